@@ -32,9 +32,10 @@ from ebbtide.heap import give_back
 from ebbtide.ids import AgentId
 from ebbtide.settings import load_settings
 from ebbtide.telemetry import configure_log
-from ebbtide.verbs.agents import close
-from ebbtide.verbs.batches import FlushCommand, flush
-from ebbtide.verbs.remember import MessageForm, RememberCommand, remember
+from ebbtide.verbs.agents import close_agent
+from ebbtide.verbs.batches import FlushRequest, flush
+from ebbtide.verbs.remember import Message, RememberRequest, remember
+from ebbtide.verbs.requests import AgentRequest
 from ebbtide.verbs.service import Service
 
 POOLS = ("job", "language", "embedding", "desk")
@@ -108,11 +109,13 @@ class Churn:
     async def live(self, number: int) -> None:
         """The short life of one agent."""
         agent = f"agent-{number}"
-        message = MessageForm(role="user", content=TEXTS[number % len(TEXTS)])
-        await remember(self.service, agent, RememberCommand(messages=[message]))
-        done = await flush(self.service, agent, FlushCommand(passes=True, vectors=True, timeout_ms=60_000))
+        message = Message(role="user", content=TEXTS[number % len(TEXTS)])
+        await remember(self.service, RememberRequest(agent_id=agent, messages=[message]))
+        done = await flush(
+            self.service, FlushRequest(agent_id=agent, passes=True, vectors=True, timeout_ms=60_000)
+        )
         assert done.digested and done.passes_done and not done.unembedded_messages, agent
-        await close(self.service, agent)
+        await close_agent(self.service, AgentRequest(agent_id=agent))
 
     async def open_and_close(self, numbers: Iterable[int]) -> None:
         """Short lives, so many at a time."""
@@ -133,7 +136,7 @@ class Churn:
     async def close_all(self) -> None:
         """Close what is open."""
         for agent in self.service.fleet.open_agents:
-            await close(self.service, agent.id)
+            await close_agent(self.service, AgentRequest(agent_id=agent.id))
 
 
 def faults_of(looks: Sequence[Look], reopened_kib: float) -> list[str]:

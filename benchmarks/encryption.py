@@ -25,9 +25,9 @@ from ebbtide.daemon import opened
 from ebbtide.ids import AgentId
 from ebbtide.settings import load_settings
 from ebbtide.telemetry import configure_log
-from ebbtide.verbs.batches import FlushCommand, flush
-from ebbtide.verbs.recall import RecallCommand, recall
-from ebbtide.verbs.remember import MessageForm, RememberCommand, remember
+from ebbtide.verbs.batches import FlushRequest, flush
+from ebbtide.verbs.recall import RecallRequest, recall
+from ebbtide.verbs.remember import Message, RememberRequest, remember
 from ebbtide.verbs.service import Service
 
 KINDS = {"plain": "", "encrypted": "5a" * 32}
@@ -44,9 +44,9 @@ Timed = dict[str, list[Sample]]
 async def _digest(service: Service, said: Talk, name: str) -> None:
     """Remember the whole conversation as the memory of one agent, and wait until it is digested."""
     for batch in said.batches:
-        messages = [MessageForm(role="user", content=turn.text, speaker=turn.speaker) for turn in batch]
-        await remember(service, name, RememberCommand(messages=messages))
-    await flush(service, name, FlushCommand(passes=True, timeout_ms=WAIT_MS))
+        messages = [Message(role="user", content=turn.text, speaker=turn.speaker) for turn in batch]
+        await remember(service, RememberRequest(agent_id=name, messages=messages))
+    await flush(service, FlushRequest(agent_id=name, passes=True, timeout_ms=WAIT_MS))
 
 
 async def _took(work: Awaitable[object], times: int = 1) -> Sample:
@@ -56,16 +56,16 @@ async def _took(work: Awaitable[object], times: int = 1) -> Sample:
     return (time.perf_counter() - passed) * scale, (time.process_time() - worked) * scale
 
 
-async def _ask(service: Service, command: RecallCommand, times: int) -> None:
+async def _ask(service: Service, command: RecallRequest, times: int) -> None:
     for _ in range(times):
-        await recall(service, "agent-0", command)
+        await recall(service, command)
 
 
-async def _asked(service: Service, command: RecallCommand) -> Sample:
+async def _asked(service: Service, command: RecallRequest) -> Sample:
     return await _took(_ask(service, command, ASKED_PER_ROUND), ASKED_PER_ROUND)
 
 
-async def _opened(service: Service, command: RecallCommand) -> Sample:
+async def _opened(service: Service, command: RecallRequest) -> Sample:
     await service.fleet.close(AgentId("agent-0"))
     return await _took(_ask(service, command, 1))
 
@@ -74,7 +74,10 @@ async def measure(folder: Path, turns: int) -> tuple[dict[str, Timed], dict[str,
     """What was measured to kind to samples, and bytes on disk by kind."""
     said = talk("English", turns, 1)
     word = said.batches[0][0].text.split()[0]
-    walk, question = RecallCommand(keywords=[word], depth=2), RecallCommand(query=f"What about {word}?")
+    walk, question = (
+        RecallRequest(agent_id="agent-0", keywords=[word], depth=2),
+        RecallRequest(agent_id="agent-0", query=f"What about {word}?"),
+    )
     took: dict[str, Timed] = {}
 
     def note(row: str, kind: str, value: Sample) -> None:

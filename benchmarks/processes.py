@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.clients import KeepAlive
-from ebbtide.access.operations import SCOPES
+from ebbtide.access.requirements import SCOPES
 from tests.support.keys import KEYS_ON, new_key
 from tests.support.process import ROOT, Daemon
 

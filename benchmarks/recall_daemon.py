@@ -79,13 +79,13 @@ class Condition:
 ABLATIONS = {f"no-{signal}": Condition(PLAIN, {"without": [signal]}) for signal in SIGNALS}
 ABLATIONS["no-vectors"] = Condition(PLAIN, {"without": ["semantic", "window"]})
 FORGETTING = {
-    "no-archive": Condition(PLAIN, {"include_archive": False}),
+    "no-archive": Condition(PLAIN, {"archive": "never"}),
     "no-forgetting": Condition(KEPT),
-    "no-forgetting-no-archive": Condition(KEPT, {"include_archive": False}),
+    "no-forgetting-no-archive": Condition(KEPT, {"archive": "never"}),
     "later": Condition(LATER),
-    "later-no-archive": Condition(LATER, {"include_archive": False}),
+    "later-no-archive": Condition(LATER, {"archive": "never"}),
     "later-no-forgetting": Condition(KEPT_LATER),
-    "later-no-forgetting-no-archive": Condition(KEPT_LATER, {"include_archive": False}),
+    "later-no-forgetting-no-archive": Condition(KEPT_LATER, {"archive": "never"}),
 }
 CONDITIONS: dict[str, Condition] = {"product": Condition(PLAIN), **ABLATIONS, **FORGETTING}
 
@@ -173,7 +173,7 @@ def ask(client: KeepAlive, agent: str, query: str, condition: Condition) -> Told
         "max_results": LONGEST_ANSWER,
         "citations": True,
         "mode": "hybrid",
-        "include_archive": True,
+        "archive": "always",
         **condition.asks,
     }
     # Decoding is the caller's work, so `told` would measure too much.

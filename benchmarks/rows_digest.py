@@ -31,9 +31,9 @@ from ebbtide.language.builtin.adapter import BuiltinModel
 from ebbtide.language.port import Segment, Utterance
 from ebbtide.settings import load_settings
 from ebbtide.store import layout
-from ebbtide.verbs.agents import initialise
-from ebbtide.verbs.batches import FlushCommand, flush
-from ebbtide.verbs.remember import MessageForm, RememberCommand, remember
+from ebbtide.verbs.agents import OpenAgentRequest, open_agent
+from ebbtide.verbs.batches import FlushRequest, flush
+from ebbtide.verbs.remember import Message, RememberRequest, remember
 
 SMALL_PASSES = {
     "strategy": "slots",
@@ -122,13 +122,13 @@ async def _digested_s(data_dir: Path, said: Talk) -> float:
     may_begin = asyncio.Event()
     settings = load_settings({"store": {"data_dir": data_dir}})
     async with opened(settings, make=lambda _, builtin: _PatientModel(builtin, may_begin)) as service:
-        await initialise(service, AGENT, SMALL_PASSES)
+        await open_agent(service, OpenAgentRequest(agent_id=AGENT, parameters=SMALL_PASSES))
         for batch in said.batches:
-            messages = [MessageForm(role="user", content=turn.text, speaker=turn.speaker) for turn in batch]
-            await remember(service, AGENT, RememberCommand(messages=messages))
+            messages = [Message(role="user", content=turn.text, speaker=turn.speaker) for turn in batch]
+            await remember(service, RememberRequest(agent_id=AGENT, messages=messages))
         begun_s = time.perf_counter()
         may_begin.set()
-        done = await flush(service, AGENT, FlushCommand(timeout_ms=600_000))
+        done = await flush(service, FlushRequest(agent_id=AGENT, timeout_ms=600_000))
         took_s = time.perf_counter() - begun_s
     assert done.digested and not done.parked_batches, "everything was digested within the time"
     return took_s

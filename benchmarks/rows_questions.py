@@ -21,7 +21,7 @@ from benchmarks.report import Figure, at_most
 from benchmarks.stores import kept_graph
 from benchmarks.synthetic import Topology
 from ebbtide.fleet.archive.archive import Archive
-from ebbtide.fleet.recall.recollected import Wanted
+from ebbtide.fleet.recall.query import Query
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.han import contains_han
 from ebbtide.retrieval.analysis import analysed
@@ -134,7 +134,7 @@ def _asked_in_turns(
 
 def _ask(workspace: Workspace, question: str, vector: NDArray[np.float32]) -> bool:
     """Asks, and says whether anything was found: a question of names and common words may find nothing."""
-    wanted = Wanted(question, MOST_RESULTS, token_budget=BUDGET, vector=vector, embedding_model=MODEL)
+    wanted = Query(question, MOST_RESULTS, token_budget=BUDGET, vector=vector, embedding_model=MODEL)
     answer, _ = workspace.recollect(wanted, NOW_MS, lambda text: count_tokens(text, "estimate"))
     return bool(answer.memories)
 

@@ -28,7 +28,7 @@ from pathlib import Path
 from threadpoolctl import threadpool_limits
 
 from ebbtide import __version__
-from ebbtide.access.entrance import Entrance
+from ebbtide.access.authentication import Authentication
 from ebbtide.access.key_file import KeyFile
 from ebbtide.access.keyring import Keyring
 from ebbtide.access.renewal import Renewal
@@ -197,9 +197,9 @@ async def opened(
         life.push_async_callback(fleet.stop)
         watching_loop = in_background(_watch_loop(metrics, on_beat))
         life.push_async_callback(_ended, watching_loop)
-        entrance = await life.enter_async_context(_entrance(settings, clock, fleet))
+        authentication = await life.enter_async_context(_authentication(settings, clock, fleet))
         life.push_async_callback(transfers.finish)
-        service = Service(fleet, asking, settings, clock, desk, entrance, transfers, metrics, texts)
+        service = Service(fleet, asking, settings, clock, desk, authentication, transfers, metrics, texts)
         try:
             yield service
         finally:
@@ -234,10 +234,10 @@ def _warn_of_open_key(settings: Settings) -> None:
 
 
 @contextlib.asynccontextmanager
-async def _entrance(settings: Settings, clock: Clock, fleet: Fleet) -> AsyncIterator[Entrance]:
+async def _authentication(settings: Settings, clock: Clock, fleet: Fleet) -> AsyncIterator[Authentication]:
     """Who may come in, following the file of keys. KEY_FILE_UNUSABLE when it cannot be used at a start."""
     if settings.access.authentication == "off":
-        yield Entrance(settings.access, None, clock)
+        yield Authentication(settings.access, None, clock)
         return
     keyring = Keyring(KeyFile(settings.store.data_dir))
     keyring.load()
@@ -245,7 +245,7 @@ async def _entrance(settings: Settings, clock: Clock, fleet: Fleet) -> AsyncIter
         get_log("access").warning("there is no key yet, so nobody may call; see ebbtide keys create")
     following = in_background(keyring.follow(fleet.on_pool))
     try:
-        yield Entrance(settings.access, keyring, clock)
+        yield Authentication(settings.access, keyring, clock)
     finally:
         following.cancel()
         with contextlib.suppress(asyncio.CancelledError):

@@ -1,26 +1,25 @@
 """The tree of errors, and the one table that maps it to both transports.
 
     EbbtideError
-    ├── InvalidRequest     the request is wrong as it stands: change it
-    ├── Unauthenticated    say who you are
-    ├── Forbidden          not for you
-    ├── NotFound           nothing there
-    ├── Conflict           another request got there first
+    ├── InvalidRequest     the request is invalid: change it
+    ├── Unauthenticated    the caller is not authenticated: send a valid key
+    ├── Forbidden          the caller may not do this
+    ├── NotFound           the named thing does not exist
+    ├── Conflict           the request conflicts with an earlier one
     ├── Precondition       the state of the agent or its data does not allow it
-    ├── Exhausted          a bound is reached: wait, or make room
+    ├── Exhausted          a limit is reached: wait, or free something
     ├── Deadline           it took longer than allowed
-    ├── Unavailable        not now: try again
-    ├── Corrupted          the data on disk is not what was written
-    └── Internal           our fault
+    ├── Unavailable        not possible now: try again
+    ├── Corrupted          the data on disk is damaged
+    └── Internal           a bug
 
-A family says what the caller should do; `reason` says what happened. A reason belongs to one family, is
-listed in `REASONS` and in docs/errors.md, and is produced by a test. Details of Corrupted and Internal go to
-the log only, never to the caller.
+The family says what the caller should do; `reason` says what happened. A reason belongs to one family, is listed in
+`REASONS` and docs/errors.md, and a test produces it. Details of Corrupted and Internal are logged, never returned.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -28,7 +27,7 @@ from typing import Any, ClassVar
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One thing that can go wrong: its HTTP status, its gRPC code and what it means."""
+    """A reason for an error: its HTTP status, gRPC code, family and meaning."""
 
     http: int
     grpc: str
@@ -38,222 +37,139 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class FieldViolation:
-    """A field that was refused, by its path, with what would have been allowed."""
+    """A refused field, by its path, and what is allowed."""
 
     field: str
     description: str
 
 
-def _invalid(meaning: str, http: int = 400) -> Reason:
-    return Reason(http, "INVALID_ARGUMENT", "InvalidRequest", meaning)
+def _of(http: int, grpc: str, family: str) -> Callable[..., Reason]:
+    """Return a function that makes the reasons of one family."""
 
+    def reason(meaning: str, http: int = http) -> Reason:
+        return Reason(http, grpc, family, meaning)
+
+    return reason
+
+
+_invalid = _of(400, "INVALID_ARGUMENT", "InvalidRequest")
+_precondition = _of(409, "FAILED_PRECONDITION", "Precondition")
+_exhausted = _of(429, "RESOURCE_EXHAUSTED", "Exhausted")
+_unavailable = _of(503, "UNAVAILABLE", "Unavailable")
+_not_found = _of(404, "NOT_FOUND", "NotFound")
+_forbidden = _of(403, "PERMISSION_DENIED", "Forbidden")
+_conflict = _of(409, "ALREADY_EXISTS", "Conflict")
 
 REASONS: dict[str, Reason] = {
-    "INVALID_AGENT_ID": _invalid("The agent id is empty, too long or holds a character ids may not hold."),
+    "INVALID_AGENT_ID": _invalid("The agent id is empty, too long or contains a forbidden character."),
     "INVALID_JSON": _invalid("The body is not one JSON object in UTF-8."),
     "UNKNOWN_FIELD": _invalid("The request names a field, parameter or query option that does not exist."),
-    "MISSING_FIELD": _invalid("A required field is absent."),
-    "WRONG_TYPE": _invalid("A field has a value of the wrong JSON type."),
-    "INVALID_VALUE": _invalid("A field has a value outside its range or list."),
-    "EMPTY_MESSAGES": _invalid("`messages` holds no message."),
-    "TOO_MANY_MESSAGES": _invalid("`messages` holds more messages than a batch may have."),
-    "TEXT_TOO_LONG": _invalid("A text is longer than its limit."),
-    "TOO_MANY_ITEMS": _invalid("A list holds more items than it may."),
+    "MISSING_FIELD": _invalid("A required field is missing."),
+    "WRONG_TYPE": _invalid("The value of a field has the wrong JSON type."),
+    "INVALID_VALUE": _invalid("The value of a field is outside its range or list."),
+    "EMPTY_MESSAGES": _invalid("`messages` is empty."),
+    "TOO_MANY_MESSAGES": _invalid("`messages` has more messages than a batch may have."),
+    "TEXT_TOO_LONG": _invalid("A text exceeds its limit."),
+    "TOO_MANY_ITEMS": _invalid("A list has more items than its limit."),
     "TEXT_TOO_COMPLEX": _invalid(
         "Processing the text exceeds `limits.text_timeout_ms` or the memory of a worker process."
     ),
-    "METADATA_TOO_LARGE": _invalid("`metadata` is larger than its limit when written as JSON."),
+    "METADATA_TOO_LARGE": _invalid("`metadata` exceeds its limit when written as JSON."),
     "INVALID_DEPTH": _invalid("`depth` is outside 0-8."),
-    "INVALID_PARAMETERS": _invalid("Agent parameters that contradict each other."),
-    "INVALID_PAGE": _invalid("`page_size` or `page_token` is not usable."),
-    "TOO_MANY_PASSES": _invalid("More compression passes than the agent may owe."),
-    "IDEMPOTENCY_KEYS_DIFFER": _invalid("Header and body carry different idempotency keys."),
-    "BACKUP_UNREADABLE": _invalid("What was sent is no whole, sound backup or export."),
-    "ROUTE_NOT_FOUND": Reason(404, "UNIMPLEMENTED", "NotFound", "No such path."),
-    "METHOD_NOT_ALLOWED": Reason(405, "UNIMPLEMENTED", "NotFound", "The path exists, the method does not."),
-    "MALFORMED_REQUEST": _invalid(
-        "What arrived is not HTTP, or its head is larger than 64 KiB or 128 headers."
+    "INVALID_PARAMETERS": _invalid("The agent parameters contradict each other."),
+    "INVALID_PAGE": _invalid("`page_size` is out of range, or `page_token` is not a token of this listing."),
+    "TOO_MANY_PASSES": _invalid(
+        "The request would exceed the number of compression passes that the agent may owe."
     ),
-    "BODY_TOO_LARGE": _invalid("The body is larger than the limit.", 413),
+    "IDEMPOTENCY_KEYS_DIFFER": _invalid("The header and the body have different idempotency keys."),
+    "BACKUP_UNREADABLE": _invalid("The uploaded file is not a complete, valid backup or export."),
+    "ROUTE_NOT_FOUND": Reason(404, "UNIMPLEMENTED", "NotFound", "The path does not exist."),
+    "METHOD_NOT_ALLOWED": Reason(
+        405, "UNIMPLEMENTED", "NotFound", "The path exists but does not support the method."
+    ),
+    "MALFORMED_REQUEST": _invalid("The data is not HTTP, or the request head exceeds 64 KiB or 128 headers."),
+    "BODY_TOO_LARGE": _invalid("The body exceeds its limit.", 413),
     "UNSUPPORTED_MEDIA_TYPE": _invalid(
-        "Bodies are application/json in UTF-8, uncompressed; of a restore, application/octet-stream.", 415
+        "The body is not application/json in UTF-8, uncompressed; for a restore, application/octet-stream.",
+        415,
     ),
-    "MISDIRECTED_REQUEST": _invalid("`Host` names neither this machine nor an allowed host.", 421),
-    "ORIGIN_NOT_ALLOWED": Reason(
-        403, "PERMISSION_DENIED", "Forbidden", "A web page of another origin that CORS does not list."
+    "MISDIRECTED_REQUEST": _invalid("`Host` is neither this machine nor an allowed host.", 421),
+    "ORIGIN_NOT_ALLOWED": _forbidden(
+        "The request comes from a web page of an origin that CORS does not list."
     ),
     "MISSING_KEY": Reason(
-        401, "UNAUTHENTICATED", "Unauthenticated", "No API key came with the request, and one is needed."
+        401, "UNAUTHENTICATED", "Unauthenticated", "The request needs an API key and has none."
     ),
     "INVALID_KEY": Reason(
-        401,
-        "UNAUTHENTICATED",
-        "Unauthenticated",
-        "The API key is none that counts: unknown, revoked or expired.",
+        401, "UNAUTHENTICATED", "Unauthenticated", "Invalid API key (unknown, revoked or expired)."
     ),
-    "KEY_NOT_FOR_AGENT": Reason(
-        403, "PERMISSION_DENIED", "Forbidden", "The API key is bound to other agents."
+    "KEY_NOT_FOR_AGENT": _forbidden("The API key is bound to other agents."),
+    "SCOPE_MISSING": _forbidden("The API key lacks the required scope."),
+    "AGENT_NOT_FOUND": _not_found("No agent has this id."),
+    "NODE_NOT_FOUND": _not_found(
+        "No node with this id exists, or it is no longer alive; or nothing of the message is left to delete."
     ),
-    "SCOPE_MISSING": Reason(
-        403, "PERMISSION_DENIED", "Forbidden", "The API key lacks the scope that this needs."
+    "NODE_FORGOTTEN": _not_found("The node existed and is forgotten."),
+    "BATCH_NOT_FOUND": _not_found("No batch has this id, or its status is no longer kept."),
+    "EVENTS_GONE": _not_found(
+        "The events are no longer kept, or do not exist yet; the metadata gives those available.", 410
     ),
-    "AGENT_NOT_FOUND": Reason(404, "NOT_FOUND", "NotFound", "No agent of this id."),
-    "NODE_NOT_FOUND": Reason(
-        404,
-        "NOT_FOUND",
-        "NotFound",
-        "No node of this id ever existed, or none lives that could be changed or deleted; "
-        "or nothing is left to delete of this message.",
+    "IDEMPOTENCY_KEY_REUSED": _conflict("The idempotency key was used with a different body."),
+    "PARAMETERS_DIFFER": _conflict("The agent exists with different parameters; PATCH changes them."),
+    "AGENT_EXISTS": _conflict(
+        "An agent with this id already exists, and the request does not allow replacing it."
     ),
-    "NODE_FORGOTTEN": Reason(404, "NOT_FOUND", "NotFound", "The node existed and is forgotten."),
-    "BATCH_NOT_FOUND": Reason(
-        404, "NOT_FOUND", "NotFound", "No batch of this id, or its status is no longer kept."
+    "BATCH_NOT_PARKED": _precondition("The batch is not parked; only parked batches can be retried."),
+    "BATCH_NOT_DIGESTED": _precondition(
+        "The batch of the message is not digested yet, so nothing of the message can be deleted."
     ),
-    "EVENTS_GONE": Reason(
-        410,
-        "NOT_FOUND",
-        "NotFound",
-        "Events after this number are no longer kept, or were never told; the metadata names those that are there.",
-    ),
-    "IDEMPOTENCY_KEY_REUSED": Reason(
-        409, "ALREADY_EXISTS", "Conflict", "The idempotency key was used with another body."
-    ),
-    "PARAMETERS_DIFFER": Reason(
-        409, "ALREADY_EXISTS", "Conflict", "The agent exists with other parameters; PATCH changes them."
-    ),
-    "AGENT_EXISTS": Reason(
-        409, "ALREADY_EXISTS", "Conflict", "An agent of this id exists; it is restored over only if told to."
-    ),
-    "BATCH_NOT_PARKED": Reason(
-        409, "FAILED_PRECONDITION", "Precondition", "Only a parked batch can be retried."
-    ),
-    "BATCH_NOT_DIGESTED": Reason(
-        409,
-        "FAILED_PRECONDITION",
-        "Precondition",
-        "Nothing of a message is deleted before its batch is digested.",
-    ),
-    "AGENT_BEING_ERASED": Reason(
-        409, "FAILED_PRECONDITION", "Precondition", "The agent is being erased at this moment."
-    ),
-    "AGENT_BEING_RESTORED": Reason(
-        409, "FAILED_PRECONDITION", "Precondition", "The agent is being restored at this moment."
-    ),
-    "BACKUP_OF_ANOTHER_AGENT": Reason(
-        409, "FAILED_PRECONDITION", "Precondition", "The backup or export is of an agent with another id."
-    ),
-    "VECTORS_UNAVAILABLE": Reason(
-        409,
-        "FAILED_PRECONDITION",
-        "Precondition",
-        "The agent has no vectors of the embedding model in force.",
-    ),
-    "FORMAT_TOO_NEW": Reason(
-        409, "FAILED_PRECONDITION", "Precondition", "The data was written by a newer Ebbtide."
-    ),
+    "AGENT_BEING_ERASED": _precondition("The agent is being deleted."),
+    "AGENT_BEING_RESTORED": _precondition("The agent is being restored."),
+    "BACKUP_OF_ANOTHER_AGENT": _precondition("The backup or export is of an agent with another id."),
+    "VECTORS_UNAVAILABLE": _precondition("The agent has no vectors for the current embedding model."),
+    "FORMAT_TOO_NEW": _precondition("The data was written by a newer version of Ebbtide."),
     "AGENT_ID_MISMATCH": Reason(
-        500, "DATA_LOSS", "Corrupted", "The directory belongs to another agent than its name says."
+        500, "DATA_LOSS", "Corrupted", "The directory contains the data of an agent with another id."
     ),
-    "MASTER_KEY_REFUSED": Reason(
-        409,
-        "FAILED_PRECONDITION",
-        "Precondition",
-        "The agent is encrypted, and the daemon's master key is not the one its key is wrapped under, or not set.",
+    "MASTER_KEY_REFUSED": _precondition(
+        "The agent is encrypted, and the master key is missing or does not decrypt its key."
     ),
-    "DATA_KEY_MISSING": Reason(
-        409,
-        "FAILED_PRECONDITION",
-        "Precondition",
-        "The agent is encrypted, and its key is gone: destroyed, or not brought along with its files.",
+    "DATA_KEY_MISSING": _precondition(
+        "The agent is encrypted, and its key is missing: destroyed, or not copied with its files."
     ),
-    "DATA_DIRECTORY_LOCKED": Reason(
-        409, "FAILED_PRECONDITION", "Precondition", "Another process holds the data directory."
+    "DATA_DIRECTORY_LOCKED": _precondition("Another process has locked the data directory."),
+    "INSECURE_BIND": _precondition(
+        "The daemon would listen beyond this machine without authentication, and no setting allows that."
     ),
-    "INSECURE_BIND": Reason(
-        409,
-        "FAILED_PRECONDITION",
-        "Precondition",
-        "Listening beyond this machine without authentication was not allowed explicitly.",
+    "KEY_FILE_UNUSABLE": _precondition("The file of API keys is unreadable or damaged."),
+    "TLS_UNUSABLE": _precondition("A TLS certificate or key file is unreadable, or the two do not match."),
+    "RATE_LIMITED": _exhausted("The key or the agent exceeds its requests per second."),
+    "RATE_LIMITED_TRIES": _exhausted("The address exceeds its requests per second without a valid API key."),
+    "QUOTA_REACHED": _exhausted("The agent or the key has reached its quota; nothing was stored.", 507),
+    "MISSING_EXTRA": _precondition("A setting needs an optional package that is not installed."),
+    "QUEUE_FULL": _exhausted("The agent's inbox is full (`max_queue_size` batches)."),
+    "AGENT_BUSY": _exhausted("Too many requests are waiting for this agent."),
+    "TOO_MANY_AGENTS": _exhausted("`max_open_agents` agents are open, and all of them are busy."),
+    "TOO_MANY_STREAMS": _exhausted(
+        "Too many event streams are open (limit `max_event_streams`, or half of it for one key)."
     ),
-    "KEY_FILE_UNUSABLE": Reason(
-        409, "FAILED_PRECONDITION", "Precondition", "The file of API keys cannot be read, or is damaged."
+    "TOO_MANY_TRANSFERS": _exhausted("Too many concurrent transfers (limit 4, or 2 for one key)."),
+    "SERVER_BUSY": _exhausted(
+        "Too many connections are open, or too many bytes of requests and responses are in memory.", 503
     ),
-    "TLS_UNUSABLE": Reason(
-        409,
-        "FAILED_PRECONDITION",
-        "Precondition",
-        "A certificate or key file for TLS cannot be read, or they do not belong together.",
-    ),
-    "RATE_LIMITED": Reason(
-        429, "RESOURCE_EXHAUSTED", "Exhausted", "More requests a second than the key or the agent may get."
-    ),
-    "RATE_LIMITED_TRIES": Reason(
-        429,
-        "RESOURCE_EXHAUSTED",
-        "Exhausted",
-        "More requests a second without a valid API key than an address may send.",
-    ),
-    "QUOTA_REACHED": Reason(
-        507,
-        "RESOURCE_EXHAUSTED",
-        "Exhausted",
-        "The agent, or the key, holds as much as it may; nothing was stored.",
-    ),
-    "MISSING_EXTRA": Reason(
-        409,
-        "FAILED_PRECONDITION",
-        "Precondition",
-        "A setting asks for an optional package that is not installed.",
-    ),
-    "QUEUE_FULL": Reason(
-        429, "RESOURCE_EXHAUSTED", "Exhausted", "The agent's inbox holds max_queue_size batches."
-    ),
-    "AGENT_BUSY": Reason(
-        429, "RESOURCE_EXHAUSTED", "Exhausted", "Too many requests wait for this agent at once."
-    ),
-    "TOO_MANY_AGENTS": Reason(
-        429, "RESOURCE_EXHAUSTED", "Exhausted", "max_open_agents are open and all have work in hand."
-    ),
-    "TOO_MANY_STREAMS": Reason(
-        429,
-        "RESOURCE_EXHAUSTED",
-        "Exhausted",
-        "max_event_streams are open already, or half of them by the key.",
-    ),
-    "TOO_MANY_TRANSFERS": Reason(
-        429,
-        "RESOURCE_EXHAUSTED",
-        "Exhausted",
-        "As many agents are on their way in or out as may be, or half as many by the key.",
-    ),
-    "SERVER_BUSY": Reason(
-        503,
-        "RESOURCE_EXHAUSTED",
-        "Exhausted",
-        "Too many connections, or too many bytes of requests and responses in memory at once.",
-    ),
-    "STORE_FULL": Reason(
-        507, "RESOURCE_EXHAUSTED", "Exhausted", "The disk or the agent's map is full; nothing was stored."
-    ),
+    "STORE_FULL": _exhausted("The disk or the agent's memory map is full; nothing was stored.", 507),
     "REQUEST_TIMED_OUT": Reason(
         504,
         "DEADLINE_EXCEEDED",
         "Deadline",
-        "The request waited longer for its agent than allowed, or a transfer took longer than allowed.",
+        "The request waited too long for its agent, or a transfer took too long.",
     ),
-    "SHUTTING_DOWN": Reason(503, "UNAVAILABLE", "Unavailable", "The daemon is stopping."),
-    "AGENT_CLOSING": Reason(503, "UNAVAILABLE", "Unavailable", "The agent was closed meanwhile; ask again."),
-    "WORKER_KILLED": Reason(
-        503,
-        "UNAVAILABLE",
-        "Unavailable",
-        "The worker process for a long text was killed from outside, twice.",
-    ),
-    "STORE_UNAVAILABLE": Reason(
-        503, "UNAVAILABLE", "Unavailable", "The agent's files cannot be read or written now."
-    ),
-    "STORE_CORRUPTED": Reason(500, "DATA_LOSS", "Corrupted", "The agent's data fails its own checks."),
-    "INTERNAL": Reason(500, "INTERNAL", "Internal", "A fault of ours; the log has the details."),
+    "SHUTTING_DOWN": _unavailable("The daemon is stopping."),
+    "AGENT_CLOSING": _unavailable("The agent was closed during the request."),
+    "WORKER_KILLED": _unavailable("The worker process for a long text was killed twice from outside."),
+    "STORE_UNAVAILABLE": _unavailable("The agent's files cannot be read or written at the moment."),
+    "STORE_CORRUPTED": Reason(500, "DATA_LOSS", "Corrupted", "The agent's data fails its integrity checks."),
+    "INTERNAL": Reason(500, "INTERNAL", "Internal", "An internal error; the log has the details."),
 }
 """Every reason with its HTTP status, gRPC code, family and meaning; docs/errors.md is checked against it."""
 
@@ -292,23 +208,23 @@ class EbbtideError(Exception):
 
     @property
     def http(self) -> int:
-        """The HTTP status this error answers with."""
+        """The HTTP status of this error."""
         return REASONS[self.reason].http
 
     @property
     def grpc(self) -> str:
-        """The gRPC code this error answers with."""
+        """The gRPC code of this error."""
         return REASONS[self.reason].grpc
 
 
 class InvalidRequest(EbbtideError):
-    """The request is wrong as it stands."""
+    """The request is invalid."""
 
     default_reason = "INVALID_VALUE"
 
 
 class Unauthenticated(EbbtideError):
-    """Nobody the daemon knows asks."""
+    """The caller is not authenticated."""
 
     default_reason = "MISSING_KEY"
 
@@ -320,13 +236,13 @@ class Forbidden(EbbtideError):
 
 
 class NotFound(EbbtideError):
-    """There is nothing of that name."""
+    """The named thing does not exist."""
 
     default_reason = "ROUTE_NOT_FOUND"
 
 
 class Conflict(EbbtideError):
-    """Another request got there first, with something else."""
+    """The request conflicts with an earlier one."""
 
     default_reason = "IDEMPOTENCY_KEY_REUSED"
 
@@ -338,7 +254,7 @@ class Precondition(EbbtideError):
 
 
 class Exhausted(EbbtideError):
-    """A bound is reached."""
+    """A limit is reached."""
 
     default_reason = "QUEUE_FULL"
 
@@ -350,19 +266,19 @@ class Deadline(EbbtideError):
 
 
 class Unavailable(EbbtideError):
-    """Not now."""
+    """Not possible at the moment."""
 
     default_reason = "SHUTTING_DOWN"
 
 
 class Corrupted(EbbtideError):
-    """The data on disk is not what was written."""
+    """The data on disk is damaged."""
 
     default_reason = "STORE_CORRUPTED"
 
 
 class Internal(EbbtideError):
-    """A fault of ours."""
+    """A bug."""
 
     default_reason = "INTERNAL"
 
@@ -386,4 +302,4 @@ FAMILIES: dict[str, type[EbbtideError]] = {
 """The families by name."""
 
 QUIET_MESSAGE = "internal error; the daemon's log has the details under this request id"
-"""What a caller is told of Corrupted and Internal."""
+"""The message of Corrupted and Internal."""

@@ -187,13 +187,13 @@ def origin() -> str:
 
 
 OPERATIONS = {
-    "initialise": "create_memory_store",
-    "recall_memories": "search_memory",
-    "search_memories": "search_memory",
+    "open_agent": "create_memory_store",
+    "recall": "search_memory",
+    "search": "search_memory",
     "update_node": "update_memory",
     "delete_node": "delete_memory",
     "delete_nodes": "delete_memory",
-    "erase": "delete_memory_store",
+    "delete_agent": "delete_memory_store",
 }
 """What the semantic conventions for generative models call a verb, where they have a name for it."""
 

@@ -131,7 +131,7 @@ def requests_with(text: str) -> Iterator[tuple[str, str, Any]]:
         {"query": "kettle " + text[:9000], "key_sentences": True, "token_budget": 50},
     )
     yield "POST", f"{agent}/recall", {"keywords": [text[:200]] * 64}
-    yield "POST", f"{agent}/search", {"text": text[-10_000:]}
+    yield "POST", f"{agent}/search", {"query": text[-10_000:]}
     yield "PATCH", f"{agent}/nodes/n1", {"content": text}
     yield "POST", f"{agent}/forget", {"topic": text[:200], "dry_run": True}
     yield "POST", f"{agent}/forget", {"topic": "boat", "dry_run": True}

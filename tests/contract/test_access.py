@@ -22,11 +22,10 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from grpc_status import rpc_status
 
 from ebbtide.access.key_file import KeyFile
-from ebbtide.access.operations import OPERATIONS, Needs
+from ebbtide.access.requirements import Needs
 from ebbtide.errors import REASONS
-from ebbtide.rest import erased, moving
 from ebbtide.rest.app import create_app
-from ebbtide.rest.routes import router
+from ebbtide.verbs.catalogue import REQUIREMENTS
 from ebbtide.verbs.service import Service
 from tests.support.callers import SERVICE, grpc_served
 from tests.support.in_process import service_in, tell
@@ -51,19 +50,14 @@ class Rest:
     @property
     def names(self) -> list[str]:
         """Every operation that it has, by the routes of the application."""
-        by_route = {operation.route: name for name, operation in OPERATIONS.items()}
+        by_route = {route: name for name, (route, _) in REQUIREMENTS.items()}
         return [by_route.get(route, route) for route in self.routes()]
 
     def routes(self) -> list[str]:
         """`METHOD /path` of every route there is."""
         app: Any = self.app
-        found = [
-            *router.routes,
-            *moving.router.routes,
-            *erased.router.routes,
-            *(r for r in app._app.routes if getattr(r, "path", None)),
-        ]
-        pairs = [(getattr(r, "methods", None) or {"GET"}, r.path) for r in found]  # type: ignore[attr-defined]
+        found = [route for route in app._app.routes if getattr(route, "path", None)]
+        pairs = [(getattr(r, "methods", None) or {"GET"}, r.path) for r in found]
         return sorted({f"{m} {path}" for methods, path in pairs for m in methods if m != "HEAD"})
 
     async def __call__(self, name: str, key: str | None, agent: str = "ann", **headers: str) -> str:
@@ -78,7 +72,7 @@ class Rest:
 
     async def send(self, name: str, key: str | None, agent: str = "ann", **headers: str) -> httpx.Response:
         """Ask for an operation; what comes back."""
-        method, _, path = OPERATIONS[name].route.partition(" ")
+        method, _, path = REQUIREMENTS[name][0].partition(" ")
         path = path.format(agent_id=agent, node_id="n1", batch_id="b1")
         path += "/swagger-ui.css" if name == "DocumentationFiles" else ""
         body = b"{}" if method in ("POST", "PUT", "PATCH") else None
@@ -139,18 +133,22 @@ async def site(path: Path, **access: Any) -> AsyncIterator[tuple[Service, Rest, 
 
 def needing(*needs: Needs) -> list[str]:
     """Operations that need one of these."""
-    return [name for name, operation in OPERATIONS.items() if operation.needs in needs]
+    return [name for name, (_, required) in REQUIREMENTS.items() if required.needs in needs]
 
 
 async def test_the_table_has_every_route_and_every_call(tmp_path: Path) -> None:
     """Nothing can be asked that the table does not name, and it names nothing that cannot be asked."""
     async with site(tmp_path / "d") as (_, rest, rpc):
-        assert sorted(rest.routes()) == sorted(operation.route for operation in OPERATIONS.values())
-        assert set(rpc.names) <= OPERATIONS.keys()
-        rest_only = OPERATIONS.keys() - set(rpc.names)
-        assert {n for n in rest_only if OPERATIONS[n].needs not in (Needs.NOTHING, Needs.KEY)} == {"Metrics"}
+        assert sorted(rest.routes()) == sorted(route for route, _ in REQUIREMENTS.values())
+        assert set(rpc.names) <= REQUIREMENTS.keys()
+        rest_only = REQUIREMENTS.keys() - set(rpc.names)
+        assert {n for n in rest_only if REQUIREMENTS[n][1].needs not in (Needs.NOTHING, Needs.KEY)} == {
+            "Metrics"
+        }
         unscoped = needing(Needs.NOTHING, Needs.KEY)
-        assert [n for n, operation in OPERATIONS.items() if bool(operation.scopes) == (n in unscoped)] == []
+        assert [
+            n for n, (_, required) in REQUIREMENTS.items() if bool(required.scopes) == (n in unscoped)
+        ] == []
 
 
 async def test_without_a_key_or_with_a_wrong_one_nothing_is_told(tmp_path: Path) -> None:
@@ -168,7 +166,7 @@ async def test_without_a_key_or_with_a_wrong_one_nothing_is_told(tmp_path: Path)
     async with site(path) as (_, rest, rpc):
         for ask in (rest, rpc):
             for name in ask.names:
-                is_open = OPERATIONS[name].needs is Needs.NOTHING
+                is_open = REQUIREMENTS[name][1].needs is Needs.NOTHING
                 assert await ask(name, None) == (ALLOWED if is_open else "MISSING_KEY"), name
                 assert await ask(name, wrong["secret"]) == (ALLOWED if is_open else "INVALID_KEY"), name
             for key in wrong.values():
@@ -217,7 +215,7 @@ async def test_a_scope_is_good_for_its_operations_only(tmp_path: Path, scope: st
         before = await service.fleet.on_pool(lambda: sorted(service.fleet.data.directories()))
         for ask in (rest, rpc):
             for name in ask.names:
-                operation = OPERATIONS[name]
+                _, operation = REQUIREMENTS[name]
                 if not operation.scopes:
                     continue
                 if scope not in operation.scopes:
@@ -244,7 +242,7 @@ async def test_another_agents_key_opens_nothing(tmp_path: Path) -> None:
                     expected = {
                         Needs.AGENT: "KEY_NOT_FOR_AGENT",
                         Needs.EVERY_AGENT: "KEY_NOT_FOR_AGENT",
-                    }.get(OPERATIONS[name].needs, ALLOWED)
+                    }.get(REQUIREMENTS[name][1].needs, ALLOWED)
                     assert await ask(name, key, "ann") == expected, name
                     assert await ask(name, key, "nobody") == expected, name
             there, absent = [await rest.send("GetAgent", key, agent) for agent in ("ann", "nobody")]
@@ -353,11 +351,11 @@ async def test_keys_count_and_stop_counting_while_the_daemon_runs(tmp_path: Path
 
 async def becomes(rest: Rest, key: str, expected: str) -> None:
     """Wait until a key fares so."""
-    entrance = rest.app._entrance  # type: ignore[attr-defined]
+    authentication = rest.app._authentication  # type: ignore[attr-defined]
 
     def fares() -> bool:
         try:
-            entrance.admit([f"Bearer {key}"], "")
+            authentication.admit([f"Bearer {key}"], "")
         except Exception as error:
             return getattr(error, "reason", "") == expected
         return expected == ALLOWED
@@ -368,7 +366,7 @@ async def becomes(rest: Rest, key: str, expected: str) -> None:
 
 async def looked(rest: Rest) -> None:
     """Wait until the daemon has looked at its file of keys twice from now on."""
-    keyring = rest.app._entrance._keyring  # type: ignore[attr-defined]
+    keyring = rest.app._authentication._keyring  # type: ignore[attr-defined]
     begun = keyring.looks
     await eventually(lambda: keyring.looks >= begun + 2)
 

@@ -20,7 +20,8 @@ from ebbtide.store.directory.data_directory import DataDirectory
 from ebbtide.store.integrity.check import check_store
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.verbs import batches, memories
-from ebbtide.verbs.moving import restore
+from ebbtide.verbs.inspect import NodeRequest
+from ebbtide.verbs.moving import RestoreAgentRequest, restore_agent
 from tests.support.callers import CALLERS, Caller, CallerIn, rest_in
 from tests.support.in_process import service_in, settle, tell
 
@@ -244,7 +245,7 @@ async def test_who_replaces_an_agent_is_named(tmp_path: Path) -> None:
             yield content
 
         with acting("key7"):
-            await restore(service, "ann", pieces(), replace=True, rename=False)
+            await restore_agent(service, RestoreAgentRequest(agent_id="ann", replace=True), pieces())
         [replaced] = service.fleet.data.erased.records()
         async with service.fleet.using(AgentId("ann")) as agent:
             store = agent.workspace.store
@@ -312,8 +313,8 @@ async def test_the_caller_is_named_where_one_is_known(tmp_path: Path) -> None:
         with acting("key7"):
             await tell(service, "ann", SAID)
             await settle(service, "ann")
-            await batches.compress(service, "ann", batches.CompressCommand(passes=1))
-            await memories.delete_node(service, "ann", "n1")
+            await batches.compress(service, batches.CompressRequest(agent_id="ann", passes=1))
+            await memories.delete_node(service, NodeRequest(agent_id="ann", node_id="n1"))
         async with service.fleet.using(AgentId("ann")) as agent:
             store = agent.workspace.store
             found = await agent.run(lambda: store.read(lambda txn: list(txn.audit_records())))

@@ -36,7 +36,6 @@ async def test_unknown_paths_and_methods_have_the_same_body(tmp_path: Path) -> N
     """ROUTE_NOT_FOUND and METHOD_NOT_ALLOWED, with Allow; FastAPI's own shape never appears."""
     async with rest_in(tmp_path) as call:
         for path in (
-            "/",
             "/v1",
             "/v1/agents/",
             "/v1/agents/ann/memories",
@@ -289,7 +288,7 @@ async def test_a_fault_of_ours_tells_no_details(
         raise ValueError("the secret of the lighthouse\nforged line")
 
     async with caller_in(tmp_path) as call:
-        monkeypatch.setattr("ebbtide.verbs.agents.get_agent", fail)
+        monkeypatch.setattr("ebbtide.verbs.agents._info", fail)
         response = await call("GET", AGENT)
         assert (response.status_code, response.json()["error"]["reason"]) == (500, "INTERNAL")
         assert response.json()["error"]["message"] == QUIET_MESSAGE

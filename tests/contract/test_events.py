@@ -25,7 +25,7 @@ from ebbtide.language.port import BadReply
 from ebbtide.rest.app import create_app
 from ebbtide.v1 import events_pb2
 from ebbtide.verbs import events as verb
-from ebbtide.verbs.moving import restore
+from ebbtide.verbs.moving import RestoreAgentRequest, restore_agent
 from ebbtide.verbs.service import Service
 from ebbtide_client import AsyncClient, NotFound, Retries
 from tests.support.callers import CALLERS, SERVICE, CallerIn, as_json, grpc_served, reason_of, rest_in
@@ -294,7 +294,7 @@ async def test_streams_are_bounded(tmp_path: Path, caller_in: CallerIn) -> None:
     """TOO_MANY_STREAMS beyond `limits.max_event_streams`; a stream that ends gives its place back."""
     async with caller_in(tmp_path, limits={"max_event_streams": 1}) as call:
         await tell(call.service, "ann", "One.")
-        stream = await verb.watch_events(call.service, "ann", None, None)
+        stream = await verb.watch_events(call.service, verb.WatchEventsRequest(agent_id="ann"))
         assert await call.refused("GET", EVENTS) == "TOO_MANY_STREAMS"
         stream.close()
         stream.close()
@@ -565,7 +565,7 @@ async def test_a_stream_ends_when_its_key_expires(tmp_path: Path, transport: str
         await settle(service, "ann")
         async with FOLLOWED[transport](service, key=key) as events:
             await up_to(events, "PassCompleted")
-            service.entrance._clock = Tomorrow()
+            service.authentication._clock = Tomorrow()
             rest, error = await end_of(events)
             assert (rest, error["reason"]) == ([], "INVALID_KEY")
             assert "expired" in error["message"]
@@ -580,7 +580,7 @@ async def test_what_happens_after_a_key_was_revoked_is_not_told(tmp_path: Path, 
         await settle(service, "ann")
         async with FOLLOWED[transport](service, key=key) as events:
             await up_to(events, "PassCompleted")
-            keyring: Any = service.entrance._keyring
+            keyring: Any = service.authentication._keyring
             changed(tmp_path, key, revoked_at_ms=1)
             keyring.load()
             await tell(service, "ann", "Two.")
@@ -603,7 +603,7 @@ async def test_a_stream_whose_agent_is_replaced_ends_at_once(tmp_path: Path, tra
             async def pieces() -> AsyncIterator[bytes]:
                 yield content
 
-            await restore(service, "ann", pieces(), replace=True, rename=False)
+            await restore_agent(service, RestoreAgentRequest(agent_id="ann", replace=True), pieces())
             rest, error = await end_of(events)
             assert (rest, error["reason"]) == ([], "EVENTS_GONE")
 
@@ -625,7 +625,7 @@ async def test_a_slow_reader_that_falls_behind_is_told_so(tmp_path: Path) -> Non
     async with service_in(tmp_path, store={"events_keep": 100}) as service:
         await tell(service, "ann", "One.")
         await settle(service, "ann")
-        stream = await verb.watch_events(service, "ann", 0, None)
+        stream = await verb.watch_events(service, verb.WatchEventsRequest(agent_id="ann", after=0))
         pages = stream.pages()
         assert (await anext(pages))[0].sequence == 1
         for number in range(80):
@@ -643,7 +643,7 @@ async def test_a_busy_agent_only_delays_a_stream(tmp_path: Path, monkeypatch: py
     async with service_in(tmp_path) as service:
         await tell(service, "ann", "One.")
         await settle(service, "ann")
-        stream = await verb.watch_events(service, "ann", -1, None)
+        stream = await verb.watch_events(service, verb.WatchEventsRequest(agent_id="ann", after=-1))
         run, refusals = Agent.run, [1, 1]
 
         async def refusing(self: Agent, job: Any) -> Any:

@@ -63,7 +63,7 @@ async def nodes(call: Caller) -> list[dict[str, Any]]:
 
 
 async def found_by(call: Caller, query: str) -> str:
-    answer = await call("POST", f"{AGENT}/search", {"text": query, "max_results": 100})
+    answer = await call("POST", f"{AGENT}/search", {"query": query, "max_results": 100})
     assert answer.status_code == 200, answer.json()
     return str(answer.json())
 

@@ -10,9 +10,9 @@ import pytest
 from ebbtide.errors import InvalidRequest
 from ebbtide.language.builtin.adapter import BuiltinModel
 from ebbtide.offload.pool import TextWorkers
-from ebbtide.verbs.batches import retry_batch
-from ebbtide.verbs.forget import ForgetCommand, forget
-from ebbtide.verbs.memories import UpdateNodeCommand, update_node
+from ebbtide.verbs.batches import BatchRequest, retry_batch
+from ebbtide.verbs.forget import ForgetRequest, forget_memories
+from ebbtide.verbs.memories import UpdateNodeRequest, update_node
 from tests.support import looking
 from tests.support.callers import CALLERS, CallerIn
 from tests.support.in_process import ask, service_in, settle, tell
@@ -63,7 +63,7 @@ async def test_long_texts_are_remembered_and_found(caller_in: CallerIn, tmp_path
         done = await call("POST", f"{AGENT}/remember", body)
         assert done.json()["pii"] == {"email": 1}
         assert (await call("POST", f"{AGENT}/flush", {})).status_code == 200
-        found = await call("POST", f"{AGENT}/search", {"text": "kettle 777", "max_results": 1})
+        found = await call("POST", f"{AGENT}/search", {"query": "kettle 777", "max_results": 1})
         [memory] = found.json()["memories"]
         [source] = memory["sources"]
         assert "Kettle 777 is blue" in source["quote"]
@@ -84,7 +84,7 @@ async def test_batch_that_takes_too_long_is_parked(tmp_path: Path, hurried: Text
         assert parked.last_error.startswith("TEXT_TOO_COMPLEX: ")
         assert (await ask(service, "ann")).text == "[Memory] The kettle is blue."
         rules.texts = patient
-        await retry_batch(service, "ann", "b1")
+        await retry_batch(service, BatchRequest(agent_id="ann", batch_id="b1"))
         await settle(service, "ann", passes=False)
         assert (await looking.batch(service, "ann", "b1")).state == "digested"
 
@@ -102,10 +102,12 @@ async def test_correction_and_erasure_that_take_too_long_are_refused(
         assert isinstance(rules, BuiltinModel)
         agent.workspace.texts = rules.texts = hurried
         with pytest.raises(InvalidRequest) as corrected:
-            await update_node(service, "ann", "n1", UpdateNodeCommand(content=LINES))
+            await update_node(service, UpdateNodeRequest(agent_id="ann", node_id="n1", content=LINES))
         with pytest.raises(InvalidRequest) as erased:
-            await forget(service, "ann", ForgetCommand(topic="kettle 777"))
+            await forget_memories(service, ForgetRequest(agent_id="ann", topic="kettle 777"))
         assert (corrected.value.reason, erased.value.reason) == ("TEXT_TOO_COMPLEX", "TEXT_TOO_COMPLEX")
         agent.workspace.texts = rules.texts = patient
         assert (await ask(service, "ann", "blue.")).text
-        assert (await forget(service, "ann", ForgetCommand(topic="kettle 777"))).partly == ["m2"]
+        assert (await forget_memories(service, ForgetRequest(agent_id="ann", topic="kettle 777"))).partly == [
+            "m2"
+        ]

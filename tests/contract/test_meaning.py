@@ -306,7 +306,7 @@ async def test_a_search_by_a_vector(tmp_path: Path, caller_in: CallerIn) -> None
             await embedded(call)
             for form in (
                 {"vector": [7.5 * number for number in vector]},
-                {"vector": vector, "text": "hello"},
+                {"vector": vector, "query": "hello"},
             ):
                 found = (await call("POST", SEARCH, form)).json()["memories"]
                 assert found[0]["sources"][0]["message_id"] == "m3" and len(found) > 1
@@ -317,7 +317,7 @@ async def test_a_search_by_a_vector(tmp_path: Path, caller_in: CallerIn) -> None
             assert await call.refused("POST", SEARCH, {}) == "MISSING_FIELD"
         async with caller_in(tmp_path, **OFF) as call:
             assert await call.refused("POST", SEARCH, {"vector": vector}) == "VECTORS_UNAVAILABLE"
-            by_words = (await call("POST", SEARCH, {"vector": vector, "text": "boats"})).json()["memories"]
+            by_words = (await call("POST", SEARCH, {"vector": vector, "query": "boats"})).json()["memories"]
             assert [one["sources"][0]["message_id"] for one in by_words] == ["m3"]
 
 

@@ -217,7 +217,7 @@ async def faded(call: Caller) -> None:
 
 async def shown(call: Caller, text: str) -> dict[str, str]:
     """What search shows: contents by id."""
-    answer = await call("POST", f"{AGENT}/search", {"text": text})
+    answer = await call("POST", f"{AGENT}/search", {"query": text})
     assert answer.status_code == 200, answer.json()
     return {memory["id"]: memory["content"] for memory in answer.json()["memories"]}
 
@@ -539,7 +539,7 @@ async def test_a_search_finds_what_a_question_finds(tmp_path: Path, caller_in: C
         await settled(call, TOLD, conversation_id="c1", metadata={"topic": "family"})
         await settled(call, "The harbour smells of tar and oranges in the morning.")
         for text in ("Where did Ann move?", "谁住在青岛？", "What does Clara build in the morning?", "zebra"):
-            found = (await call("POST", f"{AGENT}/search", {"text": text})).json()
+            found = (await call("POST", f"{AGENT}/search", {"query": text})).json()
             assert (found["pending_batches"], found["parked_batches"]) == (0, 0)
             scores = [memory.pop("score") for memory in found["memories"]]
             assert scores == sorted(scores, reverse=True) and all(score > 0 for score in scores)
@@ -551,10 +551,10 @@ async def test_a_search_finds_what_a_question_finds(tmp_path: Path, caller_in: C
             ({"metadata": {"topic": "family"}}, 3),
             ({"sources": ["c1"]}, 3),
             ({"speakers": ["Bob"]}, 0),
-            ({"kinds": ["episode"], "include_archive": False}, 4),
+            ({"kinds": ["episode"], "archive": "never"}, 4),
             ({"time_range": {"end": 5}}, 0),
         ):
-            found = (await call("POST", f"{AGENT}/search", {"text": everything, **filters})).json()
+            found = (await call("POST", f"{AGENT}/search", {"query": everything, **filters})).json()
             assert len({m["id"] for m in found["memories"]}) <= count, filters
             assert bool(found["memories"]) == bool(count), filters
 
@@ -562,14 +562,14 @@ async def test_a_search_finds_what_a_question_finds(tmp_path: Path, caller_in: C
 @pytest.mark.parametrize(
     ("fields", "reason", "place"),
     [
-        ({}, "MISSING_FIELD", "text"),
-        ({"text": " "}, "INVALID_VALUE", "text"),
-        ({"text": "x" * 10_001}, "TEXT_TOO_LONG", "text"),
-        ({"text": "x", "kinds": ["dream"]}, "INVALID_VALUE", "kinds[0]"),
-        ({"text": "x", "max_results": -1}, "INVALID_VALUE", "max_results"),
-        ({"text": "x", "time_range": {"begin": 2, "end": 1}}, "INVALID_VALUE", "time_range"),
-        ({"text": "x", "patience_ms": 30_001}, "INVALID_VALUE", "patience_ms"),
-        ({"text": "x", "query": "x"}, "UNKNOWN_FIELD", "query"),
+        ({}, "MISSING_FIELD", "query"),
+        ({"query": " "}, "INVALID_VALUE", "query"),
+        ({"query": "x" * 10_001}, "TEXT_TOO_LONG", "query"),
+        ({"query": "x", "kinds": ["dream"]}, "INVALID_VALUE", "kinds[0]"),
+        ({"query": "x", "max_results": -1}, "INVALID_VALUE", "max_results"),
+        ({"query": "x", "time_range": {"begin": 2, "end": 1}}, "INVALID_VALUE", "time_range.end"),
+        ({"query": "x", "patience_ms": 30_001}, "INVALID_VALUE", "patience_ms"),
+        ({"query": "x", "text": "x"}, "UNKNOWN_FIELD", "text"),
     ],
 )
 async def test_a_bad_search_is_refused(

@@ -12,9 +12,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from ebbtide.errors import Corrupted, Exhausted
 from ebbtide.language.port import BadReply
-from ebbtide.verbs.agents import erase
+from ebbtide.verbs.agents import delete_agent
 from ebbtide.verbs.metrics import get_metrics
-from ebbtide.verbs.moving import backup, restore
+from ebbtide.verbs.moving import RestoreAgentRequest, backup_agent, restore_agent
+from ebbtide.verbs.requests import AgentRequest
 from ebbtide.verbs.service import Service, get_readiness
 from tests.support.callers import CALLERS, CallerIn, rest_in
 from tests.support.in_process import service_in, settle, tell
@@ -54,10 +55,10 @@ async def test_requests_are_counted_by_verb_and_outcome(tmp_path: Path, caller_i
         samples = await scraped(call.service)
         transport = call.transport
     requests = "ebbtide_requests_total"
-    assert of(samples, requests, transport, "remember_batch", "ok") == 1
-    assert of(samples, requests, transport, "remember_batch", "InvalidRequest") == 1
-    assert of(samples, requests, transport, "recall_memories", "NotFound") == 1
-    assert of(samples, "ebbtide_request_duration_seconds_count", transport, "remember_batch") == 2
+    assert of(samples, requests, transport, "remember", "ok") == 1
+    assert of(samples, requests, transport, "remember", "InvalidRequest") == 1
+    assert of(samples, requests, transport, "recall", "NotFound") == 1
+    assert of(samples, "ebbtide_request_duration_seconds_count", transport, "remember") == 2
 
 
 async def test_what_becomes_of_batches_and_memories_is_counted(tmp_path: Path) -> None:
@@ -162,7 +163,7 @@ async def test_agents_with_damaged_data_are_told(tmp_path: Path, mending: str) -
             await tell(service, name, "I moved to Lisbon in May.")
             await settle(service, name)
         saved = bytearray()
-        with await backup(service, "ann") as leaving:
+        with await backup_agent(service, AgentRequest(agent_id="ann")) as leaving:
             await leaving.hand_over(taking(saved))
     data = tmp_path / "agents" / "ann" / "data.mdb"
     sound = data.read_bytes()
@@ -180,9 +181,10 @@ async def test_agents_with_damaged_data_are_told(tmp_path: Path, mending: str) -
             data.write_bytes(sound)
             await tell(service, "ann", "Hello.")
         elif mending == "erased":
-            await erase(service, "ann")
+            await delete_agent(service, AgentRequest(agent_id="ann"))
         else:
-            await restore(service, "ann", in_pieces(bytes(saved)), replace=True, rename=False)
+            request = RestoreAgentRequest(agent_id="ann", replace=True)
+            await restore_agent(service, request, in_pieces(bytes(saved)))
         await eventually(lambda: not service.fleet.damage.reasons)
         assert (await get_readiness(service)).status == "ready"
 

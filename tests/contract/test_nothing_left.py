@@ -126,7 +126,7 @@ async def answers(call: Caller) -> dict[str, str]:
     }.items():
         told[name] = str((await call("POST", f"{AGENT}/recall", cue)).json())
     told["search"] = str(
-        (await call("POST", f"{AGENT}/search", {"text": "told on Monday", "explain": True})).json()
+        (await call("POST", f"{AGENT}/search", {"query": "told on Monday", "explain": True})).json()
     )
     told["agents"] = str((await call("GET", "/v1/agents")).json())
     told["export"] = (await call.download(f"{AGENT}/export")).decode()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ebbtide.retrieval.tokenizers import TOKENIZERS, count_tokens
+from tests.contract.test_verbs import settled
 from tests.support.callers import CALLERS, Caller, CallerIn, unless_unsayable
 from tests.support.scripted_model import ScriptedModel
 
@@ -137,7 +138,7 @@ async def test_what_was_forgotten_is_found_in_the_archive(tmp_path: Path, caller
         answer = await asked(call, "Where did Ann move with her cat Miso?")
         assert answer["memories"][0]["state"] == "archived"
         assert answer["memories"][0]["content"].startswith("Ann: I moved to Lisbon")
-        without = await asked(call, "Where did Ann move with her cat Miso?", include_archive=False)
+        without = await asked(call, "Where did Ann move with her cat Miso?", archive="never")
         assert "m0" not in ids(without)
         assert all(memory["state"] == "living" for memory in without["memories"])
 
@@ -176,6 +177,38 @@ async def test_filters_let_nothing_else_through(
         everything = "Lisbon cat harbour tar oranges home Clara boats 外婆 青岛 ticket answer"
         assert set(ids(await asked(call, everything))) == {f"m{place}" for place in range(6)}
         assert set(ids(await asked(call, everything, **filters))) == expected
+
+
+async def test_a_role_finds_who_has_no_name(tmp_path: Path, caller_in: CallerIn) -> None:
+    """`speakers=["user"]` finds what users said without a speaker, and nothing of the assistant or of named ones."""
+    said = [
+        {"role": "user", "content": "My kettle is blue."},
+        {"role": "assistant", "content": "A blue kettle is nice."},
+        {"role": "user", "speaker": "Ann", "content": "My kettle is green."},
+    ]
+    async with caller_in(tmp_path) as call:
+        await settled(call, {"messages": said})
+        for speakers, expected in (
+            (["user"], {"My kettle is blue."}),
+            (["assistant"], {"A blue kettle is nice."}),
+            (["user", "Ann"], {"My kettle is blue.", "My kettle is green."}),
+        ):
+            body = {"query": "kettle", "speakers": speakers}
+            found = (await call("POST", f"{AGENT}/search", body)).json()["memories"]
+            assert {one["sources"][0]["quote"] for one in found} == expected
+
+
+async def test_created_after_looks_at_when_a_message_was_accepted(
+    tmp_path: Path, caller_in: CallerIn
+) -> None:
+    """`created_after` lets through what was accepted at or after a time, whatever time the message has itself."""
+    async with caller_in(tmp_path) as call:
+        await settled(call, {"messages": [{"role": "user", "content": "My kettle is blue.", "timestamp": 5}]})
+        accepted_ms = (await call("GET", f"{AGENT}/batches/b1")).json()["accepted_at"]
+        for created_after, count in ((accepted_ms, 1), (accepted_ms + 1, 0)):
+            body = {"query": "kettle", "created_after": created_after}
+            found = (await call("POST", f"{AGENT}/search", body)).json()["memories"]
+            assert len(found) == count
 
 
 @pytest.mark.parametrize("tokenizer", sorted(TOKENIZERS))
@@ -355,7 +388,6 @@ async def test_an_empty_agent_and_an_unanswerable_question_say_nothing(
         ({"query": "x", "relations": ["next"]}, "INVALID_VALUE", "relations"),
         ({"query": "x", "time_range": {"begin": 2, "end": 1}}, "INVALID_VALUE", "time_range"),
         ({"query": "x", "archive": "sometimes"}, "INVALID_VALUE", "archive"),
-        ({"query": "x", "archive": "never", "include_archive": False}, "INVALID_VALUE", "archive"),
         ({"keywords": ["x"], "archive": "never"}, "INVALID_VALUE", "archive"),
         ({"keywords": ["x"], "key_sentences": True}, "INVALID_VALUE", "key_sentences"),
         ({"keywords": ["x"], "token_budget": 5}, "INVALID_VALUE", "token_budget"),
@@ -424,11 +456,9 @@ async def test_without_the_archive_only_what_lives_is_told(tmp_path: Path, calle
         await call("POST", f"{AGENT}/flush", FLUSH)
         living = (await call("GET", f"{AGENT}/nodes")).json()["nodes"]
         assert len(living) < 30
-        answer = await asked(call, "boats that came home", include_archive=False, max_results=50)
+        answer = await asked(call, "boats that came home", archive="never", max_results=50)
         assert {memory["id"] for memory in answer["memories"]} == {node["id"] for node in living}
-        [first] = (await asked(call, "boats that came home", include_archive=False, max_results=1))[
-            "memories"
-        ]
+        [first] = (await asked(call, "boats that came home", archive="never", max_results=1))["memories"]
         assert first["state"] == "living"
         whole = await asked(call, "boats that came home", max_results=50)
         assert "archived" in {memory["state"] for memory in whole["memories"]}
@@ -466,7 +496,7 @@ async def test_the_archive_takes_part_when_needed(tmp_path: Path, caller_in: Cal
             assert answer["explanation"]["archive"] == why, query
             same = await asked(call, query, archive="never" if why == "not needed" else "always", **given)
             assert (answer["text"], answer["memories"]) == (same["text"], same["memories"])
-            never = await asked(call, query, include_archive=False, **given)
+            never = await asked(call, query, archive="never", **given)
             assert never["explanation"]["archive"] == "never"
         assert (await asked(call, "boat", explain=True))["explanation"]["archive"] == "always"
 

@@ -83,7 +83,7 @@ async def test_one_trace_leads_from_the_caller_to_the_model(
     await way(tmp_path)
     everything = [one for one in spans(kept) if f"{one.context.trace_id:032x}" == TRACE]
     paths = {tuple(path_of(one, everything)) for one in everything}
-    verb = (first, "verb remember_batch")
+    verb = (first, "verb remember")
     assert (*verb, "job", "commit") in paths
     assert any(path[:2] == verb and path[-2:] == ("digest", "model.call") for path in paths)
     assert any(path[-3:] == ("digest", "job", "commit") for path in paths)
@@ -106,7 +106,7 @@ async def test_names_of_the_conventions_and_errors_by_reason(
         await call("POST", "/v1/agents/ann/recall", {"keywords": ["Lisbon"]})
         await call("GET", "/v1/agents/nobody")
     named = {one.name: one for one in spans(kept)}
-    assert named["verb recall_memories"].attributes["gen_ai.operation.name"] == "search_memory"
+    assert named["verb recall"].attributes["gen_ai.operation.name"] == "search_memory"
     assert named["verb get_agent"].attributes["error.type"] == "AGENT_NOT_FOUND"
     assert named["verb get_agent"].events == ()
 

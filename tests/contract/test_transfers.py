@@ -16,12 +16,15 @@ from ebbtide.ids import AgentId
 from ebbtide.store.transfer import receiving
 from ebbtide.store.yielding import Rest
 from ebbtide.verbs import moving, transfers
+from ebbtide.verbs.requests import AgentRequest
 from ebbtide.verbs.service import Service
 from tests.support.callers import CALLERS, CallerIn, reason_of
 from tests.support.in_process import service_in, settle, tell
 from tests.support.waiting import eventually
 
 ANN = "/v1/agents/ann"
+
+AS_BEA = moving.RestoreAgentRequest(agent_id="bea", rename=True)
 
 
 @pytest.fixture(params=CALLERS)
@@ -51,7 +54,7 @@ async def exported(service: Service, agent: str) -> bytes:
     async def take(piece: bytes) -> None:
         pieces.append(piece)
 
-    with await moving.export(service, agent) as leaving:
+    with await moving.export_agent(service, AgentRequest(agent_id=agent)) as leaving:
         await leaving.hand_over(take)
     return b"".join(pieces)
 
@@ -99,9 +102,7 @@ async def test_a_client_that_sends_nothing_more_is_cut_off_at_the_deadline(tmp_p
         content = await exported(service, "ann")
         with pytest.raises(Deadline) as refused:
             async with asyncio.timeout(20):
-                await moving.restore(
-                    service, "bea", in_pieces(content, then_hang=True), replace=False, rename=True
-                )
+                await moving.restore_agent(service, AS_BEA, in_pieces(content, then_hang=True))
         assert refused.value.reason == "REQUEST_TIMED_OUT"
         assert await is_clean(service)
 
@@ -114,7 +115,10 @@ async def test_a_client_that_takes_nothing_more_is_cut_off_at_the_deadline(tmp_p
         async def take(_: bytes) -> None:
             await asyncio.Event().wait()
 
-        with pytest.raises(Deadline), await moving.backup(service, "ann") as leaving:
+        with (
+            pytest.raises(Deadline),
+            await moving.backup_agent(service, AgentRequest(agent_id="ann")) as leaving,
+        ):
             async with asyncio.timeout(20):
                 await leaving.hand_over(take)
         assert await is_clean(service)
@@ -130,7 +134,7 @@ async def test_a_stop_cancels_a_restore(
         content = await exported(service, "ann")
         endless = Endless(monkeypatch)
         pieces = in_pieces(content, then_hang=not is_sent)
-        restoring = asyncio.create_task(moving.restore(service, "bea", pieces, replace=False, rename=True))
+        restoring = asyncio.create_task(moving.restore_agent(service, AS_BEA, pieces))
         folder = service.fleet.data.transfers
         await eventually(lambda: endless.is_running if is_sent else any(folder.glob("*/arrived")))
         begun = time.monotonic()
@@ -152,9 +156,7 @@ async def test_a_restore_whose_client_is_gone_does_not_hold_up_a_stop(
         await tell(service, "ann", "I moved to Lisbon in May.")
         content = await exported(service, "ann")
         endless = Endless(monkeypatch)
-        restoring = asyncio.create_task(
-            moving.restore(service, "bea", in_pieces(content), replace=False, rename=True)
-        )
+        restoring = asyncio.create_task(moving.restore_agent(service, AS_BEA, in_pieces(content)))
         await eventually(lambda: endless.is_running)
         restoring.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -181,9 +183,7 @@ async def test_an_agent_that_takes_its_place_is_not_stopped(
             install(*args)
 
         monkeypatch.setattr(data, "install", slowly)
-        restoring = asyncio.create_task(
-            moving.restore(service, "bea", in_pieces(content), replace=False, rename=True)
-        )
+        restoring = asyncio.create_task(moving.restore_agent(service, AS_BEA, in_pieces(content)))
         await begun.wait()
         service.transfers.stop()
         await service.transfers.finish()
@@ -207,7 +207,7 @@ async def test_a_file_that_is_being_made_is_cancelled_by_a_stop(
                 time.sleep(0.001)
 
         monkeypatch.setattr("ebbtide.store.transfer.sending.write_export", endless)
-        making = asyncio.create_task(moving.export(service, "ann"))
+        making = asyncio.create_task(moving.export_agent(service, AgentRequest(agent_id="ann")))
         await is_running.wait()
         service.transfers.stop()
         with pytest.raises(EbbtideError) as refused:

@@ -6,6 +6,7 @@ and body. Cases that only make sense over one transport say so by using its call
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.support.callers import CALLERS, Caller, CallerIn, rest_in, unless_unsayable
+from ebbtide import __version__
+from tests.support.callers import CALLERS, Caller, CallerIn, Unsayable, rest_in, unless_unsayable
+from tests.support.keys import KEYS_ON
 from tests.support.scripted_model import ScriptedModel
 
 AGENT = "/v1/agents/ann"
@@ -117,7 +120,7 @@ async def test_reads_never_create_an_agent(tmp_path: Path, caller_in: CallerIn) 
             ("PATCH", "", {"decay_rate": 0.9}),
             ("DELETE", "", None),
             ("POST", "/recall", {}),
-            ("POST", "/search", {"text": "x"}),
+            ("POST", "/search", {"query": "x"}),
             ("POST", "/flush", {}),
             ("POST", "/compress", {}),
             ("POST", "/close", None),
@@ -586,13 +589,63 @@ async def test_the_daemon_is_healthy_and_ready(tmp_path: Path) -> None:
         assert (await call("GET", "/readyz")).json() == {"status": "ready", "reasons": []}
 
 
+async def test_the_root_names_the_documentation(tmp_path: Path) -> None:
+    """`GET /` gives a program JSON and a browser a page; both name the version and /docs, and need no key."""
+    async with rest_in(tmp_path, access=KEYS_ON) as call:
+        response = await call("GET", "/")
+        assert response.json() | {"docs": "/docs", "version": __version__} == response.json()
+        page = await call("GET", "/", headers={"Accept": "text/html,application/xhtml+xml"})
+        assert page.headers["content-type"].startswith("text/html")
+        assert 'href="/docs"' in page.text and __version__ in page.text
+
+
+async def test_probes_may_use_head(tmp_path: Path) -> None:
+    """HEAD of /healthz and /readyz has the status of GET, and needs no key; elsewhere it is METHOD_NOT_ALLOWED."""
+    async with rest_in(tmp_path, access=KEYS_ON) as call:
+        assert (await call("HEAD", "/healthz")).status_code == 200
+        assert (await call("HEAD", "/readyz")).status_code == 200
+    async with rest_in(tmp_path / "open") as call:
+        assert (await call("HEAD", "/v1/model")).status_code == 405
+
+
+@pytest.mark.parametrize(
+    ("time", "stored"),
+    [("2026-05-01T12:00:00Z", 1777636800000), ("2026-05-01T14:00:00.250+02:00", 1777636800250)],
+)
+async def test_times_may_be_iso_8601(tmp_path: Path, time: str, stored: int) -> None:
+    """A timestamp with a time zone is stored as milliseconds; over gRPC times have a type of their own."""
+    async with rest_in(tmp_path) as call:
+        await settled(call, {"messages": [{**HELLO["messages"][0], "timestamp": time}]})
+        nodes = (await call("GET", f"{AGENT}/nodes")).json()["nodes"]
+        assert nodes[0]["sources"][0]["timestamp"] == stored
+        span = {"begin": time, "end": "2026-06-01T00:00:00Z"}
+        found = await call("POST", f"{AGENT}/search", {"query": "Lisbon", "time_range": span})
+        assert len(found.json()["memories"]) == 1
+
+
+async def test_a_time_that_is_no_time_is_refused_with_a_hint(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Seconds are refused with what to do; so is a text without a time zone, or of another form."""
+    async with caller_in(tmp_path) as call:
+        for time, reason, hint in (
+            (1_777_636_800, "INVALID_VALUE", "looks like seconds: multiply it by 1000"),
+            ("2026-05-01T12:00:00", "INVALID_VALUE", "add Z or an offset"),
+            ("yesterday", "WRONG_TYPE", "ISO 8601"),
+        ):
+            with contextlib.suppress(Unsayable):
+                batch = {"messages": [{**HELLO["messages"][0], "timestamp": time}]}
+                error = (await call("POST", f"{AGENT}/remember", batch)).json()["error"]
+                assert error["reason"] == reason
+                assert hint in error["message"]
+                assert error["field_violations"][0]["field"] == "messages[0].timestamp"
+
+
 async def test_readiness_tells_the_truth(tmp_path: Path) -> None:
     """A model that does not answer, or a full disk, is degraded (200); a stopping daemon is unavailable (503)."""
     model = ScriptedModel()
     async with rest_in(tmp_path, model, store={"low_disk_bytes": 1 << 50}) as call:
         call.service.asking.under_way[0] = -1e6
         reasons = (await call("GET", "/readyz")).json()["reasons"]
-        assert any("a model call has been under way" in reason for reason in reasons)
+        assert any("a model call has been running" in reason for reason in reasons)
         call.service.asking.under_way.clear()
         model.available = False
         response = await call("GET", "/readyz")

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from ebbtide.offload.pool import INLINE, TextWorkers
-from ebbtide.verbs.forms import MOST_VIOLATIONS
-from ebbtide.verbs.remember import MessageForm, RememberCommand, body_hash
+from ebbtide.verbs.remember import Message, RememberRequest, body_hash
+from ebbtide.verbs.requests import MOST_VIOLATIONS
 from ebbtide.verbs.service import LARGE_BYTES
 from tests.support import looking
 from tests.support.callers import grpc_in, rest_in
@@ -74,7 +74,7 @@ def at_desk(names: list[str]) -> set[bool]:
     ("body", "decoded_by", "prepared_by", "sent"),
     [
         (SMALL, {False}, {False}, []),
-        (LARGE, set(), set(), ["read_form", "screen", "arrival_of"]),
+        (LARGE, set(), set(), ["read_request", "screen", "arrival_of"]),
         (NUMEROUS, {False}, {True}, []),
     ],
     ids=["small", "large", "numerous"],
@@ -89,7 +89,7 @@ async def test_large_body_is_read_in_a_worker_process(
     sent: list[str],
 ) -> None:
     """A worker process parses a body of LARGE_BYTES and prepares long texts; a thread prepares many short ones."""
-    decoding = threads_of("ebbtide.verbs.forms", "from_json")
+    decoding = threads_of("ebbtide.verbs.requests", "from_json")
     preparing = threads_of("ebbtide.verbs.remember", "text_key")
     async with rest_in(tmp_path) as call:
         assert (await call("POST", f"{AGENT}/remember", body)).status_code == 202
@@ -102,13 +102,13 @@ async def test_large_body_that_is_refused_is_read_in_a_worker_process_too(
     tmp_path: Path, threads_of: Callable[[str, str], list[str]], offloaded: list[str]
 ) -> None:
     """A worker process finds what is wrong with a large body; the error is that of a small one."""
-    decoding = threads_of("ebbtide.verbs.forms", "from_json")
+    decoding = threads_of("ebbtide.verbs.requests", "from_json")
     async with rest_in(tmp_path) as call:
         body = {"messages": [*LARGE["messages"], {"role": "nobody", "content": "x"}]}
         assert await call.refused("POST", f"{AGENT}/remember", body) == "INVALID_VALUE"
         assert await call.refused("PUT", AGENT, {"x" * LARGE_BYTES: 1}) == "UNKNOWN_FIELD"
         assert decoding == []
-        assert offloaded == ["read_form", "read_parameters"]
+        assert offloaded == ["read_request", "read_request"]
 
 
 async def test_large_request_and_long_listing_of_grpc_are_converted_beside_the_loop(
@@ -119,7 +119,7 @@ async def test_large_request_and_long_listing_of_grpc_are_converted_beside_the_l
     writing = threads_of("ebbtide.rpc.servicer", "answered")
     async with grpc_in(tmp_path) as call:
         assert (await call("POST", f"{AGENT}/remember", LARGE)).status_code == 202
-        assert offloaded[0] == "fields_of"
+        assert offloaded[0] == "read_message"
         assert (reading, at_desk(writing)) == ([], {False})
         lines = {"messages": [{"role": "user", "content": f"Fact number {n} is known."} for n in range(300)]}
         assert (await call("POST", f"{AGENT}/remember", lines)).status_code == 202
@@ -195,12 +195,12 @@ async def test_long_batch_becomes_memories_one_at_a_time(
 @pytest.mark.parametrize(
     ("verb", "body", "field"),
     [
-        ("remember", {"messages": [{"role": "nobody"}] * 50_000}, "messages[0].role"),
-        ("remember", {"messages": [[]] * 200_000}, "messages[0]"),
-        ("remember", {"messages": [], **{f"k{n}": 1 for n in range(100_000)}}, "k0"),
+        ("remember", {"messages": [{"role": "nobody"}] * 50_000}, "messages"),
+        ("remember", {"messages": [[]] * 200_000}, "messages"),
+        ("remember", {"messages": [], **{f"k{n}": 1 for n in range(100_000)}}, "messages"),
         ("remember", {"messages": [{f"k{n}": 1 for n in range(100_000)}]}, "messages[0].role"),
-        ("recall", {"keywords": [1] * 500_000}, "keywords[0]"),
-        ("recall", {"relations": [1] * 500_000}, "relations[0]"),
+        ("recall", {"keywords": [1] * 500_000}, "keywords"),
+        ("recall", {"relations": [1] * 500_000}, "relations"),
     ],
     ids=["messages", "no messages", "fields", "fields of a message", "keywords", "relations"],
 )
@@ -209,14 +209,14 @@ async def test_no_more_faults_are_looked_for_than_are_told(
 ) -> None:
     """A body wrong in a hundred thousand places costs no more than reading it, and names the first few."""
     faults: list[int] = []
-    forms = importlib.import_module("ebbtide.verbs.forms")
-    inner = forms.refusal
+    requests = importlib.import_module("ebbtide.verbs.requests")
+    inner = requests.refusal
 
     def counted(error: Any, form: Any = None) -> Any:
         faults.append(error.error_count())
         return inner(error, form)
 
-    monkeypatch.setattr(forms, "refusal", counted)
+    monkeypatch.setattr(requests, "refusal", counted)
     # The pool processes everything here, so that faults are counted.
     monkeypatch.setattr(TextWorkers, "_submit", type(INLINE)._submit)
     async with rest_in(tmp_path) as call:
@@ -271,18 +271,22 @@ async def test_only_a_key_costs_a_hash(
 def test_hash_of_a_body_stays_as_it_is() -> None:
     """Receipts on disk hold it, so every version takes the same one: of the JSON with its fields sorted."""
     messages = [
-        MessageForm(role="user", content='a "quote"\n青岛 😀', timestamp=5, id="x", speaker="Ann"),
-        MessageForm(role="assistant", content="b"),
+        Message(role="user", content='a "quote"\n青岛 😀', timestamp=5, id="x", speaker="Ann"),
+        Message(role="assistant", content="b"),
     ]
     fields = {"conversation_id": "ü", "metadata": {"b": 1, "a": [1.5, None]}}
     for command in (
-        RememberCommand(messages=messages, idempotency_key="k", **fields),
-        RememberCommand(messages=messages[:1]),
-        RememberCommand(messages=[]),
+        RememberRequest(agent_id="ann", messages=messages, idempotency_key="k", **fields),
+        RememberRequest(agent_id="ann", messages=messages[:1]),
+        RememberRequest(agent_id="bob", messages=messages[1:]),
     ):
-        plain = command.model_dump(exclude={"idempotency_key"})
+        plain = command.model_dump(exclude={"agent_id", "idempotency_key"})
         for message in plain["messages"]:
             # Receipts of before messages had metadata: without it nothing of it is in the JSON.
             del message["metadata"]
         assert body_hash(command) == hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).digest()
-    assert body_hash(RememberCommand(messages=messages, **fields)).hex().startswith("0f77a50e4546e385")
+    assert (
+        body_hash(RememberRequest(agent_id="ann", messages=messages, **fields))
+        .hex()
+        .startswith("0f77a50e4546e385")
+    )

@@ -19,9 +19,10 @@ from ebbtide.language.builtin.shortening import shorten
 from ebbtide.language.port import BadReply, ModelUnavailable, Processed, TextToProcess
 from ebbtide.language.served.replies import cut_at_clause
 from ebbtide.memory.draft import Draft
-from ebbtide.verbs.agents import close, initialise
-from ebbtide.verbs.batches import CompressCommand, compress
+from ebbtide.verbs.agents import OpenAgentRequest, close_agent, open_agent
+from ebbtide.verbs.batches import CompressRequest, compress
 from ebbtide.verbs.inspect import NodeInfo
+from ebbtide.verbs.requests import AgentRequest
 from ebbtide.verbs.service import Service
 from tests.support import looking
 from tests.support.fading import GARDEN, HARBOUR, KETTLE, QUICKLY, fading
@@ -34,7 +35,7 @@ FOR_EVER = 3600.0
 
 async def one_pass(service: Service, agent: str, count: int = 1) -> None:
     """So many passes more."""
-    await compress(service, agent, CompressCommand(passes=count))
+    await compress(service, CompressRequest(agent_id=agent, passes=count))
     assert (await settle(service, agent)).passes_done
 
 
@@ -232,7 +233,7 @@ async def test_first_content_outlives_a_restart(tmp_path: Path) -> None:
     async with service_in(tmp_path / "data", model) as service:
         await fading(service, "ann", KETTLE)
         await settle(service, "ann")
-        await close(service, "ann")
+        await close_agent(service, AgentRequest(agent_id="ann"))
         await one_pass(service, "ann")
         assert [text for text, _ in shortenings(model)] == [KETTLE, KETTLE]
 
@@ -365,7 +366,7 @@ async def test_agents_take_turns_slice_by_slice(tmp_path: Path, monkeypatch: pyt
     async with service_in(tmp_path / "data", model, fleet=fleet, language=language) as service:
         for agent in ("ann", "ben"):
             mine = [text.replace("The", f"{agent}'s") for text in (KETTLE, HARBOUR, GARDEN)]
-            await initialise(service, agent, QUICKLY)
+            await open_agent(service, OpenAgentRequest(agent_id=agent, parameters=QUICKLY))
             await tell(service, agent, *mine, "Somebody stands beside it.", "Somebody is in focus.")
             await settle(service, agent)
         for agent in ("ann", "ben"):
@@ -385,7 +386,7 @@ async def test_slice_gives_way_to_foreground_work_of_its_agent(
     """While jobs of the same agent wait, its slice ends after the step in hand; the pass goes on later."""
     monkeypatch.setattr(passes, "SCANS_PER_COMMIT", 1)
     async with service_in(tmp_path / "data", ScriptedModel()) as service:
-        await initialise(service, "ann", {"long_term_factor": 0.0})
+        await open_agent(service, OpenAgentRequest(agent_id="ann", parameters={"long_term_factor": 0.0}))
         for number in range(5):
             await tell(service, "ann", *(f"Fact {number} {index}." for index in range(20)))
         await settle(service, "ann")
@@ -401,7 +402,7 @@ async def test_slice_gives_way_to_foreground_work_of_its_agent(
             return plain(finished, lambda: True, most_tasks)
 
         agent.workspace.passes.compress = one_node_a_step  # type: ignore[method-assign]
-        await compress(service, "ann", CompressCommand(passes=1))
+        await compress(service, CompressRequest(agent_id="ann", passes=1))
         # The digest looks once whether there is a batch; after that nobody disturbs the slice.
         await eventually(lambda: steps >= 4)
         before = scheduler.tally.slices - 1
@@ -430,7 +431,7 @@ async def test_foreground_model_calls_go_first(tmp_path: Path) -> None:
     only_shortening(model, held)
     async with service_in(tmp_path / "data", model, fleet={"compression_concurrency": 2}) as service:
         for agent in ("ann", "ben"):
-            await initialise(service, agent, QUICKLY)
+            await open_agent(service, OpenAgentRequest(agent_id=agent, parameters=QUICKLY))
             await tell(service, agent, KETTLE, "Somebody stands beside it.", "Somebody is in focus.")
             await settle(service, agent)
         await tell(service, "ann", "Everybody looks elsewhere now.")
@@ -438,7 +439,7 @@ async def test_foreground_model_calls_go_first(tmp_path: Path) -> None:
         # Ben's slice begins while Ann's call holds the only place, so it must not need a digest of its own.
         ben = looking.opened_agent(service, "ben")
         await ben.run(lambda: move_focus_on(ben))
-        await compress(service, "ben", CompressCommand(passes=1))
+        await compress(service, CompressRequest(agent_id="ben", passes=1))
         await eventually(lambda: len(service.asking.gate._waiting) == 1)
         await tell(service, "cat", "A first word.")
         await eventually(lambda: len(service.asking.gate._waiting) == 2)
@@ -526,7 +527,7 @@ async def test_close_in_the_middle_of_a_pass_lets_it_rest(tmp_path: Path) -> Non
     async with service_in(tmp_path / "data", model) as service:
         await fading(service, "ann", KETTLE)
         await eventually(lambda: len(shortenings(model)) == 1)
-        await close(service, "ann")
+        await close_agent(service, AgentRequest(agent_id="ann"))
         assert model.running == 0
         only_shortening(model, lambda text, target: "x" * target)
         await asyncio.sleep(0.3)

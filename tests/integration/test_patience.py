@@ -10,8 +10,9 @@ import pytest
 
 from ebbtide.errors import EbbtideError, Precondition
 from ebbtide.language.port import BadReply, ModelUnavailable, Segment
-from ebbtide.verbs.agents import close, update
-from ebbtide.verbs.batches import retry_batch
+from ebbtide.verbs.agents import UpdateAgentRequest, close_agent, update_agent
+from ebbtide.verbs.batches import BatchRequest, retry_batch
+from ebbtide.verbs.requests import AgentRequest
 from tests.support import looking
 from tests.support.in_process import ask, service_in, settle, tell
 from tests.support.scripted_model import ScriptedModel
@@ -254,15 +255,15 @@ async def test_bad_replies_move_a_batch_to_the_tail_then_park_it(tmp_path: Path)
         contents = [node.content for node in await looking.nodes(service, "ann")]
         assert contents == [f"Fact number {number}." for number in range(1, 4)]
 
-        await close(service, "ann")
+        await close_agent(service, AgentRequest(agent_id="ann"))
         await asyncio.sleep(0.1)
         assert (await looking.batch(service, "ann", "b2")).state == "parked", "also after a close"
         model.poison = ""
-        assert (await retry_batch(service, "ann", "b2")).attempts == 0
+        assert (await retry_batch(service, BatchRequest(agent_id="ann", batch_id="b2"))).attempts == 0
         assert (await settle(service, "ann")).parked_batches == 0
         assert (await looking.batch(service, "ann", "b2")).node_ids == ["n4"]
         with pytest.raises(Precondition) as refused:
-            await retry_batch(service, "ann", "b2")
+            await retry_batch(service, BatchRequest(agent_id="ann", batch_id="b2"))
         assert refused.value.reason == "BATCH_NOT_PARKED"
 
 
@@ -371,7 +372,7 @@ async def test_close_cancels_the_model_call_and_the_batch_stays_at_the_head(tmp_
         await tell(service, "ann", "Fact number 1.")
         await eventually(lambda: model.running == 1)
         watch = Stopwatch()
-        assert (await close(service, "ann")).closed
+        assert (await close_agent(service, AgentRequest(agent_id="ann"))).closed
         assert watch.s < 1.0
         assert model.running == 0
         await asyncio.sleep(0.2)
@@ -436,7 +437,7 @@ async def test_work_that_came_to_nothing_leaves_the_agent_idle(tmp_path: Path) -
         with pytest.raises(EbbtideError):
             await tell(service, "refused", "Another body.", idempotency_key="once")
         with pytest.raises(EbbtideError):
-            await retry_batch(service, "unparked", "b77")
+            await retry_batch(service, BatchRequest(agent_id="unparked", batch_id="b77"))
         await eventually(lambda: all(agent.is_idle for agent in service.fleet.open_agents), 3)
 
 
@@ -452,7 +453,7 @@ async def test_relations_are_named_anew_when_the_focus_moved_meanwhile(tmp_path:
         await settle(service, "ann")
 
         async def change_focus_meanwhile() -> list[str]:
-            await update(service, "ann", {"focus_limit": 1})
+            await update_agent(service, UpdateAgentRequest(agent_id="ann", parameters={"focus_limit": 1}))
             return ["old", "old", "old"]
 
         model.log.clear()

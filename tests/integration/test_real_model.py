@@ -21,7 +21,7 @@ import httpx
 import pytest
 
 from ebbtide.language.tokens import estimate
-from ebbtide.verbs.batches import CompressCommand, compress
+from ebbtide.verbs.batches import CompressRequest, compress
 from ebbtide.verbs.service import get_model, get_readiness
 from tests.support import looking
 from tests.support.fading import HARBOUR, KETTLE, fading
@@ -133,7 +133,7 @@ async def test_compression_goes_through_a_real_model(
     async with service_in(tmp_path / "data", None, language=beside(server)) as service:
         await fading(service, "ann", KETTLE, HARBOUR)
         await settle(service, "ann", timeout_ms=300_000)
-        await compress(service, "ann", CompressCommand(passes=1))
+        await compress(service, CompressRequest(agent_id="ann", passes=1))
         await settle(service, "ann", timeout_ms=300_000)
         nodes = await looking.nodes(service, "ann")
         rewritten = [(node, rewrite) for node in nodes for rewrite in node.rewrites]

@@ -250,10 +250,10 @@ def test_conditions_differ_in_one_thing() -> None:
     asked_of(daemon, "product", "no-archive", *ABLATIONS)
     bodies = [body for agent, _, body in daemon.questions if agent == "plain-0"]
     plain = {key: value for key, value in bodies[0].items() if key != "query"}
-    assert plain == {"max_results": 50, "citations": True, "mode": "hybrid", "include_archive": True}
+    assert plain == {"max_results": 50, "citations": True, "mode": "hybrid", "archive": "always"}
     changed = [{k: v for k, v in body.items() if k != "query" and plain.get(k) != v} for body in bodies]
     assert all(len(one) <= 1 for one in changed)
-    assert {"include_archive": False} in changed
+    assert {"archive": "never"} in changed
 
 
 def test_what_comes_later_comes_after() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from ebbtide.fleet.deletion.erasure import Erasure, Tally
 from ebbtide.fleet.deletion.selection import Look, Selection
-from ebbtide.fleet.recall.recollected import Wanted
+from ebbtide.fleet.recall.query import Query
 from ebbtide.language.port import Segment
 from ebbtide.memory.digestion import partners
 from ebbtide.retrieval.sentences import sentences_of
@@ -99,7 +99,7 @@ def numbers_left(home: Home) -> set[str]:
 
 
 def found(home: Home, number: str) -> bool:
-    recollected, _ = home.workspace.recollect(Wanted(f"zq{number}zq", 50), 10, len)
+    recollected, _ = home.workspace.recollect(Query(f"zq{number}zq", 50), 10, len)
     return any(f"zq{number}zq" in one.content for one in recollected.memories)
 
 

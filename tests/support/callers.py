@@ -33,6 +33,7 @@ from ebbtide.errors import REASONS
 from ebbtide.rest.app import create_app
 from ebbtide.rpc.server import GrpcServer
 from ebbtide.v1 import memory_service_pb2
+from ebbtide.verbs.catalogue import CATALOGUE
 from ebbtide.verbs.service import Service
 from tests.support.in_process import service_in
 from tests.support.keys import bearer
@@ -111,40 +112,7 @@ def reason_of(response: Any) -> str:
     return reason
 
 
-ROUTES = {
-    "PUT /v1/agents/{agent_id}": "OpenAgent",
-    "PATCH /v1/agents/{agent_id}": "UpdateAgent",
-    "GET /v1/agents/{agent_id}": "GetAgent",
-    "GET /v1/agents": "ListAgents",
-    "POST /v1/agents/{agent_id}/close": "CloseAgent",
-    "DELETE /v1/agents/{agent_id}": "DeleteAgent",
-    "POST /v1/agents/{agent_id}/remember": "Remember",
-    "POST /v1/agents/{agent_id}/recall": "Recall",
-    "POST /v1/agents/{agent_id}/search": "Search",
-    "GET /v1/agents/{agent_id}/batches": "ListBatches",
-    "GET /v1/agents/{agent_id}/batches/{batch_id}": "GetBatch",
-    "POST /v1/agents/{agent_id}/batches/{batch_id}/retry": "RetryBatch",
-    "POST /v1/agents/{agent_id}/flush": "Flush",
-    "POST /v1/agents/{agent_id}/compress": "Compress",
-    "GET /v1/agents/{agent_id}/focus": "GetFocus",
-    "GET /v1/agents/{agent_id}/nodes": "ListNodes",
-    "GET /v1/agents/{agent_id}/nodes/{node_id}": "GetNode",
-    "GET /v1/agents/{agent_id}/links": "ListLinks",
-    "PATCH /v1/agents/{agent_id}/nodes/{node_id}": "UpdateNode",
-    "DELETE /v1/agents/{agent_id}/nodes/{node_id}": "DeleteNode",
-    "POST /v1/agents/{agent_id}/nodes/delete": "DeleteNodes",
-    "POST /v1/agents/{agent_id}/forget": "ForgetMemories",
-    "GET /v1/agents/{agent_id}/audit": "ListAuditRecords",
-    "POST /v1/agents/{agent_id}/audit/verify": "VerifyAudit",
-    "GET /v1/erased-agents": "ListErasedAgents",
-    "POST /v1/erased-agents/verify": "VerifyErasedAgents",
-    "GET /v1/agents/{agent_id}/events": "WatchEvents",
-    "GET /v1/agents/{agent_id}/backup": "BackupAgent",
-    "GET /v1/agents/{agent_id}/export": "ExportAgent",
-    "POST /v1/agents/{agent_id}/restore": "RestoreAgent",
-    "GET /v1/model": "GetModel",
-    "GET /v1/scheduler": "GetScheduler",
-}
+ROUTES = {operation.route: operation.name for operation in CATALOGUE if operation.is_rpc}
 """Every verb: its route and its call."""
 
 REQUIRED = {"RememberRequest": {"messages"}, "DeleteNodesRequest": {"node_ids"}, "Message": {"content"}}
@@ -315,8 +283,8 @@ class GrpcCaller:
             place.SetInParent()
             self._put(place, _only(dict, value), f"{path}.")
         elif field.enum_type is not None:
-            numbers = words(field.enum_type)
-            setattr(message, field.name, numbers.get(_only(str, value), 999))
+            number = value if isinstance(value, int) else words(field.enum_type).get(_only(str, value), 999)
+            setattr(message, field.name, number)
         else:
             setattr(message, field.name, _only(_KINDS.get(field.cpp_type, (int,)), value))
 

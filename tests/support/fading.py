@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ebbtide.verbs.agents import initialise
+from ebbtide.verbs.agents import OpenAgentRequest, open_agent
 from ebbtide.verbs.service import Service
 from tests.support.in_process import settle, tell
 
@@ -31,7 +31,7 @@ QUICKLY = {
 
 async def fading(service: Service, agent: str, *texts: str, **parameters: Any) -> None:
     """An agent whose memories of `texts` are due to be shortened in the pass that is owed when this returns."""
-    await initialise(service, agent, {**QUICKLY, **parameters})
+    await open_agent(service, OpenAgentRequest(agent_id=agent, parameters={**QUICKLY, **parameters}))
     await tell(service, agent, *texts, "Somebody stands beside it.", "Somebody is in focus.")
     await settle(service, agent)
     await tell(service, agent, "Everybody looks elsewhere now.")

@@ -10,9 +10,9 @@ from typing import Any
 from ebbtide.daemon import opened
 from ebbtide.settings import Settings, load_settings
 from ebbtide.store.encryption.keys import master_key_of
-from ebbtide.verbs.batches import FlushCommand, Flushed, flush
-from ebbtide.verbs.recall import RecallCommand, Recalled, recall
-from ebbtide.verbs.remember import MessageForm, RememberCommand, Remembered, remember
+from ebbtide.verbs.batches import Flushed, FlushRequest, flush
+from ebbtide.verbs.recall import Recalled, RecallRequest, recall
+from ebbtide.verbs.remember import Message, Remembered, RememberRequest, remember
 from ebbtide.verbs.service import Service
 from tests.support.process import check_data_directory
 
@@ -39,15 +39,15 @@ async def service_in(data_dir: Path, model: Any = None, **sections: dict[str, An
 
 async def tell(service: Service, agent: str, *texts: str, **fields: Any) -> Remembered:
     """Remember user messages."""
-    messages = [MessageForm(role="user", content=text) for text in texts]
-    return await remember(service, agent, RememberCommand(messages=messages, **fields))
+    messages = [Message(role="user", content=text) for text in texts]
+    return await remember(service, RememberRequest(agent_id=agent, messages=messages, **fields))
 
 
 async def settle(service: Service, agent: str, *, passes: bool = True, timeout_ms: int = 20_000) -> Flushed:
     """Wait until everything is digested, and passes are done."""
-    return await flush(service, agent, FlushCommand(passes=passes, timeout_ms=timeout_ms))
+    return await flush(service, FlushRequest(agent_id=agent, passes=passes, timeout_ms=timeout_ms))
 
 
 async def ask(service: Service, agent: str, *keywords: str, **fields: Any) -> Recalled:
     """Recall by keywords."""
-    return await recall(service, agent, RecallCommand(keywords=list(keywords), **fields))
+    return await recall(service, RecallRequest(agent_id=agent, keywords=list(keywords), **fields))

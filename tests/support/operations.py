@@ -40,9 +40,11 @@ from ebbtide.store.directory.data_directory import DataDirectory
 from ebbtide.store.encryption.keys import WrappedKeys, read_master_key
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.port import Identity
-from ebbtide.verbs.agents import erase, initialise, list_agents
-from ebbtide.verbs.forget import ForgetCommand, forget
-from ebbtide.verbs.moving import backup, restore
+from ebbtide.verbs.agents import OpenAgentRequest, delete_agent, list_agents, open_agent
+from ebbtide.verbs.forget import ForgetRequest, forget_memories
+from ebbtide.verbs.moving import RestoreAgentRequest, backup_agent, restore_agent
+from ebbtide.verbs.paging import PageRequest
+from ebbtide.verbs.requests import AgentRequest
 from ebbtide.verbs.service import Service, get_readiness
 from tests.support.encrypted import everything, fill, found_in
 from tests.support.in_process import settle, tell
@@ -220,17 +222,17 @@ async def resumed(service: Service) -> None:
 
 async def create_ann(place: Place, service: Service) -> None:
     """Create an agent."""
-    await initialise(service, "ann", {"decay_rate": 0.25})
+    await open_agent(service, OpenAgentRequest(agent_id="ann", parameters={"decay_rate": 0.25}))
 
 
 async def delete_ann(place: Place, service: Service) -> None:
     """Delete an agent."""
-    await erase(service, "ann")
+    await delete_agent(service, AgentRequest(agent_id="ann"))
 
 
 async def forget_topic(place: Place, service: Service) -> None:
     """Forget a topic: erase it, compact the store."""
-    done = await forget(service, "ann", ForgetCommand(topic="violet ledger"))
+    done = await forget_memories(service, ForgetRequest(agent_id="ann", topic="violet ledger"))
     if done.counts.messages and not done.compacted:
         raise Unavailable("the compaction waits for the next start", reason="STORE_UNAVAILABLE")
 
@@ -242,7 +244,7 @@ async def remember_fact(place: Place, service: Service) -> None:
 
 async def back_up(place: Place, service: Service) -> None:
     """Back an agent up."""
-    with await backup(service, "ann") as leaving:
+    with await backup_agent(service, AgentRequest(agent_id="ann")) as leaving:
         assert leaving.file.read()
 
 
@@ -255,7 +257,8 @@ def restoring(form: str, *, replace: bool = False, agent: str = "ann") -> Callab
                 while piece := file.read(16 << 10):
                     yield piece
 
-        await restore(service, agent, pieces(), replace=replace, rename=agent != "ann")
+        request = RestoreAgentRequest(agent_id=agent, replace=replace, rename=agent != "ann")
+        await restore_agent(service, request, pieces())
 
     return online(run)
 
@@ -459,7 +462,7 @@ async def _heal(place: Place, service: Service) -> None:
     if place.steps.broken is not None or _elsewhere(place).exists():
         assert await _refusal(tell(service, "bob", "This is lost.")) in REFUSALS
         assert await _refusal(tell(service, "zoe", "This is lost.")) in REFUSALS
-        assert await _refusal(list_agents(service, None, "")) in ("", *REFUSALS)
+        assert await _refusal(list_agents(service, PageRequest())) in ("", *REFUSALS)
     if _elsewhere(place).exists():
         assert (await get_readiness(service)).status == "unavailable"
     _bring_back(place)

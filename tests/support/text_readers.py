@@ -53,7 +53,7 @@ from ebbtide.rest.moving import is_file
 from ebbtide.retrieval import analysis, features, packing, parts, passages, question, tokenizers, topic
 from ebbtide.retrieval import sentences as key_sentences
 from ebbtide.telemetry import request_id_from
-from ebbtide.verbs import door, erased, forms, metadata
+from ebbtide.verbs import erased, metadata, pii_policy, requests
 from ebbtide.verbs.paging import to_token
 
 Reader = Callable[[str], Any]
@@ -172,26 +172,24 @@ def _packed(text: str) -> Any:
 
 
 def _tagged(text: str) -> Any:
-    return door._in_bytes(text, spans.find(text))
+    return pii_policy._in_bytes(text, spans.find(text))
 
 
 def _refused(text: str) -> Any:
     with suppress(Exception):
-        forms.refuse(text[:500], text, text[:50])
-    return forms.echo(text), forms.shown(text)
+        requests.refuse(text[:500], text, text[:50])
+    return requests.echo(text), requests.shown(text)
 
 
 def _json_body(text: str) -> Any:
     with suppress(Exception):
-        return forms.read_json(text.encode("utf-8", "replace"))
+        return requests.read_json(text.encode("utf-8", "replace"))
     return None
 
 
 def _metadata(text: str) -> Any:
     text = _no_half_pairs(text)
-    return metadata.metadata_json("metadata", {"said": text, "list": list(text)}, 1 << 30), list(
-        words_in([text, {text: 1}])
-    )
+    return metadata.metadata_json({"said": text, "list": list(text)}), list(words_in([text, {text: 1}]))
 
 
 def _file(name: str) -> Reader:

@@ -92,7 +92,7 @@ async def _asked(call: Any, agent: str) -> None:
     )
     for cue in cues:
         await answered(call, "POST", f"{agent}/recall", cue)
-    await answered(call, "POST", f"{agent}/search", {"text": "Project Heron boats"})
+    await answered(call, "POST", f"{agent}/search", {"query": "Project Heron boats"})
 
 
 async def _flushed(call: Any, agent: str) -> None:

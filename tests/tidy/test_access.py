@@ -1,4 +1,4 @@
-"""docs/operating.md says of every operation what access/operations.py says, and SECURITY.md names tests that exist."""
+"""Commands can send credentials and the master key, and SECURITY.md names tests that exist."""
 
 from __future__ import annotations
 
@@ -8,27 +8,8 @@ from typing import Any
 
 import typer.main
 
-from ebbtide.access.operations import OPERATIONS, Needs
 from ebbtide.cli.app import app
-from tests.tidy.pages import ROOT, read, rows
-
-WORDS = {
-    Needs.NOTHING: "no key",
-    Needs.KEY: "any key",
-    Needs.SCOPE: "any key with the scope",
-    Needs.AGENT: "bound to the agent",
-    Needs.EVERY_AGENT: "bound to no agents",
-}
-
-
-def test_the_table_of_the_page_is_that_of_the_code() -> None:
-    """Every operation stands on the page with its route, its scopes and what the key must reach, in the same order."""
-    told = [tuple(row) for row in rows(read("docs/operating.md"), "### What a key is good for")]
-    known = [
-        (name, f"`{operation.route}`", " or ".join(operation.scopes) or "–", WORDS[operation.needs])
-        for name, operation in OPERATIONS.items()
-    ]
-    assert told == known
+from tests.tidy.pages import ROOT, read
 
 
 def test_commands_that_ask_a_daemon_can_show_who_asks() -> None:

@@ -13,6 +13,7 @@ import pytest
 from ebbtide.errors import REASONS
 from ebbtide.rest.app import create_app
 from tests.support.in_process import service_in
+from tests.tidy.generate_api import TABLES, render
 from tests.tidy.pages import read
 
 METHODS = ("get", "put", "post", "patch", "delete")
@@ -52,6 +53,13 @@ def test_the_page_has_the_routes_of_the_daemon(document: dict[str, Any]) -> None
     assert set(told) == operations(document)
 
 
+@pytest.mark.parametrize("name", TABLES)
+def test_tables_of_operations_are_those_of_the_catalogue(name: str) -> None:
+    """Each page has the table of operations that the catalogue makes; `python -m tests.tidy.generate_api` writes it."""
+    page = read(f"docs/{name}")
+    assert render(name, page) == page
+
+
 def test_every_route_has_an_example(document: dict[str, Any]) -> None:
     """Each section shows a request with its answer."""
     page = read("docs/api.md")
@@ -85,7 +93,7 @@ def test_every_field_and_option_is_named(document: dict[str, Any]) -> None:
 def test_fields_of_messages_are_named(document: dict[str, Any]) -> None:
     """Every field of a message stands with the route that takes messages."""
     text = section(read("docs/api.md"), "POST /v1/agents/{agent_id}/remember")
-    fields = document["components"]["schemas"]["MessageForm"]["properties"]
+    fields = document["components"]["schemas"]["Message"]["properties"]
     assert [name for name in fields if f"`messages[].{name}`" not in text] == []
 
 

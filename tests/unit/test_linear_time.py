@@ -123,7 +123,9 @@ def faults(read: Reader, texts: dict[str, Callable[[int], str]], small: int, lar
         if not found and taken[name] > FLOOR_S:
             late = seconds(read, texts[name], LARGEST)
             if late > CLEAR_S:
-                late = min(late, seconds(read, texts[name], LARGEST, 3))  # a busy machine slows single readings
+                late = min(
+                    late, seconds(read, texts[name], LARGEST, 3)
+                )  # a busy machine slows single readings
             share = 2 * LEEWAY * LARGEST / large * seconds(read, texts[name], large, 3)
             if late > CEILING_S or late > max(CLEAR_S, share):
                 found.append(f"{name}: {late:.2f} s")

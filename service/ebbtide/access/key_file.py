@@ -1,8 +1,8 @@
-"""`DATA_DIR/keys.json`: the keys as they are kept, read by the daemon, changed by the command line.
+"""`DATA_DIR/keys.json`: the stored API keys. The daemon reads the file, the command line changes it.
 
-It never holds a secret. It is replaced whole: written beside, synced, renamed, so whoever reads sees the one or the
-other; changes take turns by a lock file of their own (`keys.lock`), since the daemon holds the directory's lock.
-What cannot be read is KEY_FILE_UNUSABLE and is left as it is: nothing is guessed about who may call.
+The file never contains a secret. A change writes a new file, syncs it and renames it over the old one, so a reader sees
+one or the other. Writers take a lock of their own (`keys.lock`), since the daemon has the lock of the directory. An
+unreadable file is KEY_FILE_UNUSABLE and stays as it is: access is never guessed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TypeVar
 import msgspec
 
 from ebbtide.access.keys import ID_LENGTH, Key
-from ebbtide.access.operations import SCOPES
+from ebbtide.access.requirements import SCOPES
 from ebbtide.errors import Exhausted, Precondition
 from ebbtide.store.durable import replace_file
 
@@ -29,10 +29,10 @@ LOCK_NAME = "keys.lock"
 VERSION = 1
 
 MOST_KEYS = 10_000
-"""Most keys that count."""
+"""Most keys that are not revoked."""
 
 KEPT_REVOKED = 1000
-"""Revoked keys that are still listed, the latest ones."""
+"""Most revoked keys that stay in the file; the oldest are dropped."""
 
 MOST_FILE_BYTES = 64 << 20
 
@@ -40,18 +40,18 @@ _ID = re.compile(rf"[a-z0-9]{{{ID_LENGTH}}}")
 _HASH = re.compile(r"[0-9a-f]{64}")
 
 Stamp = tuple[int, int, int]
-"""What tells one version of the file from another: its inode, its size and when it was written."""
+"""Identifies a version of the file: inode, size and modification time."""
 
 
 class Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What stands in the file."""
+    """The content of the file."""
 
     version: int
     keys: tuple[Key, ...]
 
 
 _DECODER = msgspec.json.Decoder(Document)
-# Made here, on one thread: see `store/codec.py`.
+# Created here, on one thread: see `store/codec.py`.
 
 
 class KeyFile:
@@ -61,7 +61,7 @@ class KeyFile:
         self.path = data_dir / NAME
 
     def stamp(self) -> Stamp | None:
-        """Which version is there; None when there is no file. KEY_FILE_UNUSABLE when it cannot be looked at."""
+        """Return the version of the file; None without one. KEY_FILE_UNUSABLE if it cannot be read."""
         try:
             found = self.path.stat()
         except FileNotFoundError:
@@ -71,7 +71,7 @@ class KeyFile:
         return (found.st_ino, found.st_size, found.st_mtime_ns)
 
     def read(self) -> tuple[Key, ...]:
-        """The keys; none when there is no file. KEY_FILE_UNUSABLE for what is no such file."""
+        """Return the keys; none without a file. KEY_FILE_UNUSABLE for an invalid file."""
         try:
             with self.path.open("rb") as file:
                 content = file.read(MOST_FILE_BYTES + 1)
@@ -84,7 +84,7 @@ class KeyFile:
         try:
             document = _DECODER.decode(content)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise self._unusable("it is not as this Ebbtide writes it") from error
+            raise self._unusable("it does not have the format of this version") from error
         fault = _fault(document)
         if fault:
             raise self._unusable(fault)
@@ -92,13 +92,13 @@ class KeyFile:
 
     @property
     def is_open_to_others(self) -> bool:
-        """Whether someone else than its owner may read or write the file."""
+        """Return whether users other than the owner may read or write the file."""
         with contextlib.suppress(OSError):
             return bool(self.path.stat().st_mode & 0o077)
         return False
 
     def change(self, alter: Callable[[Sequence[Key]], tuple[list[Key], T]]) -> T:
-        """Replace the keys by what `alter` makes of them, durably; what it gives beside them.
+        """Replace the keys with those that `alter` returns, durably. Return its second result.
 
         Two changes at once take turns, so that neither is lost. QUOTA_REACHED beyond MOST_KEYS.
         """
@@ -123,7 +123,7 @@ class KeyFile:
         replace_file(self.path, content, b"\n", adopt=self._give)
 
     def _give(self, descriptor: int) -> None:
-        """What root makes belongs to whose directory it is, or the daemon there could not read it."""
+        """Give the file to the owner of its directory: the daemon could not read a file of root's."""
         if os.geteuid() == 0:
             owner = self.path.parent.stat()
             os.fchown(descriptor, owner.st_uid, owner.st_gid)
@@ -135,7 +135,7 @@ class KeyFile:
 
 
 def _kept(keys: Sequence[Key]) -> list[Key]:
-    """Keys that count, and the latest of those that were revoked."""
+    """Return the valid keys and the latest revoked ones."""
     revoked = sorted(
         (key for key in keys if key.revoked_at_ms is not None), key=lambda key: key.revoked_at_ms or 0
     )
@@ -143,7 +143,7 @@ def _kept(keys: Sequence[Key]) -> list[Key]:
     kept = [key for key in keys if key.id not in dropped]
     if len(kept) - min(len(revoked), KEPT_REVOKED) > MOST_KEYS:
         raise Exhausted(
-            f"there are {MOST_KEYS} keys already; revoke some",
+            f"There are {MOST_KEYS} keys already. Revoke some.",
             reason="QUOTA_REACHED",
             metadata={"quota": "keys", "limit": str(MOST_KEYS)},
         )
@@ -151,18 +151,18 @@ def _kept(keys: Sequence[Key]) -> list[Key]:
 
 
 def _fault(document: Document) -> str:
-    """What is wrong with a file that can be read; empty when nothing is."""
+    """Return what is wrong with a readable file; empty if nothing is."""
     if document.version != VERSION:
-        return f"it has version {document.version}, this Ebbtide knows {VERSION}"
+        return f"it has version {document.version}, this version reads {VERSION}"
     if len(document.keys) > MOST_KEYS + KEPT_REVOKED:
-        return "it holds too many keys"
+        return "it has too many keys"
     if len({key.id for key in document.keys}) != len(document.keys):
-        return "two keys have one id"
+        return "two keys have the same id"
     for index, key in enumerate(document.keys):
         is_whole = _ID.fullmatch(key.id) and _HASH.fullmatch(key.secret_sha256)
         if not is_whole or not key.scopes or not set(key.scopes) <= set(SCOPES):
             return f"its key {index + 1} is damaged"
-        # An empty prefix would be every agent without saying so.
+        # An empty prefix would mean every agent.
         if not all((*key.agents, *key.agent_prefixes)):
             return f"its key {index + 1} is bound to an empty name"
         if key.requests_per_s is not None and key.requests_per_s <= 0:

@@ -1,8 +1,8 @@
 """The keyring: the keys of a running daemon in memory, following their file.
 
-Finding a key is one look into a dictionary and one SHA-256. The file is looked at twice a second, so a key that was
-made or revoked counts, or does not, about a second later without a restart. At a start a file that cannot be used is
-an error; later the keys stay what they were, and the log says so, once for each version of the file.
+Finding a key takes one dictionary lookup and one SHA-256. The file is checked twice a second, so a new or revoked key
+takes effect about a second later, without a restart. An unusable file is an error at start. Later the previous keys
+stay in use, and the log reports it once per version of the file.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ebbtide.errors import EbbtideError, Precondition, Unauthenticated
 from ebbtide.telemetry import get_log
 
 LOOK_EVERY_S = 0.5
-"""How soon a changed file is noticed."""
+"""How often the file is checked for a change."""
 
 NOTHING = (NOBODY, granting((), NOBODY.reach))
 
@@ -26,22 +26,22 @@ OnPool = Callable[[Callable[[], Any]], Awaitable[Any]]
 
 
 class Keyring:
-    """The keys by their ids."""
+    """The keys by id."""
 
     def __init__(self, file: KeyFile) -> None:
         self._file = file
         self._keys: dict[str, tuple[Key, Grant]] = {}
         self._stamp: Stamp | None = None
         self.looks = 0
-        """How often the file was looked at."""
+        """How many times the file was checked."""
         self._log = get_log("access")
 
     def __len__(self) -> int:
         return len(self._keys)
 
     def load(self) -> None:
-        """Read the file; KEY_FILE_UNUSABLE, and the keys stay what they were, when that fails."""
-        # The stamp first: what is written meanwhile is read once more, rather than never.
+        """Read the file. If that fails, raise KEY_FILE_UNUSABLE and keep the previous keys."""
+        # The stamp first: a change during the read causes another read.
         stamp = self._file.stamp()
         self._keys = {key.id: (key, granting(key.scopes, key.reach)) for key in self._file.read()}
         self._stamp = stamp
@@ -49,7 +49,7 @@ class Keyring:
             self._log.warning("others than its owner may read or write the file of keys", file="keys.json")
 
     async def follow(self, on_pool: OnPool) -> None:
-        """Load the file again whenever it changes; for ever."""
+        """Load the file whenever it changes, forever."""
         told: object = None
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
@@ -71,27 +71,25 @@ class Keyring:
         if stamp == self._stamp:
             return False
         if stamp is None:
-            # Never written so by us: a slip must not lock everybody out, and revoking is done key by key.
+            # A missing file is an accident: it must not lock out every caller. Keys are revoked one by one.
             raise Precondition(f"the file of API keys {self._file.path} is gone", reason="KEY_FILE_UNUSABLE")
         self.load()
         return True
 
     def find(self, text: str, now_ms: int) -> tuple[Key, Grant]:
-        """The key that was shown, and what it grants.
+        """Return the key in a text, and what it grants.
 
         INVALID_KEY alike for what is no key, and one that is unknown, revoked, expired or has another secret.
         """
         key_id, secret = parsed(text) or ("", "")
         key, grant = self._keys.get(key_id, NOTHING)
         if not (key.has_secret(secret) and key.counts_at(now_ms)):
-            raise Unauthenticated("the API key is not valid", reason="INVALID_KEY")
+            raise Unauthenticated("Invalid API key (unknown, revoked or expired).", reason="INVALID_KEY")
         return key, grant
 
     def grant_now(self, key_id: str, now_ms: int) -> Grant:
-        """What a key that was good when it was shown grants now; INVALID_KEY once it is revoked or has expired."""
+        """Return what a key grants now; INVALID_KEY once it is revoked or expired."""
         key, grant = self._keys.get(key_id, NOTHING)
         if not key.counts_at(now_ms):
-            raise Unauthenticated(
-                "the API key no longer counts: it was revoked or has expired meanwhile", reason="INVALID_KEY"
-            )
+            raise Unauthenticated("The API key was revoked or has expired.", reason="INVALID_KEY")
         return grant

@@ -1,8 +1,8 @@
-"""API keys: their form, their hashes, and what is kept of one.
+"""API keys: their text form, their hashes, and their stored record.
 
-A key is `ebb_<id>_<secret>`: an id of 12 characters to find it by, and 256 random bits in hexadecimal. Kept is the
-SHA-256 of the secret, never the secret. A slow hash would slow nobody but us: 256 random bits cannot be guessed.
-Secrets are compared in constant time, and an id that nobody has takes as long as one that somebody has.
+A key is `ebb_<id>_<secret>`: an id of 12 characters, and 256 random bits in hexadecimal. Only the SHA-256 of the secret
+is stored. A slow hash is not needed, since 256 random bits cannot be guessed. Secrets are compared in constant time,
+and an unknown id takes as long as a known one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _BEARER = re.compile(r"bearer ++(\S++) *+", re.ASCII | re.IGNORECASE)
 
 
 class Key(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What is kept of a key. Fields that an older Ebbtide does not know it refuses: they may restrict."""
+    """The stored record of a key. An older version refuses fields that it does not know: they may restrict."""
 
     id: str
     name: str
@@ -39,61 +39,61 @@ class Key(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     expires_at_ms: int | None = None
     revoked_at_ms: int | None = None
     requests_per_s: float | None = None
-    """None: as the daemon's settings say."""
+    """None: the daemon's setting applies."""
     max_agents: int | None = None
-    """None: as the daemon's settings say."""
+    """None: the daemon's setting applies."""
 
     def __repr__(self) -> str:
         return f"Key({self.id!r})"
 
     @property
     def reach(self) -> Reach:
-        """The agents it is bound to."""
+        """The agents that the key is bound to."""
         return Reach(frozenset(self.agents), self.agent_prefixes, self.all_agents)
 
     def counts_at(self, now_ms: int) -> bool:
-        """Whether it is neither revoked nor expired."""
+        """Return whether the key is neither revoked nor expired."""
         return self.revoked_at_ms is None and (self.expires_at_ms is None or now_ms < self.expires_at_ms)
 
     def has_secret(self, secret: str) -> bool:
-        """Whether this is its secret; takes the same time either way."""
+        """Return whether this is the secret of the key, in constant time."""
         return hmac.compare_digest(hash_of(secret), self.secret_sha256)
 
 
 NOBODY = Key(id="", name="", secret_sha256="0" * 64, scopes=(), created_at_ms=0, revoked_at_ms=0)
-"""Compared with when there is no key of an id."""
+"""Compared with if no key has the id."""
 
 
 def new_id() -> str:
-    """An id for a key."""
+    """Return a new id for a key."""
     return "".join(secrets.choice(ID_ALPHABET) for _ in range(ID_LENGTH))
 
 
 def new_secret() -> str:
-    """A secret for a key."""
+    """Return a new secret for a key."""
     return secrets.token_hex(SECRET_BYTES)
 
 
 def hash_of(secret: str) -> str:
-    """What is kept of a secret."""
+    """Return the stored hash of a secret."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
 def written(key_id: str, secret: str) -> str:
-    """A key as its owner gets it."""
+    """Return the text of a key, for its owner."""
     return f"ebb_{key_id}_{secret}"
 
 
 def parsed(text: str) -> tuple[str, str] | None:
-    """Id and secret of a written key; None for what is none."""
+    """Return the id and the secret in a text; None if it is not a key."""
     found = _FORM.fullmatch(text)
     return None if found is None else (found[1], found[2])
 
 
 def presented(authorizations: Sequence[str]) -> str | None:
-    """What stands behind `Bearer` in a request's `Authorization` values; None where no key is shown.
+    """Return the credentials after `Bearer` in the `Authorization` values; None without any.
 
-    More than one value is one key too many: nobody may count on which of them is looked at.
+    More than one value counts as none: no caller may rely on which of them is used.
     """
     if not authorizations:
         return None

@@ -1,8 +1,8 @@
-"""Rates: token buckets, one for each name, so many at most.
+"""Rate limits: token buckets, one per name, a bounded number of them.
 
-A bucket holds as much as may come at once and is refilled steadily; a request takes one out, and finding none is told
-how long to wait. When there are too many buckets the one that was not used for longest goes: it is full again, or
-nearly, unless very many ask at once.
+A bucket contains as many tokens as requests may come at once, and refills steadily. A request takes one token; without
+one it gets the time to wait. When there are too many buckets, the least recently used one is dropped: it is full again,
+or nearly, unless very many names are active at once.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ MOST_BUCKETS = 10_000
 """About 2 MB."""
 
 OWN_BITS = 64
-"""Bits of an IPv6 address that are given to one owner; the others that owner chooses freely."""
+"""Bits of an IPv6 address that identify its owner, who chooses the others freely."""
 
 
 def remote_of(address: str) -> str:
-    """What counts as one remote: an IPv4 address, the network of an IPv6 one; whatever is no address, together."""
+    """Return what counts as one remote: an IPv4 address, or the network of an IPv6 one. Other texts count as one."""
     try:
         found = ipaddress.ip_address(address)
     except ValueError:
@@ -37,13 +37,13 @@ class Buckets:
         self._burst_s = burst_s
         self._most = most
         self._levels: OrderedDict[str, tuple[float, float]] = OrderedDict()
-        """What a bucket held, and when."""
+        """The content of a bucket, and its time."""
 
     def __len__(self) -> int:
         return len(self._levels)
 
     def take(self, name: str, per_s: float, now_s: float) -> float:
-        """Take one from a bucket; 0, or where there is none, the seconds until there is."""
+        """Take a token from a bucket and return 0, or return the seconds until there is one."""
         size = max(1.0, per_s * self._burst_s)
         level, since_s = self._levels.get(name, (size, now_s))
         level = min(size, level + max(0.0, now_s - since_s) * per_s)

@@ -1,10 +1,10 @@
-"""Renewal: the certificates in force on both ports, following their files.
+"""Certificate renewal: the certificates of both ports, following their files.
 
-New connections get what was read last; those that stand go on with what they began with. The rule guarded here: what
-cannot be used never takes the place of what works. Files are renewed one after the other, so a fault counts only when
-they have stood still from one look to the next; then the log tells it once, and `fault` until it is mended.
+New connections use the new certificate; existing ones keep the old one. Unusable files never replace working ones.
+Files are renewed one after the other, so a fault counts only if they did not change between two checks. Then the log
+reports it once, and `fault` until it is resolved.
 
-Deliberately not here: what makes certificates usable (`tls.py`), and how gRPC is told of new ones (`rpc/server.py`).
+Deliberately not here: the validation of certificates (`tls.py`), and how gRPC gets new ones (`rpc/server.py`).
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ from ebbtide.settings import AccessSettings
 from ebbtide.telemetry import get_log
 
 LOOK_EVERY_S = 1.0
-"""How soon renewed files are noticed; ones that cannot be used, one look later."""
+"""How often the files are checked for a change."""
 
 OnPool = Callable[[Callable[[], Any]], Awaitable[Any]]
 
 Stamp = tuple[tuple[int, int, int] | None, ...]
-"""What tells one version of the files from another: of each, its inode, its size and when it was written."""
+"""Identifies a version of the files: inode, size and modification time of each."""
 
 
 class Renewal:
-    """The certificates that the settings name. TLS_UNUSABLE when they cannot be used at a start."""
+    """The certificates that the settings name. TLS_UNUSABLE if they are unusable at start."""
 
     def __init__(self, settings: AccessSettings) -> None:
         self._settings = settings
-        # The stamp first: what is written meanwhile is read once more, rather than never.
+        # The stamp first: a change during the read causes another read.
         self._judged = self._seen = self._stamp()
         found = read_certificates(settings)
         assert found is not None, "without TLS there is nothing to renew"
         self.current: Certificates = found
-        """What new connections get. Replaced whole, on a thread of the pool."""
+        """The certificates of new connections. Replaced as a whole, on a thread of the pool."""
         self.fault = ""
-        """Why the files as they are now are not in use; empty when they are."""
+        """Why the current files are not in use; empty if they are."""
         self.looks = 0
-        """How often the files were looked at."""
+        """How many times the files were checked."""
         self._log = get_log("access")
 
     async def follow(self, on_pool: OnPool) -> None:
-        """Take the files whenever they change; for ever."""
+        """Load the files whenever they change, forever."""
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
             try:
@@ -57,7 +57,7 @@ class Renewal:
             self.looks += 1
 
     def look(self) -> None:
-        """Take the files if they changed and can be used. Blocks."""
+        """Load the files if they changed and are usable. Blocks."""
         stamp = self._stamp()
         if stamp == self._judged:
             return
@@ -70,7 +70,7 @@ class Renewal:
                 self._log.error("certificates stay as they were", why=error.message)
             return
         if found is None or self._stamp() != stamp:
-            # Changed while they were read: parts of two versions may have come together.
+            # They changed during the read, so they may be of two versions.
             return
         self._judged, self.fault = stamp, ""
         if not found.is_as(self.current):

@@ -1,8 +1,7 @@
-"""TLS for both ports, from files: read and held together, at a start before anything is opened.
+"""TLS for both ports, from files that are read and validated at start, before anything is opened.
 
-What cannot be used is TLS_UNUSABLE, with the setting that names the file. With an authority for client certificates,
-a caller without a certificate of it does not get as far as a request. Files that are renewed are taken by
-`renewal.py`.
+Unusable files are TLS_UNUSABLE, with the setting that names the file. With an authority for client certificates, a
+caller without a certificate from it cannot send a request. `renewal.py` follows renewed files.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from ebbtide.settings import AccessSettings
 
 @dataclass(frozen=True, slots=True)
 class Certificates:
-    """What a server needs to speak TLS: as bytes, and as a context."""
+    """The certificates of a server, as bytes and as an SSL context."""
 
     chain: bytes
     private_key: bytes = field(repr=False)
@@ -25,7 +24,7 @@ class Certificates:
     context: ssl.SSLContext
 
     def is_as(self, other: Certificates) -> bool:
-        """Whether these are the same certificates, read again."""
+        """Return whether these are the same certificates."""
         return (self.chain, self.private_key, self.client_authority) == (
             other.chain,
             other.private_key,
@@ -34,7 +33,7 @@ class Certificates:
 
 
 def read_certificates(settings: AccessSettings) -> Certificates | None:
-    """The certificates that the settings name; None without TLS. TLS_UNUSABLE when they cannot be used."""
+    """Return the certificates that the settings name; None without TLS. TLS_UNUSABLE if they are unusable."""
     if not settings.tls_cert_file:
         return None
     chain = _read("tls_cert_file", settings.tls_cert_file)
@@ -43,11 +42,11 @@ def read_certificates(settings: AccessSettings) -> Certificates | None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
-        # An empty passphrase: a key that has one must be an error, not a question on the terminal.
+        # An empty passphrase, so that a key with one is an error and not a prompt.
         context.load_cert_chain(settings.tls_cert_file, settings.tls_key_file, password="")
     except (ssl.SSLError, OSError, ValueError) as error:
         raise _unusable(
-            "tls_cert_file and tls_key_file", "they do not make a certificate with its key"
+            "tls_cert_file and tls_key_file", "the certificate and the key do not match"
         ) from error
     if settings.tls_client_ca_file:
         authority = _read("tls_client_ca_file", settings.tls_client_ca_file)
@@ -55,7 +54,7 @@ def read_certificates(settings: AccessSettings) -> Certificates | None:
         try:
             context.load_verify_locations(cafile=settings.tls_client_ca_file)
         except (ssl.SSLError, OSError) as error:
-            raise _unusable("tls_client_ca_file", "it holds no certificate") from error
+            raise _unusable("tls_client_ca_file", "it contains no certificate") from error
     return Certificates(chain, private_key, authority, context)
 
 

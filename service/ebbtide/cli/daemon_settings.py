@@ -71,7 +71,7 @@ def describe(error: ValidationError) -> str:
 def allowed(path: tuple[int | str, ...]) -> str:
     """Return the allowed range or values of a setting; empty if it has none."""
     from ebbtide.settings import Settings
-    from ebbtide.verbs.forms import allowed_values
+    from ebbtide.verbs.requests import allowed_values
 
     values = allowed_values(Settings, path)
     return f"allowed: {values}" if values else ""

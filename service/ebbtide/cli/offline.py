@@ -35,14 +35,22 @@ from ebbtide.store.port import ReadTransaction
 from ebbtide.store.transfer.receiving import receive
 from ebbtide.store.transfer.sending import Sending
 from ebbtide.verbs.agents import get_agent
-from ebbtide.verbs.audit import VerifyAuditCommand, list_audit, verify_audit
-from ebbtide.verbs.batches import list_batches
-from ebbtide.verbs.erased import VerifyErasedAgentsCommand, list_erased_agents, verify_erased_agents
-from ebbtide.verbs.inspect import get_node
+from ebbtide.verbs.audit import VerifyAuditRequest, list_audit_records, verify_audit
+from ebbtide.verbs.batches import ListBatchesRequest, list_batches
+from ebbtide.verbs.erased import (
+    ListErasedAgentsRequest,
+    VerifyErasedAgentsRequest,
+    list_erased_agents,
+    verify_erased_agents,
+)
+from ebbtide.verbs.inspect import NodeRequest, get_node
 from ebbtide.verbs.moving import restored
+from ebbtide.verbs.paging import AgentPageRequest
+from ebbtide.verbs.requests import AgentRequest, Response
 from ebbtide.verbs.service import Service
 
 PIECE_BYTES = 1 << 20
+PAGE_SIZE = 1000
 
 T = TypeVar("T")
 
@@ -184,33 +192,46 @@ class OfflineClient:
 
     def get_agent(self, agent_id: str) -> Json:
         """Return an agent: parameters, counts, focus."""
-        return _ran(get_agent(self._service, agent_id)).model_dump(mode="json")
+        return _ran(get_agent(self._service, AgentRequest(agent_id=agent_id)))
 
     def list_batches(self, agent_id: str) -> list[Json]:
         """Return every batch whose state is stored."""
-        return _all("batches", lambda token: list_batches(self._service, agent_id, None, 1000, token))
+        return _all(
+            "batches",
+            lambda token: list_batches(
+                self._service, ListBatchesRequest(agent_id=agent_id, page_size=PAGE_SIZE, page_token=token)
+            ),
+        )
 
     def get_node(self, agent_id: str, node_id: str) -> Json:
         """Return one memory with its links."""
-        return _ran(get_node(self._service, agent_id, node_id)).model_dump(mode="json")
+        return _ran(get_node(self._service, NodeRequest(agent_id=agent_id, node_id=node_id)))
 
     def list_audit_records(self, agent_id: str) -> list[Json]:
         """Return every record of an agent's audit log."""
-        return _all("records", lambda token: list_audit(self._service, agent_id, 1000, token))
+        return _all(
+            "records",
+            lambda token: list_audit_records(
+                self._service, AgentPageRequest(agent_id=agent_id, page_size=PAGE_SIZE, page_token=token)
+            ),
+        )
 
     def verify_audit(self, agent_id: str, texts: list[str]) -> Json:
         """Check that an agent's audit log is intact, and whether texts were deleted."""
-        command = VerifyAuditCommand(texts=texts)
-        return _ran(verify_audit(self._service, agent_id, command)).model_dump(mode="json")
+        return _ran(verify_audit(self._service, VerifyAuditRequest(agent_id=agent_id, texts=texts)))
 
     def list_erased_agents(self) -> list[Json]:
         """Return every record of a deleted agent."""
-        return _all("records", lambda token: list_erased_agents(self._service, None, 1000, token))
+        return _all(
+            "records",
+            lambda token: list_erased_agents(
+                self._service, ListErasedAgentsRequest(page_size=PAGE_SIZE, page_token=token)
+            ),
+        )
 
     def verify_erased_agents(self, texts: list[str]) -> Json:
         """Check that the log of deleted agents is intact, and whether they had the texts."""
-        command = VerifyErasedAgentsCommand(texts=texts)
-        return _ran(verify_erased_agents(self._service, command)).model_dump(mode="json")
+        return _ran(verify_erased_agents(self._service, VerifyErasedAgentsRequest(texts=texts)))
 
     # --- files -------------------------------------------------------------------------------------
 
@@ -264,8 +285,8 @@ class _ReadingService:
     settings: Settings
 
 
-def _ran(verb: Coroutine[Any, Any, T]) -> T:
-    return asyncio.run(verb)
+def _ran(verb: Coroutine[Any, Any, Response]) -> Json:
+    return asyncio.run(verb).model_dump(mode="json")
 
 
 def _all(field: str, page_of: Callable[[str], Coroutine[Any, Any, Any]]) -> list[Json]:
@@ -274,8 +295,8 @@ def _all(field: str, page_of: Callable[[str], Coroutine[Any, Any, Any]]) -> list
     token = ""
     while True:
         page = _ran(page_of(token))
-        found += [one.model_dump(mode="json") for one in getattr(page, field)]
-        token = page.next_page_token
+        found += page[field]
+        token = page["next_page_token"]
         if not token:
             return found
 

@@ -1,9 +1,9 @@
-"""Connections: how many there are, how long they wait for their clients, and how much memory they hold meanwhile.
+"""Connections: their number, the deadlines for waiting clients, and the memory in use for them.
 
 A connection waits for its client during the TLS handshake, before and within the head of a request, and while a
-response is not read. Each of these has a deadline. There is a bound on connections and one on the bytes held for
-them; at a bound, those connections are closed that have waited longest, so that silent clients make room for others.
-A connection whose request is being worked on is never closed for another one.
+response is not read. Each wait has a deadline. The number of connections and the bytes buffered for them are limited.
+At a limit, the connections that have waited longest are closed, so silent clients make room for others. A connection
+whose request is running is never closed for another one.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ from ebbtide.settings import ServerSettings
 from ebbtide.telemetry import get_log
 
 PIECE_BYTES = 32 << 10
-"""What is handed to a connection at once; the next piece waits until its client has read most of this one."""
+"""Bytes written to a connection at once; the next piece waits until the client has read most of this one."""
 
 MAX_HEAD_BYTES = 64 << 10
 MAX_HEADERS = 128
-"""Largest request line with headers, and most headers: small ones take 30 times their size in memory."""
+"""Limits on the request line with headers, and on the number of headers: small ones take 30 times their size."""
 
 MAX_PIPELINED = 16
-"""Most requests that may wait on one connection while an earlier one is worked on."""
+"""Most pipelined requests that wait on one connection."""
 
 SWEEP_S = 0.25
 """How often connections are checked against their deadlines."""
 
 FAREWELL_S = 0.5
-"""How long a stop waits for the TLS farewell of a connection that has sent everything: some clients send none."""
+"""How long a stop waits for the TLS close of a connection that has sent everything: some clients send none."""
 
 STALLED_AT_STOP_S = 1.5
-"""How long a stop waits for a client that reads nothing of its response."""
+"""How long a stop waits for a client that does not read its response."""
 
 SETTLED_S = 1.0
-"""A connection that has waited for its client for less than this is not closed to make room for another one."""
+"""A connection that has waited for less than this is not closed to make room."""
 
 CLOSED_AT_ONCE = 50
-"""One in this many connections is closed when there are too many, so that they are not searched for each new one."""
+"""At the limit one in this many connections is closed at once, to avoid a search for each new one."""
 
 AT_ONCE = struct.pack("ii", 1, 0)
 """The value of SO_LINGER by which a close is a reset."""
@@ -79,15 +79,15 @@ class Connections:
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of requests and responses that are held for connections."""
+        """Bytes of requests and responses buffered for connections."""
         return self._held_bytes
 
     def stop(self) -> None:
-        """Wait for silent clients no longer: from now on their deadlines are those of a stop."""
+        """Shorten the deadlines of waiting clients to those of a stop."""
         self._stopping_s = asyncio.get_running_loop().time()
 
     def admit(self, connection: Connection, now_s: float) -> bool:
-        """Add a connection, whether there is room or others can be closed for it."""
+        """Add a connection. Return whether there is room, or others could be closed for it."""
         if len(self._open) >= self._max_connections:
             self._close_longest_waiting(now_s)
         if len(self._open) >= self._max_connections:
@@ -97,12 +97,12 @@ class Connections:
         return True
 
     def discard(self, connection: Connection) -> None:
-        """Remove a connection with all that was held for it. Idempotent."""
+        """Remove a connection and its buffered bytes. Idempotent."""
         self._open.discard(connection)
         self.release(connection, connection.held_bytes)
 
     def hold(self, connection: Connection, size: int) -> bool:
-        """Count bytes held for a connection; whether they are within the bound, after others were closed for them."""
+        """Add buffered bytes. Return whether they are within the limit, after closing others for them."""
         if connection not in self._open:
             return True
         connection.held_bytes += size
@@ -112,18 +112,18 @@ class Connections:
         return self._held_bytes <= self._max_bytes
 
     def release(self, connection: Connection, size: int) -> None:
-        """Count bytes as held no longer."""
+        """Subtract buffered bytes."""
         size = min(size, connection.held_bytes)
         connection.held_bytes -= size
         self._held_bytes -= size
 
     def count(self, cause: str) -> None:
-        """Note that a connection was closed or refused, for the metrics at once and for the log soon."""
+        """Record a closed or refused connection, in the metrics at once and in the log soon."""
         self._closed[cause] += 1
         self._metrics.connection_closed("rest", cause)
 
     async def sweep(self) -> None:
-        """Close overdue connections, for ever."""
+        """Close overdue connections, forever."""
         while True:
             await asyncio.sleep(SWEEP_S)
             self.close_overdue(asyncio.get_running_loop().time())
@@ -164,7 +164,7 @@ class Connections:
         connection.abort()
 
     def _close_longest_waiting(self, now_s: float) -> None:
-        """Close a few of the connections that have waited longest for their clients."""
+        """Close a few of the connections that have waited longest."""
         waiting = [
             one for one in self._open if one.is_waiting_for_client and now_s - one.moved_s >= SETTLED_S
         ]
@@ -173,7 +173,7 @@ class Connections:
             self._close(connection, "connections")
 
     def _free(self, keep: Connection) -> None:
-        """Close the connections that have waited longest among those with bytes, until the rest is within bounds."""
+        """Close the connections with buffered bytes that have waited longest, until the rest is within the limit."""
         holding = [
             one for one in self._open if one.held_bytes and one is not keep and one.is_waiting_for_client
         ]
@@ -184,7 +184,7 @@ class Connections:
 
 
 class Connection(HttpToolsProtocol):
-    """HTTP on one connection, with bounds on the head of a request, and the one body of errors for what is not HTTP."""
+    """HTTP on one connection, with limits on the request head, and the usual error body for invalid HTTP."""
 
     def __init__(self, connections: Connections, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -201,23 +201,23 @@ class Connection(HttpToolsProtocol):
         self.is_in_head = True
         self.held_bytes = 0
         self.moved_s = self.loop.time()
-        """When this connection last went on: began to wait, or got or sent something that counts."""
+        """When this connection last made progress."""
 
     # --- what the table asks -----------------------------------------------------------------------
 
     @property
     def is_busy(self) -> bool:
-        """Whether a request is in hand: its head has arrived, its response is not yet complete."""
+        """Whether a request is running: its head has arrived, its response is not complete."""
         return self._running is not None
 
     @property
     def is_closing(self) -> bool:
-        """Whether it was closed by this side, or lost, and lingers."""
+        """Whether it is closed by this side or lost."""
         return self.transport is not None and self.transport.is_closing()
 
     @property
     def is_in_handshake(self) -> bool:
-        """Whether its TLS handshake is not over."""
+        """Whether its TLS handshake is running."""
         return self.transport is None
 
     @property
@@ -227,13 +227,13 @@ class Connection(HttpToolsProtocol):
 
     @property
     def is_waiting_for_client(self) -> bool:
-        """Whether nothing goes on before the client sends or reads something."""
+        """Whether it waits for the client to send or read."""
         if not self.is_busy:
             return True
         return self.flow.write_paused or (self._running is not None and self._running.more_body)
 
     def look_at_output(self, now_s: float) -> int:
-        """The bytes that the client has not taken; when they became fewer, it moved."""
+        """The bytes that the client has not read; fewer than before means progress."""
         if self.transport is None:
             return 0
         unsent_bytes = self.transport.get_write_buffer_size()
@@ -245,7 +245,7 @@ class Connection(HttpToolsProtocol):
         return unsent_bytes
 
     def abort(self) -> None:
-        """Close it at once, with a reset: what is unsent is dropped by the kernel too."""
+        """Close it at once with a reset, so that the kernel drops unsent bytes too."""
         if self.transport is None:
             self.drop()
             return
@@ -257,24 +257,24 @@ class Connection(HttpToolsProtocol):
         self.transport.abort()
 
     def hold(self, size: int) -> bool:
-        """Count bytes held for it; whether all that is held is within bounds."""
+        """Add buffered bytes. Return whether all of them are within the limit."""
         return self._table.hold(self, size)
 
     def release(self, size: int) -> None:
-        """Count bytes as held no longer."""
+        """Subtract buffered bytes."""
         self._table.release(self, size)
 
     # --- its life ----------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin, after the TLS handshake if there is one."""
+        """Start, after the TLS handshake if there is one."""
         transport.set_write_buffer_limits(high=PIECE_BYTES)
         super().connection_made(transport)
         self._descriptor = transport.get_extra_info("socket").fileno()
         self.moved_s = self.loop.time()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
+        """Remove the connection."""
         self._is_lost = True
         self._table.discard(self)
         super().connection_lost(exc)
@@ -286,12 +286,12 @@ class Connection(HttpToolsProtocol):
     # --- what arrives ------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
-        """Take what the client sent."""
+        """Process received bytes."""
         if self._takes_no_more or self._is_lost:
             return
         if not self.is_in_head:
             self.moved_s = self.loop.time()
-            # Also where the parser sees no request yet: an idle connection was woken.
+            # Also if the parser sees no request yet: the connection is no longer idle.
             self.is_in_head = self._is_message_complete and not self.is_busy
         super().data_received(data)
         if self.is_in_head and not self.transport.is_closing():
@@ -300,25 +300,25 @@ class Connection(HttpToolsProtocol):
                 self.send_400_response("the head of the request is too large")
 
     def on_message_begin(self) -> None:
-        """Begin the head of a request."""
+        """Start the head of a request."""
         self.is_in_head = True
         self._is_message_complete = False
         super().on_message_begin()
         self.scope["extensions"] = {_EXTENSION: {"connection": self}}
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header. Too many end the parsing, with an error that the parser makes of this one."""
+        """Add a header. Too many end the parsing with an error."""
         if len(self.headers) >= MAX_HEADERS:
             raise ValueError("too many headers")
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Begin to work on a request, or queue it behind the one that is worked on."""
+        """Start a request, or queue it behind the running one."""
         self.is_in_head = False
         self._head_bytes = 0
         self.moved_s = self.loop.time()
         if len(self.pipeline) >= MAX_PIPELINED:
-            # What is queued is answered; for the rest the client needs another connection.
+            # Queued requests are answered; for the rest the client needs another connection.
             self._takes_no_more = True
             self.pipeline[0][0].keep_alive = False
             raise ValueError("too many requests at once")
@@ -327,45 +327,45 @@ class Connection(HttpToolsProtocol):
             self._running = self.cycle
 
     def on_message_complete(self) -> None:
-        """Note that the latest request has arrived."""
+        """Record that the latest request is complete."""
         self._is_message_complete = True
         super().on_message_complete()
 
     # --- what is sent ------------------------------------------------------------------------------
 
     def pause_writing(self) -> None:
-        """Note that the client has to read before more is sent."""
+        """Record that the client must read before more is sent."""
         self.moved_s = self.loop.time()
         super().pause_writing()
 
     def resume_writing(self) -> None:
-        """Note that the client has read."""
+        """Record that the client has read."""
         self.moved_s = self.loop.time()
         super().resume_writing()
 
     def on_response_complete(self) -> None:
-        """Wait for the next request, or begin with one that is queued."""
+        """Wait for the next request, or start a queued one."""
         self.moved_s = self.loop.time()
         self._running = self.pipeline[-1][0] if self.pipeline else None
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is not HTTP, and close; requests that are queued come first, and then their last one closes."""
+        """Respond to invalid HTTP and close. Queued requests come first; the last of them closes."""
         if self._takes_no_more:
             return
-        error = InvalidRequest(f"this is no request: {msg}", reason="MALFORMED_REQUEST")
+        error = InvalidRequest(f"Invalid HTTP request: {msg}", reason="MALFORMED_REQUEST")
         self.transport.write(bare_response("400 Bad Request", error))
         self.transport.close()
 
 
 def connection_of(scope: Scope) -> Connection | None:
-    """The connection that a request came over; None where there is none, as in a test of the application alone."""
+    """Return the connection of a request; None without one, as in a test of the application alone."""
     found: Connection | None = scope.get("extensions", {}).get(_EXTENSION, {}).get("connection")
     return found
 
 
 def _unsent_by_kernel(descriptor: int) -> int:
-    """Bytes that the kernel has taken from us and the client's kernel has not; 0 where the system does not say."""
+    """Return the bytes in the kernel that the client's kernel has not received; 0 if unknown."""
     try:
         return int.from_bytes(fcntl.ioctl(descriptor, termios.TIOCOUTQ, bytes(4)), sys.byteorder)
     except OSError:
@@ -373,7 +373,7 @@ def _unsent_by_kernel(descriptor: int) -> int:
 
 
 def bare_response(status: str, error: EbbtideError) -> bytes:
-    """The bytes of a response outside the application, after which the connection is closed."""
+    """Return the bytes of a response outside the application, after which the connection is closed."""
     response = problem(error)
     body = bytes(response.body)
     retry = response.headers.get("retry-after")

@@ -16,57 +16,12 @@ from starlette.responses import HTMLResponse, Response
 from starlette.staticfiles import StaticFiles
 
 from ebbtide import __version__
-from ebbtide.parameters import AgentParameters
 from ebbtide.rest import openapi
 from ebbtide.rest.problems import ErrorBody
-from ebbtide.verbs.audit import VerifyAuditCommand
-from ebbtide.verbs.batches import CompressCommand, FlushCommand
-from ebbtide.verbs.erased import VerifyErasedAgentsCommand
-from ebbtide.verbs.forget import ForgetCommand
-from ebbtide.verbs.memories import DeleteNodesCommand, UpdateNodeCommand
-from ebbtide.verbs.recall import RecallCommand
-from ebbtide.verbs.remember import RememberCommand
-from ebbtide.verbs.search import SearchCommand
+from ebbtide.verbs.catalogue import CATALOGUE, Operation
 from ebbtide.verbs.service import LARGE_BYTES
 
 REF = "#/components/schemas/{model}"
-
-BODIES: dict[type[BaseModel], dict[str, Any]] = {
-    RememberCommand: {
-        "conversation": {
-            "value": {
-                "messages": [
-                    {"role": "user", "speaker": "Ann", "content": "I moved to Lisbon in May."},
-                    {"role": "assistant", "content": "How do you like it there?"},
-                ],
-                "conversation_id": "c1",
-            }
-        },
-        "中文": {
-            "value": {"messages": [{"role": "user", "speaker": "林月", "content": "我五月搬到了青岛。"}]}
-        },
-    },
-    RecallCommand: {
-        "by keyword": {"value": {"keywords": ["Lisbon"], "depth": 2}},
-        "by relation": {"value": {"relations": ["next"]}},
-        "everything in reach": {"value": {}},
-    },
-    SearchCommand: {"a question": {"value": {"text": "Where did Ann move?", "max_results": 5}}},
-    UpdateNodeCommand: {"another town": {"value": {"content": "Ann: I moved to Porto in May."}}},
-    DeleteNodesCommand: {"two": {"value": {"node_ids": ["n1", "n2"]}}},
-    ForgetCommand: {
-        "a topic, to look first": {"value": {"topic": "Project Heron", "dry_run": True}},
-        "a conversation": {"value": {"conversations": ["c1"]}},
-    },
-    VerifyAuditCommand: {"a text": {"value": {"texts": ["I moved to Lisbon in May."]}}},
-    VerifyErasedAgentsCommand: {
-        "what an agent held": {"value": {"texts": ["I moved to Lisbon in May."], "agent_id": "ann"}}
-    },
-    FlushCommand: {"default": {"value": {"timeout_ms": 30000, "passes": True}}},
-    CompressCommand: {"one pass": {"value": {"passes": 1}}},
-    AgentParameters: {"forgets faster": {"value": {"decay_rate": 0.9, "locale": "zh"}}},
-}
-"""Models of request bodies, with examples."""
 
 AGENT = "/v1/agents/{agent_id}"
 _OF_AGENT = {"agent_id": "$request.path.agent_id"}
@@ -99,9 +54,10 @@ CONTENT_SECURITY_POLICY = (
 )
 
 
-def body_of(model: type[BaseModel], *, is_required: bool = True) -> dict[str, Any]:
+def body_of(operation: Operation, *, is_required: bool) -> dict[str, Any]:
     """What a route's `openapi_extra` says of its body."""
-    content = {"schema": {"$ref": REF.format(model=model.__name__)}, "examples": BODIES[model]}
+    examples = {name: {"value": body} for name, body in operation.examples.items()}
+    content = {"schema": {"$ref": REF.format(model=operation.body_model.__name__)}, "examples": examples}
     return {"requestBody": {"required": is_required, "content": {"application/json": content}}}
 
 
@@ -122,11 +78,18 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
         )
         schemas = document.setdefault("components", {}).setdefault("schemas", {})
         _, added = models_json_schema(
-            [*((model, "validation") for model in BODIES), (ErrorBody, "serialization")],
+            [
+                *((one.body_model, "validation") for one in CATALOGUE if one.has_body),
+                *((one.response, "serialization") for one in CATALOGUE if one.response is not None),
+                (ErrorBody, "serialization"),
+            ],
             ref_template=REF,
         )
         for name, schema in added["$defs"].items():
             schemas.setdefault(name, schema)
+        for one in CATALOGUE:
+            if one.has_body:
+                _without_path(schemas[one.body_model.__name__], one)
         for unused in ("HTTPValidationError", "ValidationError"):
             schemas.pop(unused, None)
         for path in document["paths"].values():
@@ -137,6 +100,16 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
         openapi.complete(document)
         app.openapi_schema = document
     return app.openapi_schema
+
+
+def _without_path(schema: dict[str, Any], operation: Operation) -> None:
+    """Take the fields of the path out of the schema of a body."""
+    for name in operation.in_path:
+        schema["properties"].pop(name, None)
+        if name in schema.get("required", ()):
+            schema["required"].remove(name)
+    if not schema.get("required", True):
+        del schema["required"]
 
 
 def _add_links(paths: dict[str, Any]) -> None:
@@ -175,7 +148,7 @@ def add_documents(app: FastAPI) -> None:
 
     async def document(request: Request) -> Response:
         # Making it takes 0.2 s, the first time.
-        body = await request.app.state.service.at_desk(LARGE_BYTES, encoded)
+        body = await request.app.state.service.offload(LARGE_BYTES, encoded)
         return Response(body, media_type="application/json")
 
     async def page(_: Request) -> Response:

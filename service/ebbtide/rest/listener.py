@@ -1,4 +1,4 @@
-"""The listener: takes connections off the port, counts them at once, and lets their TLS handshakes take only so long.
+"""The listener: accepts connections, counts them at once, and limits the time of their TLS handshakes.
 
 An event loop's own server shows a connection only after its handshake. Half a handshake would then be a connection
 that is not counted, so connections are accepted here.
@@ -17,14 +17,14 @@ from ebbtide.rest.connections import Connection, Connections, bare_response
 from ebbtide.telemetry import get_log, in_background
 
 RETRY_S = 0.5
-"""How long nothing is accepted after the system could not: it has no file descriptors or no memory left."""
+"""Pause after a failed accept: the system has no file descriptors or memory left."""
 
 ACCEPTED_AT_ONCE = 100
-"""Most connections accepted before others get their turn."""
+"""Most connections accepted in a row."""
 
 
 class Listener:
-    """Accepts connections from construction on."""
+    """Accepts connections from its construction on."""
 
     def __init__(
         self,
@@ -44,13 +44,13 @@ class Listener:
         self._accepting = in_background(self._accept())
 
     def close(self) -> None:
-        """Accept no more, and end the handshakes under way. Idempotent."""
+        """Accept no more, and end running handshakes. Idempotent."""
         for task in (self._accepting, *self._beginning):
             task.cancel()
         self._socket.close()
 
     async def wait_closed(self) -> None:
-        """Wait until nothing is accepted any more."""
+        """Wait until it has stopped."""
         await asyncio.gather(self._accepting, *self._beginning, return_exceptions=True)
 
     async def _accept(self) -> None:
@@ -59,7 +59,7 @@ class Listener:
             try:
                 client, _ = await loop.sock_accept(self._socket)
                 self._take(client, loop.time())
-                # On a busy loop it takes long to come here again: take others that wait at the same time.
+                # A busy loop takes long to return here, so accept the other waiting connections too.
                 with contextlib.suppress(BlockingIOError):
                     for _ in range(ACCEPTED_AT_ONCE):
                         client, _ = self._socket.accept()
@@ -69,7 +69,7 @@ class Listener:
                 await asyncio.sleep(RETRY_S)
 
     def _take(self, client: socket.socket, now_s: float) -> None:
-        """Begin with a connection, or turn it away when there are too many."""
+        """Start a connection, or refuse it if there are too many."""
         connection = self._make()
         if not self._connections.admit(connection, now_s):
             self._turn_away(client)
@@ -83,13 +83,15 @@ class Listener:
         with contextlib.closing(client), contextlib.suppress(OSError):
             client.setblocking(False)
             if self._context is None:
-                busy = Exhausted("too many connections", reason="SERVER_BUSY", retry_after_s=1.0)
+                busy = Exhausted(
+                    "Too many connections. Retry later.", reason="SERVER_BUSY", retry_after_s=1.0
+                )
                 client.send(bare_response("503 Service Unavailable", busy))
-                # A close with unread bytes is a reset, by which the response could be lost.
+                # Closing with unread bytes resets the connection, which could lose the response.
                 client.recv(1 << 16)
 
     async def _begin(self, client: socket.socket, connection: Connection) -> None:
-        """Make a connection of an accepted socket, its TLS handshake included."""
+        """Create a connection from an accepted socket, including its TLS handshake."""
         try:
             client.setblocking(False)
             await asyncio.get_running_loop().connect_accepted_socket(
@@ -99,7 +101,7 @@ class Listener:
                 ssl_handshake_timeout=self._handshake_timeout_s if self._context is not None else None,
             )
         except OSError:
-            # The peer speaks no TLS, shows no certificate, is too slow, or has gone away: nothing is to be done.
+            # The peer does not speak TLS, sends no certificate, is too slow, or is gone.
             pass
         finally:
             if connection.is_in_handshake:

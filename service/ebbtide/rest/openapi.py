@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ebbtide.access.operations import BY_ROUTE, OPERATIONS
+from ebbtide.access.requirements import Needs
 from ebbtide.errors import REASONS
 from ebbtide.events import EventKind
 from ebbtide.records import BatchState
 from ebbtide.retrieval.ranking import SIGNALS
 from ebbtide.retrieval.tokenizers import TOKENIZERS
+from ebbtide.verbs.catalogue import CATALOGUE
 from ebbtide.verbs.recall import KINDS
 
 Schema = dict[str, Any]
@@ -157,10 +158,9 @@ def body_name(operation: Schema) -> str:
 
 def name_operations(document: Schema) -> None:
     """Replace FastAPI's operation ids with the names of the RPCs, in camel case."""
-    names = {operation.route: name for name, operation in OPERATIONS.items()}
+    ids = {operation.route: RENAMED.get(operation.name, operation.id) for operation in CATALOGUE}
     for route, operation in operations(document):
-        name = names[route]
-        operation["operationId"] = RENAMED.get(name, name[0].lower() + name[1:])
+        operation["operationId"] = ids[route]
 
 
 def _require_bearer(document: Schema) -> None:
@@ -169,8 +169,9 @@ def _require_bearer(document: Schema) -> None:
         "apiKey": {"type": "http", "scheme": "bearer", "description": "An API key, where keys are enabled."}
     }
     document["security"] = [{"apiKey": []}, {}]
+    open_to_all = {operation.route for operation in CATALOGUE if operation.requires.needs is Needs.NOTHING}
     for route, operation in operations(document):
-        if not BY_ROUTE[route].scopes:
+        if route in open_to_all:
             operation["security"] = []
 
 

@@ -2,8 +2,8 @@
 
     {"error": {"code", "status", "message", "reason", "metadata", "field_violations"?}}
 
-FastAPI's own `detail` shape and 422 never leave this process. Expected families are logged at info by the access
-line; Corrupted and Internal at error, here, once, and the caller is told no details of them.
+FastAPI's `detail` body and status 422 are never sent. The access line logs expected errors at level info. Corrupted and
+Internal are logged here at level error, once, and their details are not returned.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections.abc import Mapping, MutableMapping
 from typing import Any
 
 import msgspec
-from fastapi.exceptions import RequestValidationError
 from pydantic import Field
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -25,60 +24,61 @@ from ebbtide.errors import (
     REASONS,
     Corrupted,
     EbbtideError,
-    FieldViolation,
     Internal,
     InvalidRequest,
     NotFound,
     Unauthenticated,
 )
 from ebbtide.telemetry import get_log
-from ebbtide.verbs.forms import Answer
+from ebbtide.verbs import requests
 
 
-class ViolationBody(Answer):
+class ViolationBody(requests.Response):
     """A field that was refused."""
 
     field: str
     description: str
 
 
-class ErrorDetails(Answer):
-    """What went wrong."""
+class ErrorDetails(requests.Response):
+    """An error."""
 
     code: int = Field(description="The HTTP status.", examples=[400])
     status: str = Field(description="The gRPC code.", examples=["INVALID_ARGUMENT"])
     message: str = Field(examples=["depth: 9 is not allowed; allowed: 0-8"])
-    reason: str = Field(description="What happened; see docs/errors.md.", examples=["INVALID_DEPTH"])
+    reason: str = Field(
+        description="What happened, for programs; see docs/errors.md.", examples=["INVALID_DEPTH"]
+    )
     metadata: dict[str, str]
     field_violations: list[ViolationBody] | None = None
 
 
-class ErrorBody(Answer):
+class ErrorBody(requests.Response):
     """The body of every error."""
 
     error: ErrorDetails
 
 
 RESOURCE_POLICY = ("Cross-Origin-Resource-Policy", "same-origin")
-"""A header of every response: browsers let no page of another origin embed it, as an image or a script."""
+"""A header of every response: browsers do not let pages of other origins embed it."""
 
 OUTCOME = "ebbtide.outcome"
 
 
 def note_outcome(scope: MutableMapping[str, Any], error: EbbtideError) -> None:
-    """Leave with the request what family of errors it ended in, for whoever counts."""
+    """Store the family of the error with the request, for the metrics."""
     scope[OUTCOME] = REASONS[error.reason].family
 
 
 def outcome_of(scope: Mapping[str, Any], status: int) -> str:
-    """How a request ended: ok, a family of errors, or that the caller went away before."""
+    """Return the outcome of a request: ok, a family of errors, or cancelled."""
     if status == 0:
         return "cancelled"
     return str(scope.get(OUTCOME, "ok" if status < 400 else "Internal"))
 
 
 def problem(error: EbbtideError) -> Response:
-    """The response to an error."""
+    """Return the response for an error."""
     is_quiet = isinstance(error, (Corrupted, Internal))
     body: dict[str, Any] = {
         "code": error.http,
@@ -105,7 +105,7 @@ def problem(error: EbbtideError) -> Response:
 
 
 async def on_ebbtide_error(request: Request, error: Exception) -> Response:
-    """Answer an error of ours."""
+    """Respond to an EbbtideError."""
     assert isinstance(error, EbbtideError)
     note_outcome(request.scope, error)
     if isinstance(error, (Corrupted, Internal)):
@@ -114,45 +114,29 @@ async def on_ebbtide_error(request: Request, error: Exception) -> Response:
 
 
 async def on_http_exception(request: Request, error: Exception) -> Response:
-    """Answer what the router itself refuses."""
+    """Respond to an error of the router."""
     assert isinstance(error, HTTPException)
-    refused: EbbtideError = InvalidRequest("the request cannot be read", reason="INVALID_VALUE")
+    refused: EbbtideError = InvalidRequest("The request cannot be read.", reason="INVALID_VALUE")
     if error.status_code == 405:
-        refusal = NotFound("this path does not take this method", reason="METHOD_NOT_ALLOWED")
+        refusal = NotFound("This path does not support this method.", reason="METHOD_NOT_ALLOWED")
         note_outcome(request.scope, refusal)
         response = problem(refusal)
-        # The router names the methods of one route only; a path may have several.
+        # The router reports the methods of one route; a path may have several.
         response.headers["Allow"] = ", ".join(sorted(_methods_at(request)))
         return response
     if error.status_code == 404:
-        refused = NotFound("there is nothing at this path", reason="ROUTE_NOT_FOUND")
+        refused = NotFound("This path does not exist.", reason="ROUTE_NOT_FOUND")
     note_outcome(request.scope, refused)
     return problem(refused)
 
 
 def _methods_at(request: Request) -> set[str]:
-    """The methods that the path of a request takes."""
+    """Return the methods that the path of a request supports."""
     found = (route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE)
     return {method for route in found for method in getattr(route, "methods", None) or ()}
 
 
-async def on_validation_error(request: Request, error: Exception) -> Response:
-    """Answer a query option of the wrong type."""
-    assert isinstance(error, RequestValidationError)
-    first = error.errors()[0]
-    field = str(first["loc"][-1])
-    reason = "INVALID_PAGE" if field in ("page_size", "page_token") else "INVALID_VALUE"
-    description = str(first["msg"])
-    refusal = InvalidRequest(
-        f"{field}: {description}",
-        reason=reason,
-        violations=[FieldViolation(field, description)],
-    )
-    note_outcome(request.scope, refusal)
-    return problem(refusal)
-
-
 async def on_fault(_: Request, error: Exception) -> Response:
-    """Answer a fault of ours."""
+    """Respond to an unexpected exception."""
     get_log("rest").error("request failed", reason="INTERNAL", exc_info=error)
     return problem(Internal("unexpected"))

@@ -1,124 +1,101 @@
-"""Routes: decode, call the verb, encode. No default, limit or check of its own stands here."""
+"""Routes, built from the catalogue of operations by one handler: path, query and body → request → verb → response.
+
+Everything that depends on the operation alone is worked out when the routes are built. What a few operations do besides
+is in `SPECIAL`: headers that are read, responses that are not JSON. Files and event streams have modules of their own.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Request
+from fastapi.routing import APIRoute
 from pydantic import BaseModel
-from starlette.responses import PlainTextResponse, Response
+from pydantic.json_schema import models_json_schema
+from starlette.requests import ClientDisconnect
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route, request_response
 
-from ebbtide import __version__
-from ebbtide.errors import InvalidRequest
+from ebbtide.access.grants import CALLER
+from ebbtide.access.requirements import Needs
+from ebbtide.errors import FieldViolation, InvalidRequest
 from ebbtide.metrics import CONTENT_TYPE
-from ebbtide.parameters import AgentParameters
 from ebbtide.rest.documents import body_of, stream_of
-from ebbtide.rest.routing import ERRORS, VerbRoute, service_of
+from ebbtide.rest.moving import BINARY, FileResponse
+from ebbtide.rest.problems import ErrorBody
 from ebbtide.rest.streams import ServerSentEvents, position
-from ebbtide.verbs import (
-    agents,
-    audit,
-    batches,
-    events,
-    forget,
-    inspect,
-    memories,
-    metrics,
-    recall,
-    remember,
-    search,
-    service,
-)
-from ebbtide.verbs.forms import Answer, read_form
+from ebbtide.telemetry import verb_span
+from ebbtide.verbs.agents import AgentInfo
+from ebbtide.verbs.catalogue import CATALOGUE, Kind, Operation
+from ebbtide.verbs.moving import BACKUP_TYPE, EXPORT_TYPE
+from ebbtide.verbs.recall import Recalled
+from ebbtide.verbs.remember import Remembered, RememberRequest
+from ebbtide.verbs.requests import read_request, validated
+from ebbtide.verbs.service import Service
 
-F = TypeVar("F", bound=BaseModel)
+Handler = Callable[[Request], Awaitable[Response]]
+JSON = "application/json"
 
-router = APIRouter(route_class=VerbRoute, responses=ERRORS)
-
-PageSize = Annotated[int | None, Query(description="Most items on the page, 1-1000; default 100.")]
-PageToken = Annotated[str, Query(description="next_page_token of the page before.")]
+ERRORS: dict[int | str, dict[str, Any]] = {
+    "4XX": {"model": ErrorBody, "description": "The request, the agent or a limit does not allow it."},
+    "5XX": {"model": ErrorBody, "description": "Not possible now, or an internal error."},
+}
 
 
-async def _form(request: Request, form: type[F], default: bytes = b"") -> F:
-    body = await request.body() or default
-    return await service_of(request).read_request(len(body), read_form, form, body)
+def service_of(request: Request) -> Service:
+    """Return what every verb works with."""
+    found: Service = request.app.state.service
+    return found
 
 
-async def _parameters(request: Request) -> dict[str, object]:
-    body = await request.body()
-    return await service_of(request).read_request(len(body), agents.read_parameters, body)
+# --- what single operations do besides -------------------------------------------------------------------
 
 
-def _json(answer: Answer, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    return Response(answer.as_json(), status_code=status, headers=headers, media_type="application/json")
+@dataclass(frozen=True, slots=True)
+class Special:
+    """What an operation reads from headers, and how it responds."""
+
+    with_headers: Callable[[Request, Any], Any] | None = None
+    """From the request of the verb to one with what the headers say."""
+    respond: Callable[[Request, Any], Response] | None = None
+    """From the response of the verb to that over HTTP."""
+    responses: Mapping[int | str, dict[str, Any]] = field(default_factory=dict)
+    """Other responses, for the OpenAPI document."""
 
 
-# --- remember and recall -----------------------------------------------------------------------------
-# First, since they are asked for most: routes are tried in their order.
-
-
-@router.post(
-    "/v1/agents/{agent_id}/remember",
-    status_code=202,
-    response_model=remember.Remembered,
-    openapi_extra=body_of(remember.RememberCommand),
-    tags=["memory"],
-)
-async def remember_batch(request: Request, agent_id: str) -> Response:
-    """Store a batch durably and acknowledge it; memories come into being soon after."""
-    given = await _form(request, remember.RememberCommand)
-    command = _with_key(given, request.headers.get("idempotency-key"))
-    done = await remember.remember(service_of(request), agent_id, command)
-    location = f"/v1/agents/{quote(agent_id, safe='')}/batches/{done.batch_id}"
-    return _json(done, 202, {"Location": location})
-
-
-def _with_key(command: remember.RememberCommand, header: str | None) -> remember.RememberCommand:
+def _with_idempotency_key(request: Request, given: RememberRequest) -> RememberRequest:
+    header = request.headers.get("idempotency-key")
     if header is None:
-        return command
-    if command.idempotency_key not in (None, header):
+        return given
+    if given.idempotency_key not in (None, header):
         raise InvalidRequest(
             "the Idempotency-Key header and the field idempotency_key differ",
             reason="IDEMPOTENCY_KEYS_DIFFER",
         )
-    return command.model_copy(update={"idempotency_key": header})
+    fields = {**dict(given), "idempotency_key": header}
+    return validated(RememberRequest, fields, service_of(request).settings.limits)
 
 
-@router.post(
-    "/v1/agents/{agent_id}/recall",
-    response_model=recall.Recalled,
-    responses={200: {"content": {"text/plain": {}}}},
-    openapi_extra=body_of(recall.RecallCommand, is_required=False),
-    tags=["memory"],
-)
-async def recall_memories(request: Request, agent_id: str) -> Response:
-    """Recall what is near the focus and matches; `Accept: text/plain` for the bare text."""
-    command = await _form(request, recall.RecallCommand, b"{}")
-    answer = await recall.recall(service_of(request), agent_id, command)
-    if prefers_text(request.headers.get("accept", "")):
-        headers = {
-            "X-Pending-Batches": str(answer.pending_batches),
-            "X-Parked-Batches": str(answer.parked_batches),
-        }
-        return Response(answer.text, headers=headers, media_type="text/plain; charset=utf-8")
-    return _json(answer)
+def _accepted(request: Request, done: Remembered) -> Response:
+    location = f"/v1/agents/{quote(request.path_params['agent_id'], safe='')}/batches/{done.batch_id}"
+    return Response(done.as_json(), 202, {"Location": location}, JSON)
 
 
-@router.post(
-    "/v1/agents/{agent_id}/search",
-    response_model=search.Found,
-    openapi_extra=body_of(search.SearchCommand),
-    tags=["memory"],
-)
-async def search_memories(request: Request, agent_id: str) -> Response:
-    """Find memories that answer a question, best first, as a list."""
-    command = await _form(request, search.SearchCommand)
-    return _json(await search.search(service_of(request), agent_id, command))
+def _recalled(request: Request, answer: Recalled) -> Response:
+    if not prefers_text(request.headers.get("accept", "")):
+        return Response(answer.as_json(), media_type=JSON)
+    headers = {
+        "X-Pending-Batches": str(answer.pending_batches),
+        "X-Parked-Batches": str(answer.parked_batches),
+    }
+    return Response(answer.text, headers=headers, media_type="text/plain; charset=utf-8")
 
 
 def prefers_text(accept: str) -> bool:
-    """Whether an Accept header names text/plain, and JSON not higher."""
+    """Return whether an Accept header ranks text/plain above JSON."""
     weights = {"text/plain": 0.0, "application/json": 0.0}
     for part in accept.lower().split(","):
         kind, *options = (piece.strip() for piece in part.split(";"))
@@ -134,267 +111,200 @@ def prefers_text(accept: str) -> bool:
     return weights["text/plain"] > weights["application/json"]
 
 
-# --- agents ------------------------------------------------------------------------------------------
-
-
-@router.get("/v1/agents", response_model=agents.AgentPage, tags=["agents"])
-async def list_agents(request: Request, page_size: PageSize = None, page_token: PageToken = "") -> Response:
-    """List agents, open or not, without opening any."""
-    return _json(await agents.list_agents(service_of(request), page_size, page_token))
-
-
-@router.put(
-    "/v1/agents/{agent_id}",
-    response_model=agents.AgentInfo,
-    responses={201: {"model": agents.AgentInfo, "description": "It came into being now."}},
-    openapi_extra=body_of(AgentParameters, is_required=False),
-    tags=["agents"],
-)
-async def initialise(request: Request, agent_id: str) -> Response:
-    """Bring an agent into being with parameters of its own, or find that it is as asked."""
-    given = await _parameters(request)
-    info, is_new = await agents.initialise(service_of(request), agent_id, given)
-    return _json(info, 201 if is_new else 200)
-
-
-@router.patch(
-    "/v1/agents/{agent_id}",
-    response_model=agents.AgentInfo,
-    openapi_extra=body_of(AgentParameters, is_required=False),
-    tags=["agents"],
-)
-async def update(request: Request, agent_id: str) -> Response:
-    """Change parameters of an agent; null goes back to the daemon's default."""
-    given = await _parameters(request)
-    return _json(await agents.update(service_of(request), agent_id, given))
-
-
-@router.get("/v1/agents/{agent_id}", response_model=agents.AgentInfo, tags=["agents"])
-async def get_agent(request: Request, agent_id: str) -> Response:
-    """Tell of an agent: parameters, counts, what it owes and what waits."""
-    return _json(await agents.get_agent(service_of(request), agent_id))
-
-
-@router.delete("/v1/agents/{agent_id}", response_model=agents.Erased, tags=["agents"])
-async def erase(request: Request, agent_id: str) -> Response:
-    """Erase an agent with everything it holds. Irreversible."""
-    return _json(await agents.erase(service_of(request), agent_id))
-
-
-@router.post("/v1/agents/{agent_id}/close", response_model=agents.Closed, tags=["agents"])
-async def close(request: Request, agent_id: str) -> Response:
-    """Put everything on disk and let the agent rest until the next verb."""
-    return _json(await agents.close(service_of(request), agent_id))
-
-
-# --- batches -----------------------------------------------------------------------------------------
-
-
-@router.get("/v1/agents/{agent_id}/batches", response_model=batches.BatchPage, tags=["batches"])
-async def list_batches(
-    request: Request,
-    agent_id: str,
-    state: Annotated[str | None, Query(description="waiting, digesting, digested or parked.")] = None,
-    page_size: PageSize = None,
-    page_token: PageToken = "",
-) -> Response:
-    """List batches by number."""
-    return _json(await batches.list_batches(service_of(request), agent_id, state, page_size, page_token))
-
-
-@router.get("/v1/agents/{agent_id}/batches/{batch_id}", response_model=batches.BatchInfo, tags=["batches"])
-async def get_batch(request: Request, agent_id: str, batch_id: str) -> Response:
-    """Tell what became of a batch."""
-    return _json(await batches.get_batch(service_of(request), agent_id, batch_id))
-
-
-@router.post(
-    "/v1/agents/{agent_id}/batches/{batch_id}/retry",
-    response_model=batches.BatchInfo,
-    tags=["batches"],
-)
-async def retry_batch(request: Request, agent_id: str, batch_id: str) -> Response:
-    """Put a parked batch back into the inbox."""
-    return _json(await batches.retry_batch(service_of(request), agent_id, batch_id))
-
-
-@router.post(
-    "/v1/agents/{agent_id}/flush",
-    response_model=batches.Flushed,
-    openapi_extra=body_of(batches.FlushCommand, is_required=False),
-    tags=["batches"],
-)
-async def flush(request: Request, agent_id: str) -> Response:
-    """Wait until what was accepted is digested, and owed passes are done if asked."""
-    command = await _form(request, batches.FlushCommand, b"{}")
-    return _json(await batches.flush(service_of(request), agent_id, command))
-
-
-@router.post(
-    "/v1/agents/{agent_id}/compress",
-    response_model=batches.Compressing,
-    openapi_extra=body_of(batches.CompressCommand, is_required=False),
-    tags=["batches"],
-)
-async def compress(request: Request, agent_id: str) -> Response:
-    """Owe the agent compression passes."""
-    command = await _form(request, batches.CompressCommand, b"{}")
-    return _json(await batches.compress(service_of(request), agent_id, command))
-
-
-# --- inspect -----------------------------------------------------------------------------------------
-
-
-@router.get("/v1/agents/{agent_id}/focus", response_model=inspect.FocusInfo, tags=["inspect"])
-async def get_focus(request: Request, agent_id: str) -> Response:
-    """Tell what is in focus, newest first."""
-    return _json(await inspect.get_focus(service_of(request), agent_id))
-
-
-@router.get("/v1/agents/{agent_id}/nodes", response_model=inspect.NodePage, tags=["inspect"])
-async def list_nodes(
-    request: Request, agent_id: str, page_size: PageSize = None, page_token: PageToken = ""
-) -> Response:
-    """List living memories by id."""
-    return _json(await inspect.list_nodes(service_of(request), agent_id, page_size, page_token))
-
-
-@router.get("/v1/agents/{agent_id}/nodes/{node_id}", response_model=inspect.NodeDetail, tags=["inspect"])
-async def get_node(request: Request, agent_id: str, node_id: str) -> Response:
-    """Tell of one memory with its links in and out, and what it is linked to but forgot."""
-    return _json(await inspect.get_node(service_of(request), agent_id, node_id))
-
-
-@router.patch(
-    "/v1/agents/{agent_id}/nodes/{node_id}",
-    response_model=inspect.NodeDetail,
-    openapi_extra=body_of(memories.UpdateNodeCommand),
-    tags=["memory"],
-)
-async def update_node(request: Request, agent_id: str, node_id: str) -> Response:
-    """Correct a memory: what it says, what it is found by."""
-    command = await _form(request, memories.UpdateNodeCommand)
-    return _json(await memories.update_node(service_of(request), agent_id, node_id, command))
-
-
-@router.post(
-    "/v1/agents/{agent_id}/nodes/delete",
-    response_model=memories.DeletedNodes,
-    openapi_extra=body_of(memories.DeleteNodesCommand),
-    tags=["memory"],
-)
-async def delete_nodes(request: Request, agent_id: str) -> Response:
-    """Delete many memories, and tell what became of each. Irreversible."""
-    command = await _form(request, memories.DeleteNodesCommand)
-    return _json(await memories.delete_nodes(service_of(request), agent_id, command))
-
-
-@router.delete("/v1/agents/{agent_id}/nodes/{node_id}", response_model=memories.DeletedNode, tags=["memory"])
-async def delete_node(request: Request, agent_id: str, node_id: str) -> Response:
-    """Delete one memory with its links and what it was made from. Irreversible."""
-    return _json(await memories.delete_node(service_of(request), agent_id, node_id))
-
-
-@router.post(
-    "/v1/agents/{agent_id}/forget",
-    response_model=forget.Forgotten,
-    openapi_extra=body_of(forget.ForgetCommand),
-    tags=["memory"],
-)
-async def forget_memories(request: Request, agent_id: str) -> Response:
-    """Forget a selection for good: memories, what they were made from, and the bytes on disk. Irreversible."""
-    command = await _form(request, forget.ForgetCommand)
-    return _json(await forget.forget(service_of(request), agent_id, command))
-
-
-@router.get("/v1/agents/{agent_id}/audit", response_model=audit.AuditPage, tags=["inspect"])
-async def list_audit(
-    request: Request, agent_id: str, page_size: PageSize = None, page_token: PageToken = ""
-) -> Response:
-    """List the records of an agent's audit log: who, what, when, how many."""
-    return _json(await audit.list_audit(service_of(request), agent_id, page_size, page_token))
-
-
-@router.post(
-    "/v1/agents/{agent_id}/audit/verify",
-    response_model=audit.AuditVerified,
-    openapi_extra=body_of(audit.VerifyAuditCommand, is_required=False),
-    tags=["inspect"],
-)
-async def verify_audit(request: Request, agent_id: str) -> Response:
-    """Whether an agent's audit log is whole, and whether texts were erased here."""
-    command = await _form(request, audit.VerifyAuditCommand, b"{}")
-    return _json(await audit.verify_audit(service_of(request), agent_id, command))
-
-
-@router.get("/v1/agents/{agent_id}/links", response_model=inspect.LinkPage, tags=["inspect"])
-async def list_links(
-    request: Request, agent_id: str, page_size: PageSize = None, page_token: PageToken = ""
-) -> Response:
-    """List live links by source."""
-    return _json(await inspect.list_links(service_of(request), agent_id, page_size, page_token))
-
-
-# --- events ------------------------------------------------------------------------------------------
-
-
-@router.get(
-    "/v1/agents/{agent_id}/events",
-    response_model=events.EventInfo,
-    response_class=Response,
-    openapi_extra=stream_of(events.EventInfo),
-    tags=["events"],
-)
-async def watch_events(
-    request: Request,
-    agent_id: str,
-    after: Annotated[
-        int | None,
-        Query(description="Number of the last event that was seen; -1: only what is to come."),
-    ] = None,
-    follow: Annotated[bool | None, Query(description="false: end with what is there.")] = None,
-) -> Response:
-    """Watch what happens to an agent's memory, as text/event-stream; `Last-Event-ID` goes before `after`."""
-    begin = position(after, request.headers.get("last-event-id"))
-    return ServerSentEvents(await events.watch_events(service_of(request), agent_id, begin, follow))
-
-
-# --- the daemon --------------------------------------------------------------------------------------
-
-
-class Health(Answer):
-    """The process is alive."""
-
-    status: str = "ok"
-    version: str = __version__
-
-
-@router.get("/healthz", response_model=Health, tags=["service"])
-async def healthz() -> Response:
-    """Whether the process is alive; says nothing about its work."""
-    return _json(Health())
-
-
-@router.get("/readyz", response_model=service.Readiness, tags=["service"])
-async def readyz(request: Request) -> Response:
-    """Whether requests are accepted: 200 when ready or degraded, 503 when nothing can be accepted."""
-    readiness = await service.get_readiness(service_of(request))
-    return _json(readiness, 503 if readiness.status == "unavailable" else 200)
-
-
-@router.get("/metrics", response_class=PlainTextResponse, tags=["service"])
-async def get_metrics(request: Request) -> Response:
-    """Everything that is counted, in the text format of Prometheus."""
-    return Response(await metrics.get_metrics(service_of(request)), media_type=CONTENT_TYPE)
-
-
-@router.get("/v1/model", response_model=service.ModelInfo, tags=["service"])
-async def get_model(request: Request) -> Response:
-    """Which language model is in force, whether it answers, how its replies parse."""
-    return _json(await service.get_model(service_of(request)))
-
-
-@router.get("/v1/scheduler", response_model=service.SchedulerInfo, tags=["service"])
-async def get_scheduler(request: Request) -> Response:
-    """Who compresses now and who waits for a turn."""
-    return _json(await service.get_scheduler(service_of(request)))
+def _from_position(request: Request, given: Any) -> Any:
+    after = position(given.after, request.headers.get("last-event-id"))
+    return given.model_copy(update={"after": after})
+
+
+SPECIAL: Mapping[str, Special] = {
+    "Remember": Special(with_headers=_with_idempotency_key, respond=_accepted),
+    "Recall": Special(respond=_recalled, responses={200: {"content": {"text/plain": {}}}}),
+    "OpenAgent": Special(responses={201: {"model": AgentInfo, "description": "The agent was created."}}),
+    "WatchEvents": Special(with_headers=_from_position, respond=lambda _, stream: ServerSentEvents(stream)),
+    "BackupAgent": Special(
+        respond=lambda _, file: FileResponse(file),
+        responses={200: {"content": {BACKUP_TYPE: BINARY}, "description": "The backup."}},
+    ),
+    "ExportAgent": Special(
+        respond=lambda _, file: FileResponse(file),
+        responses={200: {"content": {EXPORT_TYPE: BINARY}, "description": "The export."}},
+    ),
+    "Metrics": Special(
+        respond=lambda _, text: Response(text, media_type=CONTENT_TYPE),
+        responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+    ),
+}
+
+
+# --- the handler -----------------------------------------------------------------------------------------
+
+
+def _handler(operation: Operation, special: Special) -> Handler:
+    """The handler of an operation: authorise, read the request, call the verb, respond."""
+    model, verb, requires = operation.request, operation.verb, operation.requires
+    name, has_body, status = operation.verb_name, operation.has_body, operation.status
+    if_empty = b"" if has_body and is_body_required(operation) else b"{}"
+    readers = {option: _reader(model, option) for option in operation.in_query}
+    with_headers, respond = special.with_headers, special.respond
+
+    async def read(request: Request, service: Service) -> Any:
+        fields = {**request.path_params, **_query(request, readers)}
+        limits = service.settings.limits
+        if not has_body:
+            return validated(model, fields, limits)
+        body = await request.body() or if_empty
+        return await service.read_request(len(body), read_request, model, body, fields, limits)
+
+    async def handle(request: Request) -> Response:
+        with verb_span(name):
+            service = service_of(request)
+            service.authentication.permit(CALLER.get(), requires, request.path_params.get("agent_id"))
+            given = await read(request, service)
+            if with_headers is not None:
+                given = with_headers(request, given)
+            answer = await verb(service, given)
+            if respond is not None:
+                return respond(request, answer)
+            code = status if isinstance(status, int) else status(answer)
+            return Response(answer.as_json(), status_code=code, media_type=JSON)
+
+    async def handle_upload(request: Request) -> Response:
+        with verb_span(name):
+            service = service_of(request)
+            service.authentication.permit(CALLER.get(), requires, request.path_params.get("agent_id"))
+            given = await read(request, service)
+            try:
+                answer = await verb(service, given, aiter(request.stream()))
+            except ClientDisconnect:
+                # The client is gone; nothing can be sent.
+                return Response(status_code=400)
+            return Response(answer.as_json(), media_type=JSON)
+
+    return handle_upload if operation.kind is Kind.UPLOAD else handle
+
+
+def is_body_required(operation: Operation) -> bool:
+    """Return whether a request without a body is invalid, whatever its path."""
+    try:
+        operation.request.model_validate(dict.fromkeys(operation.in_path, "n1"))
+    except ValueError:
+        return True
+    return False
+
+
+# --- the query -------------------------------------------------------------------------------------------
+
+Reader = Callable[[str], Any]
+"""From the text of a query option to the value of its field. The model refuses a text that fits no value."""
+
+
+def _query(request: Request, readers: Mapping[str, Reader]) -> dict[str, Any]:
+    if not request.scope["query_string"]:
+        return {}
+    given = dict(request.query_params)
+    if not given.keys() <= readers.keys():
+        allowed = ", ".join(sorted(readers)) or "none"
+        raise InvalidRequest(
+            f"no such query option; allowed: {allowed}",
+            reason="UNKNOWN_FIELD",
+            violations=[FieldViolation("query", f"allowed options: {allowed}")],
+        )
+    return {name: readers[name](text) for name, text in given.items()}
+
+
+def _reader(model: type[BaseModel], name: str) -> Reader:
+    kinds = _kinds(model, name)
+    return _as_bool if "boolean" in kinds else _as_int if "integer" in kinds else str
+
+
+def _kinds(model: type[BaseModel], name: str) -> set[str]:
+    schema = model.model_json_schema()["properties"][name]
+    return {option.get("type", "") for option in schema.get("anyOf", [schema])}
+
+
+def _as_int(text: str) -> int | str:
+    try:
+        return int(text) if len(text) < 20 else text
+    except ValueError:
+        return text
+
+
+def _as_bool(text: str) -> bool | str:
+    return {"true": True, "1": True, "false": False, "0": False}.get(text.lower(), text)
+
+
+# --- routes ----------------------------------------------------------------------------------------------
+
+
+class VerbRoute(APIRoute):
+    """A route that FastAPI documents, and that calls the handler of its operation directly."""
+
+    def __init__(self, operation: Operation) -> None:
+        special = SPECIAL.get(operation.name, Special())
+        handle = _handler(operation, special)
+        is_json = operation.response is not None and operation.kind is not Kind.STREAM
+
+        async def endpoint(request: Request) -> Response:
+            return await handle(request)
+
+        super().__init__(
+            operation.path,
+            endpoint,
+            methods=[operation.method],
+            name=operation.verb_name,
+            operation_id=operation.id,
+            description=(operation.verb.__doc__ or "").partition("\n\n")[0],
+            tags=[operation.tag],
+            status_code=operation.status if isinstance(operation.status, int) else 200,
+            response_model=operation.response,
+            response_class=JSONResponse if is_json else Response,
+            responses={**ERRORS, **special.responses},
+            openapi_extra=_documented(operation),
+        )
+        # FastAPI's own way to an endpoint solves dependencies, of which there are none.
+        self.app = request_response(handle)
+
+
+def _documented(operation: Operation) -> dict[str, Any]:
+    """What FastAPI cannot know of a request: its parameters and its body."""
+    _, schemas = models_json_schema(
+        [(operation.request, "validation")], ref_template="#/components/schemas/{model}"
+    )
+    properties = schemas["$defs"][operation.request.__name__].get("properties", {})
+    places = {**dict.fromkeys(operation.in_path, "path"), **dict.fromkeys(operation.in_query, "query")}
+    extra: dict[str, Any] = {}
+    if places:
+        extra["parameters"] = [
+            _parameter(name, place, dict(properties[name])) for name, place in places.items()
+        ]
+    if operation.kind is Kind.UPLOAD:
+        extra["requestBody"] = {"required": True, "content": {BACKUP_TYPE: BINARY, EXPORT_TYPE: BINARY}}
+    if operation.has_body:
+        extra |= body_of(operation, is_required=is_body_required(operation))
+    if operation.kind is Kind.STREAM:
+        assert operation.response is not None
+        extra |= stream_of(operation.response)
+    return extra
+
+
+def _parameter(name: str, place: str, schema: dict[str, Any]) -> dict[str, Any]:
+    description = schema.pop("description", "")
+    examples = schema.pop("examples", None)
+    return {
+        "name": name,
+        "in": place,
+        "required": place == "path",
+        "schema": schema,
+        **({"description": description} if description else {}),
+        **({"example": examples[0]} if examples else {}),
+    }
+
+
+def routes() -> list[BaseRoute]:
+    """Return the routes of every operation."""
+    probes = [one for one in CATALOGUE if one.requires.needs is Needs.NOTHING]
+    return [
+        *(VerbRoute(operation) for operation in CATALOGUE),
+        # Load balancers probe with HEAD, which the OpenAPI document need not name.
+        *(Route(one.path, _handler(one, Special()), methods=["HEAD"]) for one in probes),
+    ]

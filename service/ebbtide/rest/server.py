@@ -1,4 +1,4 @@
-"""The REST server's life inside the daemon: bound before anything else, stopped when the daemon says so."""
+"""The REST server: it binds its port before anything else is opened, and stops when the daemon does."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from ebbtide.verbs.service import Service
 BACKLOG = 512
 
 SEND_BUFFER_BYTES = 256 << 10
-"""What the kernel buffers of a response; enough for 5 MB a second over a connection of 50 ms."""
+"""The kernel's buffer for responses; enough for 5 MB per second at a latency of 50 ms."""
 
 IDLE_S = 75
-"""How long a connection stays open between two requests."""
+"""How long an idle connection stays open."""
 
 
 class _Uvicorn(uvicorn.Server):
-    """uvicorn with a listener of ours, which leaves signals to the daemon: the stock one re-raises SIGTERM."""
+    """uvicorn with our listener. It leaves signals to the daemon: the original re-raises SIGTERM."""
 
     def __init__(self, config: uvicorn.Config, listen: Callable[[_Uvicorn], Listener]) -> None:
         super().__init__(config)
         self._listen = listen
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Take connections."""
+        """Accept connections."""
         # uvicorn only closes it and waits for that.
         listener: Any = self._listen(self)
         self.servers = [listener]
@@ -48,7 +48,7 @@ class _Uvicorn(uvicorn.Server):
 
 
 class RestServer:
-    """Holds the port from construction on, so that a taken one is found before anything is opened."""
+    """Binds the port on construction, so that a port in use is found before anything is opened."""
 
     def __init__(
         self, settings: ServerSettings, renewal: Renewal | None = None, max_connections: int | None = None
@@ -63,20 +63,20 @@ class RestServer:
         # Head and body of an answer go out one after the other: the second would wait 40 ms for the first to be
         # acknowledged. uvloop sees to that by itself; asyncio does not, for a socket that is handed to it.
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        # What the kernel takes of responses that are not read is memory too; by itself it takes up to 4 MiB of each.
+        # Unread responses use kernel memory too, by default up to 4 MiB each.
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
         self._uvicorn: _Uvicorn | None = None
         self._connections: Connections | None = None
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """The address that it listens on."""
         host = f"[{self._settings.host}]" if ":" in self._settings.host else self._settings.host
         scheme = "http" if self._renewal is None else "https"
         return f"{scheme}://{host}:{self._socket.getsockname()[1]}"
 
     async def serve(self, service: Service) -> None:
-        """Serve until stopped; requests in flight get the grace time."""
+        """Serve until stopped; running requests get the grace period."""
         renewal = self._renewal
         self._connections = connections = Connections(self._settings, service.metrics, self._max_connections)
         config = uvicorn.Config(
@@ -85,7 +85,7 @@ class RestServer:
             access_log=False,
             server_header=False,
             date_header=False,
-            # By default uvicorn believes whoever calls from this machine where it comes from.
+            # By default uvicorn trusts forwarding headers of clients on this machine.
             proxy_headers=False,
             lifespan="off",
             loop="none",
@@ -107,13 +107,13 @@ class RestServer:
             sweeping.cancel()
 
     async def started(self, serving: asyncio.Task[None]) -> None:
-        """Wait until connections are taken, or serving has failed."""
+        """Wait until connections are accepted, or serving has failed."""
         # uvicorn tells of its start by a flag only.
         while not serving.done() and not (self._uvicorn and self._uvicorn.started):  # noqa: ASYNC110
             await asyncio.sleep(0.005)
 
     def stop(self) -> None:
-        """Take no more connections; finish what is in flight."""
+        """Accept no more connections; finish the running requests."""
         if self._uvicorn is None:
             return
         self._uvicorn.should_exit = True
@@ -121,5 +121,5 @@ class RestServer:
             self._connections.stop()
 
     def release(self) -> None:
-        """Let go of the port. Idempotent."""
+        """Release the port. Idempotent."""
         self._socket.close()

@@ -1,7 +1,7 @@
-"""Streams of events as text/event-stream: `id` is the number of the event, `event` its kind, `data` its fields.
+"""Event streams as text/event-stream: `id` is the number of the event, `event` its kind, `data` its fields.
 
-A reconnecting browser sends the last number it saw in `Last-Event-ID`, and misses nothing. Where a stream cannot go on
-it ends with an event `StreamEnded`, whose data is the body that every error has; a status was sent long before.
+A reconnecting browser sends the last number in `Last-Event-ID`, and misses nothing. A stream that cannot continue ends
+with an event `StreamEnded`, whose data is the body of an error: the status was sent long before.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ STILL_HERE = ": still here\n\n"
 
 
 class ServerSentEvents(StreamingResponse):
-    """The answer that a stream of events is; ends the stream however it ends itself."""
+    """A response of events; it closes the stream in any case."""
 
     media_type = "text/event-stream"
 
@@ -29,7 +29,7 @@ class ServerSentEvents(StreamingResponse):
         self._stream = stream
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the stream to its end."""
+        """Send the whole stream."""
         try:
             await super().__call__(scope, receive, send)
         finally:
@@ -55,9 +55,11 @@ def _frame(number: str, kind: str, data: str) -> str:
 
 
 def position(after: int | None, last_event_id: str | None) -> int | None:
-    """Where to go on: the header is what a reconnecting reader saw last, and newer than the address it calls."""
+    """Return the number to continue after. The header is newer than the address that a browser reconnects to."""
     if not last_event_id:
         return after
     if not (last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) < 20):
-        raise InvalidRequest("the Last-Event-ID header is no number of an event", reason="INVALID_VALUE")
+        raise InvalidRequest(
+            "The Last-Event-ID header is not the number of an event.", reason="INVALID_VALUE"
+        )
     return int(last_event_id)

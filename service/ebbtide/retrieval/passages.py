@@ -84,6 +84,9 @@ class Shelved:
     """Passages of one conversation are neighbours; empty where nothing says that messages belong together."""
     is_withdrawn: bool = False
     """Whether the text is gone: the entry is then of the memories made of it."""
+    role: str = "user"
+    accepted_ms: int = 0
+    """When the message was accepted."""
 
 
 @dataclass(slots=True)
@@ -194,6 +197,8 @@ class PassageIndex:
             "previous": before,
             "next": -1,
             "withdrawn": int(one.is_withdrawn),
+            "role": ROLES.index(one.role),
+            "accepted_ms": one.accepted_ms,
         }
         for name, value in values.items():
             self._columns[name].append(value)
@@ -356,7 +361,12 @@ _COLUMNS: Sequence[str] = (
     "previous",
     "next",
     "withdrawn",
+    "role",
+    "accepted_ms",
 )
+
+ROLES = ("user", "assistant", "system", "")
+"""The roles of messages, as the column `role` numbers them; empty where it is not known."""
 
 MOST_COUNTED = 255
 """Occurrences of a term in a passage that are told apart."""
@@ -370,7 +380,7 @@ MOST_TITLED = 3
 TAIL_BYTES, POSTING_BYTES = 300, 5
 """What the arrays of a passage that is not merged yet cost by themselves, and each posting in them."""
 
-PASSAGE_BYTES = 250
+PASSAGE_BYTES = 282
 """What a passage holds beside its postings: columns, the arrays made of them, those of the words signal."""
 
 FEWEST_MERGED = 20_000

@@ -1,9 +1,9 @@
-"""Messages of the schema to what verbs take, and answers of verbs to messages: by the schema, field by field.
+"""Conversion between messages and the fields of requests and responses, by the schema.
 
-Fields have the same names on both sides, so nothing is listed here. What differs between JSON and protobuf has
-one place each: times (ms ↔ Timestamp), words of a list (text ↔ enum), free fields (object ↔ Struct). A field
-that is not set is left out, so that the form's own default holds; a number that no enum value has becomes text,
-so that the form refuses it. Fields the schema does not know are refused, as over REST.
+Fields have the same names on both sides, so nothing is listed here. JSON and protobuf differ in three types, with one
+place each: times (ms ↔ Timestamp), enums (text ↔ number), free objects (object ↔ Struct). An unset field is left out,
+so the model's default applies. A number that no enum value has stays a number, and the model refuses it. Fields that
+the schema does not have are refused, as over REST.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.struct_pb2 import Struct, Value
 from google.protobuf.timestamp_pb2 import Timestamp
 from google.protobuf.unknown_fields import UnknownFieldSet
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from ebbtide.errors import FieldViolation, InvalidRequest
-from ebbtide.verbs.forms import check_count, refusal, refuse
+from ebbtide.verbs.requests import refuse
 
-F = TypeVar("F", bound=BaseModel)
 M = TypeVar("M", bound=Message)
 
 Field = Any
@@ -33,17 +32,17 @@ Enum = Any
 NANOS_PER_MS = 1_000_000
 NANOS_PER_S = 1_000_000_000
 MAX_LIST_ITEMS = 100_000
-"""Items of one list that are converted; no limit on a list can be set higher."""
+"""Most items of a list; no limit on a list can be set higher."""
 
 LARGEST_EXACT = 1 << 53
-"""Whole numbers up to this one are the same in JSON and in a Struct, which only has doubles."""
+"""Integers up to this one are exact in a Struct, which only has doubles."""
 
 
 # --- requests ----------------------------------------------------------------------------------------------
 
 
 def decoded(kind: type[M], body: bytes) -> M:
-    """The message in the bytes of a request; INVALID_JSON when they are none, or a text is not UTF-8."""
+    """Return the message in the bytes of a request. INVALID_JSON for invalid bytes, or text that is not UTF-8."""
     try:
         return kind.FromString(body)
     except DecodeError:
@@ -53,14 +52,14 @@ def decoded(kind: type[M], body: bytes) -> M:
 
 
 def given(message: Message, path: str = "") -> dict[str, Any]:
-    """What a request names, by field; UNKNOWN_FIELD for anything outside the schema."""
+    """Return the fields of a message by name. UNKNOWN_FIELD for a field that the schema does not have."""
     _refuse_unknown(message, path)
     shape = _shape(message.DESCRIPTOR)
     found: dict[str, Any] = {**shape.implied, **{name: [] for name in shape.repeated}}
     for field, value in message.ListFields():
         place = f"{path}{field.name}"
         if field.is_repeated:
-            check_count(place, len(value), MAX_LIST_ITEMS)
+            _refuse_long(place, len(value))
             found[field.name] = [_taken(field, item, f"{place}[{i}]") for i, item in enumerate(value)]
         elif not _is_unspecified(field, value):
             found[field.name] = _taken(field, value, place)
@@ -68,7 +67,7 @@ def given(message: Message, path: str = "") -> dict[str, Any]:
 
 
 class _Shape(NamedTuple):
-    """What of a message is there though nobody set it: most of a request's fields are not set."""
+    """The fields that are present though unset: most of a request's fields are."""
 
     implied: Mapping[str, Any]
     repeated: tuple[str, ...]
@@ -83,12 +82,14 @@ def _shape(kind: Descriptor) -> _Shape:
     )
 
 
-def read_form(form: type[F], fields: Mapping[str, Any]) -> F:
-    """The command that fields make; InvalidRequest names everything that is wrong with it, as over REST."""
-    try:
-        return form.model_validate(fields)
-    except ValidationError as error:
-        raise refusal(error) from None
+def _refuse_long(place: str, count: int) -> None:
+    if count > MAX_LIST_ITEMS:
+        description = f"{count} items; allowed: at most {MAX_LIST_ITEMS}"
+        raise InvalidRequest(
+            f"{place}: {description}",
+            reason="TOO_MANY_ITEMS",
+            violations=[FieldViolation(place, description)],
+        )
 
 
 def _refuse_unknown(message: Message, path: str) -> None:
@@ -119,10 +120,10 @@ def _taken(field: Field, value: Any, place: str) -> Any:
     return value
 
 
-def word_of(enum: Enum, number: int) -> str:
-    """The word REST has for an enum value: its name without the enum's own. An unknown number as it is."""
+def word_of(enum: Enum, number: int) -> str | int:
+    """Return the word that REST has for an enum value: its name without the enum's. An unknown number stays."""
     value = enum.values_by_number.get(number)
-    return str(number) if value is None else value.name.removeprefix(_prefix(enum)).lower()
+    return number if value is None else value.name.removeprefix(_prefix(enum)).lower()
 
 
 def _prefix(enum: Enum) -> str:
@@ -153,17 +154,17 @@ def _json(value: Value, place: str) -> Any:
 def _number(number: float, place: str) -> int | float:
     if not math.isfinite(number):
         refuse(place, number, "finite numbers")
-    # A caller's 1 arrives as 1.0; REST would have kept the 1.
+    # A caller's 1 arrives as 1.0; over REST it stays 1.
     return int(number) if number.is_integer() and abs(number) <= LARGEST_EXACT else number
 
 
 # --- answers -----------------------------------------------------------------------------------------------
 
 
-def answered(kind: type[M], answer: BaseModel, **beside: Any) -> M:
-    """The message with the fields of an answer; `beside` are fields that REST says otherwise."""
+def answered(kind: type[M], response: BaseModel) -> M:
+    """Return the message with the fields of a response."""
     message = kind()
-    _fill(message, {**answer.model_dump(), **beside})
+    _fill(message, response.model_dump())
     return message
 
 

@@ -1,7 +1,7 @@
-"""Health v1: SERVING while requests are accepted, as `/readyz` tells it (ready or degraded).
+"""Health v1: SERVING while requests are accepted, that is while `/readyz` is ready or degraded.
 
-A check looks at that moment; a watch looks every few seconds, and at once when the daemon begins to stop. Then
-it tells NOT_SERVING and ends, so that nobody who watches holds up the stop.
+A check reads the current state. A watch reads it every few seconds, and at once when the daemon begins to stop. Then it
+reports NOT_SERVING and ends, so that watches do not delay the stop.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from ebbtide.verbs import service as verbs
 from ebbtide.verbs.service import Service
 
 WATCH_INTERVAL_S = 2.0
-"""How soon a watch learns of a change, a stop excepted."""
+"""How soon a watch reports a change, except a stop."""
 
 Status = health_pb2.HealthCheckResponse
 
 
 class Health(health_pb2_grpc.HealthServicer):  # type: ignore[misc]
-    """Tells whether requests are accepted, for the server as a whole and for each service."""
+    """Reports whether requests are accepted, for the server as a whole and for each service."""
 
     def __init__(self, service: Service, names: tuple[str, ...], stalls: Stalls) -> None:
         self._service = service
@@ -34,11 +34,11 @@ class Health(health_pb2_grpc.HealthServicer):  # type: ignore[misc]
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
-        """Tell everyone who watches that it is over."""
+        """End every watch."""
         self._stopping.set()
 
     async def Check(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """Tell of one service now; NOT_FOUND for one that there is not."""
+        """Return the state of one service; NOT_FOUND for an unknown one."""
         if request.service not in self._names:
             await context.abort(grpc.StatusCode.NOT_FOUND, "there is no such service")
         status = await self._status()
@@ -46,13 +46,13 @@ class Health(health_pb2_grpc.HealthServicer):  # type: ignore[misc]
         return Status(status=status)
 
     async def List(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """Tell of every service now."""
+        """Return the state of every service."""
         status = await self._status()
         self._stalls.finishing(context, 0)
         return health_pb2.HealthListResponse(statuses={name: Status(status=status) for name in self._names})
 
     async def Watch(self, request: Any, context: Any) -> AsyncIterator[Any]:  # noqa: N802
-        """Tell of one service now and whenever that changes, until the daemon stops."""
+        """Stream the state of one service now and after each change, until the daemon stops."""
         told = None
         while True:
             is_over = self._stopping.is_set()

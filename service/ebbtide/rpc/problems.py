@@ -1,7 +1,7 @@
 """Problems: every error as one `google.rpc.Status`, from the same table as over REST.
 
-One ErrorInfo (domain `ebbtide`, the reason, metadata), a BadRequest when fields are to blame, a RetryInfo when
-waiting helps. Of Corrupted and Internal the caller is told no details.
+One ErrorInfo (domain `ebbtide`, the reason, metadata), a BadRequest if fields are invalid, a RetryInfo if waiting
+helps. Details of Corrupted and Internal are not returned.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from ebbtide.errors import QUIET_MESSAGE, Corrupted, EbbtideError, Internal
 DOMAIN = "ebbtide"
 
 DETAILS_KEY = "grpc-status-details-bin"
-"""Where gRPC clients look for a google.rpc.Status."""
+"""The metadata key of a google.rpc.Status."""
 
 MOST_STATUS_BYTES = 4096
-"""Details travel as metadata, base64, beside the message; clients refuse more than 8 KiB of it altogether."""
+"""Details are sent as metadata, in base64; clients refuse more than 8 KiB of metadata."""
 
 
 def status_of(error: EbbtideError) -> Status:
-    """The status that tells of an error; violations that would make it too large for a client are left out."""
+    """Return the status of an error, without violations that would make it too large for clients."""
     is_quiet = isinstance(error, (Corrupted, Internal))
     status = Status(
         code=grpc.StatusCode[error.grpc].value[0], message=QUIET_MESSAGE if is_quiet else error.message

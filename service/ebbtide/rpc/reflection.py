@@ -1,6 +1,6 @@
-"""Reflection: the schema of the service, told to any caller who shows a key where keys are asked for.
+"""Reflection: the schema of the service, for any caller with a valid key where keys are required.
 
-What is told is gRPC's own reflection; only who may hear it is decided here.
+The responses are those of gRPC's own reflection; only the authentication is decided here.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _ReflectionServicer: Any = reflection.aio.ReflectionServicer  # type: ignore[att
 
 
 class Reflection(_ReflectionServicer):  # type: ignore[misc]
-    """Tells the schema of the named services."""
+    """Returns the schema of the named services."""
 
     def __init__(self, servicer: Servicer, names: tuple[str, ...]) -> None:
         super().__init__(names)
         self._servicer = servicer
 
     async def ServerReflectionInfo(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:  # noqa: N802
-        """Answer questions about the schema, one after the other."""
+        """Respond to requests about the schema, one after the other."""
         try:
             self._servicer.admit(context)
         except EbbtideError as error:

@@ -1,4 +1,4 @@
-"""The gRPC server's life inside the daemon: bound before anything else, stopped when the daemon says so."""
+"""The gRPC server: it binds its port before anything else is opened, and stops when the daemon does."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from ebbtide.telemetry import get_log, in_background
 from ebbtide.verbs.service import Service
 
 FIELD = "grpc_port"
-"""The setting that an OSError of this port names in the place of a file."""
+"""The setting that an OSError of this port names instead of a file."""
 
 STREAMS_END_S = 0.1
-"""How long a stop waits for streams that stand open, once no call is in hand."""
+"""How long a stop waits for idle streams once no call is running."""
 
 
 MAX_CALLS = 4000
-"""Most calls under way at once, over all connections; further ones are refused with RESOURCE_EXHAUSTED."""
+"""Most concurrent calls over all connections; further ones are refused with RESOURCE_EXHAUSTED."""
 
 IDLE_MS = 300_000
-"""How long a connection stays open without a call."""
+"""How long an idle connection stays open."""
 
 
 def _wanted_port(server: ServerSettings) -> int:
-    """The port as it was set; where nobody set one and the default is taken, a free one.
+    """Return the configured port; a free one if none is configured and the default is in use.
 
     A second daemon is started with a REST port of its own; it must not fail over a port nobody asked for.
     """
@@ -53,7 +53,7 @@ def _wanted_port(server: ServerSettings) -> int:
 
 
 class GrpcServer:
-    """Holds the port from construction on, so that a taken one is found before anything is opened."""
+    """Binds the port on construction, so that a port in use is found before anything is opened."""
 
     def __init__(
         self, settings: Settings, renewal: Renewal | None = None, max_connections: int | None = None
@@ -91,11 +91,11 @@ class GrpcServer:
 
     @property
     def target(self) -> str:
-        """Where it listens, as gRPC clients name it."""
+        """The address that it listens on, as gRPC clients write it."""
         return f"{self._host}:{self._port}"
 
     async def serve(self, service: Service) -> None:
-        """Serve until stopped; calls in flight get the grace time."""
+        """Serve until stopped; running calls get the grace period."""
         logging.getLogger("grpc._cython.cygrpc").addFilter(_is_no_lost_client)
         stalls = Stalls(self._settings, service.metrics, self._port)
         servicer = Servicer(service, stalls)
@@ -118,35 +118,35 @@ class GrpcServer:
             sweeping.cancel()
 
     async def _end(self, servicer: Servicer) -> None:
-        """Take no more calls; wait for those in hand, not for streams that only stand open (reflection)."""
+        """Accept no more calls; wait for the running ones, not for idle streams (reflection)."""
         ending = asyncio.create_task(self._server.stop(self._grace_s))
         idle = asyncio.create_task(servicer.idle.wait())
         await asyncio.wait({ending, idle}, return_when=asyncio.FIRST_COMPLETED)
-        # What watches health ends by itself in a moment.
+        # Health watches end by themselves in a moment.
         await asyncio.wait({ending}, timeout=STREAMS_END_S)
         idle.cancel()
         await self._server.stop(None)
         await ending
 
     async def started(self, serving: asyncio.Task[None]) -> None:
-        """Wait until calls are taken, or serving has failed."""
+        """Wait until calls are accepted, or serving has failed."""
         waiting = asyncio.create_task(self._serving.wait())
         await asyncio.wait({waiting, serving}, return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
 
     def stop(self) -> None:
-        """Take no more calls; finish what is in flight."""
+        """Accept no more calls; finish the running ones."""
         self._stopping.set()
 
     async def release(self) -> None:
-        """Let go of the port, also when it never served. Idempotent."""
+        """Release the port, also if it never served. Idempotent."""
         await self._server.stop(None)
 
 
 def _options(settings: Settings, max_connections: int) -> list[tuple[str, int]]:
-    """What gRPC itself bounds."""
+    """Return the limits that gRPC itself enforces."""
     server = settings.server
-    # A client that is gone, or does not read, leaves a ping unanswered: it is found out within the timeout.
+    # A client that is gone or does not read does not answer a ping; the timeout detects it.
     ping_ms = max(1, server.send_timeout_ms // 2)
     return [
         # Two daemons must not share a port by accident.
@@ -164,16 +164,16 @@ def _options(settings: Settings, max_connections: int) -> list[tuple[str, int]]:
 
 
 def _is_no_lost_client(record: logging.LogRecord) -> bool:
-    """Drop what gRPC logs as an error when a connection is closed before a response is sent: that is ordinary."""
+    """Drop an error that gRPC logs if a connection closes before its response is sent: that is normal."""
     return not (record.exc_info and isinstance(record.exc_info[1], grpc.aio.InternalError))
 
 
 def _following(renewal: Renewal) -> grpc.ServerCredentials:
-    """Credentials that give each new connection the certificates in force."""
+    """Return credentials that give each new connection the current certificates."""
     told = renewal.current
 
     def latest() -> grpc.ServerCertificateConfiguration | None:
-        # Asked by gRPC, on a thread of its own, at every connection; None: as before.
+        # gRPC calls this on a thread of its own for every connection; None means no change.
         nonlocal told
         current = renewal.current
         if current is told:
@@ -183,7 +183,7 @@ def _following(renewal: Renewal) -> grpc.ServerCredentials:
 
     return grpc.dynamic_ssl_server_credentials(
         _configuration(told),
-        latest,  # type: ignore[arg-type] # The stubs do not know that None is an answer.
+        latest,  # type: ignore[arg-type] # The stubs do not know that None is allowed.
         require_client_authentication=told.client_authority is not None,
     )
 
@@ -195,7 +195,7 @@ def _configuration(certificates: Certificates) -> grpc.ServerCertificateConfigur
 
 
 def _refuse_taken(host: str, port: int) -> None:
-    """Refuse a port with what the operating system says of it; gRPC tells that to standard error only."""
+    """Raise the operating system's error for a port; gRPC only writes it to standard error."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         socket.create_server((host, port), family=family).close()

@@ -1,17 +1,17 @@
-"""The servicer: what every call has in common, whatever its verb.
+"""The servicer: every call of the catalogue, handled by one conversion and one error path.
 
-Bytes → message → fields → verb → answer → message, or an error as a status. A call that is cancelled, or whose
-deadline passes, is cancelled by gRPC itself: the task of the call ends, and work that has not begun with it
-(`fleet/runtime/mailbox.py`). What arrives too late is not begun at all. Requests are parsed here rather than by gRPC,
-whose own answer to bytes that are no message would be a fault of ours.
+Bytes → message → fields → request → verb → response → message, or an error as a status. gRPC itself cancels a call that
+the client cancels or whose deadline passes: its task ends, and with it work that has not started
+(`fleet/runtime/mailbox.py`). A call that arrives after its deadline is not started. Requests are parsed here instead of
+by gRPC, which would report invalid bytes as an internal error.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from functools import lru_cache, partial
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from functools import lru_cache
 from typing import Any, NoReturn, TypeVar
 
 import grpc
@@ -23,15 +23,16 @@ from google.protobuf.message_factory import GetMessageClass
 from pydantic import BaseModel
 
 from ebbtide.access.grants import CALLER, let_ask
-from ebbtide.access.operations import OPERATIONS, UNLISTED
-from ebbtide.errors import REASONS, Corrupted, Deadline, EbbtideError, Internal, NotFound
-from ebbtide.rpc.calls import CALLS, STREAMS, Call, Stream
+from ebbtide.access.requirements import Requirement
+from ebbtide.errors import REASONS, Corrupted, Deadline, EbbtideError, Internal, InvalidRequest, NotFound
 from ebbtide.rpc.convert import answered, decoded, given
-from ebbtide.rpc.files import DOWNLOADS, Download, restore
 from ebbtide.rpc.problems import DETAILS_KEY, status_of
 from ebbtide.rpc.stalls import Context, Stalls, place_of
+from ebbtide.settings import LimitSettings
 from ebbtide.telemetry import get_log, request_id_from, span, verb_span
 from ebbtide.v1 import memory_service_pb2
+from ebbtide.verbs.catalogue import CATALOGUE, OPERATIONS, Kind, Operation
+from ebbtide.verbs.requests import Request, validated
 from ebbtide.verbs.service import Service
 
 SERVICE = memory_service_pb2.DESCRIPTOR.services_by_name["MemoryService"]
@@ -39,16 +40,14 @@ SERVICE = memory_service_pb2.DESCRIPTOR.services_by_name["MemoryService"]
 REQUEST_ID_KEY = "x-request-id"
 AUTHORIZATION_KEY = "authorization"
 
-VERBS = {
-    name: call.__name__ for name, call in {**CALLS, **STREAMS, **DOWNLOADS, "RestoreAgent": restore}.items()
-}
-"""What a verb is called in metrics, over each transport alike."""
+VERBS = {operation.name: operation.verb_name for operation in CATALOGUE if operation.is_rpc}
+"""The names of verbs in metrics, over both transports."""
 
 LARGE_MESSAGE_BYTES = 16 << 10
-"""A message of this size or more is converted in a worker process: two bytes of it may be a message within."""
+"""Messages of this size or more are converted in a worker process: every two bytes may be a nested message."""
 
 ITEM_BYTES = 512
-"""What an item of a listing takes to write, as so many bytes of a request take to read."""
+"""The cost of writing one item of a listing, in bytes of a request to read."""
 
 Handlers = Sequence["grpc.GenericRpcHandler[Any, Any]"]
 
@@ -58,7 +57,7 @@ T = TypeVar("T")
 
 
 class Servicer:
-    """Every call of the service, on one daemon."""
+    """Every call of the service."""
 
     def __init__(self, service: Service, stalls: Stalls) -> None:
         self._service = service
@@ -66,82 +65,74 @@ class Servicer:
         self._log = get_log("rpc")
         self._in_hand = 0
         self.idle = asyncio.Event()
-        """Set while no call is in hand: come in, and its answer not yet gone out."""
+        """Set while no call is running."""
         self.idle.set()
 
     def handlers(self) -> Handlers:
-        """Our calls."""
+        """Return the handlers of the calls."""
         calls = {method.name: self._handler(method) for method in SERVICE.methods}
         return [grpc.method_handlers_generic_handler(SERVICE.full_name, calls)]
 
     def fallback(self) -> Handlers:
-        """Answers calls that nobody else knows; to be added last."""
+        """Return the handler of unknown calls; to be added last."""
         return [_Fallback(self)]
 
     def _handler(self, method: MethodDescriptor) -> grpc.RpcMethodHandler[Any, Any]:
-        if method.name in DOWNLOADS:
-            return self._download(method, DOWNLOADS[method.name])
-        if method.client_streaming:
-            return self._upload(method)
-        request_kind, answer_kind = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
-        if method.server_streaming:
-            return self._stream_handler(method.name, STREAMS[method.name], request_kind, answer_kind)
-        call = CALLS[method.name]
+        operation = OPERATIONS[method.name]
+        if operation.kind is Kind.UPLOAD:
+            return self._upload(operation, method)
+        if operation.kind is Kind.CALL:
+            return self._call(operation, method)
+        return self._stream(operation, method)
+
+    def _call(self, operation: Operation, method: MethodDescriptor) -> grpc.RpcMethodHandler[Any, Any]:
+        response_kind = GetMessageClass(method.output_type)
 
         async def handle(_: object, context: Context) -> bytes:
             body = await self._read(context) or b""
 
             async def work() -> bytes:
-                return await self._work(method.name, call, answer_kind, body)
+                request = await self._request(operation, body)
+                response = await operation.verb(self._service, request)
+                return await self._service.offload(
+                    _bulk(response), lambda: answered(response_kind, response).SerializeToString()
+                )
 
-            return await self.answer(method.name, context, work)
+            return await self.answer(operation.name, context, work)
 
-        # As a stream, which looks the same to clients: gRPC calls the handler of a single message only when all of
+        # As a stream, which is the same to clients: gRPC calls the handler of a single message only when all of
         # it has arrived, and waits for that without a deadline.
         return grpc.stream_unary_rpc_method_handler(handle)
 
-    def _stream_handler(
-        self, name: str, call: Stream, request_kind: type[Message], answer_kind: type[Message]
-    ) -> grpc.RpcMethodHandler[Any, Any]:
-        async def handle(_: object, context: Context) -> None:
-            body = await self._read(context) or b""
-
-            async def work() -> bytes:
-                fields = given(decoded(request_kind, body))
-                self._permit(name, fields.get("agent_id"))
-                stream = await call(self._service, fields)
-                try:
-                    async for page in stream.pages():
-                        for item in page:
-                            await self._write(context, answered(answer_kind, item))
-                finally:
-                    stream.close()
-                return b""
-
-            await self.answer(name, context, work)
-
-        return grpc.stream_stream_rpc_method_handler(handle)
-
-    def _download(self, method: MethodDescriptor, call: Download) -> grpc.RpcMethodHandler[Any, Any]:
-        request_kind, piece_kind = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
+    def _stream(self, operation: Operation, method: MethodDescriptor) -> grpc.RpcMethodHandler[Any, Any]:
+        response_kind = GetMessageClass(method.output_type)
 
         async def handle(_: object, context: Context) -> None:
             body = await self._read(context) or b""
 
-            async def take(piece: bytes) -> None:
-                await self._write(context, piece_kind(chunk=piece))
+            async def send_piece(piece: bytes) -> None:
+                await self._write(context, response_kind(chunk=piece))
 
             async def work() -> None:
-                fields = given(decoded(request_kind, body))
-                self._permit(method.name, fields.get("agent_id"))
-                await call(self._service, fields, take)
+                request = await self._request(operation, body)
+                response = await operation.verb(self._service, request)
+                if operation.kind is Kind.DOWNLOAD:
+                    with response as file:
+                        await file.hand_over(send_piece)
+                    return
+                try:
+                    async for page in response.pages():
+                        for item in page:
+                            await self._write(context, answered(response_kind, item))
+                finally:
+                    response.close()
 
-            await self.answer(method.name, context, work)
+            await self.answer(operation.name, context, work)
 
         return grpc.stream_stream_rpc_method_handler(handle)
 
-    def _upload(self, method: MethodDescriptor) -> grpc.RpcMethodHandler[Any, Any]:
-        request_kind, answer_kind = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
+    def _upload(self, operation: Operation, method: MethodDescriptor) -> grpc.RpcMethodHandler[Any, Any]:
+        request_kind, response_kind = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
 
         async def handle(_: object, context: Context) -> bytes:
             async def received() -> AsyncGenerator[dict[str, Any], None]:
@@ -151,45 +142,64 @@ class Servicer:
             messages = received()
 
             async def work() -> bytes:
-                answer = await restore(self._service, messages, partial(self._permit, method.name))
-                return answered(answer_kind, answer).SerializeToString()
+                fields = await anext(messages, None)
+                if fields is None:
+                    raise InvalidRequest("agent_id: required in the first message", reason="MISSING_FIELD")
+                first_piece = fields.pop("chunk")
+                self._permit(operation.requires, fields["agent_id"])
+                request = validated(operation.request, fields, self._service.settings.limits)
+
+                async def pieces() -> AsyncIterator[bytes]:
+                    if first_piece:
+                        yield first_piece
+                    async for message in messages:
+                        yield message["chunk"]
+
+                response = await operation.verb(self._service, request, pieces())
+                return answered(response_kind, response).SerializeToString()
 
             try:
-                return await self.answer(method.name, context, work)
+                return await self.answer(operation.name, context, work)
             finally:
-                # Where it is refused before all has arrived, the rest is not waited for.
+                # If it is refused early, the rest of the upload is not awaited.
                 await messages.aclose()
 
         return grpc.stream_unary_rpc_method_handler(handle)
 
     async def _read(self, context: Context) -> bytes | None:
-        """The next message of a request; None where there is no further one."""
+        """Return the next message of a request; None after the last."""
         with self.stalls.arriving(context):
             body = await context.read()
         return None if body is EOF else body
 
     async def _write(self, context: Context, message: Message) -> None:
-        """Send one message of a stream; wait until the client takes it."""
+        """Send one message of a stream; wait until the client receives it."""
         body = message.SerializeToString()
         with self.stalls.sending(context, len(body)):
             await context.write(body)
 
-    def _permit(self, method: str, agent_id: str | None) -> None:
-        """Refuse who may not do this to this agent."""
-        self._service.entrance.permit(CALLER.get(), OPERATIONS.get(method, UNLISTED), agent_id)
+    def _permit(self, requires: Requirement, agent_id: str | None) -> None:
+        """Refuse a caller that may not do this with this agent."""
+        self._service.authentication.permit(CALLER.get(), requires, agent_id)
 
-    async def _work(self, name: str, call: Call, answer_kind: type[Message], body: bytes) -> bytes:
-        fields = await self._service.read_request(
-            len(body), fields_of, name, body, large_bytes=LARGE_MESSAGE_BYTES
+    async def _request(self, operation: Operation, body: bytes) -> Request:
+        """Return the request in a message. A missing right is reported before invalid fields."""
+        service = self._service
+        agent_id, request = await service.read_request(
+            len(body),
+            read_message,
+            operation.name,
+            body,
+            service.settings.limits,
+            large_bytes=LARGE_MESSAGE_BYTES,
         )
-        self._permit(name, fields.get("agent_id"))
-        answer, beside = await call(self._service, fields)
-        return await self._service.at_desk(
-            _bulk(answer), lambda: answered(answer_kind, answer, **beside).SerializeToString()
-        )
+        self._permit(operation.requires, agent_id)
+        if isinstance(request, InvalidRequest):
+            raise request
+        return request
 
     async def answer(self, method: str, context: Context, work: Callable[[], Awaitable[T]]) -> T:
-        """Do the work of one call, within its deadline; log how it ended."""
+        """Do the work of one call within its deadline, and log the outcome."""
         self._in_hand += 1
         self.idle.clear()
         context.add_done_callback(self._on_done)
@@ -232,9 +242,9 @@ class Servicer:
             self.idle.set()
 
     def admit(self, context: Context) -> None:
-        """Find out who asks, for whatever is done in this call. MISSING_KEY, INVALID_KEY, RATE_LIMITED(_TRIES)."""
+        """Authenticate the caller. MISSING_KEY, INVALID_KEY, RATE_LIMITED, RATE_LIMITED_TRIES."""
         shown, address = _metadata(context, AUTHORIZATION_KEY), _address(context.peer())
-        caller = self._service.entrance.admit(shown, address)
+        caller = self._service.authentication.admit(shown, address)
         let_ask(caller)
         if caller.key_id:
             structlog.contextvars.bind_contextvars(key=caller.key_id)
@@ -256,10 +266,10 @@ class _Fallback(grpc.GenericRpcHandler):  # type: ignore[type-arg]
         self._servicer = servicer
 
     def service(self, _: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[Any, Any]:
-        """A handler for any call at all: it waits for no message, whatever kind of call it is."""
+        """Return a handler for any kind of call, which waits for no message."""
 
         async def refuse() -> bytes:
-            raise NotFound("there is no such call", reason="ROUTE_NOT_FOUND")
+            raise NotFound("This call does not exist.", reason="ROUTE_NOT_FOUND")
 
         async def handle(_: Any, context: Context) -> None:
             await self._servicer.answer("", context, refuse)
@@ -267,13 +277,23 @@ class _Fallback(grpc.GenericRpcHandler):  # type: ignore[type-arg]
         return grpc.stream_stream_rpc_method_handler(handle)
 
 
-def fields_of(method: str, body: bytes) -> dict[str, Any]:
-    """What the bytes of a request name, by field. INVALID_JSON, UNKNOWN_FIELD or TOO_MANY_ITEMS."""
-    return given(decoded(GetMessageClass(SERVICE.methods_by_name[method].input_type), body))
+def read_message(
+    name: str, body: bytes, limits: LimitSettings
+) -> tuple[str | None, Request | InvalidRequest]:
+    """Return the agent that a message names, and the request in it or what is invalid about it.
+
+    Raise INVALID_JSON, UNKNOWN_FIELD or TOO_MANY_ITEMS for a message that cannot be read.
+    """
+    fields = given(decoded(GetMessageClass(SERVICE.methods_by_name[name].input_type), body))
+    agent_id = fields.get("agent_id")
+    try:
+        return agent_id, validated(OPERATIONS[name].request, fields, limits)
+    except InvalidRequest as error:
+        return agent_id, error
 
 
 def _bulk(answer: BaseModel) -> int:
-    """About how much there is to write of an answer: what it lists goes field by field, a text in one go."""
+    """Estimate the work of writing a response: lists are written field by field, texts at once."""
     listed = sum(len(value) for _, value in answer if isinstance(value, list))
     return listed * ITEM_BYTES
 
@@ -284,12 +304,12 @@ def _request_id(context: Context) -> str:
 
 @lru_cache(1024)
 def _address(peer: str) -> str:
-    """The address that a call comes from."""
+    """Return the address of a caller."""
     return place_of(peer)[0]
 
 
 def _metadata(context: Context, wanted: str) -> list[str]:
-    """The values of one name among a call's metadata, as far as they are text."""
+    """Return the text values of one name in a call's metadata."""
     return [
         value
         for name, value in context.invocation_metadata() or ()
@@ -300,4 +320,4 @@ def _metadata(context: Context, wanted: str) -> list[str]:
 def _refuse_late(context: Context) -> None:
     left_s = context.time_remaining()
     if left_s is not None and left_s <= 0:
-        raise Deadline("the call's deadline has passed", reason="REQUEST_TIMED_OUT")
+        raise Deadline("The deadline of the call has passed.", reason="REQUEST_TIMED_OUT")

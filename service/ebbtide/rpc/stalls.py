@@ -1,8 +1,8 @@
-"""Stalls: calls that wait for their clients, with a deadline for each and a bound on the bytes held for all of them.
+"""Stalls: deadlines for calls that wait for their clients, and a limit on the bytes buffered for them.
 
-A client may send half a request, or read nothing of its response: HTTP/2 lets it close the window of one call and
-answer every ping. gRPC gives no deadline for that and no way to drop such a call; what it holds is let go only with
-its connection. So the connection is closed: the socket is found among those of this process by the client's address.
+A client may send half a request, or not read its response: HTTP/2 lets it close the window of one call and still answer
+every ping. gRPC has no deadline for that and no way to drop such a call, whose buffers are only freed with its
+connection. So the connection is closed: its socket is found among those of this process by the client's address.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ SWEEP_S = 0.25
 """How often waiting calls are checked against their deadlines."""
 
 ARRIVAL_S = 60.0
-"""Longest the message of a request may take to arrive."""
+"""Longest time to receive the message of a request."""
 
 SLOW_S = 1.0
 MAX_SLOW_REQUESTS = 64
-"""Most requests that may take longer than SLOW_S to arrive; beyond it the oldest is dropped."""
+"""Most requests that may take longer than SLOW_S to arrive; beyond that the oldest is dropped."""
 
 STALLED_AT_STOP_S = 1.5
-"""How long a stop waits for a client that reads nothing of its response."""
+"""How long a stop waits for a client that does not read its response."""
 
 COPIES = 2
-"""How many times a response is in memory while it is sent: as bytes, and within gRPC."""
+"""Copies of a response in memory while it is sent: the bytes, and those within gRPC."""
 
 Context = Any
-"""grpc.aio.ServicerContext, whose types the stubs of grpc get wrong."""
+"""grpc.aio.ServicerContext, whose types are wrong in the stubs."""
 
 Place = tuple[str, int]
 """Address and port of a client."""
@@ -65,7 +65,7 @@ class Stalls:
         self._metrics = metrics
         self._port = port
         self._now_s: Callable[[], float] = asyncio.get_running_loop().time
-        # Each in the order in which they began to wait.
+        # In the order in which they began to wait.
         self._arriving: dict[Wait, None] = {}
         self._sending: dict[Wait, None] = {}
         self._held_bytes = 0
@@ -75,7 +75,7 @@ class Stalls:
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of responses that are held for clients."""
+        """Bytes of responses buffered for clients."""
         return self._held_bytes
 
     @contextlib.contextmanager
@@ -94,7 +94,7 @@ class Stalls:
 
     @contextlib.contextmanager
     def sending(self, context: Context, size: int) -> Iterator[None]:
-        """Wait within the block until a client has taken a part of its response."""
+        """Wait within the block until the client has read a part of its response."""
         wait = self._send(context, size)
         try:
             yield
@@ -102,16 +102,16 @@ class Stalls:
             self._end(wait)
 
     def finishing(self, context: Context, size: int) -> None:
-        """Wait from now on until a client has taken the rest of its response, with which the call ends."""
+        """Wait until the client has read the rest of its response, which ends the call."""
         wait = self._send(context, size)
         context.add_done_callback(lambda _: self._end(wait))
 
     def stop(self) -> None:
-        """Wait for clients that read nothing for a moment only."""
+        """Shorten the wait for clients that do not read."""
         self._stopping_s = self._now_s()
 
     async def sweep(self) -> None:
-        """Close connections over calls that are overdue, for ever."""
+        """Close the connections of overdue calls, forever."""
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(SWEEP_S):
@@ -162,24 +162,24 @@ class Stalls:
 
 
 def place_of(peer: str) -> Place:
-    """Where a call comes from; gRPC tells it as `ipv4:127.0.0.1:5` or `ipv6:%5B::1%5D:5`."""
+    """Return the address and port of a caller; gRPC writes `ipv4:127.0.0.1:5` or `ipv6:%5B::1%5D:5`."""
     _, _, place = unquote(peer).partition(":")
     address, _, port = place.rpartition(":")
     return address.strip("[]"), int(port) if port.isdigit() else 0
 
 
 def close_connections(doomed: set[Place], port: int) -> int:
-    """Close the connections of this process from these places to this port; how many there were. Blocks."""
+    """Close the connections from these addresses to this port. Return how many there were. Blocks."""
     closed = 0
     for name in os.listdir("/dev/fd"):
         with contextlib.suppress(OSError), _socket_of(int(name)) as connection:
             if connection.family not in (socket.AF_INET, socket.AF_INET6):
                 continue
             address, its_port = connection.getpeername()[:2]
-            # A socket of both families tells an address of IPv4 within one of IPv6.
+            # A dual-stack socket reports an IPv4 address within an IPv6 one.
             place = (address.removeprefix("::ffff:").partition("%")[0], its_port)
             if place in doomed and connection.getsockname()[1] == port:
-                # With a reset: what is unsent is dropped by the kernel too.
+                # With a reset, so that the kernel drops unsent bytes too.
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 connection.shutdown(socket.SHUT_RDWR)
                 closed += 1
@@ -187,7 +187,7 @@ def close_connections(doomed: set[Place], port: int) -> int:
 
 
 def _socket_of(descriptor: int) -> socket.socket:
-    """A second descriptor of a socket: it means the same connection even if the first is closed meanwhile."""
+    """Return a second descriptor of a socket, which stays valid if the first is closed meanwhile."""
     duplicate = os.dup(descriptor)
     try:
         return socket.socket(fileno=duplicate)

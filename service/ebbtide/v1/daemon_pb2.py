@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17\x65\x62\x62tide/v1/daemon.proto\x12\nebbtide.v1\"\x11\n\x0fGetModelRequest\"|\n\tTaskTally\x12\r\n\x05\x63\x61lls\x18\x01 \x01(\x03\x12\x0e\n\x06parsed\x18\x02 \x01(\x03\x12\x13\n\x0b\x62\x61\x64_replies\x18\x03 \x01(\x03\x12\x13\n\x0bunavailable\x18\x04 \x01(\x03\x12\x17\n\nparse_rate\x18\x05 \x01(\x01H\x00\x88\x01\x01\x42\r\n\x0b_parse_rate\"\xfa\x01\n\x10GetModelResponse\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x11\n\tavailable\x18\x03 \x01(\x08\x12\x0e\n\x06\x64\x65tail\x18\x04 \x01(\t\x12\x36\n\x05tasks\x18\x05 \x03(\x0b\x32\'.ebbtide.v1.GetModelResponse.TasksEntry\x12*\n\x08\x65mbedder\x18\x06 \x01(\x0b\x32\x18.ebbtide.v1.EmbedderInfo\x1a\x43\n\nTasksEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12$\n\x05value\x18\x02 \x01(\x0b\x32\x15.ebbtide.v1.TaskTally:\x02\x38\x01\"M\n\x0c\x45mbedderInfo\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x11\n\tavailable\x18\x03 \x01(\x08\x12\x0e\n\x06\x64\x65tail\x18\x04 \x01(\t\"\x15\n\x13GetSchedulerRequest\"\xd0\x01\n\x14GetSchedulerResponse\x12\x13\n\x0b\x63oncurrency\x18\x01 \x01(\x05\x12\x15\n\rtime_slice_ms\x18\x02 \x01(\x05\x12\x0f\n\x07running\x18\x03 \x03(\t\x12\x0f\n\x07waiting\x18\x04 \x03(\t\x12\x15\n\rwaiting_count\x18\x05 \x01(\x03\x12\x0e\n\x06slices\x18\x06 \x01(\x03\x12\x15\n\rfailed_slices\x18\x07 \x01(\x03\x12\x13\n\x0bopen_agents\x18\x08 \x01(\x03\x12\x17\n\x0fmax_open_agents\x18\t \x01(\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17\x65\x62\x62tide/v1/daemon.proto\x12\nebbtide.v1\"\x0e\n\x0cGetMeRequest\"\x93\x01\n\rGetMeResponse\x12\x15\n\rkeys_required\x18\x01 \x01(\x08\x12\x0e\n\x06key_id\x18\x02 \x01(\t\x12\x0e\n\x06scopes\x18\x03 \x03(\t\x12\x0e\n\x06\x61gents\x18\x04 \x03(\t\x12\x16\n\x0e\x61gent_prefixes\x18\x05 \x03(\t\x12\x12\n\neverywhere\x18\x06 \x01(\x08\x12\x0f\n\x07version\x18\x07 \x01(\t\"\x11\n\x0fGetModelRequest\"|\n\tTaskTally\x12\r\n\x05\x63\x61lls\x18\x01 \x01(\x03\x12\x0e\n\x06parsed\x18\x02 \x01(\x03\x12\x13\n\x0b\x62\x61\x64_replies\x18\x03 \x01(\x03\x12\x13\n\x0bunavailable\x18\x04 \x01(\x03\x12\x17\n\nparse_rate\x18\x05 \x01(\x01H\x00\x88\x01\x01\x42\r\n\x0b_parse_rate\"\xfa\x01\n\x10GetModelResponse\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x11\n\tavailable\x18\x03 \x01(\x08\x12\x0e\n\x06\x64\x65tail\x18\x04 \x01(\t\x12\x36\n\x05tasks\x18\x05 \x03(\x0b\x32\'.ebbtide.v1.GetModelResponse.TasksEntry\x12*\n\x08\x65mbedder\x18\x06 \x01(\x0b\x32\x18.ebbtide.v1.EmbedderInfo\x1a\x43\n\nTasksEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12$\n\x05value\x18\x02 \x01(\x0b\x32\x15.ebbtide.v1.TaskTally:\x02\x38\x01\"M\n\x0c\x45mbedderInfo\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x11\n\tavailable\x18\x03 \x01(\x08\x12\x0e\n\x06\x64\x65tail\x18\x04 \x01(\t\"\x15\n\x13GetSchedulerRequest\"\xd0\x01\n\x14GetSchedulerResponse\x12\x13\n\x0b\x63oncurrency\x18\x01 \x01(\x05\x12\x15\n\rtime_slice_ms\x18\x02 \x01(\x05\x12\x0f\n\x07running\x18\x03 \x03(\t\x12\x0f\n\x07waiting\x18\x04 \x03(\t\x12\x15\n\rwaiting_count\x18\x05 \x01(\x03\x12\x0e\n\x06slices\x18\x06 \x01(\x03\x12\x15\n\rfailed_slices\x18\x07 \x01(\x03\x12\x13\n\x0bopen_agents\x18\x08 \x01(\x03\x12\x17\n\x0fmax_open_agents\x18\t \x01(\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,18 +33,22 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_GETMODELRESPONSE_TASKSENTRY']._loaded_options = None
   _globals['_GETMODELRESPONSE_TASKSENTRY']._serialized_options = b'8\001'
-  _globals['_GETMODELREQUEST']._serialized_start=39
-  _globals['_GETMODELREQUEST']._serialized_end=56
-  _globals['_TASKTALLY']._serialized_start=58
-  _globals['_TASKTALLY']._serialized_end=182
-  _globals['_GETMODELRESPONSE']._serialized_start=185
-  _globals['_GETMODELRESPONSE']._serialized_end=435
-  _globals['_GETMODELRESPONSE_TASKSENTRY']._serialized_start=368
-  _globals['_GETMODELRESPONSE_TASKSENTRY']._serialized_end=435
-  _globals['_EMBEDDERINFO']._serialized_start=437
-  _globals['_EMBEDDERINFO']._serialized_end=514
-  _globals['_GETSCHEDULERREQUEST']._serialized_start=516
-  _globals['_GETSCHEDULERREQUEST']._serialized_end=537
-  _globals['_GETSCHEDULERRESPONSE']._serialized_start=540
-  _globals['_GETSCHEDULERRESPONSE']._serialized_end=748
+  _globals['_GETMEREQUEST']._serialized_start=39
+  _globals['_GETMEREQUEST']._serialized_end=53
+  _globals['_GETMERESPONSE']._serialized_start=56
+  _globals['_GETMERESPONSE']._serialized_end=203
+  _globals['_GETMODELREQUEST']._serialized_start=205
+  _globals['_GETMODELREQUEST']._serialized_end=222
+  _globals['_TASKTALLY']._serialized_start=224
+  _globals['_TASKTALLY']._serialized_end=348
+  _globals['_GETMODELRESPONSE']._serialized_start=351
+  _globals['_GETMODELRESPONSE']._serialized_end=601
+  _globals['_GETMODELRESPONSE_TASKSENTRY']._serialized_start=534
+  _globals['_GETMODELRESPONSE_TASKSENTRY']._serialized_end=601
+  _globals['_EMBEDDERINFO']._serialized_start=603
+  _globals['_EMBEDDERINFO']._serialized_end=680
+  _globals['_GETSCHEDULERREQUEST']._serialized_start=682
+  _globals['_GETSCHEDULERREQUEST']._serialized_end=703
+  _globals['_GETSCHEDULERRESPONSE']._serialized_start=706
+  _globals['_GETSCHEDULERRESPONSE']._serialized_end=914
 # @@protoc_insertion_point(module_scope)

@@ -19,6 +19,75 @@ else:
 DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
+class GetMeRequest(_message.Message):
+    """Asks what the caller's key allows."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetMeRequest: _TypeAlias = GetMeRequest  # noqa: Y015
+
+@_typing.final
+class GetMeResponse(_message.Message):
+    """What the caller's key allows."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KEYS_REQUIRED_FIELD_NUMBER: _builtins.int
+    KEY_ID_FIELD_NUMBER: _builtins.int
+    SCOPES_FIELD_NUMBER: _builtins.int
+    AGENTS_FIELD_NUMBER: _builtins.int
+    AGENT_PREFIXES_FIELD_NUMBER: _builtins.int
+    EVERYWHERE_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
+    keys_required: _builtins.bool
+    """Whether callers must send an API key."""
+    key_id: _builtins.str
+    """The id of the key; empty without keys."""
+    everywhere: _builtins.bool
+    """Whether the key is bound to no agents, so that it reaches all of them."""
+    version: _builtins.str
+    """The version of the daemon."""
+    @_builtins.property
+    def scopes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """read, write, admin: those that the key has."""
+
+    @_builtins.property
+    def agents(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Agents that the key is bound to."""
+
+    @_builtins.property
+    def agent_prefixes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Prefixes of the ids of agents that the key is bound to."""
+
+    def __init__(
+        self,
+        *,
+        keys_required: _builtins.bool = ...,
+        key_id: _builtins.str = ...,
+        scopes: _abc.Iterable[_builtins.str] | None = ...,
+        agents: _abc.Iterable[_builtins.str] | None = ...,
+        agent_prefixes: _abc.Iterable[_builtins.str] | None = ...,
+        everywhere: _builtins.bool = ...,
+        version: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_prefixes", b"agent_prefixes", "agents", b"agents", "everywhere", b"everywhere", "key_id", b"key_id", "keys_required", b"keys_required", "scopes", b"scopes", "version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetMeResponse: _TypeAlias = GetMeResponse  # noqa: Y015
+
+@_typing.final
 class GetModelRequest(_message.Message):
     """Asks for the language model in force."""
 

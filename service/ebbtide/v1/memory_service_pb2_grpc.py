@@ -199,6 +199,11 @@ class MemoryServiceStub:
                 request_serializer=ebbtide_dot_v1_dot_moving__pb2.RestoreAgentRequest.SerializeToString,
                 response_deserializer=ebbtide_dot_v1_dot_moving__pb2.RestoreAgentResponse.FromString,
                 _registered_method=True)
+        self.GetMe = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/GetMe',
+                request_serializer=ebbtide_dot_v1_dot_daemon__pb2.GetMeRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_daemon__pb2.GetMeResponse.FromString,
+                _registered_method=True)
         self.GetModel = channel.unary_unary(
                 '/ebbtide.v1.MemoryService/GetModel',
                 request_serializer=ebbtide_dot_v1_dot_daemon__pb2.GetModelRequest.SerializeToString,
@@ -435,6 +440,13 @@ class MemoryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetMe(self, request, context):
+        """Return what the caller's key allows: scopes, and the agents within its reach.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetModel(self, request, context):
         """Tell which language model is in force, whether it answers, and how its replies parse.
         """
@@ -601,6 +613,11 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.RestoreAgent,
                     request_deserializer=ebbtide_dot_v1_dot_moving__pb2.RestoreAgentRequest.FromString,
                     response_serializer=ebbtide_dot_v1_dot_moving__pb2.RestoreAgentResponse.SerializeToString,
+            ),
+            'GetMe': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetMe,
+                    request_deserializer=ebbtide_dot_v1_dot_daemon__pb2.GetMeRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_daemon__pb2.GetMeResponse.SerializeToString,
             ),
             'GetModel': grpc.unary_unary_rpc_method_handler(
                     servicer.GetModel,
@@ -1427,6 +1444,33 @@ class MemoryService:
             '/ebbtide.v1.MemoryService/RestoreAgent',
             ebbtide_dot_v1_dot_moving__pb2.RestoreAgentRequest.SerializeToString,
             ebbtide_dot_v1_dot_moving__pb2.RestoreAgentResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetMe(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/GetMe',
+            ebbtide_dot_v1_dot_daemon__pb2.GetMeRequest.SerializeToString,
+            ebbtide_dot_v1_dot_daemon__pb2.GetMeResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -122,6 +122,8 @@ class MemoryServiceStub:
     """Bring an agent back from a backup or an export. AGENT_EXISTS when there is one, unless it is to be replaced;
     BACKUP_UNREADABLE when the file is not whole and sound. Whatever is refused leaves everything as it was.
     """
+    GetMe: _grpc.UnaryUnaryMultiCallable[_daemon_pb2.GetMeRequest, _daemon_pb2.GetMeResponse]
+    """Return what the caller's key allows: scopes, and the agents within its reach."""
     GetModel: _grpc.UnaryUnaryMultiCallable[_daemon_pb2.GetModelRequest, _daemon_pb2.GetModelResponse]
     """Tell which language model is in force, whether it answers, and how its replies parse."""
     GetScheduler: _grpc.UnaryUnaryMultiCallable[_daemon_pb2.GetSchedulerRequest, _daemon_pb2.GetSchedulerResponse]
@@ -210,6 +212,8 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """Bring an agent back from a backup or an export. AGENT_EXISTS when there is one, unless it is to be replaced;
     BACKUP_UNREADABLE when the file is not whole and sound. Whatever is refused leaves everything as it was.
     """
+    GetMe: _aio.UnaryUnaryMultiCallable[_daemon_pb2.GetMeRequest, _daemon_pb2.GetMeResponse]  # type: ignore[assignment]
+    """Return what the caller's key allows: scopes, and the agents within its reach."""
     GetModel: _aio.UnaryUnaryMultiCallable[_daemon_pb2.GetModelRequest, _daemon_pb2.GetModelResponse]  # type: ignore[assignment]
     """Tell which language model is in force, whether it answers, and how its replies parse."""
     GetScheduler: _aio.UnaryUnaryMultiCallable[_daemon_pb2.GetSchedulerRequest, _daemon_pb2.GetSchedulerResponse]  # type: ignore[assignment]
@@ -475,6 +479,14 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         """Bring an agent back from a backup or an export. AGENT_EXISTS when there is one, unless it is to be replaced;
         BACKUP_UNREADABLE when the file is not whole and sound. Whatever is refused leaves everything as it was.
         """
+
+    @_abc_1.abstractmethod
+    def GetMe(
+        self,
+        request: _daemon_pb2.GetMeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_daemon_pb2.GetMeResponse, _abc.Awaitable[_daemon_pb2.GetMeResponse]]:
+        """Return what the caller's key allows: scopes, and the agents within its reach."""
 
     @_abc_1.abstractmethod
     def GetModel(

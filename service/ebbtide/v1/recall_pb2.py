@@ -27,37 +27,37 @@ from google.protobuf import struct_pb2 as google_dot_protobuf_dot_struct__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17\x65\x62\x62tide/v1/recall.proto\x12\nebbtide.v1\x1a\x19\x65\x62\x62tide/v1/remember.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"_\n\tTimeRange\x12)\n\x05\x62\x65gin\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\'\n\x03\x65nd\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xa3\x05\n\rRecallRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x10\n\x08keywords\x18\x02 \x03(\t\x12\x11\n\trelations\x18\x03 \x03(\t\x12\x12\n\x05\x64\x65pth\x18\x04 \x01(\x05H\x00\x88\x01\x01\x12\x18\n\x0bmax_results\x18\x05 \x01(\x05H\x01\x88\x01\x01\x12\x18\n\x0bpatience_ms\x18\x06 \x01(\x05H\x02\x88\x01\x01\x12\x12\n\x05query\x18\x07 \x01(\tH\x03\x88\x01\x01\x12$\n\x04mode\x18\x08 \x01(\x0e\x32\x16.ebbtide.v1.RecallMode\x12\x13\n\x0bstart_nodes\x18\t \x03(\t\x12\r\n\x05kinds\x18\n \x03(\t\x12\x10\n\x08speakers\x18\x0b \x03(\t\x12\x0f\n\x07sources\x18\x0c \x03(\t\x12)\n\ntime_range\x18\r \x01(\x0b\x32\x15.ebbtide.v1.TimeRange\x12\x19\n\x0ctoken_budget\x18\x0e \x01(\x05H\x04\x88\x01\x01\x12\x16\n\ttokenizer\x18\x0f \x01(\tH\x05\x88\x01\x01\x12\x1c\n\x0finclude_archive\x18\x10 \x01(\x08H\x06\x88\x01\x01\x12\x11\n\tcitations\x18\x11 \x01(\x08\x12\x0f\n\x07\x65xplain\x18\x12 \x01(\x08\x12\x0f\n\x07without\x18\x13 \x03(\t\x12\x15\n\rkey_sentences\x18\x14 \x01(\x08\x12,\n\x07\x61rchive\x18\x15 \x01(\x0e\x32\x16.ebbtide.v1.ArchiveUseH\x07\x88\x01\x01\x12)\n\x08metadata\x18\x1e \x01(\x0b\x32\x17.google.protobuf.StructB\x08\n\x06_depthB\x0e\n\x0c_max_resultsB\x0e\n\x0c_patience_msB\x08\n\x06_queryB\x0f\n\r_token_budgetB\x0c\n\n_tokenizerB\x12\n\x10_include_archiveB\n\n\x08_archive\"\xc4\x02\n\x0b\x43itedSource\x12\x12\n\nmessage_id\x18\x01 \x01(\t\x12\x10\n\x08\x62\x61tch_id\x18\x02 \x01(\t\x12\x15\n\rmessage_index\x18\x03 \x01(\x05\x12\x10\n\x08\x63hunk_id\x18\x04 \x01(\t\x12\x0e\n\x06offset\x18\x05 \x01(\x03\x12\x0e\n\x06length\x18\x06 \x01(\x03\x12\x0c\n\x04role\x18\x07 \x01(\t\x12\x0f\n\x07speaker\x18\x08 \x01(\t\x12-\n\ttimestamp\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x17\n\x0f\x63onversation_id\x18\n \x01(\t\x12\r\n\x05quote\x18\x0b \x01(\t\x12)\n\x08metadata\x18\x0c \x01(\x0b\x32\x17.google.protobuf.Struct\x12%\n\x03pii\x18\r \x03(\x0b\x32\x18.ebbtide.v1.PersonalData\"\x9f\x01\n\x0eRecalledMemory\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x0f\n\x07\x63ontent\x18\x03 \x01(\t\x12&\n\x05state\x18\x04 \x01(\x0e\x32\x17.ebbtide.v1.MemoryState\x12\x10\n\x08node_ids\x18\x05 \x03(\t\x12(\n\x07sources\x18\x06 \x03(\x0b\x32\x17.ebbtide.v1.CitedSource\",\n\x0bSignalShare\x12\x0e\n\x06signal\x18\x01 \x01(\t\x12\r\n\x05score\x18\x02 \x01(\x01\"(\n\tSignalOff\x12\x0e\n\x06signal\x18\x01 \x01(\t\x12\x0b\n\x03why\x18\x02 \x01(\t\"z\n\x0f\x45xplainedMemory\x12\n\n\x02id\x18\x01 \x01(\t\x12\r\n\x05score\x18\x02 \x01(\x01\x12(\n\x07signals\x18\x03 \x03(\x0b\x32\x17.ebbtide.v1.SignalShare\x12\x0f\n\x07\x64ropped\x18\x04 \x01(\t\x12\x11\n\tshortened\x18\x05 \x01(\x08\"o\n\nTimeSpoken\x12\r\n\x05words\x18\x01 \x01(\t\x12)\n\x05\x62\x65gin\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\'\n\x03\x65nd\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xd7\x01\n\x0b\x45xplanation\x12\x12\n\nlooked_for\x18\x01 \x01(\t\x12\x0f\n\x07phrases\x18\x02 \x03(\t\x12\x10\n\x08speakers\x18\x03 \x03(\t\x12%\n\x05times\x18\x04 \x03(\x0b\x32\x16.ebbtide.v1.TimeSpoken\x12*\n\x0bsignals_off\x18\x05 \x03(\x0b\x32\x15.ebbtide.v1.SignalOff\x12-\n\x08memories\x18\x06 \x03(\x0b\x32\x1b.ebbtide.v1.ExplainedMemory\x12\x0f\n\x07\x61rchive\x18\x07 \x01(\t\"\xab\x01\n\x0eRecallResponse\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x17\n\x0fpending_batches\x18\x02 \x01(\x03\x12\x16\n\x0eparked_batches\x18\x03 \x01(\x03\x12,\n\x08memories\x18\x04 \x03(\x0b\x32\x1a.ebbtide.v1.RecalledMemory\x12,\n\x0b\x65xplanation\x18\x05 \x01(\x0b\x32\x17.ebbtide.v1.Explanation*t\n\nRecallMode\x12\x1b\n\x17RECALL_MODE_UNSPECIFIED\x10\x00\x12\x14\n\x10RECALL_MODE_AUTO\x10\x01\x12\x1b\n\x17RECALL_MODE_ASSOCIATIVE\x10\x02\x12\x16\n\x12RECALL_MODE_HYBRID\x10\x03*u\n\nArchiveUse\x12\x1b\n\x17\x41RCHIVE_USE_UNSPECIFIED\x10\x00\x12\x16\n\x12\x41RCHIVE_USE_ALWAYS\x10\x01\x12\x15\n\x11\x41RCHIVE_USE_NEVER\x10\x02\x12\x1b\n\x17\x41RCHIVE_USE_WHEN_NEEDED\x10\x03*y\n\x0bMemoryState\x12\x1c\n\x18MEMORY_STATE_UNSPECIFIED\x10\x00\x12\x17\n\x13MEMORY_STATE_LIVING\x10\x01\x12\x19\n\x15MEMORY_STATE_ARCHIVED\x10\x02\x12\x18\n\x14MEMORY_STATE_PENDING\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17\x65\x62\x62tide/v1/recall.proto\x12\nebbtide.v1\x1a\x19\x65\x62\x62tide/v1/remember.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"_\n\tTimeRange\x12)\n\x05\x62\x65gin\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\'\n\x03\x65nd\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x88\x05\n\rRecallRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x10\n\x08keywords\x18\x02 \x03(\t\x12\x11\n\trelations\x18\x03 \x03(\t\x12\x12\n\x05\x64\x65pth\x18\x04 \x01(\x05H\x00\x88\x01\x01\x12\x18\n\x0bmax_results\x18\x05 \x01(\x05H\x01\x88\x01\x01\x12\x18\n\x0bpatience_ms\x18\x06 \x01(\x05H\x02\x88\x01\x01\x12\x12\n\x05query\x18\x07 \x01(\tH\x03\x88\x01\x01\x12$\n\x04mode\x18\x08 \x01(\x0e\x32\x16.ebbtide.v1.RecallMode\x12\x13\n\x0bstart_nodes\x18\t \x03(\t\x12\r\n\x05kinds\x18\n \x03(\t\x12\x10\n\x08speakers\x18\x0b \x03(\t\x12\x0f\n\x07sources\x18\x0c \x03(\t\x12)\n\ntime_range\x18\r \x01(\x0b\x32\x15.ebbtide.v1.TimeRange\x12\x19\n\x0ctoken_budget\x18\x0e \x01(\x05H\x04\x88\x01\x01\x12\x16\n\ttokenizer\x18\x0f \x01(\tH\x05\x88\x01\x01\x12\x11\n\tcitations\x18\x11 \x01(\x08\x12\x0f\n\x07\x65xplain\x18\x12 \x01(\x08\x12\x0f\n\x07without\x18\x13 \x03(\t\x12\x15\n\rkey_sentences\x18\x14 \x01(\x08\x12,\n\x07\x61rchive\x18\x15 \x01(\x0e\x32\x16.ebbtide.v1.ArchiveUseH\x06\x88\x01\x01\x12)\n\x08metadata\x18\x1e \x01(\x0b\x32\x17.google.protobuf.StructB\x08\n\x06_depthB\x0e\n\x0c_max_resultsB\x0e\n\x0c_patience_msB\x08\n\x06_queryB\x0f\n\r_token_budgetB\x0c\n\n_tokenizerB\n\n\x08_archiveJ\x04\x08\x10\x10\x11R\x0finclude_archive\"\xc4\x02\n\x0b\x43itedSource\x12\x12\n\nmessage_id\x18\x01 \x01(\t\x12\x10\n\x08\x62\x61tch_id\x18\x02 \x01(\t\x12\x15\n\rmessage_index\x18\x03 \x01(\x05\x12\x10\n\x08\x63hunk_id\x18\x04 \x01(\t\x12\x0e\n\x06offset\x18\x05 \x01(\x03\x12\x0e\n\x06length\x18\x06 \x01(\x03\x12\x0c\n\x04role\x18\x07 \x01(\t\x12\x0f\n\x07speaker\x18\x08 \x01(\t\x12-\n\ttimestamp\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x17\n\x0f\x63onversation_id\x18\n \x01(\t\x12\r\n\x05quote\x18\x0b \x01(\t\x12)\n\x08metadata\x18\x0c \x01(\x0b\x32\x17.google.protobuf.Struct\x12%\n\x03pii\x18\r \x03(\x0b\x32\x18.ebbtide.v1.PersonalData\"\x9f\x01\n\x0eRecalledMemory\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x0f\n\x07\x63ontent\x18\x03 \x01(\t\x12&\n\x05state\x18\x04 \x01(\x0e\x32\x17.ebbtide.v1.MemoryState\x12\x10\n\x08node_ids\x18\x05 \x03(\t\x12(\n\x07sources\x18\x06 \x03(\x0b\x32\x17.ebbtide.v1.CitedSource\",\n\x0bSignalShare\x12\x0e\n\x06signal\x18\x01 \x01(\t\x12\r\n\x05score\x18\x02 \x01(\x01\"(\n\tSignalOff\x12\x0e\n\x06signal\x18\x01 \x01(\t\x12\x0b\n\x03why\x18\x02 \x01(\t\"z\n\x0f\x45xplainedMemory\x12\n\n\x02id\x18\x01 \x01(\t\x12\r\n\x05score\x18\x02 \x01(\x01\x12(\n\x07signals\x18\x03 \x03(\x0b\x32\x17.ebbtide.v1.SignalShare\x12\x0f\n\x07\x64ropped\x18\x04 \x01(\t\x12\x11\n\tshortened\x18\x05 \x01(\x08\"o\n\nTimeSpoken\x12\r\n\x05words\x18\x01 \x01(\t\x12)\n\x05\x62\x65gin\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\'\n\x03\x65nd\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xd7\x01\n\x0b\x45xplanation\x12\x12\n\nlooked_for\x18\x01 \x01(\t\x12\x0f\n\x07phrases\x18\x02 \x03(\t\x12\x10\n\x08speakers\x18\x03 \x03(\t\x12%\n\x05times\x18\x04 \x03(\x0b\x32\x16.ebbtide.v1.TimeSpoken\x12*\n\x0bsignals_off\x18\x05 \x03(\x0b\x32\x15.ebbtide.v1.SignalOff\x12-\n\x08memories\x18\x06 \x03(\x0b\x32\x1b.ebbtide.v1.ExplainedMemory\x12\x0f\n\x07\x61rchive\x18\x07 \x01(\t\"\xab\x01\n\x0eRecallResponse\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x17\n\x0fpending_batches\x18\x02 \x01(\x03\x12\x16\n\x0eparked_batches\x18\x03 \x01(\x03\x12,\n\x08memories\x18\x04 \x03(\x0b\x32\x1a.ebbtide.v1.RecalledMemory\x12,\n\x0b\x65xplanation\x18\x05 \x01(\x0b\x32\x17.ebbtide.v1.Explanation*t\n\nRecallMode\x12\x1b\n\x17RECALL_MODE_UNSPECIFIED\x10\x00\x12\x14\n\x10RECALL_MODE_AUTO\x10\x01\x12\x1b\n\x17RECALL_MODE_ASSOCIATIVE\x10\x02\x12\x16\n\x12RECALL_MODE_HYBRID\x10\x03*u\n\nArchiveUse\x12\x1b\n\x17\x41RCHIVE_USE_UNSPECIFIED\x10\x00\x12\x16\n\x12\x41RCHIVE_USE_ALWAYS\x10\x01\x12\x15\n\x11\x41RCHIVE_USE_NEVER\x10\x02\x12\x1b\n\x17\x41RCHIVE_USE_WHEN_NEEDED\x10\x03*y\n\x0bMemoryState\x12\x1c\n\x18MEMORY_STATE_UNSPECIFIED\x10\x00\x12\x17\n\x13MEMORY_STATE_LIVING\x10\x01\x12\x19\n\x15MEMORY_STATE_ARCHIVED\x10\x02\x12\x18\n\x14MEMORY_STATE_PENDING\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'ebbtide.v1.recall_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_RECALLMODE']._serialized_start=2110
-  _globals['_RECALLMODE']._serialized_end=2226
-  _globals['_ARCHIVEUSE']._serialized_start=2228
-  _globals['_ARCHIVEUSE']._serialized_end=2345
-  _globals['_MEMORYSTATE']._serialized_start=2347
-  _globals['_MEMORYSTATE']._serialized_end=2468
+  _globals['_RECALLMODE']._serialized_start=2083
+  _globals['_RECALLMODE']._serialized_end=2199
+  _globals['_ARCHIVEUSE']._serialized_start=2201
+  _globals['_ARCHIVEUSE']._serialized_end=2318
+  _globals['_MEMORYSTATE']._serialized_start=2320
+  _globals['_MEMORYSTATE']._serialized_end=2441
   _globals['_TIMERANGE']._serialized_start=129
   _globals['_TIMERANGE']._serialized_end=224
   _globals['_RECALLREQUEST']._serialized_start=227
-  _globals['_RECALLREQUEST']._serialized_end=902
-  _globals['_CITEDSOURCE']._serialized_start=905
-  _globals['_CITEDSOURCE']._serialized_end=1229
-  _globals['_RECALLEDMEMORY']._serialized_start=1232
-  _globals['_RECALLEDMEMORY']._serialized_end=1391
-  _globals['_SIGNALSHARE']._serialized_start=1393
-  _globals['_SIGNALSHARE']._serialized_end=1437
-  _globals['_SIGNALOFF']._serialized_start=1439
-  _globals['_SIGNALOFF']._serialized_end=1479
-  _globals['_EXPLAINEDMEMORY']._serialized_start=1481
-  _globals['_EXPLAINEDMEMORY']._serialized_end=1603
-  _globals['_TIMESPOKEN']._serialized_start=1605
-  _globals['_TIMESPOKEN']._serialized_end=1716
-  _globals['_EXPLANATION']._serialized_start=1719
-  _globals['_EXPLANATION']._serialized_end=1934
-  _globals['_RECALLRESPONSE']._serialized_start=1937
-  _globals['_RECALLRESPONSE']._serialized_end=2108
+  _globals['_RECALLREQUEST']._serialized_end=875
+  _globals['_CITEDSOURCE']._serialized_start=878
+  _globals['_CITEDSOURCE']._serialized_end=1202
+  _globals['_RECALLEDMEMORY']._serialized_start=1205
+  _globals['_RECALLEDMEMORY']._serialized_end=1364
+  _globals['_SIGNALSHARE']._serialized_start=1366
+  _globals['_SIGNALSHARE']._serialized_end=1410
+  _globals['_SIGNALOFF']._serialized_start=1412
+  _globals['_SIGNALOFF']._serialized_end=1452
+  _globals['_EXPLAINEDMEMORY']._serialized_start=1454
+  _globals['_EXPLAINEDMEMORY']._serialized_end=1576
+  _globals['_TIMESPOKEN']._serialized_start=1578
+  _globals['_TIMESPOKEN']._serialized_end=1689
+  _globals['_EXPLANATION']._serialized_start=1692
+  _globals['_EXPLANATION']._serialized_end=1907
+  _globals['_RECALLRESPONSE']._serialized_start=1910
+  _globals['_RECALLRESPONSE']._serialized_end=2081
 # @@protoc_insertion_point(module_scope)

@@ -157,7 +157,6 @@ class RecallRequest(_message.Message):
     TIME_RANGE_FIELD_NUMBER: _builtins.int
     TOKEN_BUDGET_FIELD_NUMBER: _builtins.int
     TOKENIZER_FIELD_NUMBER: _builtins.int
-    INCLUDE_ARCHIVE_FIELD_NUMBER: _builtins.int
     CITATIONS_FIELD_NUMBER: _builtins.int
     EXPLAIN_FIELD_NUMBER: _builtins.int
     WITHOUT_FIELD_NUMBER: _builtins.int
@@ -180,8 +179,6 @@ class RecallRequest(_message.Message):
     """Most tokens of the text, by `tokenizer`; hybrid mode only."""
     tokenizer: _builtins.str
     """What counts tokens: estimate (never too few; the default), characters, words, utf8_bytes."""
-    include_archive: _builtins.bool
-    """Whether what was forgotten, shortened or not yet digested takes part; default true; hybrid mode only."""
     citations: _builtins.bool
     """Name the sources of each memory, in the text and as `memories`; hybrid mode only."""
     explain: _builtins.bool
@@ -189,7 +186,7 @@ class RecallRequest(_message.Message):
     key_sentences: _builtins.bool
     """Tell by its key sentences what does not fit into the token budget whole; hybrid mode only."""
     archive: Global___ArchiveUse.ValueType
-    """When the archive takes part; default: as `include_archive` says; hybrid mode only."""
+    """When the archive takes part; default: always; hybrid mode only."""
     @_builtins.property
     def keywords(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """A memory matches when any of them occurs in it; none matches everything in reach. In hybrid mode: words to look
@@ -246,7 +243,6 @@ class RecallRequest(_message.Message):
         time_range: Global___TimeRange | None = ...,
         token_budget: _builtins.int | None = ...,
         tokenizer: _builtins.str | None = ...,
-        include_archive: _builtins.bool | None = ...,
         citations: _builtins.bool = ...,
         explain: _builtins.bool = ...,
         without: _abc.Iterable[_builtins.str] | None = ...,
@@ -254,16 +250,14 @@ class RecallRequest(_message.Message):
         archive: Global___ArchiveUse.ValueType | None = ...,
         metadata: _struct_pb2.Struct | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_archive", b"_archive", "_depth", b"_depth", "_include_archive", b"_include_archive", "_max_results", b"_max_results", "_patience_ms", b"_patience_ms", "_query", b"_query", "_token_budget", b"_token_budget", "_tokenizer", b"_tokenizer", "archive", b"archive", "depth", b"depth", "include_archive", b"include_archive", "max_results", b"max_results", "metadata", b"metadata", "patience_ms", b"patience_ms", "query", b"query", "time_range", b"time_range", "token_budget", b"token_budget", "tokenizer", b"tokenizer"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_archive", b"_archive", "_depth", b"_depth", "_max_results", b"_max_results", "_patience_ms", b"_patience_ms", "_query", b"_query", "_token_budget", b"_token_budget", "_tokenizer", b"_tokenizer", "archive", b"archive", "depth", b"depth", "max_results", b"max_results", "metadata", b"metadata", "patience_ms", b"patience_ms", "query", b"query", "time_range", b"time_range", "token_budget", b"token_budget", "tokenizer", b"tokenizer"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_archive", b"_archive", "_depth", b"_depth", "_include_archive", b"_include_archive", "_max_results", b"_max_results", "_patience_ms", b"_patience_ms", "_query", b"_query", "_token_budget", b"_token_budget", "_tokenizer", b"_tokenizer", "agent_id", b"agent_id", "archive", b"archive", "citations", b"citations", "depth", b"depth", "explain", b"explain", "include_archive", b"include_archive", "key_sentences", b"key_sentences", "keywords", b"keywords", "kinds", b"kinds", "max_results", b"max_results", "metadata", b"metadata", "mode", b"mode", "patience_ms", b"patience_ms", "query", b"query", "relations", b"relations", "sources", b"sources", "speakers", b"speakers", "start_nodes", b"start_nodes", "time_range", b"time_range", "token_budget", b"token_budget", "tokenizer", b"tokenizer", "without", b"without"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_archive", b"_archive", "_depth", b"_depth", "_max_results", b"_max_results", "_patience_ms", b"_patience_ms", "_query", b"_query", "_token_budget", b"_token_budget", "_tokenizer", b"_tokenizer", "agent_id", b"agent_id", "archive", b"archive", "citations", b"citations", "depth", b"depth", "explain", b"explain", "key_sentences", b"key_sentences", "keywords", b"keywords", "kinds", b"kinds", "max_results", b"max_results", "metadata", b"metadata", "mode", b"mode", "patience_ms", b"patience_ms", "query", b"query", "relations", b"relations", "sources", b"sources", "speakers", b"speakers", "start_nodes", b"start_nodes", "time_range", b"time_range", "token_budget", b"token_budget", "tokenizer", b"tokenizer", "without", b"without"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__archive: _TypeAlias = _typing.Literal["archive"]  # noqa: Y015
     _WhichOneofArgType__archive: _TypeAlias = _typing.Literal["_archive", b"_archive"]  # noqa: Y015
     _WhichOneofReturnType__depth: _TypeAlias = _typing.Literal["depth"]  # noqa: Y015
     _WhichOneofArgType__depth: _TypeAlias = _typing.Literal["_depth", b"_depth"]  # noqa: Y015
-    _WhichOneofReturnType__include_archive: _TypeAlias = _typing.Literal["include_archive"]  # noqa: Y015
-    _WhichOneofArgType__include_archive: _TypeAlias = _typing.Literal["_include_archive", b"_include_archive"]  # noqa: Y015
     _WhichOneofReturnType__max_results: _TypeAlias = _typing.Literal["max_results"]  # noqa: Y015
     _WhichOneofArgType__max_results: _TypeAlias = _typing.Literal["_max_results", b"_max_results"]  # noqa: Y015
     _WhichOneofReturnType__patience_ms: _TypeAlias = _typing.Literal["patience_ms"]  # noqa: Y015
@@ -278,8 +272,6 @@ class RecallRequest(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__archive) -> _WhichOneofReturnType__archive | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__depth) -> _WhichOneofReturnType__depth | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__include_archive) -> _WhichOneofReturnType__include_archive | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_results) -> _WhichOneofReturnType__max_results | None: ...
     @_typing.overload

@@ -8,6 +8,7 @@ from ebbtide.v1 import recall_pb2 as _recall_pb2
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf import struct_pb2 as _struct_pb2
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 import builtins as _builtins
 import sys
@@ -27,24 +28,25 @@ class SearchRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     AGENT_ID_FIELD_NUMBER: _builtins.int
-    TEXT_FIELD_NUMBER: _builtins.int
+    QUERY_FIELD_NUMBER: _builtins.int
     KINDS_FIELD_NUMBER: _builtins.int
     SPEAKERS_FIELD_NUMBER: _builtins.int
     SOURCES_FIELD_NUMBER: _builtins.int
     TIME_RANGE_FIELD_NUMBER: _builtins.int
     METADATA_FIELD_NUMBER: _builtins.int
     MAX_RESULTS_FIELD_NUMBER: _builtins.int
-    INCLUDE_ARCHIVE_FIELD_NUMBER: _builtins.int
+    ARCHIVE_FIELD_NUMBER: _builtins.int
+    CREATED_AFTER_FIELD_NUMBER: _builtins.int
     PATIENCE_MS_FIELD_NUMBER: _builtins.int
     VECTOR_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
     """Whose memory it is: 1-128 characters of any script."""
-    text: _builtins.str
+    query: _builtins.str
     """A question, or words, in plain language; at most 10000 characters."""
     max_results: _builtins.int
     """Most memories, 0-10000; 0 means 10000; default: the agent's."""
-    include_archive: _builtins.bool
-    """Whether what was forgotten, shortened or not yet digested takes part; default true."""
+    archive: _recall_pb2.ArchiveUse.ValueType
+    """When the archive takes part; default: always."""
     patience_ms: _builtins.int
     """Longest wait for batches accepted before, 0-30000; default: the daemon's."""
     @_builtins.property
@@ -68,6 +70,10 @@ class SearchRequest(_message.Message):
         """Only what was remembered with each of these values."""
 
     @_builtins.property
+    def created_after(self) -> _timestamp_pb2.Timestamp:
+        """Only memories of messages accepted at or after this time."""
+
+    @_builtins.property
     def vector(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
         """What to look for, as the embedding model in force would have it; instead of a text or beside it."""
 
@@ -75,37 +81,38 @@ class SearchRequest(_message.Message):
         self,
         *,
         agent_id: _builtins.str = ...,
-        text: _builtins.str | None = ...,
+        query: _builtins.str | None = ...,
         kinds: _abc.Iterable[_builtins.str] | None = ...,
         speakers: _abc.Iterable[_builtins.str] | None = ...,
         sources: _abc.Iterable[_builtins.str] | None = ...,
         time_range: _recall_pb2.TimeRange | None = ...,
         metadata: _struct_pb2.Struct | None = ...,
         max_results: _builtins.int | None = ...,
-        include_archive: _builtins.bool | None = ...,
+        archive: _recall_pb2.ArchiveUse.ValueType | None = ...,
+        created_after: _timestamp_pb2.Timestamp | None = ...,
         patience_ms: _builtins.int | None = ...,
         vector: _abc.Iterable[_builtins.float] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_include_archive", b"_include_archive", "_max_results", b"_max_results", "_patience_ms", b"_patience_ms", "_text", b"_text", "include_archive", b"include_archive", "max_results", b"max_results", "metadata", b"metadata", "patience_ms", b"patience_ms", "text", b"text", "time_range", b"time_range"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_archive", b"_archive", "_max_results", b"_max_results", "_patience_ms", b"_patience_ms", "_query", b"_query", "archive", b"archive", "created_after", b"created_after", "max_results", b"max_results", "metadata", b"metadata", "patience_ms", b"patience_ms", "query", b"query", "time_range", b"time_range"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_include_archive", b"_include_archive", "_max_results", b"_max_results", "_patience_ms", b"_patience_ms", "_text", b"_text", "agent_id", b"agent_id", "include_archive", b"include_archive", "kinds", b"kinds", "max_results", b"max_results", "metadata", b"metadata", "patience_ms", b"patience_ms", "sources", b"sources", "speakers", b"speakers", "text", b"text", "time_range", b"time_range", "vector", b"vector"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_archive", b"_archive", "_max_results", b"_max_results", "_patience_ms", b"_patience_ms", "_query", b"_query", "agent_id", b"agent_id", "archive", b"archive", "created_after", b"created_after", "kinds", b"kinds", "max_results", b"max_results", "metadata", b"metadata", "patience_ms", b"patience_ms", "query", b"query", "sources", b"sources", "speakers", b"speakers", "time_range", b"time_range", "vector", b"vector"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__include_archive: _TypeAlias = _typing.Literal["include_archive"]  # noqa: Y015
-    _WhichOneofArgType__include_archive: _TypeAlias = _typing.Literal["_include_archive", b"_include_archive"]  # noqa: Y015
+    _WhichOneofReturnType__archive: _TypeAlias = _typing.Literal["archive"]  # noqa: Y015
+    _WhichOneofArgType__archive: _TypeAlias = _typing.Literal["_archive", b"_archive"]  # noqa: Y015
     _WhichOneofReturnType__max_results: _TypeAlias = _typing.Literal["max_results"]  # noqa: Y015
     _WhichOneofArgType__max_results: _TypeAlias = _typing.Literal["_max_results", b"_max_results"]  # noqa: Y015
     _WhichOneofReturnType__patience_ms: _TypeAlias = _typing.Literal["patience_ms"]  # noqa: Y015
     _WhichOneofArgType__patience_ms: _TypeAlias = _typing.Literal["_patience_ms", b"_patience_ms"]  # noqa: Y015
-    _WhichOneofReturnType__text: _TypeAlias = _typing.Literal["text"]  # noqa: Y015
-    _WhichOneofArgType__text: _TypeAlias = _typing.Literal["_text", b"_text"]  # noqa: Y015
+    _WhichOneofReturnType__query: _TypeAlias = _typing.Literal["query"]  # noqa: Y015
+    _WhichOneofArgType__query: _TypeAlias = _typing.Literal["_query", b"_query"]  # noqa: Y015
     @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__include_archive) -> _WhichOneofReturnType__include_archive | None: ...
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__archive) -> _WhichOneofReturnType__archive | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_results) -> _WhichOneofReturnType__max_results | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__patience_ms) -> _WhichOneofReturnType__patience_ms | None: ...
     @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__text) -> _WhichOneofReturnType__text | None: ...
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__query) -> _WhichOneofReturnType__query | None: ...
 
 Global___SearchRequest: _TypeAlias = SearchRequest  # noqa: Y015
 

@@ -1,91 +1,127 @@
-"""agents: bringing one into being, changing its parameters, looking at it, erasing it; listing all."""
+"""agents: opening (creating) an agent, changing its parameters, inspecting, closing, deleting and listing agents."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, ClassVar
 
-from pydantic import Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from ebbtide.access.grants import CALLER
 from ebbtide.actor import actor
-from ebbtide.errors import Conflict, InvalidRequest, NotFound
+from ebbtide.errors import Conflict, NotFound
 from ebbtide.fleet.runtime.agent import Agent
-from ebbtide.ids import node_text_id, parse_agent_id
+from ebbtide.ids import node_text_id
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import AgentCounts
 from ebbtide.store.chain import AuditEntry
 from ebbtide.store.port import ReadTransaction
-from ebbtide.verbs.forms import Answer, read_json, refusal, unnamed, without_surplus
-from ebbtide.verbs.paging import check_page_size, from_token, to_token
+from ebbtide.verbs.paging import PageRequest, from_token, to_token
+from ebbtide.verbs.requests import AgentRequest, Response, refusal, refuse, unnamed, without_surplus
 from ebbtide.verbs.service import Service
 
 
-class Counts(Answer):
-    """How much an agent holds."""
+class Counts(Response):
+    """The size of an agent."""
 
     nodes: int = Field(description="Living memories.")
     links: int = Field(description="Links, dangling ones included.")
-    messages: int = Field(description="Messages kept.")
+    messages: int = Field(description="Stored messages.")
 
 
-class AgentInfo(Answer):
-    """An agent at this moment."""
+class AgentInfo(Response):
+    """The current state of an agent."""
 
-    agent_id: str = Field(description="Whose memory it is.", examples=["ann"])
-    created_at: int = Field(description="When it came into being, ms since the epoch.")
-    parameters: AgentParameters = Field(description="The parameters in force.")
+    agent_id: str = Field(description="The agent's id.", examples=["ann"])
+    created_at: int = Field(description="Creation time, ms since the epoch.")
+    parameters: AgentParameters = Field(description="The current parameters.")
     counts: Counts
     focus: list[str] = Field(description="Nodes in focus, newest first.", examples=[["n3", "n2"]])
     pending_batches: int = Field(description="Accepted batches not yet digested.")
-    parked_batches: int = Field(description="Batches parked after failures.")
-    owed_passes: int = Field(description="Compression passes owed, the one under way included.")
-    finished_passes: int = Field(description="Compression passes done since it came into being.")
+    parked_batches: int = Field(description="Batches parked after repeated failures.")
+    owed_passes: int = Field(description="Compression passes owed, including the running one.")
+    finished_passes: int = Field(description="Completed compression passes since creation.")
     unembedded_messages: int = Field(
-        description="Messages that have no vectors yet of the embedding model in force; 0 without one."
+        description="Messages without vectors of the current embedding model; 0 without a model."
     )
 
 
-class AgentListing(Answer):
-    """An agent as a listing tells of it, without opening it."""
+class AgentListing(Response):
+    """An agent in a listing, which does not open it."""
 
     agent_id: str
-    created_at: int = Field(description="ms since the epoch.")
-    open: bool = Field(description="Whether it is open now.")
-    counts: Counts = Field(description="As of its last close when it is not open.")
+    created_at: int = Field(description="Creation time, ms since the epoch.")
+    open: bool = Field(description="Whether the agent is open.")
+    counts: Counts = Field(description="If the agent is not open: as of its last close.")
 
 
-class AgentPage(Answer):
+class AgentPage(Response):
     """A page of agents."""
 
     agents: list[AgentListing]
     next_page_token: str = Field(description="Empty on the last page.")
 
 
-class Erased(Answer):
-    """An agent is gone for good."""
+class Erased(Response):
+    """The agent is deleted."""
 
     agent_id: str
     erased: bool = True
-    record_number: int = Field(description="The record of it in the log of erased agents.")
+    record_number: int = Field(description="Number of the deletion's record in the log of erased agents.")
     record_hash: str = Field(
-        description="The hash of that record, hexadecimal: it vouches for all before it."
+        description="Hash of that record in hexadecimal; it covers all records before it."
     )
 
 
-def read_parameters(body: bytes) -> dict[str, object]:
-    """Parameters in a JSON body: as they are, or under `parameters`, as agent info gives them."""
-    if not body.strip():
-        return {}
-    given = read_json(body)
-    if isinstance(given, dict) and given.keys() == {"parameters"}:
-        given = given["parameters"]
-    if not isinstance(given, dict):
-        raise InvalidRequest("the body: not a JSON object", reason="INVALID_JSON")
-    known: dict[str, object] = without_surplus(given, AgentParameters)
-    # No parameter is a list or an object: of one that is refused, only as much is kept as the error shows.
-    return {
-        name: unnamed(value) if isinstance(value, dict | list) else value for name, value in known.items()
-    }
+class _ParametersRequest(AgentRequest):
+    """A request whose JSON body has the parameters: directly, or under `parameters`, as agent info has them."""
+
+    body_model: ClassVar[type[BaseModel] | None] = AgentParameters
+
+    @classmethod
+    def fields_in(cls, body: Any) -> Any:
+        """Return the parameters as the field that the RPC has."""
+        if isinstance(body, dict) and body.keys() == {"parameters"}:
+            body = body["parameters"]
+        if not isinstance(body, dict):
+            return body
+        known: dict[str, object] = without_surplus(body, AgentParameters)
+        # No parameter is a list or an object. Of one that is refused, only what the error shows is kept.
+        return {
+            "parameters": {
+                name: unnamed(value) if isinstance(value, dict | list) else value
+                for name, value in known.items()
+            }
+        }
+
+
+class OpenAgentRequest(_ParametersRequest):
+    """Which agent to open, and its own parameters."""
+
+    parameters: dict[str, Any] = Field(
+        default_factory=dict, description="Parameters to override; the others follow the daemon's defaults."
+    )
+
+
+class UpdateAgentRequest(_ParametersRequest):
+    """Which parameters to change."""
+
+    parameters: dict[str, Any] = Field(
+        default_factory=dict, description="Parameters to change; null restores the daemon's default."
+    )
+    reset: list[str] = Field(
+        default_factory=list, description="Names of parameters to restore to the daemon's default."
+    )
+
+
+class OpenedAgent(AgentInfo):
+    """The agent, and whether it is new."""
+
+    created: bool = Field(description="Whether the request created it.")
+
+    def as_json(self) -> str:
+        """Return the agent; REST reports `created` as 201 or 200."""
+        return self.model_dump_json(exclude={"created"})
 
 
 def _checked(base: AgentParameters, given: Mapping[str, object]) -> AgentParameters:
@@ -95,17 +131,18 @@ def _checked(base: AgentParameters, given: Mapping[str, object]) -> AgentParamet
         raise refusal(error, AgentParameters) from None
 
 
-async def initialise(service: Service, agent_id: str, given: Mapping[str, object]) -> tuple[AgentInfo, bool]:
-    """Bring an agent into being, or find that it is as asked; whether it is new.
+async def open_agent(service: Service, request: OpenAgentRequest) -> OpenedAgent:
+    """Create the agent, or return it if it exists with the same parameters.
 
-    PARAMETERS_DIFFER when it exists and a given parameter has another value there.
+    Raise PARAMETERS_DIFFER if it exists and a given parameter has another value.
     """
-    owner = parse_agent_id(agent_id)
+    given = request.parameters
     _checked(service.fleet.defaults, given)
-    async with service.fleet.ensuring(owner, given, allowance=service.allowance) as (agent, is_new):
+    async with service.fleet.ensuring(request.owner, given, allowance=service.allowance) as (agent, is_new):
         if not is_new:
             _refuse_differences(agent.workspace.parameters, given)
-        return await _info(agent), is_new
+        info = await _info(agent)
+        return OpenedAgent(**dict(info), created=is_new)
 
 
 def _refuse_differences(parameters: AgentParameters, given: Mapping[str, object]) -> None:
@@ -119,10 +156,14 @@ def _refuse_differences(parameters: AgentParameters, given: Mapping[str, object]
             )
 
 
-async def update(service: Service, agent_id: str, given: Mapping[str, object]) -> AgentInfo:
-    """Change parameters of an agent; null goes back to the daemon's default."""
-    owner, asker = parse_agent_id(agent_id), actor()
-    async with service.fleet.using(owner) as agent:
+async def update_agent(service: Service, request: UpdateAgentRequest) -> AgentInfo:
+    """Change parameters of an agent; null restores the daemon's default."""
+    for name in request.reset:
+        if name in request.parameters:
+            refuse("reset", name, "names that are not among the parameters to change")
+    given = {**request.parameters, **dict.fromkeys(request.reset)}
+    asker = actor()
+    async with service.fleet.using(request.owner) as agent:
 
         def change() -> None:
             known = {k: v for k, v in {**agent.workspace.overrides, **given}.items() if v is not None}
@@ -139,9 +180,9 @@ async def update(service: Service, agent_id: str, given: Mapping[str, object]) -
 _NAMES = frozenset(AgentParameters.model_fields)
 
 
-async def get_agent(service: Service, agent_id: str) -> AgentInfo:
-    """Tell of an agent: parameters, counts, what it owes and what waits."""
-    async with service.fleet.using(parse_agent_id(agent_id)) as agent:
+async def get_agent(service: Service, request: AgentRequest) -> AgentInfo:
+    """Return the agent: parameters, counts, owed passes and waiting batches."""
+    async with service.fleet.using(request.owner) as agent:
         return await _info(agent)
 
 
@@ -170,11 +211,10 @@ def _counts(counts: AgentCounts) -> Counts:
     return Counts(nodes=counts.node_count, links=counts.link_count, messages=counts.message_count)
 
 
-async def list_agents(service: Service, page_size: int | None, page_token: str) -> AgentPage:
-    """List agents within the caller's reach, open or not, without opening any."""
-    size = check_page_size(page_size, service.settings.limits)
-    after = from_token(page_token, "agents")
-    found, last = await service.fleet.summaries(after, size, CALLER.get().grant.reach.covers)
+async def list_agents(service: Service, request: PageRequest) -> AgentPage:
+    """List the agents within the caller's reach, open or not. No agent is opened."""
+    after = from_token(request.page_token, "agents")
+    found, last = await service.fleet.summaries(after, request.size, CALLER.get().grant.reach.covers)
     listed = [
         AgentListing(
             agent_id=summary.agent_id,
@@ -187,26 +227,26 @@ async def list_agents(service: Service, page_size: int | None, page_token: str) 
     return AgentPage(agents=listed, next_page_token=to_token(last, "agents") if last else "")
 
 
-async def erase(service: Service, agent_id: str) -> Erased:
-    """Erase an agent with everything it holds. Irreversible."""
-    record = await service.fleet.erase(parse_agent_id(agent_id))
-    return Erased(agent_id=agent_id, record_number=record.number, record_hash=record.hash.hex())
+async def delete_agent(service: Service, request: AgentRequest) -> Erased:
+    """Delete an agent with all its data. Irreversible."""
+    record = await service.fleet.erase(request.owner)
+    return Erased(agent_id=request.agent_id, record_number=record.number, record_hash=record.hash.hex())
 
 
-class Closed(Answer):
-    """The agent rests."""
+class Closed(Response):
+    """The agent is closed."""
 
     agent_id: str
     closed: bool = Field(description="Whether it was open.")
 
 
-async def close(service: Service, agent_id: str) -> Closed:
-    """End the job in hand, put everything on disk and close the agent, until the next verb opens it.
+async def close_agent(service: Service, request: AgentRequest) -> Closed:
+    """Finish the running job, write everything to disk and close the agent until the next request opens it.
 
     A model call in flight is cancelled; its batch stays at the head of the inbox.
     """
-    owner = parse_agent_id(agent_id)
+    owner = request.owner
     was_open = await service.fleet.close(owner)
     if not was_open and not await service.fleet.on_pool(lambda: service.fleet.data.has_files(owner)):
-        raise NotFound("there is no agent of this id", reason="AGENT_NOT_FOUND")
-    return Closed(agent_id=agent_id, closed=was_open)
+        raise NotFound("there is no agent with this id", reason="AGENT_NOT_FOUND")
+    return Closed(agent_id=owner, closed=was_open)

@@ -1,94 +1,95 @@
-"""audit: what was done to an agent's memory, by whom, when, and to how much; and whether the log is whole.
+"""audit: the audit log of an agent (action, actor, time, counts), and whether it is intact.
 
-Reading the log tells its records in pages. Verifying it follows the chain of hashes from the first record, a few
-milliseconds at a time, and answers for texts that somebody holds whether they were erased here. Nothing is changed, and
-reading leaves no record.
+Records are listed in pages. Verification follows the chain of hashes from the first record, a few milliseconds at a
+time, and checks for given texts whether they were erased here. Both only read, and leave no record.
 """
 
 from __future__ import annotations
 
 from functools import partial
 from itertools import islice
+from typing import Annotated
 
 from pydantic import Field
 
 from ebbtide.fleet.runtime.agent import Agent
-from ebbtide.ids import parse_agent_id
-from ebbtide.settings import LimitSettings
 from ebbtide.store.chain import AuditRecord, Verification, line_of, proof_of
 from ebbtide.store.port import ReadTransaction
-from ebbtide.verbs.forms import Answer, Form, Several, check_count, check_text
-from ebbtide.verbs.paging import check_page_size, number_from_token, to_token
+from ebbtide.verbs.limits import MaxChars, MaxItems, Several
+from ebbtide.verbs.paging import AgentPageRequest, number_from_token, to_token
+from ebbtide.verbs.requests import AgentRequest, Request, Response
 from ebbtide.verbs.service import Service
 
 VERIFIED_AT_ONCE = 500
-"""Records followed in one job: a few milliseconds."""
+"""Records verified in one job, which takes a few milliseconds."""
 
 MOST_TEXTS = 100
-"""Texts that one request may ask about."""
+"""Most texts in one request."""
 
 
-class AuditRecordInfo(Answer):
+class AuditRecordInfo(Response):
     """One record of an audit log."""
 
-    number: int = Field(description="Its place in the chain, from 1.")
-    at: int = Field(description="When, ms since the epoch.")
-    actor: str = Field(description="Who: the id of a key; - where nobody knows.")
+    number: int = Field(description="Position in the chain, from 1.")
+    at: int = Field(description="Time, ms since the epoch.")
+    actor: str = Field(description="Id of the caller's key; - if unknown.")
     action: str = Field(
         description="created, parameters_changed, corrected, deleted, forgotten, passes_owed, renamed, restored.",
         examples=["forgotten"],
     )
     details: dict[str, object] = Field(description="Ids, names and counts; never content.")
-    proof_count: int = Field(description="Keyed hashes of erased texts that belong to it.")
-    previous_hash: str = Field(description="Hash of the record before it, hexadecimal.")
-    record_hash: str = Field(description="SHA-256 of `line`, hexadecimal.")
-    line: str = Field(description="The record as it was hashed.")
+    proof_count: int = Field(description="Number of keyed hashes of erased texts in this record.")
+    previous_hash: str = Field(description="Hash of the previous record, in hexadecimal.")
+    record_hash: str = Field(description="SHA-256 of `line`, in hexadecimal.")
+    line: str = Field(description="The hashed text of the record.")
 
 
-class AuditPage(Answer):
+class AuditPage(Response):
     """A page of an audit log."""
 
     records: list[AuditRecordInfo]
     next_page_token: str = Field(description="Empty on the last page.")
 
 
-class VerifyAuditCommand(Form):
-    """What else to tell, beside whether the log is whole."""
+class TextsRequest(Request):
+    """Texts to look for in an audit log, besides checking that the log is intact."""
 
-    texts: Several[str] = Field(
-        default_factory=list, description="Texts of which to tell whether they were erased here; at most 100."
+    texts: Annotated[list[Annotated[str, MaxChars("max_message_chars")]], Several, MaxItems(MOST_TEXTS)] = (
+        Field(default_factory=list, description="Texts to look for among what was erased; at most 100.")
     )
 
 
-class TextVerdict(Answer):
+class VerifyAuditRequest(TextsRequest, AgentRequest):
+    """Which audit log to verify, and texts to look for in it."""
+
+
+class TextVerdict(Response):
     """Whether a text was erased."""
 
     erased: bool
-    record: int = Field(description="The record that vouches for it; 0 for none.")
+    record: int = Field(description="Number of the record that proves it; 0 for none.")
 
 
-class AuditVerified(Answer):
-    """Whether an audit log is whole."""
+class AuditVerified(Response):
+    """Whether an audit log is intact."""
 
     intact: bool
-    records: int = Field(description="Records that follow each other from the first on.")
-    record_hash: str = Field(description="Hash of the last of them, hexadecimal; empty without any.")
-    broken_record: int = Field(description="The first record that does not fit; 0 for none.")
-    problem: str = Field(description="What is wrong with it.")
-    texts: list[TextVerdict] = Field(description="One for each text, in the order asked.")
+    records: int = Field(description="Number of consecutive valid records from the first.")
+    record_hash: str = Field(description="Hash of the last of them, in hexadecimal; empty without any.")
+    broken_record: int = Field(description="Number of the first invalid record; 0 for none.")
+    problem: str = Field(description="What is wrong with that record.")
+    texts: list[TextVerdict] = Field(description="One result per text, in the order of the request.")
 
 
-async def list_audit(service: Service, agent_id: str, page_size: int | None, page_token: str) -> AuditPage:
-    """List the records of an agent's audit log by number."""
-    owner = parse_agent_id(agent_id)
-    size = check_page_size(page_size, service.settings.limits)
-    begin = number_from_token(page_token, "audit") + 1
+async def list_audit_records(service: Service, request: AgentPageRequest) -> AuditPage:
+    """List the records of an agent's audit log: actor, action, time and counts."""
+    begin, size = number_from_token(request.page_token, "audit") + 1, request.size
 
     def read(txn: ReadTransaction) -> tuple[list[AuditRecord], bool]:
         found = list(islice(txn.audit_records(begin), size + 1))
         return found[:size], len(found) > size
 
-    async with service.fleet.using(owner) as agent:
+    async with service.fleet.using(request.owner) as agent:
         store = agent.workspace.store
         records, has_more = await agent.run(lambda: store.read(read))
     token = to_token(str(records[-1].number), "audit") if has_more else ""
@@ -96,7 +97,7 @@ async def list_audit(service: Service, agent_id: str, page_size: int | None, pag
 
 
 def record_info(record: AuditRecord) -> AuditRecordInfo:
-    """A record as it is told; of one that cannot be read, as much as there is."""
+    """Return a record for a response; of an unreadable one, what is known."""
     line = line_of(record)
     return AuditRecordInfo(
         number=record.number,
@@ -111,19 +112,10 @@ def record_info(record: AuditRecord) -> AuditRecordInfo:
     )
 
 
-async def verify_audit(service: Service, agent_id: str, command: VerifyAuditCommand) -> AuditVerified:
-    """Follow the chain of an agent's audit log, and look for texts among what was erased."""
-    owner = parse_agent_id(agent_id)
-    check_texts(command, service.settings.limits)
-    async with service.fleet.using(owner) as agent:
-        return await _verified(agent, command.texts)
-
-
-def check_texts(command: VerifyAuditCommand, limits: LimitSettings) -> None:
-    """Refuse too many texts, and any that no message could have been."""
-    check_count("texts", len(command.texts), MOST_TEXTS)
-    for index, text in enumerate(command.texts):
-        check_text(f"texts[{index}]", text, limits.max_message_chars)
+async def verify_audit(service: Service, request: VerifyAuditRequest) -> AuditVerified:
+    """Check that an agent's audit log is intact, and whether texts were erased."""
+    async with service.fleet.using(request.owner) as agent:
+        return await _verified(agent, request.texts)
 
 
 async def _verified(agent: Agent, texts: list[str]) -> AuditVerified:
@@ -153,7 +145,7 @@ async def _verified(agent: Agent, texts: list[str]) -> AuditVerified:
 
 
 def verdict(chain: Verification, records: list[int]) -> AuditVerified:
-    """What a verification came to; `records` are those that vouch for the texts asked about."""
+    """Return the result of a verification; `records` are those that prove the texts of the request."""
     return AuditVerified(
         intact=chain.broken_at is None,
         records=chain.count,

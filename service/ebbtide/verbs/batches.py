@@ -1,63 +1,77 @@
-"""batches: what became of what was accepted; retrying what was parked; waiting; owing passes."""
+"""batches: the state of accepted batches, retrying parked ones, waiting for digestion, adding compression passes."""
 
 from __future__ import annotations
 
 from itertools import islice
+from typing import Annotated
 
 from pydantic import Field
 
 from ebbtide.actor import actor
 from ebbtide.errors import NotFound
 from ebbtide.fleet.runtime.agent import Agent
-from ebbtide.ids import batch_text_id, node_text_id, parse_agent_id, parse_batch_id
+from ebbtide.ids import batch_text_id, node_text_id, parse_batch_id
 from ebbtide.records import AgentCounts, Batch, BatchState
 from ebbtide.store.port import ReadTransaction
-from ebbtide.verbs.forms import Answer, Form, refuse
-from ebbtide.verbs.paging import check_page_size, number_from_token, to_token
+from ebbtide.verbs.limits import Between, OneOf
+from ebbtide.verbs.paging import AgentPageRequest, number_from_token, to_token
+from ebbtide.verbs.requests import AgentRequest, Response
 from ebbtide.verbs.service import Service
 
 DEFAULT_TIMEOUT_MS = 30_000
 
 
-class BatchInfo(Answer):
-    """A batch at this moment."""
+class BatchInfo(Response):
+    """The current state of a batch."""
 
     batch_id: str = Field(examples=["b1"])
     state: str = Field(description="waiting, digesting, digested or parked.", examples=["digested"])
-    accepted_at: int = Field(description="ms since the epoch.")
-    digested_at: int | None = Field(description="ms since the epoch.")
-    not_before: int | None = Field(description="When it is tried again, after a failed round.")
+    accepted_at: int = Field(description="Time of acceptance, ms since the epoch.")
+    digested_at: int | None = Field(description="Time of digestion, ms since the epoch.")
+    not_before: int | None = Field(
+        description="Earliest time of the next try after a failure, ms since the epoch."
+    )
     message_count: int
     conversation_id: str
-    attempts: int = Field(description="Failed rounds so far.")
-    last_error: str = Field(description="Why the last round failed.")
-    node_ids: list[str] = Field(description="The memories it became.", examples=[["n1", "n2"]])
+    attempts: int = Field(description="Failed tries so far.")
+    last_error: str = Field(description="Why the last try failed.")
+    node_ids: list[str] = Field(description="The memories made from it.", examples=[["n1", "n2"]])
     pii: dict[str, int] = Field(
-        description="Personal data found in it, by kind: tagged or redacted, as the agent's `pii` said.",
+        description="Personal data found in it, by kind, tagged or redacted by the agent's `pii` policy.",
         examples=[{"email": 2}],
     )
-    dropped_recalled: int = Field(description="Lines left out: a recall had just told them.", examples=[0])
-    collapsed: int = Field(description="Messages left out: they repeated an earlier one.", examples=[0])
+    dropped_recalled: int = Field(
+        description="Lines left out because a recall had just returned them.", examples=[0]
+    )
+    collapsed: int = Field(description="Messages left out because they repeat an earlier one.", examples=[0])
 
 
-class BatchPage(Answer):
+class BatchPage(Response):
     """A page of batches."""
 
     batches: list[BatchInfo]
     next_page_token: str = Field(description="Empty on the last page.")
 
 
-async def list_batches(
-    service: Service, agent_id: str, state: str | None, page_size: int | None, page_token: str
-) -> BatchPage:
-    """List batches by number, of one state if one is named."""
-    owner = parse_agent_id(agent_id)
-    states = [s.value for s in BatchState]
-    if state is not None and state not in states:
-        refuse("state", state, ", ".join(states))
-    size = check_page_size(page_size, service.settings.limits)
-    start = number_from_token(page_token, "batches")
-    async with service.fleet.using(owner) as agent:
+class ListBatchesRequest(AgentPageRequest):
+    """Which batches to list."""
+
+    state: Annotated[str, OneOf(tuple(state.value for state in BatchState))] | None = Field(
+        None, description="Only batches in this state: waiting, digesting, digested or parked."
+    )
+
+
+class BatchRequest(AgentRequest):
+    """A request that names a batch."""
+
+    batch_id: str = Field(description="The batch, as Remember returned it.", examples=["b1"])
+
+
+async def list_batches(service: Service, request: ListBatchesRequest) -> BatchPage:
+    """List batches by number."""
+    state, size = request.state, request.size
+    start = number_from_token(request.page_token, "batches")
+    async with service.fleet.using(request.owner) as agent:
         in_hand = agent.digest.in_hand
 
         def read(txn: ReadTransaction) -> list[BatchInfo]:
@@ -69,18 +83,18 @@ async def list_batches(
     return BatchPage(batches=found[:size], next_page_token=token)
 
 
-async def get_batch(service: Service, agent_id: str, batch_id: str) -> BatchInfo:
-    """Tell what became of a batch. BATCH_NOT_FOUND when its status is no longer kept."""
-    async with service.fleet.using(parse_agent_id(agent_id)) as agent:
-        number = parse_batch_id(batch_id)
+async def get_batch(service: Service, request: BatchRequest) -> BatchInfo:
+    """Return the state of a batch. BATCH_NOT_FOUND if its status is no longer kept."""
+    async with service.fleet.using(request.owner) as agent:
+        number = parse_batch_id(request.batch_id)
         batch = await agent.run(lambda: agent.workspace.store.read(lambda txn: txn.batch(number)))
         return _info(_found(batch, number), agent.digest.in_hand)
 
 
-async def retry_batch(service: Service, agent_id: str, batch_id: str) -> BatchInfo:
-    """Put a parked batch back into the inbox, its attempts forgotten. BATCH_NOT_PARKED otherwise."""
-    async with service.fleet.using(parse_agent_id(agent_id)) as agent:
-        number = parse_batch_id(batch_id)
+async def retry_batch(service: Service, request: BatchRequest) -> BatchInfo:
+    """Return a parked batch to the inbox and reset its attempts. BATCH_NOT_PARKED otherwise."""
+    async with service.fleet.using(request.owner) as agent:
+        number = parse_batch_id(request.batch_id)
         return _info(_found(await agent.retry(number), number), agent.digest.in_hand)
 
 
@@ -112,42 +126,40 @@ def _info(batch: Batch, in_hand: int | None) -> BatchInfo:
     )
 
 
-class FlushCommand(Form):
+class FlushRequest(AgentRequest):
     """How long to wait, and for what."""
 
-    timeout_ms: int = Field(DEFAULT_TIMEOUT_MS, description="Longest wait, 0-600000.")
-    passes: bool = Field(False, description="Wait for owed compression passes too.")
-    vectors: bool = Field(False, description="Wait until every message has its vectors, too.")
+    timeout_ms: Annotated[int, Between(0, "max_timeout_ms")] = Field(
+        DEFAULT_TIMEOUT_MS, description="Longest wait, 0-600000."
+    )
+    passes: bool = Field(False, description="Also wait until no compression pass is owed.")
+    vectors: bool = Field(False, description="Also wait until every message has its vectors.")
 
 
-class Flushed(Answer):
-    """Where things stand, also when the time ran out."""
+class Flushed(Response):
+    """The state after waiting, also if the timeout expired."""
 
-    digested: bool = Field(description="Whether all that was accepted before is digested.")
+    digested: bool = Field(description="Whether every batch accepted before the request is digested.")
     passes_done: bool = Field(description="Whether no compression pass is owed.")
     pending_batches: int
     owed_passes: int
     parked_batches: int
-    unembedded_messages: int = Field(description="Messages that have no vectors yet; 0 without an embedder.")
+    unembedded_messages: int = Field(description="Messages without vectors; 0 without an embedder.")
 
 
-async def flush(service: Service, agent_id: str, command: FlushCommand) -> Flushed:
-    """Wait until what was accepted is digested; with `passes` until none is owed, with `vectors` until all is embedded.
+async def flush(service: Service, request: FlushRequest) -> Flushed:
+    """Wait until accepted batches are digested; with `passes` and `vectors` for those too.
 
-    Parked batches are not waited for; they are counted.
+    Parked batches are counted, not waited for.
     """
-    owner = parse_agent_id(agent_id)
-    most = service.settings.limits.max_timeout_ms
-    if not 0 <= command.timeout_ms <= most:
-        refuse("timeout_ms", command.timeout_ms, f"0-{most}")
-    deadline_s = service.clock.monotonic_s() + command.timeout_ms / 1000
-    async with service.fleet.using(owner) as agent:
+    deadline_s = service.clock.monotonic_s() + request.timeout_ms / 1000
+    async with service.fleet.using(request.owner) as agent:
         last = await agent.last_accepted()
         while True:
             progressed = agent.digest.progressed.next_beat()
             digested, counts, behind = await _standing(agent, last)
             passes_done = counts.owed_passes == 0
-            is_waited_for = (command.passes and not passes_done) or (command.vectors and behind > 0)
+            is_waited_for = (request.passes and not passes_done) or (request.vectors and behind > 0)
             left_s = deadline_s - service.clock.monotonic_s()
             is_over = left_s <= 0 or not service.is_accepting
             if is_over or (digested and not is_waited_for):
@@ -170,23 +182,22 @@ async def _standing(agent: Agent, last: int) -> tuple[bool, AgentCounts, int]:
     return await agent.run(lambda: agent.workspace.store.read(read))
 
 
-class CompressCommand(Form):
-    """How many passes to owe."""
+class CompressRequest(AgentRequest):
+    """How many passes to add."""
 
-    passes: int = Field(1, description="Compression passes to owe more; at least 1.")
+    passes: Annotated[int, Between(1, None)] = Field(
+        1, description="Compression passes to add to those owed; at least 1."
+    )
 
 
-class Compressing(Answer):
-    """What is owed now."""
+class Compressing(Response):
+    """The passes owed now."""
 
     owed_passes: int
 
 
-async def compress(service: Service, agent_id: str, command: CompressCommand) -> Compressing:
-    """Owe the agent compression passes, beyond those its batches bring. TOO_MANY_PASSES beyond its limit."""
-    owner = parse_agent_id(agent_id)
-    if command.passes < 1:
-        refuse("passes", command.passes, "at least 1")
-    async with service.fleet.using(owner) as agent:
-        counts = await agent.owe_passes(command.passes, actor())
+async def compress(service: Service, request: CompressRequest) -> Compressing:
+    """Add compression passes to those the agent owes. TOO_MANY_PASSES beyond its limit."""
+    async with service.fleet.using(request.owner) as agent:
+        counts = await agent.owe_passes(request.passes, actor())
     return Compressing(owed_passes=counts.owed_passes)

@@ -1,9 +1,9 @@
-"""erased agents: the log of what was erased whole, told in pages, and verified, beside all agents.
+"""erased agents: the log of agents that were deleted as a whole, listed in pages and verified.
 
-It is one chain over all agents that were, so it tells of all of them: how many there were, and who. That is why a key
-that is bound to agents is not told of it (`access/operations.py`), nor of the records of its own: their numbers and
-hashes speak of the others, and an id may have been somebody else's before. Files are read beside the event loop, a
-bounded piece at a time. Nothing is changed, and reading leaves no record.
+One chain covers all agents, so it reveals how many were deleted, and which. A key that is bound to agents may therefore
+not read it, not even the records of its own agents: their numbers and hashes reveal the others, and an id may have
+belonged to another tenant before. Files are read on a pool thread, a bounded piece at a time. Both operations only
+read, and leave no record.
 """
 
 from __future__ import annotations
@@ -11,37 +11,30 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from ebbtide.errors import FieldViolation, InvalidRequest
 from ebbtide.ids import parse_agent_id
 from ebbtide.store.audit.erased_agents import BEGIN, ErasedAgents, Following, Place
 from ebbtide.store.chain import AuditRecord, line_of
 from ebbtide.store.translation import translated
-from ebbtide.verbs.audit import (
-    AuditRecordInfo,
-    AuditVerified,
-    VerifyAuditCommand,
-    check_texts,
-    record_info,
-    verdict,
-)
-from ebbtide.verbs.forms import Answer
-from ebbtide.verbs.paging import check_page_size, from_token, to_token
+from ebbtide.verbs.audit import AuditRecordInfo, AuditVerified, TextsRequest, record_info, verdict
+from ebbtide.verbs.paging import PageRequest, from_token, to_token
+from ebbtide.verbs.requests import Request, Response
 from ebbtide.verbs.service import Service
 
 T = TypeVar("T")
 
 READ_AT_ONCE = 1000
-"""Records looked at in one go for a page: ten to twenty milliseconds."""
+"""Records read at once for a page, which takes ten to twenty milliseconds."""
 
 HASHED_AT_ONCE = 1 << 20
-"""Bytes read and hashed in one go to verify, beyond those of one record: ten to twenty milliseconds."""
+"""Bytes read and hashed at once for verification, besides one record: ten to twenty milliseconds."""
 
 RECORD_BYTES = 4 << 10
-"""What a record takes beside its proofs, as so many bytes take to hash."""
+"""The cost of a record besides its proofs, in bytes to hash."""
 
 _PLACE = re.compile(r"([0-9]{1,15})-([0-9]{1,18})")
 
@@ -50,35 +43,41 @@ class ErasedAgentRecord(AuditRecordInfo):
     """One record of the log of erased agents."""
 
     action: str = Field(
-        description="agent_erased; replaced where another one took its place; key_destroyed where its key was.",
+        description="agent_erased; replaced if another agent took its place; key_destroyed if its key was.",
         examples=["agent_erased"],
     )
     agent_id: str = Field(
-        description="Who was erased; empty where the record cannot be read.", examples=["ann"]
+        description="The deleted agent; empty if the record is unreadable.", examples=["ann"]
     )
 
 
-class ErasedAgentPage(Answer):
+class ErasedAgentPage(Response):
     """A page of the log of erased agents."""
 
     records: list[ErasedAgentRecord]
     next_page_token: str = Field(description="Empty on the last page.")
 
 
-class VerifyErasedAgentsCommand(VerifyAuditCommand):
-    """What else to tell, beside whether the log is whole."""
+class _OneAgentRequest(Request):
+    """A request that may be narrowed to the records of one agent."""
 
-    agent_id: str | None = Field(None, description="Look for the texts only among what this one held.")
+    agent_id: Annotated[str, AfterValidator(parse_agent_id)] | None = Field(
+        None, description="Only records of this agent."
+    )
 
 
-async def list_erased_agents(
-    service: Service, agent_id: str | None, page_size: int | None, page_token: str
-) -> ErasedAgentPage:
-    """List the records of erased agents by number, or those of one id only: it may have been erased several times."""
-    wanted = None if agent_id is None else parse_agent_id(agent_id)
-    size = check_page_size(page_size, service.settings.limits)
+class ListErasedAgentsRequest(PageRequest, _OneAgentRequest):
+    """Which records to list."""
+
+
+class VerifyErasedAgentsRequest(TextsRequest, _OneAgentRequest):
+    """Texts to look for, and whether among the records of one agent only."""
+
+
+async def list_erased_agents(service: Service, request: ListErasedAgentsRequest) -> ErasedAgentPage:
+    """List the records of erased agents by number. One id may have several: it can be erased more than once."""
     log = service.fleet.data.erased
-    look = _Look(log, wanted, size, _place(page_token))
+    look = _Look(log, request.agent_id, request.size, _place(request.page_token))
     while await _read(service, log, look.step):
         pass
     token = to_token(f"{look.place.number}-{look.place.offset}", "erased") if look.has_more else ""
@@ -87,7 +86,7 @@ async def list_erased_agents(
 
 @dataclass(slots=True)
 class _Look:
-    """Records looked at from a place on, until a page is full and it is known whether there are more."""
+    """Reads records from a position until a page is full and it is known whether more follow."""
 
     log: ErasedAgents
     wanted: str | None
@@ -97,7 +96,7 @@ class _Look:
     has_more: bool = False
 
     def step(self) -> bool:
-        """Look at the next records; whether to go on."""
+        """Read the next records. Return whether to continue."""
         for seen, (record, behind) in enumerate(self.log.logged(self.place)):
             if seen == READ_AT_ONCE:
                 return True
@@ -115,7 +114,7 @@ def _told(record: AuditRecord) -> ErasedAgentRecord:
     line = line_of(record)
     told = record_info(record).model_dump()
     if line is not None:
-        # The proofs themselves may be very many, and are not read for it.
+        # There may be very many proofs; a page does not read them.
         told |= {"number": line.number, "proof_count": line.proof_count}
     return ErasedAgentRecord(**told, agent_id="" if line is None else line.agent_id)
 
@@ -135,12 +134,11 @@ def _place(token: str) -> Place:
     return Place(int(numbers[1]), int(numbers[2]))
 
 
-async def verify_erased_agents(service: Service, command: VerifyErasedAgentsCommand) -> AuditVerified:
-    """Follow the chain of erased agents, and look for texts among what they held, or one of them did."""
-    wanted = None if command.agent_id is None else parse_agent_id(command.agent_id)
-    check_texts(command, service.settings.limits)
+async def verify_erased_agents(service: Service, request: VerifyErasedAgentsRequest) -> AuditVerified:
+    """Check that the log of erased agents is intact, and whether texts were among the erased data."""
     log = service.fleet.data.erased
-    look = _Verifying(log, Following(await _read(service, log, log.standing)), wanted, command.texts)
+    following = Following(await _read(service, log, log.standing))
+    look = _Verifying(log, following, request.agent_id, request.texts)
     while await _read(service, log, look.step):
         pass
     return verdict(look.following.end(), look.vouching)
@@ -148,7 +146,7 @@ async def verify_erased_agents(service: Service, command: VerifyErasedAgentsComm
 
 @dataclass(slots=True)
 class _Verifying:
-    """The chain followed as far as it went when it was asked for: more may be erased meanwhile."""
+    """Follows the chain up to its end at the time of the request; more records may be added meanwhile."""
 
     log: ErasedAgents
     following: Following
@@ -156,13 +154,13 @@ class _Verifying:
     texts: list[str]
     place: Place = BEGIN
     vouching: list[int] = field(default_factory=list)
-    """Of each text the first record that has it; 0 for none."""
+    """For each text the first record that contains it; 0 for none."""
 
     def __post_init__(self) -> None:
         self.vouching = [0] * len(self.texts)
 
     def step(self) -> bool:
-        """Follow a bounded piece of it; whether there is more."""
+        """Follow a bounded piece of the chain. Return whether there is more."""
         work = 0
         text_bytes = sum(len(text.encode()) for text in self.texts)
         for record, behind in self.log.logged(self.place):

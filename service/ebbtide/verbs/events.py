@@ -1,9 +1,9 @@
-"""events: what happens to an agent's memory, in order, from any number on, as long as somebody listens.
+"""events: what happens to an agent's memory, as an ordered stream from any number on.
 
-A stream is read in pages from the store, each through a job like any request, and waits in between for the next
-commit. Nothing is skipped silently: where the numbers that a caller wants next are no longer kept, the stream is
-refused, or ends, with EVENTS_GONE. Events name memories by their ids and never say what they hold. Whether who
-watches still may is looked at before each page, and in between: a stream outlives the request that opened it.
+A stream reads pages from the store, each in a job like any request, and waits for the next commit in between. Nothing
+is skipped silently: if the next events are no longer kept, the stream is refused or ends with EVENTS_GONE. Events
+name memories by id and never contain their text. The caller's key is checked before each page and while waiting,
+since a stream outlives the request that opened it.
 """
 
 from __future__ import annotations
@@ -11,43 +11,50 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from itertools import islice
+from typing import Annotated
 
 from pydantic import Field
 
 from ebbtide import events
 from ebbtide.access.grants import CALLER
-from ebbtide.access.operations import OPERATIONS
+from ebbtide.access.requirements import READ, of_agent
 from ebbtide.errors import Deadline, EbbtideError, Exhausted, NotFound, Unavailable
 from ebbtide.fleet.runtime.watching import Watch
-from ebbtide.ids import AgentId, batch_text_id, message_text_id, node_text_id, parse_agent_id
+from ebbtide.ids import AgentId, batch_text_id, message_text_id, node_text_id
 from ebbtide.store.port import ReadTransaction
-from ebbtide.verbs.forms import Answer, refuse
+from ebbtide.verbs.limits import Between
+from ebbtide.verbs.requests import AgentRequest, Response
 from ebbtide.verbs.service import Service
 
 PAGE_SIZE = 100
-"""Events read in one job; so many wait in memory for a reader that is slow."""
+"""Events read in one job, and the most that wait in memory for a slow reader."""
 
 HEARTBEAT_S = 15.0
-"""So often something is sent when nothing happens, so that nobody in between takes the connection for dead."""
+"""Interval of heartbeats while nothing happens, so that proxies keep the connection open."""
 
 LOOK_EVERY_S = 1.0
-"""So often it is looked whether the key of whoever watches still counts; a key that expires wakes nobody."""
+"""How often the caller's key is checked again; its expiry does not wake the stream."""
 
-WATCHING = OPERATIONS["WatchEvents"]
+REQUIRES = of_agent(READ)
 
 GATHERING_S = 0.2
-"""How long a stream that was woken waits for more to come: a pass commits every few milliseconds."""
+"""How long a woken stream waits for more events: a pass commits every few milliseconds."""
 
 FROM_NOW_ON = -1
-"""The `after` of who wants nothing that happened before."""
+"""The `after` for future events only."""
 
 
-class EventInfo(Answer):
-    """One thing that happened. What its kind does not have is null, or empty."""
+class EventInfo(Response):
+    """One event. Fields that its kind does not have are null or empty."""
 
-    sequence: int = Field(description="Its number: one more than that of the event before.", examples=[17])
-    happened_at: int = Field(description="ms since the epoch.")
-    kind: str = Field(description="What happened; see docs/events.md.", examples=["NodeForgotten"])
+    sequence: int = Field(
+        description="Number of the event, one more than that of the previous one.", examples=[17]
+    )
+    happened_at: int = Field(description="Time of the event, ms since the epoch.")
+    kind: str = Field(
+        description="Kind of the event; see docs/events.md. New kinds may be added.",
+        examples=["NodeForgotten"],
+    )
     node_id: str | None = Field(description="The memory, or the source of the link.", examples=["n1"])
     target_id: str | None = Field(description="The memory that the link points at.")
     batch_id: str | None = Field(description="The batch.")
@@ -55,25 +62,29 @@ class EventInfo(Answer):
     pass_number: int | None = Field(description="The compression pass.")
     length_before: int | None = Field(description="Characters of the memory before.")
     length: int | None = Field(description="Characters of the memory now.")
-    node_count: int | None = Field(description="How many memories the batch became.")
-    attempts: int | None = Field(description="Failed rounds of the batch.")
+    node_count: int | None = Field(description="Number of memories made from the batch.")
+    attempts: int | None = Field(description="Failed tries of the batch.")
     focus: list[str] = Field(description="The memories in focus now, newest first.")
     parameters: list[str] = Field(description="Names of the parameters that were changed.")
 
 
-async def watch_events(
-    service: Service, agent_id: str, after: int | None, follow: bool | None
-) -> EventStream:
-    """Open a stream of the events after a number; what is wrong with the request is told before it begins.
+class WatchEventsRequest(AgentRequest):
+    """Where the stream begins, and whether it ends."""
 
-    Without `after` it begins with the oldest event that is kept, with -1 with the next one to come. It goes on
-    until the caller leaves, ends with what is there when `follow` is false, or breaks off with the reason.
-    """
-    owner = parse_agent_id(agent_id)
-    if after is not None and after < FROM_NOW_ON:
-        refuse("after", after, "-1 or a number of an event")
-    watch = service.fleet.watching.admit(owner, CALLER.get().key_id)
-    stream = EventStream(service, owner, watch, after, is_following=follow is not False)
+    after: Annotated[int, Between(FROM_NOW_ON, None)] | None = Field(
+        None,
+        description="Number of the last event received; -1: only events that happen from now on; "
+        "default: from the oldest event that is kept.",
+    )
+    follow: bool | None = Field(None, description="false: end after the events that exist now.")
+
+
+async def watch_events(service: Service, request: WatchEventsRequest) -> EventStream:
+    """Stream the events of an agent's memory. Errors in the request are reported before the stream begins."""
+    watch = service.fleet.watching.admit(request.owner, CALLER.get().key_id)
+    stream = EventStream(
+        service, request.owner, watch, request.after, is_following=request.follow is not False
+    )
     try:
         await stream.begin()
     except BaseException:
@@ -83,7 +94,7 @@ async def watch_events(
 
 
 class EventStream:
-    """Pages of events; an empty one is a sign of life. To be closed by whoever opened it."""
+    """Pages of events; an empty page is a heartbeat. The verb's caller closes the stream."""
 
     def __init__(
         self, service: Service, owner: AgentId, watch: Watch, after: int | None, *, is_following: bool
@@ -102,11 +113,11 @@ class EventStream:
         self._first_page = await self._page()
 
     def close(self) -> None:
-        """Give the stream's place back. Idempotent."""
+        """Release the stream's place. Idempotent."""
         self._watch.end()
 
     async def pages(self) -> AsyncIterator[list[EventInfo]]:
-        """What is there, page by page, then what happens. EbbtideError where it cannot go on."""
+        """Yield the existing events page by page, then new ones. Raise EbbtideError if the stream cannot continue."""
         page = self._first_page
         while True:
             self._refuse_over()
@@ -124,17 +135,17 @@ class EventStream:
             page = await self._page_with_patience()
 
     def _refuse_over(self) -> None:
-        """SHUTTING_DOWN from the moment a stop begins; the error of a request, once the caller may not ask any more.
+        """Raise SHUTTING_DOWN once a stop begins, or the error of a request once the caller lost its right.
 
         What was asked for is not all told then, so it must not end well. To be asked after `_page` took the beat and
         before that is waited for: a stop that came earlier beats no more.
         """
         if not self._service.is_accepting:
             raise Unavailable("the daemon is stopping", reason="SHUTTING_DOWN", retry_after_s=5.0)
-        self._service.entrance.permit_still(self._caller, WATCHING, self._owner)
+        self._service.authentication.permit_still(self._caller, REQUIRES, self._owner)
 
     async def _wait(self) -> None:
-        """Wait for something to happen, HEARTBEAT_S at most."""
+        """Wait for an event, at most HEARTBEAT_S."""
         left_s = HEARTBEAT_S
         while left_s > 0 and not self._beat.has_come:
             await self._beat.wait(min(LOOK_EVERY_S, left_s))
@@ -142,7 +153,7 @@ class EventStream:
             left_s -= LOOK_EVERY_S
 
     async def _rest(self, pause_s: float) -> None:
-        """Let time go by, but for a stop."""
+        """Pause; a stop ends the pause."""
         while pause_s > 0:
             self._refuse_over()
             await asyncio.sleep(min(GATHERING_S, pause_s))
@@ -150,7 +161,7 @@ class EventStream:
         self._refuse_over()
 
     async def _page_with_patience(self) -> list[EventInfo]:
-        """The next page, asked for again where the agent is only busy or being closed at this moment."""
+        """Return the next page; retry while the agent is busy or being closed."""
         while True:
             try:
                 return await self._page()
@@ -171,7 +182,7 @@ class EventStream:
 
 
 def _position(txn: ReadTransaction, after: int | None) -> int:
-    """The number after which to go on; EVENTS_GONE where the next one is not there and will never come."""
+    """Return the number to continue after. EVENTS_GONE if the next event does not exist and never will."""
     first, following = txn.first_event(), txn.next_event()
     if after is None:
         return first - 1

@@ -1,6 +1,6 @@
-"""The explanation of an answer: what was read from the question, what each signal gave, what was left out and why.
+"""The explanation of a recall: what was read from the query, what each signal contributed, what was left out and why.
 
-It stands beside the text and never in it. Deliberately not here: anything that decides
+It is returned next to the text and is never part of it. Deliberately not here: any decision
 (`fleet/recall/recollection.py`).
 """
 
@@ -9,58 +9,58 @@ from __future__ import annotations
 from pydantic import Field
 
 from ebbtide.fleet.recall.recollected import Hit, Recollected
-from ebbtide.verbs.forms import Answer
+from ebbtide.verbs.requests import Response
 
 
-class SignalShare(Answer):
-    """What one signal gave a memory."""
+class SignalShare(Response):
+    """What one signal contributed to a memory's score."""
 
     signal: str
     score: float
 
 
-class SignalOff(Answer):
-    """A signal that did not take part."""
+class SignalOff(Response):
+    """A signal that was not used."""
 
     signal: str
     why: str
 
 
-class ExplainedMemory(Answer):
-    """Why a memory stands where it stands, or was left out."""
+class ExplainedMemory(Response):
+    """Why a memory has its rank, or was left out."""
 
     id: str
     score: float
     signals: list[SignalShare]
-    dropped: str = Field(description="Why it is not in the answer; empty for those that are.")
-    shortened: bool = Field(description="Whether only its key sentences are told.")
+    dropped: str = Field(description="Why the response does not contain it; empty if it does.")
+    shortened: bool = Field(description="Whether it was shortened to its key sentences.")
 
 
-class TimeSpoken(Answer):
-    """A time that the query speaks of."""
+class TimeSpoken(Response):
+    """A time named in the query."""
 
     words: str
     begin: int
     end: int
 
 
-class Explanation(Answer):
-    """How an answer came about."""
+class Explanation(Response):
+    """How a recall was ranked."""
 
-    looked_for: str = Field(description="What was left of the query for the words index.")
-    phrases: list[str] = Field(description="What was quoted in the query.")
+    looked_for: str = Field(description="What remains of the query for the word index.")
+    phrases: list[str] = Field(description="Quoted phrases in the query.")
     speakers: list[str] = Field(description="Speakers named in the query.")
     times: list[TimeSpoken]
     signals_off: list[SignalOff]
     archive: str = Field(
         description="Whether the archive took part: always, never, not needed, or why it was needed: "
-        "code in the query, few results, no clear top. Empty for an agent that never heard anything."
+        "code in the query, few results, no clear top. Empty for an agent without messages."
     )
     memories: list[ExplainedMemory]
 
 
 def explained(found: Recollected) -> Explanation | None:
-    """How an answer came about; nothing where no question was looked at."""
+    """Return how a recall was ranked; None if there was no query."""
     question, ranking = found.question, found.ranking
     if question is None:
         return None

@@ -1,12 +1,12 @@
-"""forget: what an agent was told is taken away for good, with all that was made of it, from its files too.
+"""forget: what an agent was told is erased permanently, with everything made from it, also from the agent's files.
 
-The story: check → look the selection up, in short jobs (`fleet/deletion/selection.py`) → `dry_run` ends here → erase
-it, a few milliseconds at a time, each step one commit with its own audit record (`fleet/deletion/erasure.py`) → one
-job that writes the store anew without what was erased (`compact` in `store/lmdb/lmdb_store.py`). Requests of the
-agent are answered between the steps; only the last one holds them up, as long as its store is large.
+The steps: resolve the selection in short jobs (`fleet/deletion/selection.py`); a `dry_run` ends here. Erase it, a few
+milliseconds at a time, each step one commit with its own audit record (`fleet/deletion/erasure.py`). Then rewrite the
+store without the erased data in one job (`compact` in `store/lmdb/lmdb_store.py`). Other requests of the agent run
+between the steps; only the rewrite delays them, for a time that depends on the size of the store.
 
-Once it erases it goes on to its end also when whoever asked goes away. Where the daemon is killed, what is erased stays
-erased, the compaction is made up for at the next start, and asking again finds what is left.
+An erasure that has started completes even if the client disconnects. If the daemon is killed, what is erased stays
+erased, the rewrite is repeated at the next start, and the same request finds the rest.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ import asyncio
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
+from typing import Annotated, Self
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, model_validator
 
 from ebbtide.actor import actor
 from ebbtide.errors import Exhausted, Unavailable
@@ -25,146 +26,154 @@ from ebbtide.fleet.deletion.selection import Look, OffloadedTopic, Selection
 from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.fleet.runtime.slice import JOB_BUDGET_S, Budget
 from ebbtide.fleet.runtime.workspace import Workspace
-from ebbtide.ids import AgentId, message_number, message_text_id, node_text_id, parse_agent_id, parse_node_id
+from ebbtide.ids import AgentId, message_number, message_text_id, node_text_id, parse_node_id
 from ebbtide.privacy.spans import redacted
 from ebbtide.retrieval.topic import Topic
-from ebbtide.settings import LimitSettings
 from ebbtide.store.chain import AuditRecord
 from ebbtide.telemetry import get_log, in_background
-from ebbtide.verbs.door import Door
-from ebbtide.verbs.forms import Answer, Form, Several, check_count, check_text, refuse
+from ebbtide.verbs.limits import MaxChars, MaxItems, Name, NotBlank, Several
+from ebbtide.verbs.pii_policy import PiiPolicy
 from ebbtide.verbs.recall import TimeRange
+from ebbtide.verbs.requests import AgentRequest, Response, invalid, refuse
 from ebbtide.verbs.service import Service
 
 MOST_NAMED = 1000
-"""Nodes, messages, conversations or speakers that one request may name."""
+"""Most nodes, messages, conversations or speakers in one request."""
 
 MOST_TOLD = 1000
-"""Ids and proofs that an answer lists; all are counted."""
+"""Most ids and proofs that a response lists; it counts all of them."""
 
 
-class ForgetCommand(Form):
-    """What to forget for good."""
+def _is_message(text: str) -> str:
+    if message_number(text) is None:
+        raise invalid(text, "ids such as m1")
+    return text
 
-    nodes: Several[str] = Field(default_factory=list, description="These memories.", examples=[["n1"]])
-    messages: Several[str] = Field(
-        default_factory=list,
-        description="These messages, as search and sources name them.",
-        examples=[["m1"]],
+
+def _is_topic(words: str) -> str:
+    try:
+        Topic(words)
+    except ValueError:
+        raise invalid(words, "words") from None
+    return words
+
+
+_Named = Annotated[Name, NotBlank("a name; an empty one would select everything without one")]
+
+
+class ForgetRequest(AgentRequest):
+    """What to forget permanently."""
+
+    nodes: Annotated[list[str], Several, MaxItems(MOST_NAMED)] = Field(
+        default_factory=list, description="These memories.", examples=[["n1"]]
     )
-    topic: str | None = Field(
+    messages: Annotated[list[Annotated[str, AfterValidator(_is_message)]], Several, MaxItems(MOST_NAMED)] = (
+        Field(
+            default_factory=list,
+            description="These messages, by the ids that search and sources give.",
+            examples=[["m1"]],
+        )
+    )
+    topic: Annotated[str, MaxChars("max_keyword_chars"), AfterValidator(_is_topic)] | None = Field(
         None, description="Every sentence and memory that names this.", examples=["Project Heron"]
     )
-    time_range: TimeRange | None = Field(None, description="What was said in this stretch of time.")
-    conversations: Several[str] = Field(
+    time_range: TimeRange | None = Field(None, description="What was said in this period.")
+    conversations: Annotated[list[_Named], Several, MaxItems(MOST_NAMED)] = Field(
         default_factory=list, description="What was said in these conversations."
     )
-    speakers: Several[str] = Field(default_factory=list, description="What these speakers said.")
-    dry_run: bool = Field(False, description="Only tell what would go.")
+    speakers: Annotated[list[_Named], Several, MaxItems(MOST_NAMED)] = Field(
+        default_factory=list, description="What these speakers said."
+    )
+    dry_run: bool = Field(False, description="Only report what would be forgotten.")
+
+    @model_validator(mode="after")
+    def _selects_something(self) -> Self:
+        time = self.time_range
+        if time is not None and time.begin is None and time.end is None:
+            raise invalid(
+                {}, "begin, end, or both; to delete everything, delete the agent", field="time_range"
+            )
+        if not (self.nodes or self.messages or self.topic or time or self.conversations or self.speakers):
+            allowed = "something to forget: nodes, messages, topic, time_range, conversations, speakers"
+            raise invalid({}, allowed, "MISSING_FIELD", "the body")
+        return self
 
 
-class ForgetCounts(Answer):
-    """How much goes, or went."""
+class ForgetCounts(Response):
+    """The amount of erased data; in a dry run, of data that would be erased."""
 
     nodes: int = Field(description="Memories.")
-    links: int = Field(description="Links that started or ended at them; 0 in a dry run.")
-    messages: int = Field(description="Messages of which nothing is left.")
-    batches: int = Field(description="Batches of which nothing is left; 0 in a dry run.")
-    bytes: int = Field(description="Bytes of what was said.")
-    relations: int = Field(description="Links that stay without their names, since these told of it.")
+    links: int = Field(description="Links from or to them; 0 in a dry run.")
+    messages: int = Field(description="Messages erased as a whole.")
+    batches: int = Field(description="Batches erased as a whole; 0 in a dry run.")
+    bytes: int = Field(description="Bytes of message text.")
+    relations: int = Field(
+        description="Links that remain but lose their name, since the name reveals the topic."
+    )
 
 
-class ForgetProof(Answer):
-    """What vouches for it: records of the audit log, and keyed hashes of the texts."""
+class ForgetProof(Response):
+    """The proof: records of the audit log, and keyed hashes of the erased texts."""
 
-    first_record: int = Field(description="The first record of it; 0 where nothing was there.")
-    last_record: int = Field(description="The last record of it.")
-    record_hash: str = Field(description="The hash of the last record, hexadecimal.")
-    hmacs: list[str] = Field(description="HMAC-SHA256 of each erased text, hexadecimal; the first 1000.")
-    hmac_count: int = Field(description="How many there are in all.")
+    first_record: int = Field(description="Number of the first record; 0 if nothing was erased.")
+    last_record: int = Field(description="Number of the last record.")
+    record_hash: str = Field(description="Hash of the last record, in hexadecimal.")
+    hmacs: list[str] = Field(description="HMAC-SHA256 of each erased text, in hexadecimal; the first 1000.")
+    hmac_count: int = Field(description="The total number.")
 
 
-class Forgotten(Answer):
-    """What is gone, or in a dry run would go."""
+class Forgotten(Response):
+    """What was erased; in a dry run, what would be."""
 
     dry_run: bool
     counts: ForgetCounts
     nodes: list[str] = Field(description="The memories; the first 1000.")
-    messages: list[str] = Field(description="The messages that go whole; the first 1000.")
-    partly: list[str] = Field(description="Messages of which only sentences go; the first 1000.")
+    messages: list[str] = Field(description="The messages erased as a whole; the first 1000.")
+    partly: list[str] = Field(description="The messages of which only sentences are erased; the first 1000.")
     also_found_in: list[str] = Field(
-        description="Memories and messages that tell of it too, and stay; the first 1000."
+        description="Memories and messages that also mention it and remain; the first 1000."
     )
-    also_found_count: int = Field(description="How many there are in all.")
+    also_found_count: int = Field(description="The total number.")
     proof: ForgetProof
-    compacted: bool = Field(description="Whether the files hold no byte of it any more.")
+    compacted: bool = Field(description="Whether the files no longer contain any byte of it.")
 
 
-async def forget(service: Service, agent_id: str, command: ForgetCommand) -> Forgotten:
-    """Forget a selection for good, or tell what it is. InvalidRequest where nothing is selected.
+async def forget_memories(service: Service, request: ForgetRequest) -> Forgotten:
+    """Forget a selection permanently: memories, their sources and the bytes on disk. Irreversible.
 
-    What no longer exists is passed over: asking again is harmless, and makes up for a compaction that failed.
+    What no longer exists is skipped. So repeating the request is harmless, and retries a compaction that failed.
     """
-    owner = parse_agent_id(agent_id)
-    selection = check_forget(command, service.settings.limits)
+    owner, selection = request.owner, _selection(request)
     asker = actor()
-    if command.dry_run:
+    if request.dry_run:
         async with service.fleet.using(owner) as agent:
-            look = await _looked_up(service, agent, selection, command)
+            look = await _looked_up(service, agent, selection, request)
             _, relation_count = await agent.run(partial(agent.workspace.telling_links, look))
             return _told(look, _Done(), relation_count)
-    erasing = in_background(_forget(service, owner, selection, command, asker))
-    # What is begun ends: half a selection gone is nothing that anybody has asked for.
+    erasing = in_background(_forget(service, owner, selection, request, asker))
+    # An erasure that has started completes: no caller wants half a selection erased.
     erasing.add_done_callback(lambda task: None if task.cancelled() else task.exception())
     return await asyncio.shield(erasing)
 
 
-def check_forget(command: ForgetCommand, limits: LimitSettings) -> Selection:
-    """The selection; refused where it selects nothing, or is outside the limits."""
-    for name in ("nodes", "messages", "conversations", "speakers"):
-        check_count(name, len(getattr(command, name)), MOST_NAMED)
-    for name in ("conversations", "speakers"):
-        for index, text in enumerate(getattr(command, name)):
-            check_text(f"{name}[{index}]", text, limits.max_name_chars)
-            if not text.strip():
-                refuse(f"{name}[{index}]", text, "a name; an empty one would select whatever has none")
-    time = command.time_range or TimeRange()
-    if command.time_range is not None and (time.begin, time.end) == (None, None):
-        refuse("time_range", {}, "begin, end, or both: without either, DELETE erases the agent")
-    if None not in (time.begin, time.end) and time.begin >= time.end:  # type: ignore[operator]
-        refuse("time_range.end", time.end, "later than begin")
-    selection = Selection(
-        nodes=frozenset(map(parse_node_id, command.nodes)),
-        messages=frozenset(_message(index, text) for index, text in enumerate(command.messages)),
-        conversations=frozenset(command.conversations),
-        speakers=frozenset(command.speakers),
+def _selection(request: ForgetRequest) -> Selection:
+    time = request.time_range or TimeRange()
+    return Selection(
+        nodes=frozenset(map(parse_node_id, request.nodes)),
+        messages=frozenset(
+            number for text in request.messages if (number := message_number(text)) is not None
+        ),
+        conversations=frozenset(request.conversations),
+        speakers=frozenset(request.speakers),
         begin_ms=time.begin,
         end_ms=time.end,
-        topic=None if command.topic is None else _topic(command.topic, limits),
+        topic=None if request.topic is None else Topic(request.topic),
     )
-    if not selection.kinds:
-        refuse("the body", {}, "something to forget: nodes, messages, topic, time_range …", "MISSING_FIELD")
-    return selection
 
 
-def _message(index: int, text: str) -> int:
-    number = message_number(text)
-    if number is None:
-        refuse(f"messages[{index}]", text, "ids such as m1")
-    return number
-
-
-def _topic(words: str, limits: LimitSettings) -> Topic:
-    check_text("topic", words, limits.max_keyword_chars)
-    try:
-        return Topic(words)
-    except ValueError:
-        refuse("topic", words, "words")
-
-
-async def _looked_up(service: Service, agent: Agent, selection: Selection, command: ForgetCommand) -> Look:
-    """What is selected. INVALID_VALUE where only things are that redaction has made like others."""
-    look = Look(await agent.run(partial(_as_stored, agent.workspace, selection, command)))
+async def _looked_up(service: Service, agent: Agent, selection: Selection, request: ForgetRequest) -> Look:
+    """Resolve the selection. INVALID_VALUE if it only matches texts that redaction made equal to others."""
+    look = Look(await agent.run(partial(_as_stored, agent.workspace, selection, request)))
     store, needs = agent.workspace.store, service.fleet.needs
     while not look.is_done:
         budget = Budget(service.clock, JOB_BUDGET_S, needs.priority.yield_to_requests)
@@ -173,27 +182,27 @@ async def _looked_up(service: Service, agent: Agent, selection: Selection, comma
         field = "speakers" if look.wanted.redacted_speakers else "topic"
         refuse(
             field,
-            getattr(command, field),
-            f"what redaction left, as given here, which others may share; or the messages, such as {look.also[0]}",
+            getattr(request, field),
+            f"the redacted form (which others may share), or the messages, such as {look.also[0]}",
         )
     return look
 
 
-def _as_stored(workspace: Workspace, selection: Selection, command: ForgetCommand) -> Selection:
-    """A selection that finds what was redacted too: whatever the policy is now, it may have been another one.
+def _as_stored(workspace: Workspace, selection: Selection, request: ForgetRequest) -> Selection:
+    """Return a selection that also finds redacted texts: the policy may have been another one before.
 
-    An id that was redacted still tells whose it is. A speaker or a topic does not: several may have become `[email]`.
+    A redacted id still identifies its owner. A speaker or a topic does not: several may have become `[email]`.
     """
-    door = Door(workspace.parameters, workspace.identity)
-    speakers = frozenset(map(redacted, command.speakers)) - selection.speakers
-    topic = None if command.topic is None else redacted(command.topic)
+    policy = PiiPolicy(workspace.parameters, workspace.identity)
+    speakers = frozenset(map(redacted, request.speakers)) - selection.speakers
+    topic = None if request.topic is None else redacted(request.topic)
     return replace(
         selection,
-        conversations=frozenset(form for one in command.conversations for form in door.forms(one)),
+        conversations=frozenset(form for one in request.conversations for form in policy.forms(one)),
         topic=selection.topic and OffloadedTopic(selection.topic, workspace.texts),
         redacted_speakers=speakers,
         redacted_topic=None
-        if topic is None or topic == command.topic
+        if topic is None or topic == request.topic
         else OffloadedTopic(Topic(topic), workspace.texts),
     )
 
@@ -208,10 +217,10 @@ class _Done:
 
 
 async def _forget(
-    service: Service, owner: AgentId, selection: Selection, command: ForgetCommand, asker: str
+    service: Service, owner: AgentId, selection: Selection, request: ForgetRequest, asker: str
 ) -> Forgotten:
     async with service.fleet.using(owner) as agent:
-        look = await _looked_up(service, agent, selection, command)
+        look = await _looked_up(service, agent, selection, request)
         links, _ = await agent.run(partial(agent.workspace.telling_links, look))
         erasure, done = Erasure.of(look, links), _Done(Tally())
         assert done.tally is not None
@@ -219,7 +228,7 @@ async def _forget(
             step = await agent.erase(erasure, asker)
             done.tally.add(step.tally)
             done.records += [step.record] if step.record is not None else []
-        # Also where nothing was found: nobody finds what was deleted before, and the file may hold it.
+        # Also if nothing was found: what was deleted before cannot be found, but the file may still contain it.
         if await agent.run(agent.workspace.holds_leftovers):
             done.is_compacted = await _compacted(agent)
         if done.tally.message_count and agent.embedding is not None:
@@ -228,7 +237,7 @@ async def _forget(
 
 
 async def _compacted(agent: Agent) -> bool:
-    """Whether the store could be written anew; where there is no room for that it stays due."""
+    """Rewrite the store. Return whether there was room for it; otherwise it stays due."""
     try:
         await agent.compact()
     except (Exhausted, Unavailable) as error:

@@ -1,4 +1,4 @@
-"""inspect: looking at the network itself: focus, nodes, links."""
+"""inspect: reading the memory network: focus, nodes, links."""
 
 from __future__ import annotations
 
@@ -10,43 +10,45 @@ from pydantic import Field
 
 from ebbtide.errors import NotFound
 from ebbtide.fleet.runtime.workspace import Workspace
-from ebbtide.ids import batch_text_id, node_text_id, parse_agent_id, parse_node_id
+from ebbtide.ids import batch_text_id, node_text_id, parse_node_id
 from ebbtide.memory.draft import Draft
 from ebbtide.records import MessageRecord, Node, Source
 from ebbtide.store.port import ReadTransaction
-from ebbtide.verbs.forms import Answer
-from ebbtide.verbs.paging import check_page_size, from_token, number_from_token, to_token
+from ebbtide.verbs.paging import AgentPageRequest, from_token, number_from_token, to_token
+from ebbtide.verbs.requests import AgentRequest, Response
 from ebbtide.verbs.service import Service
 
 
-class PersonalData(Answer):
-    """Something personal in a message, by the policy `tag`: a slice of it, in UTF-8 bytes."""
+class PersonalData(Response):
+    """Personal data in a message that was stored under the policy `tag`: a slice in UTF-8 bytes."""
 
     kind: str = Field(description="email, phone, national_id, card, iban, ip or secret.", examples=["email"])
-    offset: int = Field(description="Its first byte in the message's UTF-8.")
-    length: int = Field(description="Its bytes.")
+    offset: int = Field(description="Offset of its first byte in the message's UTF-8.")
+    length: int = Field(description="Its length in bytes.")
 
 
-class SourceInfo(Answer):
-    """Where a memory came from: a slice of a message, in UTF-8 bytes."""
+class SourceInfo(Response):
+    """The source of a memory: a slice of a message, in UTF-8 bytes."""
 
     message_id: str = Field(description="The caller's own id of the message, empty if none was given.")
     batch_id: str
-    message_index: int = Field(description="Place of the message in its batch.")
-    offset: int = Field(description="First byte of the slice in the message's UTF-8.")
-    length: int = Field(description="Bytes of the slice.")
+    message_index: int = Field(description="Position of the message in its batch.")
+    offset: int = Field(description="Offset of the slice in the message's UTF-8.")
+    length: int = Field(description="Length of the slice in bytes.")
     role: str
     speaker: str
-    timestamp: int | None = Field(description="When it was said, if the caller told.")
+    timestamp: int | None = Field(
+        description="When it was said, if the caller gave a time; ms since the epoch."
+    )
     conversation_id: str
-    metadata: dict[str, Any] = Field(description="What the message was remembered with, over its batch's.")
+    metadata: dict[str, Any] = Field(description="The message's metadata, over that of its batch.")
     pii: list[PersonalData] = Field(
-        description="What is personal in the slice, where the message was stored under the policy `tag`."
+        description="Personal data in the slice, if the message was stored under the policy `tag`."
     )
 
 
-class RewriteInfo(Answer):
-    """One shortening of a memory."""
+class RewriteInfo(Response):
+    """One rewrite, which shortened a memory."""
 
     pass_number: int
     importance: float
@@ -55,37 +57,39 @@ class RewriteInfo(Answer):
     model: str
 
 
-class NodeInfo(Answer):
-    """A memory at this moment."""
+class NodeInfo(Response):
+    """The current state of a memory."""
 
     id: str = Field(examples=["n1"])
     kind: str = Field(examples=["episode"])
     content: str
     phrase: str = Field(description="Summary of 10-20 characters, or up to 8 words.")
     keywords: list[str]
-    created_at: int = Field(description="ms since the epoch.")
+    created_at: int = Field(description="Creation time, ms since the epoch.")
     scan_count: int = Field(description="Compression scans so far.")
-    original_length: int = Field(description="Characters of the first content.")
-    importance: float = Field(description="Support it receives: at 1 it is kept whole, at 0 forgotten.")
+    original_length: int = Field(description="Length of the original content, in characters.")
+    importance: float = Field(
+        description="Support from other memories: at 1 it keeps its length, at 0 it is forgotten."
+    )
     in_focus: bool
     sources: list[SourceInfo]
-    rewrites: list[RewriteInfo] = Field(description="The latest shortenings.")
+    rewrites: list[RewriteInfo] = Field(description="The latest rewrites.")
 
 
-class LinkOut(Answer):
+class LinkOut(Response):
     """A link to another memory."""
 
     target: str
     relation: str
-    strength: float = Field(description="Now; 1 while its source is in focus.")
+    strength: float = Field(description="Current strength; 1 while its source is in focus.")
 
 
-class LinkIn(Answer):
+class LinkIn(Response):
     """A link from another memory."""
 
     source: str
     relation: str
-    strength: float = Field(description="Now; 1 while its source is in focus.")
+    strength: float = Field(description="Current strength; 1 while its source is in focus.")
 
 
 class NodeDetail(NodeInfo):
@@ -93,42 +97,48 @@ class NodeDetail(NodeInfo):
 
     links_in: list[LinkIn]
     links_out: list[LinkOut]
-    dangling: list[LinkOut] = Field(description="Links to what was forgotten.")
+    dangling: list[LinkOut] = Field(description="Links to forgotten memories.")
 
 
-class NodePage(Answer):
+class NodePage(Response):
     """A page of nodes."""
 
     nodes: list[NodeInfo]
     next_page_token: str = Field(description="Empty on the last page.")
 
 
-class LinkInfo(Answer):
+class LinkInfo(Response):
     """A live link."""
 
     source: str
     target: str
     relation: str
-    strength: float = Field(description="Now; 1 while its source is in focus.")
+    strength: float = Field(description="Current strength; 1 while its source is in focus.")
     dangling: bool = Field(description="Whether its target is forgotten.")
 
 
-class LinkPage(Answer):
+class LinkPage(Response):
     """A page of links."""
 
     links: list[LinkInfo]
     next_page_token: str = Field(description="Empty on the last page.")
 
 
-class FocusInfo(Answer):
-    """What the agent is attending to."""
+class FocusInfo(Response):
+    """The agent's focus."""
 
     nodes: list[NodeInfo] = Field(description="Nodes in focus, newest first.")
 
 
-async def get_focus(service: Service, agent_id: str) -> FocusInfo:
-    """Tell what is in focus, newest first."""
-    async with service.fleet.using(parse_agent_id(agent_id)) as agent:
+class NodeRequest(AgentRequest):
+    """A request that names a memory."""
+
+    node_id: str = Field(description="The memory.", examples=["n1"])
+
+
+async def get_focus(service: Service, request: AgentRequest) -> FocusInfo:
+    """Return the memories in focus, newest first."""
+    async with service.fleet.using(request.owner) as agent:
         workspace = agent.workspace
 
         def read(txn: ReadTransaction) -> list[NodeInfo]:
@@ -138,12 +148,10 @@ async def get_focus(service: Service, agent_id: str) -> FocusInfo:
         return FocusInfo(nodes=await agent.run(lambda: workspace.store.read(read)))
 
 
-async def list_nodes(service: Service, agent_id: str, page_size: int | None, page_token: str) -> NodePage:
+async def list_nodes(service: Service, request: AgentPageRequest) -> NodePage:
     """List living memories by id."""
-    owner = parse_agent_id(agent_id)
-    size = check_page_size(page_size, service.settings.limits)
-    start = number_from_token(page_token, "nodes")
-    async with service.fleet.using(owner) as agent:
+    start, size = number_from_token(request.page_token, "nodes"), request.size
+    async with service.fleet.using(request.owner) as agent:
         workspace = agent.workspace
 
         def read(txn: ReadTransaction) -> list[NodeInfo]:
@@ -154,10 +162,10 @@ async def list_nodes(service: Service, agent_id: str, page_size: int | None, pag
     return NodePage(nodes=found[:size], next_page_token=token)
 
 
-async def get_node(service: Service, agent_id: str, node_id: str) -> NodeDetail:
-    """Tell of one memory with its links. NODE_FORGOTTEN when it once existed, NODE_NOT_FOUND otherwise."""
-    async with service.fleet.using(parse_agent_id(agent_id)) as agent:
-        number = parse_node_id(node_id)
+async def get_node(service: Service, request: NodeRequest) -> NodeDetail:
+    """Return one memory with its links. NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise."""
+    async with service.fleet.using(request.owner) as agent:
+        number = parse_node_id(request.node_id)
         workspace = agent.workspace
 
         def read(txn: ReadTransaction) -> NodeDetail | None:
@@ -168,20 +176,18 @@ async def get_node(service: Service, agent_id: str, node_id: str) -> NodeDetail:
         if found is not None:
             return found
         if number < workspace.network.next_node_id:
-            raise NotFound(f"node {node_id} is forgotten", reason="NODE_FORGOTTEN")
-        raise NotFound(f"there is no node {node_id}", reason="NODE_NOT_FOUND")
+            raise NotFound(f"node {request.node_id} is forgotten", reason="NODE_FORGOTTEN")
+        raise NotFound(f"there is no node {request.node_id}", reason="NODE_NOT_FOUND")
 
 
-async def list_links(service: Service, agent_id: str, page_size: int | None, page_token: str) -> LinkPage:
-    """List live links by source, with their strength now."""
-    owner = parse_agent_id(agent_id)
-    size = check_page_size(page_size, service.settings.limits)
-    position = from_token(page_token, "links") or "0-0"
+async def list_links(service: Service, request: AgentPageRequest) -> LinkPage:
+    """List live links by source, with their current strength."""
+    position = from_token(request.page_token, "links") or "0-0"
     source, _, skipped = position.partition("-")
     start = number_from_token(to_token(source, "links"), "links")
     skip = number_from_token(to_token(skipped, "links"), "links")
-    async with service.fleet.using(owner) as agent:
-        return await agent.run(lambda: _links(agent.workspace, start, skip, size))
+    async with service.fleet.using(request.owner) as agent:
+        return await agent.run(lambda: _links(agent.workspace, start, skip, request.size))
 
 
 def _links(workspace: Workspace, start: int, skip: int, size: int) -> LinkPage:

@@ -1,23 +1,23 @@
-"""memories: what is there is corrected or taken away by whoever it belongs to.
+"""memories: correcting and deleting existing memories.
 
-The story of a correction: check limits → read the memory (job) → summary and keywords by the built-in rules, beside the
-event loop → one job, one commit: the memory, and its own source in the archive (`fleet/deletion/correction.py`).
+A correction reads the memory in a job, computes its summary and keywords with the built-in rules on another thread, and
+commits the memory and its own source in the archive in one job (`fleet/deletion/correction.py`).
 
-The story of a deletion: one job, one commit → the memory goes with every link at either end, leaves the focus, and
-what it was made from is withdrawn from the archive (`fleet/deletion/withdrawal.py`). What was said and has no living
-memory is deleted under the id that search tells: that of its message. Many go in steps of a few milliseconds, so that
-whoever else asks this agent something waits no longer than usual. A digest or a pass under way goes on: a batch whose
-relations were named for a focus that moved names them anew, and a pass passes over what is gone.
+A deletion is one job and one commit. The memory is removed with every link at either end, leaves the focus, and its
+source text is withdrawn from the archive (`fleet/deletion/withdrawal.py`). Text without a living memory is deleted by
+the id that search returns, which is that of its message. Many deletions run in steps of a few milliseconds, so that
+other requests of the agent are not delayed. A running digest or pass continues: a batch whose relations were named
+for an old focus names them again, and a pass skips what is deleted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Annotated, Self
 
 import msgspec
-from pydantic import Field
+from pydantic import AfterValidator, Field, model_validator
 
 from ebbtide.actor import actor
 from ebbtide.clock import Clock
@@ -34,136 +34,144 @@ from ebbtide.ids import (
     message_number,
     message_text_id,
     node_text_id,
-    parse_agent_id,
     parse_node_id,
 )
 from ebbtide.language.port import BadReply, TextTooComplex
 from ebbtide.offload.pool import text_too_complex, worker_killed
 from ebbtide.parameters import AgentParameters
-from ebbtide.settings import LimitSettings
 from ebbtide.store.chain import AuditEntry
 from ebbtide.store.port import WriteTransaction
-from ebbtide.verbs.door import Door
-from ebbtide.verbs.forms import Answer, Form, Several, check_count, check_text, refuse, shown, unnamed
-from ebbtide.verbs.inspect import NodeDetail, node_detail
-from ebbtide.verbs.metadata import check_flat, merged_json
+from ebbtide.verbs.inspect import NodeDetail, NodeRequest, node_detail
+from ebbtide.verbs.limits import FlatMetadata, MaxChars, MaxItems, NotBlank, Several
+from ebbtide.verbs.metadata import merged_json
+from ebbtide.verbs.pii_policy import PiiPolicy
+from ebbtide.verbs.requests import AgentRequest, Response, invalid, shown, unnamed
 from ebbtide.verbs.service import Service
 
 STEP_S = 0.02
-"""Longest one step of a deletion keeps the agent's turn; one memory goes in any case."""
+"""Longest step of a deletion, which deletes at least one memory."""
 
 MOST_DELETED = 1000
-"""Memories that one request may delete."""
+"""Most memories in one request."""
 
 
-class UpdateNodeCommand(Form):
-    """What is to be different about a memory."""
+def _not_empty(node_ids: list[str]) -> list[str]:
+    if not node_ids:
+        raise invalid([], f"1-{MOST_DELETED} nodes")
+    return node_ids
 
-    content: str | None = Field(
-        None, description="What it says from now on.", examples=["Ann: I moved to Porto in May."]
-    )
-    keywords: Several[str] = Field(
+
+class UpdateNodeRequest(NodeRequest):
+    """What to change about a memory."""
+
+    content: (
+        Annotated[str, MaxChars("max_message_chars"), NotBlank("a text; DELETE removes a memory")] | None
+    ) = Field(None, description="The new content.", examples=["Ann: I moved to Porto in May."])
+    keywords: Annotated[
+        list[Annotated[str, MaxChars("max_keyword_chars"), NotBlank("a word")]],
+        Several,
+        MaxItems("max_keywords"),
+    ] = Field(
         default_factory=list,
-        description="What it is found by; none: those of the new content, or as they are without one.",
+        description="The new keywords. Default: those of the new content; without one they stay.",
+    )
+    metadata: FlatMetadata | None = Field(
+        None, description="The new metadata, which replaces the old; flat, at most 4 KiB."
     )
 
-    metadata: dict[str, Any] | None = Field(
-        None, description="What it is kept with from now on, in place of all it had; flat, at most 4 KiB."
-    )
+    @model_validator(mode="after")
+    def _changes_something(self) -> Self:
+        if self.content is None and not self.keywords and self.metadata is None:
+            raise invalid(
+                None, "something to change: content, keywords, metadata", "MISSING_FIELD", "content"
+            )
+        return self
 
-    def check(self, limits: LimitSettings) -> None:
-        """Refuse what is outside the limits."""
-        check_update(self, limits)
 
-
-class DeleteNodesCommand(Form):
+class DeleteNodesRequest(AgentRequest):
     """Which memories to delete."""
 
-    node_ids: Several[str] = Field(
-        description="Their nodes, or messages as search tells them; 1-1000.", examples=[["n1", "n2"]]
+    node_ids: Annotated[list[str], Several, MaxItems(MOST_DELETED), AfterValidator(_not_empty)] = Field(
+        description="Ids of nodes, or of messages as search returns them; 1-1000.", examples=[["n1", "n2"]]
     )
 
 
-class DeletedNode(Answer):
-    """What went with a memory, or of a message."""
+class DeletedNode(Response):
+    """What was deleted with a memory, or of a message."""
 
-    node_id: str = Field(description="What is gone, as it was named.", examples=["n1"])
-    links_removed: int = Field(description="Links that started or ended at it.")
-    bytes_withdrawn: int = Field(
-        description="Bytes of messages it was made from, or of the message, that are gone from the archive."
-    )
+    node_id: str = Field(description="The id from the request.", examples=["n1"])
+    links_removed: int = Field(description="Number of links from or to it.")
+    bytes_withdrawn: int = Field(description="Bytes of source text removed from the archive.")
 
 
 class NodeDeletion(DeletedNode):
-    """What became of one of many memories that were to be deleted."""
+    """The result for one of many memories."""
 
-    deleted: bool = Field(description="Whether it was there.")
-    reason: str = Field(description="Why not: NODE_NOT_FOUND, BATCH_NOT_DIGESTED; empty when it was.")
+    deleted: bool = Field(description="Whether it existed and was deleted.")
+    reason: str = Field(
+        description="Why it was not deleted: NODE_NOT_FOUND or BATCH_NOT_DIGESTED; else empty."
+    )
 
 
-class DeletedNodes(Answer):
-    """What became of each memory, in the order asked."""
+class DeletedNodes(Response):
+    """The result for each memory, in the order of the request."""
 
     results: list[NodeDeletion]
-    deleted_count: int = Field(description="How many were there, and are gone.")
+    deleted_count: int = Field(description="How many were deleted.")
 
 
 # --- correcting ------------------------------------------------------------------------------------------
 
 
-async def update_node(
-    service: Service, agent_id: str, node_id: str, command: UpdateNodeCommand
-) -> NodeDetail:
-    """Correct a memory. NODE_NOT_FOUND when it does not live; InvalidRequest for values outside their limits."""
-    owner = parse_agent_id(agent_id)
-    check_update(command, service.settings.limits)
-    async with service.fleet.using(owner) as agent:
+async def update_node(service: Service, request: UpdateNodeRequest) -> NodeDetail:
+    """Correct a memory. NODE_NOT_FOUND if it does not live."""
+    async with service.fleet.using(request.owner) as agent:
         # An empty list of keywords is how gRPC says that none were given.
         given = {
-            "content": command.content,
-            "keywords": command.keywords or None,
-            "metadata": command.metadata,
+            "content": request.content,
+            "keywords": request.keywords or None,
+            "metadata": request.metadata,
         }
         changed = [name for name, value in given.items() if value is not None]
-        details: dict[str, object] = {"node": node_id, "fields": changed}
+        details: dict[str, object] = {"node": request.node_id, "fields": changed}
         entry = AuditEntry(service.clock.now_ms(), actor(), "corrected", details)
         while True:
             parameters = agent.workspace.parameters
-            wanted = await _worked_out(agent, parse_node_id(node_id), command, parameters)
+            wanted = await _worked_out(agent, request, parameters)
             try:
                 return await agent.amend(partial(_correct, agent.workspace, wanted, entry, parameters.pii))
             except PolicyChanged:
                 continue
 
 
-async def _worked_out(
-    agent: Agent, node_id: NodeId, command: UpdateNodeCommand, parameters: AgentParameters
-) -> Correction:
-    """The correction with all that follows from its content."""
+async def _worked_out(agent: Agent, request: UpdateNodeRequest, parameters: AgentParameters) -> Correction:
+    """Return the correction with all that follows from its content."""
+    node_id = parse_node_id(request.node_id)
     store, texts = agent.workspace.store, agent.workspace.texts
     node = await agent.run(lambda: store.read(lambda txn: correction.living(txn, node_id)))
-    door = Door(parameters, agent.workspace.identity)
-    command = command.model_copy(
+    policy = PiiPolicy(parameters, agent.workspace.identity)
+    request = request.model_copy(
         update={
-            "content": command.content and await texts.run(len(command.content), door.words, command.content),
-            "metadata": door.metadata(command.metadata),
+            "content": request.content
+            and await texts.run(len(request.content), policy.words, request.content),
+            "metadata": policy.metadata(request.metadata),
         }
     )
-    metadata = None if command.metadata is None else merged_json(None, command.metadata)
-    keywords = tuple(door.words(keyword) for keyword in command.keywords) or None
-    if command.content is None:
+    metadata = None if request.metadata is None else merged_json(None, request.metadata)
+    keywords = tuple(policy.words(keyword) for keyword in request.keywords) or None
+    if request.content is None:
         return Correction(node_id, keywords=keywords, metadata=metadata)
-    prefix = correction.kept_prefix(node, command.content)
+    prefix = correction.kept_prefix(node, request.content)
     try:
-        by_rules = await agent.rules.process(command.content, prefix=prefix)
+        by_rules = await agent.rules.process(request.content, prefix=prefix)
     except TextTooComplex:
         raise text_too_complex() from None
     except BadReply:
         raise worker_killed() from None
-    said = command.content.removeprefix(prefix)
-    personal = await texts.run(len(said), door.tagged, said)
+    said = request.content.removeprefix(prefix)
+    personal = await texts.run(len(said), policy.tagged, said)
     return Correction(
-        node_id, command.content, by_rules.phrase, keywords or by_rules.keywords, metadata, personal
+        node_id, request.content, by_rules.phrase, keywords or by_rules.keywords, metadata, personal
     )
 
 
@@ -180,31 +188,16 @@ def _correct(workspace: Workspace, wanted: Correction, entry: AuditEntry, pii: s
     return workspace.store.read(lambda txn: node_detail(txn, workspace, node))
 
 
-def check_update(command: UpdateNodeCommand, limits: LimitSettings) -> None:
-    """Refuse what is outside the limits, and what changes nothing."""
-    if command.content is None and not command.keywords and command.metadata is None:
-        refuse("content", None, "something to change: content, keywords, metadata", "MISSING_FIELD")
-    check_flat("metadata", command.metadata, limits)
-    if command.content is not None:
-        check_text("content", command.content, limits.max_message_chars)
-        if not command.content.strip():
-            refuse("content", command.content, "a text; DELETE takes a memory away")
-    check_count("keywords", len(command.keywords), limits.max_keywords)
-    for index, keyword in enumerate(command.keywords):
-        check_text(f"keywords[{index}]", keyword, limits.max_keyword_chars)
-        if not keyword.strip():
-            refuse(f"keywords[{index}]", keyword, "a word")
-
-
 # --- deleting --------------------------------------------------------------------------------------------
 
 
-async def delete_node(service: Service, agent_id: str, node_id: str) -> DeletedNode:
-    """Delete one memory with its links and what it was made from, or what a message holds beside its memories.
+async def delete_node(service: Service, request: NodeRequest) -> DeletedNode:
+    """Delete one memory with its links and its source text, or the rest of a message without memories. Irreversible.
 
-    NODE_NOT_FOUND when it does not live, or nothing is left of it; BATCH_NOT_DIGESTED when it may change yet.
+    NODE_NOT_FOUND if it does not live or nothing is left of it; BATCH_NOT_DIGESTED if it may still change.
     """
-    async with service.fleet.using(parse_agent_id(agent_id)) as agent:
+    node_id = request.node_id
+    async with service.fleet.using(request.owner) as agent:
         message = message_number(node_id)
         wanted = parse_node_id(node_id) if message is None else Said(message)
         done = await agent.amend(partial(_delete, agent.workspace, [wanted], service.clock.now_ms(), actor()))
@@ -225,42 +218,38 @@ async def delete_node(service: Service, agent_id: str, node_id: str) -> DeletedN
 
 def _not_there(wanted: NodeId | Said, text: str, next_node_id: NodeId) -> NotFound:
     if isinstance(wanted, Said):
-        told = f"nothing is left to delete of {text}: no such message, or only what living memories cite"
+        told = f"nothing of {text} is left to delete: no such message, or living memories cite the rest"
     elif 0 < wanted < next_node_id:
         told = (
-            f"node {text} is forgotten already (or deleted); what may still be in the archive of what it was "
-            "made from can be deleted under the id that search tells"
+            f"node {text} is already forgotten or deleted. Its source text may still be in the archive: "
+            "delete it by the id that search returns."
         )
     else:
         told = f"there is no node {text}"
     return NotFound(told, reason="NODE_NOT_FOUND")
 
 
-async def delete_nodes(service: Service, agent_id: str, command: DeleteNodesCommand) -> DeletedNodes:
-    """Delete many memories, a few at a time; each fares by itself.
+async def delete_nodes(service: Service, request: DeleteNodesRequest) -> DeletedNodes:
+    """Delete many memories, a few at a time, and report the outcome of each. Irreversible.
 
-    What is deleted stays deleted when a later step is refused (STORE_FULL, REQUEST_TIMED_OUT): ask again.
+    What is deleted stays deleted if a later step is refused (STORE_FULL, REQUEST_TIMED_OUT): send the request again.
     """
-    owner = parse_agent_id(agent_id)
-    if not command.node_ids:
-        refuse("node_ids", [], f"1-{MOST_DELETED} nodes")
-    check_count("node_ids", len(command.node_ids), MOST_DELETED)
-    wanted = [_named(text) for text in command.node_ids]
+    wanted = [_named(text) for text in request.node_ids]
     outcomes: list[Outcome] = []
-    async with service.fleet.using(owner) as agent:
+    async with service.fleet.using(request.owner) as agent:
         while len(outcomes) < len(wanted):
             left = wanted[len(outcomes) :]
             done = await agent.amend(partial(_delete_some, agent.workspace, left, service.clock, actor()))
             outcomes += done.outcomes
     named = [
-        text if number != 0 else _shown(text) for text, number in zip(command.node_ids, wanted, strict=True)
+        text if number != 0 else _shown(text) for text, number in zip(request.node_ids, wanted, strict=True)
     ]
     results = [_told(text, outcome) for text, outcome in zip(named, outcomes, strict=True)]
     return DeletedNodes(results=results, deleted_count=sum(one.deleted for one in results))
 
 
 def _named(text: str) -> NodeId | Said:
-    """The number of a node or a message; 0, which no node has, for what is no id of either."""
+    """Return the number of a node or a message; 0, which no node has, if the text is the id of neither."""
     message = message_number(text)
     if message is not None:
         return Said(message)
@@ -271,7 +260,7 @@ def _named(text: str) -> NodeId | Said:
 
 
 def _shown(text: str) -> str:
-    """What is no id as an answer may repeat it: it may be anything, somebody's address too."""
+    """Return a text that is no id in a form safe to echo: it may contain personal data."""
     return shown(str(unnamed(text)))
 
 
@@ -300,7 +289,7 @@ def _delete(
     asker: str,
     is_time_up: Callable[[], bool] = lambda: False,
 ) -> Deletion:
-    # Loaded before the change, not within it: it would outlive one that fails.
+    # Loaded before the transaction: it would survive a failed one.
     archive = (
         workspace.store.read(workspace.archive) if any(isinstance(one, Said) for one in wanted) else None
     )
@@ -317,7 +306,7 @@ def _delete(
 
 
 def _in_short(wanted: Sequence[NodeId | Said], outcomes: Sequence[Outcome]) -> dict[str, object]:
-    """What the audit log tells of a deletion; nothing where nothing was there."""
+    """Return the details for the audit log; empty if nothing was deleted."""
     gone = [(one, done) for one, done in zip(wanted, outcomes, strict=False) if isinstance(done, Deleted)]
     if not gone:
         return {}

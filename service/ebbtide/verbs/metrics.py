@@ -1,8 +1,8 @@
-"""metrics: everything counted so far, and what is looked at now, in the text format of Prometheus.
+"""metrics: all counters and the current gauges, in the text format of Prometheus.
 
-What the event loop knows is read here and now; what asks the disk is asked on the pool, and the text is written at the
-desk, so that a scrape holds nobody up. Agents are told apart only where the settings ask for it, and so many at most:
-those that lag most.
+State of the event loop is read here, disk sizes on the pool, and the text is written on the offload thread, so a scrape
+delays no request. Agents are separate only if the settings say so, and then a bounded number: those with the largest
+lag.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ import os
 from ebbtide import __version__
 from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.metrics import Metrics
-from ebbtide.verbs.service import LARGE_BYTES, Service, get_readiness
+from ebbtide.verbs.requests import Request
+from ebbtide.verbs.service import EMPTY, LARGE_BYTES, Service, get_readiness
 
 STATUS = {"ready": 2, "degraded": 1, "unavailable": 0}
 
 
-async def get_metrics(service: Service) -> bytes:
-    """Tell everything that is counted and looked at."""
+async def get_metrics(service: Service, _: Request = EMPTY) -> bytes:
+    """Return all metrics in the text format of Prometheus."""
     metrics, agents = service.metrics, service.fleet.open_agents
     _look_at_agents(metrics, service, agents)
     await _look_at_rim(metrics, service)
@@ -27,7 +28,7 @@ async def get_metrics(service: Service) -> bytes:
     metrics.store_bytes.set(sum(sizes))
     if service.settings.metrics.per_agent:
         _tell_apart(metrics, agents, service.settings.metrics.max_agents)
-    return await service.at_desk(LARGE_BYTES, metrics.text)
+    return await service.offload(LARGE_BYTES, metrics.text)
 
 
 def _look_at_agents(metrics: Metrics, service: Service, agents: list[Agent]) -> None:

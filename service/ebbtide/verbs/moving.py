@@ -1,9 +1,9 @@
-"""backup, export, restore: an agent leaves as one file, and comes back from it, here or elsewhere.
+"""backup, export, restore: an agent as one file, and an agent from such a file, here or on another machine.
 
-The story of leaving: the open agent is copied beside its jobs → the file is made of the copy → it is handed over.
-The story of coming: what arrives is put into a file → an agent is made of it and verified, beside the others → it takes
-its place by a rename. Once everything has arrived the work goes on when the client disconnects. A stop, or the
-deadline of the transfer, cancels it up to the rename; what was cancelled leaves everything as it was.
+Backup and export: copy the open agent while its jobs run, make the file from the copy, send it. Restore: store the
+uploaded file, make and verify an agent from it while other agents work, then rename it into place. Once the upload is
+complete, the restore completes even if the client disconnects. A stop, or the deadline of the transfer, cancels it up
+to the rename; a cancelled restore changes nothing.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from ebbtide.actor import actor
 from ebbtide.errors import Conflict, InvalidRequest
 from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.fleet.runtime.agent_quota import Allowance
-from ebbtide.ids import AgentId, parse_agent_id
+from ebbtide.ids import AgentId
 from ebbtide.store.directory.data_directory import directory_name
 from ebbtide.store.port import Identity, Store
 from ebbtide.store.transfer.receiving import Staged, receive
 from ebbtide.store.transfer.sending import Sending
 from ebbtide.store.translation import translated
 from ebbtide.verbs.agents import Counts
-from ebbtide.verbs.forms import Answer
+from ebbtide.verbs.requests import AgentRequest, Response
 from ebbtide.verbs.service import Service
 from ebbtide.verbs.transfers import Transfer, handed_over, in_time
 
@@ -39,20 +39,27 @@ BACKUP_TYPE = "application/octet-stream"
 EXPORT_TYPE = "application/x-ndjson"
 
 
-class Restored(Answer):
-    """An agent came back."""
+class RestoreAgentRequest(AgentRequest):
+    """Which agent to restore, and how."""
 
-    agent_id: str = Field(description="Whose memory it is.", examples=["ann"])
-    replaced: bool = Field(description="Whether an agent of this id was there and is gone.")
+    replace: bool = Field(False, description="Replace an existing agent with this id.")
+    rename: bool = Field(False, description="Accept the backup of an agent with another id.")
+
+
+class Restored(Response):
+    """The restored agent."""
+
+    agent_id: str = Field(description="The agent's id.", examples=["ann"])
+    replaced: bool = Field(description="Whether it replaced an existing agent.")
     counts: Counts
     pending_batches: int = Field(description="Accepted batches not yet digested.")
-    parked_batches: int = Field(description="Batches parked after failures.")
-    owed_passes: int = Field(description="Compression passes owed, the one under way included.")
+    parked_batches: int = Field(description="Batches parked after repeated failures.")
+    owed_passes: int = Field(description="Compression passes owed, including the running one.")
 
 
 @dataclass(slots=True)
 class Leaving:
-    """A file on its way out, and its place among the transfers; a block holds both."""
+    """A file to send, and its place among the transfers. A `with` block releases both."""
 
     service: Service
     transfer: Transfer
@@ -71,25 +78,24 @@ class Leaving:
         self.held.close()
 
     async def hand_over(self, take: Callable[[bytes], Awaitable[object]]) -> None:
-        """Hand everything over, piece by piece."""
+        """Send the whole file, piece by piece."""
         await handed_over(self.transfer, self.file, self.service.transfers.run, take)
 
 
-async def backup(service: Service, agent_id: str) -> Leaving:
-    """Back an agent up as it is now, also while it is at work: every batch accepted before is in it.
+async def backup_agent(service: Service, request: AgentRequest) -> Leaving:
+    """Return the agent as one backup file, also while it is at work. It contains every batch accepted before.
 
-    STORE_FULL when there is no room to make the file; nothing of the agent changes.
+    STORE_FULL if there is no room for the file; the agent does not change.
     """
-
     return await _leaving(
-        service, agent_id, lambda agent, how: how.backup(*_store_of(agent)), "ebb", BACKUP_TYPE
+        service, request.owner, lambda agent, how: how.backup(*_store_of(agent)), "ebb", BACKUP_TYPE
     )
 
 
-async def export(service: Service, agent_id: str) -> Leaving:
-    """Export an agent as it is now as JSON lines, also while it is at work."""
+async def export_agent(service: Service, request: AgentRequest) -> Leaving:
+    """Return the agent as JSON lines, also while it is at work."""
     return await _leaving(
-        service, agent_id, lambda agent, how: how.export(*_store_of(agent)), "jsonl", EXPORT_TYPE
+        service, request.owner, lambda agent, how: how.export(*_store_of(agent)), "jsonl", EXPORT_TYPE
     )
 
 
@@ -98,9 +104,8 @@ def _store_of(agent: Agent) -> tuple[Store, Identity]:
 
 
 async def _leaving(
-    service: Service, agent_id: str, make: Callable[[Agent, Sending], BinaryIO], suffix: str, media_type: str
+    service: Service, owner: AgentId, make: Callable[[Agent, Sending], BinaryIO], suffix: str, media_type: str
 ) -> Leaving:
-    owner = parse_agent_id(agent_id)
     data, now_ms = service.fleet.data, service.clock.now_ms()
     with ExitStack() as held:
         transfer = held.enter_context(service.transfers.place())
@@ -117,27 +122,30 @@ async def _leaving(
         return Leaving(service, transfer, file, size, name, media_type, held.pop_all())
 
 
-async def restore(
-    service: Service, agent_id: str, pieces: AsyncIterator[bytes], *, replace: bool, rename: bool
+async def restore_agent(
+    service: Service, request: RestoreAgentRequest, pieces: AsyncIterator[bytes]
 ) -> Restored:
-    """Bring an agent back from a backup or an export.
+    """Restore an agent from a backup or an export, sent as the body.
 
-    It is refused (AGENT_EXISTS) when there is one, unless `replace`; and when it is of an agent with another id
-    (BACKUP_OF_ANOTHER_AGENT), unless `rename`. Whatever is refused, or cut off, leaves everything as it was.
+    Raise AGENT_EXISTS if the agent exists, unless `replace`; and BACKUP_OF_ANOTHER_AGENT if the file is of an agent
+    with another id, unless `rename`. A refused or interrupted restore changes nothing.
     """
-    owner = parse_agent_id(agent_id)
+    owner = request.owner
     fleet = service.fleet
     with ExitStack() as held:
         transfer = held.enter_context(service.transfers.place())
-        if not replace and await fleet.on_pool(lambda: fleet.data.has_meta(owner)):
-            # Before everything was sent in vain.
-            raise Conflict("an agent of this id exists; replace it explicitly", reason="AGENT_EXISTS")
+        if not request.replace and await fleet.on_pool(lambda: fleet.data.has_meta(owner)):
+            # Before the client sends the whole file in vain.
+            raise Conflict(
+                "An agent with this id already exists. Pass replace=true to overwrite it.",
+                reason="AGENT_EXISTS",
+            )
         folder = await fleet.on_pool(fleet.data.make_transfer)
         held.callback(service.transfers.soon, partial(fleet.data.end_transfer, folder))
         await _take_in(service, folder / "arrived", in_time(transfer, pieces))
-        # Who asks is known here only: the work outlives the request.
+        # The caller is known here only: the work outlives the request.
         covers = CALLER.get().grant.reach.covers
-        wish = _Wish(owner, replace, rename, actor(), service.allowance, covers)
+        wish = _Wish(owner, request.replace, request.rename, actor(), service.allowance, covers)
         work = _restored(service, wish, folder, transfer, held.pop_all())
         return await service.transfers.to_its_end(work)
 
@@ -149,7 +157,7 @@ async def _take_in(service: Service, path: Path, pieces: AsyncIterator[bytes]) -
             async for piece in pieces:
                 size += len(piece)
                 if size > most:
-                    raise InvalidRequest(f"more than {most} bytes were sent", reason="BODY_TOO_LARGE")
+                    raise InvalidRequest(f"the upload exceeds {most} bytes", reason="BODY_TOO_LARGE")
                 await service.transfers.run(partial(file.write, piece))
     except OSError as error:
         raise translated(error, path) from error
@@ -157,7 +165,7 @@ async def _take_in(service: Service, path: Path, pieces: AsyncIterator[bytes]) -
 
 @dataclass(frozen=True, slots=True)
 class _Wish:
-    """Whom to bring back, how, and who asks for it."""
+    """Which agent to restore, how, and for which caller."""
 
     owner: AgentId
     replace: bool
@@ -194,7 +202,7 @@ async def _restored(
 
 
 def restored(staged: Staged, replaced: bool) -> Restored:
-    """What is told of an agent that came back."""
+    """Return the description of a restored agent."""
     counts = staged.counts
     return Restored(
         agent_id=staged.agent_id,

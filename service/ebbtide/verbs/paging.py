@@ -1,22 +1,39 @@
-"""Pages: tokens that say where a listing goes on. Opaque to callers, URL-safe, checked when they come back."""
+"""Pages: the fields of requests for one, and tokens that say where a listing continues.
+
+A token is opaque to callers, URL-safe, and checked when it comes back.
+"""
 
 from __future__ import annotations
 
 import base64
 import binascii
+from typing import Annotated
+
+from pydantic import Field
 
 from ebbtide.errors import FieldViolation, InvalidRequest
-from ebbtide.settings import LimitSettings
+from ebbtide.verbs.limits import Between
+from ebbtide.verbs.requests import AgentRequest, Request
 
 DEFAULT_PAGE_SIZE = 100
 
 
-def check_page_size(page_size: int | None, limits: LimitSettings) -> int:
-    """The size asked for, or the default; INVALID_PAGE outside 1-`max_page_size`."""
-    size = DEFAULT_PAGE_SIZE if page_size is None else page_size
-    if not 1 <= size <= limits.max_page_size:
-        raise _invalid("page_size", f"{size} is not allowed; allowed: 1-{limits.max_page_size}")
-    return min(size, limits.max_page_size)
+class PageRequest(Request):
+    """A request for one page of a listing."""
+
+    page_size: Annotated[int, Between(1, "max_page_size", "INVALID_PAGE")] | None = Field(
+        None, description="Most items on the page, 1-1000; default 100."
+    )
+    page_token: str = Field("", description="`next_page_token` of the page before; empty for the first page.")
+
+    @property
+    def size(self) -> int:
+        """Most items on the page."""
+        return DEFAULT_PAGE_SIZE if self.page_size is None else self.page_size
+
+
+class AgentPageRequest(PageRequest, AgentRequest):
+    """A request for one page of what an agent has."""
 
 
 def to_token(position: str, listing: str) -> str:

@@ -1,13 +1,12 @@
-"""remember: a batch of messages is stored durably and acknowledged; the digest comes later.
+"""remember: a batch of messages is stored durably and acknowledged; its digestion follows later.
 
-The story: check limits → open (or create) the agent → the door: what is personal is redacted or tagged
-(`verbs/door.py`), what a recall has just told is left out (`fleet/state/recall_filter.py`) → job *accept*:
-idempotency receipt or inbox entry, message records and chunks, one durable commit → acknowledged. Nothing waits for a
-language model here. Where the policy at the door was changed while a batch waited for its turn, it goes through the
-door anew.
+The steps: open or create the agent. Redact or tag personal data (`verbs/pii_policy.py`). Leave out what a recall has
+just returned (`fleet/state/recall_filter.py`). Then one job and one durable commit: the idempotency receipt, the
+inbox entry, message records and texts. No step waits for a language model. If the PII policy changes while a batch
+waits for its job, the batch is prepared again.
 
-What stands for a request beside its idempotency key is its hash as it was redacted, before anything was left out: what
-a recall told meanwhile must not make another request of it.
+The hash stored with an idempotency key is that of the redacted request, before anything was left out: what a recall
+returned in the meantime must not make the same request look like another one.
 """
 
 from __future__ import annotations
@@ -17,95 +16,105 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, ValidationInfo
 
-from ebbtide.bounds import EARLIEST_MS, LATEST_MS
 from ebbtide.fleet.archive.archive import passages_of
 from ebbtide.fleet.ingest.admission import MESSAGE_WEIGHT, UNBOUNDED, Arrival, PolicyChanged, Quota
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.fleet.state.recall_filter import Echoes
-from ebbtide.ids import batch_text_id, parse_agent_id
+from ebbtide.ids import batch_text_id
 from ebbtide.offload.pool import MAX_INLINE_CHARS
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import Batch, MessageRecord, PersonalSpan
-from ebbtide.settings import LimitSettings
 from ebbtide.store.layout import text_key
 from ebbtide.store.port import Identity
-from ebbtide.verbs.door import Door
-from ebbtide.verbs.forms import Answer, Form, Several, check_count, check_text, refuse
-from ebbtide.verbs.metadata import check_flat, merged_json, metadata_json
+from ebbtide.verbs.limits import FlatMetadata, MaxChars, MaxItems, Metadata, Name, Several, Time
+from ebbtide.verbs.metadata import merged_json, metadata_json
+from ebbtide.verbs.pii_policy import PiiPolicy
+from ebbtide.verbs.requests import AgentRequest, Fields, Response, invalid
 from ebbtide.verbs.service import Service
 
 READING_COST = 8
-"""How much longer a text takes where it is looked through, for personal data or for echoes."""
-
-NO_BOUND = 1 << 30
-"""Of what was checked as it came: `[national_id]` may be longer than what it stands for."""
+"""How much longer a text takes if it is searched for personal data or recalled lines."""
 
 
-class MessageForm(Form):
+class Message(Fields):
     """One message of a conversation."""
 
-    role: Literal["user", "assistant", "system"] = Field(description="Who speaks.")
-    content: str = Field(description="What was said.", examples=["I moved to Lisbon in May."])
-    timestamp: int | None = Field(None, description="When it was said, ms since the epoch, UTC.")
-    id: str | None = Field(None, description="The caller's own id, given back with sources.")
-    speaker: str | None = Field(
-        None, description="Who speaks, where the role does not say enough.", examples=["Ann"]
+    role: Literal["user", "assistant", "system"] = Field(description="Role of the speaker.")
+    content: Annotated[str, MaxChars("max_message_chars")] = Field(
+        description="What was said.", examples=["I moved to Lisbon in May."]
     )
-    metadata: dict[str, Any] | None = Field(
+    timestamp: Time | None = Field(
+        None, description="When it was said: ms since the epoch, or ISO 8601 with a time zone."
+    )
+    id: Name | None = Field(None, description="The caller's own id, returned with sources.")
+    speaker: Name | None = Field(
+        None, description="Name of the speaker, where the role does not say enough.", examples=["Ann"]
+    )
+    metadata: FlatMetadata | None = Field(
         None,
-        description="Flat fields kept with the message, over those of its batch; at most 4 KiB as JSON.",
+        description="Flat fields stored with the message, over those of its batch; at most 4 KiB as JSON.",
         examples=[{"topic": "travel"}],
     )
 
 
-class RememberCommand(Form):
+def _is_key(key: str) -> str:
+    if not key:
+        raise invalid(key, "a key that is not empty")
+    return key
+
+
+def _not_empty(messages: list[Message], info: ValidationInfo) -> list[Message]:
+    if not messages:
+        most = "" if info.context is None else f"-{info.context.max_messages}"
+        raise invalid([], f"1{most} messages", "EMPTY_MESSAGES")
+    return messages
+
+
+class RememberRequest(AgentRequest):
     """A batch: one unit of the memory's time."""
 
-    messages: Several[MessageForm] = Field(description="The messages, in order; 1-1000.")
-    conversation_id: str | None = Field(None, description="Groups batches of one conversation.")
-    metadata: dict[str, Any] | None = Field(
-        None, description="Free fields kept with the batch; at most 4 KiB as JSON."
+    messages: Annotated[
+        list[Message], Several, MaxItems("max_messages", "TOO_MANY_MESSAGES"), AfterValidator(_not_empty)
+    ] = Field(description="The messages, in order; 1-1000.")
+    conversation_id: Name | None = Field(None, description="Groups the batches of one conversation.")
+    metadata: Metadata | None = Field(
+        None, description="Free fields stored with the batch; at most 4 KiB as JSON."
     )
-    idempotency_key: str | None = Field(
-        None, description="The same key with the same body does the work once."
+    idempotency_key: Annotated[Name, AfterValidator(_is_key)] | None = Field(
+        None, description="Repeating a request with the same key and body has no further effect."
     )
 
-    def check(self, limits: LimitSettings) -> None:
-        """Refuse what is outside the limits."""
-        check_command(self, limits)
 
+class Remembered(Response):
+    """The batch is stored durably."""
 
-class Remembered(Answer):
-    """The batch is on disk."""
-
-    batch_id: str = Field(description="The batch, for its status.", examples=["b1"])
+    batch_id: str = Field(description="Id of the batch, for its status.", examples=["b1"])
     pending_batches: int = Field(description="Accepted batches not yet digested.", examples=[1])
     pii: dict[str, int] = Field(
-        description="Personal data found in it, by kind: tagged or redacted, as the agent's `pii` says.",
+        description="Personal data found in it, by kind, tagged or redacted by the agent's `pii` policy.",
         examples=[{}],
     )
-    dropped_recalled: int = Field(description="Lines left out: a recall had just told them.", examples=[0])
-    collapsed: int = Field(description="Messages left out: they repeated an earlier one.", examples=[0])
+    dropped_recalled: int = Field(
+        description="Lines left out because a recall had just returned them.", examples=[0]
+    )
+    collapsed: int = Field(description="Messages left out because they repeat an earlier one.", examples=[0])
 
 
-async def remember(service: Service, agent_id: str, command: RememberCommand) -> Remembered:
-    """Store a batch durably and return; memories come into being as the digest works it off.
+async def remember(service: Service, request: RememberRequest) -> Remembered:
+    """Store a batch of messages durably and acknowledge it. Its memories are made soon after.
 
-    Raises InvalidRequest for a bad id or a value outside its limits, QUEUE_FULL when the inbox is full,
-    STORE_FULL when there is no room, QUOTA_REACHED when the agent or the key holds as much as it may,
-    IDEMPOTENCY_KEY_REUSED for another body under a known key. In each case nothing is stored.
+    Raise QUEUE_FULL if the inbox is full, STORE_FULL if there is no room, QUOTA_REACHED if the agent or the key has
+    reached its quota, IDEMPOTENCY_KEY_REUSED for another body under a known key. In each case nothing is stored.
     """
-    owner = parse_agent_id(agent_id)
-    now_ms, limits = service.clock.now_ms(), service.settings.limits
-    size = sum(len(message.content) + MESSAGE_WEIGHT for message in command.messages)
-    await service.at_desk(size, partial(check_command, command, limits))
-    async with service.fleet.using(owner, create=True, allowance=service.allowance) as agent:
+    now_ms = service.clock.now_ms()
+    size = sum(len(message.content) + MESSAGE_WEIGHT for message in request.messages)
+    async with service.fleet.using(request.owner, create=True, allowance=service.allowance) as agent:
         while True:
-            arrival = await _through_door(service, agent.workspace, command, size, now_ms)
+            arrival = await _admitted(service, agent.workspace, request, size, now_ms)
             try:
                 accepted = await agent.accept(arrival)
                 break
@@ -121,24 +130,24 @@ async def remember(service: Service, agent_id: str, command: RememberCommand) ->
     )
 
 
-async def _through_door(
-    service: Service, workspace: Workspace, command: RememberCommand, size: int, now_ms: int
+async def _admitted(
+    service: Service, workspace: Workspace, request: RememberRequest, size: int, now_ms: int
 ) -> Arrival:
     parameters = workspace.parameters
     is_read = parameters.pii != "off" or (parameters.drop_recalled and workspace.echoes.are_known)
     weight = size * READING_COST if is_read else size
     stamp = Stamp(parameters, workspace.identity, now_ms, service.quota)
-    if all(len(message.content) <= MAX_INLINE_CHARS for message in command.messages):
-        return await service.at_desk(weight, partial(prepared, command, stamp, workspace.echoes))
-    # What depends on the texts alone is done in a worker process; what recalls told is known here only.
-    screened = await service.texts.run(size, screen, command, stamp)
-    filtered = await service.at_desk(weight, partial(without_recalled, screened, stamp, workspace.echoes))
+    if all(len(message.content) <= MAX_INLINE_CHARS for message in request.messages):
+        return await service.offload(weight, partial(prepared, request, stamp, workspace.echoes))
+    # Work on the texts alone runs in a worker process; the recall filter is only here.
+    screened = await service.texts.run(size, screen, request, stamp)
+    filtered = await service.offload(weight, partial(without_recalled, screened, stamp, workspace.echoes))
     return await service.texts.run(size, arrival_of, filtered, stamp)
 
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What of its agent, and of the moment, a batch depends on."""
+    """What a batch depends on, of its agent and the time."""
 
     parameters: AgentParameters
     identity: Identity
@@ -148,43 +157,43 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """A message of a batch: its index there, and the personal data in it; None where that is to be found again."""
+    """A message of a batch: its index, and its personal data; None if that must be searched again."""
 
     index: int
-    message: MessageForm
+    message: Message
     personal: tuple[PersonalSpan, ...] | None = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Screened:
-    """A command under the agent's policy on personal data, and what was found and left out."""
+    """A request after the PII policy, with what was found and left out."""
 
-    command: RememberCommand
+    request: RememberRequest
     spoken: Sequence[Spoken]
     counts: Mapping[str, int]
     body_hash: bytes
     dropped: int = 0
 
 
-def prepared(command: RememberCommand, stamp: Stamp, echoes: Echoes) -> Arrival:
-    """A command as it goes to its agent; its limits were checked before."""
-    return arrival_of(without_recalled(screen(command, stamp), stamp, echoes), stamp)
+def prepared(request: RememberRequest, stamp: Stamp, echoes: Echoes) -> Arrival:
+    """Return the batch of a request, ready to be stored."""
+    return arrival_of(without_recalled(screen(request, stamp), stamp, echoes), stamp)
 
 
-def screen(command: RememberCommand, stamp: Stamp) -> Screened:
-    """Redact or tag personal data, as the agent's policy says."""
-    door = Door(stamp.parameters, stamp.identity)
-    command, spoken = _guarded(command, door)
-    hashed = body_hash(command) if command.idempotency_key else b""
-    return Screened(command, spoken, dict(door.counts), hashed)
+def screen(request: RememberRequest, stamp: Stamp) -> Screened:
+    """Redact or tag personal data by the agent's policy."""
+    policy = PiiPolicy(stamp.parameters, stamp.identity)
+    request, spoken = _guarded(request, policy)
+    hashed = body_hash(request) if request.idempotency_key else b""
+    return Screened(request, spoken, dict(policy.counts), hashed)
 
 
 def arrival_of(screened: Screened, stamp: Stamp) -> Arrival:
-    """The batch with its passages, ready to be stored."""
-    parameters, command, now_ms = stamp.parameters, screened.command, stamp.now_ms
-    door = Door(parameters, stamp.identity)
+    """Return the batch with its passages, ready to be stored."""
+    parameters, request, now_ms = stamp.parameters, screened.request, stamp.now_ms
+    policy = PiiPolicy(parameters, stamp.identity)
     spoken = [
-        replace(one, personal=door.tagged(one.message.content)) if one.personal is None else one
+        replace(one, personal=policy.tagged(one.message.content)) if one.personal is None else one
         for one in screened.spoken
     ]
     kept = _without_repeats(spoken) if parameters.collapse_repeats else spoken
@@ -193,16 +202,16 @@ def arrival_of(screened: Screened, stamp: Stamp) -> Arrival:
         accepted_at_ms=now_ms,
         first_message=0,
         message_count=len(kept),
-        conversation_id=command.conversation_id or "",
-        metadata=metadata_json("metadata", command.metadata, NO_BOUND),
-        idempotency_key=command.idempotency_key or "",
+        conversation_id=request.conversation_id or "",
+        metadata=metadata_json(request.metadata),
+        idempotency_key=request.idempotency_key or "",
         personal=dict(screened.counts),
         dropped_recalled=screened.dropped,
         collapsed=len(spoken) - len(kept),
     )
-    held = [merged_json(command.metadata, one.message.metadata) for one in kept]
+    held = [merged_json(request.metadata, one.message.metadata) for one in kept]
     records = [
-        _record(one, command.conversation_id or "", now_ms, metadata)
+        _record(one, request.conversation_id or "", now_ms, metadata)
         for one, metadata in zip(kept, held, strict=True)
     ]
     by_key = {text_key(text): text for text in set(held) if text}
@@ -211,31 +220,31 @@ def arrival_of(screened: Screened, stamp: Stamp) -> Arrival:
     return Arrival(batch, records, texts, screened.body_hash, passages, by_key, stamp.quota, parameters.pii)
 
 
-def _guarded(command: RememberCommand, door: Door) -> tuple[RememberCommand, list[Spoken]]:
-    """The command as it may be stored, and its messages with what is personal in them."""
-    if door.is_open:
-        return command, [Spoken(index, message) for index, message in enumerate(command.messages)]
+def _guarded(request: RememberRequest, policy: PiiPolicy) -> tuple[RememberRequest, list[Spoken]]:
+    """Return the request as it may be stored, and its messages with their personal data."""
+    if policy.is_open:
+        return request, [Spoken(index, message) for index, message in enumerate(request.messages)]
     spoken = []
-    for index, message in enumerate(command.messages):
-        content, personal = door.text(message.content)
+    for index, message in enumerate(request.messages):
+        content, personal = policy.text(message.content)
         changed = {
             "content": content,
-            "speaker": message.speaker and door.words(message.speaker),
-            "id": message.id and door.name(message.id),
-            "metadata": door.metadata(message.metadata),
+            "speaker": message.speaker and policy.words(message.speaker),
+            "id": message.id and policy.name(message.id),
+            "metadata": policy.metadata(message.metadata),
         }
         spoken.append(Spoken(index, message.model_copy(update=changed), personal))
     guarded = {
         "messages": [one.message for one in spoken],
-        "conversation_id": command.conversation_id and door.name(command.conversation_id),
-        "metadata": door.metadata(command.metadata),
-        "idempotency_key": command.idempotency_key and door.name(command.idempotency_key),
+        "conversation_id": request.conversation_id and policy.name(request.conversation_id),
+        "metadata": policy.metadata(request.metadata),
+        "idempotency_key": request.idempotency_key and policy.name(request.idempotency_key),
     }
-    return command.model_copy(update=guarded), spoken
+    return request.model_copy(update=guarded), spoken
 
 
 def without_recalled(screened: Screened, stamp: Stamp, echoes: Echoes) -> Screened:
-    """The batch without lines that a recall has just returned; messages of nothing else are left out."""
+    """Leave out lines that a recall has just returned, and messages that have no other lines."""
     if not stamp.parameters.drop_recalled:
         return screened
     kept, dropped = [], 0
@@ -253,27 +262,6 @@ def without_recalled(screened: Screened, stamp: Stamp, echoes: Echoes) -> Screen
 def _without_repeats(spoken: Sequence[Spoken]) -> list[Spoken]:
     first = {(one.message.role, one.message.speaker, one.message.content): one for one in reversed(spoken)}
     return [one for one in spoken if first[one.message.role, one.message.speaker, one.message.content] is one]
-
-
-def check_command(command: RememberCommand, limits: LimitSettings) -> None:
-    """Refuse what is outside the limits."""
-    if not command.messages:
-        refuse("messages", [], f"1-{limits.max_messages} messages", "EMPTY_MESSAGES")
-    check_count("messages", len(command.messages), limits.max_messages, "TOO_MANY_MESSAGES")
-    for index, message in enumerate(command.messages):
-        check_text(f"messages[{index}].content", message.content, limits.max_message_chars)
-        check_text(f"messages[{index}].id", message.id or "", limits.max_name_chars)
-        check_text(f"messages[{index}].speaker", message.speaker or "", limits.max_name_chars)
-        check_flat(f"messages[{index}].metadata", message.metadata, limits)
-        time_ms = message.timestamp
-        if time_ms is not None and not EARLIEST_MS <= time_ms <= LATEST_MS:
-            refuse(f"messages[{index}].timestamp", time_ms, "ms since the epoch, years 1-9999")
-    check_text("conversation_id", command.conversation_id or "", limits.max_name_chars)
-    if command.idempotency_key is not None:
-        if not command.idempotency_key:
-            refuse("idempotency_key", "", f"1-{limits.max_name_chars} characters")
-        check_text("idempotency_key", command.idempotency_key, limits.max_name_chars)
-    metadata_json("metadata", command.metadata, limits.max_metadata_bytes)
 
 
 def _record(one: Spoken, conversation_id: str, now_ms: int, metadata: str) -> MessageRecord:
@@ -294,23 +282,23 @@ def _record(one: Spoken, conversation_id: str, now_ms: int, metadata: str) -> Me
     )
 
 
-def body_hash(command: RememberCommand) -> bytes:
-    """What stands for a command beside its idempotency key: a hash of its JSON, fields sorted, without the key.
+def body_hash(request: RememberRequest) -> bytes:
+    """Return the hash stored with an idempotency key: of the JSON of the body, fields sorted, without the key.
 
     It is kept with the receipt, so it may not change from version to version. Taken message by message: the JSON
     of a large one in one go would hold everybody up.
     """
     digest = hashlib.sha256(
-        f'{{"conversation_id": {json.dumps(command.conversation_id)}, "messages": ['.encode()
+        f'{{"conversation_id": {json.dumps(request.conversation_id)}, "messages": ['.encode()
     )
-    for index, message in enumerate(command.messages):
+    for index, message in enumerate(request.messages):
         digest.update((", " if index else "").encode() + _sorted_json(_dumped(message)))
-    digest.update(b'], "metadata": ' + _sorted_json(command.metadata) + b"}")
+    digest.update(b'], "metadata": ' + _sorted_json(request.metadata) + b"}")
     return digest.digest()
 
 
-def _dumped(message: MessageForm) -> dict[str, Any]:
-    # A message without metadata hashes as it did before there was any.
+def _dumped(message: Message) -> dict[str, Any]:
+    # A message without metadata has the hash that it had before messages could have any.
     return message.model_dump(exclude={"metadata"} if message.metadata is None else None)
 
 

@@ -1,156 +1,126 @@
-"""search: what answers a question, as a list: for a program that wants results, not wording.
+"""search: what answers a query, as a list: for a program that needs results instead of text.
 
-The same pipeline as a recall with a query (`verbs/recall.py`), with the same filters, limits and patience. Nothing is
-worded and nothing packed into a budget; near copies are told once here too.
+The pipeline is that of a recall with a query (`verbs/recall.py`), with the same filters, limits and patience, but no
+text is written and no budget filled. Near copies are returned once.
 
-A caller who embeds by itself may send a `vector` instead of a text, or beside one: then that is what the question
-means. With a text, words answer where vectors cannot; with a vector alone that is an error.
+A caller that computes embeddings itself may send a `vector` instead of a query, or with one: the vector is then what
+the query means. With a query, words still count where vectors cannot; a vector alone needs vectors to compare it with.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from math import isfinite
-from typing import Any
+from typing import Annotated, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import AfterValidator, Field, model_validator
 
-from ebbtide.fleet.recall.recollected import Hit, Wanted
-from ebbtide.fleet.runtime.agent import Agent
+from ebbtide.fleet.recall.query import Query
+from ebbtide.fleet.recall.recollected import Hit
 from ebbtide.fleet.runtime.workspace import Workspace
-from ebbtide.ids import parse_agent_id
 from ebbtide.language.embedding import MAX_DIMENSIONS
 from ebbtide.retrieval.ranking import SIGNALS
-from ebbtide.settings import LimitSettings
-from ebbtide.verbs.forms import Answer, Form, Several, check_count, check_text, refuse
+from ebbtide.verbs.limits import MaxItems, Several, Time
 from ebbtide.verbs.recall import (
-    RecallCommand,
+    QueryRequest,
     RecalledMemory,
-    TimeRange,
     caught_up,
-    check_command,
     memory_info,
     note_told,
-    wanted_by,
+    query_of,
     with_meaning,
 )
+from ebbtide.verbs.requests import Response, invalid
 from ebbtide.verbs.service import Service
 
 LARGEST_NUMBER = 1e18
-"""In a vector: its length must be measurable."""
+"""Limit for the numbers of a vector, so that its length can be computed."""
 
 
-class SearchCommand(Form):
-    """What to look for, and what narrows it."""
+def _measurable(number: float) -> float:
+    if not isfinite(number) or abs(number) > LARGEST_NUMBER:
+        raise invalid(number, f"a number from -{LARGEST_NUMBER:g} to {LARGEST_NUMBER:g}")
+    return number
 
-    text: str | None = Field(
-        None, description="A question, or words, in plain language.", examples=["Where did Ann move?"]
-    )
-    vector: Several[float] = Field(
+
+def _has_direction(vector: list[float]) -> list[float]:
+    if vector and not any(vector):
+        raise invalid(0, "a vector that is not zero")
+    return vector
+
+
+class SearchRequest(QueryRequest):
+    """What to look for, and what narrows the results."""
+
+    vector: Annotated[
+        list[Annotated[float, AfterValidator(_measurable)]],
+        Several,
+        MaxItems(MAX_DIMENSIONS),
+        AfterValidator(_has_direction),
+    ] = Field(
         default_factory=list,
-        description="What to look for, as the embedding model in force would have it; instead of a text or beside it.",
+        description="The query as a vector of the current embedding model, instead of `query` or with it.",
         examples=[[]],
     )
-    kinds: Several[str] = Field(default_factory=list, description="Only memories of these kinds.")
-    speakers: Several[str] = Field(default_factory=list, description="Only what these speakers said.")
-    sources: Several[str] = Field(
-        default_factory=list, description="Only what was said in these conversations."
-    )
-    time_range: TimeRange | None = Field(None, description="Only what was said in this time.")
-    metadata: dict[str, Any] | None = Field(
-        None, description="Only what was remembered with each of these values.", examples=[None]
-    )
-    max_results: int | None = Field(
-        None, description="Most memories; 0 means 10000; default: the agent's.", examples=[10]
-    )
-    include_archive: bool = Field(
-        True, description="Whether what was forgotten, shortened or not yet digested takes part."
-    )
-    patience_ms: int | None = Field(
-        None, description="Longest wait for batches accepted before, 0-30000; default: the daemon's."
+
+    created_after: Time | None = Field(
+        None,
+        description="Only memories of messages accepted at or after this time: ms since the epoch, or ISO 8601.",
     )
 
-    def check(self, limits: LimitSettings) -> None:
-        """Refuse what is outside the limits."""
-        _as_question(self, limits)
+    @model_validator(mode="after")
+    def _looks_for_something(self) -> Self:
+        if self.query is None and not self.vector:
+            raise invalid(None, "a question or words, or a vector", "MISSING_FIELD", "query")
+        return self
 
 
 class FoundMemory(RecalledMemory):
-    """A memory that was found."""
+    """A found memory."""
 
-    score: float = Field(description="What the signals give it together; comparable within one answer only.")
+    score: float = Field(
+        description="The combined score of the signals; comparable within one response only."
+    )
 
 
-class Found(Answer):
-    """What was found, best first."""
+class Found(Response):
+    """The found memories, best first."""
 
     memories: list[FoundMemory]
     pending_batches: int = Field(description="Accepted batches not yet digested.", examples=[0])
-    parked_batches: int = Field(description="Batches parked after failures.", examples=[0])
+    parked_batches: int = Field(description="Batches parked after repeated failures.", examples=[0])
 
 
-async def search(service: Service, agent_id: str, command: SearchCommand) -> Found:
-    """Find memories, best first. Reads only.
+async def search(service: Service, request: SearchRequest) -> Found:
+    """Return the memories that answer a query, best first. Reads only.
 
-    Raises AGENT_NOT_FOUND, and InvalidRequest for values outside their limits.
+    Raise AGENT_NOT_FOUND if the agent does not exist.
     """
-    owner = parse_agent_id(agent_id)
-    asked = _as_question(command, service.settings.limits)
-    async with service.fleet.using(owner) as agent:
-        await caught_up(service, agent, command.patience_ms)
-        wanted = await _wanted(service, await _by_text(agent, asked, command), command)
-        return await agent.ask(partial(_found, agent.workspace, wanted, service.clock.now_ms()))
+    async with service.fleet.using(request.owner) as agent:
+        await caught_up(service, agent, request.patience_ms)
+        query = replace(await query_of(agent, request), created_after=request.created_after)
+        query = (
+            _with_vector(service, query, request) if request.vector else await with_meaning(service, query)
+        )
+        return await agent.ask(partial(_found, agent.workspace, query, service.clock.now_ms()))
 
 
-async def _by_text(agent: Agent, asked: RecallCommand, command: SearchCommand) -> Wanted:
-    wanted = await wanted_by(agent, asked)
-    return replace(wanted, query=wanted.query if command.text else "")
-
-
-async def _wanted(service: Service, wanted: Wanted, command: SearchCommand) -> Wanted:
-    if not command.vector:
-        return await with_meaning(service, wanted)
+def _with_vector(service: Service, query: Query, request: SearchRequest) -> Query:
     embedder = service.fleet.needs.embedder
     model = "" if embedder is None else embedder.model
-    vector = np.array(command.vector, dtype=np.float64)
+    vector = np.array(request.vector, dtype=np.float64)
     unit = (vector / np.linalg.norm(vector)).astype(np.float32)
-    wanted = replace(wanted, vector=unit, embedding_model=model)
-    if command.text is not None:
-        return wanted
-    # Nothing but the vector is asked by: no other signal may outvote it.
-    return replace(wanted, needs_vectors=True, without=frozenset(SIGNALS) - {"semantic"})
+    query = replace(query, vector=unit, embedding_model=model)
+    if request.query is not None:
+        return query
+    # The vector is the whole query: no other signal may outvote it.
+    return replace(query, needs_vectors=True, without=frozenset(SIGNALS) - {"semantic"})
 
 
-def _check_vector(vector: Sequence[float]) -> None:
-    check_count("vector", len(vector), MAX_DIMENSIONS)
-    for index, number in enumerate(vector):
-        if not isfinite(number) or abs(number) > LARGEST_NUMBER:
-            refuse(f"vector[{index}]", number, f"a number from -{LARGEST_NUMBER:g} to {LARGEST_NUMBER:g}")
-    if vector and not any(vector):
-        refuse("vector", 0, "a vector that points somewhere")
-
-
-def _as_question(command: SearchCommand, limits: LimitSettings) -> RecallCommand:
-    """The recall that finds the same; refused when it is outside the limits."""
-    if command.text is None and not command.vector:
-        refuse("text", None, "a question or words, or a vector", "MISSING_FIELD")
-    if command.text is not None:
-        check_text("text", command.text, limits.max_query_chars)
-        if not command.text.strip():
-            refuse("text", command.text, "a question or words")
-    _check_vector(command.vector)
-    own = ("text", "vector")
-    fields = {name: getattr(command, name) for name in SearchCommand.model_fields if name not in own}
-    asked = RecallCommand(query=command.text or "a vector", **fields)
-    check_command(asked, limits)
-    return asked
-
-
-def _found(workspace: Workspace, wanted: Wanted, now_ms: int) -> Found:
-    found, counts = workspace.recollect(wanted, now_ms, len)
+def _found(workspace: Workspace, query: Query, now_ms: int) -> Found:
+    found, counts = workspace.recollect(query, now_ms, len)
     note_told(workspace, (one.content for one in found.memories))
     return Found(
         memories=[_memory(one) for one in found.memories],

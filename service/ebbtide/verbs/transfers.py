@@ -1,9 +1,9 @@
-"""Transfers: agents that are backed up, exported or restored, a bounded number at a time, on threads of their own.
+"""Transfers: backups, exports and restores, a bounded number at a time, on threads of their own.
 
-The rule guarded here: work that takes as long as an agent is large delays no other request. It runs beside the event
-loop and beside the threads of agents' jobs, a bounded number at a time. A client that takes or sends pieces too slowly
-is disconnected, and every transfer has a deadline. A stop cancels what is under way. Threads learn of both in
-`Transfer.rest`, which all long work on a store calls now and then: it raises, and what was made so far is removed.
+Work that takes as long as an agent is large must not delay other requests. It runs apart from the event loop and from
+the threads of agents' jobs. A client that sends or receives too slowly is disconnected, and every transfer has a
+deadline. A stop cancels running transfers. Threads learn of both in `Transfer.rest`, which all long work on a store
+calls regularly: it raises, and partial results are removed.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from ebbtide.telemetry import in_background
 T = TypeVar("T")
 
 MOST_TRANSFERS = 4
-"""Agents on their way at once. Each may use a core while it is packed or checked, and memory to check it."""
+"""Most concurrent transfers. Each may use a core to compress or check, and memory to check."""
 
 STALLED_S = 60.0
-"""Longest a caller takes for one piece."""
+"""Longest time for a client to send or receive one piece."""
 
 PIECE_BYTES = 256 << 10
-"""What is handed over at once: far below what gRPC clients take, large enough to be quick."""
+"""Bytes sent at once: far below the limit of gRPC clients, large enough to be fast."""
 
 GivenUp = Callable[[], bool]
 
 
 class Transfer:
-    """One transfer under way: its deadline, and whether a stop has cancelled it."""
+    """A running transfer: its deadline, and whether a stop has cancelled it."""
 
     def __init__(self, timeout_s: float, yield_to_requests: Callable[[], None]) -> None:
         self._timeout_s = timeout_s
@@ -46,15 +46,15 @@ class Transfer:
         self._is_cancelled = False
         self._wait: asyncio.Timeout | None = None
         self.is_sending = False
-        """Whether its file is being sent: a response in flight, which a stop gives its grace."""
+        """Whether its file is being sent: a stop gives such a response its grace period."""
 
     def rest(self) -> None:
-        """Let requests pass; called by the thread that works for this transfer. Raises what `check` raises."""
+        """Yield to requests; called by the thread of this transfer. Raise what `check` raises."""
         self.check()
         self._give_way()
 
     def check(self) -> None:
-        """REQUEST_TIMED_OUT after the deadline, SHUTTING_DOWN once it was cancelled."""
+        """Raise REQUEST_TIMED_OUT after the deadline, SHUTTING_DOWN once cancelled."""
         if self._is_cancelled:
             raise Unavailable("the daemon is stopping", reason="SHUTTING_DOWN", retry_after_s=5.0)
         if time.monotonic() > self._deadline_s:
@@ -65,14 +65,14 @@ class Transfer:
             )
 
     def cancel(self) -> None:
-        """Cancel it: whatever it does next raises. On the event loop."""
+        """Cancel it: its next step raises. Called on the event loop."""
         self._is_cancelled = True
         if self._wait is not None:
             self._wait.reschedule(0)
 
     @asynccontextmanager
     async def piece(self) -> AsyncIterator[None]:
-        """Wait for the client in the block. Raises REQUEST_TIMED_OUT when one piece takes too long, or `check`."""
+        """Wait for the client in the block. Raise REQUEST_TIMED_OUT for a slow piece, or what `check` raises."""
         self.check()
         left_s = self._deadline_s - time.monotonic()
         try:
@@ -98,16 +98,16 @@ class Transfers:
 
     @contextmanager
     def place(self) -> Iterator[Transfer]:
-        """One of the places, for the block.
+        """Take one of the places for the block.
 
-        TOO_MANY_TRANSFERS when all are taken, or where keys are asked for the caller's has its share of them.
+        TOO_MANY_TRANSFERS if all are in use, or the caller's key has its share of them.
         """
         key, share = CALLER.get().key_id, share_of(MOST_TRANSFERS)
         if key and self._by_key[key] >= share:
-            told = f"the key has {share} agents on their way in or out already, of {MOST_TRANSFERS}"
+            told = f"Too many concurrent transfers for this key (limit {share} of {MOST_TRANSFERS}). Retry later."
             raise _too_many(told, "key", share)
         if len(self._under_way) >= MOST_TRANSFERS:
-            told = f"{MOST_TRANSFERS} agents are on their way in or out already"
+            told = f"Too many concurrent transfers (limit {MOST_TRANSFERS}). Retry later."
             raise _too_many(told, "daemon", MOST_TRANSFERS)
         transfer = Transfer(self._timeout_s, self._give_way)
         self._under_way.add(transfer)
@@ -121,11 +121,11 @@ class Transfers:
                 del self._by_key[key]
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Do what blocks, to its end."""
+        """Run blocking work to its end."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
     async def make(self, work: Callable[[GivenUp], BinaryIO]) -> BinaryIO:
-        """Make a file; whoever gives up meanwhile waits until the work has noticed, and nothing stays open."""
+        """Make a file. If the caller is cancelled, wait until the work has stopped, so that nothing stays open."""
         given_up = threading.Event()
         making = asyncio.get_running_loop().run_in_executor(self._pool, work, given_up.is_set)
         try:
@@ -138,30 +138,30 @@ class Transfers:
             raise
 
     async def to_its_end(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do work that goes on when the client disconnects. A stop cancels it, unless it is past its last `rest`."""
+        """Run work that continues if the client disconnects. A stop cancels it unless it is past its last `rest`."""
         task = in_background(work)
         self._to_be_ended.add(task)
         task.add_done_callback(self._to_be_ended.discard)
         return await asyncio.shield(task)
 
     def stop(self) -> None:
-        """Cancel every transfer whose file is not being sent yet: what is in flight keeps the grace of a stop."""
+        """Cancel every transfer whose file is not being sent yet; the others keep the grace period."""
         for transfer in self._under_way:
             if not transfer.is_sending:
                 transfer.cancel()
 
     async def finish(self) -> None:
-        """Cancel every transfer, and wait for what cannot be cancelled any more."""
+        """Cancel every transfer, and wait for those that can no longer be cancelled."""
         for transfer in self._under_way:
             transfer.cancel()
         await asyncio.gather(*self._to_be_ended, return_exceptions=True)
 
     def soon(self, work: Callable[[], object]) -> None:
-        """Do what nobody waits for."""
+        """Run work in the background."""
         self._pool.submit(work)
 
     def shutdown(self) -> None:
-        """End the threads once their work is done."""
+        """End the threads after their work."""
         self._pool.shutdown()
 
 
@@ -171,7 +171,7 @@ async def handed_over(
     run: Callable[[Callable[[], bytes]], Awaitable[bytes]],
     take: Callable[[bytes], Awaitable[object]],
 ) -> None:
-    """Hand a file over piece by piece. REQUEST_TIMED_OUT when one is not taken in time."""
+    """Send a file piece by piece. REQUEST_TIMED_OUT if the client does not receive one in time."""
     transfer.is_sending = True
     while piece := await run(lambda: file.read(PIECE_BYTES)):
         async with transfer.piece():
@@ -179,7 +179,7 @@ async def handed_over(
 
 
 async def in_time(transfer: Transfer, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The pieces as they come. REQUEST_TIMED_OUT when one does not in time."""
+    """Yield the pieces as they arrive. REQUEST_TIMED_OUT if one does not arrive in time."""
     while True:
         async with transfer.piece():
             piece = await anext(pieces, None)
@@ -194,4 +194,4 @@ def _too_many(told: str, whose: str, most: int) -> Exhausted:
 
 
 def _stalled() -> Deadline:
-    return Deadline(f"nothing moved for {STALLED_S:g} s", reason="REQUEST_TIMED_OUT")
+    return Deadline(f"The transfer made no progress for {STALLED_S:g} s.", reason="REQUEST_TIMED_OUT")

@@ -15,7 +15,7 @@ from ebbtide.errors import Exhausted
 from ebbtide.fleet.archive import archive as module
 from ebbtide.fleet.archive.archive import Archive, passages_of
 from ebbtide.fleet.ingest.admission import Arrival
-from ebbtide.fleet.recall.recollected import Wanted
+from ebbtide.fleet.recall.query import Query
 from ebbtide.records import Batch, MessageRecord
 from ebbtide.retrieval.analysis import term_of
 from ebbtide.retrieval.passages import _COLUMNS
@@ -42,7 +42,7 @@ def accept(home: Home, *texts: str, speaker: str = "Ann") -> None:
 
 
 def asked(home: Home, query: str, **fields: Any) -> list[str]:
-    found, _ = home.workspace.recollect(Wanted(query, 10, **fields), 10, len)
+    found, _ = home.workspace.recollect(Query(query, 10, **fields), 10, len)
     return [one.content for one in found.memories]
 
 
@@ -112,7 +112,7 @@ def test_a_shortened_memory_is_told_as_it_is_now_without_the_archive(home: Home)
     shorter = "The boat is late."
     home.workspace.commit(Change(nodes=[msgspec.structs.replace(node, content=shorter)]))
     assert asked(home, "boat") == ["…" + said + " | "]
-    assert asked(home, "boat", include_archive=False) == [shorter]
+    assert asked(home, "boat", archive="never") == [shorter]
 
 
 def test_worths_of_memories_come_to_their_passages(home: Home) -> None:

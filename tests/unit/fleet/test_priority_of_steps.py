@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ebbtide import priority
-from ebbtide.verbs.forget import ForgetCommand, forget
+from ebbtide.verbs.forget import ForgetRequest, forget_memories
 from tests.support.in_process import service_in, settle, tell
 from tests.support.looking import opened_agent
 
@@ -22,7 +22,7 @@ async def test_forgetting_does_not_wait_for_itself(tmp_path: Path, monkeypatch: 
             service, "ann", *(f"The walnut number {number} fell into the grass." for number in range(20))
         )
         await settle(service, "ann")
-        done = await forget(service, "ann", ForgetCommand(topic="walnut"))
+        done = await forget_memories(service, ForgetRequest(agent_id="ann", topic="walnut"))
         assert done.counts.messages == 20
 
 

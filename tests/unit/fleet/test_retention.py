@@ -13,7 +13,8 @@ from ebbtide.errors import Exhausted
 from ebbtide.fleet.archive import retention
 from ebbtide.fleet.archive.archive import Archive
 from ebbtide.fleet.archive.retention import DAY_MS
-from ebbtide.fleet.recall.recollected import Hit, Wanted
+from ebbtide.fleet.recall.query import Query
+from ebbtide.fleet.recall.recollected import Hit
 from ebbtide.retrieval.analysis import term_of
 from ebbtide.retrieval.passages import _COLUMNS
 from ebbtide.store import layout
@@ -36,7 +37,7 @@ def home() -> Iterator[Home]:
 
 
 def recollected(home: Home, query: str, **fields: Any) -> list[Hit]:
-    found, _ = home.workspace.recollect(Wanted(query, 10, **fields), 10, len)
+    found, _ = home.workspace.recollect(Query(query, 10, **fields), 10, len)
     return list(found.memories)
 
 

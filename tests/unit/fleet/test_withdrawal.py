@@ -15,7 +15,7 @@ from ebbtide.fleet.compression.visits import ShorteningTask
 from ebbtide.fleet.deletion import correction, withdrawal
 from ebbtide.fleet.deletion.correction import Correction
 from ebbtide.fleet.deletion.withdrawal import Deleted, Deletion, Said, outside
-from ebbtide.fleet.recall.recollected import Wanted
+from ebbtide.fleet.recall.query import Query
 from ebbtide.retrieval import passages
 from ebbtide.retrieval.analysis import term_of
 from ebbtide.store import layout
@@ -29,7 +29,7 @@ WORDS = ["boat", "tea", "harbour", "milk", "青岛", "外婆", "bread", "anchor"
 def home() -> Iterator[Home]:
     """An agent that was asked something already: its archive is loaded."""
     made = Home({"decay_rate": 0.5, "focus_limit": 2, "delete_threshold": 1, "link_initial_strength": 0.5})
-    made.workspace.recollect(Wanted("anything", 10), 10, len)
+    made.workspace.recollect(Query("anything", 10), 10, len)
     yield made
     assert made.faults() == []
     made.close()
@@ -71,7 +71,7 @@ def assert_it_agrees(home: Home) -> None:
     assert shelf == anew
     home.reopen()
     assert snapshot(home.workspace.network) == held
-    home.workspace.recollect(Wanted("anything", 10), 10, len)
+    home.workspace.recollect(Query("anything", 10), 10, len)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -138,7 +138,7 @@ def test_a_refused_deletion_changes_nothing(home: Home) -> None:
     home.store.is_full = False
     assert snapshot(home.workspace.network) == before
     assert_it_agrees(home)
-    assert len(home.workspace.recollect(Wanted("boat", 10), 10, len)[0].memories) == 1
+    assert len(home.workspace.recollect(Query("boat", 10), 10, len)[0].memories) == 1
 
 
 def test_no_posting_of_a_deleted_word_stays(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,7 +221,7 @@ def test_a_record_written_before_messages_had_metadata_is_read(home: Home) -> No
 
     home.store.write(age)
     home.reopen()
-    found, _ = home.workspace.recollect(Wanted("anchor", 10, metadata={"a": 1}), 10, len)
+    found, _ = home.workspace.recollect(Query("anchor", 10, metadata={"a": 1}), 10, len)
     assert [one.source.metadata for one in found.memories] == [{"a": 1}]
     delete(home, 1)
-    assert home.workspace.recollect(Wanted("rusty", 10), 10, len)[0].memories == ()
+    assert home.workspace.recollect(Query("rusty", 10), 10, len)[0].memories == ()

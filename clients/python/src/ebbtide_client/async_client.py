@@ -193,6 +193,7 @@ class AsyncClient:
 
     get_health = _operation(calls.get_health)
     get_readiness = _operation(calls.get_readiness)
+    get_me = _operation(calls.get_me)
     get_model = _operation(calls.get_model)
     get_scheduler = _operation(calls.get_scheduler)
     get_metrics = _operation(calls.get_metrics)

@@ -42,6 +42,7 @@ from ebbtide_client.models import (
     Health,
     LinkInfo,
     LinkPage,
+    Me,
     Message,
     ModelInfo,
     NodeDetail,
@@ -333,7 +334,6 @@ def recall(
     token_budget: int | None = None,
     tokenizer: str | None = None,
     key_sentences: bool | None = None,
-    include_archive: bool | None = None,
     archive: ArchiveUse | None = None,
     citations: bool | None = None,
     explain: bool | None = None,
@@ -365,7 +365,6 @@ def recall(
         "token_budget": token_budget,
         "tokenizer": tokenizer,
         "key_sentences": key_sentences,
-        "include_archive": include_archive,
         "archive": archive,
         "citations": citations,
         "explain": explain,
@@ -384,22 +383,24 @@ def search(
     speakers: Sequence[str] = (),
     sources: Sequence[str] = (),
     time_range: TimeRange | None = None,
+    created_after: Time | None = None,
     metadata: Mapping[str, Any] | None = None,
     max_results: int | None = None,
-    include_archive: bool | None = None,
+    archive: ArchiveUse | None = None,
     patience_ms: int | None = None,
 ) -> Call[Found]:
     """Return the memories that answer a question as a list, best first."""
     form = {
-        "text": query,
+        "query": query,
         "vector": vector or None,
         "kinds": kinds,
         "speakers": speakers,
         "sources": sources,
         "time_range": _span(time_range),
+        "created_after": created_after,
         "metadata": None if metadata is None else dict(metadata),
         "max_results": max_results,
-        "include_archive": include_archive,
+        "archive": archive,
         "patience_ms": patience_ms,
     }
     return _question(_of(agent_id, "search"), Found, form, patience_ms)
@@ -665,6 +666,12 @@ def get_health() -> Call[Health]:
 def get_readiness() -> Call[Readiness]:
     """Return whether requests are accepted, and what is wrong. `unavailable` is a result, not an error."""
     return replace(_get("/readyz", Readiness), good=frozenset({200, 503}))
+
+
+@checked
+def get_me() -> Call[Me]:
+    """Return what the API key may do: its scopes, and the agents that it reaches."""
+    return _get("/v1/me", Me)
 
 
 @checked

@@ -16,22 +16,22 @@ class Message:
     """One message of a conversation."""
 
     role: Literal["user", "assistant", "system"]
-    """Who speaks."""
+    """Role of the speaker."""
 
     content: str
     """What was said."""
 
-    timestamp: int | None = None
-    """When it was said, ms since the epoch, UTC."""
+    timestamp: int | str | None = None
+    """When it was said: ms since the epoch, or ISO 8601 with a time zone."""
 
     id: str | None = None
-    """The caller's own id, given back with sources."""
+    """The caller's own id, returned with sources."""
 
     speaker: str | None = None
-    """Who speaks, where the role does not say enough."""
+    """Name of the speaker, where the role does not say enough."""
 
     metadata: Mapping[str, Any] | None = None
-    """Flat fields kept with the message, over those of its batch; at most 4 KiB as JSON."""
+    """Flat fields stored with the message, over those of its batch; at most 4 KiB as JSON."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -116,13 +116,13 @@ class AuditRecordInfo:
     """One record of an audit log."""
 
     number: int
-    """Its place in the chain, from 1."""
+    """Position in the chain, from 1."""
 
     at: int
-    """When, ms since the epoch."""
+    """Time, ms since the epoch."""
 
     actor: str
-    """Who: the id of a key; - where nobody knows."""
+    """Id of the caller's key; - if unknown."""
 
     action: str
     """created, parameters_changed, corrected, deleted, forgotten, passes_owed, renamed, restored."""
@@ -131,54 +131,54 @@ class AuditRecordInfo:
     """Ids, names and counts; never content."""
 
     proof_count: int
-    """Keyed hashes of erased texts that belong to it."""
+    """Number of keyed hashes of erased texts in this record."""
 
     previous_hash: str
-    """Hash of the record before it, hexadecimal."""
+    """Hash of the previous record, in hexadecimal."""
 
     record_hash: str
-    """SHA-256 of `line`, hexadecimal."""
+    """SHA-256 of `line`, in hexadecimal."""
 
     line: str
-    """The record as it was hashed."""
+    """The hashed text of the record."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BatchInfo:
-    """A batch at this moment."""
+    """The current state of a batch."""
 
     batch_id: str
     state: Literal["waiting", "digesting", "digested", "parked"]
     """waiting, digesting, digested or parked."""
 
     accepted_at: int
-    """ms since the epoch."""
+    """Time of acceptance, ms since the epoch."""
 
     digested_at: int | None
-    """ms since the epoch."""
+    """Time of digestion, ms since the epoch."""
 
     not_before: int | None
-    """When it is tried again, after a failed round."""
+    """Earliest time of the next try after a failure, ms since the epoch."""
 
     message_count: int
     conversation_id: str
     attempts: int
-    """Failed rounds so far."""
+    """Failed tries so far."""
 
     last_error: str
-    """Why the last round failed."""
+    """Why the last try failed."""
 
     node_ids: Sequence[str]
-    """The memories it became."""
+    """The memories made from it."""
 
     pii: Mapping[str, int]
-    """Personal data found in it, by kind: tagged or redacted, as the agent's `pii` said."""
+    """Personal data found in it, by kind, tagged or redacted by the agent's `pii` policy."""
 
     dropped_recalled: int
-    """Lines left out: a recall had just told them."""
+    """Lines left out because a recall had just returned them."""
 
     collapsed: int
-    """Messages left out: they repeated an earlier one."""
+    """Messages left out because they repeat an earlier one."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -192,7 +192,7 @@ class BatchPage:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Closed:
-    """The agent rests."""
+    """The agent is closed."""
 
     agent_id: str
     closed: bool
@@ -201,14 +201,14 @@ class Closed:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Compressing:
-    """What is owed now."""
+    """The passes owed now."""
 
     owed_passes: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Counts:
-    """How much an agent holds."""
+    """The size of an agent."""
 
     nodes: int
     """Living memories."""
@@ -217,26 +217,26 @@ class Counts:
     """Links, dangling ones included."""
 
     messages: int
-    """Messages kept."""
+    """Stored messages."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DeletedNode:
-    """What went with a memory, or of a message."""
+    """What was deleted with a memory, or of a message."""
 
     node_id: str
-    """What is gone, as it was named."""
+    """The id from the request."""
 
     links_removed: int
-    """Links that started or ended at it."""
+    """Number of links from or to it."""
 
     bytes_withdrawn: int
-    """Bytes of messages it was made from, or of the message, that are gone from the archive."""
+    """Bytes of source text removed from the archive."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EmbedderInfo:
-    """The embedding model in force."""
+    """The current embedding model."""
 
     kind: str
     """builtin, ollama, openai or off."""
@@ -248,20 +248,20 @@ class EmbedderInfo:
     """Whether it answers."""
 
     detail: str
-    """Why not, if it does not."""
+    """Why it does not answer; else empty."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Erased:
-    """An agent is gone for good."""
+    """The agent is deleted."""
 
     agent_id: str
     erased: bool
     record_number: int
-    """The record of it in the log of erased agents."""
+    """Number of the deletion's record in the log of erased agents."""
 
     record_hash: str
-    """The hash of that record, hexadecimal: it vouches for all before it."""
+    """Hash of that record in hexadecimal; it covers all records before it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -269,45 +269,45 @@ class ErasedAgentRecord:
     """One record of the log of erased agents."""
 
     number: int
-    """Its place in the chain, from 1."""
+    """Position in the chain, from 1."""
 
     at: int
-    """When, ms since the epoch."""
+    """Time, ms since the epoch."""
 
     actor: str
-    """Who: the id of a key; - where nobody knows."""
+    """Id of the caller's key; - if unknown."""
 
     action: str
-    """agent_erased; replaced where another one took its place; key_destroyed where its key was."""
+    """agent_erased; replaced if another agent took its place; key_destroyed if its key was."""
 
     details: Mapping[str, Any]
     """Ids, names and counts; never content."""
 
     proof_count: int
-    """Keyed hashes of erased texts that belong to it."""
+    """Number of keyed hashes of erased texts in this record."""
 
     previous_hash: str
-    """Hash of the record before it, hexadecimal."""
+    """Hash of the previous record, in hexadecimal."""
 
     record_hash: str
-    """SHA-256 of `line`, hexadecimal."""
+    """SHA-256 of `line`, in hexadecimal."""
 
     line: str
-    """The record as it was hashed."""
+    """The hashed text of the record."""
 
     agent_id: str
-    """Who was erased; empty where the record cannot be read."""
+    """The deleted agent; empty if the record is unreadable."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EventInfo:
-    """One thing that happened. What its kind does not have is null, or empty."""
+    """One event. Fields that its kind does not have are null or empty."""
 
     sequence: int
-    """Its number: one more than that of the event before."""
+    """Number of the event, one more than that of the previous one."""
 
     happened_at: int
-    """ms since the epoch."""
+    """Time of the event, ms since the epoch."""
 
     kind: Literal[
         "BatchDigested",
@@ -323,7 +323,7 @@ class EventInfo:
         "ParametersChanged",
         "PassCompleted",
     ]
-    """What happened; see docs/events.md."""
+    """Kind of the event; see docs/events.md. New kinds may be added."""
 
     node_id: str | None
     """The memory, or the source of the link."""
@@ -347,10 +347,10 @@ class EventInfo:
     """Characters of the memory now."""
 
     node_count: int | None
-    """How many memories the batch became."""
+    """Number of memories made from the batch."""
 
     attempts: int | None
-    """Failed rounds of the batch."""
+    """Failed tries of the batch."""
 
     focus: Sequence[str]
     """The memories in focus now, newest first."""
@@ -361,10 +361,10 @@ class EventInfo:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Flushed:
-    """Where things stand, also when the time ran out."""
+    """The state after waiting, also if the timeout expired."""
 
     digested: bool
-    """Whether all that was accepted before is digested."""
+    """Whether every batch accepted before the request is digested."""
 
     passes_done: bool
     """Whether no compression pass is owed."""
@@ -373,55 +373,55 @@ class Flushed:
     owed_passes: int
     parked_batches: int
     unembedded_messages: int
-    """Messages that have no vectors yet; 0 without an embedder."""
+    """Messages without vectors; 0 without an embedder."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ForgetCounts:
-    """How much goes, or went."""
+    """The amount of erased data; in a dry run, of data that would be erased."""
 
     nodes: int
     """Memories."""
 
     links: int
-    """Links that started or ended at them; 0 in a dry run."""
+    """Links from or to them; 0 in a dry run."""
 
     messages: int
-    """Messages of which nothing is left."""
+    """Messages erased as a whole."""
 
     batches: int
-    """Batches of which nothing is left; 0 in a dry run."""
+    """Batches erased as a whole; 0 in a dry run."""
 
     bytes: int
-    """Bytes of what was said."""
+    """Bytes of message text."""
 
     relations: int
-    """Links that stay without their names, since these told of it."""
+    """Links that remain but lose their name, since the name reveals the topic."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ForgetProof:
-    """What vouches for it: records of the audit log, and keyed hashes of the texts."""
+    """The proof: records of the audit log, and keyed hashes of the erased texts."""
 
     first_record: int
-    """The first record of it; 0 where nothing was there."""
+    """Number of the first record; 0 if nothing was erased."""
 
     last_record: int
-    """The last record of it."""
+    """Number of the last record."""
 
     record_hash: str
-    """The hash of the last record, hexadecimal."""
+    """Hash of the last record, in hexadecimal."""
 
     hmacs: Sequence[str]
-    """HMAC-SHA256 of each erased text, hexadecimal; the first 1000."""
+    """HMAC-SHA256 of each erased text, in hexadecimal; the first 1000."""
 
     hmac_count: int
-    """How many there are in all."""
+    """The total number."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Forgotten:
-    """What is gone, or in a dry run would go."""
+    """What was erased; in a dry run, what would be."""
 
     dry_run: bool
     counts: ForgetCounts
@@ -429,20 +429,20 @@ class Forgotten:
     """The memories; the first 1000."""
 
     messages: Sequence[str]
-    """The messages that go whole; the first 1000."""
+    """The messages erased as a whole; the first 1000."""
 
     partly: Sequence[str]
-    """Messages of which only sentences go; the first 1000."""
+    """The messages of which only sentences are erased; the first 1000."""
 
     also_found_in: Sequence[str]
-    """Memories and messages that tell of it too, and stay; the first 1000."""
+    """Memories and messages that also mention it and remain; the first 1000."""
 
     also_found_count: int
-    """How many there are in all."""
+    """The total number."""
 
     proof: ForgetProof
     compacted: bool
-    """Whether the files hold no byte of it any more."""
+    """Whether the files no longer contain any byte of it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -460,7 +460,7 @@ class LinkIn:
     source: str
     relation: str
     strength: float
-    """Now; 1 while its source is in focus."""
+    """Current strength; 1 while its source is in focus."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -471,7 +471,7 @@ class LinkInfo:
     target: str
     relation: str
     strength: float
-    """Now; 1 while its source is in focus."""
+    """Current strength; 1 while its source is in focus."""
 
     dangling: bool
     """Whether its target is forgotten."""
@@ -484,7 +484,7 @@ class LinkOut:
     target: str
     relation: str
     strength: float
-    """Now; 1 while its source is in focus."""
+    """Current strength; 1 while its source is in focus."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -497,37 +497,63 @@ class LinkPage:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Me:
+    """What the caller's key allows."""
+
+    keys_required: bool
+    """Whether callers must send an API key."""
+
+    key_id: str
+    """The id of the key; empty without keys."""
+
+    scopes: Sequence[str]
+    """read, write, admin: those that the key has."""
+
+    agents: Sequence[str]
+    """Agents that the key is bound to."""
+
+    agent_prefixes: Sequence[str]
+    """Prefixes of the ids of agents that the key is bound to."""
+
+    everywhere: bool
+    """Whether the key is bound to no agents, so that it reaches all of them."""
+
+    version: str
+    """The version of the daemon."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class NodeDeletion:
-    """What became of one of many memories that were to be deleted."""
+    """The result for one of many memories."""
 
     node_id: str
-    """What is gone, as it was named."""
+    """The id from the request."""
 
     links_removed: int
-    """Links that started or ended at it."""
+    """Number of links from or to it."""
 
     bytes_withdrawn: int
-    """Bytes of messages it was made from, or of the message, that are gone from the archive."""
+    """Bytes of source text removed from the archive."""
 
     deleted: bool
-    """Whether it was there."""
+    """Whether it existed and was deleted."""
 
     reason: str
-    """Why not: NODE_NOT_FOUND, BATCH_NOT_DIGESTED; empty when it was."""
+    """Why it was not deleted: NODE_NOT_FOUND or BATCH_NOT_DIGESTED; else empty."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PersonalData:
-    """Something personal in a message, by the policy `tag`: a slice of it, in UTF-8 bytes."""
+    """Personal data in a message that was stored under the policy `tag`: a slice in UTF-8 bytes."""
 
     kind: str
     """email, phone, national_id, card, iban, ip or secret."""
 
     offset: int
-    """Its first byte in the message's UTF-8."""
+    """Offset of its first byte in the message's UTF-8."""
 
     length: int
-    """Its bytes."""
+    """Its length in bytes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -538,53 +564,53 @@ class Readiness:
     """ready, degraded or unavailable."""
 
     reasons: Sequence[str]
-    """Why it is not ready."""
+    """Why it is not ready; else empty."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Remembered:
-    """The batch is on disk."""
+    """The batch is stored durably."""
 
     batch_id: str
-    """The batch, for its status."""
+    """Id of the batch, for its status."""
 
     pending_batches: int
     """Accepted batches not yet digested."""
 
     pii: Mapping[str, int]
-    """Personal data found in it, by kind: tagged or redacted, as the agent's `pii` says."""
+    """Personal data found in it, by kind, tagged or redacted by the agent's `pii` policy."""
 
     dropped_recalled: int
-    """Lines left out: a recall had just told them."""
+    """Lines left out because a recall had just returned them."""
 
     collapsed: int
-    """Messages left out: they repeated an earlier one."""
+    """Messages left out because they repeat an earlier one."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Restored:
-    """An agent came back."""
+    """The restored agent."""
 
     agent_id: str
-    """Whose memory it is."""
+    """The agent's id."""
 
     replaced: bool
-    """Whether an agent of this id was there and is gone."""
+    """Whether it replaced an existing agent."""
 
     counts: Counts
     pending_batches: int
     """Accepted batches not yet digested."""
 
     parked_batches: int
-    """Batches parked after failures."""
+    """Batches parked after repeated failures."""
 
     owed_passes: int
-    """Compression passes owed, the one under way included."""
+    """Compression passes owed, including the running one."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RewriteInfo:
-    """One shortening of a memory."""
+    """One rewrite, which shortened a memory."""
 
     pass_number: int
     importance: float
@@ -595,16 +621,16 @@ class RewriteInfo:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SchedulerInfo:
-    """Whose turn it is to compress."""
+    """The state of the compression scheduler."""
 
     concurrency: int
-    """Slices at a time."""
+    """Concurrent slices."""
 
     time_slice_ms: int
     """Longest slice."""
 
     running: Sequence[str]
-    """Agents whose turn it is."""
+    """Agents that compress now."""
 
     waiting: Sequence[str]
     """Agents that wait for a turn, next first; at most 100."""
@@ -613,10 +639,10 @@ class SchedulerInfo:
     """Agents that wait for a turn."""
 
     slices: int
-    """Slices given since the start."""
+    """Slices since the start."""
 
     failed_slices: int
-    """Slices that ended in a fault of ours."""
+    """Slices that ended with an internal error."""
 
     open_agents: int
     """Agents that are open."""
@@ -627,7 +653,7 @@ class SchedulerInfo:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SignalOff:
-    """A signal that did not take part."""
+    """A signal that was not used."""
 
     signal: str
     why: str
@@ -635,7 +661,7 @@ class SignalOff:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SignalShare:
-    """What one signal gave a memory."""
+    """What one signal contributed to a memory's score."""
 
     signal: str
     score: float
@@ -643,52 +669,52 @@ class SignalShare:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SourceInfo:
-    """Where a memory came from: a slice of a message, in UTF-8 bytes."""
+    """The source of a memory: a slice of a message, in UTF-8 bytes."""
 
     message_id: str
     """The caller's own id of the message, empty if none was given."""
 
     batch_id: str
     message_index: int
-    """Place of the message in its batch."""
+    """Position of the message in its batch."""
 
     offset: int
-    """First byte of the slice in the message's UTF-8."""
+    """Offset of the slice in the message's UTF-8."""
 
     length: int
-    """Bytes of the slice."""
+    """Length of the slice in bytes."""
 
     role: Literal["user", "assistant", "system"]
     speaker: str
     timestamp: int | None
-    """When it was said, if the caller told."""
+    """When it was said, if the caller gave a time; ms since the epoch."""
 
     conversation_id: str
     metadata: Mapping[str, Any]
-    """What the message was remembered with, over its batch's."""
+    """The message's metadata, over that of its batch."""
 
     pii: Sequence[PersonalData]
-    """What is personal in the slice, where the message was stored under the policy `tag`."""
+    """Personal data in the slice, if the message was stored under the policy `tag`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskTally:
-    """What became of the calls of one task."""
+    """The calls of one task."""
 
     calls: int
-    """Calls made."""
+    """Number of calls."""
 
     parsed: int
-    """Replies that could be used."""
+    """Usable replies."""
 
     bad_replies: int
-    """Replies that could not."""
+    """Unusable replies."""
 
     unavailable: int
-    """Calls that found no server."""
+    """Calls that no server answered."""
 
     parse_rate: float | None
-    """Share of replies that could be used."""
+    """Share of usable replies."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -697,12 +723,12 @@ class TextVerdict:
 
     erased: bool
     record: int
-    """The record that vouches for it; 0 for none."""
+    """Number of the record that proves it; 0 for none."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TimeSpoken:
-    """A time that the query speaks of."""
+    """A time named in the query."""
 
     words: str
     begin: int
@@ -711,16 +737,16 @@ class TimeSpoken:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AgentInfo:
-    """An agent at this moment."""
+    """The current state of an agent."""
 
     agent_id: str
-    """Whose memory it is."""
+    """The agent's id."""
 
     created_at: int
-    """When it came into being, ms since the epoch."""
+    """Creation time, ms since the epoch."""
 
     parameters: AgentParameters
-    """The parameters in force."""
+    """The current parameters."""
 
     counts: Counts
     focus: Sequence[str]
@@ -730,31 +756,31 @@ class AgentInfo:
     """Accepted batches not yet digested."""
 
     parked_batches: int
-    """Batches parked after failures."""
+    """Batches parked after repeated failures."""
 
     owed_passes: int
-    """Compression passes owed, the one under way included."""
+    """Compression passes owed, including the running one."""
 
     finished_passes: int
-    """Compression passes done since it came into being."""
+    """Completed compression passes since creation."""
 
     unembedded_messages: int
-    """Messages that have no vectors yet of the embedding model in force; 0 without one."""
+    """Messages without vectors of the current embedding model; 0 without a model."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AgentListing:
-    """An agent as a listing tells of it, without opening it."""
+    """An agent in a listing, which does not open it."""
 
     agent_id: str
     created_at: int
-    """ms since the epoch."""
+    """Creation time, ms since the epoch."""
 
     open: bool
-    """Whether it is open now."""
+    """Whether the agent is open."""
 
     counts: Counts
-    """As of its last close when it is not open."""
+    """If the agent is not open: as of its last close."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -777,68 +803,68 @@ class AuditPage:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AuditVerified:
-    """Whether an audit log is whole."""
+    """Whether an audit log is intact."""
 
     intact: bool
     records: int
-    """Records that follow each other from the first on."""
+    """Number of consecutive valid records from the first."""
 
     record_hash: str
-    """Hash of the last of them, hexadecimal; empty without any."""
+    """Hash of the last of them, in hexadecimal; empty without any."""
 
     broken_record: int
-    """The first record that does not fit; 0 for none."""
+    """Number of the first invalid record; 0 for none."""
 
     problem: str
-    """What is wrong with it."""
+    """What is wrong with that record."""
 
     texts: Sequence[TextVerdict]
-    """One for each text, in the order asked."""
+    """One result per text, in the order of the request."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CitedSource:
-    """Where a memory came from, with the key of the whole text and the words themselves."""
+    """The source of a memory, with the key of the whole text and a quote."""
 
     message_id: str
     """The caller's own id of the message, empty if none was given."""
 
     batch_id: str
     message_index: int
-    """Place of the message in its batch."""
+    """Position of the message in its batch."""
 
     offset: int
-    """First byte of the slice in the message's UTF-8."""
+    """Offset of the slice in the message's UTF-8."""
 
     length: int
-    """Bytes of the slice."""
+    """Length of the slice in bytes."""
 
     role: Literal["user", "assistant", "system"]
     speaker: str
     timestamp: int | None
-    """When it was said, if the caller told."""
+    """When it was said, if the caller gave a time; ms since the epoch."""
 
     conversation_id: str
     metadata: Mapping[str, Any]
-    """What the message was remembered with, over its batch's."""
+    """The message's metadata, over that of its batch."""
 
     pii: Sequence[PersonalData]
-    """What is personal in the slice, where the message was stored under the policy `tag`."""
+    """Personal data in the slice, if the message was stored under the policy `tag`."""
 
     chunk_id: str
-    """SHA-256 of the message's text, in hexadecimal; empty where that is gone."""
+    """SHA-256 of the message's text, in hexadecimal; empty if the text is deleted."""
 
     quote: str
-    """What was said there, word for word; empty where the text is gone."""
+    """The text of the slice; empty if it is deleted."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DeletedNodes:
-    """What became of each memory, in the order asked."""
+    """The result for each memory, in the order of the request."""
 
     results: Sequence[NodeDeletion]
     deleted_count: int
-    """How many were there, and are gone."""
+    """How many were deleted."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -852,27 +878,27 @@ class ErasedAgentPage:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExplainedMemory:
-    """Why a memory stands where it stands, or was left out."""
+    """Why a memory has its rank, or was left out."""
 
     id: str
     score: float
     signals: Sequence[SignalShare]
     dropped: str
-    """Why it is not in the answer; empty for those that are."""
+    """Why the response does not contain it; empty if it does."""
 
     shortened: bool
-    """Whether only its key sentences are told."""
+    """Whether it was shortened to its key sentences."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Explanation:
-    """How an answer came about."""
+    """How a recall was ranked."""
 
     looked_for: str
-    """What was left of the query for the words index."""
+    """What remains of the query for the word index."""
 
     phrases: Sequence[str]
-    """What was quoted in the query."""
+    """Quoted phrases in the query."""
 
     speakers: Sequence[str]
     """Speakers named in the query."""
@@ -880,17 +906,17 @@ class Explanation:
     times: Sequence[TimeSpoken]
     signals_off: Sequence[SignalOff]
     archive: str
-    """Whether the archive took part: always, never, not needed, or why it was needed: code in the query, few results, no clear top. Empty for an agent that never heard anything."""
+    """Whether the archive took part: always, never, not needed, or why it was needed: code in the query, few results, no clear top. Empty for an agent without messages."""
 
     memories: Sequence[ExplainedMemory]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FoundMemory:
-    """A memory that was found."""
+    """A found memory."""
 
     id: str
-    """Its node, or its message where no node of it lives."""
+    """Id of its node, or of its message if no node of it lives."""
 
     kind: Literal["episode"]
     content: str
@@ -902,12 +928,12 @@ class FoundMemory:
 
     sources: Sequence[CitedSource]
     score: float
-    """What the signals give it together; comparable within one answer only."""
+    """The combined score of the signals; comparable within one response only."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelInfo:
-    """The language model and the embedding model in force."""
+    """The current language model and embedding model."""
 
     kind: str
     """builtin, ollama or openai."""
@@ -919,10 +945,10 @@ class ModelInfo:
     """Whether it answers."""
 
     detail: str
-    """Why not, if it does not."""
+    """Why it does not answer; else empty."""
 
     tasks: Mapping[str, TaskTally]
-    """segment, process, relate: how calls went."""
+    """The calls of each task: segment, process, relate."""
 
     embedder: EmbedderInfo
     """The embedding model, for recall by meaning."""
@@ -940,31 +966,31 @@ class NodeDetail:
 
     keywords: Sequence[str]
     created_at: int
-    """ms since the epoch."""
+    """Creation time, ms since the epoch."""
 
     scan_count: int
     """Compression scans so far."""
 
     original_length: int
-    """Characters of the first content."""
+    """Length of the original content, in characters."""
 
     importance: float
-    """Support it receives: at 1 it is kept whole, at 0 forgotten."""
+    """Support from other memories: at 1 it keeps its length, at 0 it is forgotten."""
 
     in_focus: bool
     sources: Sequence[SourceInfo]
     rewrites: Sequence[RewriteInfo]
-    """The latest shortenings."""
+    """The latest rewrites."""
 
     links_in: Sequence[LinkIn]
     links_out: Sequence[LinkOut]
     dangling: Sequence[LinkOut]
-    """Links to what was forgotten."""
+    """Links to forgotten memories."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NodeInfo:
-    """A memory at this moment."""
+    """The current state of a memory."""
 
     id: str
     kind: Literal["episode"]
@@ -974,21 +1000,21 @@ class NodeInfo:
 
     keywords: Sequence[str]
     created_at: int
-    """ms since the epoch."""
+    """Creation time, ms since the epoch."""
 
     scan_count: int
     """Compression scans so far."""
 
     original_length: int
-    """Characters of the first content."""
+    """Length of the original content, in characters."""
 
     importance: float
-    """Support it receives: at 1 it is kept whole, at 0 forgotten."""
+    """Support from other memories: at 1 it keeps its length, at 0 it is forgotten."""
 
     in_focus: bool
     sources: Sequence[SourceInfo]
     rewrites: Sequence[RewriteInfo]
-    """The latest shortenings."""
+    """The latest rewrites."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -1002,10 +1028,10 @@ class NodePage:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecalledMemory:
-    """A memory of the answer, in the order of the text."""
+    """A memory of the response, in the order of the text."""
 
     id: str
-    """Its node, or its message where no node of it lives."""
+    """Id of its node, or of its message if no node of it lives."""
 
     kind: Literal["episode"]
     content: str
@@ -1020,7 +1046,7 @@ class RecalledMemory:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FocusInfo:
-    """What the agent is attending to."""
+    """The agent's focus."""
 
     nodes: Sequence[NodeInfo]
     """Nodes in focus, newest first."""
@@ -1028,31 +1054,31 @@ class FocusInfo:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Found:
-    """What was found, best first."""
+    """The found memories, best first."""
 
     memories: Sequence[FoundMemory]
     pending_batches: int
     """Accepted batches not yet digested."""
 
     parked_batches: int
-    """Batches parked after failures."""
+    """Batches parked after repeated failures."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recalled:
-    """What came back."""
+    """The result of a recall."""
 
     text: str
-    """Memories for a language model to read; empty when there is nothing."""
+    """Memories for a language model to read; empty if there are none."""
 
     pending_batches: int
     """Accepted batches not yet digested."""
 
     parked_batches: int
-    """Batches parked after failures."""
+    """Batches parked after repeated failures."""
 
     memories: Sequence[RecalledMemory] = field(default_factory=list)
     """With `citations`: the memories of the text."""
 
     explanation: Explanation | None = None
-    """With `explain`: how the answer came about."""
+    """With `explain`: how the memories were ranked."""

@@ -153,7 +153,7 @@ def _now_ms() -> int:
 
 
 def _scopes(given: list[str]) -> tuple[str, ...]:
-    from ebbtide.access.operations import SCOPES
+    from ebbtide.access.requirements import SCOPES
 
     named = {part.strip() for scope in given for part in scope.split(",")}
     if not named <= set(SCOPES):

@@ -100,8 +100,7 @@ def recall(
         kinds=kind or None,
         start_nodes=start_node or None,
         without=without or None,
-        include_archive=False if no_archive else None,
-        archive=archive,
+        archive="never" if no_archive else archive,
         token_budget=budget,
         tokenizer=tokenizer,
         key_sentences=key_sentences or None,
@@ -122,7 +121,6 @@ NARROWING = (
     "time_range",
     "kinds",
     "without",
-    "include_archive",
     "archive",
     "token_budget",
 )

@@ -77,19 +77,15 @@ def _read(file: str) -> bytes:
 
 def check(requests: list[Request], name: str) -> None:
     """Refuse the whole file when the daemon would refuse a batch of it, by the daemon's own forms."""
-    from pydantic import ValidationError
-
     from ebbtide.errors import InvalidRequest
     from ebbtide.settings import LimitSettings
-    from ebbtide.verbs.forms import refusal
-    from ebbtide.verbs.remember import RememberCommand, check_command
+    from ebbtide.verbs.remember import RememberRequest
+    from ebbtide.verbs.requests import validated
 
     limits = LimitSettings()
     for request in requests:
         try:
-            check_command(RememberCommand.model_validate(request.body), limits)
-        except ValidationError as error:
-            raise _refused(refusal(error).message, request, name) from None
+            validated(RememberRequest, {"agent_id": ANY_AGENT, **request.body}, limits)
         except InvalidRequest as error:
             raise _refused(error.message, request, name) from None
         if not is_unicode(json.dumps(request.body, ensure_ascii=False)):
@@ -101,6 +97,9 @@ def check(requests: list[Request], name: str) -> None:
                 f"{limits.max_body_bytes:,} a request may have; choose a smaller --batch-size."
             )
 
+
+ANY_AGENT = "any"
+"""The checks are the same for every agent."""
 
 _FIELD = re.compile(r"messages\[(\d++)\]\.?(.*)", re.DOTALL)
 

@@ -45,7 +45,7 @@ def search(
         "query": text,
         "speakers": speaker or [],
         "sources": conversation or [],
-        "include_archive": not living,
+        "archive": "never" if living else "always",
     }
     if most is not None:
         command["max_results"] = most

@@ -30,10 +30,12 @@ from ebbtide.errors import NotFound
 from ebbtide.memory.wording import SEPARATOR, word_dangling, word_memory
 from ebbtide.settings import MemorySettings, Settings, StoreSettings
 from ebbtide.verbs.agents import AgentInfo, get_agent
-from ebbtide.verbs.batches import FlushCommand, flush, get_batch
-from ebbtide.verbs.inspect import LinkInfo, get_node, list_links
-from ebbtide.verbs.recall import RecallCommand, recall
-from ebbtide.verbs.remember import RememberCommand, remember
+from ebbtide.verbs.batches import BatchRequest, FlushRequest, flush, get_batch
+from ebbtide.verbs.inspect import LinkInfo, NodeRequest, get_node, list_links
+from ebbtide.verbs.paging import AgentPageRequest
+from ebbtide.verbs.recall import RecallRequest, recall
+from ebbtide.verbs.remember import RememberRequest, remember
+from ebbtide.verbs.requests import AgentRequest
 from ebbtide.verbs.service import Service
 
 AGENT = "lin-yue"
@@ -117,11 +119,11 @@ class Story:
 
     async def _remember(self, messages: list[dict[str, Any]]) -> tuple[str, list[Memory]]:
         """Remember one batch and wait for its digest and its pass; the batch and the memories it became."""
-        command = RememberCommand.model_validate({"messages": messages})
-        accepted = await remember(self._service, AGENT, command)
-        await flush(self._service, AGENT, FlushCommand(timeout_ms=60_000, passes=True))
+        command = RememberRequest.model_validate({"agent_id": AGENT, "messages": messages})
+        accepted = await remember(self._service, command)
+        await flush(self._service, FlushRequest(agent_id=AGENT, timeout_ms=60_000, passes=True))
         self._batch_count += 1
-        batch = await get_batch(self._service, AGENT, accepted.batch_id)
+        batch = await get_batch(self._service, BatchRequest(agent_id=AGENT, batch_id=accepted.batch_id))
         memories = [await self._memory(node_id) for node_id in batch.node_ids]
         self._first |= {memory.id: memory.content for memory in memories}
         return batch.batch_id, memories
@@ -134,7 +136,7 @@ class Story:
         return memory
 
     async def _memory(self, node_id: str) -> Memory:
-        node = await get_node(self._service, AGENT, node_id)
+        node = await get_node(self._service, NodeRequest(agent_id=AGENT, node_id=node_id))
         return Memory(
             id=node.id,
             content=node.content,
@@ -145,13 +147,15 @@ class Story:
         )
 
     async def _ask(self, question: dict[str, Any], depth: int) -> Recalled:
-        command = RecallCommand(keywords=question["keywords"], depth=depth, max_results=ANSWERS_SHOWN)
-        answer = await recall(self._service, AGENT, command)
+        command = RecallRequest(
+            agent_id=AGENT, keywords=question["keywords"], depth=depth, max_results=ANSWERS_SHOWN
+        )
+        answer = await recall(self._service, command)
         note = {"en": question["note"], "zh": question["note_zh"]}
         return Recalled(note, question["keywords"], depth, answer.text)
 
     async def _info(self) -> AgentInfo:
-        return await get_agent(self._service, AGENT)
+        return await get_agent(self._service, AgentRequest(agent_id=AGENT))
 
     # --- fading ------------------------------------------------------------------------------------
 
@@ -207,7 +211,9 @@ class Story:
         found: list[LinkInfo] = []
         token = ""
         while True:
-            page = await list_links(self._service, AGENT, 1000, token)
+            page = await list_links(
+                self._service, AgentPageRequest(agent_id=AGENT, page_size=1000, page_token=token)
+            )
             found += [link for link in page.links if link.dangling]
             token = page.next_page_token
             if not token:
@@ -231,10 +237,10 @@ class Story:
         keywords = teller.keywords[:2]
         if not keywords:
             return None
-        command = RecallCommand(keywords=keywords, depth=DEEPEST, max_results=ANSWERS_SHOWN)
-        answer = await recall(self._service, AGENT, command)
+        command = RecallRequest(agent_id=AGENT, keywords=keywords, depth=DEEPEST, max_results=ANSWERS_SHOWN)
+        answer = await recall(self._service, command)
         memory, *sentences = answer.text.split(SEPARATOR)
-        known = await get_node(self._service, AGENT, teller.id)
+        known = await get_node(self._service, NodeRequest(agent_id=AGENT, node_id=teller.id))
         expected = {word_dangling(lost.relation, teller.content, "auto") for lost in known.dangling}
         if memory != word_memory(teller.content, "auto") or not sentences:
             return None

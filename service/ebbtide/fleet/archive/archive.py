@@ -107,7 +107,14 @@ def shelved(record: MessageRecord, kept: Iterable[PassageEntry]) -> list[Shelved
     """The passages of a message as they go on the shelf. Without a conversation a batch is one."""
     named = record.conversation_id
     conversation = conversation_key(named) if named else f"b{record.batch}"
-    told = (record.time_ms, record.speaker, conversation, record.is_withdrawn)
+    told = (
+        record.time_ms,
+        record.speaker,
+        conversation,
+        record.is_withdrawn,
+        record.role,
+        record.accepted_at_ms,
+    )
     return [Shelved(record.number, _entry(one), *told) for one in kept]
 
 

@@ -1,15 +1,12 @@
-"""What is asked of everything an agent ever heard, and what comes back: values of hybrid recall.
+"""What a query returns: values of hybrid recall.
 
-Made by `recollection.py`, told by the verbs. Nothing here reads anything.
+`recollection.py` makes them, the verbs format them. Nothing here reads anything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-
-import numpy as np
-from numpy.typing import NDArray
 
 from ebbtide.han import contains_han
 from ebbtide.ids import NodeId, message_text_id, node_text_id
@@ -18,36 +15,6 @@ from ebbtide.retrieval.question import Question
 from ebbtide.retrieval.ranking import Ranking
 
 LIVING, ARCHIVED, PENDING = "living", "archived", "pending"
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """A question with everything that narrows its answer."""
-
-    query: str
-    max_results: int
-    depth: int = 2
-    start_nodes: Sequence[NodeId] = ()
-    token_budget: int | None = None
-    include_archive: bool = True
-    archive_when_needed: bool = False
-    """Whether the archive takes part only where living memories do not do."""
-    speakers: Sequence[str] = ()
-    conversations: Sequence[str] = ()
-    time_range: tuple[int | None, int | None] = (None, None)
-    without: Collection[str] = ()
-    key_sentences: bool = False
-    """Whether what does not fit into the budget whole is told by its key sentences."""
-    metadata: Mapping[str, object] = field(default_factory=dict)
-    cites: bool = False
-    """Whether each memory names its source in the text."""
-    vector: NDArray[np.float32] | None = None
-    """What the query means to an embedding model."""
-    embedding_model: str = ""
-    no_vector: str = "not available"
-    """Why there is no `vector`."""
-    needs_vectors: bool = False
-    """Whether the vector is all that is asked by."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ebbtide.errors import FieldViolation, InvalidRequest, Precondition
-from ebbtide.fleet.archive.archive import Archive, conversation_key, terms_of
+from ebbtide.fleet.archive.archive import Archive, terms_of
 from ebbtide.fleet.archive.retention import is_digested
+from ebbtide.fleet.recall.query import Query, allowed_passages
 from ebbtide.fleet.recall.recollected import (
     ARCHIVED,
     LIVING,
@@ -28,7 +29,6 @@ from ebbtide.fleet.recall.recollected import (
     Heard,
     Hit,
     Recollected,
-    Wanted,
 )
 from ebbtide.han import contains_han
 from ebbtide.ids import NodeId
@@ -86,18 +86,19 @@ class Recollector:
     _texts: dict[int, tuple[MessageRecord, str | None] | None] = field(default_factory=dict)
     _messages: dict[int, Heard | None] = field(default_factory=dict)
 
-    def answer(self, wanted: Wanted) -> Recollected:
+    def answer(self, query: Query) -> Recollected:
         """The best memories for a question, best first."""
         shelf = self.archive.shelf
-        question = self._understood(wanted.query)
+        question = self._understood(query.text)
         if not len(shelf):
             return Recollected(question=question)
-        if wanted.archive_when_needed:
-            # Living memories first: they may do by themselves.
-            wanted = replace(wanted, include_archive=False)
-        semantic, window, why_off = self._meaning(wanted)
+        is_archive_optional = query.archive == "when_needed"
+        if is_archive_optional:
+            # Living memories first: they may suffice.
+            query = replace(query, archive="never")
+        semantic, window, why_off = self._meaning(query)
         asked = RankingRequest(
-            terms=weighted_terms(question, wanted.query),
+            terms=weighted_terms(question, query.text),
             parts=[
                 terms for part in question.parts if (terms := weighted_terms(self._understood(part), part))
             ],
@@ -106,28 +107,28 @@ class Recollector:
             semantic=semantic,
             window=window,
             why_off={"semantic": why_off, "window": why_off},
-            graph=None if "graph" in wanted.without else self._graph(wanted),
+            graph=None if "graph" in query.without else self._graph(query),
             names=self._names,
-            linked=partial(self._linked, wanted.start_nodes),
+            linked=partial(self._linked, query.start_nodes),
             asks_for=question.asks_for,
             texts=self._text_at,
             worths=self._worths,
-            allowed=self._allowed(wanted),
-            without=wanted.without,
+            allowed=allowed_passages(query, self.archive, self.network),
+            without=query.without,
         )
-        most = wanted.max_results * 3 // 2 + FEWEST_CANDIDATES
-        if wanted.token_budget is not None:
+        most = query.max_results * 3 // 2 + FEWEST_CANDIDATES
+        if query.token_budget is not None:
             most = min(max(most, FEWEST_FOR_A_BUDGET), MOST_FOR_A_BUDGET)
         ranking = rank(shelf, self.archive.words, asked, most)
-        archive = "always" if wanted.include_archive else "never"
-        if wanted.archive_when_needed:
+        archive: str = query.archive
+        if is_archive_optional:
             archive = why_needed(question, ranking.scores) or "not needed"
             if archive != "not needed":
-                wanted = replace(wanted, include_archive=True)
-                asked = replace(asked, allowed=self._allowed(wanted))
+                query = replace(query, archive="always")
+                asked = replace(asked, allowed=allowed_passages(query, self.archive, self.network))
                 ranking = rank(shelf, self.archive.words, asked, most)
-        found = self._worded(ranking, wanted)
-        packed = self._packed(found, wanted, self._idf(asked.terms))
+        found = self._worded(ranking, query)
+        packed = self._packed(found, query, self._idf(asked.terms))
         by_key: dict[Hashable, Hit] = {one.passage: one for one in found}
         return Recollected(
             tuple(
@@ -159,45 +160,45 @@ class Recollector:
         shelf = self.archive.shelf
         return shelf.named_by(self._terms_at(passage), int(shelf.column("speaker")[passage]))
 
-    def _meaning(self, wanted: Wanted) -> tuple[Scores | None, Scores | None, str]:
+    def _meaning(self, query: Query) -> tuple[Scores | None, Scores | None, str]:
         """How near passages are to the query in meaning, alone and with their neighbours; else why nobody knows.
 
         VECTORS_UNAVAILABLE where nobody knows, and nothing else was asked by; INVALID_VALUE for a vector of no use.
         """
         vectors = self.archive.vectors
-        if wanted.needs_vectors and len(self.archive.shelf):
-            if vectors is None or vectors.model != wanted.embedding_model:
+        if query.needs_vectors and len(self.archive.shelf):
+            if vectors is None or vectors.model != query.embedding_model:
                 raise Precondition(
                     "there are no vectors of the embedding model in force to hold this one against",
                     reason="VECTORS_UNAVAILABLE",
                 )
-            if wanted.vector is not None and len(wanted.vector) != vectors.dimension:
+            if query.vector is not None and len(query.vector) != vectors.dimension:
                 raise InvalidRequest(
-                    f"vector: it has {len(wanted.vector)} numbers; allowed: {vectors.dimension}",
+                    f"vector: it has {len(query.vector)} numbers; allowed: {vectors.dimension}",
                     reason="INVALID_VALUE",
                     violations=[FieldViolation("vector", f"allowed: {vectors.dimension} numbers")],
                 )
-        return self._nearness(wanted)
+        return self._nearness(query)
 
-    def _nearness(self, wanted: Wanted) -> tuple[Scores | None, Scores | None, str]:
+    def _nearness(self, query: Query) -> tuple[Scores | None, Scores | None, str]:
         vectors, shelf = self.archive.vectors, self.archive.shelf
-        if wanted.vector is None:
-            return None, None, wanted.no_vector
-        if vectors is None or vectors.model != wanted.embedding_model:
+        if query.vector is None:
+            return None, None, query.no_vector
+        if vectors is None or vectors.model != query.embedding_model:
             return None, None, "no vectors yet"
-        if vectors.dimension != len(wanted.vector):
+        if vectors.dimension != len(query.vector):
             return None, None, "vectors of another size"
         near = window = None
-        if "semantic" not in wanted.without:
-            near = vectors.scores(wanted.vector, len(shelf))
-        if "window" not in wanted.without:
+        if "semantic" not in query.without:
+            near = vectors.scores(query.vector, len(shelf))
+        if "window" not in query.without:
             beside = shelf.beside("previous"), shelf.beside("next")
-            window = vectors.window_scores(wanted.vector, len(shelf), *beside)
+            window = vectors.window_scores(query.vector, len(shelf), *beside)
         return near, window, "no vectors yet"
 
-    def _graph(self, wanted: Wanted) -> NDArray[np.float64]:
+    def _graph(self, query: Query) -> NDArray[np.float64]:
         """How strongly each passage is reached from the focus, by the best of its memories."""
-        reached = associate(self.network, wanted.depth, wanted.start_nodes or None)
+        reached = associate(self.network, query.depth, query.start_nodes or None)
         return self.archive.by_passage(reached.node_ids, reached.worths)
 
     def _linked(
@@ -228,47 +229,23 @@ class Recollector:
         kept = self.archive.best_of_memories(passages, self.network.kept_shares)
         return (newness + kept) / 2
 
-    def _allowed(self, wanted: Wanted) -> NDArray[np.bool_]:
-        shelf = self.archive.shelf
-        allowed = np.ones(len(shelf), dtype=np.bool_)
-        if wanted.speakers:
-            numbers = [
-                shelf.speaker_numbers[name] for name in wanted.speakers if name in shelf.speaker_numbers
-            ]
-            allowed &= np.isin(shelf.column("speaker"), numbers)
-        if wanted.conversations:
-            keys = shelf.conversation_numbers(map(conversation_key, wanted.conversations))
-            allowed &= np.isin(shelf.column("conversation"), keys)
-        begin, end = wanted.time_range
-        if begin is not None:
-            allowed &= shelf.column("time_ms") >= begin
-        if end is not None:
-            allowed &= shelf.column("time_ms") < end
-        # Where the text is gone and no memory of it lives there is nothing to tell, whoever said it whenever.
-        allowed &= (shelf.column("withdrawn") == 0) | (shelf.column("word_count") > 0)
-        if wanted.metadata:
-            allowed &= self.archive.facts.holding(wanted.metadata)
-        if not wanted.include_archive:
-            allowed &= self.archive.told_by(self.network.are_alive)
-        return allowed
-
     # --- passages as memories ----------------------------------------------------------------------
 
-    def _worded(self, ranking: Ranking, wanted: Wanted) -> list[Hit]:
+    def _worded(self, ranking: Ranking, query: Query) -> list[Hit]:
         found: list[Hit] = []
         tokens = 0
         for passage, score in zip(ranking.passages.tolist(), ranking.scores.tolist(), strict=True):
-            one = self._recollection(passage, score, wanted.include_archive)
+            one = self._recollection(passage, score, query.archive == "always")
             if one is None:
                 continue
             found.append(one)
-            if wanted.token_budget is not None:
+            if query.token_budget is not None:
                 tokens += self.count_tokens(one.content)
-                if tokens > BUDGETS_LOOKED_AT * wanted.token_budget and len(found) >= FEWEST_CANDIDATES:
+                if tokens > BUDGETS_LOOKED_AT * query.token_budget and len(found) >= FEWEST_CANDIDATES:
                     break
         return found
 
-    def _recollection(self, passage: int, score: float, include_archive: bool) -> Hit | None:
+    def _recollection(self, passage: int, score: float, with_archive: bool) -> Hit | None:
         shelf = self.archive.shelf
         heard = self._heard(int(shelf.column("message")[passage]))
         if heard is None:
@@ -281,7 +258,7 @@ class Recollector:
         source = replace(source, metadata=self.archive.facts.of(passage))
         living = [node for node in heard.nodes if any(True for _ in _within(node, source))]
         label = living[0].prefix if living else f"{heard.record.speaker}: " if heard.record.speaker else ""
-        if heard.text is None or not include_archive:
+        if heard.text is None or not with_archive:
             if not living:
                 return None
             state, content = LIVING, label + " ".join(node.content.removeprefix(label) for node in living)
@@ -325,16 +302,16 @@ class Recollector:
             term: weight * rarity(len(shelf.postings(term)[0]), len(shelf)) for term, weight in terms.items()
         }
 
-    def _packed(self, found: Sequence[Hit], wanted: Wanted, weights: Mapping[int, float]) -> Packed:
+    def _packed(self, found: Sequence[Hit], query: Query, weights: Mapping[int, float]) -> Packed:
         # Copies of one content are told once, so a content stands for what is told of it.
-        told = {one.content: one.told(cites=wanted.cites, locale=self.locale) for one in reversed(found)}
+        told = {one.content: one.told(cites=query.cites, locale=self.locale) for one in reversed(found)}
         by_key = {one.passage: one for one in found}
 
         def shorten(candidate: Candidate, fits: Callable[[str], bool]) -> str:
             one = by_key[cast(int, candidate.key)]
 
             def is_short_enough(text: str) -> bool:
-                told[text] = replace(one, content=text).told(cites=wanted.cites, locale=self.locale)
+                told[text] = replace(one, content=text).told(cites=query.cites, locale=self.locale)
                 return fits(text)
 
             text = one.content.removeprefix(one.label)
@@ -342,11 +319,11 @@ class Recollector:
 
         return pack(
             [Candidate(one.passage, one.content, one.score, self._terms_at(one.passage)) for one in found],
-            max_results=wanted.max_results,
-            token_budget=wanted.token_budget,
+            max_results=query.max_results,
+            token_budget=query.token_budget,
             count=self.count_tokens,
             word=lambda contents: word_answer((told[content] for content in contents), (), self.locale),
-            shorten=shorten if wanted.key_sentences else None,
+            shorten=shorten if query.key_sentences else None,
         )
 
     def _text_at(self, passage: int) -> str:

@@ -16,7 +16,8 @@ from ebbtide.fleet.deletion.erasure import Erasure, ErasureStep
 from ebbtide.fleet.deletion.relation_scrubbing import staying, telling_links
 from ebbtide.fleet.deletion.selection import Look
 from ebbtide.fleet.ingest.inbox import Inbox
-from ebbtide.fleet.recall.recollected import Recollected, Wanted
+from ebbtide.fleet.recall.query import Query
+from ebbtide.fleet.recall.recollected import Recollected
 from ebbtide.fleet.recall.recollection import Recollector
 from ebbtide.fleet.state.agent_state import State
 from ebbtide.fleet.state.event_builder import EventLog
@@ -144,13 +145,13 @@ class Workspace(State):
         return self.open_archive.of(txn)
 
     def recollect(
-        self, wanted: Wanted, now_ms: int, count_tokens: Callable[[str], int]
+        self, query: Query, now_ms: int, count_tokens: Callable[[str], int]
     ) -> tuple[Recollected, AgentCounts]:
         """The answer to a question over everything the agent ever heard, and how many batches wait."""
 
         def read(txn: ReadTransaction) -> tuple[Recollected, AgentCounts]:
             archive, locale = self.archive(txn), self.parameters.locale
             recollector = Recollector(txn, archive, self.network, now_ms, locale, count_tokens, self.texts)
-            return recollector.answer(wanted), txn.counts()
+            return recollector.answer(query), txn.counts()
 
         return self.store.read(read)

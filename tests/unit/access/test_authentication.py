@@ -9,50 +9,51 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ebbtide.access.entrance import Entrance
+from ebbtide.access.authentication import Authentication
 from ebbtide.access.grants import ANYONE, Reach, granting
 from ebbtide.access.key_file import KeyFile
 from ebbtide.access.keyring import Keyring
-from ebbtide.access.operations import OPERATIONS, SCOPES, UNLISTED, Needs, Operation
 from ebbtide.access.rates import MOST_BUCKETS
+from ebbtide.access.requirements import SCOPES, UNLISTED, Needs, Requirement
 from ebbtide.clock import SystemClock
 from ebbtide.errors import EbbtideError, Forbidden, Unauthenticated
 from ebbtide.settings import AccessSettings
+from ebbtide.verbs.catalogue import REQUIREMENTS
 from tests.support.keys import bearer, id_of, new_key
 
-operations = st.sampled_from([*OPERATIONS.values(), UNLISTED])
+requirements = st.sampled_from([*(required for _, required in REQUIREMENTS.values()), UNLISTED])
 names = st.text("ab-", min_size=1, max_size=3)
 
 
-def entrance(data_dir: Path) -> Entrance:
+def authentication(data_dir: Path) -> Authentication:
     """An entrance that asks for keys."""
     keyring = Keyring(KeyFile(data_dir))
     keyring.load()
-    return Entrance(AccessSettings(authentication="keys"), keyring, SystemClock())
+    return Authentication(AccessSettings(authentication="keys"), keyring, SystemClock())
 
 
 def test_who_was_never_admitted_gets_nowhere(tmp_path: Path) -> None:
     """Where keys are asked for, a transport that forgets to ask opens nothing but health."""
-    door = entrance(tmp_path)
-    for name, operation in OPERATIONS.items():
-        if operation.needs is Needs.NOTHING:
-            door.permit(ANYONE, operation, None)
+    policy = authentication(tmp_path)
+    for name, (_, required) in REQUIREMENTS.items():
+        if required.needs is Needs.NOTHING:
+            policy.permit(ANYONE, required, None)
             continue
         with pytest.raises(Unauthenticated) as refused:
-            door.permit(ANYONE, operation, "ann")
+            policy.permit(ANYONE, required, "ann")
         assert refused.value.reason == "MISSING_KEY", name
 
 
 def test_a_caller_is_known_by_the_id_of_its_key(tmp_path: Path) -> None:
     """Who asks has the id of the key that was shown, and what that key grants."""
     key = new_key(tmp_path, "read", agents=["ann"])
-    caller = entrance(tmp_path).admit(list(bearer(key).values()), "127.0.0.1")
+    caller = authentication(tmp_path).admit(list(bearer(key).values()), "127.0.0.1")
     assert caller.key_id == id_of(key)
     assert caller.grant == granting(["read"], Reach(frozenset({"ann"})))
 
 
 @given(
-    operations,
+    requirements,
     st.sets(st.sampled_from(SCOPES)),
     st.frozensets(names, max_size=2),
     st.lists(names, max_size=2),
@@ -60,7 +61,7 @@ def test_a_caller_is_known_by_the_id_of_its_key(tmp_path: Path) -> None:
     st.one_of(st.none(), names),
 )
 def test_a_grant_allows_what_its_words_say_and_no_more(
-    operation: Operation,
+    required: Requirement,
     scopes: set[str],
     agents: frozenset[str],
     prefixes: list[str],
@@ -71,43 +72,43 @@ def test_a_grant_allows_what_its_words_say_and_no_more(
     within = is_everywhere or (
         agent is not None and (agent in agents or any(map(agent.startswith, prefixes)))
     )
-    has_scope = bool(scopes & set(operation.scopes))
+    has_scope = bool(scopes & set(required.scopes))
     expected = {
         Needs.NOTHING: True,
         Needs.KEY: True,
         Needs.SCOPE: has_scope,
         Needs.AGENT: has_scope and within,
         Needs.EVERY_AGENT: has_scope and is_everywhere,
-    }[operation.needs]
+    }[required.needs]
     grant = granting(scopes, Reach(agents, tuple(prefixes), is_everywhere))
     if expected:
-        grant.refuse_beyond(operation, agent)
+        grant.refuse_beyond(required, agent)
         return
     with pytest.raises(Forbidden) as refused:
-        grant.refuse_beyond(operation, agent)
+        grant.refuse_beyond(required, agent)
     assert refused.value.reason == ("KEY_NOT_FOR_AGENT" if has_scope else "SCOPE_MISSING")
 
 
 def test_tries_are_counted_for_each_address_unless_told_otherwise(tmp_path: Path) -> None:
     """As it is set out of the box an address runs out of tries, another one has its own, and a good key passes."""
     good = list(bearer(new_key(tmp_path, "read")).values())
-    door = entrance(tmp_path)
+    policy = authentication(tmp_path)
 
     def tried(address: str) -> str:
         with pytest.raises(EbbtideError) as refused:
-            door.admit(["Bearer letmein"], address)
+            policy.admit(["Bearer letmein"], address)
         return refused.value.reason
 
     reasons = [tried("192.0.2.7") for _ in range(200)]
     assert reasons[0] == "INVALID_KEY" and "RATE_LIMITED_TRIES" in reasons
     assert tried("192.0.2.8") == "INVALID_KEY"
-    assert door.admit(good, "192.0.2.7").key_id
+    assert policy.admit(good, "192.0.2.7").key_id
 
 
 def test_tries_from_everywhere_take_bounded_memory(tmp_path: Path) -> None:
     """However many addresses try, so many are remembered."""
-    door = entrance(tmp_path)
+    policy = authentication(tmp_path)
     for number in range(MOST_BUCKETS + 100):
         with pytest.raises(Unauthenticated):
-            door.admit([], str(IPv4Address(number)))
-    assert len(door._by_remote) == MOST_BUCKETS
+            policy.admit([], str(IPv4Address(number)))
+    assert len(policy._by_remote) == MOST_BUCKETS

@@ -1,17 +1,16 @@
-"""The guard: what is looked at before a request reaches a route.
+"""HTTP checks before a request reaches a route, and the log line after it.
 
-A web page must not drive a local daemon: `Host` must name this machine, the bound address or an allowed host
-(a page of a rebound DNS name fails here), a foreign `Origin` is refused unless CORS lists it, a request that the
-browser marks as coming from another site (`Sec-Fetch-Site`) is refused with or without an `Origin`, and bodies are
-JSON only (what a form cannot send). No other origin may embed a response (`Cross-Origin-Resource-Policy`).
+A web page must not control a local daemon. Therefore `Host` must name this machine, the bound address or an allowed
+host (which stops DNS rebinding). A foreign `Origin` is refused unless CORS lists it. A request that the browser marks
+as cross-site (`Sec-Fetch-Site`) is refused with or without an `Origin`. Bodies must be JSON, which a form cannot
+send. Responses cannot be embedded by other origins (`Cross-Origin-Resource-Policy`).
 
-The body is read whole, within its limit, before anything else happens, so a half-sent one never reaches a verb;
-and when the caller goes away, work that has not begun is cancelled. Where API keys are asked for, one is looked at
-before the body is read; what it may do is decided at the route. An upload is too large for that: its verb reads it,
-within a limit of its own, and a form cannot send its type either. A response is sent in pieces, each when its client
-has read those before.
+The caller is authenticated before the body is read; the route checks what the caller may do. The body is read as a
+whole, within its limit, so an incomplete one never reaches a verb. If the client disconnects, work that has not
+started is cancelled. Uploads are too large for that: their verb reads them within a limit of its own, and a form
+cannot send their media type either. Responses are sent in pieces, each after the client has read the previous ones.
 
-Pure ASGI: no buffering of responses, no copies.
+Pure ASGI: responses are neither buffered nor copied.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ from typing import Any
 from urllib.parse import unquote_to_bytes
 
 import structlog
+from fastapi.routing import APIRoute
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ebbtide.access.entrance import Entrance
+from ebbtide.access.authentication import Authentication
 from ebbtide.access.grants import CALLER, let_ask
-from ebbtide.access.operations import OPEN_ROUTES
 from ebbtide.actor import NOBODY, set_actor
 from ebbtide.errors import Deadline, EbbtideError, Exhausted, Forbidden, Internal, InvalidRequest, Unavailable
 from ebbtide.metrics import Metrics
@@ -37,18 +36,19 @@ from ebbtide.rest.connections import PIECE_BYTES, Connection, connection_of
 from ebbtide.rest.problems import RESOURCE_POLICY, note_outcome, outcome_of, problem
 from ebbtide.settings import Settings
 from ebbtide.telemetry import get_log, request_id_from, span
+from ebbtide.verbs.catalogue import OPEN_ROUTES
 
 BODY_TIMEOUT_S = 60.0
-"""Longest the arrival of a body may take."""
+"""Longest time to receive a body."""
 
 WATCH_AFTER_S = 0.05
-"""A request that takes longer than this is cancelled when its caller goes away."""
+"""A request that takes longer than this is cancelled if its client disconnects."""
 
-PAGES = frozenset({"/docs"})
-"""Paths of pages that may be opened by a link on another site: they show nothing by themselves."""
+PAGES = frozenset({"/", "/docs"})
+"""Pages that a link on another site may open: they contain no data."""
 
 _OWN_SITE = frozenset({"none", "same-origin"})
-"""What `Sec-Fetch-Site` says of a request by the user or by a page of ours; any other value is refused."""
+"""Values of `Sec-Fetch-Site` for requests by the user or by the daemon's own pages; others are refused."""
 
 _HOST = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]++)\]|(?P<name>[^\s:/?#@\[\]]++))(?::\d{1,5})?")
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
@@ -58,15 +58,17 @@ _LOOPBACK_NAMES = frozenset({"localhost", "localhost.localdomain", "ip6-localhos
 
 
 class _Gone(Exception):
-    """The caller went away before its request had arrived."""
+    """The client disconnected before its request was complete."""
 
 
-class Guard:
+class HttpChecks:
     """The outermost layer of the REST interface."""
 
-    def __init__(self, app: ASGIApp, settings: Settings, entrance: Entrance, metrics: Metrics) -> None:
+    def __init__(
+        self, app: ASGIApp, settings: Settings, authentication: Authentication, metrics: Metrics
+    ) -> None:
         self._app = app
-        self._entrance = entrance
+        self._authentication = authentication
         self._metrics = metrics
         self._max_body_bytes = settings.limits.max_body_bytes
         self._hosts = frozenset(h.lower() for h in (settings.server.host, *settings.server.allowed_hosts))
@@ -74,7 +76,7 @@ class Guard:
         self._log = get_log("rest")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Look at one request, pass it on, log how it ended."""
+        """Check a request, pass it on, and log its outcome."""
         if scope["type"] != "http":
             return
         asked = Headers(scope=scope)
@@ -105,7 +107,7 @@ class Guard:
                 told.set("http.route", _route(scope))
                 told.set("http.response.status_code", status)
         except asyncio.CancelledError:
-            # The server cancels requests in hand when the grace of a stop is over.
+            # The server cancels running requests at the end of the grace period of a stop.
             task = asyncio.current_task()
             if status or task is None:
                 raise
@@ -114,14 +116,14 @@ class Guard:
             note_outcome(scope, stopping)
             await problem(stopping)(scope, receive, answer)
         except Exception as error:
-            # Answered and logged by the app already, as a rule; what is raised again must not reach the
+            # Usually the app has answered and logged it already. An error raised again must not reach the
             # server's own log with its message.
             if status == 0:
                 self._log.error("request failed", reason="INTERNAL", exc_info=error)
                 await problem(Internal("unexpected"))(scope, receive, answer)
         finally:
             if connection is not None:
-                # One request of a connection is in hand at a time.
+                # A connection has one request at a time.
                 connection.release(connection.held_bytes)
             CALLER.reset(nobody)
             set_actor(NOBODY)
@@ -163,7 +165,7 @@ class Guard:
         if host in self._hosts or host in _LOOPBACK_NAMES or _is_loopback(host):
             return
         raise InvalidRequest(
-            "Host names neither this machine nor an allowed host; see server.allowed_hosts",
+            "Host is neither this machine nor an allowed host. See server.allowed_hosts.",
             reason="MISDIRECTED_REQUEST",
         )
 
@@ -179,12 +181,12 @@ class Guard:
         }:
             return
         raise Forbidden(
-            "a web page of another origin may not call; see server.cors_origins",
+            "Requests from web pages of other origins are not allowed. See server.cors_origins.",
             reason="ORIGIN_NOT_ALLOWED",
         )
 
     def _check_site(self, scope: Scope, headers: Headers) -> None:
-        """Refuse what a browser sends for a page of another site; only this header marks a GET without an `Origin`."""
+        """Refuse requests of pages on other sites; for a GET without an `Origin` only this header shows that."""
         if _OWN_SITE.issuperset(headers.getlist("sec-fetch-site")):
             return
         origin = headers.get("origin")
@@ -193,19 +195,20 @@ class Guard:
         if scope["method"] == "GET" and scope["path"] in PAGES and _opens_a_tab(headers):
             return
         raise Forbidden(
-            "a web page of another site may not call (Sec-Fetch-Site); see server.cors_origins",
+            "Requests from web pages of other sites (Sec-Fetch-Site) are not allowed. See server.cors_origins.",
             reason="ORIGIN_NOT_ALLOWED",
         )
 
     def _admit(self, scope: Scope, headers: Headers) -> None:
-        """Find out who asks, for whatever is done in this request; a browser's preflight never tells."""
+        """Authenticate the caller. A browser's preflight request has no credentials."""
         is_preflight = scope["method"] == "OPTIONS" and "access-control-request-method" in headers
-        is_open = f"{scope['method']} {scope['path']}" in OPEN_ROUTES
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        is_open = f"{method} {scope['path']}" in OPEN_ROUTES
         if is_open or (is_preflight and self._origins):
             return
-        # The address of the connection: what a header says of it, who tries keys could choose.
+        # The address of the connection: an attacker could choose that in a header.
         address = scope["client"][0] if scope.get("client") else ""
-        caller = self._entrance.admit(headers.getlist("authorization"), address)
+        caller = self._authentication.admit(headers.getlist("authorization"), address)
         let_ask(caller)
         if caller.key_id:
             structlog.contextvars.bind_contextvars(key=caller.key_id)
@@ -220,7 +223,7 @@ class Guard:
             async with asyncio.timeout(BODY_TIMEOUT_S):
                 body = await self._collect(connection_of(scope), receive)
         except TimeoutError:
-            raise Deadline("the body did not arrive in time", reason="REQUEST_TIMED_OUT") from None
+            raise Deadline("The body did not arrive in time.", reason="REQUEST_TIMED_OUT") from None
         if body and scope["method"] in _WITH_BODY:
             _check_media_type(headers)
         return body
@@ -238,7 +241,7 @@ class Guard:
                 raise self._too_large()
             if connection is not None and size > PIECE_BYTES:
                 if not connection.hold(size - held):
-                    busy = "too many bytes of requests and responses are in memory at once"
+                    busy = "Too many bytes of requests and responses are in memory. Retry later."
                     raise Exhausted(busy, reason="SERVER_BUSY", retry_after_s=1.0)
                 held = size
             parts.append(part)
@@ -246,29 +249,28 @@ class Guard:
                 return b"".join(parts)
 
     def _too_large(self) -> InvalidRequest:
-        return InvalidRequest(
-            f"the body is larger than {self._max_body_bytes} bytes", reason="BODY_TOO_LARGE"
-        )
+        return InvalidRequest(f"The body exceeds {self._max_body_bytes} bytes.", reason="BODY_TOO_LARGE")
 
 
 def _route(scope: Scope) -> str:
-    """The route's pattern, never the path itself: that may hold anything."""
+    """Return the pattern of the route, never the path itself, which may contain anything."""
     return getattr(scope.get("route"), "path", "")
 
 
 def _verb(scope: Scope) -> str:
-    """The verb that was asked for, as both transports call it; `none` where there is no such route."""
-    return getattr(getattr(scope.get("route"), "endpoint", None), "__name__", "none")
+    """Return the verb of a request, by the name that both transports have for it; `none` for other routes."""
+    route = scope.get("route")
+    return route.name if isinstance(route, APIRoute) else "none"
 
 
 def _opens_a_tab(headers: Headers) -> bool:
-    """Whether a browser loads a page of its own with this request, and not a frame, an image or a script."""
+    """Return whether a browser loads a page in a tab of its own, not a frame, an image or a script."""
     is_navigation = headers.getlist("sec-fetch-mode") == ["navigate"]
     return is_navigation and headers.getlist("sec-fetch-dest") == ["document"]
 
 
 def _host_name(host: str) -> str:
-    """The name in a Host header, without its port; empty for what is no host."""
+    """Return the name in a Host header, without its port; empty if it is not a host."""
     found = _HOST.fullmatch(host)
     return "" if found is None else (found["address"] or found["name"]).lower()
 
@@ -281,13 +283,13 @@ def _is_loopback(host: str) -> bool:
 
 
 def _check_path(scope: Scope) -> None:
-    """Refuse paths in which an id could be read as more than one path segment, or as another id."""
+    """Refuse paths in which an id could also be read as several segments, or as another id."""
     raw: bytes = scope.get("raw_path", b"").partition(b"?")[0]
     lowered = raw.lower()
     fault = None
-    # Anywhere in the path: an escaped slash would be a second reading of what is one segment.
+    # Anywhere in the path: an escaped slash would give one segment a second meaning.
     if b"%2f" in lowered or b"%5c" in lowered:
-        fault = "holds a slash or backslash"
+        fault = "contains a slash or backslash"
     elif scope["path"].startswith("/v1/agents//"):
         fault = "is empty"
     else:
@@ -305,7 +307,7 @@ def _check_media_type(headers: Headers) -> None:
     is_json = media_type.strip().lower() == "application/json"
     if not is_json or charset not in ("", "utf-8", "utf8") or "content-encoding" in headers:
         raise InvalidRequest(
-            "send the body as application/json in UTF-8, uncompressed",
+            "Send the body as application/json in UTF-8, uncompressed.",
             reason="UNSUPPORTED_MEDIA_TYPE",
         )
 
@@ -318,13 +320,13 @@ def _check_upload_type(headers: Headers) -> None:
     media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type not in _UPLOAD_TYPES or "content-encoding" in headers:
         raise InvalidRequest(
-            "send a backup or an export as application/octet-stream",
+            "Send a backup or an export as application/octet-stream.",
             reason="UNSUPPORTED_MEDIA_TYPE",
         )
 
 
 class _Watch:
-    """Looks out for a caller who goes away while a request is worked on, and cancels the work then."""
+    """Cancels the work on a request if its client disconnects."""
 
     def __init__(self, receive: Receive, work: asyncio.Task[Any]) -> None:
         self._receive = receive
@@ -333,7 +335,7 @@ class _Watch:
         self.is_gone = False
 
     def begin(self) -> asyncio.Task[Message]:
-        """Look out from now on; the task ends once the caller has gone, or has all of its answer."""
+        """Start watching. The task ends when the client disconnects or has the whole response."""
         if self._watching is None:
             self._watching = asyncio.ensure_future(self._receive())
             self._watching.add_done_callback(self._seen)
@@ -345,14 +347,14 @@ class _Watch:
             self._work.cancel()
 
     def end(self) -> None:
-        """The work is over."""
+        """Stop watching."""
         self._work = None
         if self._watching is not None:
             self._watching.cancel()
 
 
 async def _send_in_pieces(message: Message, connection: Connection | None, send: Send) -> None:
-    """Send a part of a body that is large: each piece waits until the client has read those before."""
+    """Send a large part of a body in pieces, each after the client has read the previous ones."""
     body, more_body = message["body"], message.get("more_body", False)
     if connection is not None:
         connection.hold(len(body))
@@ -365,7 +367,7 @@ async def _send_in_pieces(message: Message, connection: Connection | None, send:
 
 
 async def _with_watch(app: ASGIApp, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
-    """Run the app on a body that has arrived; cancel it when the caller goes away."""
+    """Run the app on a complete body; cancel it if the client disconnects."""
     work = asyncio.current_task()
     assert work is not None, "a request is a task"
     watch = _Watch(receive, work)
@@ -378,7 +380,7 @@ async def _with_watch(app: ASGIApp, scope: Scope, body: bytes, receive: Receive,
         is_read = True
         return {"type": "http.request", "body": body, "more_body": False}
 
-    # Most requests are through before it would be worth a task to look out.
+    # Most requests finish before watching would be worth a task.
     soon = asyncio.get_running_loop().call_later(WATCH_AFTER_S, watch.begin)
     try:
         await app(scope, replay, send)

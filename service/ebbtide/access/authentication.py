@@ -1,11 +1,11 @@
-"""The entrance: every request of every transport comes in here, and gets as far as its caller may.
+"""Authentication and authorisation of every request, over each transport.
 
-Two steps. `admit`: who is it? Before anything of the request is read. `permit`: may they do this, with this agent?
-Before anything is looked up, so that nobody learns from an error what exists. Each step counts against a rate: that
-of the key, that of the agent; who shows no key that counts, against that of the address it comes from. What goes on
-for long asks `permit_still`, again and again.
+`admit` finds out who the caller is, before anything of the request is read. `permit` checks that the caller may do this
+with this agent, before anything is looked up, so that an error does not reveal what exists. Each step counts against a
+rate limit: `admit` against that of the key, `permit` against that of the agent. A caller without a valid key counts
+against the limit of its address. Streams call `permit_still` repeatedly.
 
-Where authentication is off, everybody is ANYONE and may do everything; an agent's rate holds all the same.
+With authentication off, every caller is ANYONE and may do everything. The rate limit of agents still applies.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from collections.abc import Sequence
 from ebbtide.access.grants import ANYONE, Caller
 from ebbtide.access.keyring import Keyring
 from ebbtide.access.keys import presented
-from ebbtide.access.operations import Needs, Operation
 from ebbtide.access.rates import Buckets, remote_of
+from ebbtide.access.requirements import Needs, Requirement
 from ebbtide.clock import Clock
 from ebbtide.errors import Exhausted, Unauthenticated
 from ebbtide.settings import AccessSettings
 
 
-class Entrance:
-    """Who may come in; without a keyring, everybody."""
+class Authentication:
+    """Authenticates and authorises callers; without a keyring it admits everyone."""
 
     def __init__(self, settings: AccessSettings, keyring: Keyring | None, clock: Clock) -> None:
         self._settings = settings
@@ -35,14 +35,14 @@ class Entrance:
 
     @property
     def asks_for_keys(self) -> bool:
-        """Whether callers must show a key."""
+        """Whether callers must send an API key."""
         return self._keyring is not None
 
     def admit(self, authorizations: Sequence[str], address: str) -> Caller:
-        """Who asks, by the `Authorization` values of a request, and from where.
+        """Return the caller, from the `Authorization` values and the address of a request.
 
-        MISSING_KEY, INVALID_KEY, RATE_LIMITED; RATE_LIMITED_TRIES in place of the first two where an address tries
-        too often. The key is looked at first: one that counts passes, whoever else tries from the same address.
+        MISSING_KEY, INVALID_KEY, RATE_LIMITED; RATE_LIMITED_TRIES instead of the first two if an address tries too
+        often. The key is checked first: a valid one passes, whatever other clients try from the same address.
         """
         if self._keyring is None:
             return ANYONE
@@ -60,33 +60,33 @@ class Entrance:
         most = self._settings.max_agents_per_key if key.max_agents is None else key.max_agents
         return Caller(key.id, grant, most)
 
-    def permit(self, caller: Caller, operation: Operation, agent_id: str | None) -> None:
-        """Let a caller do this, with the agent that is named.
+    def permit(self, caller: Caller, required: Requirement, agent_id: str | None) -> None:
+        """Check that the caller may do this, with the named agent.
 
-        SCOPE_MISSING, KEY_NOT_FOR_AGENT, RATE_LIMITED; MISSING_KEY for who was never admitted.
+        SCOPE_MISSING, KEY_NOT_FOR_AGENT, RATE_LIMITED; MISSING_KEY for a caller that was never admitted.
         """
-        if caller is ANYONE and self._keyring is not None and operation.needs is not Needs.NOTHING:
-            # A transport that forgot to ask who it is must not open the door.
+        if caller is ANYONE and self._keyring is not None and required.needs is not Needs.NOTHING:
+            # A transport that forgot to authenticate must not grant access.
             raise _missing_key()
-        caller.grant.refuse_beyond(operation, agent_id)
+        caller.grant.refuse_beyond(required, agent_id)
         per_s = self._settings.agent_requests_per_s
-        if per_s and agent_id is not None and operation.needs is Needs.AGENT:
+        if per_s and agent_id is not None and required.needs is Needs.AGENT:
             self._refuse_faster(self._by_agent, agent_id, per_s, "agent")
 
-    def permit_still(self, caller: Caller, operation: Operation, agent_id: str) -> None:
-        """Refuse what goes on since it was permitted, once the caller's key no longer allows it.
+    def permit_still(self, caller: Caller, required: Requirement, agent_id: str) -> None:
+        """Refuse a stream that was permitted, once the caller's key no longer allows it.
 
         INVALID_KEY, SCOPE_MISSING, KEY_NOT_FOR_AGENT. It counts against no rate.
         """
         if self._keyring is not None:
-            self._keyring.grant_now(caller.key_id, self._clock.now_ms()).refuse_beyond(operation, agent_id)
+            self._keyring.grant_now(caller.key_id, self._clock.now_ms()).refuse_beyond(required, agent_id)
 
     def _refuse_trying(self, address: str) -> None:
         per_s = self._settings.failed_tries_per_s
         wait_s = self._by_remote.take(remote_of(address), per_s, self._clock.monotonic_s()) if per_s else 0.0
         if wait_s:
             raise Exhausted(
-                f"without a valid API key an address gets {per_s:g} requests a second",
+                f"Too many requests without a valid API key from this address (limit {per_s:g} per second).",
                 reason="RATE_LIMITED_TRIES",
                 metadata={"limit": "address", "requests_per_s": f"{per_s:g}"},
                 retry_after_s=wait_s,
@@ -96,7 +96,7 @@ class Entrance:
         wait_s = buckets.take(name, per_s, self._clock.monotonic_s())
         if wait_s:
             raise Exhausted(
-                f"the {whose} gets {per_s:g} requests a second",
+                f"Too many requests for this {whose} (limit {per_s:g} per second).",
                 reason="RATE_LIMITED",
                 metadata={"limit": whose, "requests_per_s": f"{per_s:g}"},
                 retry_after_s=wait_s,
@@ -105,5 +105,5 @@ class Entrance:
 
 def _missing_key() -> Unauthenticated:
     return Unauthenticated(
-        "this needs an API key; send it as Authorization: Bearer ebb_…", reason="MISSING_KEY"
+        "An API key is required. Send it as Authorization: Bearer ebb_…", reason="MISSING_KEY"
     )

@@ -396,7 +396,7 @@ async def test_what_a_recall_has_told_is_not_remembered_again(tmp_path: Path, ca
         alone = await remembered(call, told_by(text))
         assert alone["state"] == "digested"
         assert (alone["node_ids"], alone["message_count"], alone["dropped_recalled"]) == ([], 0, 2)
-        found = (await call("POST", f"{AGENT}/search", {"text": "cello"})).json()["memories"]
+        found = (await call("POST", f"{AGENT}/search", {"query": "cello"})).json()["memories"]
         cello = await remembered(call, told_by(found[0]["content"], role="assistant"))
         assert cello["message_count"] == 0
 

@@ -1,11 +1,13 @@
-"""The door: what becomes of personal data before anything of a request is stored, hashed, logged or shown to a model.
+"""The PII policy: detection and redaction of personal data on ingest, before anything is stored, hashed, logged or
+sent to a model.
 
-Texts, speakers and values of metadata are redacted in place: `[email]`. Ids, and the names of fields, get a keyed form
-instead (`[email:9f2c…]`): the same again for the same one, so that messages of a conversation stay together and a
-request that is sent twice is known. Under `tag` everything stays as it is, and is told of; under `off` nobody looks.
+`redact` replaces personal data in texts, speakers and metadata values by its kind: `[email]`. In ids and names of
+fields it is replaced by a keyed form (`[email:9f2c…]`), which is always the same for the same value. So messages of a
+conversation stay together, and a repeated request is recognised. `tag` stores everything and returns where personal
+data is. `off` does not search for it.
 
-An agent's id is not covered: it is part of every address and of the log. Which values an error may echo is decided in
-`forms.py`, whatever the policy: an error never tells what looks personal.
+The policy does not cover an agent's id, which is part of every address and of the log. Errors never echo personal data,
+whatever the policy (`requests.py`).
 """
 
 from __future__ import annotations
@@ -20,8 +22,8 @@ from ebbtide.records import PersonalSpan
 from ebbtide.store.port import Identity
 
 
-class Door:
-    """An agent's policy on personal data, applied to one request; counts what it meets."""
+class PiiPolicy:
+    """An agent's policy, applied to one request; it counts the personal data that it finds."""
 
     def __init__(self, parameters: AgentParameters, identity: Identity) -> None:
         self.is_open = parameters.pii == "off"
@@ -30,31 +32,31 @@ class Door:
         self._key = f"{identity.agent_id}/{identity.seed}/pii".encode()
 
     def text(self, text: str) -> tuple[str, tuple[PersonalSpan, ...]]:
-        """A text as it is stored, and under `tag` what is personal in it."""
+        """Return a text as it is stored, and under `tag` the places of personal data."""
         spans = self._met(text)
         if self.redacts:
             return redacted(text, spans), ()
         return text, _in_bytes(text, spans)
 
     def tagged(self, text: str) -> tuple[PersonalSpan, ...]:
-        """What is personal in a text that was counted before, under `tag`."""
+        """Return the places of personal data in a text that was counted before, under `tag`."""
         return () if self.is_open or self.redacts else _in_bytes(text, find(text))
 
     def words(self, text: str) -> str:
-        """A short text as it is stored: who speaks, a value."""
+        """Return a short text as it is stored: a speaker, or a value."""
         return self.text(text)[0]
 
     def name(self, text: str) -> str:
-        """An id, or the name of a field, as it is stored."""
+        """Return an id, or the name of a field, as it is stored."""
         spans = self._met(text)
         return keyed(text, self._key) if self.redacts and spans else text
 
     def forms(self, text: str) -> set[str]:
-        """An id as it may be stored: as it is given, from under another policy, and as it is when it was redacted."""
+        """Return the forms in which an id may be stored: as given, and redacted."""
         return {text, keyed(text, self._key)}
 
     def value(self, value: Any, name: str = "") -> Any:
-        """A value of metadata as it is stored, all the way down; its name may tell what it is."""
+        """Return a metadata value as it is stored, at any depth. Its name may reveal that it is personal."""
         if self.is_open or value is None or isinstance(value, bool | float):
             return value
         if isinstance(value, Mapping):
@@ -64,7 +66,7 @@ class Door:
         return self._named(value, name)
 
     def metadata(self, metadata: Mapping[str, Any] | None) -> dict[str, Any] | None:
-        """An object of metadata as it is stored."""
+        """Return a metadata object as it is stored."""
         return None if metadata is None else dict(self.value(metadata))
 
     def _named(self, value: str | int, name: str) -> str | int:
@@ -83,13 +85,13 @@ class Door:
         return spans
 
 
-def asked(door: Door, texts: Sequence[str]) -> list[str]:
-    """Words of a question as they may be looked for: what was redacted is found by what stands in its place."""
-    return [door.words(text) for text in texts] if door.redacts else list(texts)
+def asked(policy: PiiPolicy, texts: Sequence[str]) -> list[str]:
+    """Return the words of a query as they are stored: redacted text is found by its replacement."""
+    return [policy.words(text) for text in texts] if policy.redacts else list(texts)
 
 
 def _in_bytes(text: str, spans: Sequence[Span]) -> tuple[PersonalSpan, ...]:
-    """Spans in bytes of UTF-8, as every place in a message is told."""
+    """Return the spans in bytes of UTF-8, like every position in a message."""
     found, position, offset = [], 0, 0
     for span in spans:
         offset += len(text[position : span.begin].encode())

@@ -1,0 +1,49 @@
+"""What an operation requires of its caller: one of some scopes, and agents within the caller's reach.
+
+The catalogue of operations (`verbs/catalogue.py`) says which operation requires what. Deliberately not here: which
+caller has which scope (`grants.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Literal
+
+Scope = Literal["read", "write", "admin"]
+
+READ: Scope = "read"
+WRITE: Scope = "write"
+ADMIN: Scope = "admin"
+SCOPES: tuple[Scope, ...] = (READ, WRITE, ADMIN)
+"""What a key is for: reading; remembering, and changing or deleting memories; how agents remember, and their deletion.
+
+They are independent: none includes another."""
+
+
+class Needs(Enum):
+    """What a caller needs besides one of the operation's scopes."""
+
+    NOTHING = "no key at all"
+    KEY = "any valid key, whatever its scopes"
+    SCOPE = "nothing else; the response covers only agents within the key's reach"
+    AGENT = "the agent that the request names is within the key's reach"
+    EVERY_AGENT = "the key is not bound to agents, since the response covers all of them"
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """What a caller needs for an operation."""
+
+    needs: Needs
+    scopes: tuple[Scope, ...] = ()
+    """Any one of these is enough."""
+
+
+def of_agent(scope: Scope) -> Requirement:
+    """Require a scope, and the agent that the request names."""
+    return Requirement(Needs.AGENT, (scope,))
+
+
+UNLISTED = Requirement(Needs.EVERY_AGENT, (ADMIN,))
+"""What a route or call requires that the catalogue does not list."""

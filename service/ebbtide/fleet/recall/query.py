@@ -1,0 +1,83 @@
+"""A query: what an agent is asked, with everything that narrows its results, and the passages that this allows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ebbtide.fleet.archive.archive import Archive, conversation_key
+from ebbtide.ids import NodeId
+from ebbtide.memory.network import Network
+from ebbtide.retrieval.passages import ROLES, PassageIndex
+
+ArchiveUse = Literal["always", "never", "when_needed"]
+"""When the archive takes part: `when_needed` means only if living memories do not suffice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query with everything that narrows its results."""
+
+    text: str
+    max_results: int
+    depth: int = 2
+    start_nodes: Sequence[NodeId] = ()
+    token_budget: int | None = None
+    archive: ArchiveUse = "always"
+    speakers: Sequence[str] = ()
+    conversations: Sequence[str] = ()
+    time_range: tuple[int | None, int | None] = (None, None)
+    created_after: int | None = None
+    """Only what was accepted at or after this time."""
+    without: Collection[str] = ()
+    key_sentences: bool = False
+    """Whether a memory that does not fit the budget is shortened to its key sentences."""
+    metadata: Mapping[str, object] = field(default_factory=dict)
+    cites: bool = False
+    """Whether each memory cites its source in the text."""
+    vector: NDArray[np.float32] | None = None
+    """The query as a vector of the embedding model."""
+    embedding_model: str = ""
+    no_vector: str = "not available"
+    """Why there is no `vector`."""
+    needs_vectors: bool = False
+    """Whether the vector is the whole query."""
+
+
+def allowed_passages(query: Query, archive: Archive, network: Network) -> NDArray[np.bool_]:
+    """Return which passages the filters of a query let through."""
+    shelf = archive.shelf
+    allowed = np.ones(len(shelf), dtype=np.bool_)
+    if query.speakers:
+        allowed &= _said_by(query.speakers, shelf)
+    if query.conversations:
+        keys = shelf.conversation_numbers(map(conversation_key, query.conversations))
+        allowed &= np.isin(shelf.column("conversation"), keys)
+    begin, end = query.time_range
+    if begin is not None:
+        allowed &= shelf.column("time_ms") >= begin
+    if end is not None:
+        allowed &= shelf.column("time_ms") < end
+    if query.created_after is not None:
+        allowed &= shelf.column("accepted_ms") >= query.created_after
+    # A passage without text and without a living memory has nothing to return.
+    allowed &= (shelf.column("withdrawn") == 0) | (shelf.column("word_count") > 0)
+    if query.metadata:
+        allowed &= archive.facts.holding(query.metadata)
+    if query.archive == "never":
+        allowed &= archive.told_by(network.are_alive)
+    return allowed
+
+
+def _said_by(speakers: Sequence[str], shelf: PassageIndex) -> NDArray[np.bool_]:
+    """Which passages these speakers said. The name of a role also means messages of that role without a speaker."""
+    numbers = shelf.speaker_numbers
+    said = np.isin(shelf.column("speaker"), [numbers[name] for name in speakers if name in numbers])
+    roles = [ROLES.index(name) for name in speakers if name in ROLES]
+    if roles and "" in numbers:
+        said |= (shelf.column("speaker") == numbers[""]) & np.isin(shelf.column("role"), roles)
+    return said

@@ -1,0 +1,352 @@
+"""The catalogue of operations: one row for each thing that a caller can do.
+
+REST builds its routes from it, gRPC its calls, OpenAPI its operation ids, bodies and examples, the docs their tables
+(`python -m tests.tidy.generate_api`), and tests their walks. An operation has one name on every surface: that of the
+RPC, in snake case for the verb (`open_agent`) and in camel case for OpenAPI (`openAgent`).
+
+A new operation is its verb, its message in `proto/`, and its row.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from pydantic import BaseModel
+
+from ebbtide.access.requirements import ADMIN, READ, WRITE, Needs, Requirement, of_agent
+from ebbtide.verbs import (
+    agents,
+    audit,
+    batches,
+    erased,
+    events,
+    forget,
+    inspect,
+    memories,
+    metrics,
+    moving,
+    paging,
+    recall,
+    remember,
+    search,
+    service,
+)
+from ebbtide.verbs.requests import AgentRequest, Request
+
+Examples = Mapping[str, Any]
+
+
+class Kind(Enum):
+    """How an operation exchanges data."""
+
+    CALL = "one request, one response"
+    STREAM = "one request, a stream of events"
+    DOWNLOAD = "one request, a file"
+    UPLOAD = "a file, one response"
+    REST_ONLY = "one request, one response, over REST only"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One thing that a caller can do."""
+
+    name: str
+    """The name of the RPC."""
+    route: str
+    """`METHOD /path` over REST."""
+    requires: Requirement
+    verb: Callable[..., Any]
+    """An async function from the service and the request to the response."""
+    request: type[Request]
+    response: type[BaseModel] | None = None
+    """None for a file, or a text of another format."""
+    tag: str = "service"
+    status: int | Callable[[Any], int] = 200
+    """The HTTP status, or how it follows from the response."""
+    examples: Examples = field(default_factory=dict)
+    """Bodies, by what they are."""
+    kind: Kind = Kind.CALL
+
+    @property
+    def verb_name(self) -> str:
+        """The name in snake case: `open_agent`."""
+        return re.sub(r"(?<!^)(?=[A-Z])", "_", self.name).lower()
+
+    @property
+    def id(self) -> str:
+        """The name in camel case: `openAgent`."""
+        return self.name[0].lower() + self.name[1:]
+
+    @property
+    def method(self) -> str:
+        """The HTTP method."""
+        return self.route.partition(" ")[0]
+
+    @property
+    def path(self) -> str:
+        """The path of the route."""
+        return self.route.partition(" ")[2]
+
+    @property
+    def in_path(self) -> tuple[str, ...]:
+        """The fields of the request that REST sends in the path."""
+        return tuple(re.findall(r"\{(\w+)\}", self.path))
+
+    @property
+    def in_query(self) -> tuple[str, ...]:
+        """The fields of the request that REST sends in the query."""
+        if self.has_body:
+            return ()
+        return tuple(name for name in self.request.model_fields if name not in self.in_path)
+
+    @property
+    def has_body(self) -> bool:
+        """Whether REST sends fields of the request in a JSON body."""
+        is_sent = self.method in ("POST", "PUT", "PATCH") and self.kind is not Kind.UPLOAD
+        return is_sent and self.request.model_fields.keys() > set(self.in_path)
+
+    @property
+    def body_model(self) -> type[BaseModel]:
+        """The model of the body: that of the request, whose fields in the path are not in the body."""
+        return self.request.body_model or self.request
+
+    @property
+    def is_rpc(self) -> bool:
+        """Whether it is a call of the gRPC service."""
+        return self.kind is not Kind.REST_ONLY
+
+
+A = "/v1/agents/{agent_id}"
+READ_DAEMON = Requirement(Needs.EVERY_AGENT, (READ, ADMIN))
+ADMIN_EVERYWHERE = Requirement(Needs.EVERY_AGENT, (ADMIN,))
+PARAMETERS: Examples = {"forgets faster": {"decay_rate": 0.9, "locale": "zh"}}
+CONVERSATION = {
+    "messages": [
+        {"role": "user", "speaker": "Ann", "content": "I moved to Lisbon in May."},
+        {"role": "assistant", "content": "How do you like it there?"},
+    ],
+    "conversation_id": "c1",
+}
+CHINESE = {"messages": [{"role": "user", "speaker": "林月", "content": "我五月搬到了青岛。"}]}
+RECALLS: Examples = {
+    "by keyword": {"keywords": ["Lisbon"], "depth": 2},
+    "by relation": {"relations": ["next"]},
+    "everything in reach": {},
+}
+SEARCHES: Examples = {"a question": {"query": "Where did Ann move?", "max_results": 5}}
+FORGETTING: Examples = {
+    "a topic, as a dry run": {"topic": "Project Heron", "dry_run": True},
+    "a conversation": {"conversations": ["c1"]},
+}
+TEXTS = ["I moved to Lisbon in May."]
+
+
+READ_AGENT, WRITE_AGENT, ADMIN_AGENT = of_agent(READ), of_agent(WRITE), of_agent(ADMIN)
+OPEN = Requirement(Needs.NOTHING)
+ANY_KEY = Requirement(Needs.KEY)
+
+# Remember and recall come first: REST tries routes in this order, and they are called most.
+CATALOGUE: tuple[Operation, ...] = (
+    Operation(
+        *("Remember", f"POST {A}/remember", WRITE_AGENT, remember.remember),
+        *(remember.RememberRequest, remember.Remembered, "memory"),
+        status=202,
+        examples={"conversation": CONVERSATION, "中文": CHINESE},
+    ),
+    Operation(
+        *("Recall", f"POST {A}/recall", READ_AGENT, recall.recall),
+        *(recall.RecallRequest, recall.Recalled, "memory"),
+        examples=RECALLS,
+    ),
+    Operation(
+        *("Search", f"POST {A}/search", READ_AGENT, search.search),
+        *(search.SearchRequest, search.Found, "memory"),
+        examples=SEARCHES,
+    ),
+    # --- agents
+    Operation(
+        *("OpenAgent", f"PUT {A}", WRITE_AGENT, agents.open_agent),
+        *(agents.OpenAgentRequest, agents.AgentInfo, "agents"),
+        status=lambda opened: 201 if opened.created else 200,
+        examples=PARAMETERS,
+    ),
+    Operation(
+        *("UpdateAgent", f"PATCH {A}", ADMIN_AGENT, agents.update_agent),
+        *(agents.UpdateAgentRequest, agents.AgentInfo, "agents"),
+        examples=PARAMETERS,
+    ),
+    Operation("GetAgent", f"GET {A}", READ_AGENT, agents.get_agent, AgentRequest, agents.AgentInfo, "agents"),
+    Operation(
+        *("ListAgents", "GET /v1/agents", Requirement(Needs.SCOPE, (READ,)), agents.list_agents),
+        *(paging.PageRequest, agents.AgentPage, "agents"),
+    ),
+    Operation(
+        *("CloseAgent", f"POST {A}/close", WRITE_AGENT, agents.close_agent),
+        *(AgentRequest, agents.Closed, "agents"),
+    ),
+    Operation(
+        *("DeleteAgent", f"DELETE {A}", ADMIN_AGENT, agents.delete_agent),
+        *(AgentRequest, agents.Erased, "agents"),
+    ),
+    # --- batches
+    Operation(
+        *("ListBatches", f"GET {A}/batches", READ_AGENT, batches.list_batches),
+        *(batches.ListBatchesRequest, batches.BatchPage, "batches"),
+    ),
+    Operation(
+        *("GetBatch", f"GET {A}/batches/{{batch_id}}", READ_AGENT, batches.get_batch),
+        *(batches.BatchRequest, batches.BatchInfo, "batches"),
+    ),
+    Operation(
+        *("RetryBatch", f"POST {A}/batches/{{batch_id}}/retry", WRITE_AGENT, batches.retry_batch),
+        *(batches.BatchRequest, batches.BatchInfo, "batches"),
+    ),
+    Operation(
+        *("Flush", f"POST {A}/flush", READ_AGENT, batches.flush),
+        *(batches.FlushRequest, batches.Flushed, "batches"),
+        examples={"default": {"timeout_ms": 30000, "passes": True}},
+    ),
+    Operation(
+        *("Compress", f"POST {A}/compress", ADMIN_AGENT, batches.compress),
+        *(batches.CompressRequest, batches.Compressing, "batches"),
+        examples={"one pass": {"passes": 1}},
+    ),
+    # --- memories
+    Operation(
+        "GetFocus",
+        f"GET {A}/focus",
+        READ_AGENT,
+        inspect.get_focus,
+        AgentRequest,
+        inspect.FocusInfo,
+        "inspect",
+    ),
+    Operation(
+        *("ListNodes", f"GET {A}/nodes", READ_AGENT, inspect.list_nodes),
+        *(paging.AgentPageRequest, inspect.NodePage, "inspect"),
+    ),
+    Operation(
+        *("GetNode", f"GET {A}/nodes/{{node_id}}", READ_AGENT, inspect.get_node),
+        *(inspect.NodeRequest, inspect.NodeDetail, "inspect"),
+    ),
+    Operation(
+        *("ListLinks", f"GET {A}/links", READ_AGENT, inspect.list_links),
+        *(paging.AgentPageRequest, inspect.LinkPage, "inspect"),
+    ),
+    Operation(
+        *("UpdateNode", f"PATCH {A}/nodes/{{node_id}}", WRITE_AGENT, memories.update_node),
+        *(memories.UpdateNodeRequest, inspect.NodeDetail, "memory"),
+        examples={"another town": {"content": "Ann: I moved to Porto in May."}},
+    ),
+    Operation(
+        *("DeleteNode", f"DELETE {A}/nodes/{{node_id}}", WRITE_AGENT, memories.delete_node),
+        *(inspect.NodeRequest, memories.DeletedNode, "memory"),
+    ),
+    Operation(
+        *("DeleteNodes", f"POST {A}/nodes/delete", WRITE_AGENT, memories.delete_nodes),
+        *(memories.DeleteNodesRequest, memories.DeletedNodes, "memory"),
+        examples={"two": {"node_ids": ["n1", "n2"]}},
+    ),
+    Operation(
+        *("ForgetMemories", f"POST {A}/forget", ADMIN_AGENT, forget.forget_memories),
+        *(forget.ForgetRequest, forget.Forgotten, "memory"),
+        examples=FORGETTING,
+    ),
+    # --- audit
+    Operation(
+        *("ListAuditRecords", f"GET {A}/audit", ADMIN_AGENT, audit.list_audit_records),
+        *(paging.AgentPageRequest, audit.AuditPage, "inspect"),
+    ),
+    Operation(
+        *("VerifyAudit", f"POST {A}/audit/verify", ADMIN_AGENT, audit.verify_audit),
+        *(audit.VerifyAuditRequest, audit.AuditVerified, "inspect"),
+        examples={"a text": {"texts": TEXTS}},
+    ),
+    Operation(
+        *("ListErasedAgents", "GET /v1/erased-agents", ADMIN_EVERYWHERE, erased.list_erased_agents),
+        *(erased.ListErasedAgentsRequest, erased.ErasedAgentPage, "inspect"),
+    ),
+    Operation(
+        *(
+            "VerifyErasedAgents",
+            "POST /v1/erased-agents/verify",
+            ADMIN_EVERYWHERE,
+            erased.verify_erased_agents,
+        ),
+        *(erased.VerifyErasedAgentsRequest, audit.AuditVerified, "inspect"),
+        examples={"what an agent remembered": {"texts": TEXTS, "agent_id": "ann"}},
+    ),
+    # --- files and streams
+    Operation(
+        *("BackupAgent", f"GET {A}/backup", ADMIN_AGENT, moving.backup_agent),
+        *(AgentRequest, None, "moving"),
+        kind=Kind.DOWNLOAD,
+    ),
+    Operation(
+        *("ExportAgent", f"GET {A}/export", ADMIN_AGENT, moving.export_agent),
+        *(AgentRequest, None, "moving"),
+        kind=Kind.DOWNLOAD,
+    ),
+    Operation(
+        *("RestoreAgent", f"POST {A}/restore", ADMIN_AGENT, moving.restore_agent),
+        *(moving.RestoreAgentRequest, moving.Restored, "moving"),
+        kind=Kind.UPLOAD,
+    ),
+    Operation(
+        *("WatchEvents", f"GET {A}/events", events.REQUIRES, events.watch_events),
+        *(events.WatchEventsRequest, events.EventInfo, "events"),
+        kind=Kind.STREAM,
+    ),
+    # --- the daemon
+    Operation("GetMe", "GET /v1/me", ANY_KEY, service.get_me, Request, service.Me),
+    Operation(
+        "GetModel",
+        "GET /v1/model",
+        Requirement(Needs.SCOPE, (READ, ADMIN)),
+        service.get_model,
+        Request,
+        service.ModelInfo,
+    ),
+    Operation(
+        "GetScheduler",
+        "GET /v1/scheduler",
+        READ_DAEMON,
+        service.get_scheduler,
+        Request,
+        service.SchedulerInfo,
+    ),
+    Operation("Metrics", "GET /metrics", READ_DAEMON, metrics.get_metrics, Request, kind=Kind.REST_ONLY),
+    Operation(
+        "Health", "GET /healthz", OPEN, service.get_health, Request, service.Health, kind=Kind.REST_ONLY
+    ),
+    Operation(
+        *("Readiness", "GET /readyz", OPEN, service.get_readiness, Request, service.Readiness),
+        status=lambda readiness: 503 if readiness.status == "unavailable" else 200,
+        kind=Kind.REST_ONLY,
+    ),
+)
+
+PAGES: Mapping[str, tuple[str, Requirement]] = {
+    "Home": ("GET /", OPEN),
+    "OpenApi": ("GET /openapi.json", ANY_KEY),
+    "Documentation": ("GET /docs", ANY_KEY),
+    "DocumentationStart": ("GET /docs/start.js", ANY_KEY),
+    "DocumentationFiles": ("GET /docs/files", ANY_KEY),
+}
+"""The documentation: routes without a verb."""
+
+OPERATIONS: Mapping[str, Operation] = {operation.name: operation for operation in CATALOGUE}
+"""The catalogue by name."""
+
+REQUIREMENTS: Mapping[str, tuple[str, Requirement]] = {
+    **{operation.name: (operation.route, operation.requires) for operation in CATALOGUE},
+    **PAGES,
+}
+"""The route of each operation and page, and what it requires."""
+
+OPEN_ROUTES = frozenset(route for route, required in REQUIREMENTS.values() if required.needs is Needs.NOTHING)
+"""Routes that need no key."""

@@ -1,0 +1,213 @@
+"""Limits on fields of requests, as annotations: `Annotated[str, MaxChars("max_query_chars")]`.
+
+A name is that of a setting in `limits`. Its value comes from the validation context, which is the `LimitSettings` in
+force. Without a context (a caller in this process that builds a request itself) configured limits do not apply. The
+errors are those of `verbs/requests.py`, so each transport reports the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    FailFast,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    ValidationInfo,
+    WithJsonSchema,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
+
+from ebbtide.bounds import EARLIEST_MS, LATEST_MS
+from ebbtide.privacy.spans import redacted
+from ebbtide.verbs.requests import invalid, shown, violation
+
+
+def _limit(info: ValidationInfo, limit: str | int | None) -> int | None:
+    """The value of a limit: a number, or the setting of this name in the context; None for no limit."""
+    if not isinstance(limit, str):
+        return limit
+    return None if info.context is None else int(getattr(info.context, limit))
+
+
+@dataclass(frozen=True, slots=True)
+class MaxChars:
+    """The longest text, in characters."""
+
+    limit: str | int
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.with_info_after_validator_function(self._check, handler(source))
+
+    def _check(self, text: str, info: ValidationInfo) -> str:
+        most = _limit(info, self.limit)
+        if most is not None and len(text) > most:
+            raise violation("TEXT_TOO_LONG", f"{len(text)} characters; allowed: at most {most}")
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class MaxItems:
+    """The longest list. It is checked before the items: there may be a million of them."""
+
+    limit: str | int
+    reason: str = "TOO_MANY_ITEMS"
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.with_info_before_validator_function(self._check, handler(source))
+
+    def _check(self, items: Any, info: ValidationInfo) -> Any:
+        most = _limit(info, self.limit)
+        if most is not None and isinstance(items, list) and len(items) > most:
+            raise violation(self.reason, f"{len(items)} items; allowed: at most {most}")
+        return items
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """The range of a number, ends included."""
+
+    least: int
+    most: str | int | None
+    reason: str = "INVALID_VALUE"
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.with_info_after_validator_function(self._check, handler(source))
+
+    def _check(self, number: int, info: ValidationInfo) -> int:
+        most = _limit(info, self.most)
+        if number < self.least or (most is not None and number > most):
+            allowed = f"at least {self.least}" if most is None else f"{self.least}-{most}"
+            raise invalid(number, allowed, self.reason)
+        return number
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """The words that a text may be."""
+
+    words: tuple[str, ...]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_before_validator_function(self._check, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return {**handler(schema), "enum": list(self.words)}
+
+    def _check(self, word: Any) -> Any:
+        if isinstance(word, str | int) and word not in self.words:
+            raise invalid(word, ", ".join(self.words))
+        return word
+
+
+def NotBlank(allowed: str) -> AfterValidator:  # noqa: N802 - an annotation, like its neighbours
+    """Refuse a text of nothing but white space; `allowed` says what to send instead."""
+
+    def check(text: str) -> str:
+        if not text.strip():
+            raise invalid(text, allowed)
+        return text
+
+    return AfterValidator(check)
+
+
+Several = FailFast()
+"""Validate a list up to its first bad item: there may be a million of them, and one is reported."""
+
+Name = Annotated[str, MaxChars("max_name_chars")]
+"""A speaker, a conversation, or an id of the caller's."""
+
+
+# --- times -----------------------------------------------------------------------------------------------
+
+SECONDS = range(100_000_000, 10_000_000_000)
+"""Numbers that are seconds since 1973 or later; in milliseconds they would be the first months of 1970."""
+
+
+def _milliseconds(value: Any) -> Any:
+    if isinstance(value, str):
+        try:
+            time = datetime.fromisoformat(value)
+        except ValueError:
+            raise invalid(value, TIMES, "WRONG_TYPE") from None
+        if time.tzinfo is None:
+            raise invalid(value, f"{TIMES}; add Z or an offset")
+        return (time - EPOCH) // MILLISECOND
+    return value
+
+
+def _checked_time(time_ms: int) -> int:
+    if time_ms in SECONDS:
+        raise invalid(time_ms, "milliseconds since the epoch; this looks like seconds: multiply it by 1000")
+    if not EARLIEST_MS <= time_ms <= LATEST_MS:
+        raise invalid(time_ms, "ms since the epoch, years 1-9999")
+    return time_ms
+
+
+TIMES = "milliseconds since the epoch, or ISO 8601 with a time zone such as 2026-05-01T12:00:00Z"
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MILLISECOND = datetime(1970, 1, 1, microsecond=1000, tzinfo=UTC) - EPOCH
+
+Time = Annotated[
+    int,
+    BeforeValidator(_milliseconds),
+    AfterValidator(_checked_time),
+    WithJsonSchema({"anyOf": [{"type": "integer"}, {"type": "string", "format": "date-time"}]}),
+]
+"""A time in milliseconds since the epoch; a caller may also send ISO 8601."""
+
+
+# --- metadata --------------------------------------------------------------------------------------------
+
+_JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+
+
+def _refuse_large(metadata: Mapping[str, Any], info: ValidationInfo) -> None:
+    """Refuse metadata that is too large as JSON; write it no further than that."""
+    most, size = _limit(info, "max_metadata_bytes"), 0
+    parts = _JSON.iterencode(metadata)
+    while True:
+        try:
+            part = next(parts, None)
+        except ValueError:
+            raise invalid("infinity", "numbers that JSON can write") from None
+        if part is None:
+            return
+        size += len(part.encode())
+        if most is not None and size > most:
+            raise violation("METADATA_TOO_LARGE", f"more than {most} bytes as JSON; allowed: at most {most}")
+
+
+def _checked_metadata(metadata: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+    _refuse_large(metadata, info)
+    return metadata
+
+
+def _checked_flat(metadata: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+    _refuse_large(metadata, info)
+    most = _limit(info, "max_name_chars")
+    for name, value in metadata.items():
+        if not name:
+            raise invalid(name, "names that are not empty")
+        if most is not None and len(name) > most:
+            raise violation("TEXT_TOO_LONG", f"{len(name)} characters; allowed: at most {most}")
+        if not isinstance(value, str | int | float):
+            field = shown(redacted(name))
+            raise invalid(value, "a text, a number, true or false", "WRONG_TYPE", field)
+    return metadata
+
+
+Metadata = Annotated[dict[str, Any], AfterValidator(_checked_metadata)]
+"""Any JSON object."""
+
+FlatMetadata = Annotated[dict[str, Any], AfterValidator(_checked_flat)]
+"""A text, a number or a truth value under each name."""

@@ -1,0 +1,309 @@
+"""Requests and responses of verbs, and how a request is read, validated and refused, the same for every transport.
+
+A request is a frozen pydantic model. It has every field of its operation, whether REST sends it in the path, the query
+or the body. Validation is strict: no unknown fields, no text where a number belongs, no NaN, no lone surrogates. The
+configured limits apply too (`verbs/limits.py`), so a verb gets only valid requests. A request that does not fit is
+refused with one InvalidRequest: the first bad fields, their values (cut) and what is allowed.
+"""
+
+from __future__ import annotations
+
+import re
+import reprlib
+from collections.abc import Callable, Mapping
+from itertools import islice
+from typing import Annotated, Any, ClassVar, Literal, NoReturn, TypeVar, get_args, get_origin
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails, PydanticCustomError, from_json
+
+from ebbtide.errors import REASONS, FieldViolation, InvalidRequest
+from ebbtide.ids import AgentId, parse_agent_id
+from ebbtide.privacy.spans import redacted
+from ebbtide.settings import LimitSettings
+
+
+class Fields(BaseModel):
+    """Fields of a request, or of an object in one."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_surplus(cls, given: Any) -> Any:
+        return without_surplus(given, cls)
+
+
+class Request(Fields):
+    """What a caller sends for one operation."""
+
+    body_model: ClassVar[type[BaseModel] | None] = None
+    """The model of the JSON body, if it is not the request without the fields of the path."""
+
+    @classmethod
+    def fields_in(cls, body: Any) -> Any:
+        """Return the fields that a JSON body gives."""
+        return body
+
+
+class AgentRequest(Request):
+    """A request that names an agent."""
+
+    agent_id: Annotated[str, AfterValidator(parse_agent_id)] = Field(
+        description="Id of the agent: 1-128 characters of any script.", examples=["ann"]
+    )
+
+    @property
+    def owner(self) -> AgentId:
+        """The agent's id, as validated."""
+        return AgentId(self.agent_id)
+
+
+class Response(BaseModel):
+    """What a verb returns."""
+
+    model_config = ConfigDict(frozen=True)
+
+    def as_json(self) -> str:
+        """Return the body of the REST response."""
+        return self.model_dump_json()
+
+
+M = TypeVar("M", bound=BaseModel)
+Q = TypeVar("Q", bound=Request)
+T = TypeVar("T")
+
+SHOWN_CHARS = 40
+"""Most characters of a refused value that an error echoes."""
+
+MAX_VALUES = 50_000
+VALUES_PER_MESSAGE = 20
+"""Most values in a large request: this many, or this many per message that a batch may have."""
+
+SHOWN_ITEMS = 8
+"""Most items of a refused list or object that an error echoes."""
+
+LOOKED_AT_CHARS = 4096
+"""Characters of a refused value that are searched for personal data: many more than are echoed."""
+
+MOST_VIOLATIONS = 10
+"""Most invalid fields in one error."""
+
+REASON_OF_TYPE = {
+    "extra_forbidden": "UNKNOWN_FIELD",
+    "missing": "MISSING_FIELD",
+    "model_type": "INVALID_JSON",
+    "string_too_long": "TEXT_TOO_LONG",
+}
+"""Reasons by pydantic's error types; for other types see `_reason`."""
+
+
+def without_surplus(given: Any, model: type[BaseModel]) -> Any:
+    """Drop unknown fields of a JSON object beyond those that a refusal names; there may be a million of them."""
+    if not isinstance(given, dict) or len(given) <= len(model.model_fields) + MOST_VIOLATIONS:
+        return given
+    unknown = islice((name for name in given if name not in model.model_fields), MOST_VIOLATIONS)
+    return {name: given[name] for name in (*(given.keys() & model.model_fields.keys()), *unknown)}
+
+
+# --- reading ---------------------------------------------------------------------------------------------
+
+
+def read_request(model: type[Q], body: bytes, outside: Mapping[str, Any], limits: LimitSettings) -> Q:
+    """Return the request in a JSON body and the fields `outside` it, those of the path.
+
+    Raise InvalidRequest with everything that is wrong.
+    """
+    fields = model.fields_in(read_json(body))
+    if isinstance(fields, dict):
+        for name in outside:
+            if name in fields:
+                raise unknown_field(name)
+        fields = {**outside, **fields}
+    return validated(model, fields, limits)
+
+
+def validated(model: type[M], fields: Any, limits: LimitSettings) -> M:
+    """Return the request that the fields make, within the limits. Raise InvalidRequest with everything wrong."""
+    try:
+        return model.model_validate(fields, context=limits)
+    except ValidationError as error:
+        raise refusal(error, model) from None
+
+
+def read_bounded(limits: LimitSettings, read: Callable[..., T], *arguments: Any) -> T:
+    """Read a large request in a worker process. TOO_MANY_ITEMS for more values than can be returned quickly."""
+    found = read(*arguments)
+    max_values = max(MAX_VALUES, VALUES_PER_MESSAGE * limits.max_messages)
+    if count_values(found, max_values) > max_values:
+        raise InvalidRequest(
+            f"the body: more than {max_values} values; send fewer at a time", reason="TOO_MANY_ITEMS"
+        )
+    return found
+
+
+def count_values(value: Any, most: int) -> int:
+    """Count the values in a request at every depth, until there are more than `most`."""
+    count, waiting = 0, [value]
+    while waiting and count <= most:
+        one = waiting.pop()
+        inside = one.values() if isinstance(one, dict) else one if isinstance(one, list | tuple) else ()
+        if isinstance(one, BaseModel):
+            inside = one.__dict__.values()
+        count += 1 + len(inside)
+        waiting += [item for item in inside if isinstance(item, (dict, list, tuple, BaseModel))]
+    return count
+
+
+def read_json(body: bytes) -> Any:
+    """Return the value of a JSON body in UTF-8. INVALID_JSON for anything else, also NaN and lone surrogates."""
+    try:
+        return from_json(body, allow_inf_nan=False)
+    except ValueError as error:
+        raise InvalidRequest(
+            f"the body: not JSON in UTF-8: {shown(str(error), 120)}", reason="INVALID_JSON"
+        ) from None
+
+
+# --- refusing --------------------------------------------------------------------------------------------
+
+
+def refusal(error: ValidationError, model: type[BaseModel]) -> InvalidRequest:
+    """Return the refusal of fields that do not make a valid model."""
+    faults = error.errors(include_url=False)
+    violations = [FieldViolation(_path(fault), _describe(fault, model)) for fault in faults[:MOST_VIOLATIONS]]
+    first = violations[0]
+    reason = _reason(faults[0])
+    where = "the body" if reason == "INVALID_JSON" else first.field
+    return InvalidRequest(
+        f"{where}: {first.description}",
+        reason=reason,
+        violations=[] if reason == "INVALID_JSON" else violations,
+    )
+
+
+def unknown_field(name: str) -> InvalidRequest:
+    """Return the refusal of a field that the operation does not have."""
+    field = shown(redacted(name[:LOOKED_AT_CHARS]), 80)
+    return InvalidRequest(
+        f"{field}: {NO_SUCH_FIELD}", reason="UNKNOWN_FIELD", violations=[FieldViolation(field, NO_SUCH_FIELD)]
+    )
+
+
+NO_SUCH_FIELD = "no such field"
+
+
+def invalid(value: Any, allowed: str, reason: str = "INVALID_VALUE", field: str = "") -> PydanticCustomError:
+    """Return the error of a validator for a value that is not allowed; `field` only if a whole model is checked."""
+    return violation(reason, f"{echo(value)} is not allowed; allowed: {allowed}", field)
+
+
+def violation(reason: str, description: str, field: str = "") -> PydanticCustomError:
+    """Return the error of a validator: one of our reasons, with what is wrong."""
+    context = {"description": description, "field": field}
+    return PydanticCustomError(reason, "{description}", context)
+
+
+def _reason(fault: ErrorDetails) -> str:
+    kind = fault["type"]
+    if kind in REASONS:
+        return kind
+    if fault["loc"][-1:] in (("page_size",), ("page_token",)):
+        return "INVALID_PAGE"
+    if kind in REASON_OF_TYPE:
+        # A nested object of the wrong type is an error of its field, not of the body.
+        nested = kind == "model_type" and fault["loc"]
+        return "WRONG_TYPE" if nested else REASON_OF_TYPE[kind]
+    if kind == "value_error" and not fault["loc"]:
+        return "INVALID_PARAMETERS"
+    return "WRONG_TYPE" if kind.endswith(("_type", "_parsing", "_unicode")) else "INVALID_VALUE"
+
+
+def _path(fault: ErrorDetails) -> str:
+    path = ""
+    for part in (*fault["loc"], *([fault["ctx"]["field"]] if fault.get("ctx", {}).get("field") else [])):
+        name = part if isinstance(part, int) else redacted(part[:LOOKED_AT_CHARS])
+        path += f"[{part}]" if isinstance(part, int) else f".{name}" if path else str(name)
+    return shown(path, 80) if path else "parameters" if fault["type"] == "value_error" else ""
+
+
+def _describe(fault: ErrorDetails, model: type[BaseModel]) -> str:
+    kind = fault["type"]
+    if kind in REASONS:
+        return fault["msg"]
+    if kind == "extra_forbidden":
+        return NO_SUCH_FIELD
+    if kind == "missing":
+        return "required"
+    if kind == "string_unicode":
+        return "contains a lone surrogate; text must be valid Unicode"
+    if kind == "model_type":
+        return "not a JSON object"
+    message = fault["msg"].removeprefix("Value error, ")
+    if kind == "value_error":
+        return message
+    choices = re.findall(r"'([^']*)'", fault["ctx"]["expected"]) if kind == "literal_error" else []
+    allowed = ", ".join(choices) or allowed_values(model, fault["loc"])
+    if allowed:
+        return f"{echo(fault['input'])} is not allowed; allowed: {allowed}"
+    return f"{message[:1].lower()}{message[1:]}, got {echo(fault['input'])}"
+
+
+def allowed_values(model: type[BaseModel] | None, path: tuple[int | str, ...]) -> str:
+    """Return the range or the choices of a field of a model, as declared; empty where it declares none."""
+    for part in path[:-1]:
+        section = None if model is None else model.model_fields.get(str(part))
+        kind = None if section is None else section.annotation
+        model = kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
+    field = None if model is None or not path else model.model_fields.get(str(path[-1]))
+    if field is None:
+        return ""
+    if get_origin(field.annotation) is Literal:
+        return ", ".join(map(str, get_args(field.annotation)))
+    words = {"ge": "from {}", "gt": "above {}", "le": "to {}", "lt": "below {}"}
+    return " ".join(
+        text.format(getattr(bound, name))
+        for bound in field.metadata
+        for name, text in words.items()
+        if hasattr(bound, name)
+    )
+
+
+def echo(value: Any) -> str:
+    """Return a refused value for an error: cut, printable, without personal data."""
+    try:
+        return shown(reprlib.repr(unnamed(value)))
+    except ValueError:
+        # Python does not print integers of more than a few thousand digits.
+        return "a very large number"
+
+
+def unnamed(value: Any, depth: int = 3) -> Any:
+    """Return a value without personal data, at least in the part that may be shown."""
+    if isinstance(value, str):
+        return redacted(value[:LOOKED_AT_CHARS])
+    if isinstance(value, int) and not isinstance(value, bool):
+        text = str(value)[:LOOKED_AT_CHARS]
+        told = redacted(text)
+        return value if told == text else told
+    if isinstance(value, dict) and depth:
+        first = islice(value.items(), SHOWN_ITEMS)
+        return {unnamed(name): unnamed(item, depth - 1) for name, item in first}
+    if isinstance(value, list) and depth:
+        return [unnamed(item, depth - 1) for item in value[:SHOWN_ITEMS]]
+    return "…" if isinstance(value, dict | list) else value
+
+
+def shown(text: str, most: int = SHOWN_CHARS) -> str:
+    """Return a text fit for an error: cut, on one line, printable."""
+    cut = text if len(text) <= most else text[: most - 1] + "…"
+    return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in cut)
+
+
+def refuse(field: str, value: Any, allowed: str, reason: str = "INVALID_VALUE") -> NoReturn:
+    """Refuse a value that only the verb can judge, with its field, the value (cut) and what is allowed."""
+    got, field = echo(value), redacted(field)
+    description = f"{got} is not allowed; allowed: {allowed}"
+    raise InvalidRequest(
+        f"{field}: {description}", reason=reason, violations=[FieldViolation(field, description)]
+    )

@@ -1,0 +1,159 @@
+"""A bad field is refused with the same error over REST and gRPC, for every operation and field of the catalogue."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbtide.verbs.catalogue import CATALOGUE, Kind, Operation
+from tests.contract.test_verbs import settled
+from tests.support.callers import GrpcCaller, RestCaller, Unsayable, grpc_in
+
+LONG = "x" * 100_001
+"""Longer than the default limit of any text."""
+
+IDS = {"agent_id": "ann", "node_id": "n1", "batch_id": "b1"}
+
+FREE = {
+    "nodes",
+    "start_nodes",
+    "node_ids",
+}
+"""Fields whose texts are ids, which are looked up instead of validated; only their number is limited."""
+
+MESSAGE = {"role": "user", "content": "I like tea."}
+LIMITED = {
+    "messages": [
+        *([], [MESSAGE] * 1001),
+        *([{**MESSAGE, name: value}] for name, value in (("content", LONG), ("id", LONG), ("speaker", LONG))),
+        *([{**MESSAGE, "role": 99}], [{**MESSAGE, "timestamp": 1_700_000_000}]),
+        *([{**MESSAGE, "timestamp": 10**15}], [{**MESSAGE, "metadata": {"a": {"b": 1}}}]),
+        [{**MESSAGE, "metadata": {"a": "x" * 5000}}],
+    ],
+    "time_range": [{"begin": 5, "end": 5}, {"begin": 1_700_000_000}],
+    "metadata": [{"a": "x" * 5000}],
+    "vector": [[0.0], [1e300], [0.5] * 100_000],
+    "parameters": [{"decay_rate": 2.0}, {"strategy": 99}, {"retention": "x"}],
+    "page_token": ["?", "bm9kZXM6eA"],
+    "topic": ["", LONG],
+}
+"""Bad values by field, where its type does not say enough."""
+
+
+def bad_values(operation: Operation, name: str, schema: dict[str, Any]) -> Iterator[Any]:
+    """Values of the right type that a field does not allow; some fields allow some of them."""
+    options = schema.get("anyOf", [schema])
+    kinds = {option.get("type") for option in options}
+    is_list_of_ids = name == "messages" and operation.name == "ForgetMemories"
+    if name in LIMITED and not is_list_of_ids:
+        yield from LIMITED[name]
+    elif any("enum" in option for option in options) and "string" in kinds:
+        yield "nonsense" if name == "tokenizer" else 99
+    elif "integer" in kinds:
+        yield from (-2, 2**31 - 1)
+    elif "string" in kinds:
+        yield from (LONG, "")
+    elif "array" in kinds:
+        yield from ([LONG], [""], ["x"] * 20_000)
+
+
+@pytest.fixture
+async def both(tmp_path: Path) -> AsyncIterator[tuple[RestCaller, GrpcCaller]]:
+    """A daemon with an agent, and a caller over each transport."""
+    async with grpc_in(tmp_path / "data") as call:
+        await settled(call)
+        yield RestCaller(call.service), call
+
+
+async def outcome(call: Any, operation: Operation, fields: dict[str, Any]) -> Any:
+    """The error of a request, None if it is accepted."""
+    path = operation.path.format(**IDS)
+    if operation.has_body:
+        response = await call(operation.method, path, fields)
+    else:
+        params = {"follow": False, **fields} if operation.name == "WatchEvents" else fields
+        if call.transport == "rest":
+            params = {name: str(value)[:1000].lower() for name, value in params.items()}
+        if "agent_id" in params:
+            params = {"agent_id": str(params["agent_id"])[:1000]}
+        response = await call(operation.method, path, params=params)
+    return response.json()["error"] if response.status_code == 400 else None
+
+
+def fields_of(operation: Operation) -> list[str]:
+    """The fields of a request that are not in the path."""
+    return [name for name in operation.request.model_fields if name not in (*operation.in_path, "reset")]
+
+
+async def test_a_bad_field_has_one_error(both: tuple[RestCaller, GrpcCaller]) -> None:
+    """Out of range, an unknown word, too long, too many: code, reason, message and violations are equal."""
+    rest, rpc = both
+    compared = 0
+    for operation in CATALOGUE:
+        if not operation.is_rpc or operation.kind is Kind.UPLOAD:
+            continue
+        schema = operation.request.model_json_schema()
+        base = next(iter(operation.examples.values()), {})
+        unlimited = set()
+        for name in fields_of(operation):
+            values = list(bad_values(operation, name, schema["properties"][name]))
+            refused = False
+            for value in values:
+                fields = value if name == "parameters" else {**base, name: value}
+                errors = [as_compared(await outcome(call, operation, fields)) for call in (rest, rpc)]
+                assert errors[0] == errors[1], (operation.name, name, str(value)[:60])
+                refused = refused or errors[0] is not None
+                compared += errors[0] is not None
+            if values and not refused:
+                unlimited.add(name)
+        assert unlimited <= FREE, operation.name
+    assert compared > 100
+
+
+def as_compared(error: Any) -> Any:
+    """An error without quotes: REST sends the words of a query as texts, where protobuf has numbers."""
+    return None if error is None else json.loads(json.dumps(error).replace("'", ""))
+
+
+async def test_an_unknown_field_is_named(both: tuple[RestCaller, GrpcCaller]) -> None:
+    """A field that an operation does not have is UNKNOWN_FIELD over both, with its name or number."""
+    for operation in CATALOGUE:
+        if operation.is_rpc and operation.has_body:
+            base = next(iter(operation.examples.values()), {})
+            for call in both:
+                error = await outcome(call, operation, {**base, "surprise": 1})
+                assert error["reason"] == "UNKNOWN_FIELD", operation.name
+                assert error["field_violations"][0]["field"].endswith("surprise")
+                assert error["field_violations"][0]["description"] == "no such field"
+
+
+async def test_a_value_of_the_wrong_type_names_its_field(both: tuple[RestCaller, GrpcCaller]) -> None:
+    """REST names the field of a value of another type; protobuf cannot say most of these."""
+    rest, rpc = both
+    for operation in CATALOGUE:
+        if not operation.is_rpc or operation.kind is Kind.UPLOAD:
+            continue
+        base = next(iter(operation.examples.values()), {})
+        for name in fields_of(operation):
+            if name in ("parameters", "agent_id"):
+                continue
+            wrong: Any = 7 if name == "metadata" else {"a": {"b": [1]}} if operation.has_body else "x y"
+            error = await outcome(rest, operation, {**base, name: wrong})
+            assert error is not None, (operation.name, name)
+            assert error["field_violations"][0]["field"].partition(".")[0] == name, (operation.name, error)
+            if operation.has_body and name != "time_range":
+                with pytest.raises(Unsayable):
+                    await outcome(rpc, operation, {**base, name: wrong})
+
+
+async def test_what_is_missing_is_named(both: tuple[RestCaller, GrpcCaller]) -> None:
+    """A request without anything to do names the field that it lacks, over both transports."""
+    for name, field in (("Search", "query"), ("UpdateNode", "content"), ("ForgetMemories", "the body")):
+        operation = next(one for one in CATALOGUE if one.name == name)
+        errors = [await outcome(call, operation, {}) for call in both]
+        assert errors[0] == errors[1]
+        assert (errors[0]["reason"], errors[0]["field_violations"][0]["field"]) == ("MISSING_FIELD", field)
