@@ -136,7 +136,7 @@ def test_a_bracket_does_not_make_it_json() -> None:
     ("text", "name", "expected"),
     [
         ("", "f.json", ".json is empty."),
-        ("[]", "f.json", ".json holds no message with text."),
+        ("[]", "f.json", ".json contains no message with text."),
         ('[\n{"role": "user"', "f.json", ".json, line 2, column 16: not JSON"),
         (f'{A}\n{{"role": "user"}}', "f", ", line 2: content: required."),
         (f"{A}\n{{oops}}", "f", ", line 2, column 2: not JSON"),

@@ -1,4 +1,4 @@
-"""`ebbtide export`: an agent as JSON lines, into a file or a pipe."""
+"""`ebbtide export`: write an agent as JSON lines to a file or a pipe."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, Dat
 
 
 def export(
-    agent: Annotated[str, typer.Argument(metavar="AGENT", help="Whose memory.")],
+    agent: Annotated[str, typer.Argument(metavar="AGENT", help="The agent.")],
     into: Annotated[
-        str, typer.Option("--out", "-o", metavar="FILE", help="The file, or - for a pipe.")
+        str, typer.Option("--out", "-o", metavar="FILE", help="The file, or - for standard output.")
     ] = "-",
     url: Url = DEFAULT_URL,
     data_dir: DataDir = None,
@@ -28,7 +28,7 @@ def export(
     ca_file: CaFile = None,
     client_cert: ClientCert = None,
 ) -> None:
-    """Export an agent as JSON lines: everything it remembers and was told, for people and programs."""
+    """Export an agent as JSON lines: memories, links and messages, for people and programs."""
     with (
         connected(url, data_dir, credentials(api_key_file, ca_file, client_cert), master_key_file) as client,
         moving() as bar,
@@ -43,7 +43,7 @@ def export(
                 client.download(agent, "export", sys.stdout.buffer, moved)
                 sys.stdout.buffer.flush()
             except BrokenPipeError:
-                # Whoever reads has enough; Python must not stumble over it again when it ends.
+                # The reader closed the pipe. Without this, Python would report it again at exit.
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return
         with written(Path(into)) as file:

@@ -1,4 +1,4 @@
-"""`ebbtide inspect`: one agent, or one of its memories, as it is at this moment."""
+"""`ebbtide inspect`: show an agent, or one of its memories."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ INDENT = "  "
 
 
 def inspect(
-    agent: Annotated[str, typer.Argument(metavar="AGENT", help="Whose memory.")],
-    node: Annotated[str | None, typer.Argument(metavar="[NODE]", help="One memory, such as n12.")] = None,
+    agent: Annotated[str, typer.Argument(metavar="AGENT", help="The agent.")],
+    node: Annotated[str | None, typer.Argument(metavar="[NODE]", help="A memory, such as n12.")] = None,
     url: Url = DEFAULT_URL,
     api_key_file: ApiKeyFile = None,
     ca_file: CaFile = None,
@@ -31,7 +31,7 @@ def inspect(
     master_key_file: MasterKeyFile = None,
     as_json: Json = False,
 ) -> None:
-    """Look at an agent, or at one of its memories with its links."""
+    """Show an agent, or one of its memories with its links."""
     with connected(url, data_dir, credentials(api_key_file, ca_file, client_cert), master_key_file) as client:
         if node is not None:
             found = client.get_node(agent, node)
@@ -64,7 +64,7 @@ def _show_agent(
         f"{counted(counts['nodes'], 'memory', 'memories')}, {counted(counts['links'], 'link')}, "
         f"{counted(counts['messages'], 'message')}"
     )
-    _field(console, "holds", holds)
+    _field(console, "contains", holds)
     _field(console, "since", local_time(info["created_at"]))
     _field(console, "passes", f"{info['finished_passes']:,} done, {info['owed_passes']:,} owed")
     waits = f"{info['pending_batches']:,} waiting, {info['parked_batches']:,} parked"
@@ -90,7 +90,7 @@ def _show_agent(
 
 
 def changed_parameters(parameters: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """The parameters that are not at their defaults: (value, default) by name."""
+    """Return the parameters that differ from their defaults: (value, default) by name."""
     from ebbtide.parameters import AgentParameters
 
     defaults = AgentParameters().model_dump(mode="json")
@@ -141,7 +141,7 @@ def _show_node(console: Console, node: dict[str, Any]) -> None:
             f"({rewrite['model']})",
         )
     if not node["rewrites"]:
-        _line(console, "none: it says what it said when it was made", "dim")
+        _line(console, "none: the content is unchanged", "dim")
 
 
 def _links(console: Console, heading: str, links: list[dict[str, Any]], end: str) -> None:

@@ -1,4 +1,4 @@
-"""`ebbtide restore`: agents from their backups, into a daemon at work or a data directory at rest."""
+"""`ebbtide restore`: restore agents from files, into a running daemon or a data directory."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, Dat
 
 Replace = Annotated[
     bool,
-    typer.Option("--replace", help="Let it take the place of an agent of the same id, which is gone then."),
+    typer.Option("--replace", help="Overwrite an agent with the same id."),
 ]
 
 
 def restore(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Backups, or exports.")],
-    new_id: Annotated[str | None, typer.Option("--as", metavar="AGENT", help="Give it another id.")] = None,
+    new_id: Annotated[
+        str | None, typer.Option("--as", metavar="AGENT", help="Restore under another id.")
+    ] = None,
     replace: Replace = False,
     url: Url = DEFAULT_URL,
     data_dir: DataDir = None,
@@ -36,14 +38,14 @@ def restore(
     client_cert: ClientCert = None,
     as_json: Json = False,
 ) -> None:
-    """Restore agents from backups or exports. What cannot be verified changes nothing, and stops no other file."""
+    """Restore agents from backups or exports. A file that fails changes nothing and does not stop the others."""
     if new_id is not None and len(files) > 1:
-        raise Failure("--as: one file at a time.", ExitCode.USAGE)
+        raise Failure("--as takes one file.", ExitCode.USAGE)
     done = []
     with connected(
         url, data_dir, credentials(api_key_file, ca_file, client_cert), master_key_file, create=True
     ) as client:
-        row = OneByOne(map(str, files), are_asked_for=True)
+        row = OneByOne(map(str, files), are_named=True)
         for name in row:
             with row.trying(name):
                 done.append(put(client, Path(name), new_id, replace=replace))
@@ -56,7 +58,7 @@ def restore(
 
 
 def put(client: MemoryClient, path: Path, new_id: str | None, *, replace: bool) -> dict[str, Any]:
-    """Hand over one file; what became of it."""
+    """Restore one file and return the result."""
     from ebbtide.store.transfer.receiving import whose
 
     with opened(path) as file, moving() as bar:
@@ -72,9 +74,9 @@ def put(client: MemoryClient, path: Path, new_id: str | None, *, replace: bool) 
 
 
 def tell(done: dict[str, Any]) -> None:
-    """Tell a person what is there now."""
+    """Print the result for a person."""
     memories = counted(done["counts"]["nodes"], "memory", "memories")
     messages = counted(done["counts"]["messages"], "message")
     out().print(f"{done['agent_id']}: {memories} of {messages} restored.", markup=False)
     if done["replaced"]:
-        say("The agent that was there before is gone.", "dim")
+        say("The previous agent with this id was overwritten.", "dim")
