@@ -51,10 +51,10 @@ def _agent_id_fault(text: str) -> str | None:
         return "begins or ends with white space"
     for character in text:
         if character in "/\\":
-            return "holds a slash or backslash"
+            return "contains a slash or backslash"
         # Cc controls, Cs surrogates, Zl/Zp line breaks that a log reader may honour.
         if unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp"):
-            return f"holds the control character U+{ord(character):04X}"
+            return f"contains the control character U+{ord(character):04X}"
     if not unicodedata.is_normalized("NFC", text):
         return "is not in Unicode normal form C"
     return None

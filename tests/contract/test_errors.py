@@ -288,6 +288,7 @@ async def test_a_fault_of_ours_tells_no_details(
         raise ValueError("the secret of the lighthouse\nforged line")
 
     async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, {})
         monkeypatch.setattr("ebbtide.verbs.agents._info", fail)
         response = await call("GET", AGENT)
         assert (response.status_code, response.json()["error"]["reason"]) == (500, "INTERNAL")

@@ -25,7 +25,7 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoRe
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.errors import FieldViolation, InvalidRequest
 from ebbtide.rpc import server as rpc_server
-from ebbtide.rpc.problems import MOST_STATUS_BYTES, status_of
+from ebbtide.rpc.problems import MAX_STATUS_BYTES, status_of
 from ebbtide.rpc.server import GrpcServer
 from ebbtide.v1 import agents_pb2, batches_pb2, daemon_pb2, memory_service_pb2_grpc, recall_pb2, remember_pb2
 from tests.contract.test_verbs import AGENT, HELLO, settled
@@ -219,7 +219,7 @@ def test_details_fit_into_what_clients_take() -> None:
     """However much is wrong, the details stay below the metadata limit of clients, the reason in them."""
     violations = [FieldViolation("字" * 80, "错" * 200) for _ in range(10)]
     status = status_of(InvalidRequest("字" * 300, violations=violations))
-    assert status.ByteSize() <= MOST_STATUS_BYTES
+    assert status.ByteSize() <= MAX_STATUS_BYTES
     assert len(status.details) == 2
     assert status_of(InvalidRequest("x", violations=violations[:1])).details[1].ByteSize() > 0
 

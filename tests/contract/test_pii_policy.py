@@ -164,7 +164,7 @@ async def test_ids_are_keyed_so_that_what_belongs_together_stays_together(
             asked = {"query": "Write to whom?", "sources": [conversation], "citations": True}
             found = (await call("POST", f"{AGENT}/recall", asked)).json()["memories"]
             assert bool(found) is bool(count), conversation
-        by_metadata = {"text": "write", "metadata": {"card": SECRETS["value"]}}
+        by_metadata = {"query": "write", "metadata": {"card": SECRETS["value"]}}
         assert (await call("POST", f"{AGENT}/search", by_metadata)).json()["memories"]
 
 

@@ -71,7 +71,7 @@ async def is_clean(service: Service) -> bool:
     """Whether nothing of a transfer is left: no file, no place that is taken."""
     await eventually(lambda: not list(service.fleet.data.transfers.iterdir()))
     with contextlib.ExitStack() as held:
-        for _ in range(transfers.MOST_TRANSFERS):
+        for _ in range(transfers.MAX_TRANSFERS):
             held.enter_context(service.transfers.place())
     return True
 

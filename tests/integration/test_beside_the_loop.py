@@ -18,7 +18,7 @@ import pytest
 
 from ebbtide.offload.pool import INLINE, TextWorkers
 from ebbtide.verbs.remember import Message, RememberRequest, body_hash
-from ebbtide.verbs.requests import MOST_VIOLATIONS
+from ebbtide.verbs.requests import MAX_VIOLATIONS
 from ebbtide.verbs.service import LARGE_BYTES
 from tests.support import looking
 from tests.support.callers import grpc_in, rest_in
@@ -224,9 +224,9 @@ async def test_no_more_faults_are_looked_for_than_are_told(
     error = response.json()["error"]
     assert response.status_code == 400
     assert error["field_violations"][0]["field"] == field
-    assert len(error["field_violations"]) <= MOST_VIOLATIONS
+    assert len(error["field_violations"]) <= MAX_VIOLATIONS
     # Required fields of a message, and the unknown ones that are told.
-    assert faults[0] <= MOST_VIOLATIONS + 2
+    assert faults[0] <= MAX_VIOLATIONS + 2
 
 
 async def test_unknown_parameters_without_number_are_refused(tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ async def test_unknown_parameters_without_number_are_refused(tmp_path: Path) -> 
         assert response.status_code == 400
         fields = {v["field"] for v in response.json()["error"]["field_violations"]}
         assert {"decay_rate", "k0", "k1"} <= fields
-        assert len(fields) == MOST_VIOLATIONS
+        assert len(fields) == MAX_VIOLATIONS
 
 
 async def test_metadata_is_written_no_further_than_it_may_go(tmp_path: Path) -> None:

@@ -28,13 +28,13 @@ NAME = "keys.json"
 LOCK_NAME = "keys.lock"
 VERSION = 1
 
-MOST_KEYS = 10_000
+MAX_KEYS = 10_000
 """Most keys that are not revoked."""
 
 KEPT_REVOKED = 1000
 """Most revoked keys that stay in the file; the oldest are dropped."""
 
-MOST_FILE_BYTES = 64 << 20
+MAX_FILE_BYTES = 64 << 20
 
 _ID = re.compile(rf"[a-z0-9]{{{ID_LENGTH}}}")
 _HASH = re.compile(r"[0-9a-f]{64}")
@@ -74,12 +74,12 @@ class KeyFile:
         """Return the keys; none without a file. KEY_FILE_UNUSABLE for an invalid file."""
         try:
             with self.path.open("rb") as file:
-                content = file.read(MOST_FILE_BYTES + 1)
+                content = file.read(MAX_FILE_BYTES + 1)
         except FileNotFoundError:
             return ()
         except OSError as error:
             raise self._unusable(error.strerror or "it cannot be read") from error
-        if len(content) > MOST_FILE_BYTES:
+        if len(content) > MAX_FILE_BYTES:
             raise self._unusable("it is too large")
         try:
             document = _DECODER.decode(content)
@@ -141,11 +141,11 @@ def _kept(keys: Sequence[Key]) -> list[Key]:
     )
     dropped = {key.id for key in revoked[:-KEPT_REVOKED]}
     kept = [key for key in keys if key.id not in dropped]
-    if len(kept) - min(len(revoked), KEPT_REVOKED) > MOST_KEYS:
+    if len(kept) - min(len(revoked), KEPT_REVOKED) > MAX_KEYS:
         raise Exhausted(
-            f"There are {MOST_KEYS} keys already. Revoke some.",
+            f"There are {MAX_KEYS} keys already. Revoke some.",
             reason="QUOTA_REACHED",
-            metadata={"quota": "keys", "limit": str(MOST_KEYS)},
+            metadata={"quota": "keys", "limit": str(MAX_KEYS)},
         )
     return kept
 
@@ -154,7 +154,7 @@ def _fault(document: Document) -> str:
     """Return what is wrong with a readable file; empty if nothing is."""
     if document.version != VERSION:
         return f"it has version {document.version}, this version reads {VERSION}"
-    if len(document.keys) > MOST_KEYS + KEPT_REVOKED:
+    if len(document.keys) > MAX_KEYS + KEPT_REVOKED:
         return "it has too many keys"
     if len({key.id for key in document.keys}) != len(document.keys):
         return "two keys have the same id"

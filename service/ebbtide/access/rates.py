@@ -10,7 +10,7 @@ from __future__ import annotations
 import ipaddress
 from collections import OrderedDict
 
-MOST_BUCKETS = 10_000
+MAX_BUCKETS = 10_000
 """About 2 MB."""
 
 OWN_BITS = 64
@@ -33,7 +33,7 @@ def remote_of(address: str) -> str:
 class Buckets:
     """Token buckets by name."""
 
-    def __init__(self, burst_s: float, most: int = MOST_BUCKETS) -> None:
+    def __init__(self, burst_s: float, most: int = MAX_BUCKETS) -> None:
         self._burst_s = burst_s
         self._most = most
         self._levels: OrderedDict[str, tuple[float, float]] = OrderedDict()

@@ -79,8 +79,8 @@ class HttpChecks:
         """Check a request, pass it on, and log its outcome."""
         if scope["type"] != "http":
             return
-        asked = Headers(scope=scope)
-        request_id = request_id_from(asked.get("x-request-id"))
+        headers = Headers(scope=scope)
+        request_id = request_id_from(headers.get("x-request-id"))
         begun_s = time.monotonic()
         connection = connection_of(scope)
         status = 0
@@ -99,13 +99,15 @@ class HttpChecks:
 
         structlog.contextvars.clear_contextvars()
         structlog.contextvars.bind_contextvars(request_id=request_id)
-        nobody = CALLER.set(CALLER.get())
+        token = CALLER.set(CALLER.get())
         try:
-            with span("rest.request", parent=asked.get("traceparent", ""), request_id=request_id) as told:
-                await self._serve(scope, asked, receive, answer)
-                told.set("http.request.method", scope["method"])
-                told.set("http.route", _route(scope))
-                told.set("http.response.status_code", status)
+            with span(
+                "rest.request", parent=headers.get("traceparent", ""), request_id=request_id
+            ) as current:
+                await self._serve(scope, headers, receive, answer)
+                current.set("http.request.method", scope["method"])
+                current.set("http.route", _route(scope))
+                current.set("http.response.status_code", status)
         except asyncio.CancelledError:
             # The server cancels running requests at the end of the grace period of a stop.
             task = asyncio.current_task()
@@ -125,7 +127,7 @@ class HttpChecks:
             if connection is not None:
                 # A connection has one request at a time.
                 connection.release(connection.held_bytes)
-            CALLER.reset(nobody)
+            CALLER.reset(token)
             set_actor(NOBODY)
             took_s = time.monotonic() - begun_s
             self._metrics.request("rest", _verb(scope), outcome_of(scope, status), took_s)

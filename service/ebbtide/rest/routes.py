@@ -259,10 +259,19 @@ class VerbRoute(APIRoute):
             response_model=operation.response,
             response_class=JSONResponse if is_json else Response,
             responses={**ERRORS, **special.responses},
-            openapi_extra=_documented(operation),
         )
+        self._operation = operation
         # FastAPI's own way to an endpoint solves dependencies, of which there are none.
         self.app = request_response(handle)
+
+    @property
+    def openapi_extra(self) -> dict[str, Any] | None:
+        """What FastAPI cannot know of the request. Only the OpenAPI document needs it, so it is computed then."""
+        return _documented(self._operation)
+
+    @openapi_extra.setter
+    def openapi_extra(self, _: dict[str, Any] | None) -> None:
+        """Ignore what the base class sets."""
 
 
 def _documented(operation: Operation) -> dict[str, Any]:
@@ -290,6 +299,9 @@ def _documented(operation: Operation) -> dict[str, Any]:
 def _parameter(name: str, place: str, schema: dict[str, Any]) -> dict[str, Any]:
     description = schema.pop("description", "")
     examples = schema.pop("examples", None)
+    options = [option for option in schema.pop("anyOf", []) if option != {"type": "null"}]
+    # An option of a query cannot be null.
+    schema |= options[0] if len(options) == 1 else {"anyOf": options} if options else {}
     return {
         "name": name,
         "in": place,

@@ -34,7 +34,7 @@ NANOS_PER_S = 1_000_000_000
 MAX_LIST_ITEMS = 100_000
 """Most items of a list; no limit on a list can be set higher."""
 
-LARGEST_EXACT = 1 << 53
+MAX_EXACT_INTEGER = 1 << 53
 """Integers up to this one are exact in a Struct, which only has doubles."""
 
 
@@ -155,7 +155,7 @@ def _number(number: float, place: str) -> int | float:
     if not math.isfinite(number):
         refuse(place, number, "finite numbers")
     # A caller's 1 arrives as 1.0; over REST it stays 1.
-    return int(number) if number.is_integer() and abs(number) <= LARGEST_EXACT else number
+    return int(number) if number.is_integer() and abs(number) <= MAX_EXACT_INTEGER else number
 
 
 # --- answers -----------------------------------------------------------------------------------------------

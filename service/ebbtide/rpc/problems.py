@@ -21,7 +21,7 @@ DOMAIN = "ebbtide"
 DETAILS_KEY = "grpc-status-details-bin"
 """The metadata key of a google.rpc.Status."""
 
-MOST_STATUS_BYTES = 4096
+MAX_STATUS_BYTES = 4096
 """Details are sent as metadata, in base64; clients refuse more than 8 KiB of metadata."""
 
 
@@ -38,7 +38,7 @@ def status_of(error: EbbtideError) -> Status:
     bad = BadRequest()
     for violation in error.violations:
         bad.field_violations.add(field=violation.field, description=violation.description)
-    while bad.field_violations and status.ByteSize() + bad.ByteSize() > MOST_STATUS_BYTES:
+    while bad.field_violations and status.ByteSize() + bad.ByteSize() > MAX_STATUS_BYTES:
         del bad.field_violations[-1]
     if bad.field_violations:
         _add(status, bad)

@@ -211,8 +211,8 @@ class Servicer:
         try:
             _refuse_late(context)
             parent = next(iter(_metadata(context, "traceparent")), "")
-            with span("rpc.request", parent=parent, request_id=request_id) as told:
-                told.set("rpc.method", method)
+            with span("rpc.request", parent=parent, request_id=request_id) as current:
+                current.set("rpc.method", method)
                 self.admit(context)
                 with verb_span(VERBS.get(method, "none")):
                     done = await work()

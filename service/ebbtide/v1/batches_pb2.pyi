@@ -54,7 +54,7 @@ Global___BatchState: _TypeAlias = BatchState  # noqa: Y015
 
 @_typing.final
 class Batch(_message.Message):
-    """A batch at this moment."""
+    """The current state of a batch."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -94,38 +94,38 @@ class Batch(_message.Message):
     batch_id: _builtins.str
     """The batch."""
     state: Global___BatchState.ValueType
-    """Where it stands."""
+    """waiting, digesting, digested or parked."""
     message_count: _builtins.int
     """Messages in it."""
     conversation_id: _builtins.str
     """The conversation it belongs to; empty if none was named."""
     attempts: _builtins.int
-    """Failed rounds so far."""
+    """Failed tries so far."""
     last_error: _builtins.str
-    """Why the last round failed."""
+    """Why the last try failed."""
     dropped_recalled: _builtins.int
-    """Lines left out: a recall had just told them."""
+    """Lines left out because a recall had just returned them."""
     collapsed: _builtins.int
-    """Messages left out: they repeated an earlier one."""
+    """Messages left out because they repeat an earlier one."""
     @_builtins.property
     def accepted_at(self) -> _timestamp_pb2.Timestamp:
-        """When it was accepted."""
+        """Time of acceptance."""
 
     @_builtins.property
     def digested_at(self) -> _timestamp_pb2.Timestamp:
-        """When it was digested; not set before."""
+        """Time of digestion."""
 
     @_builtins.property
     def not_before(self) -> _timestamp_pb2.Timestamp:
-        """When it is tried again, after a failed round."""
+        """Earliest time of the next try after a failure."""
 
     @_builtins.property
     def node_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """The memories it became; some may be forgotten by now."""
+        """The memories made from it."""
 
     @_builtins.property
     def pii(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
-        """Personal data found in it, by kind: tagged or redacted, as the agent's `pii` said."""
+        """Personal data found in it, by kind, tagged or redacted by the agent's `pii` policy."""
 
     def __init__(
         self,
@@ -154,7 +154,7 @@ Global___Batch: _TypeAlias = Batch  # noqa: Y015
 
 @_typing.final
 class ListBatchesRequest(_message.Message):
-    """Which page of batches to list."""
+    """Which batches to list."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -163,9 +163,9 @@ class ListBatchesRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
-    """Whose memory it is: 1-128 characters of any script."""
+    """Id of the agent: 1-128 characters of any script."""
     state: Global___BatchState.ValueType
-    """Only batches of this state."""
+    """Only batches in this state: waiting, digesting, digested or parked."""
     page_size: _builtins.int
     """Most items on the page, 1-1000; default 100."""
     page_token: _builtins.str
@@ -202,7 +202,7 @@ class ListBatchesResponse(_message.Message):
     BATCHES_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """Where the listing goes on; empty on the last page."""
+    """Empty on the last page."""
     @_builtins.property
     def batches(self) -> _containers.RepeatedCompositeFieldContainer[Global___Batch]:
         """The batches, by number."""
@@ -230,9 +230,9 @@ class GetBatchRequest(_message.Message):
     AGENT_ID_FIELD_NUMBER: _builtins.int
     BATCH_ID_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
-    """Whose memory it is: 1-128 characters of any script."""
+    """Id of the agent: 1-128 characters of any script."""
     batch_id: _builtins.str
-    """The batch, as Remember named it."""
+    """The batch, as Remember returned it."""
     def __init__(
         self,
         *,
@@ -249,7 +249,7 @@ Global___GetBatchRequest: _TypeAlias = GetBatchRequest  # noqa: Y015
 
 @_typing.final
 class GetBatchResponse(_message.Message):
-    """A batch at this moment."""
+    """The current state of a batch."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -289,38 +289,38 @@ class GetBatchResponse(_message.Message):
     batch_id: _builtins.str
     """The batch."""
     state: Global___BatchState.ValueType
-    """Where it stands."""
+    """waiting, digesting, digested or parked."""
     message_count: _builtins.int
     """Messages in it."""
     conversation_id: _builtins.str
     """The conversation it belongs to; empty if none was named."""
     attempts: _builtins.int
-    """Failed rounds so far."""
+    """Failed tries so far."""
     last_error: _builtins.str
-    """Why the last round failed."""
+    """Why the last try failed."""
     dropped_recalled: _builtins.int
-    """Lines left out: a recall had just told them."""
+    """Lines left out because a recall had just returned them."""
     collapsed: _builtins.int
-    """Messages left out: they repeated an earlier one."""
+    """Messages left out because they repeat an earlier one."""
     @_builtins.property
     def accepted_at(self) -> _timestamp_pb2.Timestamp:
-        """When it was accepted."""
+        """Time of acceptance."""
 
     @_builtins.property
     def digested_at(self) -> _timestamp_pb2.Timestamp:
-        """When it was digested; not set before."""
+        """Time of digestion."""
 
     @_builtins.property
     def not_before(self) -> _timestamp_pb2.Timestamp:
-        """When it is tried again, after a failed round."""
+        """Earliest time of the next try after a failure."""
 
     @_builtins.property
     def node_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """The memories it became; some may be forgotten by now."""
+        """The memories made from it."""
 
     @_builtins.property
     def pii(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
-        """Personal data found in it, by kind: tagged or redacted, as the agent's `pii` said."""
+        """Personal data found in it, by kind, tagged or redacted by the agent's `pii` policy."""
 
     def __init__(
         self,
@@ -356,9 +356,9 @@ class RetryBatchRequest(_message.Message):
     AGENT_ID_FIELD_NUMBER: _builtins.int
     BATCH_ID_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
-    """Whose memory it is: 1-128 characters of any script."""
+    """Id of the agent: 1-128 characters of any script."""
     batch_id: _builtins.str
-    """The batch, as Remember named it."""
+    """The batch, as Remember returned it."""
     def __init__(
         self,
         *,
@@ -375,7 +375,7 @@ Global___RetryBatchRequest: _TypeAlias = RetryBatchRequest  # noqa: Y015
 
 @_typing.final
 class RetryBatchResponse(_message.Message):
-    """The batch, its attempts forgotten."""
+    """The current state of a batch."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -415,38 +415,38 @@ class RetryBatchResponse(_message.Message):
     batch_id: _builtins.str
     """The batch."""
     state: Global___BatchState.ValueType
-    """Where it stands."""
+    """waiting, digesting, digested or parked."""
     message_count: _builtins.int
     """Messages in it."""
     conversation_id: _builtins.str
     """The conversation it belongs to; empty if none was named."""
     attempts: _builtins.int
-    """Failed rounds so far."""
+    """Failed tries so far."""
     last_error: _builtins.str
-    """Why the last round failed."""
+    """Why the last try failed."""
     dropped_recalled: _builtins.int
-    """Lines left out: a recall had just told them."""
+    """Lines left out because a recall had just returned them."""
     collapsed: _builtins.int
-    """Messages left out: they repeated an earlier one."""
+    """Messages left out because they repeat an earlier one."""
     @_builtins.property
     def accepted_at(self) -> _timestamp_pb2.Timestamp:
-        """When it was accepted."""
+        """Time of acceptance."""
 
     @_builtins.property
     def digested_at(self) -> _timestamp_pb2.Timestamp:
-        """When it was digested; not set before."""
+        """Time of digestion."""
 
     @_builtins.property
     def not_before(self) -> _timestamp_pb2.Timestamp:
-        """When it is tried again, after a failed round."""
+        """Earliest time of the next try after a failure."""
 
     @_builtins.property
     def node_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """The memories it became; some may be forgotten by now."""
+        """The memories made from it."""
 
     @_builtins.property
     def pii(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
-        """Personal data found in it, by kind: tagged or redacted, as the agent's `pii` said."""
+        """Personal data found in it, by kind, tagged or redacted by the agent's `pii` policy."""
 
     def __init__(
         self,
@@ -484,13 +484,13 @@ class FlushRequest(_message.Message):
     PASSES_FIELD_NUMBER: _builtins.int
     VECTORS_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
-    """Whose memory it is: 1-128 characters of any script."""
+    """Id of the agent: 1-128 characters of any script."""
     timeout_ms: _builtins.int
     """Longest wait, 0-600000; default 30000."""
     passes: _builtins.bool
-    """Wait for owed compression passes too; default false."""
+    """Also wait until no compression pass is owed."""
     vectors: _builtins.bool
-    """Wait until every message has its vectors, too; default false."""
+    """Also wait until every message has its vectors."""
     def __init__(
         self,
         *,
@@ -520,7 +520,7 @@ Global___FlushRequest: _TypeAlias = FlushRequest  # noqa: Y015
 
 @_typing.final
 class FlushResponse(_message.Message):
-    """Where things stand, also when the time ran out."""
+    """The state after waiting, also if the timeout expired."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -531,7 +531,7 @@ class FlushResponse(_message.Message):
     PARKED_BATCHES_FIELD_NUMBER: _builtins.int
     UNEMBEDDED_MESSAGES_FIELD_NUMBER: _builtins.int
     digested: _builtins.bool
-    """Whether all that was accepted before is digested."""
+    """Whether every batch accepted before the request is digested."""
     passes_done: _builtins.bool
     """Whether no compression pass is owed."""
     pending_batches: _builtins.int
@@ -541,7 +541,7 @@ class FlushResponse(_message.Message):
     parked_batches: _builtins.int
     """Batches parked after failures."""
     unembedded_messages: _builtins.int
-    """Messages that have no vectors yet; 0 without an embedder."""
+    """Messages without vectors; 0 without an embedder."""
     def __init__(
         self,
         *,
@@ -562,16 +562,16 @@ Global___FlushResponse: _TypeAlias = FlushResponse  # noqa: Y015
 
 @_typing.final
 class CompressRequest(_message.Message):
-    """How many passes to owe."""
+    """How many passes to add."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     AGENT_ID_FIELD_NUMBER: _builtins.int
     PASSES_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
-    """Whose memory it is: 1-128 characters of any script."""
+    """Id of the agent: 1-128 characters of any script."""
     passes: _builtins.int
-    """Compression passes to owe more; at least 1; default 1."""
+    """Compression passes to add to those owed; at least 1; default 1."""
     def __init__(
         self,
         *,
@@ -590,7 +590,7 @@ Global___CompressRequest: _TypeAlias = CompressRequest  # noqa: Y015
 
 @_typing.final
 class CompressResponse(_message.Message):
-    """What is owed now."""
+    """The passes owed now."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

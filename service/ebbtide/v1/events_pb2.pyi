@@ -21,7 +21,7 @@ DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
 class WatchEventsRequest(_message.Message):
-    """Which events to watch."""
+    """Where the stream begins, and whether it ends."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -29,11 +29,13 @@ class WatchEventsRequest(_message.Message):
     AFTER_FIELD_NUMBER: _builtins.int
     FOLLOW_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
-    """Whose memory it is: 1-128 characters of any script."""
+    """Id of the agent: 1-128 characters of any script."""
     after: _builtins.int
-    """The number of the last event that was seen; not set: from the oldest that is kept; -1: only what is to come."""
+    """Number of the last event received; -1: only events that happen from now on; default: from the oldest event
+    that is kept.
+    """
     follow: _builtins.bool
-    """Whether to go on with what happens; true by default. With false the stream ends with what is there."""
+    """false: end after the events that exist now."""
     def __init__(
         self,
         *,
@@ -58,7 +60,7 @@ Global___WatchEventsRequest: _TypeAlias = WatchEventsRequest  # noqa: Y015
 
 @_typing.final
 class WatchEventsResponse(_message.Message):
-    """One thing that happened. It names memories by their ids and never says what they hold."""
+    """One event. Fields that its kind does not have are null or empty."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -77,9 +79,9 @@ class WatchEventsResponse(_message.Message):
     FOCUS_FIELD_NUMBER: _builtins.int
     PARAMETERS_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
-    """Its number: one more than that of the event before."""
+    """Number of the event, one more than that of the previous one."""
     kind: _builtins.str
-    """What happened, such as `NodeForgotten`; docs/events.md has the list, which may grow."""
+    """Kind of the event; see docs/events.md. New kinds may be added."""
     node_id: _builtins.str
     """The memory, or the source of the link."""
     target_id: _builtins.str
@@ -95,12 +97,12 @@ class WatchEventsResponse(_message.Message):
     length: _builtins.int
     """Characters of the memory now."""
     node_count: _builtins.int
-    """How many memories the batch became."""
+    """Number of memories made from the batch."""
     attempts: _builtins.int
-    """Failed rounds of the batch."""
+    """Failed tries of the batch."""
     @_builtins.property
     def happened_at(self) -> _timestamp_pb2.Timestamp:
-        """When it was committed."""
+        """Time of the event."""
 
     @_builtins.property
     def focus(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:

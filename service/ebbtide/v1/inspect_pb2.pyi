@@ -23,7 +23,7 @@ DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
 class Source(_message.Message):
-    """Where a memory came from: a slice of a message, in UTF-8 bytes."""
+    """The source of a memory: a slice of a message, in UTF-8 bytes."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -43,11 +43,11 @@ class Source(_message.Message):
     batch_id: _builtins.str
     """The batch it came with."""
     message_index: _builtins.int
-    """Place of the message in its batch."""
+    """Position of the message in its batch."""
     offset: _builtins.int
-    """First byte of the slice in the message's UTF-8."""
+    """Offset of the slice in the message's UTF-8."""
     length: _builtins.int
-    """Bytes of the slice."""
+    """Length of the slice in bytes."""
     role: _remember_pb2.Role.ValueType
     """Who spoke."""
     speaker: _builtins.str
@@ -56,15 +56,15 @@ class Source(_message.Message):
     """The conversation it belongs to."""
     @_builtins.property
     def timestamp(self) -> _timestamp_pb2.Timestamp:
-        """When it was said, if the caller told."""
+        """When it was said, if the caller gave a time."""
 
     @_builtins.property
     def metadata(self) -> _struct_pb2.Struct:
-        """What the message was remembered with, over its batch's."""
+        """The message's metadata, over that of its batch."""
 
     @_builtins.property
     def pii(self) -> _containers.RepeatedCompositeFieldContainer[_remember_pb2.PersonalData]:
-        """What is personal in the slice, where the message was stored under the policy `tag`."""
+        """Personal data in the slice, if the message was stored under the policy `tag`."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ Global___Source: _TypeAlias = Source  # noqa: Y015
 
 @_typing.final
 class Rewrite(_message.Message):
-    """One shortening of a memory."""
+    """One rewrite, which shortened a memory."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -129,7 +129,7 @@ Global___Rewrite: _TypeAlias = Rewrite  # noqa: Y015
 
 @_typing.final
 class Node(_message.Message):
-    """A memory at this moment."""
+    """The current state of a memory."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -156,9 +156,9 @@ class Node(_message.Message):
     scan_count: _builtins.int
     """Compression scans so far."""
     original_length: _builtins.int
-    """Characters of the first content."""
+    """Length of the original content, in characters."""
     importance: _builtins.float
-    """Support it receives: at 1 it is kept whole, at 0 forgotten."""
+    """Support from other memories: at 1 it keeps its length, at 0 it is forgotten."""
     in_focus: _builtins.bool
     """Whether it is in focus."""
     @_builtins.property
@@ -167,7 +167,7 @@ class Node(_message.Message):
 
     @_builtins.property
     def created_at(self) -> _timestamp_pb2.Timestamp:
-        """When what it tells of was said."""
+        """Creation time."""
 
     @_builtins.property
     def sources(self) -> _containers.RepeatedCompositeFieldContainer[Global___Source]:
@@ -175,7 +175,7 @@ class Node(_message.Message):
 
     @_builtins.property
     def rewrites(self) -> _containers.RepeatedCompositeFieldContainer[Global___Rewrite]:
-        """The latest shortenings."""
+        """The latest rewrites."""
 
     def __init__(
         self,
@@ -215,7 +215,7 @@ class LinkOut(_message.Message):
     relation: _builtins.str
     """What the link is called."""
     strength: _builtins.float
-    """Now; 1 while its source is in focus."""
+    """Current strength; 1 while its source is in focus."""
     def __init__(
         self,
         *,
@@ -245,7 +245,7 @@ class LinkIn(_message.Message):
     relation: _builtins.str
     """What the link is called."""
     strength: _builtins.float
-    """Now; 1 while its source is in focus."""
+    """Current strength; 1 while its source is in focus."""
     def __init__(
         self,
         *,
@@ -279,7 +279,7 @@ class Link(_message.Message):
     relation: _builtins.str
     """What the link is called."""
     strength: _builtins.float
-    """Now; 1 while its source is in focus."""
+    """Current strength; 1 while its source is in focus."""
     dangling: _builtins.bool
     """Whether its target is forgotten."""
     def __init__(
@@ -307,7 +307,7 @@ class GetFocusRequest(_message.Message):
 
     AGENT_ID_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
-    """Whose memory it is: 1-128 characters of any script."""
+    """Id of the agent: 1-128 characters of any script."""
     def __init__(
         self,
         *,
@@ -323,7 +323,7 @@ Global___GetFocusRequest: _TypeAlias = GetFocusRequest  # noqa: Y015
 
 @_typing.final
 class GetFocusResponse(_message.Message):
-    """What the agent is attending to."""
+    """The agent's focus."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -355,7 +355,7 @@ class ListNodesRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
-    """Whose memory it is: 1-128 characters of any script."""
+    """Id of the agent: 1-128 characters of any script."""
     page_size: _builtins.int
     """Most items on the page, 1-1000; default 100."""
     page_token: _builtins.str
@@ -386,7 +386,7 @@ class ListNodesResponse(_message.Message):
     NODES_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """Where the listing goes on; empty on the last page."""
+    """Empty on the last page."""
     @_builtins.property
     def nodes(self) -> _containers.RepeatedCompositeFieldContainer[Global___Node]:
         """The nodes, by id."""
@@ -414,9 +414,9 @@ class GetNodeRequest(_message.Message):
     AGENT_ID_FIELD_NUMBER: _builtins.int
     NODE_ID_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
-    """Whose memory it is: 1-128 characters of any script."""
+    """Id of the agent: 1-128 characters of any script."""
     node_id: _builtins.str
-    """The node, such as `n1`."""
+    """The memory."""
     def __init__(
         self,
         *,
@@ -463,9 +463,9 @@ class GetNodeResponse(_message.Message):
     scan_count: _builtins.int
     """Compression scans so far."""
     original_length: _builtins.int
-    """Characters of the first content."""
+    """Length of the original content, in characters."""
     importance: _builtins.float
-    """Support it receives: at 1 it is kept whole, at 0 forgotten."""
+    """Support from other memories: at 1 it keeps its length, at 0 it is forgotten."""
     in_focus: _builtins.bool
     """Whether it is in focus."""
     @_builtins.property
@@ -474,7 +474,7 @@ class GetNodeResponse(_message.Message):
 
     @_builtins.property
     def created_at(self) -> _timestamp_pb2.Timestamp:
-        """When what it tells of was said."""
+        """Creation time."""
 
     @_builtins.property
     def sources(self) -> _containers.RepeatedCompositeFieldContainer[Global___Source]:
@@ -482,7 +482,7 @@ class GetNodeResponse(_message.Message):
 
     @_builtins.property
     def rewrites(self) -> _containers.RepeatedCompositeFieldContainer[Global___Rewrite]:
-        """The latest shortenings."""
+        """The latest rewrites."""
 
     @_builtins.property
     def links_in(self) -> _containers.RepeatedCompositeFieldContainer[Global___LinkIn]:
@@ -494,7 +494,7 @@ class GetNodeResponse(_message.Message):
 
     @_builtins.property
     def dangling(self) -> _containers.RepeatedCompositeFieldContainer[Global___LinkOut]:
-        """Links to what was forgotten."""
+        """Links to forgotten memories."""
 
     def __init__(
         self,
@@ -533,7 +533,7 @@ class ListLinksRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
-    """Whose memory it is: 1-128 characters of any script."""
+    """Id of the agent: 1-128 characters of any script."""
     page_size: _builtins.int
     """Most items on the page, 1-1000; default 100."""
     page_token: _builtins.str
@@ -564,7 +564,7 @@ class ListLinksResponse(_message.Message):
     LINKS_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """Where the listing goes on; empty on the last page."""
+    """Empty on the last page."""
     @_builtins.property
     def links(self) -> _containers.RepeatedCompositeFieldContainer[Global___Link]:
         """The links, by source."""

@@ -39,7 +39,7 @@ if _version_not_supported:
 class MemoryServiceStub:
     """The memories of agents. The same verbs, fields, defaults, limits and errors as over REST; docs/grpc.md.
 
-    An agent comes into being at its first OpenAgent or Remember; reading never makes one (AGENT_NOT_FOUND).
+    The first OpenAgent or Remember creates an agent; reading does not (AGENT_NOT_FOUND).
     Errors carry a google.rpc.Status with one ErrorInfo (domain `ebbtide`); its reason says what happened.
     """
 
@@ -219,98 +219,103 @@ class MemoryServiceStub:
 class MemoryServiceServicer:
     """The memories of agents. The same verbs, fields, defaults, limits and errors as over REST; docs/grpc.md.
 
-    An agent comes into being at its first OpenAgent or Remember; reading never makes one (AGENT_NOT_FOUND).
+    The first OpenAgent or Remember creates an agent; reading does not (AGENT_NOT_FOUND).
     Errors carry a google.rpc.Status with one ErrorInfo (domain `ebbtide`); its reason says what happened.
     """
 
     def OpenAgent(self, request, context):
-        """Bring an agent into being, or find that it is as asked.
-        PARAMETERS_DIFFER when it exists and a given parameter has another value there.
+        """Create the agent, or return it if it exists with the same parameters.
+        Raise PARAMETERS_DIFFER if it exists and a given parameter has another value.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def UpdateAgent(self, request, context):
-        """Change parameters of an agent, or let them go back to the daemon's defaults.
+        """Change parameters of an agent; null restores the daemon's default.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetAgent(self, request, context):
-        """Tell of an agent: parameters, counts, what it owes and what waits.
+        """Return the agent: parameters, counts, owed passes and waiting batches.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListAgents(self, request, context):
-        """List agents, open or not, without opening any.
+        """List the agents within the caller's reach, open or not. No agent is opened.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CloseAgent(self, request, context):
-        """Put everything on disk and let the agent rest until the next verb.
+        """Finish the running job, write everything to disk and close the agent until the next request opens it.
+        A model call in flight is cancelled; its batch stays at the head of the inbox.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteAgent(self, request, context):
-        """Erase an agent with everything it holds. Irreversible.
+        """Delete an agent with all its data. Irreversible.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Remember(self, request, context):
-        """Store a batch durably and acknowledge it; memories come into being soon after.
-        QUEUE_FULL when the inbox is full, IDEMPOTENCY_KEY_REUSED for another body under a known key.
+        """Store a batch of messages durably and acknowledge it. Its memories are made soon after.
+        Raise QUEUE_FULL if the inbox is full, STORE_FULL if there is no room, QUOTA_REACHED if the agent or the key
+        has reached its quota, IDEMPOTENCY_KEY_REUSED for another body under a known key. In each case nothing is
+        stored.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Recall(self, request, context):
-        """Recall what is near the focus and matches. Reads only.
+        """Return memories near the focus that match keywords, or the answer to a query, as text.
+        Reads only: no focus, strength or scan count changes. Raise AGENT_NOT_FOUND if the agent does not exist.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Search(self, request, context):
-        """Find memories that answer a question, best first, as a list. Reads only.
+        """Return the memories that answer a query, best first. Reads only.
+        Raise AGENT_NOT_FOUND if the agent does not exist.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListBatches(self, request, context):
-        """List batches by number, of one state if one is named.
+        """List batches by number.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetBatch(self, request, context):
-        """Tell what became of a batch. BATCH_NOT_FOUND when its status is no longer kept.
+        """Return the state of a batch. BATCH_NOT_FOUND if its status is no longer kept.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RetryBatch(self, request, context):
-        """Put a parked batch back into the inbox. BATCH_NOT_PARKED otherwise.
+        """Return a parked batch to the inbox and reset its attempts. BATCH_NOT_PARKED otherwise.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Flush(self, request, context):
-        """Wait until what was accepted is digested, and owed passes are done if asked.
+        """Wait until accepted batches are digested; with `passes` and `vectors` for those too.
         Parked batches are counted, not waited for.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -318,14 +323,14 @@ class MemoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Compress(self, request, context):
-        """Owe the agent compression passes. TOO_MANY_PASSES beyond its limit.
+        """Add compression passes to those the agent owes. TOO_MANY_PASSES beyond its limit.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetFocus(self, request, context):
-        """Tell what is in focus, newest first.
+        """Return the memories in focus, newest first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -339,102 +344,105 @@ class MemoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetNode(self, request, context):
-        """Tell of one memory with its links. NODE_FORGOTTEN when it once existed, NODE_NOT_FOUND otherwise.
+        """Return one memory with its links. NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListLinks(self, request, context):
-        """List live links by source, with their strength now.
+        """List live links by source, with their current strength.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def UpdateNode(self, request, context):
-        """Correct a memory: what it says, what it is found by. NODE_NOT_FOUND when it does not live.
+        """Correct a memory. NODE_NOT_FOUND if it does not live.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteNodes(self, request, context):
-        """Delete many memories, and tell what became of each. Irreversible.
+        """Delete many memories, a few at a time, and report the outcome of each. Irreversible.
+        What is deleted stays deleted if a later step is refused (STORE_FULL, REQUEST_TIMED_OUT): send the request
+        again.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteNode(self, request, context):
-        """Delete one memory with its links and what it was made from, or what a message holds beside its living memories.
-        Irreversible. NODE_NOT_FOUND when it does not live or nothing is left; BATCH_NOT_DIGESTED when it may change yet.
+        """Delete one memory with its links and its source text, or the rest of a message without memories. Irreversible.
+        NODE_NOT_FOUND if it does not live or nothing is left of it; BATCH_NOT_DIGESTED if it may still change.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ForgetMemories(self, request, context):
-        """Forget a selection for good: memories, what they were made from, and the bytes on disk. Irreversible.
-        MISSING_FIELD when nothing is selected.
+        """Forget a selection permanently: memories, their sources and the bytes on disk. Irreversible.
+        What no longer exists is skipped. So repeating the request is harmless, and retries a compaction that failed.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListAuditRecords(self, request, context):
-        """List the records of an agent's audit log: who, what, when, how many.
+        """List the records of an agent's audit log: actor, action, time and counts.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def VerifyAudit(self, request, context):
-        """Tell whether an agent's audit log is whole, and whether texts were erased here.
+        """Check that an agent's audit log is intact, and whether texts were erased.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListErasedAgents(self, request, context):
-        """List the records of agents that were erased: who, by whom, when, how much. For keys bound to no agents.
+        """List the records of erased agents by number. One id may have several: it can be erased more than once.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def VerifyErasedAgents(self, request, context):
-        """Tell whether the log of erased agents is whole, and whether texts were among what they held.
+        """Check that the log of erased agents is intact, and whether texts were among the erased data.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def WatchEvents(self, request, context):
-        """Watch what happens to an agent's memory, in order, from any number on. EVENTS_GONE where what would be next is not
-        kept any more, at the beginning or later: nothing is skipped silently.
+        """Stream the events of an agent's memory. Errors in the request are reported before the stream begins.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def BackupAgent(self, request, context):
-        """Back an agent up as one file, also while it is at work: every batch accepted before is in it.
+        """Return the agent as one backup file, also while it is at work. It contains every batch accepted before.
+        STORE_FULL if there is no room for the file; the agent does not change.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ExportAgent(self, request, context):
-        """Export an agent as JSON lines, also while it is at work; docs/export-format.md.
+        """Return the agent as JSON lines, also while it is at work.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RestoreAgent(self, request_iterator, context):
-        """Bring an agent back from a backup or an export. AGENT_EXISTS when there is one, unless it is to be replaced;
-        BACKUP_UNREADABLE when the file is not whole and sound. Whatever is refused leaves everything as it was.
+        """Restore an agent from a backup or an export, sent as the body.
+        Raise AGENT_EXISTS if the agent exists, unless `replace`; and BACKUP_OF_ANOTHER_AGENT if the file is of an
+        agent with another id, unless `rename`. A refused or interrupted restore changes nothing.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -448,14 +456,14 @@ class MemoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetModel(self, request, context):
-        """Tell which language model is in force, whether it answers, and how its replies parse.
+        """Return the current language model, whether it answers, and how its replies parse.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetScheduler(self, request, context):
-        """Tell who compresses now and who waits for a turn.
+        """Return which agents compress now and which wait for a turn.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -640,7 +648,7 @@ def add_MemoryServiceServicer_to_server(servicer, server):
 class MemoryService:
     """The memories of agents. The same verbs, fields, defaults, limits and errors as over REST; docs/grpc.md.
 
-    An agent comes into being at its first OpenAgent or Remember; reading never makes one (AGENT_NOT_FOUND).
+    The first OpenAgent or Remember creates an agent; reading does not (AGENT_NOT_FOUND).
     Errors carry a google.rpc.Status with one ErrorInfo (domain `ebbtide`); its reason says what happened.
     """
 

@@ -40,7 +40,7 @@ GRPC_VERSION: str
 class MemoryServiceStub:
     """The memories of agents. The same verbs, fields, defaults, limits and errors as over REST; docs/grpc.md.
 
-    An agent comes into being at its first OpenAgent or Remember; reading never makes one (AGENT_NOT_FOUND).
+    The first OpenAgent or Remember creates an agent; reading does not (AGENT_NOT_FOUND).
     Errors carry a google.rpc.Status with one ErrorInfo (domain `ebbtide`); its reason says what happened.
     """
 
@@ -49,180 +49,204 @@ class MemoryServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> MemoryServiceAsyncStub: ...
     OpenAgent: _grpc.UnaryUnaryMultiCallable[_agents_pb2.OpenAgentRequest, _agents_pb2.OpenAgentResponse]
-    """Bring an agent into being, or find that it is as asked.
-    PARAMETERS_DIFFER when it exists and a given parameter has another value there.
+    """Create the agent, or return it if it exists with the same parameters.
+    Raise PARAMETERS_DIFFER if it exists and a given parameter has another value.
     """
     UpdateAgent: _grpc.UnaryUnaryMultiCallable[_agents_pb2.UpdateAgentRequest, _agents_pb2.UpdateAgentResponse]
-    """Change parameters of an agent, or let them go back to the daemon's defaults."""
+    """Change parameters of an agent; null restores the daemon's default."""
     GetAgent: _grpc.UnaryUnaryMultiCallable[_agents_pb2.GetAgentRequest, _agents_pb2.GetAgentResponse]
-    """Tell of an agent: parameters, counts, what it owes and what waits."""
+    """Return the agent: parameters, counts, owed passes and waiting batches."""
     ListAgents: _grpc.UnaryUnaryMultiCallable[_agents_pb2.ListAgentsRequest, _agents_pb2.ListAgentsResponse]
-    """List agents, open or not, without opening any."""
+    """List the agents within the caller's reach, open or not. No agent is opened."""
     CloseAgent: _grpc.UnaryUnaryMultiCallable[_agents_pb2.CloseAgentRequest, _agents_pb2.CloseAgentResponse]
-    """Put everything on disk and let the agent rest until the next verb."""
+    """Finish the running job, write everything to disk and close the agent until the next request opens it.
+    A model call in flight is cancelled; its batch stays at the head of the inbox.
+    """
     DeleteAgent: _grpc.UnaryUnaryMultiCallable[_agents_pb2.DeleteAgentRequest, _agents_pb2.DeleteAgentResponse]
-    """Erase an agent with everything it holds. Irreversible."""
+    """Delete an agent with all its data. Irreversible."""
     Remember: _grpc.UnaryUnaryMultiCallable[_remember_pb2.RememberRequest, _remember_pb2.RememberResponse]
-    """Store a batch durably and acknowledge it; memories come into being soon after.
-    QUEUE_FULL when the inbox is full, IDEMPOTENCY_KEY_REUSED for another body under a known key.
+    """Store a batch of messages durably and acknowledge it. Its memories are made soon after.
+    Raise QUEUE_FULL if the inbox is full, STORE_FULL if there is no room, QUOTA_REACHED if the agent or the key
+    has reached its quota, IDEMPOTENCY_KEY_REUSED for another body under a known key. In each case nothing is
+    stored.
     """
     Recall: _grpc.UnaryUnaryMultiCallable[_recall_pb2.RecallRequest, _recall_pb2.RecallResponse]
-    """Recall what is near the focus and matches. Reads only."""
+    """Return memories near the focus that match keywords, or the answer to a query, as text.
+    Reads only: no focus, strength or scan count changes. Raise AGENT_NOT_FOUND if the agent does not exist.
+    """
     Search: _grpc.UnaryUnaryMultiCallable[_search_pb2.SearchRequest, _search_pb2.SearchResponse]
-    """Find memories that answer a question, best first, as a list. Reads only."""
+    """Return the memories that answer a query, best first. Reads only.
+    Raise AGENT_NOT_FOUND if the agent does not exist.
+    """
     ListBatches: _grpc.UnaryUnaryMultiCallable[_batches_pb2.ListBatchesRequest, _batches_pb2.ListBatchesResponse]
-    """List batches by number, of one state if one is named."""
+    """List batches by number."""
     GetBatch: _grpc.UnaryUnaryMultiCallable[_batches_pb2.GetBatchRequest, _batches_pb2.GetBatchResponse]
-    """Tell what became of a batch. BATCH_NOT_FOUND when its status is no longer kept."""
+    """Return the state of a batch. BATCH_NOT_FOUND if its status is no longer kept."""
     RetryBatch: _grpc.UnaryUnaryMultiCallable[_batches_pb2.RetryBatchRequest, _batches_pb2.RetryBatchResponse]
-    """Put a parked batch back into the inbox. BATCH_NOT_PARKED otherwise."""
+    """Return a parked batch to the inbox and reset its attempts. BATCH_NOT_PARKED otherwise."""
     Flush: _grpc.UnaryUnaryMultiCallable[_batches_pb2.FlushRequest, _batches_pb2.FlushResponse]
-    """Wait until what was accepted is digested, and owed passes are done if asked.
+    """Wait until accepted batches are digested; with `passes` and `vectors` for those too.
     Parked batches are counted, not waited for.
     """
     Compress: _grpc.UnaryUnaryMultiCallable[_batches_pb2.CompressRequest, _batches_pb2.CompressResponse]
-    """Owe the agent compression passes. TOO_MANY_PASSES beyond its limit."""
+    """Add compression passes to those the agent owes. TOO_MANY_PASSES beyond its limit."""
     GetFocus: _grpc.UnaryUnaryMultiCallable[_inspect_pb2.GetFocusRequest, _inspect_pb2.GetFocusResponse]
-    """Tell what is in focus, newest first."""
+    """Return the memories in focus, newest first."""
     ListNodes: _grpc.UnaryUnaryMultiCallable[_inspect_pb2.ListNodesRequest, _inspect_pb2.ListNodesResponse]
     """List living memories by id."""
     GetNode: _grpc.UnaryUnaryMultiCallable[_inspect_pb2.GetNodeRequest, _inspect_pb2.GetNodeResponse]
-    """Tell of one memory with its links. NODE_FORGOTTEN when it once existed, NODE_NOT_FOUND otherwise."""
+    """Return one memory with its links. NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise."""
     ListLinks: _grpc.UnaryUnaryMultiCallable[_inspect_pb2.ListLinksRequest, _inspect_pb2.ListLinksResponse]
-    """List live links by source, with their strength now."""
+    """List live links by source, with their current strength."""
     UpdateNode: _grpc.UnaryUnaryMultiCallable[_memories_pb2.UpdateNodeRequest, _memories_pb2.UpdateNodeResponse]
-    """Correct a memory: what it says, what it is found by. NODE_NOT_FOUND when it does not live."""
+    """Correct a memory. NODE_NOT_FOUND if it does not live."""
     DeleteNodes: _grpc.UnaryUnaryMultiCallable[_memories_pb2.DeleteNodesRequest, _memories_pb2.DeleteNodesResponse]
-    """Delete many memories, and tell what became of each. Irreversible."""
+    """Delete many memories, a few at a time, and report the outcome of each. Irreversible.
+    What is deleted stays deleted if a later step is refused (STORE_FULL, REQUEST_TIMED_OUT): send the request
+    again.
+    """
     DeleteNode: _grpc.UnaryUnaryMultiCallable[_memories_pb2.DeleteNodeRequest, _memories_pb2.DeleteNodeResponse]
-    """Delete one memory with its links and what it was made from, or what a message holds beside its living memories.
-    Irreversible. NODE_NOT_FOUND when it does not live or nothing is left; BATCH_NOT_DIGESTED when it may change yet.
+    """Delete one memory with its links and its source text, or the rest of a message without memories. Irreversible.
+    NODE_NOT_FOUND if it does not live or nothing is left of it; BATCH_NOT_DIGESTED if it may still change.
     """
     ForgetMemories: _grpc.UnaryUnaryMultiCallable[_forget_pb2.ForgetMemoriesRequest, _forget_pb2.ForgetMemoriesResponse]
-    """Forget a selection for good: memories, what they were made from, and the bytes on disk. Irreversible.
-    MISSING_FIELD when nothing is selected.
+    """Forget a selection permanently: memories, their sources and the bytes on disk. Irreversible.
+    What no longer exists is skipped. So repeating the request is harmless, and retries a compaction that failed.
     """
     ListAuditRecords: _grpc.UnaryUnaryMultiCallable[_forget_pb2.ListAuditRecordsRequest, _forget_pb2.ListAuditRecordsResponse]
-    """List the records of an agent's audit log: who, what, when, how many."""
+    """List the records of an agent's audit log: actor, action, time and counts."""
     VerifyAudit: _grpc.UnaryUnaryMultiCallable[_forget_pb2.VerifyAuditRequest, _forget_pb2.VerifyAuditResponse]
-    """Tell whether an agent's audit log is whole, and whether texts were erased here."""
+    """Check that an agent's audit log is intact, and whether texts were erased."""
     ListErasedAgents: _grpc.UnaryUnaryMultiCallable[_erased_pb2.ListErasedAgentsRequest, _erased_pb2.ListErasedAgentsResponse]
-    """List the records of agents that were erased: who, by whom, when, how much. For keys bound to no agents."""
+    """List the records of erased agents by number. One id may have several: it can be erased more than once."""
     VerifyErasedAgents: _grpc.UnaryUnaryMultiCallable[_erased_pb2.VerifyErasedAgentsRequest, _erased_pb2.VerifyErasedAgentsResponse]
-    """Tell whether the log of erased agents is whole, and whether texts were among what they held."""
+    """Check that the log of erased agents is intact, and whether texts were among the erased data."""
     WatchEvents: _grpc.UnaryStreamMultiCallable[_events_pb2.WatchEventsRequest, _events_pb2.WatchEventsResponse]
-    """Watch what happens to an agent's memory, in order, from any number on. EVENTS_GONE where what would be next is not
-    kept any more, at the beginning or later: nothing is skipped silently.
-    """
+    """Stream the events of an agent's memory. Errors in the request are reported before the stream begins."""
     BackupAgent: _grpc.UnaryStreamMultiCallable[_moving_pb2.BackupAgentRequest, _moving_pb2.BackupAgentResponse]
-    """Back an agent up as one file, also while it is at work: every batch accepted before is in it."""
+    """Return the agent as one backup file, also while it is at work. It contains every batch accepted before.
+    STORE_FULL if there is no room for the file; the agent does not change.
+    """
     ExportAgent: _grpc.UnaryStreamMultiCallable[_moving_pb2.ExportAgentRequest, _moving_pb2.ExportAgentResponse]
-    """Export an agent as JSON lines, also while it is at work; docs/export-format.md."""
+    """Return the agent as JSON lines, also while it is at work."""
     RestoreAgent: _grpc.StreamUnaryMultiCallable[_moving_pb2.RestoreAgentRequest, _moving_pb2.RestoreAgentResponse]
-    """Bring an agent back from a backup or an export. AGENT_EXISTS when there is one, unless it is to be replaced;
-    BACKUP_UNREADABLE when the file is not whole and sound. Whatever is refused leaves everything as it was.
+    """Restore an agent from a backup or an export, sent as the body.
+    Raise AGENT_EXISTS if the agent exists, unless `replace`; and BACKUP_OF_ANOTHER_AGENT if the file is of an
+    agent with another id, unless `rename`. A refused or interrupted restore changes nothing.
     """
     GetMe: _grpc.UnaryUnaryMultiCallable[_daemon_pb2.GetMeRequest, _daemon_pb2.GetMeResponse]
     """Return what the caller's key allows: scopes, and the agents within its reach."""
     GetModel: _grpc.UnaryUnaryMultiCallable[_daemon_pb2.GetModelRequest, _daemon_pb2.GetModelResponse]
-    """Tell which language model is in force, whether it answers, and how its replies parse."""
+    """Return the current language model, whether it answers, and how its replies parse."""
     GetScheduler: _grpc.UnaryUnaryMultiCallable[_daemon_pb2.GetSchedulerRequest, _daemon_pb2.GetSchedulerResponse]
-    """Tell who compresses now and who waits for a turn."""
+    """Return which agents compress now and which wait for a turn."""
 
 @_typing.type_check_only
 class MemoryServiceAsyncStub(MemoryServiceStub):
     """The memories of agents. The same verbs, fields, defaults, limits and errors as over REST; docs/grpc.md.
 
-    An agent comes into being at its first OpenAgent or Remember; reading never makes one (AGENT_NOT_FOUND).
+    The first OpenAgent or Remember creates an agent; reading does not (AGENT_NOT_FOUND).
     Errors carry a google.rpc.Status with one ErrorInfo (domain `ebbtide`); its reason says what happened.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     OpenAgent: _aio.UnaryUnaryMultiCallable[_agents_pb2.OpenAgentRequest, _agents_pb2.OpenAgentResponse]  # type: ignore[assignment]
-    """Bring an agent into being, or find that it is as asked.
-    PARAMETERS_DIFFER when it exists and a given parameter has another value there.
+    """Create the agent, or return it if it exists with the same parameters.
+    Raise PARAMETERS_DIFFER if it exists and a given parameter has another value.
     """
     UpdateAgent: _aio.UnaryUnaryMultiCallable[_agents_pb2.UpdateAgentRequest, _agents_pb2.UpdateAgentResponse]  # type: ignore[assignment]
-    """Change parameters of an agent, or let them go back to the daemon's defaults."""
+    """Change parameters of an agent; null restores the daemon's default."""
     GetAgent: _aio.UnaryUnaryMultiCallable[_agents_pb2.GetAgentRequest, _agents_pb2.GetAgentResponse]  # type: ignore[assignment]
-    """Tell of an agent: parameters, counts, what it owes and what waits."""
+    """Return the agent: parameters, counts, owed passes and waiting batches."""
     ListAgents: _aio.UnaryUnaryMultiCallable[_agents_pb2.ListAgentsRequest, _agents_pb2.ListAgentsResponse]  # type: ignore[assignment]
-    """List agents, open or not, without opening any."""
+    """List the agents within the caller's reach, open or not. No agent is opened."""
     CloseAgent: _aio.UnaryUnaryMultiCallable[_agents_pb2.CloseAgentRequest, _agents_pb2.CloseAgentResponse]  # type: ignore[assignment]
-    """Put everything on disk and let the agent rest until the next verb."""
+    """Finish the running job, write everything to disk and close the agent until the next request opens it.
+    A model call in flight is cancelled; its batch stays at the head of the inbox.
+    """
     DeleteAgent: _aio.UnaryUnaryMultiCallable[_agents_pb2.DeleteAgentRequest, _agents_pb2.DeleteAgentResponse]  # type: ignore[assignment]
-    """Erase an agent with everything it holds. Irreversible."""
+    """Delete an agent with all its data. Irreversible."""
     Remember: _aio.UnaryUnaryMultiCallable[_remember_pb2.RememberRequest, _remember_pb2.RememberResponse]  # type: ignore[assignment]
-    """Store a batch durably and acknowledge it; memories come into being soon after.
-    QUEUE_FULL when the inbox is full, IDEMPOTENCY_KEY_REUSED for another body under a known key.
+    """Store a batch of messages durably and acknowledge it. Its memories are made soon after.
+    Raise QUEUE_FULL if the inbox is full, STORE_FULL if there is no room, QUOTA_REACHED if the agent or the key
+    has reached its quota, IDEMPOTENCY_KEY_REUSED for another body under a known key. In each case nothing is
+    stored.
     """
     Recall: _aio.UnaryUnaryMultiCallable[_recall_pb2.RecallRequest, _recall_pb2.RecallResponse]  # type: ignore[assignment]
-    """Recall what is near the focus and matches. Reads only."""
+    """Return memories near the focus that match keywords, or the answer to a query, as text.
+    Reads only: no focus, strength or scan count changes. Raise AGENT_NOT_FOUND if the agent does not exist.
+    """
     Search: _aio.UnaryUnaryMultiCallable[_search_pb2.SearchRequest, _search_pb2.SearchResponse]  # type: ignore[assignment]
-    """Find memories that answer a question, best first, as a list. Reads only."""
+    """Return the memories that answer a query, best first. Reads only.
+    Raise AGENT_NOT_FOUND if the agent does not exist.
+    """
     ListBatches: _aio.UnaryUnaryMultiCallable[_batches_pb2.ListBatchesRequest, _batches_pb2.ListBatchesResponse]  # type: ignore[assignment]
-    """List batches by number, of one state if one is named."""
+    """List batches by number."""
     GetBatch: _aio.UnaryUnaryMultiCallable[_batches_pb2.GetBatchRequest, _batches_pb2.GetBatchResponse]  # type: ignore[assignment]
-    """Tell what became of a batch. BATCH_NOT_FOUND when its status is no longer kept."""
+    """Return the state of a batch. BATCH_NOT_FOUND if its status is no longer kept."""
     RetryBatch: _aio.UnaryUnaryMultiCallable[_batches_pb2.RetryBatchRequest, _batches_pb2.RetryBatchResponse]  # type: ignore[assignment]
-    """Put a parked batch back into the inbox. BATCH_NOT_PARKED otherwise."""
+    """Return a parked batch to the inbox and reset its attempts. BATCH_NOT_PARKED otherwise."""
     Flush: _aio.UnaryUnaryMultiCallable[_batches_pb2.FlushRequest, _batches_pb2.FlushResponse]  # type: ignore[assignment]
-    """Wait until what was accepted is digested, and owed passes are done if asked.
+    """Wait until accepted batches are digested; with `passes` and `vectors` for those too.
     Parked batches are counted, not waited for.
     """
     Compress: _aio.UnaryUnaryMultiCallable[_batches_pb2.CompressRequest, _batches_pb2.CompressResponse]  # type: ignore[assignment]
-    """Owe the agent compression passes. TOO_MANY_PASSES beyond its limit."""
+    """Add compression passes to those the agent owes. TOO_MANY_PASSES beyond its limit."""
     GetFocus: _aio.UnaryUnaryMultiCallable[_inspect_pb2.GetFocusRequest, _inspect_pb2.GetFocusResponse]  # type: ignore[assignment]
-    """Tell what is in focus, newest first."""
+    """Return the memories in focus, newest first."""
     ListNodes: _aio.UnaryUnaryMultiCallable[_inspect_pb2.ListNodesRequest, _inspect_pb2.ListNodesResponse]  # type: ignore[assignment]
     """List living memories by id."""
     GetNode: _aio.UnaryUnaryMultiCallable[_inspect_pb2.GetNodeRequest, _inspect_pb2.GetNodeResponse]  # type: ignore[assignment]
-    """Tell of one memory with its links. NODE_FORGOTTEN when it once existed, NODE_NOT_FOUND otherwise."""
+    """Return one memory with its links. NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise."""
     ListLinks: _aio.UnaryUnaryMultiCallable[_inspect_pb2.ListLinksRequest, _inspect_pb2.ListLinksResponse]  # type: ignore[assignment]
-    """List live links by source, with their strength now."""
+    """List live links by source, with their current strength."""
     UpdateNode: _aio.UnaryUnaryMultiCallable[_memories_pb2.UpdateNodeRequest, _memories_pb2.UpdateNodeResponse]  # type: ignore[assignment]
-    """Correct a memory: what it says, what it is found by. NODE_NOT_FOUND when it does not live."""
+    """Correct a memory. NODE_NOT_FOUND if it does not live."""
     DeleteNodes: _aio.UnaryUnaryMultiCallable[_memories_pb2.DeleteNodesRequest, _memories_pb2.DeleteNodesResponse]  # type: ignore[assignment]
-    """Delete many memories, and tell what became of each. Irreversible."""
+    """Delete many memories, a few at a time, and report the outcome of each. Irreversible.
+    What is deleted stays deleted if a later step is refused (STORE_FULL, REQUEST_TIMED_OUT): send the request
+    again.
+    """
     DeleteNode: _aio.UnaryUnaryMultiCallable[_memories_pb2.DeleteNodeRequest, _memories_pb2.DeleteNodeResponse]  # type: ignore[assignment]
-    """Delete one memory with its links and what it was made from, or what a message holds beside its living memories.
-    Irreversible. NODE_NOT_FOUND when it does not live or nothing is left; BATCH_NOT_DIGESTED when it may change yet.
+    """Delete one memory with its links and its source text, or the rest of a message without memories. Irreversible.
+    NODE_NOT_FOUND if it does not live or nothing is left of it; BATCH_NOT_DIGESTED if it may still change.
     """
     ForgetMemories: _aio.UnaryUnaryMultiCallable[_forget_pb2.ForgetMemoriesRequest, _forget_pb2.ForgetMemoriesResponse]  # type: ignore[assignment]
-    """Forget a selection for good: memories, what they were made from, and the bytes on disk. Irreversible.
-    MISSING_FIELD when nothing is selected.
+    """Forget a selection permanently: memories, their sources and the bytes on disk. Irreversible.
+    What no longer exists is skipped. So repeating the request is harmless, and retries a compaction that failed.
     """
     ListAuditRecords: _aio.UnaryUnaryMultiCallable[_forget_pb2.ListAuditRecordsRequest, _forget_pb2.ListAuditRecordsResponse]  # type: ignore[assignment]
-    """List the records of an agent's audit log: who, what, when, how many."""
+    """List the records of an agent's audit log: actor, action, time and counts."""
     VerifyAudit: _aio.UnaryUnaryMultiCallable[_forget_pb2.VerifyAuditRequest, _forget_pb2.VerifyAuditResponse]  # type: ignore[assignment]
-    """Tell whether an agent's audit log is whole, and whether texts were erased here."""
+    """Check that an agent's audit log is intact, and whether texts were erased."""
     ListErasedAgents: _aio.UnaryUnaryMultiCallable[_erased_pb2.ListErasedAgentsRequest, _erased_pb2.ListErasedAgentsResponse]  # type: ignore[assignment]
-    """List the records of agents that were erased: who, by whom, when, how much. For keys bound to no agents."""
+    """List the records of erased agents by number. One id may have several: it can be erased more than once."""
     VerifyErasedAgents: _aio.UnaryUnaryMultiCallable[_erased_pb2.VerifyErasedAgentsRequest, _erased_pb2.VerifyErasedAgentsResponse]  # type: ignore[assignment]
-    """Tell whether the log of erased agents is whole, and whether texts were among what they held."""
+    """Check that the log of erased agents is intact, and whether texts were among the erased data."""
     WatchEvents: _aio.UnaryStreamMultiCallable[_events_pb2.WatchEventsRequest, _events_pb2.WatchEventsResponse]  # type: ignore[assignment]
-    """Watch what happens to an agent's memory, in order, from any number on. EVENTS_GONE where what would be next is not
-    kept any more, at the beginning or later: nothing is skipped silently.
-    """
+    """Stream the events of an agent's memory. Errors in the request are reported before the stream begins."""
     BackupAgent: _aio.UnaryStreamMultiCallable[_moving_pb2.BackupAgentRequest, _moving_pb2.BackupAgentResponse]  # type: ignore[assignment]
-    """Back an agent up as one file, also while it is at work: every batch accepted before is in it."""
+    """Return the agent as one backup file, also while it is at work. It contains every batch accepted before.
+    STORE_FULL if there is no room for the file; the agent does not change.
+    """
     ExportAgent: _aio.UnaryStreamMultiCallable[_moving_pb2.ExportAgentRequest, _moving_pb2.ExportAgentResponse]  # type: ignore[assignment]
-    """Export an agent as JSON lines, also while it is at work; docs/export-format.md."""
+    """Return the agent as JSON lines, also while it is at work."""
     RestoreAgent: _aio.StreamUnaryMultiCallable[_moving_pb2.RestoreAgentRequest, _moving_pb2.RestoreAgentResponse]  # type: ignore[assignment]
-    """Bring an agent back from a backup or an export. AGENT_EXISTS when there is one, unless it is to be replaced;
-    BACKUP_UNREADABLE when the file is not whole and sound. Whatever is refused leaves everything as it was.
+    """Restore an agent from a backup or an export, sent as the body.
+    Raise AGENT_EXISTS if the agent exists, unless `replace`; and BACKUP_OF_ANOTHER_AGENT if the file is of an
+    agent with another id, unless `rename`. A refused or interrupted restore changes nothing.
     """
     GetMe: _aio.UnaryUnaryMultiCallable[_daemon_pb2.GetMeRequest, _daemon_pb2.GetMeResponse]  # type: ignore[assignment]
     """Return what the caller's key allows: scopes, and the agents within its reach."""
     GetModel: _aio.UnaryUnaryMultiCallable[_daemon_pb2.GetModelRequest, _daemon_pb2.GetModelResponse]  # type: ignore[assignment]
-    """Tell which language model is in force, whether it answers, and how its replies parse."""
+    """Return the current language model, whether it answers, and how its replies parse."""
     GetScheduler: _aio.UnaryUnaryMultiCallable[_daemon_pb2.GetSchedulerRequest, _daemon_pb2.GetSchedulerResponse]  # type: ignore[assignment]
-    """Tell who compresses now and who waits for a turn."""
+    """Return which agents compress now and which wait for a turn."""
 
 class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
     """The memories of agents. The same verbs, fields, defaults, limits and errors as over REST; docs/grpc.md.
 
-    An agent comes into being at its first OpenAgent or Remember; reading never makes one (AGENT_NOT_FOUND).
+    The first OpenAgent or Remember creates an agent; reading does not (AGENT_NOT_FOUND).
     Errors carry a google.rpc.Status with one ErrorInfo (domain `ebbtide`); its reason says what happened.
     """
 
@@ -232,8 +256,8 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _agents_pb2.OpenAgentRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_agents_pb2.OpenAgentResponse, _abc.Awaitable[_agents_pb2.OpenAgentResponse]]:
-        """Bring an agent into being, or find that it is as asked.
-        PARAMETERS_DIFFER when it exists and a given parameter has another value there.
+        """Create the agent, or return it if it exists with the same parameters.
+        Raise PARAMETERS_DIFFER if it exists and a given parameter has another value.
         """
 
     @_abc_1.abstractmethod
@@ -242,7 +266,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _agents_pb2.UpdateAgentRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_agents_pb2.UpdateAgentResponse, _abc.Awaitable[_agents_pb2.UpdateAgentResponse]]:
-        """Change parameters of an agent, or let them go back to the daemon's defaults."""
+        """Change parameters of an agent; null restores the daemon's default."""
 
     @_abc_1.abstractmethod
     def GetAgent(
@@ -250,7 +274,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _agents_pb2.GetAgentRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_agents_pb2.GetAgentResponse, _abc.Awaitable[_agents_pb2.GetAgentResponse]]:
-        """Tell of an agent: parameters, counts, what it owes and what waits."""
+        """Return the agent: parameters, counts, owed passes and waiting batches."""
 
     @_abc_1.abstractmethod
     def ListAgents(
@@ -258,7 +282,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _agents_pb2.ListAgentsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_agents_pb2.ListAgentsResponse, _abc.Awaitable[_agents_pb2.ListAgentsResponse]]:
-        """List agents, open or not, without opening any."""
+        """List the agents within the caller's reach, open or not. No agent is opened."""
 
     @_abc_1.abstractmethod
     def CloseAgent(
@@ -266,7 +290,9 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _agents_pb2.CloseAgentRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_agents_pb2.CloseAgentResponse, _abc.Awaitable[_agents_pb2.CloseAgentResponse]]:
-        """Put everything on disk and let the agent rest until the next verb."""
+        """Finish the running job, write everything to disk and close the agent until the next request opens it.
+        A model call in flight is cancelled; its batch stays at the head of the inbox.
+        """
 
     @_abc_1.abstractmethod
     def DeleteAgent(
@@ -274,7 +300,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _agents_pb2.DeleteAgentRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_agents_pb2.DeleteAgentResponse, _abc.Awaitable[_agents_pb2.DeleteAgentResponse]]:
-        """Erase an agent with everything it holds. Irreversible."""
+        """Delete an agent with all its data. Irreversible."""
 
     @_abc_1.abstractmethod
     def Remember(
@@ -282,8 +308,10 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _remember_pb2.RememberRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_remember_pb2.RememberResponse, _abc.Awaitable[_remember_pb2.RememberResponse]]:
-        """Store a batch durably and acknowledge it; memories come into being soon after.
-        QUEUE_FULL when the inbox is full, IDEMPOTENCY_KEY_REUSED for another body under a known key.
+        """Store a batch of messages durably and acknowledge it. Its memories are made soon after.
+        Raise QUEUE_FULL if the inbox is full, STORE_FULL if there is no room, QUOTA_REACHED if the agent or the key
+        has reached its quota, IDEMPOTENCY_KEY_REUSED for another body under a known key. In each case nothing is
+        stored.
         """
 
     @_abc_1.abstractmethod
@@ -292,7 +320,9 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _recall_pb2.RecallRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_recall_pb2.RecallResponse, _abc.Awaitable[_recall_pb2.RecallResponse]]:
-        """Recall what is near the focus and matches. Reads only."""
+        """Return memories near the focus that match keywords, or the answer to a query, as text.
+        Reads only: no focus, strength or scan count changes. Raise AGENT_NOT_FOUND if the agent does not exist.
+        """
 
     @_abc_1.abstractmethod
     def Search(
@@ -300,7 +330,9 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _search_pb2.SearchRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_search_pb2.SearchResponse, _abc.Awaitable[_search_pb2.SearchResponse]]:
-        """Find memories that answer a question, best first, as a list. Reads only."""
+        """Return the memories that answer a query, best first. Reads only.
+        Raise AGENT_NOT_FOUND if the agent does not exist.
+        """
 
     @_abc_1.abstractmethod
     def ListBatches(
@@ -308,7 +340,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _batches_pb2.ListBatchesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_batches_pb2.ListBatchesResponse, _abc.Awaitable[_batches_pb2.ListBatchesResponse]]:
-        """List batches by number, of one state if one is named."""
+        """List batches by number."""
 
     @_abc_1.abstractmethod
     def GetBatch(
@@ -316,7 +348,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _batches_pb2.GetBatchRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_batches_pb2.GetBatchResponse, _abc.Awaitable[_batches_pb2.GetBatchResponse]]:
-        """Tell what became of a batch. BATCH_NOT_FOUND when its status is no longer kept."""
+        """Return the state of a batch. BATCH_NOT_FOUND if its status is no longer kept."""
 
     @_abc_1.abstractmethod
     def RetryBatch(
@@ -324,7 +356,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _batches_pb2.RetryBatchRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_batches_pb2.RetryBatchResponse, _abc.Awaitable[_batches_pb2.RetryBatchResponse]]:
-        """Put a parked batch back into the inbox. BATCH_NOT_PARKED otherwise."""
+        """Return a parked batch to the inbox and reset its attempts. BATCH_NOT_PARKED otherwise."""
 
     @_abc_1.abstractmethod
     def Flush(
@@ -332,7 +364,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _batches_pb2.FlushRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_batches_pb2.FlushResponse, _abc.Awaitable[_batches_pb2.FlushResponse]]:
-        """Wait until what was accepted is digested, and owed passes are done if asked.
+        """Wait until accepted batches are digested; with `passes` and `vectors` for those too.
         Parked batches are counted, not waited for.
         """
 
@@ -342,7 +374,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _batches_pb2.CompressRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_batches_pb2.CompressResponse, _abc.Awaitable[_batches_pb2.CompressResponse]]:
-        """Owe the agent compression passes. TOO_MANY_PASSES beyond its limit."""
+        """Add compression passes to those the agent owes. TOO_MANY_PASSES beyond its limit."""
 
     @_abc_1.abstractmethod
     def GetFocus(
@@ -350,7 +382,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _inspect_pb2.GetFocusRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_inspect_pb2.GetFocusResponse, _abc.Awaitable[_inspect_pb2.GetFocusResponse]]:
-        """Tell what is in focus, newest first."""
+        """Return the memories in focus, newest first."""
 
     @_abc_1.abstractmethod
     def ListNodes(
@@ -366,7 +398,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _inspect_pb2.GetNodeRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_inspect_pb2.GetNodeResponse, _abc.Awaitable[_inspect_pb2.GetNodeResponse]]:
-        """Tell of one memory with its links. NODE_FORGOTTEN when it once existed, NODE_NOT_FOUND otherwise."""
+        """Return one memory with its links. NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise."""
 
     @_abc_1.abstractmethod
     def ListLinks(
@@ -374,7 +406,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _inspect_pb2.ListLinksRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_inspect_pb2.ListLinksResponse, _abc.Awaitable[_inspect_pb2.ListLinksResponse]]:
-        """List live links by source, with their strength now."""
+        """List live links by source, with their current strength."""
 
     @_abc_1.abstractmethod
     def UpdateNode(
@@ -382,7 +414,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memories_pb2.UpdateNodeRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_memories_pb2.UpdateNodeResponse, _abc.Awaitable[_memories_pb2.UpdateNodeResponse]]:
-        """Correct a memory: what it says, what it is found by. NODE_NOT_FOUND when it does not live."""
+        """Correct a memory. NODE_NOT_FOUND if it does not live."""
 
     @_abc_1.abstractmethod
     def DeleteNodes(
@@ -390,7 +422,10 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memories_pb2.DeleteNodesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_memories_pb2.DeleteNodesResponse, _abc.Awaitable[_memories_pb2.DeleteNodesResponse]]:
-        """Delete many memories, and tell what became of each. Irreversible."""
+        """Delete many memories, a few at a time, and report the outcome of each. Irreversible.
+        What is deleted stays deleted if a later step is refused (STORE_FULL, REQUEST_TIMED_OUT): send the request
+        again.
+        """
 
     @_abc_1.abstractmethod
     def DeleteNode(
@@ -398,8 +433,8 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memories_pb2.DeleteNodeRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_memories_pb2.DeleteNodeResponse, _abc.Awaitable[_memories_pb2.DeleteNodeResponse]]:
-        """Delete one memory with its links and what it was made from, or what a message holds beside its living memories.
-        Irreversible. NODE_NOT_FOUND when it does not live or nothing is left; BATCH_NOT_DIGESTED when it may change yet.
+        """Delete one memory with its links and its source text, or the rest of a message without memories. Irreversible.
+        NODE_NOT_FOUND if it does not live or nothing is left of it; BATCH_NOT_DIGESTED if it may still change.
         """
 
     @_abc_1.abstractmethod
@@ -408,8 +443,8 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _forget_pb2.ForgetMemoriesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_forget_pb2.ForgetMemoriesResponse, _abc.Awaitable[_forget_pb2.ForgetMemoriesResponse]]:
-        """Forget a selection for good: memories, what they were made from, and the bytes on disk. Irreversible.
-        MISSING_FIELD when nothing is selected.
+        """Forget a selection permanently: memories, their sources and the bytes on disk. Irreversible.
+        What no longer exists is skipped. So repeating the request is harmless, and retries a compaction that failed.
         """
 
     @_abc_1.abstractmethod
@@ -418,7 +453,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _forget_pb2.ListAuditRecordsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_forget_pb2.ListAuditRecordsResponse, _abc.Awaitable[_forget_pb2.ListAuditRecordsResponse]]:
-        """List the records of an agent's audit log: who, what, when, how many."""
+        """List the records of an agent's audit log: actor, action, time and counts."""
 
     @_abc_1.abstractmethod
     def VerifyAudit(
@@ -426,7 +461,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _forget_pb2.VerifyAuditRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_forget_pb2.VerifyAuditResponse, _abc.Awaitable[_forget_pb2.VerifyAuditResponse]]:
-        """Tell whether an agent's audit log is whole, and whether texts were erased here."""
+        """Check that an agent's audit log is intact, and whether texts were erased."""
 
     @_abc_1.abstractmethod
     def ListErasedAgents(
@@ -434,7 +469,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _erased_pb2.ListErasedAgentsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_erased_pb2.ListErasedAgentsResponse, _abc.Awaitable[_erased_pb2.ListErasedAgentsResponse]]:
-        """List the records of agents that were erased: who, by whom, when, how much. For keys bound to no agents."""
+        """List the records of erased agents by number. One id may have several: it can be erased more than once."""
 
     @_abc_1.abstractmethod
     def VerifyErasedAgents(
@@ -442,7 +477,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _erased_pb2.VerifyErasedAgentsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_erased_pb2.VerifyErasedAgentsResponse, _abc.Awaitable[_erased_pb2.VerifyErasedAgentsResponse]]:
-        """Tell whether the log of erased agents is whole, and whether texts were among what they held."""
+        """Check that the log of erased agents is intact, and whether texts were among the erased data."""
 
     @_abc_1.abstractmethod
     def WatchEvents(
@@ -450,9 +485,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _events_pb2.WatchEventsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_events_pb2.WatchEventsResponse], _abc.AsyncIterator[_events_pb2.WatchEventsResponse]]:
-        """Watch what happens to an agent's memory, in order, from any number on. EVENTS_GONE where what would be next is not
-        kept any more, at the beginning or later: nothing is skipped silently.
-        """
+        """Stream the events of an agent's memory. Errors in the request are reported before the stream begins."""
 
     @_abc_1.abstractmethod
     def BackupAgent(
@@ -460,7 +493,9 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _moving_pb2.BackupAgentRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_moving_pb2.BackupAgentResponse], _abc.AsyncIterator[_moving_pb2.BackupAgentResponse]]:
-        """Back an agent up as one file, also while it is at work: every batch accepted before is in it."""
+        """Return the agent as one backup file, also while it is at work. It contains every batch accepted before.
+        STORE_FULL if there is no room for the file; the agent does not change.
+        """
 
     @_abc_1.abstractmethod
     def ExportAgent(
@@ -468,7 +503,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _moving_pb2.ExportAgentRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_moving_pb2.ExportAgentResponse], _abc.AsyncIterator[_moving_pb2.ExportAgentResponse]]:
-        """Export an agent as JSON lines, also while it is at work; docs/export-format.md."""
+        """Return the agent as JSON lines, also while it is at work."""
 
     @_abc_1.abstractmethod
     def RestoreAgent(
@@ -476,8 +511,9 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _MaybeAsyncIterator[_moving_pb2.RestoreAgentRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_moving_pb2.RestoreAgentResponse, _abc.Awaitable[_moving_pb2.RestoreAgentResponse]]:
-        """Bring an agent back from a backup or an export. AGENT_EXISTS when there is one, unless it is to be replaced;
-        BACKUP_UNREADABLE when the file is not whole and sound. Whatever is refused leaves everything as it was.
+        """Restore an agent from a backup or an export, sent as the body.
+        Raise AGENT_EXISTS if the agent exists, unless `replace`; and BACKUP_OF_ANOTHER_AGENT if the file is of an
+        agent with another id, unless `rename`. A refused or interrupted restore changes nothing.
         """
 
     @_abc_1.abstractmethod
@@ -494,7 +530,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _daemon_pb2.GetModelRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_daemon_pb2.GetModelResponse, _abc.Awaitable[_daemon_pb2.GetModelResponse]]:
-        """Tell which language model is in force, whether it answers, and how its replies parse."""
+        """Return the current language model, whether it answers, and how its replies parse."""
 
     @_abc_1.abstractmethod
     def GetScheduler(
@@ -502,6 +538,6 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _daemon_pb2.GetSchedulerRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_daemon_pb2.GetSchedulerResponse, _abc.Awaitable[_daemon_pb2.GetSchedulerResponse]]:
-        """Tell who compresses now and who waits for a turn."""
+        """Return which agents compress now and which wait for a turn."""
 
 def add_MemoryServiceServicer_to_server(servicer: MemoryServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

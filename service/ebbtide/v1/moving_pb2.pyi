@@ -25,7 +25,7 @@ class BackupAgentRequest(_message.Message):
 
     AGENT_ID_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
-    """Whose memory it is: 1-128 characters of any script."""
+    """Id of the agent: 1-128 characters of any script."""
     def __init__(
         self,
         *,
@@ -69,7 +69,7 @@ class ExportAgentRequest(_message.Message):
 
     AGENT_ID_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
-    """Whose memory it is: 1-128 characters of any script."""
+    """Id of the agent: 1-128 characters of any script."""
     def __init__(
         self,
         *,
@@ -107,7 +107,7 @@ Global___ExportAgentResponse: _TypeAlias = ExportAgentResponse  # noqa: Y015
 
 @_typing.final
 class RestoreAgentRequest(_message.Message):
-    """A piece of a backup or an export. The first message says what to do with it; in others only the chunk counts."""
+    """Which agent to restore, and how."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -116,11 +116,11 @@ class RestoreAgentRequest(_message.Message):
     RENAME_FIELD_NUMBER: _builtins.int
     CHUNK_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
-    """Whose memory it is, or becomes: 1-128 characters of any script."""
+    """Id of the agent: 1-128 characters of any script."""
     replace: _builtins.bool
-    """Whether it may take the place of an agent of this id."""
+    """Replace an existing agent with this id."""
     rename: _builtins.bool
-    """Whether the backup may be of an agent with another id."""
+    """Accept the backup of an agent with another id."""
     chunk: _builtins.bytes
     """The bytes; the first message may have some too."""
     def __init__(
@@ -141,7 +141,7 @@ Global___RestoreAgentRequest: _TypeAlias = RestoreAgentRequest  # noqa: Y015
 
 @_typing.final
 class RestoreAgentResponse(_message.Message):
-    """An agent came back."""
+    """The restored agent."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -152,15 +152,15 @@ class RestoreAgentResponse(_message.Message):
     PARKED_BATCHES_FIELD_NUMBER: _builtins.int
     OWED_PASSES_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
-    """Whose memory it is."""
+    """The agent's id."""
     replaced: _builtins.bool
-    """Whether an agent of this id was there and is gone."""
+    """Whether it replaced an existing agent."""
     pending_batches: _builtins.int
     """Accepted batches not yet digested."""
     parked_batches: _builtins.int
-    """Batches parked after failures."""
+    """Batches parked after repeated failures."""
     owed_passes: _builtins.int
-    """Compression passes owed, the one under way included."""
+    """Compression passes owed, including the running one."""
     @_builtins.property
     def counts(self) -> _agents_pb2.Counts:
         """How much it holds."""

@@ -63,7 +63,7 @@ class _ArchiveUseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ArchiveUse
     ARCHIVE_USE_NEVER: _ArchiveUse.ValueType  # 2
     """Never."""
     ARCHIVE_USE_WHEN_NEEDED: _ArchiveUse.ValueType  # 3
-    """Where living memories do not do: few are found, none stands out, or the query holds a code."""
+    """Only if living memories do not suffice: few results, no clear top, or a code in the query."""
 
 class ArchiveUse(_ArchiveUse, metaclass=_ArchiveUseEnumTypeWrapper):
     """When what was forgotten, shortened or not yet digested takes part in an answer."""
@@ -75,7 +75,7 @@ ARCHIVE_USE_ALWAYS: ArchiveUse.ValueType  # 1
 ARCHIVE_USE_NEVER: ArchiveUse.ValueType  # 2
 """Never."""
 ARCHIVE_USE_WHEN_NEEDED: ArchiveUse.ValueType  # 3
-"""Where living memories do not do: few are found, none stands out, or the query holds a code."""
+"""Only if living memories do not suffice: few results, no clear top, or a code in the query."""
 Global___ArchiveUse: _TypeAlias = ArchiveUse  # noqa: Y015
 
 class _MemoryState:
@@ -89,7 +89,7 @@ class _MemoryStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MemorySta
     MEMORY_STATE_LIVING: _MemoryState.ValueType  # 1
     """It lives as it was made."""
     MEMORY_STATE_ARCHIVED: _MemoryState.ValueType  # 2
-    """It was shortened or forgotten since; what is told is from the archive."""
+    """It was shortened or forgotten; the text is from the archive."""
     MEMORY_STATE_PENDING: _MemoryState.ValueType  # 3
     """Its batch has not been digested yet."""
 
@@ -101,14 +101,14 @@ MEMORY_STATE_UNSPECIFIED: MemoryState.ValueType  # 0
 MEMORY_STATE_LIVING: MemoryState.ValueType  # 1
 """It lives as it was made."""
 MEMORY_STATE_ARCHIVED: MemoryState.ValueType  # 2
-"""It was shortened or forgotten since; what is told is from the archive."""
+"""It was shortened or forgotten; the text is from the archive."""
 MEMORY_STATE_PENDING: MemoryState.ValueType  # 3
 """Its batch has not been digested yet."""
 Global___MemoryState: _TypeAlias = MemoryState  # noqa: Y015
 
 @_typing.final
 class TimeRange(_message.Message):
-    """A stretch of time; what is left out is open."""
+    """A period of time; an end that is left out is open."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -138,7 +138,7 @@ Global___TimeRange: _TypeAlias = TimeRange  # noqa: Y015
 
 @_typing.final
 class RecallRequest(_message.Message):
-    """A cue, or a question."""
+    """A cue for association, or a query."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -164,38 +164,42 @@ class RecallRequest(_message.Message):
     ARCHIVE_FIELD_NUMBER: _builtins.int
     METADATA_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
-    """Whose memory it is: 1-128 characters of any script."""
+    """Id of the agent: 1-128 characters of any script."""
     depth: _builtins.int
     """Hops from the focus, 0-8; default: the agent's."""
     max_results: _builtins.int
-    """Most memories in the answer, 0-10000; 0 means 10000; default: the agent's."""
+    """Most memories in the response; 0 means 10000; default: the agent's."""
     patience_ms: _builtins.int
     """Longest wait for batches accepted before, 0-30000; default: the daemon's."""
     query: _builtins.str
-    """A question in plain words, answered over everything the agent ever heard."""
+    """A question in plain language, answered from everything the agent was told."""
     mode: Global___RecallMode.ValueType
-    """How the answer is looked for."""
+    """auto: hybrid when a query is given, else associative."""
     token_budget: _builtins.int
-    """Most tokens of the text, by `tokenizer`; hybrid mode only."""
+    """Most tokens of the text, counted by `tokenizer`; hybrid mode only."""
     tokenizer: _builtins.str
-    """What counts tokens: estimate (never too few; the default), characters, words, utf8_bytes."""
+    """What counts tokens: estimate (never too few), characters, words, utf8_bytes; hybrid mode only; default
+    estimate.
+    """
     citations: _builtins.bool
-    """Name the sources of each memory, in the text and as `memories`; hybrid mode only."""
+    """Cite the sources of each memory, in the text and as `memories`; hybrid mode only."""
     explain: _builtins.bool
-    """Tell how the answer came about, as `explanation`; hybrid mode only."""
+    """Return how the results were ranked, as `explanation`; hybrid mode only."""
     key_sentences: _builtins.bool
-    """Tell by its key sentences what does not fit into the token budget whole; hybrid mode only."""
+    """Shorten what does not fit the token budget to its key sentences; hybrid mode only."""
     archive: Global___ArchiveUse.ValueType
-    """When the archive takes part; default: always; hybrid mode only."""
+    """When the archive (what was forgotten, shortened or not yet digested) takes part: always (the default), never,
+    or when_needed (if living memories do not suffice). In `recall`: hybrid mode only.
+    """
     @_builtins.property
     def keywords(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """A memory matches when any of them occurs in it; none matches everything in reach. In hybrid mode: words to look
-        for beside those of the query.
+        """A memory matches if it contains any of them; without keywords everything in reach matches. In hybrid mode:
+        words to look for besides those of the query.
         """
 
     @_builtins.property
     def relations(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Follow only links of these names; focus nodes are then no results. Associative mode only."""
+        """Follow only links with these names; focus nodes are then not results. Associative mode only."""
 
     @_builtins.property
     def start_nodes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -203,27 +207,31 @@ class RecallRequest(_message.Message):
 
     @_builtins.property
     def kinds(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Only memories of these kinds; hybrid mode only."""
+        """Only memories of these kinds. In `recall`: hybrid mode only."""
 
     @_builtins.property
     def speakers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Only what these speakers said; hybrid mode only."""
+        """Only what these speakers said; `user` and `assistant` also find messages without a speaker. In `recall`:
+        hybrid mode only.
+        """
 
     @_builtins.property
     def sources(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Only what was said in these conversations; hybrid mode only."""
+        """Only what was said in these conversations. In `recall`: hybrid mode only."""
 
     @_builtins.property
     def time_range(self) -> Global___TimeRange:
-        """Only what was said in this time; hybrid mode only."""
+        """Only what was said in this period. In `recall`: hybrid mode only."""
 
     @_builtins.property
     def without(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Signals to leave out; hybrid mode only."""
+        """Signals to leave out: words, neighbours, semantic, window, speaker, dates, conversation, graph, naming,
+        pagerank, weight, learned; hybrid mode only.
+        """
 
     @_builtins.property
     def metadata(self) -> _struct_pb2.Struct:
-        """Only what was remembered with each of these values; hybrid mode only."""
+        """Only what was stored with each of these values. In `recall`: hybrid mode only."""
 
     def __init__(
         self,
@@ -287,7 +295,7 @@ Global___RecallRequest: _TypeAlias = RecallRequest  # noqa: Y015
 
 @_typing.final
 class CitedSource(_message.Message):
-    """Where a recalled memory came from: a slice of a message, in UTF-8 bytes."""
+    """The source of a memory, with the key of the whole text and a quote."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -309,32 +317,32 @@ class CitedSource(_message.Message):
     batch_id: _builtins.str
     """The batch it came with."""
     message_index: _builtins.int
-    """Place of the message in its batch."""
+    """Position of the message in its batch."""
     chunk_id: _builtins.str
-    """SHA-256 of the message's text, in hexadecimal; empty where that is gone."""
+    """SHA-256 of the message's text, in hexadecimal; empty if the text is deleted."""
     offset: _builtins.int
-    """First byte of the slice in the message's UTF-8."""
+    """Offset of the slice in the message's UTF-8."""
     length: _builtins.int
-    """Bytes of the slice."""
+    """Length of the slice in bytes."""
     role: _builtins.str
     """user, assistant or system."""
     speaker: _builtins.str
-    """Who spoke, if the caller told."""
+    """Who spoke, if the caller gave it."""
     conversation_id: _builtins.str
-    """The conversation it belongs to, if the caller told."""
+    """The conversation it belongs to, if the caller gave it."""
     quote: _builtins.str
-    """What was said there, word for word; empty where the text is gone."""
+    """The text of the slice; empty if it is deleted."""
     @_builtins.property
     def timestamp(self) -> _timestamp_pb2.Timestamp:
-        """When it was said, if the caller told."""
+        """When it was said, if the caller gave a time."""
 
     @_builtins.property
     def metadata(self) -> _struct_pb2.Struct:
-        """What the message was remembered with, over its batch's."""
+        """The message's metadata, over that of its batch."""
 
     @_builtins.property
     def pii(self) -> _containers.RepeatedCompositeFieldContainer[_remember_pb2.PersonalData]:
-        """What is personal in the slice, where the message was stored under the policy `tag`."""
+        """Personal data in the slice, if the message was stored under the policy `tag`."""
 
     def __init__(
         self,
@@ -363,7 +371,7 @@ Global___CitedSource: _TypeAlias = CitedSource  # noqa: Y015
 
 @_typing.final
 class RecalledMemory(_message.Message):
-    """A memory of an answer, in the order of the text."""
+    """A memory of the response, in the order of the text."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -374,13 +382,13 @@ class RecalledMemory(_message.Message):
     NODE_IDS_FIELD_NUMBER: _builtins.int
     SOURCES_FIELD_NUMBER: _builtins.int
     id: _builtins.str
-    """Its node, or its message where no node of it lives."""
+    """Id of its node, or of its message if no node of it lives."""
     kind: _builtins.str
     """What kind of memory it is."""
     content: _builtins.str
     """What it says."""
     state: Global___MemoryState.ValueType
-    """What became of it."""
+    """living, archived (shortened or forgotten since) or pending (not digested)."""
     @_builtins.property
     def node_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Living nodes made from it."""
@@ -409,7 +417,7 @@ Global___RecalledMemory: _TypeAlias = RecalledMemory  # noqa: Y015
 
 @_typing.final
 class SignalShare(_message.Message):
-    """What one signal gave a memory."""
+    """What one signal contributed to a memory's score."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -435,7 +443,7 @@ Global___SignalShare: _TypeAlias = SignalShare  # noqa: Y015
 
 @_typing.final
 class SignalOff(_message.Message):
-    """A signal that did not take part."""
+    """A signal that was not used."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -461,7 +469,7 @@ Global___SignalOff: _TypeAlias = SignalOff  # noqa: Y015
 
 @_typing.final
 class ExplainedMemory(_message.Message):
-    """Why a memory stands where it stands, or was left out."""
+    """Why a memory has its rank, or was left out."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -475,9 +483,9 @@ class ExplainedMemory(_message.Message):
     score: _builtins.float
     """Its score."""
     dropped: _builtins.str
-    """Why it is not in the answer; empty for those that are."""
+    """Why the response does not contain it; empty if it does."""
     shortened: _builtins.bool
-    """Whether only its key sentences are told."""
+    """Whether it was shortened to its key sentences."""
     @_builtins.property
     def signals(self) -> _containers.RepeatedCompositeFieldContainer[Global___SignalShare]:
         """What it is made of."""
@@ -501,7 +509,7 @@ Global___ExplainedMemory: _TypeAlias = ExplainedMemory  # noqa: Y015
 
 @_typing.final
 class TimeSpoken(_message.Message):
-    """A time that a query speaks of."""
+    """A time named in the query."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -535,7 +543,7 @@ Global___TimeSpoken: _TypeAlias = TimeSpoken  # noqa: Y015
 
 @_typing.final
 class Explanation(_message.Message):
-    """How an answer came about."""
+    """How a recall was ranked."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -547,12 +555,14 @@ class Explanation(_message.Message):
     MEMORIES_FIELD_NUMBER: _builtins.int
     ARCHIVE_FIELD_NUMBER: _builtins.int
     looked_for: _builtins.str
-    """What was left of the query for the words index."""
+    """What remains of the query for the word index."""
     archive: _builtins.str
-    """Whether the archive took part: always, never, not needed, or why it was needed."""
+    """Whether the archive took part: always, never, not needed, or why it was needed: code in the query, few
+    results, no clear top. Empty for an agent without messages.
+    """
     @_builtins.property
     def phrases(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """What was quoted in the query."""
+        """Quoted phrases in the query."""
 
     @_builtins.property
     def speakers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -591,7 +601,7 @@ Global___Explanation: _TypeAlias = Explanation  # noqa: Y015
 
 @_typing.final
 class RecallResponse(_message.Message):
-    """What came back."""
+    """The result of a recall."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -601,18 +611,18 @@ class RecallResponse(_message.Message):
     MEMORIES_FIELD_NUMBER: _builtins.int
     EXPLANATION_FIELD_NUMBER: _builtins.int
     text: _builtins.str
-    """Memories for a language model to read; empty when there is nothing."""
+    """Memories for a language model to read; empty if there are none."""
     pending_batches: _builtins.int
     """Accepted batches not yet digested."""
     parked_batches: _builtins.int
-    """Batches parked after failures."""
+    """Batches parked after repeated failures."""
     @_builtins.property
     def memories(self) -> _containers.RepeatedCompositeFieldContainer[Global___RecalledMemory]:
         """With `citations`: the memories of the text."""
 
     @_builtins.property
     def explanation(self) -> Global___Explanation:
-        """With `explain`: how the answer came about."""
+        """With `explain`: how the memories were ranked."""
 
     def __init__(
         self,

@@ -23,7 +23,7 @@ DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
 class SearchRequest(_message.Message):
-    """What to look for, and what narrows it."""
+    """What to look for, and what narrows the results."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -40,34 +40,38 @@ class SearchRequest(_message.Message):
     PATIENCE_MS_FIELD_NUMBER: _builtins.int
     VECTOR_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
-    """Whose memory it is: 1-128 characters of any script."""
+    """Id of the agent: 1-128 characters of any script."""
     query: _builtins.str
-    """A question, or words, in plain language; at most 10000 characters."""
+    """A question in plain language, answered from everything the agent was told."""
     max_results: _builtins.int
-    """Most memories, 0-10000; 0 means 10000; default: the agent's."""
+    """Most memories in the response; 0 means 10000; default: the agent's."""
     archive: _recall_pb2.ArchiveUse.ValueType
-    """When the archive takes part; default: always."""
+    """When the archive (what was forgotten, shortened or not yet digested) takes part: always (the default), never,
+    or when_needed (if living memories do not suffice). In `recall`: hybrid mode only.
+    """
     patience_ms: _builtins.int
     """Longest wait for batches accepted before, 0-30000; default: the daemon's."""
     @_builtins.property
     def kinds(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Only memories of these kinds."""
+        """Only memories of these kinds. In `recall`: hybrid mode only."""
 
     @_builtins.property
     def speakers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Only what these speakers said."""
+        """Only what these speakers said; `user` and `assistant` also find messages without a speaker. In `recall`:
+        hybrid mode only.
+        """
 
     @_builtins.property
     def sources(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Only what was said in these conversations."""
+        """Only what was said in these conversations. In `recall`: hybrid mode only."""
 
     @_builtins.property
     def time_range(self) -> _recall_pb2.TimeRange:
-        """Only what was said in this time."""
+        """Only what was said in this period. In `recall`: hybrid mode only."""
 
     @_builtins.property
     def metadata(self) -> _struct_pb2.Struct:
-        """Only what was remembered with each of these values."""
+        """Only what was stored with each of these values. In `recall`: hybrid mode only."""
 
     @_builtins.property
     def created_after(self) -> _timestamp_pb2.Timestamp:
@@ -75,7 +79,7 @@ class SearchRequest(_message.Message):
 
     @_builtins.property
     def vector(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
-        """What to look for, as the embedding model in force would have it; instead of a text or beside it."""
+        """The query as a vector of the current embedding model, instead of `query` or with it."""
 
     def __init__(
         self,
@@ -118,7 +122,7 @@ Global___SearchRequest: _TypeAlias = SearchRequest  # noqa: Y015
 
 @_typing.final
 class FoundMemory(_message.Message):
-    """A memory that was found."""
+    """A found memory."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -130,15 +134,15 @@ class FoundMemory(_message.Message):
     SOURCES_FIELD_NUMBER: _builtins.int
     SCORE_FIELD_NUMBER: _builtins.int
     id: _builtins.str
-    """Its node, or its message where no node of it lives."""
+    """Id of its node, or of its message if no node of it lives."""
     kind: _builtins.str
     """What kind of memory it is."""
     content: _builtins.str
     """What it says."""
     state: _recall_pb2.MemoryState.ValueType
-    """What became of it."""
+    """living, archived (shortened or forgotten since) or pending (not digested)."""
     score: _builtins.float
-    """What the signals give it together; comparable within one answer only."""
+    """The combined score of the signals; comparable within one response only."""
     @_builtins.property
     def node_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Living nodes made from it."""
@@ -168,7 +172,7 @@ Global___FoundMemory: _TypeAlias = FoundMemory  # noqa: Y015
 
 @_typing.final
 class SearchResponse(_message.Message):
-    """What was found, best first."""
+    """The found memories, best first."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -178,7 +182,7 @@ class SearchResponse(_message.Message):
     pending_batches: _builtins.int
     """Accepted batches not yet digested."""
     parked_batches: _builtins.int
-    """Batches parked after failures."""
+    """Batches parked after repeated failures."""
     @_builtins.property
     def memories(self) -> _containers.RepeatedCompositeFieldContainer[Global___FoundMemory]:
         """The memories."""

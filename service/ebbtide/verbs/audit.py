@@ -23,7 +23,7 @@ from ebbtide.verbs.service import Service
 VERIFIED_AT_ONCE = 500
 """Records verified in one job, which takes a few milliseconds."""
 
-MOST_TEXTS = 100
+MAX_TEXTS = 100
 """Most texts in one request."""
 
 
@@ -54,7 +54,7 @@ class AuditPage(Response):
 class TextsRequest(Request):
     """Texts to look for in an audit log, besides checking that the log is intact."""
 
-    texts: Annotated[list[Annotated[str, MaxChars("max_message_chars")]], Several, MaxItems(MOST_TEXTS)] = (
+    texts: Annotated[list[Annotated[str, MaxChars("max_message_chars")]], Several, MaxItems(MAX_TEXTS)] = (
         Field(default_factory=list, description="Texts to look for among what was erased; at most 100.")
     )
 

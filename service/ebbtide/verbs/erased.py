@@ -77,7 +77,7 @@ class VerifyErasedAgentsRequest(TextsRequest, _OneAgentRequest):
 async def list_erased_agents(service: Service, request: ListErasedAgentsRequest) -> ErasedAgentPage:
     """List the records of erased agents by number. One id may have several: it can be erased more than once."""
     log = service.fleet.data.erased
-    look = _Look(log, request.agent_id, request.size, _place(request.page_token))
+    look = _Page(log, request.agent_id, request.size, _place(request.page_token))
     while await _read(service, log, look.step):
         pass
     token = to_token(f"{look.place.number}-{look.place.offset}", "erased") if look.has_more else ""
@@ -85,11 +85,11 @@ async def list_erased_agents(service: Service, request: ListErasedAgentsRequest)
 
 
 @dataclass(slots=True)
-class _Look:
+class _Page:
     """Reads records from a position until a page is full and it is known whether more follow."""
 
     log: ErasedAgents
-    wanted: str | None
+    agent_id: str | None
     size: int
     place: Place
     found: list[ErasedAgentRecord] = field(default_factory=list)
@@ -100,23 +100,23 @@ class _Look:
         for seen, (record, behind) in enumerate(self.log.logged(self.place)):
             if seen == READ_AT_ONCE:
                 return True
-            told = _told(record)
-            if self.wanted in (None, told.agent_id):
+            found_record = _record_info(record)
+            if self.agent_id in (None, found_record.agent_id):
                 if len(self.found) == self.size:
                     self.has_more = True
                     return False
-                self.found.append(told)
+                self.found.append(found_record)
             self.place = behind
         return False
 
 
-def _told(record: AuditRecord) -> ErasedAgentRecord:
+def _record_info(record: AuditRecord) -> ErasedAgentRecord:
     line = line_of(record)
-    told = record_info(record).model_dump()
+    found_record = record_info(record).model_dump()
     if line is not None:
         # There may be very many proofs; a page does not read them.
-        told |= {"number": line.number, "proof_count": line.proof_count}
-    return ErasedAgentRecord(**told, agent_id="" if line is None else line.agent_id)
+        found_record |= {"number": line.number, "proof_count": line.proof_count}
+    return ErasedAgentRecord(**found_record, agent_id="" if line is None else line.agent_id)
 
 
 def _place(token: str) -> Place:
@@ -150,7 +150,7 @@ class _Verifying:
 
     log: ErasedAgents
     following: Following
-    wanted: str | None
+    agent_id: str | None
     texts: list[str]
     place: Place = BEGIN
     vouching: list[int] = field(default_factory=list)
@@ -180,7 +180,7 @@ class _Verifying:
 
     def _is_meant(self, record: AuditRecord) -> bool:
         line = line_of(record)
-        return self.wanted is None or (line is not None and line.agent_id == self.wanted)
+        return self.agent_id is None or (line is not None and line.agent_id == self.agent_id)
 
     def _look_for_texts(self, record: AuditRecord) -> None:
         left = [index for index, number in enumerate(self.vouching) if not number]

@@ -137,8 +137,8 @@ class EventStream:
     def _refuse_over(self) -> None:
         """Raise SHUTTING_DOWN once a stop begins, or the error of a request once the caller lost its right.
 
-        What was asked for is not all told then, so it must not end well. To be asked after `_page` took the beat and
-        before that is waited for: a stop that came earlier beats no more.
+        The stream is incomplete then, so it must end with an error. Call this after `_page` took the next beat and
+        before waiting for it: a stop before that causes no further beat.
         """
         if not self._service.is_accepting:
             raise Unavailable("the daemon is stopping", reason="SHUTTING_DOWN", retry_after_s=5.0)
@@ -173,7 +173,7 @@ class EventStream:
 
         def read(txn: ReadTransaction) -> tuple[int, list[EventInfo]]:
             after = _position(txn, self._after)
-            return after, [_told(event) for event in islice(txn.events(after + 1), PAGE_SIZE)]
+            return after, [_event_info(event) for event in islice(txn.events(after + 1), PAGE_SIZE)]
 
         async with self._service.fleet.using(self._owner) as agent:
             after, found = await agent.run(lambda: agent.workspace.store.read(read))
@@ -194,20 +194,20 @@ def _position(txn: ReadTransaction, after: int | None) -> int:
 
 
 def _gone(after: int, first: int, last: int) -> EbbtideError:
-    told = (
-        f"what came after event {after} is no longer kept, or the agent was made anew or restored since"
+    why = (
+        f"The events after {after} are no longer kept, or the agent was created again or restored since"
         if after < first
-        else f"event {after} was never told"
+        else f"Event {after} does not exist yet"
     )
-    there = f"the events from {first} to {last} are there" if first <= last else f"go on after {last}"
+    available = f"Available: {first} to {last}." if first <= last else f"Continue after {last}."
     return NotFound(
-        f"{told}; {there}",
+        f"{why}. {available}",
         reason="EVENTS_GONE",
         metadata={"first_sequence": str(first), "last_sequence": str(last)},
     )
 
 
-def _told(event: events.Event) -> EventInfo:
+def _event_info(event: events.Event) -> EventInfo:
     numbers = event.numbers
     return EventInfo(
         sequence=event.sequence,

@@ -37,10 +37,10 @@ from ebbtide.verbs.recall import TimeRange
 from ebbtide.verbs.requests import AgentRequest, Response, invalid, refuse
 from ebbtide.verbs.service import Service
 
-MOST_NAMED = 1000
+MAX_NAMED = 1000
 """Most nodes, messages, conversations or speakers in one request."""
 
-MOST_TOLD = 1000
+MAX_LISTED = 1000
 """Most ids and proofs that a response lists; it counts all of them."""
 
 
@@ -64,10 +64,10 @@ _Named = Annotated[Name, NotBlank("a name; an empty one would select everything 
 class ForgetRequest(AgentRequest):
     """What to forget permanently."""
 
-    nodes: Annotated[list[str], Several, MaxItems(MOST_NAMED)] = Field(
+    nodes: Annotated[list[str], Several, MaxItems(MAX_NAMED)] = Field(
         default_factory=list, description="These memories.", examples=[["n1"]]
     )
-    messages: Annotated[list[Annotated[str, AfterValidator(_is_message)]], Several, MaxItems(MOST_NAMED)] = (
+    messages: Annotated[list[Annotated[str, AfterValidator(_is_message)]], Several, MaxItems(MAX_NAMED)] = (
         Field(
             default_factory=list,
             description="These messages, by the ids that search and sources give.",
@@ -78,10 +78,10 @@ class ForgetRequest(AgentRequest):
         None, description="Every sentence and memory that names this.", examples=["Project Heron"]
     )
     time_range: TimeRange | None = Field(None, description="What was said in this period.")
-    conversations: Annotated[list[_Named], Several, MaxItems(MOST_NAMED)] = Field(
+    conversations: Annotated[list[_Named], Several, MaxItems(MAX_NAMED)] = Field(
         default_factory=list, description="What was said in these conversations."
     )
-    speakers: Annotated[list[_Named], Several, MaxItems(MOST_NAMED)] = Field(
+    speakers: Annotated[list[_Named], Several, MaxItems(MAX_NAMED)] = Field(
         default_factory=list, description="What these speakers said."
     )
     dry_run: bool = Field(False, description="Only report what would be forgotten.")
@@ -149,7 +149,7 @@ async def forget_memories(service: Service, request: ForgetRequest) -> Forgotten
         async with service.fleet.using(owner) as agent:
             look = await _looked_up(service, agent, selection, request)
             _, relation_count = await agent.run(partial(agent.workspace.telling_links, look))
-            return _told(look, _Done(), relation_count)
+            return _forgotten(look, _Outcome(), relation_count)
     erasing = in_background(_forget(service, owner, selection, request, asker))
     # An erasure that has started completes: no caller wants half a selection erased.
     erasing.add_done_callback(lambda task: None if task.cancelled() else task.exception())
@@ -208,7 +208,7 @@ def _as_stored(workspace: Workspace, selection: Selection, request: ForgetReques
 
 
 @dataclass(slots=True)
-class _Done:
+class _Outcome:
     """What was erased."""
 
     tally: Tally | None = None
@@ -222,7 +222,7 @@ async def _forget(
     async with service.fleet.using(owner) as agent:
         look = await _looked_up(service, agent, selection, request)
         links, _ = await agent.run(partial(agent.workspace.telling_links, look))
-        erasure, done = Erasure.of(look, links), _Done(Tally())
+        erasure, done = Erasure.of(look, links), _Outcome(Tally())
         assert done.tally is not None
         while not erasure.is_done:
             step = await agent.erase(erasure, asker)
@@ -233,7 +233,7 @@ async def _forget(
             done.is_compacted = await _compacted(agent)
         if done.tally.message_count and agent.embedding is not None:
             agent.embedding.notice()
-    return _told(look, done)
+    return _forgotten(look, done)
 
 
 async def _compacted(agent: Agent) -> bool:
@@ -246,7 +246,7 @@ async def _compacted(agent: Agent) -> bool:
     return True
 
 
-def _told(look: Look, done: _Done, relation_count: int = 0) -> Forgotten:
+def _forgotten(look: Look, done: _Outcome, relation_count: int = 0) -> Forgotten:
     tally = done.tally or Tally(len(look.nodes), 0, len(look.gone_whole), 0, look.byte_count, relation_count)
     hmacs = [proof.hex() for record in done.records for proof in record.proofs]
     first, last = (done.records[0], done.records[-1]) if done.records else (None, None)
@@ -260,16 +260,16 @@ def _told(look: Look, done: _Done, relation_count: int = 0) -> Forgotten:
             bytes=tally.byte_count,
             relations=tally.relation_count,
         ),
-        nodes=list(map(node_text_id, islice(look.nodes, MOST_TOLD))),
-        messages=list(map(message_text_id, islice(look.gone_whole, MOST_TOLD))),
-        partly=list(map(message_text_id, islice(look.partly, MOST_TOLD))),
+        nodes=list(map(node_text_id, islice(look.nodes, MAX_LISTED))),
+        messages=list(map(message_text_id, islice(look.gone_whole, MAX_LISTED))),
+        partly=list(map(message_text_id, islice(look.partly, MAX_LISTED))),
         also_found_in=look.also,
         also_found_count=look.also_count,
         proof=ForgetProof(
             first_record=0 if first is None else first.number,
             last_record=0 if last is None else last.number,
             record_hash="" if last is None else last.hash.hex(),
-            hmacs=hmacs[:MOST_TOLD],
+            hmacs=hmacs[:MAX_LISTED],
             hmac_count=len(hmacs),
         ),
         compacted=done.is_compacted,

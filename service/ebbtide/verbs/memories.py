@@ -51,13 +51,13 @@ from ebbtide.verbs.service import Service
 STEP_S = 0.02
 """Longest step of a deletion, which deletes at least one memory."""
 
-MOST_DELETED = 1000
+MAX_DELETED = 1000
 """Most memories in one request."""
 
 
 def _not_empty(node_ids: list[str]) -> list[str]:
     if not node_ids:
-        raise invalid([], f"1-{MOST_DELETED} nodes")
+        raise invalid([], f"1-{MAX_DELETED} nodes")
     return node_ids
 
 
@@ -91,7 +91,7 @@ class UpdateNodeRequest(NodeRequest):
 class DeleteNodesRequest(AgentRequest):
     """Which memories to delete."""
 
-    node_ids: Annotated[list[str], Several, MaxItems(MOST_DELETED), AfterValidator(_not_empty)] = Field(
+    node_ids: Annotated[list[str], Several, MaxItems(MAX_DELETED), AfterValidator(_not_empty)] = Field(
         description="Ids of nodes, or of messages as search returns them; 1-1000.", examples=[["n1", "n2"]]
     )
 
@@ -137,14 +137,14 @@ async def update_node(service: Service, request: UpdateNodeRequest) -> NodeDetai
         entry = AuditEntry(service.clock.now_ms(), actor(), "corrected", details)
         while True:
             parameters = agent.workspace.parameters
-            wanted = await _worked_out(agent, request, parameters)
+            change = await _correction(agent, request, parameters)
             try:
-                return await agent.amend(partial(_correct, agent.workspace, wanted, entry, parameters.pii))
+                return await agent.amend(partial(_correct, agent.workspace, change, entry, parameters.pii))
             except PolicyChanged:
                 continue
 
 
-async def _worked_out(agent: Agent, request: UpdateNodeRequest, parameters: AgentParameters) -> Correction:
+async def _correction(agent: Agent, request: UpdateNodeRequest, parameters: AgentParameters) -> Correction:
     """Return the correction with all that follows from its content."""
     node_id = parse_node_id(request.node_id)
     store, texts = agent.workspace.store, agent.workspace.texts
@@ -175,12 +175,12 @@ async def _worked_out(agent: Agent, request: UpdateNodeRequest, parameters: Agen
     )
 
 
-def _correct(workspace: Workspace, wanted: Correction, entry: AuditEntry, pii: str) -> NodeDetail:
+def _correct(workspace: Workspace, change: Correction, entry: AuditEntry, pii: str) -> NodeDetail:
     if workspace.parameters.pii != pii:
         raise PolicyChanged
 
     def write(txn: WriteTransaction) -> Corrected:
-        corrected = correction.correct(txn, wanted)
+        corrected = correction.correct(txn, change)
         txn.record(msgspec.structs.replace(entry, proofs=corrected.proofs), workspace.identity.agent_id)
         return corrected
 
@@ -199,11 +199,11 @@ async def delete_node(service: Service, request: NodeRequest) -> DeletedNode:
     node_id = request.node_id
     async with service.fleet.using(request.owner) as agent:
         message = message_number(node_id)
-        wanted = parse_node_id(node_id) if message is None else Said(message)
-        done = await agent.amend(partial(_delete, agent.workspace, [wanted], service.clock.now_ms(), actor()))
+        target = parse_node_id(node_id) if message is None else Said(message)
+        done = await agent.amend(partial(_delete, agent.workspace, [target], service.clock.now_ms(), actor()))
         [outcome] = done.outcomes
         if outcome is None:
-            raise _not_there(wanted, node_id, agent.workspace.network.next_node_id)
+            raise _not_there(target, node_id, agent.workspace.network.next_node_id)
     if isinstance(outcome, Undigested):
         raise Precondition(
             f"batch {batch_text_id(outcome.batch)} of {node_id} is not digested yet",
@@ -216,17 +216,17 @@ async def delete_node(service: Service, request: NodeRequest) -> DeletedNode:
     )
 
 
-def _not_there(wanted: NodeId | Said, text: str, next_node_id: NodeId) -> NotFound:
-    if isinstance(wanted, Said):
-        told = f"nothing of {text} is left to delete: no such message, or living memories cite the rest"
-    elif 0 < wanted < next_node_id:
-        told = (
+def _not_there(target: NodeId | Said, text: str, next_node_id: NodeId) -> NotFound:
+    if isinstance(target, Said):
+        why = f"nothing of {text} is left to delete: no such message, or living memories cite the rest"
+    elif 0 < target < next_node_id:
+        why = (
             f"node {text} is already forgotten or deleted. Its source text may still be in the archive: "
             "delete it by the id that search returns."
         )
     else:
-        told = f"there is no node {text}"
-    return NotFound(told, reason="NODE_NOT_FOUND")
+        why = f"there is no node {text}"
+    return NotFound(why, reason="NODE_NOT_FOUND")
 
 
 async def delete_nodes(service: Service, request: DeleteNodesRequest) -> DeletedNodes:
@@ -234,17 +234,17 @@ async def delete_nodes(service: Service, request: DeleteNodesRequest) -> Deleted
 
     What is deleted stays deleted if a later step is refused (STORE_FULL, REQUEST_TIMED_OUT): send the request again.
     """
-    wanted = [_named(text) for text in request.node_ids]
+    targets = [_named(text) for text in request.node_ids]
     outcomes: list[Outcome] = []
     async with service.fleet.using(request.owner) as agent:
-        while len(outcomes) < len(wanted):
-            left = wanted[len(outcomes) :]
+        while len(outcomes) < len(targets):
+            left = targets[len(outcomes) :]
             done = await agent.amend(partial(_delete_some, agent.workspace, left, service.clock, actor()))
             outcomes += done.outcomes
     named = [
-        text if number != 0 else _shown(text) for text, number in zip(request.node_ids, wanted, strict=True)
+        text if number != 0 else _shown(text) for text, number in zip(request.node_ids, targets, strict=True)
     ]
-    results = [_told(text, outcome) for text, outcome in zip(named, outcomes, strict=True)]
+    results = [_result(text, outcome) for text, outcome in zip(named, outcomes, strict=True)]
     return DeletedNodes(results=results, deleted_count=sum(one.deleted for one in results))
 
 
@@ -264,7 +264,7 @@ def _shown(text: str) -> str:
     return shown(str(unnamed(text)))
 
 
-def _told(text: str, outcome: Outcome) -> NodeDeletion:
+def _result(text: str, outcome: Outcome) -> NodeDeletion:
     if isinstance(outcome, Deleted):
         return NodeDeletion(
             node_id=text,
@@ -277,26 +277,28 @@ def _told(text: str, outcome: Outcome) -> NodeDeletion:
     return NodeDeletion(node_id=text, links_removed=0, bytes_withdrawn=0, deleted=False, reason=reason)
 
 
-def _delete_some(workspace: Workspace, wanted: Sequence[NodeId | Said], clock: Clock, asker: str) -> Deletion:
+def _delete_some(
+    workspace: Workspace, targets: Sequence[NodeId | Said], clock: Clock, asker: str
+) -> Deletion:
     end_s = clock.monotonic_s() + STEP_S
-    return _delete(workspace, wanted, clock.now_ms(), asker, lambda: clock.monotonic_s() >= end_s)
+    return _delete(workspace, targets, clock.now_ms(), asker, lambda: clock.monotonic_s() >= end_s)
 
 
 def _delete(
     workspace: Workspace,
-    wanted: Sequence[NodeId | Said],
+    targets: Sequence[NodeId | Said],
     now_ms: int,
     asker: str,
     is_time_up: Callable[[], bool] = lambda: False,
 ) -> Deletion:
     # Loaded before the transaction: it would survive a failed one.
     archive = (
-        workspace.store.read(workspace.archive) if any(isinstance(one, Said) for one in wanted) else None
+        workspace.store.read(workspace.archive) if any(isinstance(one, Said) for one in targets) else None
     )
 
     def write(txn: WriteTransaction) -> Deletion:
-        deletion = withdrawal.delete(txn, wanted, archive, is_time_up)
-        details = _in_short(wanted, deletion.outcomes)
+        deletion = withdrawal.delete(txn, targets, archive, is_time_up)
+        details = _in_short(targets, deletion.outcomes)
         if details:
             entry = AuditEntry(now_ms, asker, "deleted", details, deletion.proofs)
             txn.record(entry, workspace.identity.agent_id)
@@ -305,9 +307,9 @@ def _delete(
     return workspace.amend(write)
 
 
-def _in_short(wanted: Sequence[NodeId | Said], outcomes: Sequence[Outcome]) -> dict[str, object]:
+def _in_short(targets: Sequence[NodeId | Said], outcomes: Sequence[Outcome]) -> dict[str, object]:
     """Return the details for the audit log; empty if nothing was deleted."""
-    gone = [(one, done) for one, done in zip(wanted, outcomes, strict=False) if isinstance(done, Deleted)]
+    gone = [(one, done) for one, done in zip(targets, outcomes, strict=False) if isinstance(done, Deleted)]
     if not gone:
         return {}
     ids = [message_text_id(one.message) if isinstance(one, Said) else node_text_id(one) for one, _ in gone]

@@ -26,7 +26,7 @@ class PiiPolicy:
     """An agent's policy, applied to one request; it counts the personal data that it finds."""
 
     def __init__(self, parameters: AgentParameters, identity: Identity) -> None:
-        self.is_open = parameters.pii == "off"
+        self.is_off = parameters.pii == "off"
         self.redacts = parameters.pii == "redact"
         self.counts: Counter[str] = Counter()
         self._key = f"{identity.agent_id}/{identity.seed}/pii".encode()
@@ -40,7 +40,7 @@ class PiiPolicy:
 
     def tagged(self, text: str) -> tuple[PersonalSpan, ...]:
         """Return the places of personal data in a text that was counted before, under `tag`."""
-        return () if self.is_open or self.redacts else _in_bytes(text, find(text))
+        return () if self.is_off or self.redacts else _in_bytes(text, find(text))
 
     def words(self, text: str) -> str:
         """Return a short text as it is stored: a speaker, or a value."""
@@ -57,7 +57,7 @@ class PiiPolicy:
 
     def value(self, value: Any, name: str = "") -> Any:
         """Return a metadata value as it is stored, at any depth. Its name may reveal that it is personal."""
-        if self.is_open or value is None or isinstance(value, bool | float):
+        if self.is_off or value is None or isinstance(value, bool | float):
             return value
         if isinstance(value, Mapping):
             return {self.name(key): self.value(item, key) for key, item in value.items()}
@@ -80,12 +80,12 @@ class PiiPolicy:
         return redacted(text, spans) if spans and self.redacts else value
 
     def _met(self, text: str) -> Sequence[Span]:
-        spans = () if self.is_open else find(text)
+        spans = () if self.is_off else find(text)
         self.counts.update(span.kind for span in spans)
         return spans
 
 
-def asked(policy: PiiPolicy, texts: Sequence[str]) -> list[str]:
+def as_stored(policy: PiiPolicy, texts: Sequence[str]) -> list[str]:
     """Return the words of a query as they are stored: redacted text is found by its replacement."""
     return [policy.words(text) for text in texts] if policy.redacts else list(texts)
 

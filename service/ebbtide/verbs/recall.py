@@ -45,7 +45,7 @@ from ebbtide.verbs.limits import (
     Several,
     Time,
 )
-from ebbtide.verbs.pii_policy import PiiPolicy, asked
+from ebbtide.verbs.pii_policy import PiiPolicy, as_stored
 from ebbtide.verbs.requests import AgentRequest, Fields, Response, invalid, violation
 from ebbtide.verbs.service import Service
 
@@ -236,12 +236,12 @@ class Recalled(Response):
     )
     explanation: Explanation | None = Field(None, description="With `explain`: how the memories were ranked.")
 
-    _asked: frozenset[str] = PrivateAttr(frozenset())
+    _requested: frozenset[str] = PrivateAttr(frozenset())
     """Which of `memories` and `explanation` were requested."""
 
     def as_json(self) -> str:
         """Return the body, without fields that were not requested. Requested ones are there even if empty."""
-        return self.model_dump_json(exclude={"memories", "explanation"} - self._asked)
+        return self.model_dump_json(exclude={"memories", "explanation"} - self._requested)
 
 
 async def recall(service: Service, request: RecallRequest) -> Recalled:
@@ -270,11 +270,11 @@ def _recalled(workspace: Workspace, cue: Cue) -> Recalled:
     answer, counts = workspace.recall(cue)
     contents = (content for _, content in answer.memories)
     text = word_answer(contents, answer.once_known, workspace.parameters.locale)
-    note_told(workspace, text.split(SEPARATOR))
+    note_returned(workspace, text.split(SEPARATOR))
     return Recalled(text=text, pending_batches=counts.pending_batches, parked_batches=counts.parked_batches)
 
 
-def note_told(workspace: Workspace, texts: Iterable[str]) -> None:
+def note_returned(workspace: Workspace, texts: Iterable[str]) -> None:
     """Record the returned texts, so that they are not remembered again."""
     if workspace.parameters.drop_recalled:
         workspace.echoes.note(texts)
@@ -285,7 +285,7 @@ def _cue(agent: Agent, request: RecallRequest) -> Cue:
     depth, most = request.depth, request.max_results
     policy = PiiPolicy(parameters, agent.workspace.identity)
     return Cue(
-        keywords=asked(policy, request.keywords),
+        keywords=as_stored(policy, request.keywords),
         relations=request.relations,
         depth=parameters.default_search_depth if depth is None else depth,
         max_results=parameters.limit_results(most),
@@ -314,13 +314,13 @@ async def query_of(agent: Agent, request: QueryRequest, words: Sequence[str] = (
     parameters, time_range = agent.workspace.parameters, request.time_range or TimeRange()
     policy = PiiPolicy(parameters, agent.workspace.identity)
     texts = [request.query or "", *words]
-    texts = await agent.workspace.texts.run(len(texts[0]), asked, policy, texts)
+    texts = await agent.workspace.texts.run(len(texts[0]), as_stored, policy, texts)
     return Query(
         text=" ".join(texts).strip(),
         max_results=parameters.limit_results(request.max_results),
         depth=parameters.default_search_depth,
         archive=request.archive or "always",
-        speakers=asked(policy, request.speakers),
+        speakers=as_stored(policy, request.speakers),
         conversations=[policy.name(source) for source in request.sources],
         time_range=(time_range.begin, time_range.end),
         metadata=policy.metadata(request.metadata) or {},
@@ -348,15 +348,17 @@ def _recollected(workspace: Workspace, query: Query, request: RecallRequest, now
         memories=[memory_info(one) for one in found.memories] if request.citations else [],
         explanation=explained(found) if request.explain else None,
     )
-    answer._asked = _asked_for(request)
+    answer._requested = _requested_fields(request)
     contents = (one.content for one in found.memories if request.citations)
-    note_told(workspace, [*answer.text.split(SEPARATOR), *contents])
+    note_returned(workspace, [*answer.text.split(SEPARATOR), *contents])
     return answer
 
 
-def _asked_for(request: RecallRequest) -> frozenset[str]:
+def _requested_fields(request: RecallRequest) -> frozenset[str]:
     return frozenset(
-        name for name, asked in (("memories", request.citations), ("explanation", request.explain)) if asked
+        name
+        for name, as_stored in (("memories", request.citations), ("explanation", request.explain))
+        if as_stored
     )
 
 

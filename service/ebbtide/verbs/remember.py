@@ -222,7 +222,7 @@ def arrival_of(screened: Screened, stamp: Stamp) -> Arrival:
 
 def _guarded(request: RememberRequest, policy: PiiPolicy) -> tuple[RememberRequest, list[Spoken]]:
     """Return the request as it may be stored, and its messages with their personal data."""
-    if policy.is_open:
+    if policy.is_off:
         return request, [Spoken(index, message) for index, message in enumerate(request.messages)]
     spoken = []
     for index, message in enumerate(request.messages):

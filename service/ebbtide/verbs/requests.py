@@ -73,20 +73,20 @@ M = TypeVar("M", bound=BaseModel)
 Q = TypeVar("Q", bound=Request)
 T = TypeVar("T")
 
-SHOWN_CHARS = 40
+MAX_SHOWN_CHARS = 40
 """Most characters of a refused value that an error echoes."""
 
 MAX_VALUES = 50_000
 VALUES_PER_MESSAGE = 20
 """Most values in a large request: this many, or this many per message that a batch may have."""
 
-SHOWN_ITEMS = 8
+MAX_SHOWN_ITEMS = 8
 """Most items of a refused list or object that an error echoes."""
 
-LOOKED_AT_CHARS = 4096
+MAX_SEARCHED_CHARS = 4096
 """Characters of a refused value that are searched for personal data: many more than are echoed."""
 
-MOST_VIOLATIONS = 10
+MAX_VIOLATIONS = 10
 """Most invalid fields in one error."""
 
 REASON_OF_TYPE = {
@@ -100,9 +100,9 @@ REASON_OF_TYPE = {
 
 def without_surplus(given: Any, model: type[BaseModel]) -> Any:
     """Drop unknown fields of a JSON object beyond those that a refusal names; there may be a million of them."""
-    if not isinstance(given, dict) or len(given) <= len(model.model_fields) + MOST_VIOLATIONS:
+    if not isinstance(given, dict) or len(given) <= len(model.model_fields) + MAX_VIOLATIONS:
         return given
-    unknown = islice((name for name in given if name not in model.model_fields), MOST_VIOLATIONS)
+    unknown = islice((name for name in given if name not in model.model_fields), MAX_VIOLATIONS)
     return {name: given[name] for name in (*(given.keys() & model.model_fields.keys()), *unknown)}
 
 
@@ -171,7 +171,7 @@ def read_json(body: bytes) -> Any:
 def refusal(error: ValidationError, model: type[BaseModel]) -> InvalidRequest:
     """Return the refusal of fields that do not make a valid model."""
     faults = error.errors(include_url=False)
-    violations = [FieldViolation(_path(fault), _describe(fault, model)) for fault in faults[:MOST_VIOLATIONS]]
+    violations = [FieldViolation(_path(fault), _describe(fault, model)) for fault in faults[:MAX_VIOLATIONS]]
     first = violations[0]
     reason = _reason(faults[0])
     where = "the body" if reason == "INVALID_JSON" else first.field
@@ -184,7 +184,7 @@ def refusal(error: ValidationError, model: type[BaseModel]) -> InvalidRequest:
 
 def unknown_field(name: str) -> InvalidRequest:
     """Return the refusal of a field that the operation does not have."""
-    field = shown(redacted(name[:LOOKED_AT_CHARS]), 80)
+    field = shown(redacted(name[:MAX_SEARCHED_CHARS]), 80)
     return InvalidRequest(
         f"{field}: {NO_SUCH_FIELD}", reason="UNKNOWN_FIELD", violations=[FieldViolation(field, NO_SUCH_FIELD)]
     )
@@ -222,7 +222,7 @@ def _reason(fault: ErrorDetails) -> str:
 def _path(fault: ErrorDetails) -> str:
     path = ""
     for part in (*fault["loc"], *([fault["ctx"]["field"]] if fault.get("ctx", {}).get("field") else [])):
-        name = part if isinstance(part, int) else redacted(part[:LOOKED_AT_CHARS])
+        name = part if isinstance(part, int) else redacted(part[:MAX_SEARCHED_CHARS])
         path += f"[{part}]" if isinstance(part, int) else f".{name}" if path else str(name)
     return shown(path, 80) if path else "parameters" if fault["type"] == "value_error" else ""
 
@@ -281,20 +281,20 @@ def echo(value: Any) -> str:
 def unnamed(value: Any, depth: int = 3) -> Any:
     """Return a value without personal data, at least in the part that may be shown."""
     if isinstance(value, str):
-        return redacted(value[:LOOKED_AT_CHARS])
+        return redacted(value[:MAX_SEARCHED_CHARS])
     if isinstance(value, int) and not isinstance(value, bool):
-        text = str(value)[:LOOKED_AT_CHARS]
+        text = str(value)[:MAX_SEARCHED_CHARS]
         told = redacted(text)
         return value if told == text else told
     if isinstance(value, dict) and depth:
-        first = islice(value.items(), SHOWN_ITEMS)
+        first = islice(value.items(), MAX_SHOWN_ITEMS)
         return {unnamed(name): unnamed(item, depth - 1) for name, item in first}
     if isinstance(value, list) and depth:
-        return [unnamed(item, depth - 1) for item in value[:SHOWN_ITEMS]]
+        return [unnamed(item, depth - 1) for item in value[:MAX_SHOWN_ITEMS]]
     return "…" if isinstance(value, dict | list) else value
 
 
-def shown(text: str, most: int = SHOWN_CHARS) -> str:
+def shown(text: str, most: int = MAX_SHOWN_CHARS) -> str:
     """Return a text fit for an error: cut, on one line, printable."""
     cut = text if len(text) <= most else text[: most - 1] + "…"
     return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in cut)

@@ -28,20 +28,20 @@ from ebbtide.verbs.recall import (
     RecalledMemory,
     caught_up,
     memory_info,
-    note_told,
+    note_returned,
     query_of,
     with_meaning,
 )
 from ebbtide.verbs.requests import Response, invalid
 from ebbtide.verbs.service import Service
 
-LARGEST_NUMBER = 1e18
+MAX_VECTOR_NUMBER = 1e18
 """Limit for the numbers of a vector, so that its length can be computed."""
 
 
 def _measurable(number: float) -> float:
-    if not isfinite(number) or abs(number) > LARGEST_NUMBER:
-        raise invalid(number, f"a number from -{LARGEST_NUMBER:g} to {LARGEST_NUMBER:g}")
+    if not isfinite(number) or abs(number) > MAX_VECTOR_NUMBER:
+        raise invalid(number, f"a number from -{MAX_VECTOR_NUMBER:g} to {MAX_VECTOR_NUMBER:g}")
     return number
 
 
@@ -121,7 +121,7 @@ def _with_vector(service: Service, query: Query, request: SearchRequest) -> Quer
 
 def _found(workspace: Workspace, query: Query, now_ms: int) -> Found:
     found, counts = workspace.recollect(query, now_ms, len)
-    note_told(workspace, (one.content for one in found.memories))
+    note_returned(workspace, (one.content for one in found.memories))
     return Found(
         memories=[_memory(one) for one in found.memories],
         pending_batches=counts.pending_batches,

@@ -197,7 +197,7 @@ def _embeddings(service: Service) -> list[Embedding]:
     return [agent.embedding for agent in service.fleet.open_agents if agent.embedding is not None]
 
 
-MOST_LISTED = 100
+MAX_LISTED = 100
 """Most agents that the response names."""
 
 
@@ -224,7 +224,7 @@ async def get_scheduler(service: Service, _: Request) -> SchedulerInfo:
         concurrency=settings.compression_concurrency,
         time_slice_ms=settings.time_slice_ms,
         running=[str(key) for key in ring.running],
-        waiting=[str(key) for key in ring.waiting[:MOST_LISTED]],
+        waiting=[str(key) for key in ring.waiting[:MAX_LISTED]],
         waiting_count=len(ring.waiting),
         slices=tally.slices,
         failed_slices=tally.failed_slices,

@@ -24,7 +24,7 @@ from ebbtide.telemetry import in_background
 
 T = TypeVar("T")
 
-MOST_TRANSFERS = 4
+MAX_TRANSFERS = 4
 """Most concurrent transfers. Each may use a core to compress or check, and memory to check."""
 
 STALLED_S = 60.0
@@ -42,7 +42,7 @@ class Transfer:
     def __init__(self, timeout_s: float, yield_to_requests: Callable[[], None]) -> None:
         self._timeout_s = timeout_s
         self._deadline_s = time.monotonic() + timeout_s
-        self._give_way = yield_to_requests
+        self._yield_to_requests = yield_to_requests
         self._is_cancelled = False
         self._wait: asyncio.Timeout | None = None
         self.is_sending = False
@@ -51,7 +51,7 @@ class Transfer:
     def rest(self) -> None:
         """Yield to requests; called by the thread of this transfer. Raise what `check` raises."""
         self.check()
-        self._give_way()
+        self._yield_to_requests()
 
     def check(self) -> None:
         """Raise REQUEST_TIMED_OUT after the deadline, SHUTTING_DOWN once cancelled."""
@@ -90,8 +90,8 @@ class Transfers:
 
     def __init__(self, timeout_s: float, yield_to_requests: Callable[[], None]) -> None:
         self._timeout_s = timeout_s
-        self._give_way = yield_to_requests
-        self._pool = ThreadPoolExecutor(MOST_TRANSFERS, "transfer")
+        self._yield_to_requests = yield_to_requests
+        self._pool = ThreadPoolExecutor(MAX_TRANSFERS, "transfer")
         self._under_way: set[Transfer] = set()
         self._by_key: Counter[str] = Counter()
         self._to_be_ended: set[asyncio.Task[Any]] = set()
@@ -102,14 +102,16 @@ class Transfers:
 
         TOO_MANY_TRANSFERS if all are in use, or the caller's key has its share of them.
         """
-        key, share = CALLER.get().key_id, share_of(MOST_TRANSFERS)
+        key, share = CALLER.get().key_id, share_of(MAX_TRANSFERS)
         if key and self._by_key[key] >= share:
-            told = f"Too many concurrent transfers for this key (limit {share} of {MOST_TRANSFERS}). Retry later."
-            raise _too_many(told, "key", share)
-        if len(self._under_way) >= MOST_TRANSFERS:
-            told = f"Too many concurrent transfers (limit {MOST_TRANSFERS}). Retry later."
-            raise _too_many(told, "daemon", MOST_TRANSFERS)
-        transfer = Transfer(self._timeout_s, self._give_way)
+            message = (
+                f"Too many concurrent transfers for this key (limit {share} of {MAX_TRANSFERS}). Retry later."
+            )
+            raise _too_many(message, "key", share)
+        if len(self._under_way) >= MAX_TRANSFERS:
+            message = f"Too many concurrent transfers (limit {MAX_TRANSFERS}). Retry later."
+            raise _too_many(message, "daemon", MAX_TRANSFERS)
+        transfer = Transfer(self._timeout_s, self._yield_to_requests)
         self._under_way.add(transfer)
         self._by_key[key] += 1
         try:
@@ -188,9 +190,9 @@ async def in_time(transfer: Transfer, pieces: AsyncIterator[bytes]) -> AsyncIter
         yield piece
 
 
-def _too_many(told: str, whose: str, most: int) -> Exhausted:
+def _too_many(message: str, whose: str, most: int) -> Exhausted:
     metadata = {"limit": whose, "most": str(most)}
-    return Exhausted(told, reason="TOO_MANY_TRANSFERS", metadata=metadata, retry_after_s=5.0)
+    return Exhausted(message, reason="TOO_MANY_TRANSFERS", metadata=metadata, retry_after_s=5.0)
 
 
 def _stalled() -> Deadline:

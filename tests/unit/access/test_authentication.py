@@ -13,7 +13,7 @@ from ebbtide.access.authentication import Authentication
 from ebbtide.access.grants import ANYONE, Reach, granting
 from ebbtide.access.key_file import KeyFile
 from ebbtide.access.keyring import Keyring
-from ebbtide.access.rates import MOST_BUCKETS
+from ebbtide.access.rates import MAX_BUCKETS
 from ebbtide.access.requirements import SCOPES, UNLISTED, Needs, Requirement
 from ebbtide.clock import SystemClock
 from ebbtide.errors import EbbtideError, Forbidden, Unauthenticated
@@ -108,7 +108,7 @@ def test_tries_are_counted_for_each_address_unless_told_otherwise(tmp_path: Path
 def test_tries_from_everywhere_take_bounded_memory(tmp_path: Path) -> None:
     """However many addresses try, so many are remembered."""
     policy = authentication(tmp_path)
-    for number in range(MOST_BUCKETS + 100):
+    for number in range(MAX_BUCKETS + 100):
         with pytest.raises(Unauthenticated):
             policy.admit([], str(IPv4Address(number)))
-    assert len(policy._by_remote) == MOST_BUCKETS
+    assert len(policy._by_remote) == MAX_BUCKETS
