@@ -57,7 +57,7 @@ def test_what_was_met_at_the_door_is_told(daemon: Daemon) -> None:
     said = "Ann: Write to ann@example.com, please.\nAnn: Write to ann@example.com, please.\n"
     told = run("remember", "-", url=daemon.url, text=said)
     assert "Personal data: 2 email." in told.stdout
-    assert "1 message skipped: they repeat another one." in told.stdout
+    assert "1 message skipped as repeated." in told.stdout
     [batch] = answer(run("remember", "-", "--json", url=daemon.url, text=said))["batches"]
     assert (batch["pii"], batch["collapsed"], batch["dropped_recalled"]) == ({"email": 2}, 1, 0)
     assert run("recall", "write", url=daemon.url).stdout.startswith(

@@ -176,8 +176,8 @@ def _ingest_notes(stored: list[dict[str, Any]]) -> list[str]:
     lines, repeats = (sum(batch[name] for batch in stored) for name in ("dropped_recalled", "collapsed"))
     return [
         *([f"Personal data: {found}."] if found else []),
-        *([f"{counted(lines, 'line')} skipped: a recall had just returned them."] if lines else []),
-        *([f"{counted(repeats, 'message')} skipped: they repeat another one."] if repeats else []),
+        *([f"{counted(lines, 'line')} skipped: returned by a recall before."] if lines else []),
+        *([f"{counted(repeats, 'message')} skipped as repeated."] if repeats else []),
     ]
 
 
