@@ -9,7 +9,7 @@ from ebbtide_client import Client, NotFound
 
 with Client(*sys.argv[1:]) as memory:
     memory.open_agent("sample-eve", {"focus_limit": 3})
-    memory.remember("sample-eve", [{"role": "user", "content": "The key is under the third stone."}])
+    memory.remember("sample-eve", "The key is under the third stone.")
     memory.flush("sample-eve", passes=True)
     for node in memory.every_node("sample-eve"):
         print(node.id, f"{node.importance:.2f}", node.content)
