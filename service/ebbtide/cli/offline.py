@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar, cast
+from typing import Any, BinaryIO, TypeVar
 
 from ebbtide import __version__
 from ebbtide.cli.client import CountedWriter, FileFormat, Json, Progress
@@ -47,7 +47,6 @@ from ebbtide.verbs.inspect import NodeRequest, get_node
 from ebbtide.verbs.moving import restored
 from ebbtide.verbs.paging import AgentPageRequest
 from ebbtide.verbs.requests import AgentRequest, Response
-from ebbtide.verbs.service import Service
 
 PIECE_BYTES = 1 << 20
 PAGE_SIZE = 1000
@@ -184,7 +183,7 @@ class OfflineClient:
         self._data = data
         self._settings = settings
         fleet = OfflineFleet(data, settings)
-        self._service = cast(Service, _ReadingService(fleet, settings))
+        self._service = _Service(fleet, settings)
 
     def list_agents(self) -> list[Json]:
         """Return every agent, as its `meta.json` describes it."""
@@ -280,7 +279,7 @@ class OfflineClient:
 
 
 @dataclass(frozen=True, slots=True)
-class _ReadingService:
+class _Service:
     fleet: OfflineFleet
     settings: Settings
 
