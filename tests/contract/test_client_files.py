@@ -330,7 +330,7 @@ def test_a_target_that_cannot_be_a_file_is_refused_before_anything_is_asked(
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path, tmp_path / "pipe", tmp_path / "none" / "ann.ebb"):
         transport = Scripted()
-        with pytest.raises(OSError, match=r"folder|ordinary|No such"):
+        with pytest.raises(OSError, match=r"folder|regular|No such"):
             ask("backup_agent", "ann", path, transport=transport)
         assert transport.requests == []
     (tmp_path / "link").symlink_to(tmp_path / "real")
