@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ebbtide.language.served.replies import LONGEST_KEYWORD, LONGEST_PHRASE, LONGEST_RELATION, MOST_KEYWORDS
-from tests.support.fake_model_server import Reaction, Request, Response, data_of, task_of
+from tests.support.fake_model_server import Answer, Reaction, Request, data_of, task_of
 from tests.support.fake_ollama import FakeOllama
 from tests.support.process import Daemon, running_daemon
 
@@ -42,7 +42,7 @@ ORDERS = [
 class Obedient(FakeOllama):
     """A model that does whatever it reads: names without end, keywords without number, other people's messages."""
 
-    async def answered(self, request: Request) -> Response | Reaction:
+    async def answered(self, request: Request) -> Answer | Reaction:
         if request.path == "/api/chat":
             self.for_task = {task_of(request.body): Reaction(content=json.dumps(_obeyed(request.body)))}
         return await super().answered(request)

@@ -19,11 +19,11 @@ from starlette.routing import Mount
 
 from ebbtide.daemon import refuse_insecure_bind
 from ebbtide.errors import Precondition
-from ebbtide.rest import guard
+from ebbtide.metrics import Metrics
+from ebbtide.rest import http_checks
 from ebbtide.rest.app import create_app
 from ebbtide.rest.connections import PIECE_BYTES, Connection
 from ebbtide.telemetry import configure_log
-from ebbtide.verbs import metrics as metrics_verb
 from ebbtide.verbs import recall as recall_verb
 from ebbtide.verbs.service import Service
 from tests.support import looking
@@ -211,12 +211,14 @@ async def test_the_user_and_our_own_pages_are_answered(site: Site) -> None:
 
 
 async def test_only_pages_open_from_a_link_on_another_site(site: Site) -> None:
-    """A link leads to /docs and nowhere else; a frame, an image, a script and a form do not lead there either."""
-    response = await site.client.get("/docs", headers=OPENS_A_TAB)
-    assert response.status_code == 200
-    assert "frame-ancestors 'none'" in response.headers["content-security-policy"]
+    """A link opens / and /docs and nothing else; a frame, an image, a script and a form do not open them either."""
+    pages = [("GET", "/"), ("GET", "/docs")]
+    for method, path in pages:
+        response = await site.client.request(method, path, headers={**OPENS_A_TAB, "Accept": "text/html"})
+        assert response.status_code == 200
+        assert "frame-ancestors 'none'" in response.headers["content-security-policy"]
     for method, path in every_route(site.service):
-        if (method, path) != ("GET", "/docs"):
+        if (method, path) not in pages:
             response = await site.client.request(method, path, headers=OPENS_A_TAB)
             assert response.status_code == 403, (method, path)
     for changed in (
@@ -428,7 +430,7 @@ async def test_endless_and_contradictory_lengths_never_reach_a_verb(site: Site) 
 async def test_unknown_routes_and_methods_have_the_one_error_body(site: Site) -> None:
     """404 and 405 look like every other error; FastAPI's own shape never appears."""
     for method, path in (
-        ("GET", "/"),
+        ("GET", "/v1"),
         ("GET", "/v2/agents"),
         ("GET", "/v1/agents/ann/nodes/n1/x"),
         ("POST", "/v1/agents/ann/remember/"),
@@ -509,7 +511,7 @@ async def test_fault_of_ours_tells_the_caller_nothing_and_the_log_no_content(
     async def broken(*_: Any) -> None:
         raise ValueError("said: SECRETKETTLE\n{forged line}")
 
-    monkeypatch.setattr(recall_verb, "recall", broken)
+    monkeypatch.setattr(recall_verb, "caught_up", broken)
     response = await site.client.post("/v1/agents/ann/recall", json={})
     assert (response.status_code, reason(response)) == (500, "INTERNAL")
     assert "SECRETKETTLE" not in response.text
@@ -552,11 +554,8 @@ async def test_a_large_answer_waits_for_its_client_in_pieces(
         made.append(self)
         inner(self, transport)
 
-    async def much(_: Service) -> bytes:
-        return bytes(16 << 20)
-
     monkeypatch.setattr(Connection, "connection_made", noted)
-    monkeypatch.setattr(metrics_verb, "get_metrics", much)
+    monkeypatch.setattr(Metrics, "text", lambda _: bytes(16 << 20))
     async with site_in(tmp_path) as site, raw(site.url) as line:
         line.writer.transport.pause_reading()  # type: ignore[attr-defined]
         await line.send("GET /metrics HTTP/1.1", "Host: localhost", "Connection: close")
@@ -667,7 +666,7 @@ async def test_slow_clients_hold_up_nobody(site: Site) -> None:
 
 async def test_body_that_never_arrives_is_given_up(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever declares a body and sends none is answered 504 after a while."""
-    monkeypatch.setattr(guard, "BODY_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(http_checks, "BODY_TIMEOUT_S", 0.2)
     async with raw(site.url) as line:
         await line.send(
             "POST /v1/agents/ann/remember HTTP/1.1", "Host: localhost", JSON, "Content-Length: 500"

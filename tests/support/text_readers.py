@@ -48,7 +48,7 @@ from ebbtide.memory.wording import word_answer, word_dangling, word_memory
 from ebbtide.parameters import AgentParameters
 from ebbtide.privacy import spans
 from ebbtide.records import MessageRecord
-from ebbtide.rest import guard
+from ebbtide.rest import http_checks
 from ebbtide.rest.moving import is_file
 from ebbtide.retrieval import analysis, features, packing, parts, passages, question, tokenizers, topic
 from ebbtide.retrieval import sentences as key_sentences
@@ -303,9 +303,9 @@ READERS: Mapping[str, Reader] = {
     "holds Han": contains_han,
     "key in a header": lambda text: keys.presented([f"Bearer {text}"]) or keys.parsed(text),
     "headers": lambda text: (
-        guard._host_name(text),
+        http_checks._host_name(text),
         retry_after_s(text),
-        guard._is_upload(_path(text)),
+        http_checks._is_upload(_path(text)),
         is_file(_path(text)),
     ),
     "page token": _page_token,

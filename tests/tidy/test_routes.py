@@ -12,6 +12,7 @@ import pytest
 
 from ebbtide.errors import REASONS
 from ebbtide.rest.app import create_app
+from ebbtide.verbs.catalogue import CATALOGUE
 from tests.support.in_process import service_in
 from tests.tidy.generate_api import TABLES, render
 from tests.tidy.pages import read
@@ -51,6 +52,16 @@ def test_the_page_has_the_routes_of_the_daemon(document: dict[str, Any]) -> None
     told = re.findall(r"^### ([A-Z]+ /\S+)$", page, re.MULTILINE)
     assert len(told) == len(set(told))
     assert set(told) == operations(document)
+
+
+def test_an_operation_has_one_name(document: dict[str, Any]) -> None:
+    """The RPC's name in snake case is that of the verb, in camel case that of OpenAPI; no two operations share one."""
+    for operation in CATALOGUE:
+        if operation.is_rpc:
+            assert operation.verb.__name__ == operation.verb_name
+        documented = document["paths"][operation.path][operation.method.lower()]
+        assert documented["operationId"] == operation.id
+    assert len({operation.name for operation in CATALOGUE}) == len(CATALOGUE)
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -100,7 +111,7 @@ def test_fields_of_messages_are_named(document: dict[str, Any]) -> None:
 def test_reasons_on_the_page_exist() -> None:
     """The page names no error that the daemon does not have, and leaves none out that a request can meet."""
     words = set(re.findall(r"`([A-Z]{3,}(?:_[A-Z]+)*)`", read("docs/api.md")))
-    words -= {"POST", "PUT", "PATCH", "GET", "DELETE"}
+    words -= {"POST", "PUT", "PATCH", "GET", "DELETE", "HEAD"}
     words = {word for word in words if not word.startswith("NaN")}
     at_start_only = {
         "DATA_DIRECTORY_LOCKED",

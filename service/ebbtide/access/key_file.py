@@ -104,9 +104,9 @@ class KeyFile:
         """
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with self._locked():
-            keys, told = alter(self.read())
+            keys, result = alter(self.read())
             self._write(_kept(keys))
-        return told
+        return result
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:

@@ -50,18 +50,18 @@ class Keyring:
 
     async def follow(self, on_pool: OnPool) -> None:
         """Load the file whenever it changes, forever."""
-        told: object = None
+        logged: object = None
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
             try:
                 if await on_pool(self._load_changed):
                     self._log.info("keys loaded", keys=len(self._keys))
-                told = None
+                logged = None
             except Exception as error:
-                # Whatever it is: were this to end, a revoked key would count for ever. Told once for each fault, for
-                # a file that stays broken must not fill the log.
-                if str(error) != told:
-                    told = str(error)
+                # Any error: if this task ended, a revoked key would stay valid forever. Each fault is logged
+                # once, since a file that stays broken must not fill the log.
+                if str(error) != logged:
+                    logged = str(error)
                     why = error.message if isinstance(error, EbbtideError) else type(error).__name__
                     self._log.error("keys stay as they were", why=why)
             self.looks += 1

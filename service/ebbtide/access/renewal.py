@@ -52,7 +52,7 @@ class Renewal:
             try:
                 await on_pool(self.look)
             except Exception as error:
-                # Whatever it is: were this to end, the certificates would run out one day.
+                # Any error: if this task ended, the certificates would expire one day.
                 self._log.error("looking at certificates failed", why=type(error).__name__)
             self.looks += 1
 

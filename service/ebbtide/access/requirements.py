@@ -25,7 +25,7 @@ class Needs(Enum):
     """What a caller needs besides one of the operation's scopes."""
 
     NOTHING = "no key at all"
-    KEY = "any valid key, whatever its scopes"
+    KEY = "any valid key, with any scopes"
     SCOPE = "nothing else; the response covers only agents within the key's reach"
     AGENT = "the agent that the request names is within the key's reach"
     EVERY_AGENT = "the key is not bound to agents, since the response covers all of them"

@@ -278,7 +278,7 @@ class Connection(HttpToolsProtocol):
         self._is_lost = True
         self._table.discard(self)
         super().connection_lost(exc)
-        # uvicorn tells the request that came last; with others queued, it is not the one that is worked on.
+        # uvicorn reports the latest request; with others queued, it is not the running one.
         if self._running is not None:
             self._running.disconnected = True
             self._running.message_event.set()

@@ -184,7 +184,7 @@ def _handler(operation: Operation, special: Special) -> Handler:
 
 
 def is_body_required(operation: Operation) -> bool:
-    """Return whether a request without a body is invalid, whatever its path."""
+    """Return whether a request without a body is invalid, for every path."""
     try:
         operation.request.model_validate(dict.fromkeys(operation.in_path, "n1"))
     except ValueError:

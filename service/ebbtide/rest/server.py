@@ -108,7 +108,7 @@ class RestServer:
 
     async def started(self, serving: asyncio.Task[None]) -> None:
         """Wait until connections are accepted, or serving has failed."""
-        # uvicorn tells of its start by a flag only.
+        # uvicorn reports its start by a flag only.
         while not serving.done() and not (self._uvicorn and self._uvicorn.started):  # noqa: ASYNC110
             await asyncio.sleep(0.005)
 

@@ -53,16 +53,16 @@ class Health(health_pb2_grpc.HealthServicer):  # type: ignore[misc]
 
     async def Watch(self, request: Any, context: Any) -> AsyncIterator[Any]:  # noqa: N802
         """Stream the state of one service now and after each change, until the daemon stops."""
-        told = None
+        reported = None
         while True:
             is_over = self._stopping.is_set()
             status = Status.SERVICE_UNKNOWN
             if request.service in self._names:
                 status = await self._status()
-            if status != told:
+            if status != reported:
                 with self._stalls.sending(context, 0):
                     yield Status(status=status)
-                told = status
+                reported = status
             if is_over:
                 return
             with contextlib.suppress(TimeoutError):

@@ -39,7 +39,7 @@ IDLE_MS = 300_000
 def _wanted_port(server: ServerSettings) -> int:
     """Return the configured port; a free one if none is configured and the default is in use.
 
-    A second daemon is started with a REST port of its own; it must not fail over a port nobody asked for.
+    A second daemon is started with another REST port. It must not fail over a gRPC port that was not configured.
     """
     if "grpc_port" not in server.model_fields_set:
         try:
@@ -170,21 +170,21 @@ def _is_no_lost_client(record: logging.LogRecord) -> bool:
 
 def _following(renewal: Renewal) -> grpc.ServerCredentials:
     """Return credentials that give each new connection the current certificates."""
-    told = renewal.current
+    latest_sent = renewal.current
 
     def latest() -> grpc.ServerCertificateConfiguration | None:
         # gRPC calls this on a thread of its own for every connection; None means no change.
-        nonlocal told
+        nonlocal latest_sent
         current = renewal.current
-        if current is told:
+        if current is latest_sent:
             return None
-        told = current
+        latest_sent = current
         return _configuration(current)
 
     return grpc.dynamic_ssl_server_credentials(
-        _configuration(told),
+        _configuration(latest_sent),
         latest,  # type: ignore[arg-type] # The stubs do not know that None is allowed.
-        require_client_authentication=told.client_authority is not None,
+        require_client_authentication=latest_sent.client_authority is not None,
     )
 
 

@@ -86,7 +86,7 @@ class _ParametersRequest(AgentRequest):
         if not isinstance(body, dict):
             return body
         known: dict[str, object] = without_surplus(body, AgentParameters)
-        # No parameter is a list or an object. Of one that is refused, only what the error shows is kept.
+        # No parameter is a list or an object. Of a refused one only the part that the error shows stays.
         return {
             "parameters": {
                 name: unnamed(value) if isinstance(value, dict | list) else value

@@ -68,7 +68,7 @@ def explained(found: Recollected) -> Explanation | None:
     signals = {} if ranking is None else ranking.signals
     off = {} if ranking is None else ranking.off
 
-    def told(one: Hit, why: str) -> ExplainedMemory:
+    def explain(one: Hit, why: str) -> ExplainedMemory:
         place = places[one.passage]
         shares = [
             SignalShare(signal=name, score=round(float(scores[place]), 6)) for name, scores in signals.items()
@@ -85,7 +85,7 @@ def explained(found: Recollected) -> Explanation | None:
         signals_off=[SignalOff(signal=name, why=why) for name, why in off.items()],
         archive=found.archive,
         memories=[
-            *(told(one, "") for one in found.memories),
-            *(told(one, why) for one, why in found.dropped),
+            *(explain(one, "") for one in found.memories),
+            *(explain(one, why) for one, why in found.dropped),
         ],
     )

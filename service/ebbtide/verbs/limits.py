@@ -37,56 +37,51 @@ def _limit(info: ValidationInfo, limit: str | int | None) -> int | None:
     return None if info.context is None else int(getattr(info.context, limit))
 
 
-@dataclass(frozen=True, slots=True)
-class MaxChars:
-    """The longest text, in characters."""
+def MaxChars(limit: str | int) -> AfterValidator:  # noqa: N802 - an annotation, like those below
+    """Limit the characters of a text."""
 
-    limit: str | int
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.with_info_after_validator_function(self._check, handler(source))
-
-    def _check(self, text: str, info: ValidationInfo) -> str:
-        most = _limit(info, self.limit)
+    def check(text: str, info: ValidationInfo) -> str:
+        most = _limit(info, limit)
         if most is not None and len(text) > most:
             raise violation("TEXT_TOO_LONG", f"{len(text)} characters; allowed: at most {most}")
         return text
 
+    return AfterValidator(check)
 
-@dataclass(frozen=True, slots=True)
-class MaxItems:
-    """The longest list. It is checked before the items: there may be a million of them."""
 
-    limit: str | int
-    reason: str = "TOO_MANY_ITEMS"
+def MaxItems(limit: str | int, reason: str = "TOO_MANY_ITEMS") -> BeforeValidator:  # noqa: N802
+    """Limit the items of a list. It is checked before the items, of which there may be a million."""
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.with_info_before_validator_function(self._check, handler(source))
-
-    def _check(self, items: Any, info: ValidationInfo) -> Any:
-        most = _limit(info, self.limit)
+    def check(items: Any, info: ValidationInfo) -> Any:
+        most = _limit(info, limit)
         if most is not None and isinstance(items, list) and len(items) > most:
-            raise violation(self.reason, f"{len(items)} items; allowed: at most {most}")
+            raise violation(reason, f"{len(items)} items; allowed: at most {most}")
         return items
 
+    return BeforeValidator(check)
 
-@dataclass(frozen=True, slots=True)
-class Between:
-    """The range of a number, ends included."""
 
-    least: int
-    most: str | int | None
-    reason: str = "INVALID_VALUE"
+def Between(least: int, limit: str | int | None, reason: str = "INVALID_VALUE") -> AfterValidator:  # noqa: N802
+    """Limit a number to a range, both ends included."""
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.with_info_after_validator_function(self._check, handler(source))
-
-    def _check(self, number: int, info: ValidationInfo) -> int:
-        most = _limit(info, self.most)
-        if number < self.least or (most is not None and number > most):
-            allowed = f"at least {self.least}" if most is None else f"{self.least}-{most}"
-            raise invalid(number, allowed, self.reason)
+    def check(number: int, info: ValidationInfo) -> int:
+        most = _limit(info, limit)
+        if number < least or (most is not None and number > most):
+            raise invalid(number, f"at least {least}" if most is None else f"{least}-{most}", reason)
         return number
+
+    return AfterValidator(check)
+
+
+def NotBlank(allowed: str) -> AfterValidator:  # noqa: N802
+    """Refuse a text of only white space; `allowed` says what to send instead."""
+
+    def check(text: str) -> str:
+        if not text.strip():
+            raise invalid(text, allowed)
+        return text
+
+    return AfterValidator(check)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,17 +102,6 @@ class OneOf:
         if isinstance(word, str | int) and word not in self.words:
             raise invalid(word, ", ".join(self.words))
         return word
-
-
-def NotBlank(allowed: str) -> AfterValidator:  # noqa: N802 - an annotation, like its neighbours
-    """Refuse a text of nothing but white space; `allowed` says what to send instead."""
-
-    def check(text: str) -> str:
-        if not text.strip():
-            raise invalid(text, allowed)
-        return text
-
-    return AfterValidator(check)
 
 
 Several = FailFast()

@@ -21,17 +21,17 @@ STATUS = {"ready": 2, "degraded": 1, "unavailable": 0}
 async def get_metrics(service: Service, _: Request = EMPTY) -> bytes:
     """Return all metrics in the text format of Prometheus."""
     metrics, agents = service.metrics, service.fleet.open_agents
-    _look_at_agents(metrics, service, agents)
-    await _look_at_rim(metrics, service)
+    _read_agents(metrics, service, agents)
+    await _read_daemon(metrics, service)
     paths = [agent.workspace.store.path for agent in agents]
     sizes = await service.fleet.on_pool(lambda: [_size(path / "data.mdb") for path in paths])
     metrics.store_bytes.set(sum(sizes))
     if service.settings.metrics.per_agent:
-        _tell_apart(metrics, agents, service.settings.metrics.max_agents)
+        _separate_agents(metrics, agents, service.settings.metrics.max_agents)
     return await service.offload(LARGE_BYTES, metrics.text)
 
 
-def _look_at_agents(metrics: Metrics, service: Service, agents: list[Agent]) -> None:
+def _read_agents(metrics: Metrics, service: Service, agents: list[Agent]) -> None:
     fleet = service.fleet
     metrics.info.labels(__version__).set(1)
     metrics.open_agents.set(len(agents))
@@ -54,7 +54,7 @@ def _look_at_agents(metrics: Metrics, service: Service, agents: list[Agent]) -> 
     metrics.event_streams.set(fleet.watching.count)
 
 
-async def _look_at_rim(metrics: Metrics, service: Service) -> None:
+async def _read_daemon(metrics: Metrics, service: Service) -> None:
     readiness = await get_readiness(service)
     metrics.ready.set(STATUS[readiness.status])
     state = await service.asking.state()
@@ -69,12 +69,12 @@ async def _look_at_rim(metrics: Metrics, service: Service) -> None:
         metrics.disk_free.set(0)
 
 
-def _tell_apart(metrics: Metrics, agents: list[Agent], most: int) -> None:
-    told = sorted(agents, key=lambda agent: (-agent.digest.lag_s, -agent.counts.pending_batches, agent.id))
+def _separate_agents(metrics: Metrics, agents: list[Agent], most: int) -> None:
+    ordered = sorted(agents, key=lambda agent: (-agent.digest.lag_s, -agent.counts.pending_batches, agent.id))
     pending, lag, resident = metrics.per_agent.values()
     for family in (pending, lag, resident):
         family.clear()
-    for agent in told[:most]:
+    for agent in ordered[:most]:
         pending.labels(agent.id).set(agent.counts.pending_batches)
         lag.labels(agent.id).set(agent.digest.lag_s)
         resident.labels(agent.id).set(agent.derived_bytes)

@@ -1,6 +1,6 @@
 """Pages: the fields of requests for one, and tokens that say where a listing continues.
 
-A token is opaque to callers, URL-safe, and checked when it comes back.
+A token is opaque to callers, URL-safe, and validated on use.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class AgentPageRequest(PageRequest, AgentRequest):
 
 
 def to_token(position: str, listing: str) -> str:
-    """A token for the position after which a listing goes on."""
+    """Return a token for the position after which a listing continues."""
     return base64.urlsafe_b64encode(f"{listing}:{position}".encode()).decode().rstrip("=")
 
 
 def from_token(token: str, listing: str) -> str:
-    """The position behind a token, "" for none; INVALID_PAGE for a token of another listing, or none."""
+    """Return the position in a token, "" without one. INVALID_PAGE if it is not a token of this listing."""
     if not token:
         return ""
     try:
@@ -57,7 +57,7 @@ def from_token(token: str, listing: str) -> str:
 
 
 def number_from_token(token: str, listing: str) -> int:
-    """The number behind a token, 0 for none."""
+    """Return the number in a token, 0 without one."""
     position = from_token(token, listing)
     if position and not (position.isascii() and position.isdigit() and len(position) < 20):
         raise _invalid("page_token", "not a token of this listing")

@@ -7,7 +7,7 @@ conversation stay together, and a repeated request is recognised. `tag` stores e
 data is. `off` does not search for it.
 
 The policy does not cover an agent's id, which is part of every address and of the log. Errors never echo personal data,
-whatever the policy (`requests.py`).
+under any policy (`requests.py`).
 """
 
 from __future__ import annotations

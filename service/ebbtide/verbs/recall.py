@@ -189,7 +189,7 @@ class RecallRequest(QueryRequest):
         for name in ONLY_HYBRID:
             value = getattr(self, name)
             if name in self.model_fields_set and value not in ([], None, False):
-                raise violation("INVALID_VALUE", f"{name} needs a query", name)
+                raise violation("INVALID_VALUE", "needs a query", name)
         return self
 
 
@@ -365,8 +365,8 @@ def _requested_fields(request: RecallRequest) -> frozenset[str]:
 def memory_info(one: Hit) -> RecalledMemory:
     """Return a memory for a response."""
     record = one.source.record
-    told = source_info(record, one.source.offset, one.source.length, one.source.metadata)
-    source = CitedSource(**told.model_dump(), chunk_id=record.text_key.hex(), quote=one.source.quote)
+    info = source_info(record, one.source.offset, one.source.length, one.source.metadata)
+    source = CitedSource(**info.model_dump(), chunk_id=record.text_key.hex(), quote=one.source.quote)
     return RecalledMemory(
         id=one.text_id,
         kind=one.kind,

@@ -285,8 +285,8 @@ def _record(one: Spoken, conversation_id: str, now_ms: int, metadata: str) -> Me
 def body_hash(request: RememberRequest) -> bytes:
     """Return the hash stored with an idempotency key: of the JSON of the body, fields sorted, without the key.
 
-    It is kept with the receipt, so it may not change from version to version. Taken message by message: the JSON
-    of a large one in one go would hold everybody up.
+    It is stored with the receipt, so it must not change between versions. It is computed message by message: the JSON
+    of a large request at once would delay other requests.
     """
     digest = hashlib.sha256(
         f'{{"conversation_id": {json.dumps(request.conversation_id)}, "messages": ['.encode()

@@ -284,8 +284,8 @@ def unnamed(value: Any, depth: int = 3) -> Any:
         return redacted(value[:MAX_SEARCHED_CHARS])
     if isinstance(value, int) and not isinstance(value, bool):
         text = str(value)[:MAX_SEARCHED_CHARS]
-        told = redacted(text)
-        return value if told == text else told
+        shown_text = redacted(text)
+        return value if shown_text == text else shown_text
     if isinstance(value, dict) and depth:
         first = islice(value.items(), MAX_SHOWN_ITEMS)
         return {unnamed(name): unnamed(item, depth - 1) for name, item in first}

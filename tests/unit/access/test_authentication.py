@@ -1,4 +1,4 @@
-"""The entrance, without a transport: who was never asked for a key gets nowhere; grants are what they say."""
+"""Authentication without a transport: a caller that was never admitted may do nothing; grants are exact."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ names = st.text("ab-", min_size=1, max_size=3)
 
 
 def authentication(data_dir: Path) -> Authentication:
-    """An entrance that asks for keys."""
+    """Return an authentication that requires keys."""
     keyring = Keyring(KeyFile(data_dir))
     keyring.load()
     return Authentication(AccessSettings(authentication="keys"), keyring, SystemClock())
@@ -34,13 +34,13 @@ def authentication(data_dir: Path) -> Authentication:
 
 def test_who_was_never_admitted_gets_nowhere(tmp_path: Path) -> None:
     """Where keys are asked for, a transport that forgets to ask opens nothing but health."""
-    policy = authentication(tmp_path)
+    access = authentication(tmp_path)
     for name, (_, required) in REQUIREMENTS.items():
         if required.needs is Needs.NOTHING:
-            policy.permit(ANYONE, required, None)
+            access.permit(ANYONE, required, None)
             continue
         with pytest.raises(Unauthenticated) as refused:
-            policy.permit(ANYONE, required, "ann")
+            access.permit(ANYONE, required, "ann")
         assert refused.value.reason == "MISSING_KEY", name
 
 
@@ -92,23 +92,23 @@ def test_a_grant_allows_what_its_words_say_and_no_more(
 def test_tries_are_counted_for_each_address_unless_told_otherwise(tmp_path: Path) -> None:
     """As it is set out of the box an address runs out of tries, another one has its own, and a good key passes."""
     good = list(bearer(new_key(tmp_path, "read")).values())
-    policy = authentication(tmp_path)
+    access = authentication(tmp_path)
 
     def tried(address: str) -> str:
         with pytest.raises(EbbtideError) as refused:
-            policy.admit(["Bearer letmein"], address)
+            access.admit(["Bearer letmein"], address)
         return refused.value.reason
 
     reasons = [tried("192.0.2.7") for _ in range(200)]
     assert reasons[0] == "INVALID_KEY" and "RATE_LIMITED_TRIES" in reasons
     assert tried("192.0.2.8") == "INVALID_KEY"
-    assert policy.admit(good, "192.0.2.7").key_id
+    assert access.admit(good, "192.0.2.7").key_id
 
 
 def test_tries_from_everywhere_take_bounded_memory(tmp_path: Path) -> None:
     """However many addresses try, so many are remembered."""
-    policy = authentication(tmp_path)
+    access = authentication(tmp_path)
     for number in range(MAX_BUCKETS + 100):
         with pytest.raises(Unauthenticated):
-            policy.admit([], str(IPv4Address(number)))
-    assert len(policy._by_remote) == MAX_BUCKETS
+            access.admit([], str(IPv4Address(number)))
+    assert len(access._by_remote) == MAX_BUCKETS
