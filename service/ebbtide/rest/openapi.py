@@ -25,9 +25,6 @@ Schema = dict[str, Any]
 
 REF = "#/components/schemas/"
 
-RENAMED = {"Metrics": "getMetrics", "Health": "getHealth", "Readiness": "getReadiness"}
-"""Ids of operations without an RPC, whose name in the table of operations is a noun."""
-
 MEMORY_STATES = ("living", "archived", "pending")
 ROLES = ("user", "assistant", "system")
 
@@ -158,7 +155,7 @@ def body_name(operation: Schema) -> str:
 
 def name_operations(document: Schema) -> None:
     """Replace FastAPI's operation ids with the names of the RPCs, in camel case."""
-    ids = {operation.route: RENAMED.get(operation.name, operation.id) for operation in CATALOGUE}
+    ids = {operation.route: operation.id for operation in CATALOGUE}
     for route, operation in operations(document):
         operation["operationId"] = ids[route]
 
