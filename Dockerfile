@@ -17,6 +17,7 @@ RUN python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))
 RUN /opt/ebbtide/bin/pip install --requirement requirements.txt
 COPY README.md LICENSE ./
 COPY service ./service
+COPY clients/python/src ./clients/python/src
 RUN /opt/ebbtide/bin/pip install --no-deps .
 
 FROM ${BASE}

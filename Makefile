@@ -8,7 +8,7 @@ READY_DEV := $(VENV)/.ready-dev
 TESTS = $(BIN)/python -m pytest
 PARALLEL_TESTS = $(TESTS) --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo demo-picture serve test test-all lint curve bench bench-recall soak chaos proto eval-model model-server clean
+.PHONY: demo demo-picture serve test test-all lint curve bench bench-recall soak chaos proto eval-model openapi-tools model-server clean
 
 demo: $(READY)  ## watch an agent remember, recall, forget, and know that it forgot
 	$(BIN)/ebbtide demo
@@ -60,6 +60,9 @@ proto: $(READY_DEV)  ## check the schema of the gRPC interface, make its Python 
 
 eval-model: $(READY_DEV)  ## how good is a language model? make eval-model MODEL_URL=http://127.0.0.1:11434
 	$(BIN)/python -m benchmarks.eval_model --url "$(MODEL_URL)" --kind "$(or $(MODEL_KIND),ollama)" --model "$(or $(MODEL_NAME),qwen2.5:7b)"
+
+openapi-tools: $(READY_DEV)  ## the TypeScript tools that read the OpenAPI document in a test (45 MB)
+	$(BIN)/python -m tests.support.node
 
 model-server: $(READY_DEV)  ## llama.cpp's server and a small model, for the tests that ask a real one (200 MB)
 	$(BIN)/python -m pip install --quiet xllamacpp==2026.10.11549

@@ -355,8 +355,7 @@ async def serve(settings: Settings, on_ready: Callable[[str], None] | None = Non
         get_log("access").warning(
             "API keys travel unencrypted: set access.tls_cert_file, or put TLS in front"
         )
-    # Imported modules live as long as the process. Scanning them would pause the process for 0.1 s.
-    gc.collect()
+    # Imported objects live as long as the process. A collection that visits them would stop all requests for 0.1 s.
     gc.freeze()
     log = get_log("daemon")
     supervision = Supervision(settings.server.shutdown_grace_s, settings.log.format)
@@ -370,24 +369,27 @@ async def serve(settings: Settings, on_ready: Callable[[str], None] | None = Non
             opened(settings, on_beat=supervision.beat) as service,
             _renewing(renewal, service),
             supervision.until_stopped() as stop,
+            asyncio.TaskGroup() as servers,
         ):
-            log.info("settings in force", **_printable(settings))
-            async with asyncio.TaskGroup() as servers:
-                serving = [servers.create_task(server.serve(service)) for server in (rest, rpc)]
-                await rest.started(serving[0])
-                await rpc.started(serving[1])
-                log.info("listening", url=rest.url, grpc=rpc.target, version=__version__)
-                if on_ready is not None:
-                    on_ready(rest.url)
-                stopping = servers.create_task(stop.wait())
-                await asyncio.wait([stopping, *serving], return_when=asyncio.FIRST_COMPLETED)
-                stopping.cancel()
-                log.info("stopping")
-                service.is_accepting = False
-                service.fleet.wake_waiters()
-                service.transfers.stop()
-                rest.stop()
-                rpc.stop()
+            serving = [servers.create_task(server.serve(service)) for server in (rest, rpc)]
+            await rest.started(serving[0])
+            await rpc.started(serving[1])
+            if on_ready is not None:
+                on_ready(rest.url)
+            # People have the banner instead.
+            (log.info if settings.log.format == "json" else log.debug)(
+                "settings in force", **_printable(settings)
+            )
+            log.info("listening", url=rest.url, grpc=rpc.target, version=__version__)
+            stopping = servers.create_task(stop.wait())
+            await asyncio.wait([stopping, *serving], return_when=asyncio.FIRST_COMPLETED)
+            stopping.cancel()
+            log.info("stopping")
+            service.is_accepting = False
+            service.fleet.wake_waiters()
+            service.transfers.stop()
+            rest.stop()
+            rpc.stop()
     log.info("stopped")
 
 

@@ -389,8 +389,8 @@ class LogSettings(_Section):
     level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="Lowest level that is logged."
     )
-    format: Literal["json", "console"] = Field(
-        "console", description="json for machines or console for people."
+    format: Literal["auto", "json", "console"] = Field(
+        "auto", description="auto: console on a terminal, else JSON."
     )
     log_content: bool = Field(
         False, description="Log the texts of messages and memories. For debugging only."

@@ -143,7 +143,7 @@ async def test_the_table_has_every_route_and_every_call(tmp_path: Path) -> None:
         assert set(rpc.names) <= REQUIREMENTS.keys()
         rest_only = REQUIREMENTS.keys() - set(rpc.names)
         assert {n for n in rest_only if REQUIREMENTS[n][1].needs not in (Needs.NOTHING, Needs.KEY)} == {
-            "Metrics"
+            "GetMetrics"
         }
         unscoped = needing(Needs.NOTHING, Needs.KEY)
         assert [
@@ -385,7 +385,7 @@ async def test_a_key_gets_so_many_requests(tmp_path: Path) -> None:
         assert refused.status_code == 429
         assert 90 <= int(refused.headers["retry-after"]) <= 100
         assert refused.json()["error"]["metadata"] == {"limit": "key", "requests_per_s": "0.01"}
-        assert await rest("Health", slow) == ALLOWED
+        assert await rest("GetHealth", slow) == ALLOWED
         assert await rest("GetModel", free) == await rpc("GetModel", free) == ALLOWED
 
 
@@ -416,7 +416,7 @@ async def test_tries_without_a_valid_key_are_bounded(tmp_path: Path) -> None:
             [_ async for _ in stub.ServerReflectionInfo(iter([question]))]
         assert reason_of(unreflected.value) == "RATE_LIMITED_TRIES"
         for _ in range(5):
-            assert await rest("Health", None) == await rest("Readiness", wrong) == ALLOWED
+            assert await rest("GetHealth", None) == await rest("GetReadiness", wrong) == ALLOWED
             health = await health_pb2_grpc.HealthStub(rpc.channel).Check(health_pb2.HealthCheckRequest())
             assert health.status == health_pb2.HealthCheckResponse.SERVING
         elsewhere = httpx.ASGITransport(rest.app, client=("192.0.2.7", 1))

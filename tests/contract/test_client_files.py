@@ -73,25 +73,32 @@ def test_an_agent_leaves_and_comes_back(daemon: Daemon, tmp_path: Path, ask: Cal
     """To a path and to what is open, from both, as a backup and as an export: it answers as before."""
     told(daemon)
     backup, export, buffer = tmp_path / "ann.ebb", tmp_path / "ann.jsonl", io.BytesIO(b"")
-    assert ask("backup", "ann", backup, url=daemon.url) == backup.stat().st_size > 0
-    assert ask("export", "ann", str(export), url=daemon.url) == export.stat().st_size
-    assert ask("export", "ann", buffer, url=daemon.url) == len(buffer.getvalue()) > 0
+    assert ask("backup_agent", "ann", backup, url=daemon.url) == backup.stat().st_size > 0
+    assert ask("export_agent", "ann", str(export), url=daemon.url) == export.stat().st_size
+    assert ask("export_agent", "ann", buffer, url=daemon.url) == len(buffer.getvalue()) > 0
     with (tmp_path / "raw").open("wb", buffering=0) as raw:
-        ask("backup", "ann", raw, url=daemon.url)
+        ask("backup_agent", "ann", raw, url=daemon.url)
     assert json.loads(export.read_text().splitlines()[0])["agent_id"] == "ann"
     assert sorted(one.name for one in tmp_path.glob("*ann*")) == ["ann.ebb", "ann.jsonl"]
     with pytest.raises(Conflict) as there:
-        ask("restore", "ann", backup, url=daemon.url)
+        ask("restore_agent", "ann", backup, url=daemon.url)
     assert there.value.reason == "AGENT_EXISTS"
-    again = ask("restore", "ann", backup, url=daemon.url, options={"replace": True})
-    assert again == models.Restored("ann", True, models.Counts(1, 0, 1), 0, 0, 0)
+    again = ask("restore_agent", "ann", backup, url=daemon.url, options={"replace": True})
+    assert again == models.Restored(
+        agent_id="ann",
+        replaced=True,
+        counts=models.Counts(nodes=1, links=0, messages=1),
+        pending_batches=0,
+        parked_batches=0,
+        owed_passes=0,
+    )
     buffer.seek(0)
     for number, (verb, source) in enumerate(
         (
-            ("restore", str(backup)),
-            ("restore", tmp_path / "raw"),
+            ("restore_agent", str(backup)),
+            ("restore_agent", tmp_path / "raw"),
             ("import_agent", export),
-            ("restore", buffer),
+            ("restore_agent", buffer),
         )
     ):
         come = ask(verb, f"eve{number}", source, url=daemon.url, options={"rename": True})
@@ -103,11 +110,11 @@ def test_what_the_daemon_refuses_is_raised(daemon: Daemon, tmp_path: Path, ask: 
     """Its errors arrive in their families, also before a large file was sent in vain; no file is left behind."""
     told(daemon)
     with pytest.raises(NotFound) as nobody:
-        ask("backup", "nobody", tmp_path / "nobody.ebb", url=daemon.url)
+        ask("backup_agent", "nobody", tmp_path / "nobody.ebb", url=daemon.url)
     assert nobody.value.reason == "AGENT_NOT_FOUND" and nobody.value.request_id
     buffer = io.BytesIO()
     with pytest.raises(InvalidRequest):
-        ask("export", "..", buffer, url=daemon.url)
+        ask("export_agent", "..", buffer, url=daemon.url)
     assert buffer.getvalue() == b"" and list(tmp_path.glob("*nobody*")) == []
     large = tmp_path / "large"
     with large.open("wb") as file:
@@ -115,14 +122,14 @@ def test_what_the_daemon_refuses_is_raised(daemon: Daemon, tmp_path: Path, ask: 
     before = daemon.recall("ann", "Lisbon")
     for agent, reason in (("ann", "AGENT_EXISTS"), ("eve", "BACKUP_UNREADABLE"), ("..", "INVALID_AGENT_ID")):
         with pytest.raises(EbbtideError) as caught:
-            ask("restore", agent, large, url=daemon.url)
+            ask("restore_agent", agent, large, url=daemon.url)
         assert caught.value.reason == reason
     with pytest.raises(InvalidRequest) as no_export:
         ask("import_agent", "eve", large, url=daemon.url)
     assert no_export.value.reason == "BACKUP_UNREADABLE" and no_export.value.http_status is None
-    ask("backup", "ann", tmp_path / "ann.ebb", url=daemon.url)
+    ask("backup_agent", "ann", tmp_path / "ann.ebb", url=daemon.url)
     with pytest.raises(Precondition) as of_another:
-        ask("restore", "eve", tmp_path / "ann.ebb", url=daemon.url)
+        ask("restore_agent", "eve", tmp_path / "ann.ebb", url=daemon.url)
     assert of_another.value.reason == "BACKUP_OF_ANOTHER_AGENT"
     assert daemon.recall("ann", "Lisbon") == before
     assert [one["agent_id"] for one in daemon.client.get("/v1/agents").json()["agents"]] == ["ann"]
@@ -132,7 +139,7 @@ def test_a_source_that_fails_changes_nothing(daemon: Daemon, tmp_path: Path, ask
     """An error of the file itself is raised as it is, in the middle too; the agent that was to be replaced lives."""
     told(daemon)
     buffer = io.BytesIO()
-    ask("backup", "ann", buffer, url=daemon.url)
+    ask("backup_agent", "ann", buffer, url=daemon.url)
 
     class Failing(io.RawIOBase):
         def __init__(self, error: BaseException) -> None:
@@ -145,11 +152,11 @@ def test_a_source_that_fails_changes_nothing(daemon: Daemon, tmp_path: Path, ask
             return told
 
     with pytest.raises(OSError, match="worn out"):
-        ask("restore", "ann", Failing(OSError("worn out")), url=daemon.url, options={"replace": True})
+        ask("restore_agent", "ann", Failing(OSError("worn out")), url=daemon.url, options={"replace": True})
     with pytest.raises(TypeError, match="bytes"):
-        ask("restore", "ann", io.StringIO("text"), url=daemon.url, options={"replace": True})
+        ask("restore_agent", "ann", io.StringIO("text"), url=daemon.url, options={"replace": True})
     with pytest.raises(FileNotFoundError):
-        ask("restore", "ann", tmp_path / "none", url=daemon.url, options={"replace": True})
+        ask("restore_agent", "ann", tmp_path / "none", url=daemon.url, options={"replace": True})
     assert "Lisbon" in daemon.recall("ann", "Lisbon")
 
 
@@ -166,7 +173,7 @@ def test_a_key_is_shown_from_the_environment(
     with running_daemon(path, {"ACCESS__AUTHENTICATION": KEYS_ON["authentication"]}) as daemon:
         monkeypatch.setenv("EBBTIDE_URL", daemon.url)
         with pytest.raises(Unauthenticated) as keyless:
-            ask("restore", "ann", large)
+            ask("restore_agent", "ann", large)
         assert keyless.value.reason == "MISSING_KEY"
         monkeypatch.setenv("EBBTIDE_API_KEY", other)
         assert ask("get_model").kind == "builtin"
@@ -239,7 +246,7 @@ def test_a_broken_transfer_leaves_no_half_file(tmp_path: Path, ask: Callable[...
             path.write_bytes(before)
         for answer in (file_of(3, breaks=True), refused("STORE_FULL"), httpx.Response(200, text="<html>")):
             with pytest.raises(EbbtideError) as caught:
-                ask("backup", "ann", path, transport=Scripted(answer))
+                ask("backup_agent", "ann", path, transport=Scripted(answer))
             assert type(caught.value) in (ConnectionFailed, Exhausted, UnexpectedAnswer)
             assert [one.read_bytes() for one in tmp_path.iterdir()] == ([before] if before else [])
 
@@ -259,7 +266,7 @@ def test_an_answer_that_ends_too_soon_is_no_file(tmp_path: Path, ask: Callable[.
         thread.start()
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(ConnectionFailed):
-            ask("backup", "ann", tmp_path / "ann.ebb", url=url)
+            ask("backup_agent", "ann", tmp_path / "ann.ebb", url=url)
         thread.join()
     assert list(tmp_path.iterdir()) == []
 
@@ -270,12 +277,12 @@ def test_a_broken_transfer_is_begun_anew_where_nothing_is_left_of_it(
     """A path gets the second try whole; what is open and has got some is not written to again."""
     path, busy = tmp_path / "ann.jsonl", refused("TOO_MANY_TRANSFERS", 0)
     transport = Scripted(busy, file_of(3, breaks=True, form="export"), file_of(2, form="export"))
-    assert ask("export", "ann", path, transport=transport, retries=SWIFT) == 2 * (64 << 10)
+    assert ask("export_agent", "ann", path, transport=transport, retries=SWIFT) == 2 * (64 << 10)
     assert path.stat().st_size == 2 * (64 << 10) and len(list(tmp_path.iterdir())) == 1
     buffer = io.BytesIO()
     transport = Scripted(busy, file_of(3, breaks=True), file_of(2))
     with pytest.raises(ConnectionFailed):
-        ask("backup", "ann", buffer, transport=transport, retries=SWIFT)
+        ask("backup_agent", "ann", buffer, transport=transport, retries=SWIFT)
     assert len(transport.requests) == 2 and len(buffer.getvalue()) == 3 * (64 << 10)
 
 
@@ -290,7 +297,13 @@ def test_what_is_handed_over_is_sent_once(tmp_path: Path, ask: Callable[..., Any
     assert request.headers["content-type"] == "application/x-ndjson"
     transport = Scripted(refused("AGENT_BUSY"))
     with pytest.raises(EbbtideError):
-        ask("restore", "ann", tmp_path / "a", transport=transport, options={"replace": True, "rename": True})
+        ask(
+            "restore_agent",
+            "ann",
+            tmp_path / "a",
+            transport=transport,
+            options={"replace": True, "rename": True},
+        )
     assert dict(transport.requests[0].url.params) == {"replace": "true", "rename": "true"}
 
 
@@ -299,11 +312,11 @@ def test_no_file_is_ever_held_whole(tmp_path: Path, ask: Callable[..., Any]) -> 
     large = tmp_path / "large"
     tracemalloc.start()
     try:
-        ask("backup", "ann", large, transport=Scripted(file_of(1024)))
+        ask("backup_agent", "ann", large, transport=Scripted(file_of(1024)))
         assert large.stat().st_size == 64 << 20
         transport = Scripted(refused("BACKUP_UNREADABLE"))
         with pytest.raises(InvalidRequest):
-            ask("restore", "ann", large, transport=transport)
+            ask("restore_agent", "ann", large, transport=transport)
         assert transport.taken == 64 << 20
         assert tracemalloc.get_traced_memory()[1] < 8 << 20
     finally:
@@ -317,11 +330,11 @@ def test_a_target_that_cannot_be_a_file_is_refused_before_anything_is_asked(
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path, tmp_path / "pipe", tmp_path / "none" / "ann.ebb"):
         transport = Scripted()
-        with pytest.raises(OSError, match=r"folder|ordinary|No such"):
-            ask("backup", "ann", path, transport=transport)
+        with pytest.raises(OSError, match=r"folder|regular|No such"):
+            ask("backup_agent", "ann", path, transport=transport)
         assert transport.requests == []
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    ask("backup", "ann", tmp_path / "link", transport=Scripted(file_of(1)))
+    ask("backup_agent", "ann", tmp_path / "link", transport=Scripted(file_of(1)))
     assert (tmp_path / "link").is_symlink() and (tmp_path / "real").stat().st_size == 64 << 10
     assert (tmp_path / "real").stat().st_mode & 0o777 == 0o600
 
@@ -338,7 +351,7 @@ async def test_who_gives_up_leaves_nothing_behind(tmp_path: Path) -> None:
 
     answer = httpx.Response(200, headers={"content-type": FORMS["backup"]}, stream=Endless())
     async with AsyncClient(transport=Scripted(answer)) as memory:
-        saving = asyncio.create_task(memory.backup("ann", tmp_path / "ann.ebb"))
+        saving = asyncio.create_task(memory.backup_agent("ann", tmp_path / "ann.ebb"))
         await begun.wait()
         assert [Path(name).suffix for name in os.listdir(tmp_path)] == [".part"]
         saving.cancel()

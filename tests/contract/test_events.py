@@ -720,9 +720,9 @@ async def test_the_python_client_follows_across_connections(tmp_path: Path) -> N
 
         retries = Retries(first_pause_s=0.001)
         async with AsyncClient(transport=Breaking(), retries=retries) as memory:
-            events = [event async for event in memory.events("ann", follow=False)]
+            events = [event async for event in memory.watch_events("ann", follow=False)]
             with pytest.raises(NotFound) as caught:
-                _ = [event async for event in memory.events("ann", after=99)]
+                _ = [event async for event in memory.watch_events("ann", after=99)]
     assert [event.sequence for event in events] == list(range(1, len(events) + 1))
     assert lost[:2] == ["None", "2"]
     assert events[0].kind == "NodeCreated" and events[0].node_id == "n1"

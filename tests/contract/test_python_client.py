@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import copy
-import dataclasses
 import inspect
 import json
 import os
 import pickle
+import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import httpx
 import pytest
@@ -23,6 +23,7 @@ import ebbtide_client
 from ebbtide.errors import FAMILIES, REASONS
 from ebbtide.errors import EbbtideError as DaemonError
 from ebbtide.rest.app import create_app
+from ebbtide.rest.openapi import body_name, operations
 from ebbtide.rest.problems import problem
 from ebbtide_client import (
     AsyncClient,
@@ -42,10 +43,13 @@ from ebbtide_client import (
     estimate_tokens,
     models,
 )
-from ebbtide_client.retries import Tries
+from ebbtide_client.retries import Attempts
 from ebbtide_client.window import SEPARATOR, Window
+from tests.contract.test_openapi import parts
 from tests.support.in_process import service_in
+from tests.support.openapi import openapi_document
 from tests.support.process import Daemon
+from tests.tidy import generate_client_models, generate_sync_client
 from tests.tidy.pages import ROOT, marked_block, read
 
 HOME = ROOT / "clients" / "python"
@@ -96,7 +100,14 @@ def refused(reason: str, retry_after_s: float | None = None) -> httpx.Response:
     return httpx.Response(answer.status_code, headers=dict(answer.headers), content=bytes(answer.body))
 
 
-DONE = httpx.Response(202, json={"batch_id": "b1", "pending_batches": 1})
+ACCEPTED: dict[str, Any] = {
+    "batch_id": "b1",
+    "pending_batches": 1,
+    "pii": {},
+    "dropped_recalled": 0,
+    "collapsed": 0,
+}
+DONE = httpx.Response(202, json=ACCEPTED)
 RECALLED = httpx.Response(200, json={"text": "[Memory] x", "pending_batches": 0, "parked_batches": 0})
 
 
@@ -106,10 +117,10 @@ RECALLED = httpx.Response(200, json={"text": "[Memory] x", "pending_batches": 0,
 async def test_every_verb_works_on_a_daemon(tmp_path: Path) -> None:
     """Each verb of the async client makes a request the daemon takes, and reads its answer."""
     async with client_in(tmp_path) as memory:
-        made = await memory.initialise("ann", {"focus_limit": 2})
+        made = await memory.open_agent("ann", {"focus_limit": 2})
         assert made.is_new and made.agent.parameters.focus_limit == 2
-        assert not (await memory.initialise("ann")).is_new
-        assert (await memory.update("ann", {"decay_rate": 0.9})).parameters.decay_rate == 0.9
+        assert not (await memory.open_agent("ann")).is_new
+        assert (await memory.update_agent("ann", {"decay_rate": 0.9})).parameters.decay_rate == 0.9
         said = [*SAID, Message(role="assistant", content="Lisbon is fine.", id="m2", timestamp=5)]
         done = await memory.remember("ann", said, conversation_id="c1", metadata={"a": [1]})
         assert done.batch_id == "b1"
@@ -141,22 +152,23 @@ async def test_every_verb_works_on_a_daemon(tmp_path: Path) -> None:
         assert (await memory.delete_node("ann", "n1")).node_id == "n1"
         gone = await memory.delete_nodes("ann", ["n1", "n2"])
         assert (gone.deleted_count, gone.results[0].reason) == (1, "NODE_NOT_FOUND")
-        looked = await memory.forget("ann", topic="Lisbon", time_range=(0, None), dry_run=True)
+        looked = await memory.forget_memories("ann", topic="Lisbon", time_range=(0, None), dry_run=True)
         assert looked.dry_run and not looked.compacted
-        assert (await memory.forget("ann", messages=["m1"])).counts.messages == 1
+        assert (await memory.forget_memories("ann", messages=["m1"])).counts.messages == 1
         assert [one.action async for one in memory.every_audit_record("ann", page_size=2)][-1] == "forgotten"
-        assert (await memory.list_audit("ann", page_size=1)).records[0].action == "created"
+        assert (await memory.list_audit_records("ann", page_size=1)).records[0].action == "created"
         assert (await memory.verify_audit("ann")).intact
         assert (await memory.close_agent("ann")).closed
-        assert (await memory.erase("ann")).erased
+        assert (await memory.delete_agent("ann")).erased
         assert [one.agent_id async for one in memory.every_erased_agent(page_size=1)] == ["ann"]
         assert (await memory.list_erased_agents(agent_id="bob")).records == ()
         await memory.remember("bob", SAID)
-        assert (await memory.erase("bob")).record_number == 2
+        assert (await memory.delete_agent("bob")).record_number == 2
         asked = await memory.verify_erased_agents([SAID[0]["content"]], agent_id="bob")
         assert asked.intact and asked.texts == (models.TextVerdict(erased=True, record=2),)
         assert (await memory.get_health()).status == "ok"
         assert (await memory.get_readiness()).status == "ready"
+        assert not (await memory.get_me()).keys_required
         assert (await memory.get_model()).tasks["segment"].calls >= 1
         assert (await memory.get_scheduler()).max_open_agents > 0
         assert "ebbtide_open_agents" in await memory.get_metrics()
@@ -179,88 +191,135 @@ def test_the_sync_client_speaks_to_a_real_daemon(daemon: Daemon) -> None:
         assert not unmet.value.maybe_sent
 
 
-def test_both_clients_have_the_same_verbs() -> None:
-    """Every call there is can be made by both clients, with one signature and one docstring."""
-    builders = {
+NOT_RPCS = {"get_health", "get_readiness", "get_metrics", "import_agent"}
+"""Operations of the client that no RPC has: REST only, and a restore that refuses backups."""
+
+
+def builders() -> dict[str, Any]:
+    """Every function that builds a call."""
+    return {
         name: build
         for name, build in vars(calls).items()
-        if inspect.isfunction(build)
-        and build.__module__ == calls.__name__
-        and not name.startswith("_")
-        and name != "as_method"
+        if inspect.isfunction(build) and build.__module__ == calls.__name__ and not name.startswith("_")
     }
-    assert len(builders) == 36
-    for name, build in builders.items():
-        wanted = list(inspect.signature(build).parameters)
+
+
+def test_both_clients_have_every_operation() -> None:
+    """Each RPC is a method of both clients under its name in snake case, with one signature and one docstring."""
+    proto = read("proto/ebbtide/v1/memory_service.proto")
+    names = {re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower() for name in re.findall(r"rpc (\w+)\(", proto)}
+    assert builders().keys() == names | NOT_RPCS
+    for name, build in builders().items():
+        parameters = list(inspect.signature(build).parameters)
         for kind in (Client, AsyncClient):
             method = getattr(kind, name)
-            assert list(inspect.signature(method).parameters) == ["self", *wanted]
+            assert list(inspect.signature(method).parameters) == ["self", *parameters]
             assert method.__doc__ == build.__doc__
 
 
-async def test_models_have_every_field_of_the_daemons_answers(tmp_path: Path) -> None:
-    """Each answer in the OpenAPI document is a model of the same name and fields; no model has others."""
-    async with service_in(tmp_path) as service:
-        transport = httpx.ASGITransport(create_app(service))
-        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
-            document = (await http.get("/openapi.json")).json()
+def test_the_sync_client_is_generated_from_the_async_one() -> None:
+    """The committed file is what the generator makes."""
+    assert generate_sync_client.render() == generate_sync_client.FILE.read_text()
+
+
+def test_the_models_are_generated_from_the_document() -> None:
+    """The committed models are those of the OpenAPI document."""
+    assert generate_client_models.render() == generate_client_models.FILE.read_text()
+
+
+def test_methods_take_every_field_of_a_request() -> None:
+    """Each field of a JSON body is a parameter of the method, and no other; enumerations are equal."""
+    document = openapi_document()
     schemas = document["components"]["schemas"]
-    wanted: set[str] = set()
+    count = 0
+    for _, operation in operations(document):
+        body = operation.get("requestBody", {}).get("content", {}).get("application/json")
+        name = re.sub(r"(?=[A-Z])", "_", operation["operationId"]).lower()
+        if not body or name in ("open_agent", "update_agent"):
+            continue
+        count += 1
+        properties = schemas[body_name(operation)]["properties"]
+        hints = get_type_hints(builders()[name])
+        parameters = [
+            p for p in inspect.signature(builders()[name]).parameters if p not in ("agent_id", "node_id")
+        ]
+        assert sorted(parameters) == sorted(properties.keys() - {"agent_id"}), name
+        for field in properties.keys() & hints.keys():
+            values = [v for part in get_args(hints[field]) for v in get_args(part)]
+            allowed = [v for part in parts(properties[field]) for v in part.get("enum", [])]
+            if get_origin(next(iter(get_args(hints[field])), None)) is Literal:
+                assert values == allowed, (name, field)
+    assert count >= 9
 
-    def follow(part: Any) -> None:
-        if isinstance(part, dict):
-            name = str(part.get("$ref", "")).rpartition("/")[2]
-            if name and name not in wanted:
-                wanted.add(name)
-                follow(schemas[name])
-            for value in part.values():
-                follow(value)
-        elif isinstance(part, list):
-            for value in part:
-                follow(value)
 
-    for methods in document["paths"].values():
-        for operation in methods.values():
-            good = {code: r for code, r in operation["responses"].items() if code.startswith("2")}
-            assert good
-            follow(good)
-    assert len(wanted) > 20
-    for name in sorted(wanted):
-        told = schemas[name]["properties"]
-        assert [f.name for f in dataclasses.fields(getattr(models, name))] == list(told), name
-    answers = {
-        name
-        for name, kind in vars(models).items()
-        if dataclasses.is_dataclass(kind) and name not in ("Message", "Initialised")
-    }
-    assert answers == wanted
-    message = [f.name for f in dataclasses.fields(Message)]
-    assert message == list(schemas["Message"]["properties"])
-    asked = {"remember": "RememberRequest", "recall": "RecallRequest", "flush": "FlushRequest"}
-    for verb, form in {
-        **asked,
-        "compress": "CompressRequest",
-        "delete_nodes": "DeleteNodesRequest",
-        "search": "SearchRequest",
-        "forget": "ForgetRequest",
-        "verify_audit": "VerifyAuditRequest",
-        "verify_erased_agents": "VerifyErasedAgentsRequest",
-    }.items():
-        parameters = [p for p in inspect.signature(getattr(calls, verb)).parameters if p != "agent_id"]
-        assert sorted(parameters) == sorted(f for f in schemas[form]["properties"] if f != "agent_id"), verb
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [
+        ("I love tea", [{"role": "user", "content": "I love tea"}]),
+        ({"role": "assistant", "content": "x"}, [{"role": "assistant", "content": "x"}]),
+        (Message(role="user", content="x", id="m1"), [{"role": "user", "content": "x", "id": "m1"}]),
+        (
+            ["a", Message(role="assistant", content="b")],
+            [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}],
+        ),
+        (({"role": "user", "content": t} for t in "ab"), [{"role": "user", "content": t} for t in "ab"]),
+    ],
+    ids=["text", "dict", "message", "list", "generator"],
+)
+def test_remember_takes_a_text_a_message_or_several(given: Any, sent: Any) -> None:
+    """A string is a message of the user; one message need not be in a list."""
+    memory, script = scripted(DONE)
+    memory.remember("ann", given)
+    assert script.bodies[0]["messages"] == sent
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (
+            lambda m: m.remember("ann", 7),
+            "remember() takes messages as a string, a Message, a dict or a list of these",
+        ),
+        (lambda m: m.remember("ann", [3]), "not a list of int"),
+        (lambda m: m.remember(7, "x"), "remember() takes agent_id as a string, not int"),
+        (lambda m: m.recall("ann", "lisbon"), "recall() takes keywords as a list of strings, not a string"),
+        (lambda m: m.recall("ann", depth="2"), "recall() takes depth as an integer or None, not a string"),
+        (lambda m: m.recall("ann", time_range=5), "recall() takes time_range as a pair ("),
+        (lambda m: m.search("ann", ["tea"]), "search() takes query as a string or None, not a list of str"),
+        (lambda m: m.flush("ann", passes=1), "flush() takes passes as True or False, not int"),
+        (
+            lambda m: m.update_agent("ann", [1]),
+            "update_agent() takes parameters as a dict, not a list of int",
+        ),
+        (
+            lambda m: m.backup_agent("ann", 3),
+            "backup_agent() takes to as a string, a path or a file open for writing",
+        ),
+        (lambda m: m.open_agent("ann", decay=1), "unexpected keyword argument 'decay'"),
+    ],
+)
+def test_a_wrong_type_raises_what_the_method_takes(call: Callable[[Client], Any], text: str) -> None:
+    """A method called with a wrong type raises TypeError with the allowed types; nothing is sent."""
+    memory, script = scripted(DONE)
+    with pytest.raises(TypeError) as caught:
+        call(memory)
+    assert text in str(caught.value)
+    assert script.requests == []
 
 
 def test_an_answer_of_a_newer_daemon_is_read() -> None:
     """Unknown fields are left out; a missing field or one of another type is an unexpected answer."""
-    newer = {"batch_id": "b1", "pending_batches": 1, "mood": {"calm": True}}
+    newer = {**ACCEPTED, "mood": {"calm": True}}
     memory, _ = scripted(httpx.Response(202, json=newer))
-    assert memory.remember("ann", SAID) == models.Remembered("b1", 1)
-    for odd in ({"batch_id": "b1"}, {"batch_id": 7, "pending_batches": 1}, [], "b1", None):
+    assert memory.remember("ann", SAID) == models.Remembered(
+        batch_id="b1", pending_batches=1, pii={}, dropped_recalled=0, collapsed=0
+    )
+    for odd in ({"batch_id": "b1"}, {**ACCEPTED, "batch_id": 7}, [], "b1", None):
         memory, script = scripted(httpx.Response(202, json=odd))
         with pytest.raises(UnexpectedAnswer):
             memory.remember("ann", SAID)
         assert len(script.requests) == 1
-    memory, _ = scripted(httpx.Response(202, json={"batch_id": "b1", "pending_batches": True}))
+    memory, _ = scripted(httpx.Response(202, json={**ACCEPTED, "pending_batches": True}))
     with pytest.raises(UnexpectedAnswer):
         memory.remember("ann", SAID)
 
@@ -297,9 +356,9 @@ async def test_a_refusal_tells_every_field(tmp_path: Path) -> None:
         for same in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
             assert type(same) is InvalidRequest
             assert (str(same), same.violations) == (str(error), error.violations)
-        await memory.initialise("ann", {"decay_rate": 0.9})
+        await memory.open_agent("ann", {"decay_rate": 0.9})
         with pytest.raises(errors.Conflict) as differs:
-            await memory.initialise("ann", {"decay_rate": 0.8})
+            await memory.open_agent("ann", {"decay_rate": 0.8})
         assert differs.value.metadata == {"parameter": "decay_rate"}
         with pytest.raises(errors.InvalidRequest) as unknown:
             await memory.remember("ann", SAID, idempotency_key="")
@@ -310,8 +369,8 @@ async def test_a_refusal_tells_every_field(tmp_path: Path) -> None:
 async def test_hostile_agent_ids_never_become_another_path(tmp_path: Path, agent_id: str) -> None:
     """An id that no agent can have is InvalidRequest, whatever it would do to a path."""
     async with client_in(tmp_path) as memory:
-        await memory.initialise("ann")
-        for verb in (memory.erase, memory.get_agent, memory.close_agent, memory.recall):
+        await memory.open_agent("ann")
+        for verb in (memory.delete_agent, memory.get_agent, memory.close_agent, memory.recall):
             with pytest.raises(InvalidRequest) as caught:
                 await verb(agent_id)
             assert caught.value.reason == "INVALID_AGENT_ID"
@@ -340,7 +399,7 @@ def test_failures_of_the_connection_are_all_translated() -> None:
         if isinstance(error, ConnectionFailed):
             assert error.maybe_sent == (not issubclass(kind, errors.NOTHING_SENT)), kind
     memory, _ = scripted(httpx.ReadError, retries=Retries(attempts=1))
-    with pytest.raises(ConnectionFailed, match="broke off"):
+    with pytest.raises(ConnectionFailed, match="was lost"):
         memory.recall("ann")
 
 
@@ -358,7 +417,9 @@ def test_what_is_no_daemon_is_told_apart() -> None:
         assert len(script.requests) == 4
     stopping = {"status": "unavailable", "reasons": ["the daemon is stopping"]}
     memory, _ = scripted(httpx.Response(503, json=stopping))
-    assert memory.get_readiness() == models.Readiness("unavailable", ("the daemon is stopping",))
+    assert memory.get_readiness() == models.Readiness(
+        status="unavailable", reasons=("the daemon is stopping",)
+    )
     newer = {"error": {"status": "TEAPOT", "reason": "NEW", "message": "new"}}
     memory, _ = scripted(httpx.Response(409, json=newer))
     with pytest.raises(errors.Conflict):
@@ -381,10 +442,10 @@ def test_secrets_are_told_to_nobody_else() -> None:
     assert "pass-word" not in told
     stranger = Client(api_key="ebb_k_secret\n", transport=httpx.MockTransport(script))
     with stranger, pytest.raises(ConnectionFailed):
-        stranger.erase("ann")
+        stranger.delete_agent("ann")
     assert script.requests[-1].headers["authorization"] == "Bearer ebb_k_secret"
     for key in ("ebb_k\nsecret", "ebb_k_sécret", "ebb k_secret"):
-        with pytest.raises(ValueError, match="no key has") as bad:
+        with pytest.raises(ValueError, match="no API key has") as bad:
             Client(api_key=key)
         assert "cret" not in str(bad.value)
 
@@ -429,9 +490,9 @@ def test_what_is_not_safe_is_sent_once(failure: Any) -> None:
     """Whatever changes something without a key is the caller's to repeat."""
     for ask in (
         lambda memory: memory.compress("ann"),
-        lambda memory: memory.initialise("ann"),
-        lambda memory: memory.update("ann", {}),
-        lambda memory: memory.erase("ann"),
+        lambda memory: memory.open_agent("ann"),
+        lambda memory: memory.update_agent("ann", {}),
+        lambda memory: memory.delete_agent("ann"),
         lambda memory: memory.close_agent("ann"),
         lambda memory: memory.retry_batch("ann", "b1"),
     ):
@@ -450,9 +511,9 @@ def test_a_refusal_that_stays_is_not_asked_again(reason: str) -> None:
     assert len(script.requests) == 1
 
 
-def tries_of(retries: Retries, clock: Callable[[], float] = lambda: 0.0) -> Tries:
+def tries_of(retries: Retries, clock: Callable[[], float] = lambda: 0.0) -> Attempts:
     """Tries of a recall without chance."""
-    return Tries(calls.recall("ann"), retries, clock, lambda low, high: high)
+    return Attempts(calls.recall("ann"), retries, clock, lambda low, high: high)
 
 
 def test_pauses_grow_and_are_bounded() -> None:
@@ -630,7 +691,9 @@ def test_the_end_of_a_conversation_is_remembered_whole() -> None:
     assert window.submit() is None
     window.add(SYSTEM, *turn(1), Message(role="user", content="2", speaker="Ann", id="m", timestamp=7))
     assert window.messages[-1] == {"role": "user", "content": "2"}
-    assert window.submit(everything=True) == models.Remembered("b1", 1)
+    assert window.submit(everything=True) == models.Remembered(
+        batch_id="b1", pending_batches=1, pii={}, dropped_recalled=0, collapsed=0
+    )
     assert window.submit(everything=True) is None
     (sent,) = script.bodies
     assert contents(sent["messages"]) == ["1", "1", "2"]

@@ -101,7 +101,7 @@ def test_a_key_from_its_making_to_its_end(tmp_path: Path) -> None:
             with pytest.raises(Forbidden):
                 client.get_agent("bob")
             with pytest.raises(Forbidden):
-                client.erase("ann")
+                client.delete_agent("ann")
         with Client(daemon.url) as client, pytest.raises(Unauthenticated):
             client.get_agent("ann")
 
@@ -130,8 +130,8 @@ def test_every_command_shows_a_key(tmp_path: Path) -> None:
         with Client(daemon.url, api_key=key) as client:
             client.remember("ann", [{"role": "user", "content": "I moved to Lisbon in May."}])
             client.flush("ann")
-            client.initialise("bob")
-            client.erase("bob")
+            client.open_agent("bob")
+            client.delete_agent("bob")
         for command in (
             ("events", "ann"),
             ("forget", "ann", "--topic", "Porto", "--dry-run"),
@@ -289,12 +289,12 @@ def test_both_ports_speak_tls(tmp_path: Path) -> None:
         once = Retries(attempts=1)
         with Client(daemon.url, api_key=key, retries=once) as trusting_others:
             with pytest.raises(ConnectionFailed, match="ca_file") as unknown:
-                trusting_others.initialise("ann")
+                trusting_others.open_agent("ann")
             assert not unknown.value.maybe_sent
         with Client(daemon.url, api_key=key, ca_file=own.path / "ca.pem") as client:
-            client.initialise("ann")
+            client.open_agent("ann")
             with pytest.raises(Exhausted):
-                client.initialise("bob")
+                client.open_agent("bob")
 
         async def asked() -> str:
             async with AsyncClient(daemon.url, api_key=key, verify=own.trusting()) as client:

@@ -44,7 +44,7 @@ def test_what_is_told_is_recalled(daemon: Daemon) -> None:
     assert answer(run("recall", "lisbon", "--json", url=daemon.url))["pending_batches"] == 0
     nothing = run("recall", "Porto", url=daemon.url)
     assert (nothing.returncode, nothing.stdout) == (0, "")
-    assert nothing.stderr.startswith("Nothing comes to mind for Porto.")
+    assert nothing.stderr.startswith("No memory near the focus contains Porto.")
 
 
 def test_what_was_met_at_the_door_is_told(daemon: Daemon) -> None:
@@ -54,7 +54,7 @@ def test_what_was_met_at_the_door_is_told(daemon: Daemon) -> None:
     said = "Ann: Write to ann@example.com, please.\nAnn: Write to ann@example.com, please.\n"
     told = run("remember", "-", url=daemon.url, text=said)
     assert "Personal data: 2 email." in told.stdout
-    assert "1 message left out that repeated another." in told.stdout
+    assert "1 message skipped as repeated." in told.stdout
     [batch] = answer(run("remember", "-", "--json", url=daemon.url, text=said))["batches"]
     assert (batch["pii"], batch["collapsed"], batch["dropped_recalled"]) == ({"email": 2}, 1, 0)
     assert run("recall", "write", url=daemon.url).stdout.startswith(
@@ -95,7 +95,7 @@ def test_a_question_is_narrowed_by_options(daemon: Daemon) -> None:
     both = ("--mode", "hybrid", "--start-node", "n1", "--no-archive", "--max-results", "1", "--json")
     assert answer(run("recall", "-q", "tram", *both, url=daemon.url))["text"].count("[Memory]") == 1
     narrowed = run("recall", "-q", "tram", "--speaker", "Nobody", url=daemon.url)
-    assert narrowed.stderr.startswith("Nothing that default heard answers this within these limits.")
+    assert narrowed.stderr.startswith("default has no answer within these limits.")
     assert run("recall", "-q", "tram", "--mode", "luck", url=daemon.url).returncode == ExitCode.REFUSED
     typed = run("recall", "-q", "tram", "--since", "May", url=daemon.url)
     assert typed.returncode == ExitCode.USAGE
@@ -173,9 +173,7 @@ def test_damage_is_a_finding(daemon: Daemon, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signals_end_the_daemon_cleanly(daemon: Daemon, number: signal.Signals) -> None:
-    """SIGTERM and Ctrl-C end `serve` with 0; it had said where it listens and what to try."""
-    assert f"Ebbtide listens at  {daemon.url}" in daemon.log
-    assert "curl" in daemon.log
+    """SIGTERM and Ctrl-C end `serve` with 0."""
     daemon.process.send_signal(number)
     assert daemon.process.wait(20) == 0
 
@@ -185,7 +183,7 @@ def test_a_taken_port_has_its_own_code(daemon: Daemon, tmp_path: Path) -> None:
     port = daemon.url.rpartition(":")[2]
     done = run("serve", "--data-dir", str(tmp_path / "other"), "--rest-port", port)
     assert done.returncode == ExitCode.PORT_TAKEN
-    assert f"Port {port} on 127.0.0.1 is taken" in done.stderr
+    assert f"Port {port} on 127.0.0.1 is in use" in done.stderr
 
 
 def test_memories_are_searched_and_deleted(daemon: Daemon) -> None:
@@ -217,7 +215,7 @@ def test_forgetting_for_good_is_proved(daemon: Daemon, tmp_path: Path) -> None:
     dry = answer(run("forget", "ann", "m1", "--dry-run", "--json", url=daemon.url))
     assert dry["counts"]["messages"] == 1 and "m3" in dry["also_found_in"]
     done = run("forget", "ann", "m1", "--yes", url=daemon.url)
-    assert done.returncode == 0 and "Gone:" in done.stderr and "m3" in done.stderr
+    assert done.returncode == 0 and "Deleted:" in done.stderr and "m3" in done.stderr
     assert answer(run("forget", "ann", "--topic", "clara", "--yes", "--json", url=daemon.url))["compacted"]
     held, other = tmp_path / "held.txt", tmp_path / "other.txt"
     held.write_text(said + "\n", encoding="utf-8")

@@ -142,7 +142,8 @@ def test_the_package_can_be_built_from_what_is_copied() -> None:
     project = tomllib.loads(read("pyproject.toml"))
     needed = [project["project"]["readme"], *project["project"]["license-files"]]
     needed += project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
-    assert [path for path in needed if path.partition("/")[0] not in copied()] == []
+    there = tuple(f"{path}/" for path in copied())
+    assert [path for path in needed if not f"{path}/".startswith(there)] == []
     last = [step for step in steps() if step.stage == 0][-1]
     assert (last.word, last.rest) == ("RUN", "/opt/ebbtide/bin/pip install --no-deps .")
 

@@ -8,8 +8,8 @@ import sys
 from ebbtide_client import Client, NotFound
 
 with Client(*sys.argv[1:]) as memory:
-    memory.initialise("sample-eve", {"focus_limit": 3})
-    memory.remember("sample-eve", [{"role": "user", "content": "The key is under the third stone."}])
+    memory.open_agent("sample-eve", {"focus_limit": 3})
+    memory.remember("sample-eve", "The key is under the third stone.")
     memory.flush("sample-eve", passes=True)
     for node in memory.every_node("sample-eve"):
         print(node.id, f"{node.importance:.2f}", node.content)
@@ -17,4 +17,4 @@ with Client(*sys.argv[1:]) as memory:
         memory.get_node("sample-eve", "n999")
     except NotFound as error:
         print(error.reason)  # NODE_NOT_FOUND; of a forgotten memory it would be NODE_FORGOTTEN
-    memory.erase("sample-eve")
+    memory.delete_agent("sample-eve")

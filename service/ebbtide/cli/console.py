@@ -1,7 +1,7 @@
-"""Where output goes: data on standard output, everything said to a person on standard error.
+"""Output: data on standard output, everything for the person on standard error.
 
-So a pipe receives data only, whatever else is on the screen. With `--json` standard output carries JSON and
-nothing else. Colours and progress bars appear on a terminal only.
+A pipe receives data only. With `--json`, standard output contains JSON and nothing else. Colours and progress bars
+appear on a terminal only. `rich` is imported when something is formatted: commands that print plain text start faster.
 """
 
 from __future__ import annotations
@@ -11,50 +11,49 @@ import os
 import sys
 from datetime import datetime
 from pathlib import Path
-from typing import Any
-
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
-from rich.text import Text
+from typing import TYPE_CHECKING, Any
 
 from ebbtide.cli.failures import Failure
 
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+
 PLAIN_WIDTH = 100
-"""Width of tables where there is no terminal and COLUMNS is not set."""
+"""Width of tables without a terminal and without COLUMNS."""
 
 
 def out() -> Console:
-    """Standard output, for what was asked for."""
+    """Return a console on standard output, for results."""
     return _console(is_error_stream=False)
 
 
 def err() -> Console:
-    """Standard error, for what is said beside it."""
+    """Return a console on standard error, for messages."""
     return _console(is_error_stream=True)
 
 
 def _console(*, is_error_stream: bool) -> Console:
+    from rich.console import Console
+
     stream = sys.stderr if is_error_stream else sys.stdout
     width = None if stream.isatty() or os.environ.get("COLUMNS") else PLAIN_WIDTH
     return Console(stderr=is_error_stream, width=width, highlight=False, emoji=False)
 
 
 def say(text: str, style: str = "") -> None:
-    """Say something to the person at the terminal, word for word."""
+    """Print a message to the person, without markup."""
+    if not sys.stderr.isatty():
+        # No colour and no wrapping: the console would add nothing but its import.
+        sys.stderr.write(f"{text}\n")
+        return
+    from rich.text import Text
+
     err().print(Text(text, style), soft_wrap=True)
 
 
 def warn_of_open_key(path: Path, what: str) -> None:
-    """Say so when a file that holds a key may be read by every user of the machine."""
+    """Warn if every user of the machine may read a file with a key."""
     from ebbtide.store.encryption.keys import is_open_to_all
 
     if is_open_to_all(path):
@@ -62,7 +61,7 @@ def warn_of_open_key(path: Path, what: str) -> None:
 
 
 def write_text(text: str) -> None:
-    """Write data as it is."""
+    """Write data unchanged."""
     sys.stdout.write(text if text.endswith("\n") else text + "\n")
     sys.stdout.flush()
 
@@ -73,7 +72,14 @@ def write_json(value: Any) -> None:
 
 
 def report(failure: Failure) -> None:
-    """Tell why a command ended early."""
+    """Print why a command ended early."""
+    if not sys.stderr.isatty():
+        say(f"error: {failure.message}")
+        if failure.hint:
+            say(failure.hint)
+        return
+    from rich.text import Text
+
     text = Text.assemble(("error: ", "bold red"), failure.message)
     err().print(text, soft_wrap=True)
     if failure.hint:
@@ -81,7 +87,16 @@ def report(failure: Failure) -> None:
 
 
 def progress(description: str) -> Progress:
-    """A progress bar on standard error; invisible where that is no terminal."""
+    """Return a progress bar on standard error. It is invisible without a terminal."""
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
     console = err()
     return Progress(
         SpinnerColumn(),
@@ -96,7 +111,16 @@ def progress(description: str) -> Progress:
 
 
 def moving() -> Progress:
-    """A progress bar of bytes on standard error; invisible where that is no terminal."""
+    """Return a progress bar of bytes on standard error. It is invisible without a terminal."""
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TransferSpeedColumn,
+    )
+
     console = err()
     return Progress(
         SpinnerColumn(),
@@ -111,7 +135,7 @@ def moving() -> Progress:
 
 
 def local_time(time_ms: int) -> str:
-    """A moment as the person's own clock shows it."""
+    """Return a time in the local time zone."""
     try:
         moment = datetime.fromtimestamp(time_ms / 1000).astimezone()
     except (ValueError, OverflowError, OSError):
@@ -120,5 +144,5 @@ def local_time(time_ms: int) -> str:
 
 
 def counted(count: int, one: str, many: str = "") -> str:
-    """A number with its noun."""
+    """Return a number with its noun."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"

@@ -1,7 +1,7 @@
-"""What the command line shows a daemon: an API key, and whose certificates it trusts.
+"""Credentials of the command line: an API key, a client certificate, and the trusted certificate authority.
 
-A key comes from a file or the environment, never from the command line itself, which every user of the machine can
-read. It is never printed: a file that holds something else is told by its name alone.
+A key comes from a file or the environment, never from an argument: every user of the machine can read those. It is
+never printed. An error about a file names the file only.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ KEY_VARIABLE = "EBBTIDE_API_KEY"
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """How to come in."""
+    """An API key and a TLS context."""
 
     api_key: str = field(default="", repr=False)
     trust: ssl.SSLContext | None = None
-    """None: the certificates that everybody trusts."""
+    """None: the public certificate authorities."""
 
     @property
     def headers(self) -> dict[str, str]:
@@ -42,7 +42,7 @@ NO_CREDENTIALS = Credentials()
 
 
 def credentials(api_key_file: Path | None, ca_file: Path | None, client_cert: Path | None) -> Credentials:
-    """The credentials that options and environment name; a Failure when they cannot be used."""
+    """Return the credentials from options and environment. Raise a Failure if they cannot be used."""
     return Credentials(_api_key(api_key_file), _trust(ca_file, client_cert))
 
 
@@ -60,7 +60,7 @@ def _api_key(file: Path | None) -> str:
         warn_of_open_key(file, "the API key file")
     key = text.strip()
     if (file or key) and not _VISIBLE.fullmatch(key):
-        raise Failure(f"{place} holds no API key.", ExitCode.USAGE)
+        raise Failure(f"{place} contains no API key.", ExitCode.USAGE)
     return key
 
 
@@ -73,7 +73,7 @@ def _trust(ca_file: Path | None, client_cert: Path | None) -> ssl.SSLContext | N
     try:
         context = ssl.create_default_context(cafile=ca_file)
         if client_cert is not None:
-            # An empty passphrase: nobody is asked for one.
+            # An empty passphrase, so that OpenSSL does not prompt for one.
             context.load_cert_chain(client_cert, password="")
     except (ssl.SSLError, OSError, ValueError):
         named = " and ".join(

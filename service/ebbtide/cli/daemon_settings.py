@@ -1,36 +1,22 @@
-"""The settings of a daemon as the command line reads them: flags over the environment over the file."""
+"""Read the settings of a daemon: flags override the environment, which overrides the file."""
 
 from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-import typer
-from pydantic import ValidationError
-from pydantic_settings import SettingsError
+from typing import TYPE_CHECKING, Any
 
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure, sentence
 
 if TYPE_CHECKING:
-    from ebbtide.settings import Settings
+    from pydantic import ValidationError
 
-Port = Annotated[
-    int | None, typer.Option("--rest-port", help="Port of the REST interface; 0 takes a free one.")
-]
-GrpcPort = Annotated[
-    int | None, typer.Option("--grpc-port", help="Port of the gRPC interface; 0 takes a free one.")
-]
-Model = Annotated[
-    Literal["builtin", "ollama", "openai"] | None,
-    typer.Option("--model", help="Kind of language model; builtin needs no server."),
-]
-Config = Annotated[Path | None, typer.Option("--config", help="Settings file (TOML).")]
+    from ebbtide.settings import Settings
 
 
 def given(flags: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """The flags that were given: those that are not None, and no empty section."""
+    """Return the flags that are not None, without empty sections."""
     kept = {
         section: {name: value for name, value in fields.items() if value is not None}
         for section, fields in flags.items()
@@ -39,7 +25,10 @@ def given(flags: dict[str, dict[str, Any]]) -> dict[str, Any]:
 
 
 def settings_in_force(flags: dict[str, Any], config: Path | None = None) -> Settings:
-    """The settings; a Failure names each bad field with its value and range."""
+    """Return the settings. Raise a Failure that names each bad field with its value and range."""
+    from pydantic import ValidationError
+    from pydantic_settings import SettingsError
+
     from ebbtide.settings import load_settings
 
     try:
@@ -59,7 +48,7 @@ def settings_in_force(flags: dict[str, Any], config: Path | None = None) -> Sett
 
 
 def describe(error: ValidationError) -> str:
-    """Every bad setting with its value and what is allowed, as one sentence each."""
+    """Return one sentence for each bad setting, with its value and the allowed ones."""
     sentences = []
     for fault in error.errors(include_url=False):
         field = ".".join(str(part) for part in fault["loc"]) or "settings"
@@ -80,7 +69,7 @@ def describe(error: ValidationError) -> str:
 
 
 def allowed(path: tuple[int | str, ...]) -> str:
-    """The range or the list of values of a number or choice among the settings; empty for others."""
+    """Return the allowed range or values of a setting; empty if it has none."""
     from ebbtide.settings import Settings
     from ebbtide.verbs.requests import allowed_values
 

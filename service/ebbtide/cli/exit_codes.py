@@ -1,7 +1,4 @@
-"""Exit codes: what a script learns without reading a sentence.
-
-Every command ends with one of these and nothing else, so a code never means two things.
-"""
+"""Exit codes, for scripts. Every command ends with one of these, and each has one meaning."""
 
 from __future__ import annotations
 
@@ -11,20 +8,20 @@ from enum import IntEnum
 class ExitCode(IntEnum):
     """How a command ended.
 
-    OK              0    done; also when there was nothing to tell
-    FAILURE         1    a fault of ours: a bug, or the daemon answered INTERNAL
-    USAGE           2    the command line itself: an unknown option, a bad value
-    REFUSED         3    the daemon refused the request as it stands (4xx, or no room)
+    OK              0    success, also with an empty result
+    FAILURE         1    a bug, or the daemon responded INTERNAL
+    USAGE           2    a bad command line: an unknown option, a bad value
+    REFUSED         3    the daemon refused the request (4xx, or no space)
     UNREACHABLE     4    no daemon answers at the URL
-    LOCKED          5    another process holds the data directory
+    LOCKED          5    another process uses the data directory
     NOT_FOUND       6    no such agent, memory, batch or data directory
-    DAMAGED         7    stored data is not what was written; `check` found something
-    PORT_TAKEN      8    the port cannot be had
-    UNAVAILABLE     9    the daemon is there but cannot answer now: try again
-    BAD_INPUT      10    the file to remember cannot be understood; nothing was sent
-    BAD_SETTING    11    a setting has a value outside its range, or does not exist
-    NO_CONFIG      12    the settings file named by --config cannot be read
-    INSECURE_BIND  13    listening beyond this machine was not allowed explicitly
+    DAMAGED         7    stored data is damaged; `check` has findings
+    PORT_TAKEN      8    the port is in use
+    UNAVAILABLE     9    the daemon cannot answer now: try again
+    BAD_INPUT      10    an input file cannot be read; nothing was sent
+    BAD_SETTING    11    a setting has a bad value, or does not exist
+    NO_CONFIG      12    the settings file of --config cannot be read
+    INSECURE_BIND  13    other machines could connect without authentication
     MISSING_EXTRA  14    an optional package is not installed
     INTERRUPTED   130    Ctrl-C
     """
@@ -55,11 +52,11 @@ OF_REASON: dict[str, ExitCode] = {
     "MISSING_EXTRA": ExitCode.MISSING_EXTRA,
     "MASTER_KEY_REFUSED": ExitCode.BAD_SETTING,
 }
-"""Reasons with a code of their own; all others go by their HTTP status."""
+"""Reasons with their own code. The HTTP status decides for all others."""
 
 
 def of_error(reason: str, status: int) -> ExitCode:
-    """The exit code for a reason and the HTTP status it stands for."""
+    """Return the exit code for a reason and its HTTP status."""
     if reason in OF_REASON:
         return OF_REASON[reason]
     if status in (404, 410):

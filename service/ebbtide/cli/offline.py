@@ -1,35 +1,39 @@
-"""Agents at rest: the daemon's reading verbs on a data directory that no daemon holds.
+"""Operations on a data directory that no daemon uses: the daemon's own read operations, backup and restore.
 
-The lock is held meanwhile, so that no daemon starts underneath; but there is no fleet: nothing is digested,
-no pass runs, nothing is written. `RestingFleet` is as much of a fleet as the verbs that only read ask for, so
-offline and online answers are the same.
+The directory is locked meanwhile, so that no daemon can start on it. Nothing is digested and no pass runs.
+`OfflineFleet` has as much of a fleet as the read operations need, so offline and online responses are equal.
 """
 
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, BinaryIO, TypeVar
 
+from ebbtide import __version__
+from ebbtide.cli.client import CountedWriter, FileFormat, Json, Progress
 from ebbtide.cli.console import warn_of_open_key
 from ebbtide.cli.daemon_settings import given, settings_in_force
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
-from ebbtide.errors import Corrupted, EbbtideError, NotFound
+from ebbtide.clock import SystemClock
+from ebbtide.errors import Conflict, Corrupted, EbbtideError, NotFound
 from ebbtide.fleet.archive.unembedded import unembedded_count
 from ebbtide.fleet.runtime.workspace import Workspace
-from ebbtide.ids import AgentId
+from ebbtide.ids import AgentId, parse_agent_id
 from ebbtide.language.embedding import embedder_name
-from ebbtide.records import AgentSummary
 from ebbtide.settings import Settings
 from ebbtide.store.directory.agent_meta import AgentMeta
 from ebbtide.store.directory.data_directory import DataDirectory
 from ebbtide.store.encryption.keys import master_key_of
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.lmdb.transaction import ReadTransaction
+from ebbtide.store.transfer.receiving import receive
+from ebbtide.store.transfer.sending import Sending
 from ebbtide.verbs.agents import get_agent
 from ebbtide.verbs.audit import VerifyAuditRequest, list_audit_records, verify_audit
 from ebbtide.verbs.batches import ListBatchesRequest, list_batches
@@ -40,17 +44,21 @@ from ebbtide.verbs.erased import (
     verify_erased_agents,
 )
 from ebbtide.verbs.inspect import NodeRequest, get_node
+from ebbtide.verbs.moving import restored
 from ebbtide.verbs.paging import AgentPageRequest
-from ebbtide.verbs.requests import AgentRequest
-from ebbtide.verbs.service import Service
+from ebbtide.verbs.requests import AgentRequest, Response
 
-Json = dict[str, Any]
+PIECE_BYTES = 1 << 20
+PAGE_SIZE = 1000
+
 T = TypeVar("T")
 
 
 @contextmanager
-def held(path: Path | None, master_key_file: Path | None = None) -> Iterator[tuple[DataDirectory, Settings]]:
-    """The data directory under our lock. A Failure names who holds it, or says that there is none."""
+def locked(
+    path: Path | None, master_key_file: Path | None = None
+) -> Iterator[tuple[DataDirectory, Settings]]:
+    """Lock the data directory. Raise a Failure if there is none; the lock's error names the process that has it."""
     key_file = None if master_key_file is None else str(master_key_file)
     flags: dict[str, dict[str, Any]] = {
         "store": {"data_dir": path},
@@ -76,16 +84,16 @@ def held(path: Path | None, master_key_file: Path | None = None) -> Iterator[tup
 
 
 @dataclass(frozen=True, slots=True)
-class ToldAgent:
-    """An agent as its `meta.json` tells it, or why that cannot be had; then its directory stands for its id."""
+class ListedAgent:
+    """An agent as its `meta.json` describes it, or the problem with that file; then the id is the directory's name."""
 
     agent_id: str
     meta: AgentMeta | None
     problem: str = ""
 
 
-def told_agents(data: DataDirectory) -> Iterator[ToldAgent]:
-    """Every agent of a directory. What was cut off while it came into being is none."""
+def listed_agents(data: DataDirectory) -> Iterator[ListedAgent]:
+    """Yield every agent of a directory. An interrupted creation is not an agent."""
     for directory in data.directories():
         path = data.agents / directory
         try:
@@ -93,21 +101,23 @@ def told_agents(data: DataDirectory) -> Iterator[ToldAgent]:
             if meta is None and (not (path / "data.mdb").exists() or LmdbStore.is_blank(path)):
                 continue
         except EbbtideError as error:
-            yield ToldAgent(directory, None, error.message)
+            yield ListedAgent(directory, None, error.message)
             continue
         if meta is None:
-            yield ToldAgent(directory, None, _NO_META)
+            yield ListedAgent(directory, None, _NO_META)
         else:
-            yield ToldAgent(meta.agent_id, meta)
+            yield ListedAgent(meta.agent_id, meta)
 
 
 def refuse_nameless(data: DataDirectory, name: str) -> None:
-    """STORE_CORRUPTED for the name of a directory that stands for an id which cannot be read."""
+    """Raise STORE_CORRUPTED if the name is that of a directory whose agent's id cannot be read."""
     if name.startswith("~") and (data.agents / name).is_dir():
         raise Corrupted(_NO_META, reason="STORE_CORRUPTED")
 
 
-_NO_META = "its meta.json cannot be read, so nobody knows whose it is; a request for the agent makes it anew"
+_NO_META = (
+    "its meta.json cannot be read, so the agent's id is unknown; a request for the agent recreates the file"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +125,8 @@ class _NoDigest:
     current_batch: int | None = None
 
 
-class RestingAgent:
-    """An agent whose store is open and whose work is not taken up."""
+class OfflineAgent:
+    """An agent with an open store and without background work."""
 
     digest = _NoDigest()
 
@@ -126,39 +136,39 @@ class RestingAgent:
         self._embedding_model = embedding_model
 
     async def run(self, job: Callable[[], T]) -> T:
-        """Run a job here and now."""
+        """Run a job in this thread."""
         return job()
 
     def unembedded_count(self, txn: ReadTransaction) -> int:
-        """Messages that have no vectors yet of the model in force; 0 where there is none."""
+        """Return how many messages have no vectors of the current embedding model; 0 without one."""
         return 0 if self._embedding_model is None else unembedded_count(txn, self._embedding_model, 0)
 
 
-class RestingFleet:
-    """Opens one agent after the other, for reading."""
+class OfflineFleet:
+    """Opens agents one after the other, for reading."""
 
     def __init__(self, data: DataDirectory, settings: Settings) -> None:
         self.data = data
         self._settings = settings
 
     async def on_pool(self, fn: Callable[[], T]) -> T:
-        """Do what blocks here and now."""
+        """Run a blocking function in this thread."""
         return fn()
 
     @asynccontextmanager
-    async def using(self, agent_id: AgentId) -> AsyncIterator[RestingAgent]:
-        """The agent, open for the block. AGENT_NOT_FOUND when there is none."""
+    async def using(self, agent_id: AgentId) -> AsyncIterator[OfflineAgent]:
+        """Open the agent for the block. Raise AGENT_NOT_FOUND if it does not exist."""
         refuse_nameless(self.data, agent_id)
         if not self.data.exists(agent_id):
             raise NotFound("there is no agent of this id", reason="AGENT_NOT_FOUND")
         store = self.data.open_store(agent_id)
         try:
-            yield RestingAgent(agent_id, self._workspace(store), embedder_name(self._settings.embedding))
+            yield OfflineAgent(agent_id, self._workspace(store), embedder_name(self._settings.embedding))
         finally:
             store.close()
 
     def _workspace(self, store: LmdbStore) -> Workspace:
-        # With the decay rate its links were written with, a workspace has nothing to write when it loads.
+        # With the decay rate of its stored links, a workspace writes nothing when it loads.
         rate = store.read(lambda txn: txn.meta.decay_rate)
         defaults = self._settings.memory
         if rate is not None:
@@ -167,101 +177,138 @@ class RestingFleet:
 
 
 class OfflineClient:
-    """The same questions as `Remote` answers, asked of a data directory at rest."""
+    """A `MemoryClient` of a locked data directory."""
 
     def __init__(self, data: DataDirectory, settings: Settings) -> None:
         self._data = data
-        fleet = RestingFleet(data, settings)
-        self._service = cast(Service, _ReadingService(fleet, settings))
+        self._settings = settings
+        fleet = OfflineFleet(data, settings)
+        self._service = _Service(fleet, settings)
 
-    def agents(self) -> list[Json]:
-        """Every agent, by what its `meta.json` says."""
-        found: list[Json] = []
-        for told in told_agents(self._data):
-            meta = told.meta
-            if meta is None:
-                found.append({"agent_id": told.agent_id, "problem": told.problem})
-                continue
-            summary = AgentSummary(meta.agent_id, meta.created_at_ms, meta.format_version, False, meta.counts)
-            found.append(_listing(summary))
-        return found
+    def list_agents(self) -> list[Json]:
+        """Return every agent, as its `meta.json` describes it."""
+        return [_listing(listed) for listed in listed_agents(self._data)]
 
-    def agent(self, agent_id: str) -> Json:
-        """An agent: parameters, counts, focus."""
-        return _ran(get_agent(self._service, AgentRequest(agent_id=agent_id))).model_dump(mode="json")
+    def get_agent(self, agent_id: str) -> Json:
+        """Return an agent: parameters, counts, focus."""
+        return _ran(get_agent(self._service, AgentRequest(agent_id=agent_id)))
 
-    def batches(self, agent_id: str) -> list[Json]:
-        """Every batch whose status is kept."""
+    def list_batches(self, agent_id: str) -> list[Json]:
+        """Return every batch whose state is stored."""
         return _all(
             "batches",
             lambda token: list_batches(
-                self._service, ListBatchesRequest(agent_id=agent_id, page_size=1000, page_token=token)
+                self._service, ListBatchesRequest(agent_id=agent_id, page_size=PAGE_SIZE, page_token=token)
             ),
         )
 
-    def audit(self, agent_id: str) -> list[Json]:
-        """Every record of an agent's audit log."""
+    def get_node(self, agent_id: str, node_id: str) -> Json:
+        """Return one memory with its links."""
+        return _ran(get_node(self._service, NodeRequest(agent_id=agent_id, node_id=node_id)))
+
+    def list_audit_records(self, agent_id: str) -> list[Json]:
+        """Return every record of an agent's audit log."""
         return _all(
             "records",
             lambda token: list_audit_records(
-                self._service, AgentPageRequest(agent_id=agent_id, page_size=1000, page_token=token)
+                self._service, AgentPageRequest(agent_id=agent_id, page_size=PAGE_SIZE, page_token=token)
             ),
         )
 
     def verify_audit(self, agent_id: str, texts: list[str]) -> Json:
-        """Whether an agent's audit log is whole, and whether texts were erased."""
-        command = VerifyAuditRequest(agent_id=agent_id, texts=texts)
-        return _ran(verify_audit(self._service, command)).model_dump(mode="json")
+        """Check that an agent's audit log is intact, and whether texts were deleted."""
+        return _ran(verify_audit(self._service, VerifyAuditRequest(agent_id=agent_id, texts=texts)))
 
-    def erased_agents(self) -> list[Json]:
-        """Every record of an erased agent."""
+    def list_erased_agents(self) -> list[Json]:
+        """Return every record of a deleted agent."""
         return _all(
             "records",
             lambda token: list_erased_agents(
-                self._service, ListErasedAgentsRequest(page_size=1000, page_token=token)
+                self._service, ListErasedAgentsRequest(page_size=PAGE_SIZE, page_token=token)
             ),
         )
 
-    def verify_erased(self, texts: list[str]) -> Json:
-        """Whether the log of erased agents is whole, and whether texts were among what they held."""
-        command = VerifyErasedAgentsRequest(texts=texts)
-        return _ran(verify_erased_agents(self._service, command)).model_dump(mode="json")
+    def verify_erased_agents(self, texts: list[str]) -> Json:
+        """Check that the log of deleted agents is intact, and whether they had the texts."""
+        return _ran(verify_erased_agents(self._service, VerifyErasedAgentsRequest(texts=texts)))
 
-    def node(self, agent_id: str, node_id: str) -> Json:
-        """One memory with its links."""
-        return _ran(get_node(self._service, NodeRequest(agent_id=agent_id, node_id=node_id))).model_dump(
-            mode="json"
-        )
+    # --- files -------------------------------------------------------------------------------------
+
+    def download(self, agent_id: str, form: FileFormat, file: BinaryIO, progress: Progress) -> None:
+        """Write the backup or the export of an agent to a file."""
+        refuse_nameless(self._data, agent_id)
+        owner = parse_agent_id(agent_id)
+        if not self._data.exists(owner):
+            raise NotFound("there is no agent of this id", reason="AGENT_NOT_FOUND")
+        store = self._data.open_store(owner)
+        sending = Sending(self._data, __version__, SystemClock().now_ms())
+        try:
+            identity = store.read(lambda txn: txn.meta.identity)
+            assert identity is not None, "an open store has its identity"
+            made = sending.export(store, identity) if form == "export" else sending.backup(store, identity)
+        finally:
+            store.close()
+        with made:
+            shutil.copyfileobj(made, CountedWriter(file, progress), PIECE_BYTES)
+
+    def upload(
+        self, agent_id: str, file: BinaryIO, *, replace: bool, rename: bool, progress: Progress
+    ) -> Json:
+        """Restore an agent from a file."""
+        owner = parse_agent_id(agent_id)
+        exists = self._data.has_files(owner) and (replace or self._data.exists(owner))
+        if exists and not replace:
+            raise Conflict(
+                "an agent with this id already exists; pass --replace to overwrite it", reason="AGENT_EXISTS"
+            )
+        folder = self._data.make_transfer()
+        try:
+            staged = receive(
+                self._data,
+                file,
+                folder,
+                expected=owner,
+                rename=rename,
+                defaults=self._settings.memory,
+                now_ms=SystemClock().now_ms(),
+            )
+            self._data.install(owner, staged.path, staged.entry)
+        finally:
+            self._data.end_transfer(folder)
+        return restored(staged, exists).model_dump(mode="json")
 
 
 @dataclass(frozen=True, slots=True)
-class _ReadingService:
-    fleet: RestingFleet
+class _Service:
+    fleet: OfflineFleet
     settings: Settings
 
 
-def _ran(verb: Coroutine[Any, Any, T]) -> T:
-    return asyncio.run(verb)
+def _ran(verb: Coroutine[Any, Any, Response]) -> Json:
+    return asyncio.run(verb).model_dump(mode="json")
 
 
-def _all(kind: str, page_of: Callable[[str], Coroutine[Any, Any, Any]]) -> list[Json]:
-    """What every page of a listing holds under the name of its kind."""
+def _all(field: str, page_of: Callable[[str], Coroutine[Any, Any, Any]]) -> list[Json]:
+    """Return the items of every page of a listing."""
     found: list[Json] = []
     token = ""
     while True:
         page = _ran(page_of(token))
-        found += [one.model_dump(mode="json") for one in getattr(page, kind)]
-        token = page.next_page_token
+        found += page[field]
+        token = page["next_page_token"]
         if not token:
             return found
 
 
-def _listing(summary: AgentSummary) -> Json:
-    counts = summary.counts
+def _listing(listed: ListedAgent) -> Json:
+    meta = listed.meta
+    if meta is None:
+        return {"agent_id": listed.agent_id, "problem": listed.problem}
+    counts = meta.counts
     return {
-        "agent_id": summary.agent_id,
-        "created_at": summary.created_at_ms,
-        "open": summary.open,
+        "agent_id": meta.agent_id,
+        "created_at": meta.created_at_ms,
+        "open": False,
         "counts": {
             "nodes": counts.node_count,
             "links": counts.link_count,

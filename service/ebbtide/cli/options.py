@@ -1,4 +1,4 @@
-"""Options that several commands share, said once."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from ebbtide.cli.times import begin_ms, end_ms
 DEFAULT_URL = "http://127.0.0.1:8420"
 DEFAULT_AGENT = "default"
 
-Agent = Annotated[str, typer.Option("--agent", "-a", help="Whose memory.", show_default=True)]
-Url = Annotated[str, typer.Option("--url", envvar="EBBTIDE_URL", help="Where the daemon listens.")]
+Agent = Annotated[str, typer.Option("--agent", "-a", help="The agent.", show_default=True)]
+Url = Annotated[str, typer.Option("--url", envvar="EBBTIDE_URL", help="Address of the daemon.")]
 ApiKeyFile = Annotated[
     Path | None,
     typer.Option(
         "--api-key-file",
         envvar="EBBTIDE_API_KEY_FILE",
-        help="File with the API key; else the variable EBBTIDE_API_KEY.",
+        help="File with the API key. Default: the variable EBBTIDE_API_KEY.",
         show_default=False,
     ),
 ]
 CaFile = Annotated[
     Path | None,
-    typer.Option("--ca-file", envvar="EBBTIDE_CA_FILE", help="Authority of the daemon's certificate (PEM)."),
+    typer.Option("--ca-file", envvar="EBBTIDE_CA_FILE", help="Certificate authority of the daemon (PEM)."),
 ]
 ClientCert = Annotated[
     Path | None,
     typer.Option(
         "--client-cert",
         envvar="EBBTIDE_CLIENT_CERT",
-        help="Certificate and key to show the daemon (PEM, one file).",
+        help="Client certificate and key (PEM, one file).",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output, and only JSON.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, and only JSON, on standard output.")]
 DataDir = Annotated[
     Path | None,
     typer.Option(
         "--data-dir",
-        help="Work offline on this data directory, which no daemon may hold.",
+        help="Work offline on this data directory. No daemon may use it.",
         show_default=False,
     ),
 ]
@@ -49,27 +49,29 @@ MasterKeyFile = Annotated[
     Path | None,
     typer.Option(
         "--master-key-file",
-        help="File of the master key, where agents are encrypted.",
+        help="File with the master key, if agents are encrypted.",
         show_default=False,
     ),
 ]
 
-# --- what narrows a question -------------------------------------------------------------------------------
+# --- filters and options of a query -------------------------------------------------------------------------------
 
 Query = Annotated[
     str | None,
-    typer.Option("--query", "-q", help="A question in plain words, over everything the agent ever heard."),
+    typer.Option(
+        "--query", "-q", help="A question in plain words, answered from everything the agent received."
+    ),
 ]
 Mode = Annotated[
     str | None, typer.Option("--mode", help="auto (hybrid with a --query), associative or hybrid.")
 ]
 Speakers = Annotated[
     list[str] | None,
-    typer.Option("--speaker", help="Only what this speaker said; repeatable; with --query."),
+    typer.Option("--speaker", help="Only messages of this speaker; repeatable; with --query."),
 ]
 Sources = Annotated[
     list[str] | None,
-    typer.Option("--source", help="Only what was said in this conversation; repeatable; with --query."),
+    typer.Option("--source", help="Only messages of this conversation; repeatable; with --query."),
 ]
 Since = Annotated[
     int | None,
@@ -77,7 +79,7 @@ Since = Annotated[
         "--since",
         parser=begin_ms,
         metavar="DAY|TIME",
-        help="Only what was said from this day or time (UTC) on; with --query.",
+        help="Only messages from this day or time (UTC) on; with --query.",
     ),
 ]
 Until = Annotated[
@@ -86,7 +88,7 @@ Until = Annotated[
         "--until",
         parser=end_ms,
         metavar="DAY|TIME",
-        help="Only what was said until the end of this day, or before this time (UTC); with --query.",
+        help="Only messages until the end of this day, or before this time (UTC); with --query.",
     ),
 ]
 Kinds = Annotated[
@@ -99,26 +101,24 @@ StartNodes = Annotated[
 ]
 Without = Annotated[
     list[str] | None,
-    typer.Option("--without", help="Leave out this signal; repeatable; with --query."),
+    typer.Option("--without", help="Do not use this signal; repeatable; with --query."),
 ]
 NoArchive = Annotated[
     bool,
-    typer.Option("--no-archive", help="Tell only what lives, as it is now; with --query."),
+    typer.Option("--no-archive", help="Search living memories only; with --query."),
 ]
 ArchiveUse = Annotated[
     str | None,
-    typer.Option(
-        "--archive", help="When the archive takes part: always, never or when_needed; with --query."
-    ),
+    typer.Option("--archive", help="When to search the archive: always, never or when_needed; with --query."),
 ]
 TokenBudget = Annotated[
-    int | None, typer.Option("--token-budget", help="Most tokens of the answer to a --query.")
+    int | None, typer.Option("--token-budget", help="Most tokens of the text; with --query.")
 ]
 KeySentences = Annotated[
     bool,
-    typer.Option("--key-sentences", help="Shorten what does not fit into the --token-budget whole."),
+    typer.Option("--key-sentences", help="Shorten memories that do not fit into --token-budget."),
 ]
 Tokenizer = Annotated[
     str | None,
-    typer.Option("--tokenizer", help="What counts tokens: estimate, characters, words or utf8_bytes."),
+    typer.Option("--tokenizer", help="How to count tokens: estimate, characters, words or utf8_bytes."),
 ]

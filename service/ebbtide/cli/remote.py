@@ -1,45 +1,41 @@
-"""The daemon over REST: the only module that speaks HTTP.
-
-A small client for the verbs that commands need. Whatever goes wrong becomes a `Failure`: the daemon's own
-error bodies keep their sentence, and what is no answer of the daemon at all says so.
-"""
+"""A running daemon, through `ebbtide_client`. Every error becomes a `Failure` with an exit code and a hint."""
 
 from __future__ import annotations
 
-import ipaddress
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, replace
 from types import TracebackType
-from typing import Any, BinaryIO, Self
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
-import httpx
-
+from ebbtide.cli.client import CountedReader, CountedWriter, FileFormat, Json, Progress
 from ebbtide.cli.credentials import NO_CREDENTIALS, Credentials
 from ebbtide.cli.exit_codes import ExitCode, of_error
-from ebbtide.cli.failures import Failure, sentence
-from ebbtide.ids import node_text_id, parse_agent_id, parse_node_id
+from ebbtide.cli.failures import Failure, program, sentence
+from ebbtide.cli.lean_imports import lean_imports
 
-TIMEOUT_S = 60.0
-"""Longer than the daemon lets a request or a recall wait (30 s each)."""
+with lean_imports("httpx._main", "h2"):
+    import httpcore  # noqa: F401  httpx would import it later, with h2
+
+    from ebbtide_client import calls, errors
+    from ebbtide_client.calls import Call, PageCall
+    from ebbtide_client.client import Client
+    from ebbtide_client.decoding import Misfit
+    from ebbtide_client.retries import Retries
+    from ebbtide_client.wire import LONG_TIMEOUT_S, TIMEOUT_S
+
+if TYPE_CHECKING:
+    import httpx
 
 FLUSH_STEP_MS = 10_000
-"""A flush is asked for in steps, so that progress can be shown and Ctrl-C is heard."""
+"""A flush is requested in steps, so that progress can be shown and Ctrl-C is noticed."""
 
 PAGE_SIZE = 1000
 
-PIECE_BYTES = 256 << 10
 
-LONG_TIMEOUT_S = httpx.Timeout(TIMEOUT_S, read=3600.0)
-"""For what takes longer the more an agent holds, and has nothing to tell before its end: a large agent is copied
-before its first byte comes, and checked after its last one went; it is written anew before it has forgotten."""
-
-Json = dict[str, Any]
-
-
-class Remote:
-    """One daemon at one address."""
+class RemoteClient:
+    """A client of one daemon that returns JSON instead of models. It never retries: the person decides."""
 
     def __init__(
         self,
@@ -50,260 +46,199 @@ class Remote:
     ) -> None:
         self.url = url.rstrip("/")
         try:
-            address = httpx.URL(self.url)
-            if address.scheme not in ("http", "https") or not address.host:
-                raise httpx.InvalidURL("no http address")
-        except httpx.InvalidURL:
+            self._client = Client(
+                url,
+                api_key=credentials.api_key,
+                verify=True if credentials.trust is None else credentials.trust,
+                retries=Retries(attempts=1),
+                transport=transport,
+            )
+        except ValueError:
             raise Failure(
                 f"--url: {url!r} is not an address such as http://127.0.0.1:8420.", ExitCode.USAGE
             ) from None
-        self._http = httpx.Client(
-            base_url=address,
-            timeout=TIMEOUT_S,
-            transport=transport,
-            headers=credentials.headers,
-            verify=True if credentials.trust is None else credentials.trust,
-            # A proxy of the environment has no business between two processes of one machine.
-            trust_env=not _is_loopback(address.host),
-        )
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._http.close()
+        self._client.close()
 
-    # --- verbs -------------------------------------------------------------------------------------
+    # --- operations --------------------------------------------------------------------------------
 
     def remember(self, agent_id: str, body: Json) -> Json:
-        """Hand over one batch."""
-        return self._ask("POST", f"{_of(agent_id)}/remember", body)
+        """Store one batch."""
+        return self._send(calls.remember, agent_id, **body)
 
-    def recall(self, agent_id: str, body: Json) -> Json:
-        """Recall what matches a cue."""
-        return self._ask("POST", f"{_of(agent_id)}/recall", body)
+    def recall(self, agent_id: str, options: Json) -> Json:
+        """Recall by keywords, or answer a query."""
+        return self._send(calls.recall, agent_id, **_with_range(options))
 
-    def search(self, agent_id: str, body: Json) -> Json:
+    def search(self, agent_id: str, options: Json) -> Json:
         """Find memories, best first."""
-        return self._ask("POST", f"{_of(agent_id)}/search", body)
+        return self._send(calls.search, agent_id, **options)
 
     def delete_nodes(self, agent_id: str, node_ids: list[str]) -> Json:
-        """Delete memories for good."""
-        return self._ask("POST", f"{_of(agent_id)}/nodes/delete", {"node_ids": node_ids})
+        """Delete memories."""
+        return self._send(calls.delete_nodes, agent_id, node_ids)
 
-    def forget(self, agent_id: str, body: Json) -> Json:
-        """Forget a selection for good, or look it up."""
-        return self._ask("POST", f"{_of(agent_id)}/forget", body, LONG_TIMEOUT_S)
+    def forget_memories(self, agent_id: str, options: Json) -> Json:
+        """Delete a selection for good, or return what would be deleted."""
+        return self._send(calls.forget_memories, agent_id, **_with_range(options))
 
-    def audit(self, agent_id: str) -> list[Json]:
-        """Every record of an agent's audit log."""
-        return self._all(f"{_of(agent_id)}/audit", "records")
+    def list_audit_records(self, agent_id: str) -> list[Json]:
+        """Return every record of an agent's audit log."""
+        return self._all(calls.list_audit_records, "records", agent_id)
 
     def verify_audit(self, agent_id: str, texts: list[str]) -> Json:
-        """Whether an agent's audit log is whole, and whether texts were erased."""
-        return self._ask("POST", f"{_of(agent_id)}/audit/verify", {"texts": texts}, LONG_TIMEOUT_S)
+        """Check that an agent's audit log is intact, and whether texts were deleted."""
+        return self._send(calls.verify_audit, agent_id, texts)
 
-    def erased_agents(self) -> list[Json]:
-        """Every record of an erased agent."""
-        return self._all("/v1/erased-agents", "records")
+    def list_erased_agents(self) -> list[Json]:
+        """Return every record of a deleted agent."""
+        return self._all(calls.list_erased_agents, "records")
 
-    def verify_erased(self, texts: list[str]) -> Json:
-        """Whether the log of erased agents is whole, and whether texts were among what they held."""
-        return self._ask("POST", "/v1/erased-agents/verify", {"texts": texts}, LONG_TIMEOUT_S)
+    def verify_erased_agents(self, texts: list[str]) -> Json:
+        """Check that the log of deleted agents is intact, and whether they had the texts."""
+        return self._send(calls.verify_erased_agents, texts)
 
     def flush(self, agent_id: str, timeout_ms: int = FLUSH_STEP_MS) -> Json:
-        """Wait until what was accepted is digested, or the time is over."""
-        return self._ask("POST", f"{_of(agent_id)}/flush", {"timeout_ms": timeout_ms})
+        """Wait until all accepted batches are digested, or until the timeout."""
+        return self._send(calls.flush, agent_id, timeout_ms=timeout_ms)
 
-    def agents(self) -> list[Json]:
-        """Every agent."""
-        return self._all("/v1/agents", "agents")
+    def list_agents(self) -> list[Json]:
+        """Return every agent."""
+        return self._all(calls.list_agents, "agents")
 
-    def agent(self, agent_id: str) -> Json:
-        """An agent: parameters, counts, focus."""
-        return self._ask("GET", _of(agent_id))
+    def get_agent(self, agent_id: str) -> Json:
+        """Return an agent: parameters, counts, focus."""
+        return self._send(calls.get_agent, agent_id)
 
-    def batches(self, agent_id: str) -> list[Json]:
-        """Every batch whose status is kept."""
-        return self._all(f"{_of(agent_id)}/batches", "batches")
+    def list_batches(self, agent_id: str) -> list[Json]:
+        """Return every batch whose state is stored."""
+        return self._all(calls.list_batches, "batches", agent_id)
 
-    def node(self, agent_id: str, node_id: str) -> Json:
-        """One memory with its links."""
-        return self._ask("GET", f"{_of(agent_id)}/nodes/{node_text_id(parse_node_id(node_id))}")
+    def get_node(self, agent_id: str, node_id: str) -> Json:
+        """Return one memory with its links."""
+        return self._send(calls.get_node, agent_id, node_id)
 
-    def events(self, agent_id: str, after: int | None, *, follow: bool) -> Iterator[Json]:
-        """What happened to an agent's memory, and with `follow` what happens."""
-        query = {"follow": "true" if follow else "false"} | ({} if after is None else {"after": str(after)})
-        headers = {"accept": "text/event-stream"}
-        kind = ""
-        with (
-            self._translated(),
-            self._http.stream("GET", f"{_of(agent_id)}/events", params=query, headers=headers) as response,
-        ):
-            if not response.is_success:
-                response.read()
-                self._read(response)
-            for line in response.iter_lines():
-                name, _, value = line.partition(": ")
-                kind = value if name == "event" else kind
-                if name == "data" and kind == "StreamEnded":
-                    error = json.loads(value)["error"]
-                    raise refusal(error, error["code"])
-                if name == "data":
-                    yield json.loads(value)
+    def watch_events(self, agent_id: str, after: int | None, *, follow: bool) -> Iterator[Json]:
+        """Yield the events of an agent, with `follow` without end."""
+        with self._translated():
+            for event in self._client.watch_events(agent_id, after=after, follow=follow):
+                yield asdict(event)
 
     # --- files -------------------------------------------------------------------------------------
 
-    def agent_ids(self) -> list[str]:
-        """Every agent by its id."""
-        return [agent["agent_id"] for agent in self.agents()]
+    def download(self, agent_id: str, form: FileFormat, file: BinaryIO, progress: Progress) -> None:
+        """Write the backup or the export of an agent to a file."""
+        fetch = self._client.backup_agent if form == "backup" else self._client.export_agent
+        with self._translated(LONG_TIMEOUT_S):
+            fetch(agent_id, CountedWriter(file, progress))
 
-    def fetch(self, agent_id: str, form: str, into: BinaryIO, moved: Callable[[int], None]) -> None:
-        """Write the backup or the export of an agent."""
-        with (
-            self._translated(),
-            self._http.stream("GET", f"{_of(agent_id)}/{form}", timeout=LONG_TIMEOUT_S) as response,
-        ):
-            if not response.is_success:
-                response.read()
-                self._read(response)
-            for piece in response.iter_raw(PIECE_BYTES):
-                into.write(piece)
-                moved(len(piece))
-
-    def put(
-        self, agent_id: str, file: BinaryIO, *, replace: bool, rename: bool, moved: Callable[[int], None]
+    def upload(
+        self, agent_id: str, file: BinaryIO, *, replace: bool, rename: bool, progress: Progress
     ) -> Json:
         """Restore an agent from a file."""
+        source = CountedReader(file, progress)
+        with self._translated(LONG_TIMEOUT_S):
+            restored = self._client.restore_agent(agent_id, source, replace=replace, rename=rename)
+        return asdict(restored)
 
-        def pieces() -> Iterator[bytes]:
-            while piece := file.read(PIECE_BYTES):
-                yield piece
-                moved(len(piece))
+    # --- sending -----------------------------------------------------------------------------------
 
-        how = {"replace": str(replace).lower(), "rename": str(rename).lower()}
-        headers = {"content-type": "application/octet-stream"}
+    def _send(self, build: Callable[..., Call[Any]], *args: Any, **options: Any) -> Json:
+        _refuse_bytes([args, options])
         with self._translated():
-            response = self._http.post(
-                f"{_of(agent_id)}/restore",
-                content=pieces(),
-                params=how,
-                headers=headers,
-                timeout=LONG_TIMEOUT_S,
-            )
-        return self._read(response)
+            call = replace(build(*args, **options), parse=_as_json)
+        with self._translated(LONG_TIMEOUT_S if call.is_long else TIMEOUT_S + call.waits_s):
+            return self._client.send(call)
 
-    # --- one request -------------------------------------------------------------------------------
-
-    def _all(self, path: str, key: str) -> list[Json]:
+    def _all(self, build: Callable[..., PageCall[Any, Any]], field: str, *args: Any) -> list[Json]:
         found: list[Json] = []
         token = ""
         while True:
-            page = self._ask("GET", f"{path}?page_size={PAGE_SIZE}&page_token={quote(token, safe='')}")
-            found.extend(page.get(key, []))
+            page = self._send(build, *args, page_size=PAGE_SIZE, page_token=token)
+            found += page.get(field, [])
             token = page.get("next_page_token", "")
             if not token:
                 return found
 
-    def _ask(
-        self,
-        method: str,
-        path: str,
-        body: Json | None = None,
-        timeout: float | httpx.Timeout = TIMEOUT_S,
-    ) -> Json:
-        content = None if body is None else _encoded(json.dumps(body, ensure_ascii=False))
-        headers = {"accept": "application/json"}
-        if content is not None:
-            headers["content-type"] = "application/json"
-        with self._translated():
-            response = self._http.request(method, path, content=content, headers=headers, timeout=timeout)
-        return self._read(response)
-
     @contextmanager
-    def _translated(self) -> Iterator[None]:
-        """Failures of the connection as sentences."""
+    def _translated(self, timeout_s: float = TIMEOUT_S) -> Iterator[None]:
+        """Raise a Failure for every error of the client."""
         try:
             yield
-        except httpx.ConnectError:
-            raise self._unreachable("no daemon answers", ends_all=True) from None
-        except httpx.ReadTimeout as error:
-            waited_s = error.request.extensions["timeout"]["read"]
-            raise Failure(
-                f"The daemon did not answer within {waited_s:.0f} s at {self.url}.",
+        except errors.EbbtideError as error:
+            raise self._failure(error, timeout_s) from None
+
+    def _failure(self, error: errors.EbbtideError, timeout_s: float) -> Failure:
+        if isinstance(error, errors.UnexpectedAnswer) or error.reason == "FROM_A_PROXY":
+            return Failure(
+                f"What answers at {self.url} is not an Ebbtide daemon (HTTP {error.http_status}).",
                 ExitCode.UNREACHABLE,
-                hint="It may still be at work: its log says what it is at, /readyz what holds it up.",
-            ) from None
-        except httpx.TimeoutException:
-            raise self._unreachable(f"no connection within {TIMEOUT_S:.0f} s", ends_all=True) from None
-        except httpx.TransportError:
-            raise self._unreachable("the connection broke off") from None
-
-    def _unreachable(self, what: str, *, ends_all: bool = False) -> Failure:
-        return Failure(
-            f"{sentence(what).rstrip('.')} at {self.url}.",
-            ExitCode.UNREACHABLE,
-            hint="Start one with `ebbtide serve`, or name another with --url.",
-            ends_all=ends_all,
-        )
-
-    def _read(self, response: httpx.Response) -> Json:
-        try:
-            answer = response.json()
-        except ValueError:
-            answer = None
-        if isinstance(answer, dict):
-            if response.is_success:
-                return answer
-            error = answer.get("error")
-            if isinstance(error, dict) and isinstance(error.get("reason"), str):
-                raise refusal(error, response.status_code, response.headers.get("retry-after", ""))
-        raise Failure(
-            f"What answers at {self.url} is not an Ebbtide daemon (HTTP {response.status_code}).",
-            ExitCode.UNREACHABLE,
-            hint="Name the daemon's address with --url.",
-            ends_all=True,
-        )
+                hint="Pass the daemon's address with --url.",
+                ends_all=True,
+            )
+        if not isinstance(error, errors.ConnectionFailed):
+            return refusal(error)
+        text, hint = {
+            "NOT_CONNECTED": (f"No daemon answers at {self.url}.", _START),
+            "CONNECTION_LOST": (f"The connection to {self.url} was lost.", _START),
+            "NO_ANSWER_IN_TIME": (
+                f"The daemon did not answer within {timeout_s:.0f} s at {self.url}.",
+                "It may still be working. See its log, or GET /readyz.",
+            ),
+            "CERTIFICATE_NOT_TRUSTED": (
+                f"The certificate of {self.url} is not trusted.",
+                "Pass the certificate authority that signed it with --ca-file.",
+            ),
+        }.get(error.reason, (sentence(error.message), ""))
+        is_general = error.reason in ("NOT_CONNECTED", "CERTIFICATE_NOT_TRUSTED", "TLS_FAILED")
+        hint = hint.format(program=program())
+        return Failure(text, ExitCode.UNREACHABLE, hint=hint, ends_all=is_general)
 
 
-def refusal(error: Json, status: int, retry_after: str = "") -> Failure:
-    """The failure for an error body of the daemon: one sentence, the reason behind it in brackets."""
-    text = sentence(str(error.get("message", "")))
-    others = [
-        f"{violation.get('field', '')}: {violation.get('description', '')}"
-        for violation in error.get("field_violations") or []
-    ][1:]
-    hint = "; ".join(others)
+_START = "Start one with `{program} serve`, or pass the address of another with --url."
+
+
+def refusal(error: errors.EbbtideError) -> Failure:
+    """Return the failure for an error response: one sentence with the reason in brackets."""
+    hint = "; ".join(f"{violation.field}: {violation.description}" for violation in error.violations[1:])
+    status = error.http_status or 400
     if status == 401:
-        hint = "Name a key with --api-key-file, or in EBBTIDE_API_KEY; `ebbtide keys create` makes one."
-    if retry_after:
-        hint = f"Try again in {retry_after} s."
-    reason = error["reason"]
+        hint = (
+            f"Pass an API key with --api-key-file or EBBTIDE_API_KEY; `{program()} keys create` creates one."
+        )
+    if error.retry_after_s is not None:
+        hint = f"Try again in {error.retry_after_s:.0f} s."
     return Failure(
-        f"{text} [{reason}]", of_error(reason, status), hint=hint, reason=reason, ends_all=status == 401
+        f"{sentence(error.message)} [{error.reason}]",
+        of_error(error.reason, status),
+        hint=hint,
+        reason=error.reason,
+        ends_all=status == 401,
     )
 
 
-def _of(agent_id: str) -> str:
-    # Checked here too: an id such as ".." must not become another path on its way.
-    return f"/v1/agents/{quote(_encoded(parse_agent_id(agent_id)), safe='')}"
+def _as_json(_: int, answer: object) -> Json:
+    if not isinstance(answer, dict):
+        raise Misfit("no JSON object")
+    return answer
 
 
-def _encoded(text: str) -> bytes:
+def _with_range(options: Json) -> Json:
+    """Return the options with `time_range` as the client takes it."""
+    span = options.get("time_range")
+    return options if span is None else {**options, "time_range": (span.get("begin"), span.get("end"))}
+
+
+def _refuse_bytes(value: Any) -> None:
+    """Raise a Failure if a value contains bytes of the command line that are not UTF-8."""
     try:
-        return text.encode()
+        json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        # Bytes of the command line that are not UTF-8 arrive as lone surrogates.
-        raise Failure("The command line holds bytes that are not UTF-8 text.", ExitCode.USAGE) from None
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
+        # They arrive as lone surrogates.
+        raise Failure("The command line contains bytes that are not UTF-8 text.", ExitCode.USAGE) from None

@@ -1,6 +1,6 @@
-"""Times as they are typed at a command line: a day, or a day and a time of day, in UTC unless they say otherwise.
+"""Times on the command line: a day, or a day with a time, in UTC unless a time zone is given.
 
-A stretch of time is told by the days it begins and ends with, both of them included; a time of day is exact.
+A range of days includes its first and its last day. A time is exact.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 def begin_ms(text: str) -> int:
-    """The time a stretch begins with, in ms since the epoch: a day from its first moment on."""
+    """Return the start of a range in ms since the epoch. A day starts at midnight."""
     return _milliseconds(_moment(text))
 
 
 def end_ms(text: str) -> int:
-    """The time before which a stretch ends, in ms since the epoch: a day belongs to it whole."""
+    """Return the exclusive end of a range in ms since the epoch. A day is included completely."""
     moment = _moment(text)
     try:
         return _milliseconds(moment + timedelta(days=1) if _DAY.fullmatch(text) else moment)
@@ -31,7 +31,7 @@ def end_ms(text: str) -> int:
 
 
 def check_stretch(since_ms: int | None, until_ms: int | None) -> None:
-    """A Failure that names both options where nothing can lie between them."""
+    """Raise a Failure if the range is empty."""
     if since_ms is not None and until_ms is not None and since_ms >= until_ms:
         raise Failure("--until is over before --since begins: nothing can lie between them.", ExitCode.USAGE)
 

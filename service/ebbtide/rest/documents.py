@@ -16,6 +16,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.staticfiles import StaticFiles
 
 from ebbtide import __version__
+from ebbtide.rest import openapi
 from ebbtide.rest.problems import ErrorBody
 from ebbtide.verbs.catalogue import CATALOGUE, Operation
 from ebbtide.verbs.service import LARGE_BYTES
@@ -94,7 +95,9 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
         for path in document["paths"].values():
             for operation in path.values():
                 operation["responses"].pop("422", None)
+        openapi.name_operations(document)
         _add_links(document["paths"])
+        openapi.complete(document)
         app.openapi_schema = document
     return app.openapi_schema
 

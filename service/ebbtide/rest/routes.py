@@ -129,7 +129,7 @@ SPECIAL: Mapping[str, Special] = {
         respond=lambda _, file: FileResponse(file),
         responses={200: {"content": {EXPORT_TYPE: BINARY}, "description": "The export."}},
     ),
-    "Metrics": Special(
+    "GetMetrics": Special(
         respond=lambda _, text: Response(text, media_type=CONTENT_TYPE),
         responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
     ),

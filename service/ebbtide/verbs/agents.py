@@ -10,13 +10,13 @@ from pydantic import BaseModel, Field, ValidationError
 from ebbtide.access.grants import CALLER
 from ebbtide.actor import actor
 from ebbtide.errors import Conflict, NotFound
-from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.ids import node_text_id
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import AgentCounts
 from ebbtide.store.chain import AuditEntry
 from ebbtide.store.lmdb.transaction import ReadTransaction
 from ebbtide.verbs.paging import PageRequest, from_token, to_token
+from ebbtide.verbs.reading import ReadableAgent, ReadingService
 from ebbtide.verbs.requests import AgentRequest, Response, refusal, refuse, unnamed, without_surplus
 from ebbtide.verbs.service import Service
 
@@ -183,13 +183,13 @@ async def update_agent(service: Service, request: UpdateAgentRequest) -> AgentIn
 _NAMES = frozenset(AgentParameters.model_fields)
 
 
-async def get_agent(service: Service, request: AgentRequest) -> AgentInfo:
+async def get_agent(service: ReadingService, request: AgentRequest) -> AgentInfo:
     """Return the agent: parameters, counts, owed passes and waiting batches."""
     async with service.fleet.using(request.owner) as agent:
         return await _info(agent)
 
 
-async def _info(agent: Agent) -> AgentInfo:
+async def _info(agent: ReadableAgent) -> AgentInfo:
     workspace = agent.workspace
 
     def read(txn: ReadTransaction) -> tuple[AgentCounts, int, int]:

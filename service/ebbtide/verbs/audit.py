@@ -12,13 +12,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.store.chain import AuditRecord, Verification, line_of, proof_of
 from ebbtide.store.lmdb.transaction import ReadTransaction
 from ebbtide.verbs.limits import MaxChars, MaxItems, Several
 from ebbtide.verbs.paging import AgentPageRequest, number_from_token, to_token
+from ebbtide.verbs.reading import ReadableAgent, ReadingService
 from ebbtide.verbs.requests import AgentRequest, Request, Response
-from ebbtide.verbs.service import Service
 
 VERIFIED_AT_ONCE = 500
 """Records verified in one job, which takes a few milliseconds."""
@@ -81,7 +80,7 @@ class AuditVerified(Response):
     texts: list[TextVerdict] = Field(description="One result per text, in the order of the request.")
 
 
-async def list_audit_records(service: Service, request: AgentPageRequest) -> AuditPage:
+async def list_audit_records(service: ReadingService, request: AgentPageRequest) -> AuditPage:
     """List the records of an agent's audit log: actor, action, time and counts."""
     begin, size = number_from_token(request.page_token, "audit") + 1, request.size
 
@@ -112,13 +111,13 @@ def record_info(record: AuditRecord) -> AuditRecordInfo:
     )
 
 
-async def verify_audit(service: Service, request: VerifyAuditRequest) -> AuditVerified:
+async def verify_audit(service: ReadingService, request: VerifyAuditRequest) -> AuditVerified:
     """Check that an agent's audit log is intact, and whether texts were erased."""
     async with service.fleet.using(request.owner) as agent:
         return await _verified(agent, request.texts)
 
 
-async def _verified(agent: Agent, texts: list[str]) -> AuditVerified:
+async def _verified(agent: ReadableAgent, texts: list[str]) -> AuditVerified:
     store = agent.workspace.store
     chain, found, head = Verification(agent.id), dict[bytes, int](), None
     key = await agent.run(lambda: store.read(lambda txn: txn.meta.proof_key))

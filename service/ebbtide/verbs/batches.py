@@ -15,6 +15,7 @@ from ebbtide.records import AgentCounts, Batch, BatchState
 from ebbtide.store.lmdb.transaction import ReadTransaction
 from ebbtide.verbs.limits import Between, OneOf
 from ebbtide.verbs.paging import AgentPageRequest, number_from_token, to_token
+from ebbtide.verbs.reading import ReadingService
 from ebbtide.verbs.requests import AgentRequest, Response
 from ebbtide.verbs.service import Service
 
@@ -67,7 +68,7 @@ class BatchRequest(AgentRequest):
     batch_id: str = Field(description="The batch, as Remember returned it.", examples=["b1"])
 
 
-async def list_batches(service: Service, request: ListBatchesRequest) -> BatchPage:
+async def list_batches(service: ReadingService, request: ListBatchesRequest) -> BatchPage:
     """List batches by number."""
     state, size = request.state, request.size
     start = number_from_token(request.page_token, "batches")

@@ -319,12 +319,12 @@ CATALOGUE: tuple[Operation, ...] = (
         Request,
         service.SchedulerInfo,
     ),
-    Operation("Metrics", "GET /metrics", READ_DAEMON, metrics.get_metrics, Request, kind=Kind.REST_ONLY),
+    Operation("GetMetrics", "GET /metrics", READ_DAEMON, metrics.get_metrics, Request, kind=Kind.REST_ONLY),
     Operation(
-        "Health", "GET /healthz", OPEN, service.get_health, Request, service.Health, kind=Kind.REST_ONLY
+        "GetHealth", "GET /healthz", OPEN, service.get_health, Request, service.Health, kind=Kind.REST_ONLY
     ),
     Operation(
-        *("Readiness", "GET /readyz", OPEN, service.get_readiness, Request, service.Readiness),
+        *("GetReadiness", "GET /readyz", OPEN, service.get_readiness, Request, service.Readiness),
         status=lambda readiness: 503 if readiness.status == "unavailable" else 200,
         kind=Kind.REST_ONLY,
     ),

@@ -22,8 +22,8 @@ from ebbtide.store.chain import AuditRecord, line_of
 from ebbtide.store.translation import translated
 from ebbtide.verbs.audit import AuditRecordInfo, AuditVerified, TextsRequest, record_info, verdict
 from ebbtide.verbs.paging import PageRequest, from_token, to_token
+from ebbtide.verbs.reading import ReadingService
 from ebbtide.verbs.requests import Request, Response
-from ebbtide.verbs.service import Service
 
 T = TypeVar("T")
 
@@ -74,7 +74,7 @@ class VerifyErasedAgentsRequest(TextsRequest, _OneAgentRequest):
     """Texts to look for, and whether among the records of one agent only."""
 
 
-async def list_erased_agents(service: Service, request: ListErasedAgentsRequest) -> ErasedAgentPage:
+async def list_erased_agents(service: ReadingService, request: ListErasedAgentsRequest) -> ErasedAgentPage:
     """List the records of erased agents by number. One id may have several: it can be erased more than once."""
     log = service.fleet.data.erased
     look = _Page(log, request.agent_id, request.size, _place(request.page_token))
@@ -134,7 +134,7 @@ def _place(token: str) -> LogPosition:
     return LogPosition(int(numbers[1]), int(numbers[2]))
 
 
-async def verify_erased_agents(service: Service, request: VerifyErasedAgentsRequest) -> AuditVerified:
+async def verify_erased_agents(service: ReadingService, request: VerifyErasedAgentsRequest) -> AuditVerified:
     """Check that the log of erased agents is intact, and whether texts were among the erased data."""
     log = service.fleet.data.erased
     following = LogVerification(await _read(service, log, log.state))
@@ -190,7 +190,7 @@ class _Verifying:
                 self.vouching[index] = record.number
 
 
-async def _read(service: Service, log: ErasedAgents, work: Callable[[], T]) -> T:
+async def _read(service: ReadingService, log: ErasedAgents, work: Callable[[], T]) -> T:
     try:
         return await service.fleet.on_pool(work)
     except OSError as error:

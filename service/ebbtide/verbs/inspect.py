@@ -15,6 +15,7 @@ from ebbtide.memory.draft import Draft
 from ebbtide.records import MessageRecord, Node, Source
 from ebbtide.store.lmdb.transaction import ReadTransaction
 from ebbtide.verbs.paging import AgentPageRequest, from_token, number_from_token, to_token
+from ebbtide.verbs.reading import ReadingService
 from ebbtide.verbs.requests import AgentRequest, Response
 from ebbtide.verbs.service import Service
 
@@ -162,7 +163,7 @@ async def list_nodes(service: Service, request: AgentPageRequest) -> NodePage:
     return NodePage(nodes=found[:size], next_page_token=token)
 
 
-async def get_node(service: Service, request: NodeRequest) -> NodeDetail:
+async def get_node(service: ReadingService, request: NodeRequest) -> NodeDetail:
     """Return one memory with its links. NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise."""
     async with service.fleet.using(request.owner) as agent:
         number = parse_node_id(request.node_id)

@@ -136,7 +136,7 @@ def test_a_bracket_does_not_make_it_json() -> None:
     ("text", "name", "expected"),
     [
         ("", "f.json", ".json is empty."),
-        ("[]", "f.json", ".json holds no message with text."),
+        ("[]", "f.json", ".json contains no message with text."),
         ('[\n{"role": "user"', "f.json", ".json, line 2, column 16: not JSON"),
         (f'{A}\n{{"role": "user"}}', "f", ", line 2: content: required."),
         (f"{A}\n{{oops}}", "f", ", line 2, column 2: not JSON"),
@@ -147,7 +147,7 @@ def test_a_bracket_does_not_make_it_json() -> None:
         (f'[{A[:-1]}, "timestamp": "soon"}}]', "f", ", line 1, message 1: timestamp: 'soon' is neither"),
         (f'[{A[:-1]}, "timestamp": 1e30}}]', "f", ", line 1, message 1: timestamp: "),
         (f'{A}\n{A[:-1]}, "id": 7}}', "f", ", line 2: id: input should be a valid string"),
-        ('[{"role": "user", "content": "\\ud800"}]', "f", ", line 1, message 1: content: holds a lone"),
+        ('[{"role": "user", "content": "\\ud800"}]', "f", ", line 1, message 1: content: contains a lone"),
         (f'{{"messages": [{A}], "metadata": {{"a": NaN}}}}', "f", ": NaN is no number in JSON."),
         (f'{{"messages": [{A}], "metadata": {{"a": {"9" * 5000}}}}}', "f", ": a number has too many"),
         ("[" * 100_000, "f.json", ".json: nested too deeply."),

@@ -132,7 +132,7 @@ def test_what_works_offline_takes_the_master_key(
     with pytest.raises(SystemExit) as caught:
         command_line.main(["audit", "show", "ann", "--master-key-file", str(root / "old.key")])
     assert caught.value.code == ExitCode.USAGE
-    assert "only with --data-dir" in capsys.readouterr().err
+    assert "--master-key-file needs --data-dir" in capsys.readouterr().err
 
 
 def test_a_key_file_that_everybody_may_read_is_taken_with_a_warning(

@@ -11,11 +11,11 @@ from ebbtide.cli import app as command_line
 from ebbtide.cli.daemon_settings import settings_in_force
 from ebbtide.cli.exit_codes import ExitCode, of_error
 from ebbtide.cli.failures import Failure, as_failure, sentence
-from ebbtide.cli.remote import Remote
-from ebbtide.errors import REASONS, InvalidRequest, Precondition
+from ebbtide.cli.remote import RemoteClient
+from ebbtide.errors import REASONS, Precondition
 
 
-def remote_that(answer: httpx.Response | Exception) -> Remote:
+def client_that(answer: httpx.Response | Exception) -> RemoteClient:
     """A client whose every request is answered, or fails, like this."""
 
     def handle(request: httpx.Request) -> httpx.Response:
@@ -23,13 +23,13 @@ def remote_that(answer: httpx.Response | Exception) -> Remote:
             raise answer
         return answer
 
-    return Remote("http://127.0.0.1:8420", transport=httpx.MockTransport(handle))
+    return RemoteClient("http://127.0.0.1:8420", transport=httpx.MockTransport(handle))
 
 
 def failure_of(answer: httpx.Response | Exception) -> Failure:
     """The failure that an answer becomes."""
-    with remote_that(answer) as remote, pytest.raises(Failure) as caught:
-        remote.agent("ann")
+    with client_that(answer) as remote, pytest.raises(Failure) as caught:
+        remote.get_agent("ann")
     return caught.value
 
 
@@ -80,7 +80,7 @@ def test_no_error_looks_like_success() -> None:
 
 
 def test_error_bodies_become_one_sentence() -> None:
-    """The daemon's message is told as a sentence, with its reason; Retry-After is a hint."""
+    """The daemon's message becomes a sentence with its reason; Retry-After becomes a hint."""
     failure = failure_of(error_body("QUEUE_FULL", "the inbox is full", 429, **{"retry-after": "5"}))
     assert failure.message == "The inbox is full. [QUEUE_FULL]"
     assert failure.hint == "Try again in 5 s."
@@ -98,7 +98,7 @@ def test_field_names_stay_as_they_are() -> None:
     [
         (httpx.ConnectError("refused"), "No daemon answers at http://127.0.0.1:8420."),
         (httpx.ReadTimeout("slow"), "The daemon did not answer within 60 s"),
-        (httpx.RemoteProtocolError("cut"), "The connection broke off"),
+        (httpx.RemoteProtocolError("cut"), "The connection to http://127.0.0.1:8420 was lost."),
         (httpx.Response(200, text="<html>"), "What answers at http://127.0.0.1:8420 is not an Ebbtide"),
         (httpx.Response(404, json={"detail": "Not Found"}), "What answers at"),
     ],
@@ -111,18 +111,18 @@ def test_what_is_no_daemon_is_unreachable(answer: httpx.Response | Exception, ex
 
 
 def test_a_daemon_at_work_is_waited_for() -> None:
-    """What takes longer the more an agent holds has an hour; a daemon that is there is not told to be started."""
+    """Operations that grow with the agent have an hour; the hint for a slow daemon is not to start one."""
     waits_s = []
 
     def handle(request: httpx.Request) -> httpx.Response:
         waits_s.append(request.extensions["timeout"]["read"])
         raise httpx.ReadTimeout("slow")
 
-    with Remote("http://h", transport=httpx.MockTransport(handle)) as remote:
+    with RemoteClient("http://h", transport=httpx.MockTransport(handle)) as remote:
         for ask in (
-            lambda: remote.forget("ann", {}),
+            lambda: remote.forget_memories("ann", {}),
             lambda: remote.verify_audit("ann", []),
-            lambda: remote.agent("ann"),
+            lambda: remote.get_agent("ann"),
         ):
             with pytest.raises(Failure) as caught:
                 ask()
@@ -143,24 +143,28 @@ def test_bad_addresses_are_usage() -> None:
     """A --url that is no address is refused before anything is asked."""
     for url in ("nonsense", "ftp://host", "http://"):
         with pytest.raises(Failure) as caught:
-            Remote(url)
+            RemoteClient(url)
         assert caught.value.code == ExitCode.USAGE
 
 
 def test_agent_ids_stay_in_their_place() -> None:
-    """Any id is quoted, and one that is no id is refused: it can name no other path."""
+    """Every id is quoted, so that it cannot become another path; an empty one is refused."""
     asked = []
 
     def handle(request: httpx.Request) -> httpx.Response:
         asked.append(request.url.raw_path)
         return httpx.Response(200, json={})
 
-    with Remote("http://h", transport=httpx.MockTransport(handle)) as remote:
-        remote.agent("林月?x=1#..%2fy")
-        for bad in ("", "..", "a/b"):
-            with pytest.raises(InvalidRequest):
-                remote.agent(bad)
-    assert asked == [b"/v1/agents/%E6%9E%97%E6%9C%88%3Fx%3D1%23..%252fy"]
+    with RemoteClient("http://h", transport=httpx.MockTransport(handle)) as remote:
+        for agent_id in ("林月?x=1#..%2fy", "..", "a/b"):
+            remote.get_agent(agent_id)
+        with pytest.raises(Failure):
+            remote.get_agent("")
+    assert asked == [
+        b"/v1/agents/%E6%9E%97%E6%9C%88%3Fx%3D1%23..%252fy",
+        b"/v1/agents/%2E%2E",
+        b"/v1/agents/a%2Fb",
+    ]
 
 
 def test_our_errors_become_failures() -> None:

@@ -109,7 +109,7 @@ def test_the_only_one_fails_as_it_is(root: Path, capsys: pytest.CaptureFixture[s
 def test_what_is_gone_meanwhile_is_no_failure(capsys: pytest.CaptureFixture[str]) -> None:
     """An agent that was listed may be erased before its turn; one that was asked for by name has to be there."""
     for is_asked_for in (False, True):
-        row = OneByOne(["ann", "bea"], are_asked_for=is_asked_for)
+        row = OneByOne(["ann", "bea"], are_named=is_asked_for)
         for name in row:
             with row.trying(name):
                 if name == "ann":
@@ -117,7 +117,7 @@ def test_what_is_gone_meanwhile_is_no_failure(capsys: pytest.CaptureFixture[str]
         if not is_asked_for:
             row.end("agents could not be backed up")
             assert (row.gone, row.failed) == (["ann"], [])
-            assert capsys.readouterr().err == "ann: was erased meanwhile.\n"
+            assert capsys.readouterr().err == "ann: was deleted in the meantime.\n"
             continue
         with pytest.raises(Failure) as caught:
             row.end("agents could not be backed up")
@@ -126,7 +126,7 @@ def test_what_is_gone_meanwhile_is_no_failure(capsys: pytest.CaptureFixture[str]
 
 def test_the_code_tells_of_damage_first() -> None:
     """Damaged data is never hidden behind something that another try may mend."""
-    row = OneByOne(["ann", "bea", "cid"], are_asked_for=True)
+    row = OneByOne(["ann", "bea", "cid"], are_named=True)
     for name, error in zip(row, (Unavailable("busy"), Corrupted("bad"), ValueError("odd")), strict=True):
         with row.trying(name):
             raise error
@@ -138,7 +138,7 @@ def test_the_code_tells_of_damage_first() -> None:
 
 def test_what_is_about_all_ends_the_row() -> None:
     """Where no daemon answers, the others are not tried."""
-    row = OneByOne(["ann", "bea"], are_asked_for=True)
+    row = OneByOne(["ann", "bea"], are_named=True)
     tried = []
     for name in row:
         with row.trying(name):

@@ -1,53 +1,55 @@
-"""Every verb once, without any I/O: the request it makes and how its answer is read.
+"""Every operation, without I/O: the request that it sends and how its response is read.
 
-`Client` and `AsyncClient` take their methods from here, with signature and docstring; all they add is sending.
-A call says whether it may be sent twice (`is_safe`): what only reads, and `remember`, which always carries an
-idempotency key, so that sending it again after a lost connection does the work once.
+`Client` and `AsyncClient` take their methods from here, with signature and docstring, and add only the sending.
+A call is safe to repeat (`is_safe`) if it only reads, and `remember` is safe because it always carries an idempotency
+key: a retry after a lost connection does not store a batch twice.
 """
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import partial, wraps
-from typing import Any, Generic, NoReturn, Protocol, TypeVar
+from functools import partial
+from typing import Any, Generic, Literal, NoReturn, Protocol, Self, TypeVar, runtime_checkable
 from urllib.parse import quote
 
-from ebbtide_client import errors, models
+from ebbtide_client import decoding, errors
+from ebbtide_client.arguments import checked
 from ebbtide_client.models import (
     AgentInfo,
+    AgentListing,
     AgentPage,
-    ArchiveUse,
     AuditPage,
+    AuditRecordInfo,
     AuditVerified,
     BatchInfo,
     BatchPage,
-    BatchState,
     Closed,
     Compressing,
     DeletedNode,
     DeletedNodes,
     Erased,
     ErasedAgentPage,
+    ErasedAgentRecord,
     EventInfo,
     Flushed,
     FocusInfo,
     Forgotten,
     Found,
     Health,
-    Initialised,
+    LinkInfo,
     LinkPage,
+    Me,
     Message,
     ModelInfo,
     NodeDetail,
+    NodeInfo,
     NodePage,
     Readiness,
     Recalled,
-    RecallMode,
     Remembered,
     Restored,
     SchedulerInfo,
@@ -55,18 +57,36 @@ from ebbtide_client.models import (
 
 A_co = TypeVar("A_co", covariant=True)
 M = TypeVar("M")
-F = TypeVar("F", bound=Callable[..., Any])
+T_co = TypeVar("T_co", covariant=True)
 
 ALWAYS_SENT = ("keywords", "relations")
-"""Lists of a recall that are sent empty too."""
+"""Lists of a recall that are sent even if they are empty."""
 
-AnyMessage = Message | Mapping[str, Any]
-"""A message, or the mapping it is in JSON."""
+AnyMessage = str | Message | Mapping[str, Any]
+"""A message: a model, its JSON form, or the text of a message of the user."""
+
+Time = int | str
+"""A time: milliseconds since the epoch, or ISO 8601 where the daemon takes it."""
+
+TimeRange = tuple[Time | None, Time | None]
+"""(from, before); None leaves a side open."""
+
+RecallMode = Literal["auto", "associative", "hybrid"]
+ArchiveUse = Literal["always", "never", "when_needed"]
+BatchState = Literal["waiting", "digesting", "digested", "parked"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenedAgent:
+    """An agent that exists, and whether this call created it."""
+
+    agent: AgentInfo
+    is_new: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer as it came."""
+    """A response as it arrived."""
 
     status: int
     headers: Mapping[str, str]
@@ -75,7 +95,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[A_co]):
-    """A request, and how to read its answer."""
+    """A request, and how to read its response."""
 
     method: str
     path: str
@@ -84,19 +104,21 @@ class Call(Generic[A_co]):
     query: Mapping[str, str] | None = None
     is_safe: bool = False
     waits_s: float = 0.0
-    """How long the daemon may take because it was asked to wait; added to the client's own timeout."""
+    """How long the request asks the daemon to wait. This time is added to the client's timeout."""
+    is_long: bool = False
+    """Whether the daemon may need up to an hour, as with a large agent."""
     good: frozenset[int] = frozenset({200, 201, 202})
     is_text: bool = False
-    """Whether a good answer is plain text."""
+    """Whether a successful response is plain text."""
 
     def read(self, reply: Reply) -> A_co:
-        """The answer in a reply, or the error that it tells of."""
+        """Return the result in a response. Raise the error that the response reports."""
         answer = _json_of(reply)
         misfit = "no error of Ebbtide"
         if reply.status in self.good:
             try:
                 return self.parse(reply.status, _text_of(reply) if self.is_text else answer)
-            except models.Misfit as error:
+            except decoding.Misfit as error:
                 misfit = str(error)
         raise self._error(reply, answer, misfit)
 
@@ -108,46 +130,62 @@ class Call(Generic[A_co]):
             return errors.refusal(error, reply.status, retry_after_s, request_id)
         if reply.status in errors.PROXY_CODES:
             return errors.family_of_code(reply.status)(
-                f"HTTP {reply.status}, not in the words of an Ebbtide daemon",
+                f"HTTP {reply.status} without an error body of Ebbtide; probably from a proxy",
                 reason="FROM_A_PROXY",
                 retry_after_s=retry_after_s,
                 http_status=reply.status,
             )
         return _unexpected(reply, misfit)
 
-    def on_page(self, token: str) -> Call[A_co]:
-        """The same listing from another page on."""
-        return replace(self, query={**(self.query or {}), "page_token": token})
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageCall(Call[A_co], Generic[A_co, T_co]):
+    """A request for a page of a listing."""
+
+    field: str
+    """The field of the page that contains its items."""
+
+    def items(self, page: Any) -> Sequence[T_co]:
+        """Return the items of a page."""
+        found: Sequence[T_co] = getattr(page, self.field)
+        return found
+
+    def next(self, page: Any) -> Self | None:
+        """Return the request for the next page, or None after the last one."""
+        token = page.next_page_token
+        return replace(self, query={**(self.query or {}), "page_token": token}) if token else None
 
 
 BACKUP_TYPE = "application/octet-stream"
 EXPORT_TYPE = "application/x-ndjson"
 
 
+@runtime_checkable
 class Writable(Protocol):
     """A file that takes bytes."""
 
     def write(self, piece: bytes, /) -> object:
-        """Take a piece; how much of it was taken."""
+        """Write a piece. Return how many bytes were written."""
 
 
+@runtime_checkable
 class Readable(Protocol):
-    """A file that gives bytes."""
+    """A file that returns bytes."""
 
     def read(self, size: int, /) -> bytes:
-        """The next piece; empty at the end."""
+        """Return the next piece; empty at the end."""
 
 
 Target = str | os.PathLike[str] | Writable
-"""Where a file goes: a path, or something open for writing bytes."""
+"""Where a file is written: a path, or a file open for writing bytes."""
 
 Origin = str | os.PathLike[str] | Readable
-"""Where a file comes from: a path, or something open for reading bytes."""
+"""Where a file is read from: a path, or a file open for reading bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Saving:
-    """A file that is asked for, and where it goes."""
+    """A download, and where it is written."""
 
     call: Call[NoReturn]
     to: Target
@@ -155,17 +193,17 @@ class Saving:
 
     @property
     def headers(self) -> dict[str, str]:
-        """What is sent with the request. It is packed already."""
+        """Request headers. The file is compressed already."""
         return {"Accept": f"{self.media_type}, application/json", "Accept-Encoding": "identity"}
 
     def is_answered_by(self, headers: Mapping[str, str]) -> bool:
-        """Whether what comes is the file."""
+        """Whether a response is the file."""
         return headers.get("content-type", "").partition(";")[0] == self.media_type
 
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """A file that is handed over, and from where."""
+    """An upload, and where it is read from."""
 
     call: Call[Restored]
     source: Origin
@@ -173,7 +211,7 @@ class Sending:
 
     @property
     def headers(self) -> dict[str, str]:
-        """What is sent with the request."""
+        """Request headers."""
         return {"Content-Type": self.media_type}
 
 
@@ -192,7 +230,7 @@ def _text_of(reply: Reply) -> str | None:
 
 def _unexpected(reply: Reply, what: str) -> errors.UnexpectedAnswer:
     return errors.UnexpectedAnswer(
-        f"the answer (HTTP {reply.status}) is not that of an Ebbtide daemon: {what}",
+        f"the response (HTTP {reply.status}) is not that of an Ebbtide daemon: {what}",
         reason="UNEXPECTED_ANSWER",
         http_status=reply.status,
         request_id=reply.headers.get("x-request-id", ""),
@@ -200,83 +238,76 @@ def _unexpected(reply: Reply, what: str) -> errors.UnexpectedAnswer:
 
 
 def _seconds(text: str | None) -> float | None:
-    """`Retry-After` in seconds; a date, which the daemon never sends, counts as none."""
+    """Return `Retry-After` in seconds. The daemon never sends a date, so a date counts as absent."""
     return float(text) if text and text.isascii() and text.isdigit() and len(text) < 10 else None
-
-
-def as_method(build: Callable[..., Any]) -> Callable[[F], F]:
-    """Give the method that sends a call the name, docstring and signature of what builds it."""
-
-    def dress(method: F) -> F:
-        wraps(build)(method)
-        signature = inspect.signature(build)
-        this = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
-        method.__signature__ = signature.replace(  # type: ignore[attr-defined]
-            parameters=[this, *signature.parameters.values()], return_annotation=inspect.Signature.empty
-        )
-        return method
-
-    return dress
 
 
 # --- agents --------------------------------------------------------------------------------------------
 
 
-def initialise(agent_id: str, parameters: Mapping[str, Any] | None = None) -> Call[Initialised]:
-    """Bring an agent into being with parameters of its own, or find that it is as asked.
+@checked
+def open_agent(agent_id: str, parameters: Mapping[str, Any] | None = None) -> Call[OpenedAgent]:
+    """Create the agent, or return it if it exists with the same parameters.
 
-    Raises Conflict when it exists with other parameters; `update` changes them.
+    Raises Conflict if it exists with other parameters; `update_agent` changes them.
     """
-    return Call("PUT", _of(agent_id), _initialised, body=_body(dict(parameters or {})))
+    return Call("PUT", _of(agent_id), _opened, body=_body(dict(parameters or {})))
 
 
-def _initialised(status: int, answer: object) -> Initialised:
-    return Initialised(agent=models.read(AgentInfo, answer), is_new=status == 201)
+def _opened(status: int, answer: object) -> OpenedAgent:
+    return OpenedAgent(agent=decoding.read(AgentInfo, answer), is_new=status == 201)
 
 
-def update(agent_id: str, parameters: Mapping[str, Any]) -> Call[AgentInfo]:
-    """Change parameters of an agent; None goes back to the daemon's default."""
+@checked
+def update_agent(agent_id: str, parameters: Mapping[str, Any]) -> Call[AgentInfo]:
+    """Change parameters of an agent. None restores the daemon's default."""
     return Call("PATCH", _of(agent_id), _reads(AgentInfo), body=_body(dict(parameters)))
 
 
+@checked
 def get_agent(agent_id: str) -> Call[AgentInfo]:
-    """The agent at this moment: parameters, counts, focus, what waits and what it owes."""
+    """Return the agent: parameters, counts, focus, waiting batches and owed passes."""
     return _get(_of(agent_id), AgentInfo)
 
 
-def list_agents(*, page_size: int | None = None, page_token: str = "") -> Call[AgentPage]:
-    """A page of agents, without opening any."""
-    return _get("/v1/agents", AgentPage, page_size=page_size, page_token=page_token)
+@checked
+def list_agents(*, page_size: int | None = None, page_token: str = "") -> PageCall[AgentPage, AgentListing]:
+    """Return a page of agents. No agent is opened."""
+    return _page("/v1/agents", AgentPage, "agents", page_size=page_size, page_token=page_token)
 
 
+@checked
 def close_agent(agent_id: str) -> Call[Closed]:
-    """Put everything on disk and let the agent rest until the next verb."""
+    """Write everything to disk and close the agent until the next request for it."""
     return Call("POST", _of(agent_id, "close"), _reads(Closed))
 
 
-def erase(agent_id: str) -> Call[Erased]:
-    """Erase an agent with everything it holds. Irreversible."""
+@checked
+def delete_agent(agent_id: str) -> Call[Erased]:
+    """Delete the agent with everything it contains. Irreversible."""
     return Call("DELETE", _of(agent_id), _reads(Erased))
 
 
 # --- remember and recall -------------------------------------------------------------------------------
 
 
+@checked
 def remember(
     agent_id: str,
-    messages: Sequence[AnyMessage],
+    messages: AnyMessage | Sequence[AnyMessage],
     *,
     conversation_id: str | None = None,
     metadata: Mapping[str, Any] | None = None,
     idempotency_key: str | None = None,
 ) -> Call[Remembered]:
-    """Store a batch of messages; on return it is on disk, and becomes memories soon after.
+    """Store a message or a batch of messages. When it returns, the batch is on disk and becomes memories soon after.
 
-    One batch is one unit of the memory's time: send what belongs together in one call. Without a key of your own
-    one is made up, so that a retry after a lost connection never stores the batch twice.
+    A string is a message of the user. One batch is one unit of the memory's time, so send what belongs together in
+    one call. Without an `idempotency_key` the client creates one: a retry never stores the batch twice.
     """
+    several = [messages] if isinstance(messages, str | Message | Mapping) else messages
     form = {
-        "messages": [_message(message) for message in messages],
+        "messages": [_message(message) for message in several],
         "conversation_id": conversation_id,
         "metadata": None if metadata is None else dict(metadata),
         "idempotency_key": uuid.uuid4().hex if idempotency_key is None else idempotency_key,
@@ -284,6 +315,7 @@ def remember(
     return Call("POST", _of(agent_id, "remember"), _reads(Remembered), body=_body(_given(form)), is_safe=True)
 
 
+@checked
 def recall(
     agent_id: str,
     keywords: Sequence[str] = (),
@@ -296,7 +328,7 @@ def recall(
     kinds: Sequence[str] = (),
     speakers: Sequence[str] = (),
     sources: Sequence[str] = (),
-    time_range: tuple[int | None, int | None] | None = None,
+    time_range: TimeRange | None = None,
     metadata: Mapping[str, Any] | None = None,
     max_results: int | None = None,
     token_budget: int | None = None,
@@ -308,13 +340,12 @@ def recall(
     without: Sequence[str] = (),
     patience_ms: int | None = None,
 ) -> Call[Recalled]:
-    """What the agent remembers near its focus, as text for a language model, strongest first.
+    """Return what the agent remembers, as text for a language model, strongest first.
 
-    A memory matches when any of the keywords occurs in it; none matches everything in reach. With a `query`:
-    the answer to a question over everything the agent ever heard, best first. `time_range` is (from, before) in
-    ms since the epoch.
+    With a `query`, the text answers a question over everything that the agent ever received. Without one, it contains
+    the memories near the focus that contain any of the keywords; without keywords, all of them.
     """
-    several = {
+    lists = {
         "keywords": keywords,
         "relations": relations,
         "start_nodes": start_nodes,
@@ -323,14 +354,12 @@ def recall(
         "sources": sources,
         "without": without,
     }
-    lists = {name: _words(name, words) for name, words in several.items()}
-    span = dict(zip(("begin", "end"), time_range, strict=True)) if time_range is not None else None
     form = {
         **{name: words if words or name in ALWAYS_SENT else None for name, words in lists.items()},
         "query": query,
         "mode": mode,
         "depth": depth,
-        "time_range": None if span is None else _given(span),
+        "time_range": _span(time_range),
         "metadata": None if metadata is None else dict(metadata),
         "max_results": max_results,
         "token_budget": token_budget,
@@ -341,16 +370,10 @@ def recall(
         "explain": explain,
         "patience_ms": patience_ms,
     }
-    return Call(
-        "POST",
-        _of(agent_id, "recall"),
-        _reads(Recalled),
-        body=_body(_given(form)),
-        is_safe=True,
-        waits_s=max(0, patience_ms or 0) / 1000,
-    )
+    return _question(_of(agent_id, "recall"), Recalled, form, patience_ms)
 
 
+@checked
 def search(
     agent_id: str,
     query: str | None = None,
@@ -359,64 +382,61 @@ def search(
     kinds: Sequence[str] = (),
     speakers: Sequence[str] = (),
     sources: Sequence[str] = (),
-    time_range: tuple[int | None, int | None] | None = None,
+    time_range: TimeRange | None = None,
+    created_after: Time | None = None,
     metadata: Mapping[str, Any] | None = None,
     max_results: int | None = None,
     archive: ArchiveUse | None = None,
     patience_ms: int | None = None,
-    created_after: int | None = None,
 ) -> Call[Found]:
-    """The memories that answer a question, best first: a recall with a `query` for who wants results, not wording."""
-    span = dict(zip(("begin", "end"), time_range, strict=True)) if time_range is not None else None
+    """Return the memories that answer a question as a list, best first."""
     form = {
         "query": query,
-        "vector": list(vector) or None,
-        "kinds": _words("kinds", kinds),
-        "speakers": _words("speakers", speakers),
-        "sources": _words("sources", sources),
-        "time_range": None if span is None else _given(span),
+        "vector": vector or None,
+        "kinds": kinds,
+        "speakers": speakers,
+        "sources": sources,
+        "time_range": _span(time_range),
+        "created_after": created_after,
         "metadata": None if metadata is None else dict(metadata),
         "max_results": max_results,
         "archive": archive,
         "patience_ms": patience_ms,
-        "created_after": created_after,
     }
-    return Call(
-        "POST",
-        _of(agent_id, "search"),
-        _reads(Found),
-        body=_body(_given(form)),
-        is_safe=True,
-        waits_s=max(0, patience_ms or 0) / 1000,
-    )
+    return _question(_of(agent_id, "search"), Found, form, patience_ms)
 
 
 # --- batches -------------------------------------------------------------------------------------------
 
 
+@checked
 def get_batch(agent_id: str, batch_id: str) -> Call[BatchInfo]:
-    """What became of a batch."""
+    """Return the state of a batch."""
     return _get(_of(agent_id, "batches", batch_id), BatchInfo)
 
 
+@checked
 def list_batches(
     agent_id: str, *, state: BatchState | None = None, page_size: int | None = None, page_token: str = ""
-) -> Call[BatchPage]:
-    """A page of batches by number, of one state if one is named."""
-    return _get(_of(agent_id, "batches"), BatchPage, state=state, page_size=page_size, page_token=page_token)
+) -> PageCall[BatchPage, BatchInfo]:
+    """Return a page of batches by number, all or those of one state."""
+    path = _of(agent_id, "batches")
+    return _page(path, BatchPage, "batches", state=state, page_size=page_size, page_token=page_token)
 
 
+@checked
 def retry_batch(agent_id: str, batch_id: str) -> Call[BatchInfo]:
-    """Put a parked batch back into the inbox."""
+    """Return a parked batch to the inbox."""
     return Call("POST", _of(agent_id, "batches", batch_id, "retry"), _reads(BatchInfo))
 
 
+@checked
 def flush(
     agent_id: str, *, timeout_ms: int = 30_000, passes: bool = False, vectors: bool = False
 ) -> Call[Flushed]:
-    """Wait until what was accepted is digested; with `passes` until no pass is owed, with `vectors` embedded.
+    """Wait until all accepted batches are digested; with `passes` no pass is owed, with `vectors` all are embedded.
 
-    Also returns when the time ran out: the fields say where things stand.
+    Also returns at the timeout; the fields say what is left.
     """
     return Call(
         "POST",
@@ -428,37 +448,47 @@ def flush(
     )
 
 
+@checked
 def compress(agent_id: str, *, passes: int = 1) -> Call[Compressing]:
-    """Owe the agent compression passes beyond those its batches bring: let time go by for it."""
+    """Schedule compression passes in addition to those that batches cause."""
     return Call("POST", _of(agent_id, "compress"), _reads(Compressing), body=_body({"passes": passes}))
 
 
-# --- looking inside ------------------------------------------------------------------------------------
+# --- inspection ----------------------------------------------------------------------------------------
 
 
+@checked
 def get_focus(agent_id: str) -> Call[FocusInfo]:
-    """The memories in focus, newest first."""
+    """Return the memories in focus, newest first."""
     return _get(_of(agent_id, "focus"), FocusInfo)
 
 
+@checked
 def get_node(agent_id: str, node_id: str) -> Call[NodeDetail]:
-    """One memory with its live links. NotFound tells a forgotten memory from one that never was, by its reason."""
+    """Return one memory with its links. The reason of NotFound says whether it was forgotten or never existed."""
     return _get(_of(agent_id, "nodes", node_id), NodeDetail)
 
 
-def list_nodes(agent_id: str, *, page_size: int | None = None, page_token: str = "") -> Call[NodePage]:
-    """A page of living memories by id."""
-    return _get(_of(agent_id, "nodes"), NodePage, page_size=page_size, page_token=page_token)
+@checked
+def list_nodes(
+    agent_id: str, *, page_size: int | None = None, page_token: str = ""
+) -> PageCall[NodePage, NodeInfo]:
+    """Return a page of living memories by id."""
+    return _page(_of(agent_id, "nodes"), NodePage, "nodes", page_size=page_size, page_token=page_token)
 
 
-def list_links(agent_id: str, *, page_size: int | None = None, page_token: str = "") -> Call[LinkPage]:
-    """A page of live links by source."""
-    return _get(_of(agent_id, "links"), LinkPage, page_size=page_size, page_token=page_token)
+@checked
+def list_links(
+    agent_id: str, *, page_size: int | None = None, page_token: str = ""
+) -> PageCall[LinkPage, LinkInfo]:
+    """Return a page of links by source."""
+    return _page(_of(agent_id, "links"), LinkPage, "links", page_size=page_size, page_token=page_token)
 
 
-# --- memories that are there ---------------------------------------------------------------------------
+# --- changes and deletion ------------------------------------------------------------------------------
 
 
+@checked
 def update_node(
     agent_id: str,
     node_id: str,
@@ -467,142 +497,157 @@ def update_node(
     keywords: Sequence[str] = (),
     metadata: Mapping[str, Any] | None = None,
 ) -> Call[NodeDetail]:
-    """Correct a memory: what it says, what it is found by. Without keywords those of the new content are taken."""
+    """Correct the content or the keywords of a memory. Without keywords, those of the new content are used."""
     form = {
         "content": content,
-        "keywords": _words("keywords", keywords) or None,
+        "keywords": keywords or None,
         "metadata": None if metadata is None else dict(metadata),
     }
     return Call("PATCH", _of(agent_id, "nodes", node_id), _reads(NodeDetail), body=_body(_given(form)))
 
 
+@checked
 def delete_nodes(agent_id: str, node_ids: Sequence[str]) -> Call[DeletedNodes]:
-    """Delete many memories, or messages as search tells them, at most 1000, and tell what became of each.
-
-    Irreversible.
-    """
-    form = {"node_ids": _words("node_ids", node_ids)}
-    return Call("POST", _of(agent_id, "nodes", "delete"), _reads(DeletedNodes), body=_body(form))
+    """Delete up to 1000 memories (`n1`), or messages as search returns them (`m1`). Irreversible."""
+    return Call(
+        "POST", _of(agent_id, "nodes", "delete"), _reads(DeletedNodes), body=_body({"node_ids": node_ids})
+    )
 
 
+@checked
 def delete_node(agent_id: str, node_id: str) -> Call[DeletedNode]:
-    """Delete one memory with its links and what it was made from, or what no living memory has of a message (`m1`).
-
-    Irreversible.
-    """
+    """Delete a memory with its links and its source, or what no memory has of a message (`m1`). Irreversible."""
     return Call("DELETE", _of(agent_id, "nodes", node_id), _reads(DeletedNode))
 
 
-def forget(
+@checked
+def forget_memories(
     agent_id: str,
     *,
     nodes: Sequence[str] = (),
     messages: Sequence[str] = (),
     topic: str | None = None,
-    time_range: tuple[int | None, int | None] | None = None,
+    time_range: TimeRange | None = None,
     conversations: Sequence[str] = (),
     speakers: Sequence[str] = (),
     dry_run: bool = False,
 ) -> Call[Forgotten]:
-    """Forget a selection for good, bytes on disk included, or with `dry_run` tell what would go. Irreversible.
+    """Delete a selection for good, including its bytes on disk. `dry_run` returns what would be deleted. Irreversible.
 
-    What narrows (topic, time_range, conversations, speakers) holds together; nodes and messages come on top.
-    `time_range` is (from, before) in ms since the epoch.
+    Topic, time_range, conversations and speakers select together; nodes and messages are added.
     """
-    several = {"nodes": nodes, "messages": messages, "conversations": conversations, "speakers": speakers}
-    span = dict(zip(("begin", "end"), time_range, strict=True)) if time_range is not None else None
+    lists = {"nodes": nodes, "messages": messages, "conversations": conversations, "speakers": speakers}
     form = {
-        **{name: _words(name, words) if words else None for name, words in several.items()},
+        **{name: words or None for name, words in lists.items()},
         "topic": topic,
-        "time_range": None if span is None else _given(span),
+        "time_range": _span(time_range),
         "dry_run": dry_run or None,
     }
-    return Call("POST", _of(agent_id, "forget"), _reads(Forgotten), body=_body(_given(form)), is_safe=dry_run)
-
-
-def list_audit(agent_id: str, *, page_size: int | None = None, page_token: str = "") -> Call[AuditPage]:
-    """A page of an agent's audit log: who did what to it, when, to how much."""
-    return _get(_of(agent_id, "audit"), AuditPage, page_size=page_size, page_token=page_token)
-
-
-def verify_audit(agent_id: str, texts: Sequence[str] = ()) -> Call[AuditVerified]:
-    """Whether an agent's audit log is whole, and whether texts that you hold were erased there."""
-    form = {"texts": _words("texts", texts)}
     return Call(
-        "POST", _of(agent_id, "audit", "verify"), _reads(AuditVerified), body=_body(form), is_safe=True
+        "POST",
+        _of(agent_id, "forget"),
+        _reads(Forgotten),
+        body=_body(_given(form)),
+        is_safe=dry_run,
+        is_long=True,
     )
 
 
+# --- audit ---------------------------------------------------------------------------------------------
+
+
+@checked
+def list_audit_records(
+    agent_id: str, *, page_size: int | None = None, page_token: str = ""
+) -> PageCall[AuditPage, AuditRecordInfo]:
+    """Return a page of an agent's audit log: actor, action, time, counts."""
+    return _page(_of(agent_id, "audit"), AuditPage, "records", page_size=page_size, page_token=page_token)
+
+
+@checked
+def verify_audit(agent_id: str, texts: Sequence[str] = ()) -> Call[AuditVerified]:
+    """Check that an agent's audit log is intact, and whether the given texts were deleted there."""
+    return _verification(_of(agent_id, "audit", "verify"), {"texts": texts})
+
+
+@checked
 def list_erased_agents(
     *, agent_id: str | None = None, page_size: int | None = None, page_token: str = ""
-) -> Call[ErasedAgentPage]:
-    """A page of the log of erased agents, or of the records of one: who is gone, by whom, how much it held."""
-    return _get(
-        "/v1/erased-agents", ErasedAgentPage, agent_id=agent_id, page_size=page_size, page_token=page_token
+) -> PageCall[ErasedAgentPage, ErasedAgentRecord]:
+    """Return a page of the log of deleted agents, or of the records of one agent."""
+    path, options = (
+        "/v1/erased-agents",
+        {"agent_id": agent_id, "page_size": page_size, "page_token": page_token},
     )
+    return _page(path, ErasedAgentPage, "records", **options)
 
 
+@checked
 def verify_erased_agents(texts: Sequence[str] = (), *, agent_id: str | None = None) -> Call[AuditVerified]:
-    """Whether the log of erased agents is whole, and whether texts were among what they held, or one of them did."""
-    form = _given({"texts": _words("texts", texts), "agent_id": agent_id})
-    return Call("POST", "/v1/erased-agents/verify", _reads(AuditVerified), body=_body(form), is_safe=True)
+    """Check that the log of deleted agents is intact, and whether they, or one of them, had the given texts."""
+    return _verification("/v1/erased-agents/verify", _given({"texts": texts, "agent_id": agent_id}))
 
 
 # --- files ---------------------------------------------------------------------------------------------
 
 
-def backup(agent_id: str, to: Target) -> Saving:
-    """Save an agent as it is now as one file, for `restore`; also while it is at work. Answers the bytes written.
+@checked
+def backup_agent(agent_id: str, to: Target) -> Saving:
+    """Save the agent as one file for `restore_agent`, also while it is in use. Returns the number of bytes.
 
-    At a path the file is there once all of it is, in the place of one of that name. Something that is open for writing
-    bytes gets them as they come, so after an error it may have got some.
+    A path receives the file once all of it is on disk, and replaces a file of that name. A file open for writing
+    receives pieces as they arrive, so after an error it may have some of them.
     """
     return _saving(agent_id, "backup", to, BACKUP_TYPE)
 
 
-def export(agent_id: str, to: Target) -> Saving:
-    """Save an agent as it is now as JSON lines, for people and programs; `to` is as with `backup`."""
+@checked
+def export_agent(agent_id: str, to: Target) -> Saving:
+    """Save the agent as JSON lines, for people and programs. `to` is as with `backup_agent`."""
     return _saving(agent_id, "export", to, EXPORT_TYPE)
 
 
-def restore(agent_id: str, source: Origin, *, replace: bool = False, rename: bool = False) -> Sending:
-    """Bring an agent back from a backup or an export: a path, or something open for reading bytes.
+@checked
+def restore_agent(agent_id: str, source: Origin, *, replace: bool = False, rename: bool = False) -> Sending:
+    """Restore an agent from a backup or an export: a path, or a file open for reading bytes.
 
-    Raises Conflict when there is an agent of this id, unless it may `replace` it, and Precondition when the file is of
-    an agent with another id, unless it may `rename` it. Whatever is refused or cut off leaves everything as it was.
-    A backup holds a database file: restore only what you trust.
+    Raises Conflict if the agent exists, unless `replace` is set. Raises Precondition if the file is that of another
+    agent, unless `rename` is set. A failed restore changes nothing. A backup contains a database file: restore only
+    what you trust.
     """
     return _sending(agent_id, source, BACKUP_TYPE, replace=replace, rename=rename)
 
 
+@checked
 def import_agent(agent_id: str, source: Origin, *, replace: bool = False, rename: bool = False) -> Sending:
-    """Bring an agent back from an export, as `restore` does, and from nothing else: a backup is not sent."""
+    """Restore an agent from an export, as `restore_agent` does. A backup is refused before it is sent."""
     return _sending(agent_id, source, EXPORT_TYPE, replace=replace, rename=rename)
 
 
 def _saving(agent_id: str, what: str, to: Target, media_type: str) -> Saving:
-    call = Call("GET", _of(agent_id, what), _no_file, is_safe=True, good=frozenset({200}))
+    call = Call("GET", _of(agent_id, what), _no_file, is_safe=True, is_long=True, good=frozenset({200}))
     return Saving(call, to, media_type)
 
 
 def _no_file(_: int, __: object) -> NoReturn:
-    raise models.Misfit("no file")
+    raise decoding.Misfit("no file")
 
 
 def _sending(agent_id: str, source: Origin, media_type: str, **options: bool) -> Sending:
-    query = {name: "true" for name, is_wanted in options.items() if is_wanted}
-    call = Call("POST", _of(agent_id, "restore"), _reads(Restored), query=query)
+    query = {name: "true" for name, is_set in options.items() if is_set}
+    call = Call("POST", _of(agent_id, "restore"), _reads(Restored), query=query, is_long=True)
     return Sending(call, source, media_type)
 
 
 # --- events --------------------------------------------------------------------------------------------
 
 
-def events(agent_id: str, *, after: int | None = None, follow: bool = True) -> Call[EventInfo]:
-    """What happens to an agent's memory, event by event, after the one of a number; for ever, unless not to `follow`.
+@checked
+def watch_events(agent_id: str, *, after: int | None = None, follow: bool = True) -> Call[EventInfo]:
+    """Return the events of an agent after a number, without end unless `follow` is False.
 
-    Without `after` it begins with the oldest event that is kept, with -1 with the next one to come. A lost connection
-    is taken up where it broke off. NotFound (EVENTS_GONE) where events in between are no longer kept.
+    Without `after` the stream begins with the oldest stored event, with -1 with the next one. A lost connection is
+    resumed where it broke off. Raises NotFound (EVENTS_GONE) if events in between are no longer stored.
     """
     query = {"follow": "true" if follow else "false"} | ({} if after is None else {"after": str(after)})
     return Call("GET", _of(agent_id, "events"), _reads(EventInfo), query=query, is_safe=True)
@@ -611,43 +656,67 @@ def events(agent_id: str, *, after: int | None = None, follow: bool = True) -> C
 # --- the daemon ----------------------------------------------------------------------------------------
 
 
+@checked
 def get_health() -> Call[Health]:
-    """Whether the process is alive; says nothing about its work."""
+    """Return whether the process is alive. This says nothing about its work."""
     return _get("/healthz", Health)
 
 
+@checked
 def get_readiness() -> Call[Readiness]:
-    """Whether requests are accepted, and what is wrong if something is; `unavailable` is an answer, no error."""
+    """Return whether requests are accepted, and what is wrong. `unavailable` is a result, not an error."""
     return replace(_get("/readyz", Readiness), good=frozenset({200, 503}))
 
 
+@checked
+def get_me() -> Call[Me]:
+    """Return what the API key may do: its scopes, and the agents that it reaches."""
+    return _get("/v1/me", Me)
+
+
+@checked
 def get_model() -> Call[ModelInfo]:
-    """Which language model is in force, whether it answers, how its replies parse."""
+    """Return which language model is in use, whether it answers, and how its replies parse."""
     return _get("/v1/model", ModelInfo)
 
 
+@checked
 def get_scheduler() -> Call[SchedulerInfo]:
-    """Who compresses now and who waits for a turn."""
+    """Return which agents compress now and which wait."""
     return _get("/v1/scheduler", SchedulerInfo)
 
 
+@checked
 def get_metrics() -> Call[str]:
-    """Everything that is counted, in the text format of Prometheus."""
+    """Return all metrics in the text format of Prometheus."""
     return Call("GET", "/metrics", _as_text, is_safe=True, is_text=True)
 
 
 def _as_text(_: int, answer: object) -> str:
     if not isinstance(answer, str):
-        raise models.Misfit("no text")
+        raise decoding.Misfit("no text")
     return answer
 
 
 # --- parts ---------------------------------------------------------------------------------------------
 
 
-def _get(path: str, kind: type[M], **options: str | int | None) -> Call[M]:
+def _get(path: str, kind: type[M]) -> Call[M]:
+    return Call("GET", path, _reads(kind), is_safe=True)
+
+
+def _page(path: str, kind: type[M], field: str, **options: str | int | None) -> PageCall[M, Any]:
     query = {name: str(value) for name, value in options.items() if value not in (None, "")}
-    return Call("GET", path, _reads(kind), query=query, is_safe=True)
+    return PageCall("GET", path, _reads(kind), query=query, is_safe=True, field=field)
+
+
+def _question(path: str, kind: type[M], form: Mapping[str, Any], patience_ms: int | None) -> Call[M]:
+    waits_s = max(0, patience_ms or 0) / 1000
+    return Call("POST", path, _reads(kind), body=_body(_given(form)), is_safe=True, waits_s=waits_s)
+
+
+def _verification(path: str, form: Mapping[str, Any]) -> Call[AuditVerified]:
+    return Call("POST", path, _reads(AuditVerified), body=_body(form), is_safe=True, is_long=True)
 
 
 def _reads(kind: type[M]) -> Callable[[int, object], M]:
@@ -655,7 +724,7 @@ def _reads(kind: type[M]) -> Callable[[int, object], M]:
 
 
 def _read_as(kind: type[M], _: int, answer: object) -> M:
-    return models.read(kind, answer)
+    return decoding.read(kind, answer)
 
 
 def _of(agent_id: str, *rest: str) -> str:
@@ -663,7 +732,8 @@ def _of(agent_id: str, *rest: str) -> str:
 
 
 def _segment(field: str, text: str) -> str:
-    if not text:  # the path would be that of something else
+    if not text:
+        # An empty segment would make the path that of another operation.
         description = "empty"
         raise errors.InvalidRequest(
             f"{field}: {description}",
@@ -671,20 +741,23 @@ def _segment(field: str, text: str) -> str:
             violations=[errors.FieldViolation(field, description)],
         )
     quoted = quote(text, safe="", errors="surrogatepass")
-    # A segment of dots only would be taken as a way up the path before it is sent.
+    # A segment of dots only would be resolved as a parent folder before it is sent.
     return quoted if text.strip(".") else quoted.replace(".", "%2E")
 
 
 def _message(message: AnyMessage) -> dict[str, Any]:
+    if isinstance(message, str):
+        return {"role": "user", "content": message}
     if isinstance(message, Message):
         return _given({field.name: getattr(message, field.name) for field in fields(message)})
     return dict(message)
 
 
-def _words(name: str, words: Sequence[str]) -> list[str]:
-    if isinstance(words, str):  # would be sent as a list of its characters
-        raise TypeError(f"{name} must be a list of words, not one text")
-    return list(words)
+def _span(time_range: TimeRange | None) -> dict[str, Any] | None:
+    if time_range is None:
+        return None
+    begin, end = time_range
+    return _given({"begin": begin, "end": end})
 
 
 def _given(form: Mapping[str, Any]) -> dict[str, Any]:
@@ -694,5 +767,6 @@ def _given(form: Mapping[str, Any]) -> dict[str, Any]:
 def _body(form: Mapping[str, Any]) -> bytes:
     try:
         return json.dumps(form, ensure_ascii=False).encode()
-    except UnicodeEncodeError:  # a lone surrogate: the daemon says which field has it
+    except UnicodeEncodeError:
+        # A lone surrogate: the daemon's error names the field.
         return json.dumps(form).encode()

@@ -1,92 +1,117 @@
-"""`Client`: every verb, blocking. What the verbs are stands in `calls.py`; here they are only sent."""
+"""`Client`: every operation, blocking. Generated from `async_client.py`; do not edit.
+
+Run `python -m tests.tidy.generate_sync_client` after a change there.
+"""
 
 from __future__ import annotations
 
+import inspect
 import ssl
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing
+from functools import wraps
 from types import TracebackType
-from typing import Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import httpx
 
 from ebbtide_client import calls, wire
-from ebbtide_client.calls import Call, Reply, Saving, Sending, as_method
+from ebbtide_client.calls import Call, PageCall, Reply, Saving, Sending
 from ebbtide_client.errors import EbbtideError, from_httpx
-from ebbtide_client.files import Landing, Parcel
-from ebbtide_client.models import EventInfo, Page, Restored
-from ebbtide_client.reading import LEAST_TIMEOUT_S, Reading
-from ebbtide_client.retries import Retries, Tries
+from ebbtide_client.event_stream import LEAST_TIMEOUT_S, EventStream
+from ebbtide_client.files import Download, Upload
+from ebbtide_client.models import EventInfo, Restored
+from ebbtide_client.retries import Attempts, Retries
 
 P = ParamSpec("P")
 A = TypeVar("A")
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _verb(build: Callable[P, Call[A]]) -> Callable[Concatenate[Client, P], A]:
-    @as_method(build)
-    def verb(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> A:
+def _like(build: Callable[..., Any]) -> Callable[[F], F]:
+    """Give a method the name, docstring and signature of the function that builds its call."""
+
+    def dress(method: F) -> F:
+        wraps(build)(method)
+        signature = inspect.signature(build)
+        this = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+        method.__signature__ = signature.replace(  # type: ignore[attr-defined]
+            parameters=[this, *signature.parameters.values()], return_annotation=inspect.Signature.empty
+        )
+        return method
+
+    return dress
+
+
+def _operation(build: Callable[P, Call[A]]) -> Callable[Concatenate[Client, P], A]:
+    @_like(build)
+    def operation(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> A:
         return self.send(build(*args, **kwargs))
 
-    return verb
+    return operation
 
 
-def _every(build: Callable[P, Call[Page[T]]]) -> Callable[Concatenate[Client, P], Iterator[T]]:
-    @as_method(build)
-    def every(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
-        call = build(*args, **kwargs)
-        while True:
+def _items(build: Callable[P, PageCall[Any, T]]) -> Callable[Concatenate[Client, P], Iterator[T]]:
+    @_like(build)
+    def items(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
+        call: PageCall[Any, T] | None = build(*args, **kwargs)
+        while call is not None:
             page = self.send(call)
-            yield from page.items
-            if not page.next_token:
-                return
-            call = call.on_page(page.next_token)
+            yield from call.items(page)
+            call = call.next(page)
 
-    every.__doc__ = f"Page by page: {build.__doc__}"
-    return every
+    items.__doc__ = f"Iterate over all pages. {build.__doc__}"
+    return items
 
 
-def _stream(build: Callable[P, Call[EventInfo]]) -> Callable[Concatenate[Client, P], Iterator[EventInfo]]:
-    @as_method(build)
+def _stream(
+    build: Callable[P, Call[EventInfo]],
+) -> Callable[Concatenate[Client, P], Iterator[EventInfo]]:
+    @_like(build)
     def stream(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[EventInfo]:
-        reading = Reading(build(*args, **kwargs), self._retries)
+        events = EventStream(build(*args, **kwargs), self._retries)
         while True:
             lost: EbbtideError | None = None
             try:
-                yield from self.read(reading)
+                with closing(self.read(events)) as found:
+                    yield from found
             except EbbtideError as error:
                 lost = error
-            if lost is None and not reading.is_following:
+            if lost is None and not events.is_following:
                 return
-            time.sleep(reading.pause_s(lost))
+            time.sleep(events.pause_s(lost))
 
     return stream
 
 
-def _saves(build: Callable[P, Saving]) -> Callable[Concatenate[Client, P], int]:
-    @as_method(build)
-    def save(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> int:
-        return self.save(build(*args, **kwargs))
+def _download(build: Callable[P, Saving]) -> Callable[Concatenate[Client, P], int]:
+    @_like(build)
+    def download(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> int:
+        return self.download(build(*args, **kwargs))
 
-    return save
+    return download
 
 
-def _hands_over(build: Callable[P, Sending]) -> Callable[Concatenate[Client, P], Restored]:
-    @as_method(build)
-    def hand_over(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> Restored:
-        return self.hand_over(build(*args, **kwargs))
+def _upload(
+    build: Callable[P, Sending],
+) -> Callable[Concatenate[Client, P], Restored]:
+    @_like(build)
+    def upload(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> Restored:
+        return self.upload(build(*args, **kwargs))
 
-    return hand_over
+    return upload
 
 
 class Client:
-    """A daemon, spoken to from ordinary code; one client may be used by many threads.
+    """A client of one daemon, blocking. Many threads may share it.
 
-    `timeout_s` is the longest silence of the daemon within a request; where a verb asks it to wait, that time comes
-    on top. `ca_file` is the authority of the daemon's certificate (PEM), where everybody's authorities will not do,
-    `client_cert` what it is shown (certificate and key, one PEM file); `verify` stands for both. Where they, `url` and
-    `api_key` are None, EBBTIDE_CA_FILE, EBBTIDE_CLIENT_CERT, EBBTIDE_URL, and EBBTIDE_API_KEY_FILE or EBBTIDE_API_KEY
-    say it; an empty `api_key` is none. `transport` is for tests.
+    `timeout_s` limits how long the daemon may be silent during a request; time that an operation asks the daemon to
+    wait is added. `ca_file` is the certificate authority of the daemon (PEM) if it is not a public one; `client_cert`
+    is the client's certificate and key (one PEM file). `verify` replaces both. If `url`, `api_key`, `ca_file` or
+    `client_cert` is None, it comes from the environment: EBBTIDE_URL, EBBTIDE_API_KEY_FILE or EBBTIDE_API_KEY,
+    EBBTIDE_CA_FILE, EBBTIDE_CLIENT_CERT. An empty `api_key` sends none. `transport` is for tests.
     """
 
     def __init__(
@@ -120,141 +145,146 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Close the connections; the agents stay as they are."""
+        """Close the connections. This does not affect any agent."""
         self._http.close()
 
-    # --- verbs -------------------------------------------------------------------------------------
+    # --- operations --------------------------------------------------------------------------------
 
-    initialise = _verb(calls.initialise)
-    update = _verb(calls.update)
-    get_agent = _verb(calls.get_agent)
-    list_agents = _verb(calls.list_agents)
-    close_agent = _verb(calls.close_agent)
-    erase = _verb(calls.erase)
+    open_agent = _operation(calls.open_agent)
+    update_agent = _operation(calls.update_agent)
+    get_agent = _operation(calls.get_agent)
+    list_agents = _operation(calls.list_agents)
+    close_agent = _operation(calls.close_agent)
+    delete_agent = _operation(calls.delete_agent)
 
-    remember = _verb(calls.remember)
-    recall = _verb(calls.recall)
-    search = _verb(calls.search)
+    remember = _operation(calls.remember)
+    recall = _operation(calls.recall)
+    search = _operation(calls.search)
 
-    get_batch = _verb(calls.get_batch)
-    list_batches = _verb(calls.list_batches)
-    retry_batch = _verb(calls.retry_batch)
-    flush = _verb(calls.flush)
-    compress = _verb(calls.compress)
+    get_batch = _operation(calls.get_batch)
+    list_batches = _operation(calls.list_batches)
+    retry_batch = _operation(calls.retry_batch)
+    flush = _operation(calls.flush)
+    compress = _operation(calls.compress)
 
-    get_focus = _verb(calls.get_focus)
-    get_node = _verb(calls.get_node)
-    list_nodes = _verb(calls.list_nodes)
-    list_links = _verb(calls.list_links)
+    get_focus = _operation(calls.get_focus)
+    get_node = _operation(calls.get_node)
+    list_nodes = _operation(calls.list_nodes)
+    list_links = _operation(calls.list_links)
 
-    update_node = _verb(calls.update_node)
-    delete_nodes = _verb(calls.delete_nodes)
-    delete_node = _verb(calls.delete_node)
-    forget = _verb(calls.forget)
+    update_node = _operation(calls.update_node)
+    delete_nodes = _operation(calls.delete_nodes)
+    delete_node = _operation(calls.delete_node)
+    forget_memories = _operation(calls.forget_memories)
 
-    list_audit = _verb(calls.list_audit)
-    verify_audit = _verb(calls.verify_audit)
+    list_audit_records = _operation(calls.list_audit_records)
+    verify_audit = _operation(calls.verify_audit)
+    list_erased_agents = _operation(calls.list_erased_agents)
+    verify_erased_agents = _operation(calls.verify_erased_agents)
 
-    list_erased_agents = _verb(calls.list_erased_agents)
-    verify_erased_agents = _verb(calls.verify_erased_agents)
+    backup_agent = _download(calls.backup_agent)
+    export_agent = _download(calls.export_agent)
+    restore_agent = _upload(calls.restore_agent)
+    import_agent = _upload(calls.import_agent)
 
-    backup = _saves(calls.backup)
-    export = _saves(calls.export)
-    restore = _hands_over(calls.restore)
-    import_agent = _hands_over(calls.import_agent)
+    watch_events = _stream(calls.watch_events)
 
-    events = _stream(calls.events)
+    get_health = _operation(calls.get_health)
+    get_readiness = _operation(calls.get_readiness)
+    get_me = _operation(calls.get_me)
+    get_model = _operation(calls.get_model)
+    get_scheduler = _operation(calls.get_scheduler)
+    get_metrics = _operation(calls.get_metrics)
 
-    get_health = _verb(calls.get_health)
-    get_readiness = _verb(calls.get_readiness)
-    get_model = _verb(calls.get_model)
-    get_scheduler = _verb(calls.get_scheduler)
-    get_metrics = _verb(calls.get_metrics)
-
-    every_agent = _every(calls.list_agents)
-    every_batch = _every(calls.list_batches)
-    every_node = _every(calls.list_nodes)
-    every_link = _every(calls.list_links)
-    every_audit_record = _every(calls.list_audit)
-    every_erased_agent = _every(calls.list_erased_agents)
+    every_agent = _items(calls.list_agents)
+    every_batch = _items(calls.list_batches)
+    every_node = _items(calls.list_nodes)
+    every_link = _items(calls.list_links)
+    every_audit_record = _items(calls.list_audit_records)
+    every_erased_agent = _items(calls.list_erased_agents)
 
     # --- sending -----------------------------------------------------------------------------------
 
     def send(self, call: Call[A]) -> A:
-        """Send a call, again where that is safe and may help; its answer."""
-        tries = Tries(call, self._retries)
+        """Send a call and return its result. Retry where that is safe and may help."""
+        attempts = Attempts(call, self._retries)
         while True:
             try:
-                return self._once(call)
+                return self._send_once(call)
             except EbbtideError as error:
-                pause_s = tries.pause_s(error)
+                pause_s = attempts.pause_s(error)
                 if pause_s is None:
                     raise
             time.sleep(pause_s)
 
-    def _once(self, call: Call[A]) -> A:
+    def _send_once(self, call: Call[A]) -> A:
         try:
             response = self._http.request(**self._wire.request(call))
         except httpx.RequestError as error:
             raise from_httpx(error, self._wire.place) from error
         return call.read(wire.reply_of(response))
 
-    def read(self, reading: Reading) -> Iterator[EventInfo]:
-        """The events of one connection."""
-        asked = self._wire.streaming(reading.call, LEAST_TIMEOUT_S)
+    def read(self, events: EventStream) -> Generator[EventInfo, None, None]:
+        """Yield the events of one connection."""
+        request = self._wire.streaming(events.call, LEAST_TIMEOUT_S)
         try:
-            with self._http.stream(**asked) as response:
+            with self._http.stream(**request) as response:
                 if response.status_code != 200:
                     response.read()
-                    reading.call.read(wire.reply_of(response))
+                    events.call.read(wire.reply_of(response))
                 for line in response.iter_lines():
-                    event = reading.line(line)
+                    event = events.line(line)
                     if event is not None:
                         yield event
         except httpx.RequestError as error:
             raise from_httpx(error, self._wire.place) from error
 
-    # --- files -------------------------------------------------------------------------------------
+    # --- files ----------------------------------------------------------------------------------------
 
-    def save(self, saving: Saving) -> int:
-        """Fetch a file, again where it broke off and nothing of it is left; its bytes."""
-        landing, tries = Landing(saving.to), Tries(saving.call, self._retries)
+    def download(self, saving: Saving) -> int:
+        """Save a file and return its size. Retry after a lost connection unless some of it was written already."""
+        file, attempts = Download(saving.to), Attempts(saving.call, self._retries)
         while True:
             try:
-                landing.begin()
-                self._fetch(saving, landing)
-                landing.keep()
-                return landing.size
+                file.begin()
+                self._fetch(saving, file)
+                file.commit()
+                return file.size
             except EbbtideError as error:
-                pause_s = tries.pause_s(error) if landing.can_begin_anew else None
+                pause_s = attempts.pause_s(error) if file.can_restart else None
                 if pause_s is None:
                     raise
             finally:
-                landing.drop()
+                file.discard()
             time.sleep(pause_s)
 
-    def _fetch(self, saving: Saving, landing: Landing) -> None:
+    def _fetch(self, saving: Saving, file: Download) -> None:
         try:
-            with self._http.stream(**self._wire.moving(saving.call, saving.headers)) as response:
+            with self._http.stream(**self._wire.transfer(saving.call, saving.headers)) as response:
                 if response.status_code != 200:
                     response.read()
                     saving.call.read(wire.reply_of(response))
                 if not saving.is_answered_by(response.headers):
                     saving.call.read(Reply(200, response.headers, b""))
                 for piece in response.iter_bytes():
-                    landing.put(piece)
+                    file.write(piece)
         except httpx.RequestError as error:
             raise from_httpx(error, self._wire.place) from error
 
-    def hand_over(self, sending: Sending) -> Restored:
-        """Send a file; what became of it."""
-        parcel = Parcel(sending)
+    def upload(self, sending: Sending) -> Restored:
+        """Send a file and return the restored agent."""
+        file = Upload(sending)
+
+        def pieces() -> Iterator[bytes]:
+            while piece := file.piece():
+                yield piece
+
         try:
-            parcel.look()
-            asked = {**self._wire.moving(sending.call, sending.headers), "content": parcel.pieces()}
-            response = self._http.request(**asked)
+            file.check()
+            request = {**self._wire.transfer(sending.call, sending.headers), "content": pieces()}
+            response = self._http.request(**request)
         except httpx.RequestError as error:
             raise from_httpx(error, self._wire.place) from error
         finally:
-            parcel.close()
+            file.close()
         return sending.call.read(wire.reply_of(response))

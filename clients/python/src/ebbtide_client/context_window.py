@@ -1,11 +1,11 @@
-"""`ContextWindow`: keeps a conversation within its model's context, and its past within reach.
+"""`ContextWindow`: keep a conversation within the context of its model, and its past in memory.
 
-Add messages as they are said; before each call of your model, `prepare`. When the window is over its threshold the
-oldest turns are remembered as one batch and leave it; what the agent recalls is put before the rest. **One batch is
-one unit of the memory's time.**
+Add each message, and call `prepare` before each call of your model. Over its threshold, the window stores its oldest
+turns as one batch and removes them. What the agent recalls is put first. **One batch is one unit of the memory's
+time.**
 
-Memory that cannot be reached does not stop the conversation: `prepare` then returns what is in the window, and
-tries again next time. Nothing leaves the window before the daemon has it on disk.
+If the daemon is unavailable, the conversation continues: `prepare` returns the messages of the window and tries again
+next time. A message is removed only after the daemon has stored it on disk.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from ebbtide_client.aclient import AsyncClient
+from ebbtide_client.async_client import AsyncClient
 from ebbtide_client.calls import AnyMessage
 from ebbtide_client.client import Client
 from ebbtide_client.errors import ConnectionFailed, Deadline, EbbtideError, Exhausted, NotFound, Unavailable
@@ -25,13 +25,13 @@ from ebbtide_client.window import Parcel, Window, estimate_tokens
 HEADING = "What you remember from earlier conversations:\n"
 
 PASSING = (ConnectionFailed, Deadline, Exhausted, Unavailable)
-"""Failures that `prepare` survives; anything else is a fault that does not pass by itself, and is raised."""
+"""Temporary failures, which `prepare` does not raise."""
 
 C = TypeVar("C", Client, AsyncClient)
 
 
 class _ContextWindow(Generic[C]):
-    """What both kinds share: everything but waiting."""
+    """Everything that the sync and the async window share."""
 
     def __init__(
         self,
@@ -56,25 +56,25 @@ class _ContextWindow(Generic[C]):
             count_tokens=count_tokens,
         )
         self.last_error: EbbtideError | None = None
-        """What the latest `prepare` or `submit` met; None when all went well."""
+        """The error of the latest `prepare` or `submit`; None if it succeeded."""
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """What is in the window, as a language model takes it, without memories."""
+        """The messages of the window, as a language model takes them, without memories."""
         return self._window.messages
 
     @property
     def token_count(self) -> int:
-        """What it weighs."""
+        """Tokens of the messages in the window."""
         return self._window.tokens
 
     @property
     def is_over_threshold(self) -> bool:
-        """Whether the next `prepare` or `submit` has something to remember."""
+        """Whether the next `prepare` or `submit` stores a batch."""
         return self._window.is_over
 
     def add(self, *messages: AnyMessage) -> None:
-        """Put messages at the end. Nothing is sent, so nothing can fail."""
+        """Append messages. Nothing is sent."""
         now_ms = int(time.time() * 1000)
         for message in messages:
             self._window.add(message, now_ms)
@@ -90,10 +90,10 @@ class _ContextWindow(Generic[C]):
         self.last_error = error
         if not isinstance(error, PASSING):
             raise error
-        logging.getLogger("ebbtide_client").warning("%s failed, to be tried again: %s", verb, error)
+        logging.getLogger("ebbtide_client").warning("%s failed, will be retried: %s", verb, error)
 
     def _survive_recall(self, error: EbbtideError) -> str:
-        # An agent that has never remembered anything has nothing to recall, and that is no failure.
+        # An agent that does not exist yet has nothing to recall. That is not a failure.
         if not (isinstance(error, NotFound) and error.reason == "AGENT_NOT_FOUND"):
             self._survive(error, "recall")
         return ""
@@ -103,9 +103,9 @@ class ContextWindow(_ContextWindow[Client]):
     """A conversation's window over a `Client`. For one thread."""
 
     def prepare(self, *keywords: str, **options: Any) -> list[dict[str, Any]]:
-        """The messages for the next call of your model, with what the agent recalls put first.
+        """Return the messages for the next call of your model, with the recalled memories first.
 
-        Remembers what is over the threshold before. `options` are those of `recall`.
+        Store what is over the threshold before. `options` are those of `recall`.
         """
         self.last_error = None
         try:
@@ -119,9 +119,9 @@ class ContextWindow(_ContextWindow[Client]):
         return self._window.with_memory(self._heading, text)
 
     def submit(self, *, everything: bool = False) -> Remembered | None:
-        """Remember what is over the threshold, or everything; None when there was nothing to remember.
+        """Store what is over the threshold, or everything. Return None if there was nothing to store.
 
-        Raises what `remember` raises; the messages are then still in the window.
+        Raises the errors of `remember`; the messages then stay in the window.
         """
         self.last_error = None
         try:
@@ -142,9 +142,9 @@ class AsyncContextWindow(_ContextWindow[AsyncClient]):
     """A conversation's window over an `AsyncClient`. For one event loop."""
 
     async def prepare(self, *keywords: str, **options: Any) -> list[dict[str, Any]]:
-        """The messages for the next call of your model, with what the agent recalls put first.
+        """Return the messages for the next call of your model, with the recalled memories first.
 
-        Remembers what is over the threshold before. `options` are those of `recall`.
+        Store what is over the threshold before. `options` are those of `recall`.
         """
         self.last_error = None
         try:
@@ -158,9 +158,9 @@ class AsyncContextWindow(_ContextWindow[AsyncClient]):
         return self._window.with_memory(self._heading, text)
 
     async def submit(self, *, everything: bool = False) -> Remembered | None:
-        """Remember what is over the threshold, or everything; None when there was nothing to remember.
+        """Store what is over the threshold, or everything. Return None if there was nothing to store.
 
-        Raises what `remember` raises; the messages are then still in the window.
+        Raises the errors of `remember`; the messages then stay in the window.
         """
         self.last_error = None
         try:

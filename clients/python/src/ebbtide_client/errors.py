@@ -1,22 +1,22 @@
-"""What can go wrong, by what the caller should do; the families are those of the daemon.
+"""Errors, by what the caller should do. The families are those of the daemon.
 
     EbbtideError
-    ├── InvalidRequest     the request is wrong as it stands: change it
-    ├── Unauthenticated    say who you are
-    ├── Forbidden          not for you
-    ├── NotFound           nothing there
-    ├── Conflict           another request got there first
+    ├── InvalidRequest     the request is invalid: change it
+    ├── Unauthenticated    no valid API key
+    ├── Forbidden          the key does not allow it
+    ├── NotFound           the resource does not exist
+    ├── Conflict           it conflicts with the current state: read it first
     ├── Precondition       the state of the agent or its data does not allow it
-    ├── Exhausted          a bound is reached: wait, or make room
-    ├── Deadline           it took longer than allowed
-    ├── Unavailable        not now: try again
-    ├── Corrupted          the data on disk is not what was written
-    ├── Internal           a fault of the daemon
-    ├── ConnectionFailed   no answer came: no daemon, a broken connection, or too slow
-    └── UnexpectedAnswer   something answers there, but not as an Ebbtide daemon does
+    ├── Exhausted          a limit is reached: wait, or free some space
+    ├── Deadline           the operation took too long
+    ├── Unavailable        temporarily unavailable: try again
+    ├── Corrupted          the data on disk is damaged
+    ├── Internal           a bug in the daemon
+    ├── ConnectionFailed   no response: no daemon, a lost connection, or a timeout
+    └── UnexpectedAnswer   the response is not that of an Ebbtide daemon
 
-A family is read from the answer's `status`, and from its HTTP code where a newer daemon has a status this client
-does not know; so a new `reason` always arrives in a family that can be caught.
+The `status` of a response selects the family. If this client does not know the status, the HTTP code does, so a new
+`reason` of a newer daemon always belongs to a family that can be caught.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import httpx
 
 @dataclass(frozen=True, slots=True)
 class FieldViolation:
-    """A field that was refused, by its path, with what would have been allowed."""
+    """An invalid field: its path and what is allowed."""
 
     field: str
     description: str
@@ -53,22 +53,22 @@ class EbbtideError(Exception):
         super().__init__(message)
         self.message = message
         self.reason = reason
-        """What happened, as the daemon's docs/errors.md lists it."""
+        """What happened; docs/errors.md lists all reasons."""
         self.violations = tuple(violations)
-        """Every field that was refused."""
+        """Every invalid field."""
         self.metadata = dict(metadata or {})
         self.retry_after_s = retry_after_s
-        """Seconds after which the daemon says that another try makes sense."""
+        """Seconds after which another attempt makes sense, if the daemon sent them."""
         self.http_status = http_status
-        """The status of the answer; none when no answer came."""
+        """The HTTP status; None without a response."""
         self.request_id = request_id
-        """Under this id the daemon's log tells of the request."""
+        """Id of the request in the daemon's log."""
 
     def __str__(self) -> str:
         return f"{self.message} [{self.reason}]" if self.reason else self.message
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Exceptions pickle by their positional arguments only; all of ours but one are keywords.
+        # Exceptions pickle their positional arguments only; ours has keyword arguments.
         return (_again, (type(self), self.message, self.__dict__.copy()))
 
 
@@ -79,23 +79,23 @@ def _again(kind: type[EbbtideError], message: str, state: dict[str, Any]) -> Ebb
 
 
 class InvalidRequest(EbbtideError):
-    """The request is wrong as it stands."""
+    """The request is invalid."""
 
 
 class Unauthenticated(EbbtideError):
-    """The daemon wants to know who asks."""
+    """The request has no valid API key."""
 
 
 class Forbidden(EbbtideError):
-    """The caller may not do this."""
+    """The API key does not allow this."""
 
 
 class NotFound(EbbtideError):
-    """There is nothing of that name."""
+    """The resource does not exist."""
 
 
 class Conflict(EbbtideError):
-    """Another request got there first, with something else."""
+    """The request conflicts with the current state."""
 
 
 class Precondition(EbbtideError):
@@ -103,34 +103,34 @@ class Precondition(EbbtideError):
 
 
 class Exhausted(EbbtideError):
-    """A bound is reached."""
+    """A limit is reached."""
 
 
 class Deadline(EbbtideError):
-    """It took longer than the daemon allows."""
+    """The operation took longer than the daemon allows."""
 
 
 class Unavailable(EbbtideError):
-    """Not now."""
+    """The daemon is temporarily unavailable."""
 
 
 class Corrupted(EbbtideError):
-    """The data on disk is not what was written."""
+    """The data on disk is damaged."""
 
 
 class Internal(EbbtideError):
-    """A fault of the daemon."""
+    """A bug in the daemon."""
 
 
 class ConnectionFailed(EbbtideError):
-    """No answer came."""
+    """There was no response."""
 
     maybe_sent: bool = True
-    """Whether the daemon may have got the request, and done it."""
+    """Whether the daemon may have received and executed the request."""
 
 
 class UnexpectedAnswer(EbbtideError):
-    """What answers is not an Ebbtide daemon, or much newer than this client."""
+    """The response is not that of an Ebbtide daemon, or of a much newer one."""
 
 
 FAMILY_OF_STATUS: dict[str, type[EbbtideError]] = {
@@ -148,7 +148,7 @@ FAMILY_OF_STATUS: dict[str, type[EbbtideError]] = {
     "DATA_LOSS": Corrupted,
     "INTERNAL": Internal,
 }
-"""The family of each status in an error's body."""
+"""The family for each status in an error body."""
 
 FAMILY_OF_CODE: dict[int, type[EbbtideError]] = {
     401: Unauthenticated,
@@ -162,10 +162,10 @@ FAMILY_OF_CODE: dict[int, type[EbbtideError]] = {
     504: Deadline,
     507: Exhausted,
 }
-"""The family of an HTTP status whose body names none: a newer daemon's, or a proxy's."""
+"""The family for each HTTP status, for error bodies of newer daemons and of proxies."""
 
 PROXY_CODES = frozenset({429, 502, 503, 504})
-"""What stands between us and the daemon may answer these in words of its own."""
+"""Statuses that a proxy may send with a body of its own."""
 
 NOTHING_SENT: tuple[type[httpx.RequestError], ...] = (
     httpx.ConnectError,
@@ -175,13 +175,13 @@ NOTHING_SENT: tuple[type[httpx.RequestError], ...] = (
     httpx.UnsupportedProtocol,
     httpx.LocalProtocolError,
 )
-"""Failures before the first byte of a request: the daemon cannot have done anything."""
+"""Failures before the first byte of a request was sent: the daemon cannot have executed it."""
 
 
 def refusal(
     error: Mapping[str, Any], status: int, retry_after_s: float | None, request_id: str
 ) -> EbbtideError:
-    """The exception for the `error` object of an answer."""
+    """Return the exception for the `error` object of a response."""
     found = error.get("field_violations")
     given = [v for v in found if isinstance(v, dict)] if isinstance(found, list) else []
     metadata = error.get("metadata")
@@ -198,25 +198,25 @@ def refusal(
 
 
 def family_of_code(status: int) -> type[EbbtideError]:
-    """The family of an HTTP status alone."""
+    """Return the family for an HTTP status."""
     return FAMILY_OF_CODE.get(status) or (InvalidRequest if 400 <= status < 500 else Internal)
 
 
 def from_httpx(error: httpx.RequestError, place: str) -> EbbtideError:
-    """What a failure of the connection means to a caller."""
+    """Return the exception for a failure of httpx."""
     if isinstance(error, (httpx.DecodingError, httpx.TooManyRedirects)):
-        return UnexpectedAnswer(f"the answer from {place} cannot be read", reason="UNREADABLE_ANSWER")
+        return UnexpectedAnswer(f"the response from {place} cannot be read", reason="UNREADABLE_ANSWER")
     if "CERTIFICATE_VERIFY_FAILED" in str(error):
         failed = ConnectionFailed(
-            f"the certificate of {place} is not trusted; ca_file names the authority of one of your own",
+            f"the certificate of {place} is not trusted; pass its certificate authority as ca_file",
             reason="CERTIFICATE_NOT_TRUSTED",
         )
         failed.maybe_sent = False
         return failed
     if isinstance(error, NOTHING_SENT):
-        failed = ConnectionFailed(f"no daemon can be reached at {place}", reason="NOT_CONNECTED")
+        failed = ConnectionFailed(f"no daemon answers at {place}", reason="NOT_CONNECTED")
         failed.maybe_sent = False
         return failed
     if isinstance(error, httpx.TimeoutException):
-        return ConnectionFailed(f"no answer from {place} in time", reason="NO_ANSWER_IN_TIME")
-    return ConnectionFailed(f"the connection to {place} broke off", reason="CONNECTION_LOST")
+        return ConnectionFailed(f"no response from {place} in time", reason="NO_ANSWER_IN_TIME")
+    return ConnectionFailed(f"the connection to {place} was lost", reason="CONNECTION_LOST")

@@ -1,7 +1,7 @@
-"""Files: the backup or export of an agent on its way to where it is kept, and back. Nothing is sent here.
+"""Files: write a download to disk, and read an upload. Nothing is sent here.
 
-The rules guarded here: never more than one piece of a file is in memory; a file that is named by its path is there once
-all of it is on disk, and not before; a transfer that breaks off leaves nothing behind under any name.
+At most one piece of a file is in memory. A path has its file only after all of it is on disk. A transfer that breaks
+off leaves no partial file behind.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import errno
 import os
 import tempfile
 import threading
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -21,8 +20,8 @@ from ebbtide_client.calls import EXPORT_TYPE, Readable, Sending, Target, Writabl
 PIECE_BYTES = 256 << 10
 
 
-class Landing:
-    """Where a file comes down. A path gets it whole or not at all; what is open gets it piece by piece."""
+class Download:
+    """A file being written. A path receives it completely or not at all; an open file receives it piece by piece."""
 
     def __init__(self, to: Target) -> None:
         self.size = 0
@@ -34,16 +33,16 @@ class Landing:
             self._into = to
         self._part: BinaryIO | None = None
         self._part_path = Path()
-        # An async client may be told to give up while a thread still writes.
+        # An async client may be cancelled while a thread still writes.
         self._lock = threading.Lock()
 
     @property
-    def can_begin_anew(self) -> bool:
-        """Whether nothing of a try that failed is left."""
+    def can_restart(self) -> bool:
+        """Whether another attempt can start from nothing."""
         return self._path is not None or not self.size
 
     def begin(self) -> None:
-        """Make ready for the first piece."""
+        """Prepare for the first piece."""
         if self._path is None:
             return
         name = f".{self._path.name[:100]}."
@@ -51,19 +50,19 @@ class Landing:
         self._into = self._part = os.fdopen(descriptor, "wb")
         self._part_path, self.size = Path(part), 0
 
-    def put(self, piece: bytes) -> None:
-        """Take a piece."""
+    def write(self, piece: bytes) -> None:
+        """Write a piece."""
         with self._lock:
-            assert self._into is not None, "it was begun"
+            assert self._into is not None, "begin() was called"
             while piece:
                 taken = self._into.write(piece)
-                # What is not buffered may take a part only; what is not from the library may not say how much.
+                # An unbuffered file may write only a part. Other file objects may return no count.
                 count = taken if isinstance(taken, int) else len(piece)
                 piece = piece[count:]
                 self.size += count
 
-    def keep(self) -> None:
-        """All is here: put it on disk, and give it its name."""
+    def commit(self) -> None:
+        """Sync the file to disk and give it its name."""
         with self._lock:
             if self._part is None or self._path is None:
                 return
@@ -73,8 +72,8 @@ class Landing:
             os.replace(self._part_path, self._path)
             self._part = None
 
-    def drop(self) -> None:
-        """Leave nothing of what was not kept."""
+    def discard(self) -> None:
+        """Delete the file unless it was committed. Idempotent."""
         with self._lock:
             if self._part is None:
                 return
@@ -87,15 +86,15 @@ class Landing:
 def _place(path: Path) -> Path:
     path = path.resolve()
     if path.is_dir():
-        raise IsADirectoryError(errno.EISDIR, "a folder; name a file in it", str(path))
+        raise IsADirectoryError(errno.EISDIR, "is a folder; name a file in it", str(path))
     if path.exists() and not path.is_file():
         # A pipe or a device would be replaced by a file.
-        raise OSError(errno.EINVAL, "no ordinary file; open it and hand it over", str(path))
+        raise OSError(errno.EINVAL, "is not a regular file; open it and pass the file object", str(path))
     return path
 
 
-class Parcel:
-    """A file that is handed over piece by piece; of an export it is seen that it is one before anything is sent."""
+class Upload:
+    """A file being read. An export is recognised before anything is sent."""
 
     def __init__(self, sending: Sending) -> None:
         self._is_export = sending.media_type == EXPORT_TYPE
@@ -107,24 +106,19 @@ class Parcel:
             self._file = sending.source
         self._first = b""
 
-    def look(self) -> None:
-        """Read the first piece, and see what it is."""
+    def check(self) -> None:
+        """Read the first piece. Raise InvalidRequest if an export is expected and this is none."""
         self._first = self._read()
         if self._is_export and self._first[:1] != b"{":
-            raise errors.InvalidRequest("the source is no export", reason="BACKUP_UNREADABLE")
+            raise errors.InvalidRequest("the source is not an export", reason="BACKUP_UNREADABLE")
 
     def piece(self) -> bytes:
-        """The next piece; empty at the end."""
+        """Return the next piece; empty at the end."""
         piece, self._first = self._first or self._read(), b""
         return piece
 
-    def pieces(self) -> Iterator[bytes]:
-        """All pieces."""
-        while piece := self.piece():
-            yield piece
-
     def close(self) -> None:
-        """Close what was opened here."""
+        """Close the file if it was opened here."""
         if self._opened is not None:
             self._opened.close()
 

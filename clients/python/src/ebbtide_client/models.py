@@ -1,354 +1,616 @@
-"""Answers of the daemon as frozen dataclasses, under the names and with the fields of its OpenAPI document.
+"""Models of the daemon's responses, and the message of `remember`.
 
-Read leniently in one direction only: fields that a newer daemon adds are left out, fields that are missing or of
-another type make the answer unexpected. Times are milliseconds since 1970-01-01 UTC; ids are opaque.
+Generated from the OpenAPI document by `python -m tests.tidy.generate_client_models`. Do not edit.
+Times are milliseconds since 1970-01-01 UTC; ids are opaque. `ebbtide_client.decoding` reads them from JSON.
 """
 
 from __future__ import annotations
 
-import types
-from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
-from functools import cache
-from typing import Any, Generic, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
-
-T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
-
-Role = Literal["user", "assistant", "system"]
-RecallMode = Literal["auto", "associative", "hybrid"]
-ArchiveUse = Literal["always", "never", "when_needed"]
-BatchState = Literal["waiting", "digesting", "digested", "parked"]
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Message:
-    """One message of a conversation, as `remember` takes it."""
+    """One message of a conversation."""
 
-    role: Role
+    role: Literal["user", "assistant", "system"]
+    """Role of the speaker."""
+
     content: str
-    timestamp: int | None = None
-    """When it was said, ms since the epoch."""
+    """What was said."""
+
+    timestamp: int | str | None = None
+    """When it was said: ms since the epoch, or ISO 8601 with a time zone."""
+
     id: str | None = None
-    """Your own id, given back with sources."""
+    """The caller's own id, returned with sources."""
+
     speaker: str | None = None
-    """Who speaks, where the role does not say enough."""
-    metadata: dict[str, Any] | None = None
-    """Flat fields kept with the message, over those of its batch."""
+    """Name of the speaker, where the role does not say enough."""
+
+    metadata: Mapping[str, Any] | None = None
+    """Flat fields stored with the message, over those of its batch; at most 4 KiB as JSON."""
 
 
-# --- agents --------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class AgentParameters:
-    """How one agent remembers and forgets."""
+    """How one agent remembers and forgets (memory model, section 7)."""
 
     focus_limit: int
-    focus_policy: str
+    """Most nodes in focus at once; what is in focus is protected."""
+
+    focus_policy: Literal["nodes"]
+    """What moves into focus: the newest nodes of a batch."""
+
     decay_rate: float
+    """A link's strength is multiplied by this each time its source is scanned."""
+
     link_initial_strength: float
+    """Strength of the links between neighbours within a batch."""
+
     link_break_threshold: float
+    """Below this strength a link is broken."""
+
     delete_threshold: int
+    """A memory that would shrink below this many characters is forgotten."""
+
     min_shrink: float
-    strategy: str
+    """Content is rewritten only when it loses at least this share of its length."""
+
+    strategy: Literal["scan", "slots"]
+    """scan: every due node in every pass; slots: a bounded number of nodes."""
+
     max_nodes: int
+    """Most nodes under `slots`; at least focus_limit + 100 there."""
+
     compression_batch_size: int
+    """Nodes drawn for one pass under `slots`."""
+
     slot_sample_size: int
+    """Nodes drawn to find the least important one when `slots` are full."""
+
     long_term_factor: float
+    """After k scans a node is due again 1 + floor(k x this) passes later; 0 = every pass."""
+
     default_search_depth: int
+    """Hops a recall walks when it names no depth."""
+
     max_search_results: int
-    locale: str
-    speaker_prefix: str
+    """Most memories in one answer; 0 means 10000."""
+
+    locale: Literal["auto", "zh", "en"]
+    """Language of the wording; auto decides by the text."""
+
+    speaker_prefix: Literal["auto", "always", "never"]
+    """When a memory's content names who spoke."""
+
     digest_system: bool
+    """Whether system messages become memories."""
+
     max_queue_size: int
+    """Most batches in the inbox, waiting or parked; beyond it remember is refused."""
+
     max_owed_passes: int
+    """Most compression passes an agent can owe; further ones are merged."""
+
     segment_max_chars: int
+    """Advised longest segment, in characters."""
+
     retention: str
-    pii: str
+    """How long what was said is kept once it is digested: keep (for ever), days:N (N days from its acceptance), none. Memories made of it live on."""
+
+    pii: Literal["off", "tag", "redact"]
+    """What becomes of personal data in what is remembered from now on: off (nobody looks), tag (stored, and told where it stands), redact (replaced by its kind before anything is stored)."""
+
     drop_recalled: bool
+    """Whether what a recall has just told is left out when it comes back in a message."""
+
     collapse_repeats: bool
+    """Whether a message that repeats an earlier one of its batch exactly is left out."""
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """How much an agent holds."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AuditRecordInfo:
+    """One record of an audit log."""
 
-    nodes: int
-    links: int
-    messages: int
+    number: int
+    """Position in the chain, from 1."""
 
+    at: int
+    """Time, ms since the epoch."""
 
-@dataclass(frozen=True, slots=True)
-class AgentInfo:
-    """An agent at this moment."""
+    actor: str
+    """Id of the caller's key; - if unknown."""
 
-    agent_id: str
-    created_at: int
-    parameters: AgentParameters
-    counts: Counts
-    focus: tuple[str, ...]
-    pending_batches: int
-    parked_batches: int
-    owed_passes: int
-    finished_passes: int
-    unembedded_messages: int
+    action: str
+    """created, parameters_changed, corrected, deleted, forgotten, passes_owed, renamed, restored."""
 
+    details: Mapping[str, Any]
+    """Ids, names and counts; never content."""
 
-@dataclass(frozen=True, slots=True)
-class Initialised:
-    """An agent that now exists, and whether it came into being by this call."""
+    proof_count: int
+    """Number of keyed hashes of erased texts in this record."""
 
-    agent: AgentInfo
-    is_new: bool
+    previous_hash: str
+    """Hash of the previous record, in hexadecimal."""
 
-
-@dataclass(frozen=True, slots=True)
-class AgentListing:
-    """An agent as a listing tells of it, without opening it."""
-
-    agent_id: str
-    created_at: int
-    open: bool
-    counts: Counts
-
-
-@dataclass(frozen=True, slots=True)
-class Closed:
-    """The agent rests; whether it was open."""
-
-    agent_id: str
-    closed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Erased:
-    """An agent is gone for good."""
-
-    agent_id: str
-    erased: bool
-    record_number: int
     record_hash: str
+    """SHA-256 of `line`, in hexadecimal."""
+
+    line: str
+    """The hashed text of the record."""
 
 
-@dataclass(frozen=True, slots=True)
-class Restored:
-    """An agent came back; whether one of its id was there and is gone."""
-
-    agent_id: str
-    replaced: bool
-    counts: Counts
-    pending_batches: int
-    parked_batches: int
-    owed_passes: int
-
-
-# --- remember, recall, batches -------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Remembered:
-    """The batch is on disk."""
-
-    batch_id: str
-    pending_batches: int
-    pii: dict[str, int] = field(default_factory=dict)
-    """Personal data found in it, by kind: tagged or redacted, as the agent's `pii` says."""
-    dropped_recalled: int = 0
-    """Lines left out: a recall had just told them."""
-    collapsed: int = 0
-    """Messages left out: they repeated an earlier one."""
-
-
-@dataclass(frozen=True, slots=True)
-class PersonalData:
-    """Something personal in a message, by the policy `tag`: a slice of it, in UTF-8 bytes."""
-
-    kind: str
-    offset: int
-    length: int
-
-
-@dataclass(frozen=True, slots=True)
-class SourceInfo:
-    """Where a memory came from: a slice of a message, in UTF-8 bytes."""
-
-    message_id: str
-    batch_id: str
-    message_index: int
-    offset: int
-    length: int
-    role: str
-    speaker: str
-    timestamp: int | None
-    conversation_id: str
-    metadata: dict[str, Any]
-    pii: tuple[PersonalData, ...]
-    """What is personal in the slice, where the message was stored under the policy `tag`."""
-
-
-@dataclass(frozen=True, slots=True)
-class CitedSource(SourceInfo):
-    """Where a recalled memory came from, with the key of the whole text and the words themselves."""
-
-    chunk_id: str
-    quote: str
-    """What was said there, word for word; empty where the text is gone."""
-
-
-@dataclass(frozen=True, slots=True)
-class RecalledMemory:
-    """A memory of an answer, in the order of the text."""
-
-    id: str
-    kind: str
-    content: str
-    state: str
-    node_ids: tuple[str, ...]
-    sources: tuple[CitedSource, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SignalShare:
-    """What one signal gave a memory."""
-
-    signal: str
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
-class SignalOff:
-    """A signal that did not take part."""
-
-    signal: str
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class ExplainedMemory:
-    """Why a memory stands where it stands, or was left out."""
-
-    id: str
-    score: float
-    signals: tuple[SignalShare, ...]
-    dropped: str
-    shortened: bool
-
-
-@dataclass(frozen=True, slots=True)
-class TimeSpoken:
-    """A time that a query speaks of."""
-
-    words: str
-    begin: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """How an answer came about."""
-
-    looked_for: str
-    phrases: tuple[str, ...]
-    speakers: tuple[str, ...]
-    times: tuple[TimeSpoken, ...]
-    signals_off: tuple[SignalOff, ...]
-    archive: str
-    memories: tuple[ExplainedMemory, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Recalled:
-    """What came back: text for a language model, empty when there is nothing."""
-
-    text: str
-    pending_batches: int
-    parked_batches: int
-    memories: tuple[RecalledMemory, ...] = ()
-    """With `citations`: the memories of the text."""
-    explanation: Explanation | None = None
-    """With `explain`: how the answer came about."""
-
-
-@dataclass(frozen=True, slots=True)
-class FoundMemory(RecalledMemory):
-    """A memory that was found; its score is comparable within one answer only."""
-
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What was found, best first."""
-
-    memories: tuple[FoundMemory, ...]
-    pending_batches: int
-    parked_batches: int
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class BatchInfo:
-    """A batch at this moment."""
+    """The current state of a batch."""
 
     batch_id: str
-    state: str
+    state: Literal["waiting", "digesting", "digested", "parked"]
+    """waiting, digesting, digested or parked."""
+
     accepted_at: int
+    """Time of acceptance, ms since the epoch."""
+
     digested_at: int | None
+    """Time of digestion, ms since the epoch."""
+
     not_before: int | None
+    """Earliest time of the next try after a failure, ms since the epoch."""
+
     message_count: int
     conversation_id: str
     attempts: int
+    """Failed tries so far."""
+
     last_error: str
-    node_ids: tuple[str, ...]
-    pii: dict[str, int] = field(default_factory=dict)
-    dropped_recalled: int = 0
-    collapsed: int = 0
+    """Why the last try failed."""
+
+    node_ids: Sequence[str]
+    """The memories made from it."""
+
+    pii: Mapping[str, int]
+    """Personal data found in it, by kind, tagged or redacted by the agent's `pii` policy."""
+
+    dropped_recalled: int
+    """Lines left out because a recall had just returned them."""
+
+    collapsed: int
+    """Messages left out because they repeat an earlier one."""
 
 
-@dataclass(frozen=True, slots=True)
-class EventInfo:
-    """One thing that happened. What its kind does not have is None, or empty."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BatchPage:
+    """A page of batches."""
 
-    sequence: int
-    happened_at: int
-    kind: str
-    node_id: str | None
-    target_id: str | None
-    batch_id: str | None
-    message_id: str | None
-    pass_number: int | None
-    length_before: int | None
-    length: int | None
-    node_count: int | None
-    attempts: int | None
-    focus: tuple[str, ...]
-    parameters: tuple[str, ...]
+    batches: Sequence[BatchInfo]
+    next_page_token: str
+    """Empty on the last page."""
 
 
-@dataclass(frozen=True, slots=True)
-class Flushed:
-    """Where things stand, also when the time ran out."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Closed:
+    """The agent is closed."""
 
-    digested: bool
-    passes_done: bool
-    pending_batches: int
-    owed_passes: int
-    parked_batches: int
-    unembedded_messages: int
+    agent_id: str
+    closed: bool
+    """Whether it was open."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Compressing:
     """The passes owed now."""
 
     owed_passes: int
 
 
-# --- nodes and links -----------------------------------------------------------------------------------
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Counts:
+    """The size of an agent."""
+
+    nodes: int
+    """Living memories."""
+
+    links: int
+    """Links, dangling ones included."""
+
+    messages: int
+    """Stored messages."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DeletedNode:
+    """What was deleted with a memory, or of a message."""
+
+    node_id: str
+    """The id from the request."""
+
+    links_removed: int
+    """Number of links from or to it."""
+
+    bytes_withdrawn: int
+    """Bytes of source text removed from the archive."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EmbedderInfo:
+    """The current embedding model."""
+
+    kind: str
+    """builtin, ollama, openai or off."""
+
+    name: str
+    """Name of the model."""
+
+    available: bool
+    """Whether it answers."""
+
+    detail: str
+    """Why it does not answer; else empty."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Erased:
+    """The agent is deleted."""
+
+    agent_id: str
+    erased: bool
+    record_number: int
+    """Number of the deletion's record in the log of erased agents."""
+
+    record_hash: str
+    """Hash of that record in hexadecimal; it covers all records before it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ErasedAgentRecord:
+    """One record of the log of erased agents."""
+
+    number: int
+    """Position in the chain, from 1."""
+
+    at: int
+    """Time, ms since the epoch."""
+
+    actor: str
+    """Id of the caller's key; - if unknown."""
+
+    action: str
+    """agent_erased; replaced if another agent took its place; key_destroyed if its key was."""
+
+    details: Mapping[str, Any]
+    """Ids, names and counts; never content."""
+
+    proof_count: int
+    """Number of keyed hashes of erased texts in this record."""
+
+    previous_hash: str
+    """Hash of the previous record, in hexadecimal."""
+
+    record_hash: str
+    """SHA-256 of `line`, in hexadecimal."""
+
+    line: str
+    """The hashed text of the record."""
+
+    agent_id: str
+    """The deleted agent; empty if the record is unreadable."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EventInfo:
+    """One event. Fields that its kind does not have are null or empty."""
+
+    sequence: int
+    """Number of the event, one more than that of the previous one."""
+
+    happened_at: int
+    """Time of the event, ms since the epoch."""
+
+    kind: Literal[
+        "BatchDigested",
+        "BatchParked",
+        "BatchRetried",
+        "NodeCreated",
+        "NodeCompressed",
+        "NodeForgotten",
+        "NodeCorrected",
+        "MemoryErased",
+        "LinkBroken",
+        "FocusChanged",
+        "ParametersChanged",
+        "PassCompleted",
+    ]
+    """Kind of the event; see docs/events.md. New kinds may be added."""
+
+    node_id: str | None
+    """The memory, or the source of the link."""
+
+    target_id: str | None
+    """The memory that the link points at."""
+
+    batch_id: str | None
+    """The batch."""
+
+    message_id: str | None
+    """The message."""
+
+    pass_number: int | None
+    """The compression pass."""
+
+    length_before: int | None
+    """Characters of the memory before."""
+
+    length: int | None
+    """Characters of the memory now."""
+
+    node_count: int | None
+    """Number of memories made from the batch."""
+
+    attempts: int | None
+    """Failed tries of the batch."""
+
+    focus: Sequence[str]
+    """The memories in focus now, newest first."""
+
+    parameters: Sequence[str]
+    """Names of the parameters that were changed."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Flushed:
+    """The state after waiting, also if the timeout expired."""
+
+    digested: bool
+    """Whether every batch accepted before the request is digested."""
+
+    passes_done: bool
+    """Whether no compression pass is owed."""
+
+    pending_batches: int
+    owed_passes: int
+    parked_batches: int
+    unembedded_messages: int
+    """Messages without vectors; 0 without an embedder."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ForgetCounts:
+    """The amount of erased data; in a dry run, of data that would be erased."""
+
+    nodes: int
+    """Memories."""
+
+    links: int
+    """Links from or to them; 0 in a dry run."""
+
+    messages: int
+    """Messages erased as a whole."""
+
+    batches: int
+    """Batches erased as a whole; 0 in a dry run."""
+
+    bytes: int
+    """Bytes of message text."""
+
+    relations: int
+    """Links that remain but lose their name, since the name reveals the topic."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ForgetProof:
+    """The proof: records of the audit log, and keyed hashes of the erased texts."""
+
+    first_record: int
+    """Number of the first record; 0 if nothing was erased."""
+
+    last_record: int
+    """Number of the last record."""
+
+    record_hash: str
+    """Hash of the last record, in hexadecimal."""
+
+    hmacs: Sequence[str]
+    """HMAC-SHA256 of each erased text, in hexadecimal; the first 1000."""
+
+    hmac_count: int
+    """The total number."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Forgotten:
+    """What was erased; in a dry run, what would be."""
+
+    dry_run: bool
+    counts: ForgetCounts
+    nodes: Sequence[str]
+    """The memories; the first 1000."""
+
+    messages: Sequence[str]
+    """The messages erased as a whole; the first 1000."""
+
+    partly: Sequence[str]
+    """The messages of which only sentences are erased; the first 1000."""
+
+    also_found_in: Sequence[str]
+    """Memories and messages that also mention it and remain; the first 1000."""
+
+    also_found_count: int
+    """The total number."""
+
+    proof: ForgetProof
+    compacted: bool
+    """Whether the files no longer contain any byte of it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Health:
+    """The process is alive."""
+
+    status: str
+    version: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LinkIn:
+    """A link from another memory."""
+
+    source: str
+    relation: str
+    strength: float
+    """Current strength; 1 while its source is in focus."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LinkInfo:
+    """A live link."""
+
+    source: str
+    target: str
+    relation: str
+    strength: float
+    """Current strength; 1 while its source is in focus."""
+
+    dangling: bool
+    """Whether its target is forgotten."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LinkOut:
+    """A link to another memory."""
+
+    target: str
+    relation: str
+    strength: float
+    """Current strength; 1 while its source is in focus."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LinkPage:
+    """A page of links."""
+
+    links: Sequence[LinkInfo]
+    next_page_token: str
+    """Empty on the last page."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Me:
+    """What the caller's key allows."""
+
+    keys_required: bool
+    """Whether callers must send an API key."""
+
+    key_id: str
+    """The id of the key; empty without keys."""
+
+    scopes: Sequence[str]
+    """read, write, admin: those that the key has."""
+
+    agents: Sequence[str]
+    """Agents that the key is bound to."""
+
+    agent_prefixes: Sequence[str]
+    """Prefixes of the ids of agents that the key is bound to."""
+
+    everywhere: bool
+    """Whether the key is bound to no agents, so that it reaches all of them."""
+
+    version: str
+    """The version of the daemon."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeDeletion:
+    """The result for one of many memories."""
+
+    node_id: str
+    """The id from the request."""
+
+    links_removed: int
+    """Number of links from or to it."""
+
+    bytes_withdrawn: int
+    """Bytes of source text removed from the archive."""
+
+    deleted: bool
+    """Whether it existed and was deleted."""
+
+    reason: str
+    """Why it was not deleted: NODE_NOT_FOUND or BATCH_NOT_DIGESTED; else empty."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PersonalData:
+    """Personal data in a message that was stored under the policy `tag`: a slice in UTF-8 bytes."""
+
+    kind: str
+    """email, phone, national_id, card, iban, ip or secret."""
+
+    offset: int
+    """Offset of its first byte in the message's UTF-8."""
+
+    length: int
+    """Its length in bytes."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Readiness:
+    """Whether the daemon can do its work."""
+
+    status: Literal["ready", "degraded", "unavailable"]
+    """ready, degraded or unavailable."""
+
+    reasons: Sequence[str]
+    """Why it is not ready; else empty."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Remembered:
+    """The batch is stored durably."""
+
+    batch_id: str
+    """Id of the batch, for its status."""
+
+    pending_batches: int
+    """Accepted batches not yet digested."""
+
+    pii: Mapping[str, int]
+    """Personal data found in it, by kind, tagged or redacted by the agent's `pii` policy."""
+
+    dropped_recalled: int
+    """Lines left out because a recall had just returned them."""
+
+    collapsed: int
+    """Messages left out because they repeat an earlier one."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Restored:
+    """The restored agent."""
+
+    agent_id: str
+    """The agent's id."""
+
+    replaced: bool
+    """Whether it replaced an existing agent."""
+
+    counts: Counts
+    pending_batches: int
+    """Accepted batches not yet digested."""
+
+    parked_batches: int
+    """Batches parked after repeated failures."""
+
+    owed_passes: int
+    """Compression passes owed, including the running one."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class RewriteInfo:
-    """One shortening of a memory."""
+    """One rewrite, which shortened a memory."""
 
     pass_number: int
     importance: float
@@ -357,369 +619,466 @@ class RewriteInfo:
     model: str
 
 
-@dataclass(frozen=True, slots=True)
-class NodeInfo:
-    """A memory at this moment."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SchedulerInfo:
+    """The state of the compression scheduler."""
 
-    id: str
-    kind: str
-    content: str
-    phrase: str
-    keywords: tuple[str, ...]
-    created_at: int
-    scan_count: int
-    original_length: int
-    importance: float
-    in_focus: bool
-    sources: tuple[SourceInfo, ...]
-    rewrites: tuple[RewriteInfo, ...]
+    concurrency: int
+    """Concurrent slices."""
 
+    time_slice_ms: int
+    """Longest slice."""
 
-@dataclass(frozen=True, slots=True)
-class LinkOut:
-    """A link to another memory, with its strength now."""
+    running: Sequence[str]
+    """Agents that compress now."""
 
-    target: str
-    relation: str
-    strength: float
+    waiting: Sequence[str]
+    """Agents that wait for a turn, next first; at most 100."""
 
+    waiting_count: int
+    """Agents that wait for a turn."""
 
-@dataclass(frozen=True, slots=True)
-class LinkIn:
-    """A link from another memory, with its strength now."""
+    slices: int
+    """Slices since the start."""
 
-    source: str
-    relation: str
-    strength: float
+    failed_slices: int
+    """Slices that ended with an internal error."""
+
+    open_agents: int
+    """Agents that are open."""
+
+    max_open_agents: int
+    """Most agents open at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class NodeDetail(NodeInfo):
-    """A memory with its live links; `dangling` are those to what is forgotten."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SignalOff:
+    """A signal that was not used."""
 
-    links_in: tuple[LinkIn, ...]
-    links_out: tuple[LinkOut, ...]
-    dangling: tuple[LinkOut, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class DeletedNode:
-    """What went with a memory: links at either end, bytes of the messages it was made from; or of a message."""
-
-    node_id: str
-    links_removed: int
-    bytes_withdrawn: int
+    signal: str
+    why: str
 
 
-@dataclass(frozen=True, slots=True)
-class NodeDeletion(DeletedNode):
-    """What became of one of many memories that were to be deleted, and why if it was not there."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SignalShare:
+    """What one signal contributed to a memory's score."""
 
-    deleted: bool
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class DeletedNodes:
-    """What became of each memory, in the order asked."""
-
-    results: tuple[NodeDeletion, ...]
-    deleted_count: int
+    signal: str
+    score: float
 
 
-@dataclass(frozen=True, slots=True)
-class ForgetCounts:
-    """How much goes, or went; links and batches are 0 in a dry run."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SourceInfo:
+    """The source of a memory: a slice of a message, in UTF-8 bytes."""
 
-    nodes: int
-    links: int
-    messages: int
-    batches: int
-    bytes: int
-    relations: int
-    """Links that stay without their names, since these told of it."""
+    message_id: str
+    """The caller's own id of the message, empty if none was given."""
 
+    batch_id: str
+    message_index: int
+    """Position of the message in its batch."""
 
-@dataclass(frozen=True, slots=True)
-class ForgetProof:
-    """What vouches for it: records of the audit log, and keyed hashes of the texts, hexadecimal."""
+    offset: int
+    """Offset of the slice in the message's UTF-8."""
 
-    first_record: int
-    last_record: int
-    record_hash: str
-    hmacs: tuple[str, ...]
-    hmac_count: int
+    length: int
+    """Length of the slice in bytes."""
 
+    role: Literal["user", "assistant", "system"]
+    speaker: str
+    timestamp: int | None
+    """When it was said, if the caller gave a time; ms since the epoch."""
 
-@dataclass(frozen=True, slots=True)
-class Forgotten:
-    """What is gone for good, or in a dry run would go."""
+    conversation_id: str
+    metadata: Mapping[str, Any]
+    """The message's metadata, over that of its batch."""
 
-    dry_run: bool
-    counts: ForgetCounts
-    nodes: tuple[str, ...]
-    messages: tuple[str, ...]
-    partly: tuple[str, ...]
-    also_found_in: tuple[str, ...]
-    also_found_count: int
-    proof: ForgetProof
-    compacted: bool
+    pii: Sequence[PersonalData]
+    """Personal data in the slice, if the message was stored under the policy `tag`."""
 
 
-@dataclass(frozen=True, slots=True)
-class AuditRecordInfo:
-    """One record of an audit log: who, what, when, how many; `line` is what was hashed."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaskTally:
+    """The calls of one task."""
 
-    number: int
-    at: int
-    actor: str
-    action: str
-    details: dict[str, Any]
-    proof_count: int
-    previous_hash: str
-    record_hash: str
-    line: str
+    calls: int
+    """Number of calls."""
 
+    parsed: int
+    """Usable replies."""
 
-@dataclass(frozen=True, slots=True)
-class ErasedAgentRecord(AuditRecordInfo):
-    """One record of the log of erased agents: whose it is stands last."""
+    bad_replies: int
+    """Unusable replies."""
 
-    agent_id: str
+    unavailable: int
+    """Calls that no server answered."""
+
+    parse_rate: float | None
+    """Share of usable replies."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class TextVerdict:
-    """Whether a text was erased, and the record that vouches for it (0: none)."""
+    """Whether a text was erased."""
 
     erased: bool
     record: int
+    """Number of the record that proves it; 0 for none."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TimeSpoken:
+    """A time named in the query."""
+
+    words: str
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AgentInfo:
+    """The current state of an agent."""
+
+    agent_id: str
+    """The agent's id."""
+
+    created_at: int
+    """Creation time, ms since the epoch."""
+
+    parameters: AgentParameters
+    """The current parameters."""
+
+    counts: Counts
+    focus: Sequence[str]
+    """Nodes in focus, newest first."""
+
+    pending_batches: int
+    """Accepted batches not yet digested."""
+
+    parked_batches: int
+    """Batches parked after repeated failures."""
+
+    owed_passes: int
+    """Compression passes owed, including the running one."""
+
+    finished_passes: int
+    """Completed compression passes since creation."""
+
+    unembedded_messages: int
+    """Messages without vectors of the current embedding model; 0 without a model."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AgentListing:
+    """An agent in a listing, which does not open it."""
+
+    agent_id: str
+    created_at: int
+    """Creation time, ms since the epoch."""
+
+    open: bool
+    """Whether the agent is open."""
+
+    counts: Counts
+    """If the agent is not open: as of its last close."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AgentPage:
+    """A page of agents."""
+
+    agents: Sequence[AgentListing]
+    next_page_token: str
+    """Empty on the last page."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AuditPage:
+    """A page of an audit log."""
+
+    records: Sequence[AuditRecordInfo]
+    next_page_token: str
+    """Empty on the last page."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class AuditVerified:
-    """Whether an audit log is whole, and the first record that does not fit (0: none)."""
+    """Whether an audit log is intact."""
 
     intact: bool
     records: int
+    """Number of consecutive valid records from the first."""
+
     record_hash: str
+    """Hash of the last of them, in hexadecimal; empty without any."""
+
     broken_record: int
+    """Number of the first invalid record; 0 for none."""
+
     problem: str
-    texts: tuple[TextVerdict, ...]
+    """What is wrong with that record."""
+
+    texts: Sequence[TextVerdict]
+    """One result per text, in the order of the request."""
 
 
-@dataclass(frozen=True, slots=True)
-class LinkInfo:
-    """A live link; whether its target is forgotten."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CitedSource:
+    """The source of a memory, with the key of the whole text and a quote."""
 
-    source: str
-    target: str
-    relation: str
-    strength: float
-    dangling: bool
+    message_id: str
+    """The caller's own id of the message, empty if none was given."""
 
+    batch_id: str
+    message_index: int
+    """Position of the message in its batch."""
 
-@dataclass(frozen=True, slots=True)
-class FocusInfo:
-    """What is in focus, newest first."""
+    offset: int
+    """Offset of the slice in the message's UTF-8."""
 
-    nodes: tuple[NodeInfo, ...]
+    length: int
+    """Length of the slice in bytes."""
 
+    role: Literal["user", "assistant", "system"]
+    speaker: str
+    timestamp: int | None
+    """When it was said, if the caller gave a time; ms since the epoch."""
 
-# --- pages ---------------------------------------------------------------------------------------------
+    conversation_id: str
+    metadata: Mapping[str, Any]
+    """The message's metadata, over that of its batch."""
 
+    pii: Sequence[PersonalData]
+    """Personal data in the slice, if the message was stored under the policy `tag`."""
 
-class Page(Generic[T_co]):
-    """A page of a listing."""
+    chunk_id: str
+    """SHA-256 of the message's text, in hexadecimal; empty if the text is deleted."""
 
-    __slots__ = ()
-
-    @property
-    def items(self) -> tuple[T_co, ...]:
-        """What stands on the page."""
-        return cast("tuple[T_co, ...]", getattr(self, fields(cast(Any, self))[0].name))
-
-    @property
-    def next_token(self) -> str:
-        """The token of the page that follows; empty on the last one."""
-        return cast(str, getattr(self, fields(cast(Any, self))[1].name))
-
-
-@dataclass(frozen=True, slots=True)
-class AgentPage(Page[AgentListing]):
-    """A page of agents."""
-
-    agents: tuple[AgentListing, ...]
-    next_page_token: str
+    quote: str
+    """The text of the slice; empty if it is deleted."""
 
 
-@dataclass(frozen=True, slots=True)
-class BatchPage(Page[BatchInfo]):
-    """A page of batches."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DeletedNodes:
+    """The result for each memory, in the order of the request."""
 
-    batches: tuple[BatchInfo, ...]
-    next_page_token: str
-
-
-@dataclass(frozen=True, slots=True)
-class NodePage(Page[NodeInfo]):
-    """A page of memories."""
-
-    nodes: tuple[NodeInfo, ...]
-    next_page_token: str
+    results: Sequence[NodeDeletion]
+    deleted_count: int
+    """How many were deleted."""
 
 
-@dataclass(frozen=True, slots=True)
-class LinkPage(Page[LinkInfo]):
-    """A page of links."""
-
-    links: tuple[LinkInfo, ...]
-    next_page_token: str
-
-
-@dataclass(frozen=True, slots=True)
-class AuditPage(Page[AuditRecordInfo]):
-    """A page of an audit log."""
-
-    records: tuple[AuditRecordInfo, ...]
-    next_page_token: str
-
-
-@dataclass(frozen=True, slots=True)
-class ErasedAgentPage(Page[ErasedAgentRecord]):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ErasedAgentPage:
     """A page of the log of erased agents."""
 
-    records: tuple[ErasedAgentRecord, ...]
+    records: Sequence[ErasedAgentRecord]
     next_page_token: str
+    """Empty on the last page."""
 
 
-# --- the daemon ----------------------------------------------------------------------------------------
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExplainedMemory:
+    """Why a memory has its rank, or was left out."""
+
+    id: str
+    score: float
+    signals: Sequence[SignalShare]
+    dropped: str
+    """Why the response does not contain it; empty if it does."""
+
+    shortened: bool
+    """Whether it was shortened to its key sentences."""
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
-    """The process is alive."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Explanation:
+    """How a recall was ranked."""
 
-    status: str
-    version: str
+    looked_for: str
+    """What remains of the query for the word index."""
 
+    phrases: Sequence[str]
+    """Quoted phrases in the query."""
 
-@dataclass(frozen=True, slots=True)
-class Readiness:
-    """Whether requests are accepted: ready, degraded or unavailable, and why."""
+    speakers: Sequence[str]
+    """Speakers named in the query."""
 
-    status: str
-    reasons: tuple[str, ...]
+    times: Sequence[TimeSpoken]
+    signals_off: Sequence[SignalOff]
+    archive: str
+    """Whether the archive took part: always, never, not needed, or why it was needed: code in the query, few results, no clear top. Empty for an agent without messages."""
 
-
-@dataclass(frozen=True, slots=True)
-class TaskTally:
-    """What became of the calls of one task."""
-
-    calls: int
-    parsed: int
-    bad_replies: int
-    unavailable: int
-    parse_rate: float | None
+    memories: Sequence[ExplainedMemory]
 
 
-@dataclass(frozen=True, slots=True)
-class EmbedderInfo:
-    """The embedding model in force."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FoundMemory:
+    """A found memory."""
 
-    kind: str
-    name: str
-    available: bool
-    detail: str
+    id: str
+    """Id of its node, or of its message if no node of it lives."""
+
+    kind: Literal["episode"]
+    content: str
+    state: Literal["living", "archived", "pending"]
+    """living, archived (shortened or forgotten since) or pending (not digested)."""
+
+    node_ids: Sequence[str]
+    """Living nodes made from it."""
+
+    sources: Sequence[CitedSource]
+    score: float
+    """The combined score of the signals; comparable within one response only."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ModelInfo:
-    """The language model and the embedding model in force."""
+    """The current language model and embedding model."""
 
     kind: str
+    """builtin, ollama or openai."""
+
     name: str
+    """Name of the model."""
+
     available: bool
+    """Whether it answers."""
+
     detail: str
-    tasks: dict[str, TaskTally]
+    """Why it does not answer; else empty."""
+
+    tasks: Mapping[str, TaskTally]
+    """The calls of each task: segment, process, relate."""
+
     embedder: EmbedderInfo
+    """The embedding model, for recall by meaning."""
 
 
-@dataclass(frozen=True, slots=True)
-class Me:
-    """What the caller's key allows."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeDetail:
+    """A memory with its live links."""
 
-    keys_required: bool
-    key_id: str
-    scopes: tuple[str, ...]
-    agents: tuple[str, ...]
-    agent_prefixes: tuple[str, ...]
-    everywhere: bool
-    version: str
+    id: str
+    kind: Literal["episode"]
+    content: str
+    phrase: str
+    """Summary of 10-20 characters, or up to 8 words."""
 
+    keywords: Sequence[str]
+    created_at: int
+    """Creation time, ms since the epoch."""
 
-@dataclass(frozen=True, slots=True)
-class SchedulerInfo:
-    """Whose turn it is to compress."""
+    scan_count: int
+    """Compression scans so far."""
 
-    concurrency: int
-    time_slice_ms: int
-    running: tuple[str, ...]
-    waiting: tuple[str, ...]
-    waiting_count: int
-    slices: int
-    failed_slices: int
-    open_agents: int
-    max_open_agents: int
+    original_length: int
+    """Length of the original content, in characters."""
 
+    importance: float
+    """Support from other memories: at 1 it keeps its length, at 0 it is forgotten."""
 
-# --- reading -------------------------------------------------------------------------------------------
+    in_focus: bool
+    sources: Sequence[SourceInfo]
+    rewrites: Sequence[RewriteInfo]
+    """The latest rewrites."""
 
-
-class Misfit(Exception):
-    """A value is not of the form that a model has."""
-
-
-def read(kind: type[T], value: object) -> T:
-    """The model in a JSON value; unknown fields are left out, anything else that does not fit is a Misfit."""
-    return cast(T, _read(kind, value, kind.__name__))
+    links_in: Sequence[LinkIn]
+    links_out: Sequence[LinkOut]
+    dangling: Sequence[LinkOut]
+    """Links to forgotten memories."""
 
 
-@cache
-def _hints(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeInfo:
+    """The current state of a memory."""
+
+    id: str
+    kind: Literal["episode"]
+    content: str
+    phrase: str
+    """Summary of 10-20 characters, or up to 8 words."""
+
+    keywords: Sequence[str]
+    created_at: int
+    """Creation time, ms since the epoch."""
+
+    scan_count: int
+    """Compression scans so far."""
+
+    original_length: int
+    """Length of the original content, in characters."""
+
+    importance: float
+    """Support from other memories: at 1 it keeps its length, at 0 it is forgotten."""
+
+    in_focus: bool
+    sources: Sequence[SourceInfo]
+    rewrites: Sequence[RewriteInfo]
+    """The latest rewrites."""
 
 
-def _is_required(one: Field[Any]) -> bool:
-    return one.default is MISSING and one.default_factory is MISSING
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodePage:
+    """A page of nodes."""
+
+    nodes: Sequence[NodeInfo]
+    next_page_token: str
+    """Empty on the last page."""
 
 
-def _read(kind: Any, value: Any, path: str) -> Any:
-    if kind is Any:
-        return value
-    if is_dataclass(kind):
-        if not isinstance(value, dict):
-            raise Misfit(f"{path} is not an object")
-        # What has a default here is what the daemon leaves out where it was not asked for.
-        absent = [f.name for f in fields(kind) if f.name not in value and _is_required(f)]
-        if absent:
-            raise Misfit(f"{path}.{absent[0]} is missing")
-        hints = _hints(cast(type, kind))
-        present = [f.name for f in fields(kind) if f.name in value]
-        return cast(Any, kind)(
-            **{name: _read(hints[name], value[name], f"{path}.{name}") for name in present}
-        )
-    origin = get_origin(kind)
-    if origin is tuple and isinstance(value, list):
-        return tuple(_read(get_args(kind)[0], item, f"{path}[]") for item in value)
-    if origin is dict and isinstance(value, dict):
-        return {key: _read(get_args(kind)[1], item, f"{path}.{key}") for key, item in value.items()}
-    if origin in (Union, types.UnionType):
-        others = [option for option in get_args(kind) if option is not type(None)]
-        return None if value is None else _read(others[0], value, path)
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    # A bool is an int to Python, and nowhere else.
-    if isinstance(kind, type) and isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
-        return value
-    raise Misfit(f"{path} is of another type")
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RecalledMemory:
+    """A memory of the response, in the order of the text."""
+
+    id: str
+    """Id of its node, or of its message if no node of it lives."""
+
+    kind: Literal["episode"]
+    content: str
+    state: Literal["living", "archived", "pending"]
+    """living, archived (shortened or forgotten since) or pending (not digested)."""
+
+    node_ids: Sequence[str]
+    """Living nodes made from it."""
+
+    sources: Sequence[CitedSource]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FocusInfo:
+    """The agent's focus."""
+
+    nodes: Sequence[NodeInfo]
+    """Nodes in focus, newest first."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Found:
+    """The found memories, best first."""
+
+    memories: Sequence[FoundMemory]
+    pending_batches: int
+    """Accepted batches not yet digested."""
+
+    parked_batches: int
+    """Batches parked after repeated failures."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recalled:
+    """The result of a recall."""
+
+    text: str
+    """Memories for a language model to read; empty if there are none."""
+
+    pending_batches: int
+    """Accepted batches not yet digested."""
+
+    parked_batches: int
+    """Batches parked after repeated failures."""
+
+    memories: Sequence[RecalledMemory] = field(default_factory=list)
+    """With `citations`: the memories of the text."""
+
+    explanation: Explanation | None = None
+    """With `explain`: how the memories were ranked."""

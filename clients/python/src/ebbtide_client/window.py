@@ -1,16 +1,15 @@
-"""The messages of a context window: what they weigh, what leaves it, what is put before it. No I/O.
+"""The messages of a context window: their tokens, what is stored and removed, what is put first. No I/O.
 
-A window is system messages, which stay, and turns: a user's message with all that follows it up to the next one.
-Over the threshold the oldest turns leave together, as one parcel, until no more than `keep_ratio` of the limit
-stays; the newest turn always stays. One parcel is one batch, and one batch is one unit of the memory's time: that
-is why a good part of the window leaves at once and not turn by turn, which would make the agent forget sooner.
+A window contains system messages, which stay, and turns: a message of the user with everything up to the next one.
+Over the threshold, the oldest turns are removed together as one parcel, until at most `keep_ratio` of the limit is
+left; the newest turn stays. One parcel is one batch, and one batch is one unit of the memory's time: if turns left one
+by one, the agent would forget sooner.
 
-    in the window ──over the threshold──▶ parcel due ──remembered──▶ gone from the window
+    in the window ──over the threshold──▶ parcel due ──stored──▶ removed from the window
                                             │   ▲
-                                            └───┘ failed: still in the window; the same parcel, same key, next time
+                                            └───┘ failed: still in the window; same parcel and key next time
 
-A parcel is made once. Were it made anew after a failure, a batch that did arrive could be stored a second time
-under another key.
+A failed parcel is sent again unchanged. With another key, a batch that did arrive would be stored twice.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ from ebbtide_client.calls import AnyMessage
 from ebbtide_client.models import Message
 
 OURS = ("timestamp", "id", "speaker")
-"""Fields of a message that are for the memory, not for a language model."""
+"""Fields of a message for the memory only, not for a language model."""
 
 KEPT_ROLES = frozenset({"system", "developer"})
 """Roles whose messages never leave the window."""
 
 MESSAGE_TOKENS = 4
-"""What the frame of a message weighs beside its text."""
+"""Tokens of a message in addition to its text."""
 
 CHARS_PER_TOKEN = 3.5
 
@@ -44,7 +43,7 @@ MOST_MESSAGE_CHARS = 100_000
 """The daemon's limit for a message; longer ones are sent in parts."""
 
 MOST_CHARS = 1_500_000
-"""Of one parcel: with four bytes each still below the daemon's 8 MiB."""
+"""Most characters of one parcel. With four bytes each it stays below the daemon's 8 MiB."""
 
 SEPARATOR = "\n---\n"
 """Between two memories in a recalled text."""
@@ -53,7 +52,7 @@ _DENSE = re.compile(r"[^\u0000-\u024f\u2000-\u206f]")
 
 
 def estimate_tokens(text: str) -> int:
-    """A cautious guess: a token for each character of CJK or another script than Latin, else one per 3.5."""
+    """Return a cautious estimate: one token per character of CJK and other non-Latin scripts, else one per 3.5."""
     dense = len(_DENSE.findall(text))
     return dense + math.ceil((len(text) - dense) / CHARS_PER_TOKEN)
 
@@ -68,24 +67,24 @@ class Entry:
 
     @property
     def role(self) -> str:
-        """Who speaks, in the words of a language model's server."""
+        """The role, as language model servers name it."""
         return str(self.message.get("role", ""))
 
     @property
     def stays(self) -> bool:
-        """Whether it never leaves the window."""
+        """Whether the message is never removed."""
         return self.role in KEPT_ROLES
 
     def for_model(self) -> dict[str, Any]:
-        """As a language model takes it."""
+        """Return the message as a language model takes it."""
         return {name: value for name, value in self.message.items() if name not in OURS}
 
     def for_memory(self) -> Iterator[dict[str, Any]]:
-        """As `remember` takes it; nothing when it has no text."""
+        """Yield the message as `remember` takes it; nothing if it has no text."""
         text = text_of(self.message)
         given = {name: self.message[name] for name in OURS if self.message.get(name) is not None}
         role = self.role
-        if role not in ("user", "assistant", "system"):  # what tools say; the memory knows who speaks by name
+        if role not in ("user", "assistant", "system"):  # output of tools: the speaker names the role
             given = {"speaker": role, **given}
             role = "assistant"
         for start in range(0, len(text), MOST_MESSAGE_CHARS):
@@ -95,7 +94,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parcel:
-    """What leaves the window together: one batch, and the key under which it is stored once."""
+    """Messages that are removed together: one batch, and its idempotency key."""
 
     entries: tuple[Entry, ...]
     messages: tuple[dict[str, Any], ...]
@@ -103,7 +102,7 @@ class Parcel:
 
 
 class Window:
-    """The messages, oldest first, and the parcel that is due, if any."""
+    """The messages, oldest first, and the current parcel, if any."""
 
     def __init__(
         self,
@@ -133,16 +132,16 @@ class Window:
 
     @property
     def tokens(self) -> int:
-        """What they weigh together."""
+        """Tokens of all messages."""
         return sum(entry.tokens for entry in self._entries)
 
     @property
     def is_over(self) -> bool:
-        """Whether they weigh more than the threshold."""
+        """Whether the tokens exceed the threshold."""
         return self.tokens > self._threshold
 
     def add(self, message: AnyMessage, now_ms: int) -> None:
-        """Put a message at the end."""
+        """Append a message."""
         form = as_mapping(message)
         if not isinstance(form.get("role"), str):
             raise ValueError("a message needs a role")
@@ -157,7 +156,7 @@ class Window:
     # --- what leaves -------------------------------------------------------------------------------
 
     def due(self, *, everything: bool = False) -> Parcel | None:
-        """The parcel to remember now: the one that failed before, or a new one when over the threshold."""
+        """Return the parcel to store now: the one that failed before, or a new one if over the threshold."""
         while self._due is None:
             leaving = list(self._leaving(everything))
             if not leaving:
@@ -172,7 +171,7 @@ class Window:
         return self._due
 
     def settle(self, parcel: Parcel) -> None:
-        """The parcel is remembered: its messages leave the window."""
+        """Remove the messages of a stored parcel."""
         if self._due is parcel:
             self._due = None
             self._remove(parcel)
@@ -199,7 +198,7 @@ class Window:
     # --- what is sent to the model -----------------------------------------------------------------
 
     def with_memory(self, heading: str, text: str) -> list[dict[str, Any]]:
-        """The messages with what was recalled put first, strongest memories first, as far as there is room.
+        """Return the messages with the recalled text first, strongest memories first, as far as it fits.
 
         Memory gets at most half of what the window leaves free; the other half is for the answer.
         """
@@ -216,7 +215,7 @@ class Window:
 
 
 def turns_of(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
-    """Entries by turns; each begins with a user's message, the first one with whatever comes first."""
+    """Yield the entries by turns. Each begins with a message of the user, except possibly the first."""
     turn: list[Entry] = []
     was_user = False
     for entry in entries:
@@ -231,7 +230,7 @@ def turns_of(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
 
 
 def _first_parcel(leaving: list[Entry]) -> list[Entry]:
-    """As many of the oldest whole turns as one batch can hold; of a turn that is too large by itself, its start."""
+    """Return the oldest whole turns that fit into one batch; of a turn that is too large, its first part."""
     parcel: list[Entry] = []
     size = _Size()
     for turn in turns_of(leaving):
@@ -261,7 +260,9 @@ class _Size:
 
 
 def as_mapping(message: AnyMessage) -> dict[str, Any]:
-    """A message as the mapping it is in JSON."""
+    """Return a message as a dict."""
+    if isinstance(message, str):
+        return {"role": "user", "content": message}
     if not isinstance(message, Message):
         return dict(message)
     optional = {name: getattr(message, name) for name in OURS}
@@ -270,7 +271,7 @@ def as_mapping(message: AnyMessage) -> dict[str, Any]:
 
 
 def text_of(form: Mapping[str, Any]) -> str:
-    """The text of a message, also when its content is a list of parts, as some model servers have it."""
+    """Return the text of a message, also if its content is a list of parts."""
     content = form.get("content")
     if isinstance(content, list):
         parts = [part.get("text") if isinstance(part, dict) else part for part in content]

@@ -1,4 +1,4 @@
-"""What both clients share of the connection: where it goes, what is sent with every request, what stays secret."""
+"""The connection, the same for both clients: address, headers, timeouts, TLS. The API key stays out of every text."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ KEY_VARIABLE = "EBBTIDE_API_KEY"
 KEY_FILE_VARIABLE = "EBBTIDE_API_KEY_FILE"
 CA_VARIABLE = "EBBTIDE_CA_FILE"
 CERT_VARIABLE = "EBBTIDE_CLIENT_CERT"
-"""Where what is not given comes from; the command line reads the same."""
+"""Environment variables for arguments that are None. The command line reads the same ones."""
 
 PathText = str | os.PathLike[str]
 
 TIMEOUT_S = 60.0
-"""Longer than a daemon lets a request wait for its agent (30 s)."""
+"""Longer than the daemon lets a request wait for its agent (30 s)."""
 
 CONNECT_TIMEOUT_S = 5.0
 
-FILE_SILENCE_S = 3600.0
-"""A large agent is copied before its first byte comes, and checked after its last one went."""
+LONG_TIMEOUT_S = 3600.0
+"""For operations whose time grows with the agent: files, and deletion with rewriting."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """One daemon at one address, and how to speak to it."""
+    """The address of a daemon and how to connect to it."""
 
     url: httpx.URL
     timeout_s: float
@@ -46,45 +46,49 @@ class Wire:
 
     @property
     def place(self) -> str:
-        """The address without anything secret."""
+        """The address without secrets."""
         return f"{self.url.scheme}://{self.url.netloc.decode('ascii')}{self.url.path.rstrip('/')}"
 
     @property
     def options(self) -> dict[str, Any]:
-        """Options of an httpx client."""
+        """Options of the httpx client."""
         headers = {"Accept": "application/json", **self.headers}
         if self.api_key:
             headers["Authorization"] = f"Bearer {self.api_key}"
-        # A proxy of the environment has no business between two processes of one machine.
+        # Proxies of the environment are not for connections within one machine.
         return {"base_url": self.url, "headers": headers, "trust_env": not _is_loopback(self.url.host)}
 
     def request(self, call: Call[Any]) -> dict[str, Any]:
-        """Arguments of an httpx request."""
+        """Return the arguments of an httpx request."""
         return {
             "method": call.method,
             "url": call.path,
             "content": call.body,
             "params": call.query or None,
             "headers": {} if call.body is None else {"Content-Type": "application/json"},
-            "timeout": httpx.Timeout(self.timeout_s + call.waits_s, connect=self.connect_timeout_s),
+            "timeout": self._timeout(call),
         }
 
     def streaming(self, call: Call[Any], least_timeout_s: float) -> dict[str, Any]:
-        """Arguments of an httpx request whose answer goes on and on."""
-        asked = self.request(call)
+        """Return the arguments of an httpx request for a stream without end."""
+        request = self.request(call)
         silence_s = max(self.timeout_s, least_timeout_s)
         timeout = httpx.Timeout(silence_s, connect=self.connect_timeout_s)
-        return {**asked, "headers": {"Accept": "text/event-stream"}, "timeout": timeout}
+        return {**request, "headers": {"Accept": "text/event-stream"}, "timeout": timeout}
 
-    def moving(self, call: Call[Any], headers: Mapping[str, str]) -> dict[str, Any]:
-        """Arguments of an httpx request for a file, or with one."""
-        asked = self.request(call)
-        silence_s = max(self.timeout_s, FILE_SILENCE_S)
-        timeout = httpx.Timeout(self.timeout_s, connect=self.connect_timeout_s, read=silence_s)
-        return {**asked, "headers": dict(headers), "timeout": timeout}
+    def transfer(self, call: Call[Any], headers: Mapping[str, str]) -> dict[str, Any]:
+        """Return the arguments of an httpx request that downloads or uploads a file."""
+        request = self.request(call)
+        return {**request, "headers": dict(headers)}
+
+    def _timeout(self, call: Call[Any]) -> httpx.Timeout:
+        if call.is_long:
+            silence_s = max(self.timeout_s, LONG_TIMEOUT_S)
+            return httpx.Timeout(self.timeout_s, connect=self.connect_timeout_s, read=silence_s)
+        return httpx.Timeout(self.timeout_s + call.waits_s, connect=self.connect_timeout_s)
 
     def describe(self, name: str) -> str:
-        """A repr that tells no secret."""
+        """Return a repr without secrets."""
         key = ", api_key=[secret]" if self.api_key else ""
         return f"{name}({self.place!r}{key})"
 
@@ -96,7 +100,7 @@ def to(
     api_key: str | None,
     headers: Mapping[str, str] | None,
 ) -> Wire:
-    """A wire to an address; ValueError when it is none. What is None comes from the environment."""
+    """Return the connection to an address. Raise ValueError for bad arguments. None is read from the environment."""
     try:
         address = httpx.URL((os.environ.get(URL_VARIABLE) or DEFAULT_URL if url is None else url).rstrip("/"))
     except httpx.InvalidURL:
@@ -107,8 +111,8 @@ def to(
         raise ValueError("timeouts must be above 0")
     key = (_key_of_environment() if api_key is None else api_key).strip() or None  # files end with a newline
     if key and not (key.isascii() and key.isprintable() and " " not in key):
-        # Found here and not on the way: what the transport says of a bad header quotes it.
-        raise ValueError("api_key holds a character that no key has")
+        # Checked here because the transport's error would quote the key.
+        raise ValueError("api_key contains a character that no API key has")
     return Wire(address, timeout_s, connect_timeout_s, key, dict(headers or {}))
 
 
@@ -116,14 +120,14 @@ def _key_of_environment() -> str:
     file = os.environ.get(KEY_FILE_VARIABLE)
     if not file:
         return os.environ.get(KEY_VARIABLE, "")
-    # A byte that is no text becomes one that no key has.
+    # A byte that is not ASCII becomes a character that no key has.
     return Path(file).read_text("ascii", errors="replace")
 
 
 def trust(
     verify: ssl.SSLContext | bool, ca_file: PathText | None, client_cert: PathText | None
 ) -> ssl.SSLContext | bool:
-    """What a daemon's certificate is held against, and what it is shown; files from the environment where None."""
+    """Return the TLS context, or `verify` if neither argument nor environment names a file."""
     authority = ca_file or (os.environ.get(CA_VARIABLE) if verify is True else None)
     shown = client_cert or (os.environ.get(CERT_VARIABLE) if verify is True else None)
     if not authority and not shown:
@@ -132,13 +136,13 @@ def trust(
         raise ValueError("give ca_file and client_cert, or verify, not both")
     context = ssl.create_default_context(cafile=authority or None)
     if shown:
-        # An empty passphrase: nobody is asked for one.
+        # An empty passphrase, so that OpenSSL does not prompt for one.
         context.load_cert_chain(shown, password="")
     return context
 
 
 def reply_of(response: httpx.Response) -> Reply:
-    """The answer without its transport."""
+    """Return the response without its transport."""
     return Reply(response.status_code, response.headers, response.content)
 
 

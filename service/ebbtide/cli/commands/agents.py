@@ -1,4 +1,4 @@
-"""`ebbtide agents`: who has a memory here, and how large it is."""
+"""`ebbtide agents`: list agents with their sizes."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import Any
 
 from rich.table import Table
 
+from ebbtide.cli.connection import connected
 from ebbtide.cli.console import local_time, out, say, write_json
 from ebbtide.cli.credentials import credentials
-from ebbtide.cli.files.source import source
+from ebbtide.cli.failures import program
 from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, DataDir, Json, MasterKeyFile, Url
 
 
@@ -21,14 +22,14 @@ def agents(
     client_cert: ClientCert = None,
     as_json: Json = False,
 ) -> None:
-    """List agents, open or not, without opening any."""
-    with source(url, data_dir, credentials(api_key_file, ca_file, client_cert), master_key_file) as where:
-        found = where.agents()
+    """List all agents. No agent is opened."""
+    with connected(url, data_dir, credentials(api_key_file, ca_file, client_cert), master_key_file) as client:
+        found = client.list_agents()
     if as_json:
         write_json({"agents": found})
         return
     if not found:
-        say("No agents yet. `ebbtide remember FILE` brings one into being.", "dim")
+        say(f"No agents yet. `{program()} remember FILE` creates one.", "dim")
         return
     out().print(_table(found))
     if data_dir is not None:

@@ -1,7 +1,7 @@
-"""`ebbtide audit show` and `ebbtide audit verify`: what was done to memories, and whether the log of it is whole.
+"""`ebbtide audit show` and `ebbtide audit verify`: print audit logs, and check that they are intact.
 
-Both ask a running daemon, or look at a data directory that no daemon holds. Without an agent they tell of erased
-agents, whose log lies beside all agents; a daemon tells of them to a key that is bound to none.
+Both work on a running daemon or on a data directory. Without an agent they use the log of deleted agents; a daemon
+requires an API key for all agents for that.
 """
 
 from __future__ import annotations
@@ -12,24 +12,25 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from ebbtide.cli.client import MemoryClient
+from ebbtide.cli.connection import connected
 from ebbtide.cli.console import counted, local_time, out, say, write_json
 from ebbtide.cli.credentials import credentials
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
 from ebbtide.cli.files.one_by_one import OneByOne
-from ebbtide.cli.files.source import Source, source
 from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, DataDir, Json, MasterKeyFile, Url
 
 ERASED = "(erased agents)"
-"""What their log is called where logs are told of by name."""
+"""Name of the log of deleted agents in the output."""
 
-audit = typer.Typer(help="What was done to memories, by whom, when; and whether the log of it is whole.")
+audit = typer.Typer(help="Show audit logs: who changed which memory, and when. Check that they are intact.")
 
 
 @audit.command()
 def show(
     agent: Annotated[
-        str | None, typer.Argument(metavar="[AGENT]", help="Whose; none: agents that were erased.")
+        str | None, typer.Argument(metavar="[AGENT]", help="The agent; default: the log of deleted agents.")
     ] = None,
     url: Url = DEFAULT_URL,
     data_dir: DataDir = None,
@@ -40,8 +41,8 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show an agent's audit log."""
-    with source(url, data_dir, credentials(api_key_file, ca_file, client_cert), master_key_file) as where:
-        records = where.erased_agents() if agent is None else where.audit(agent)
+    with connected(url, data_dir, credentials(api_key_file, ca_file, client_cert), master_key_file) as client:
+        records = client.list_erased_agents() if agent is None else client.list_audit_records(agent)
     if as_json:
         write_json({"records": records})
         return
@@ -54,12 +55,16 @@ def show(
 @audit.command()
 def verify(
     agent: Annotated[
-        str | None, typer.Argument(metavar="[AGENT]", help="Whose; none: every agent's, erased ones too.")
+        str | None, typer.Argument(metavar="[AGENT]", help="The agent; default: all logs.")
     ] = None,
     text: Annotated[
         Path | None,
         typer.Option(
-            "--text", metavar="FILE", exists=True, dir_okay=False, help="Was the text of this file erased?"
+            "--text",
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            help="Was the text of this file deleted?",
         ),
     ] = None,
     url: Url = DEFAULT_URL,
@@ -70,25 +75,25 @@ def verify(
     client_cert: ClientCert = None,
     as_json: Json = False,
 ) -> None:
-    """Follow the chain of an audit log. Exit code 7 when it is broken, 6 when a --text was not erased.
+    """Check the hash chain of audit logs. Exit code 7 if one is broken, 6 if a --text was not deleted.
 
-    Of all logs, one that cannot be read stops no other.
+    A log that cannot be read does not stop the others.
     """
     texts = [] if text is None else [_read(text)]
-    with source(url, data_dir, credentials(api_key_file, ca_file, client_cert), master_key_file) as where:
-        agents = [one["agent_id"] for one in where.agents()] if agent is None else [agent]
-        row = OneByOne(agents, are_asked_for=agent is not None)
+    with connected(url, data_dir, credentials(api_key_file, ca_file, client_cert), master_key_file) as client:
+        agents = [one["agent_id"] for one in client.list_agents()] if agent is None else [agent]
+        row = OneByOne(agents, are_named=agent is not None)
         found = []
         for name in row:
             with row.trying(name):
-                found.append((name, where.verify_audit(name, texts)))
+                found.append((name, client.verify_audit(name, texts)))
         erased = None
         if agent is None and not row.is_over:
             with row.trying(ERASED):
-                erased = _erased(where, texts)
+                erased = _erased(client, texts)
     told = found if erased is None else [*found, (ERASED, erased)]
     if as_json:
-        # Apart from those of agents: an agent may have any name.
+        # Separate from agents: an agent may have any name.
         logs = dict(found)
         write_json({"logs": logs, "erased_agents": erased, "failed": row.failed, "gone": row.gone})
     else:
@@ -99,17 +104,17 @@ def verify(
         raise Failure(f"The audit log is broken: {', '.join(broken)}.", ExitCode.DAMAGED)
     row.end("of the audit logs could not be read")
     if text is not None and not any(one["texts"][0]["erased"] for _, one in told):
-        raise Failure(f"No record says that the text of {text} was erased.", ExitCode.NOT_FOUND)
+        raise Failure(f"No record shows that the text of {text} was deleted.", ExitCode.NOT_FOUND)
 
 
-def _erased(where: Source, texts: list[str]) -> dict[str, Any] | None:
+def _erased(client: MemoryClient, texts: list[str]) -> dict[str, Any] | None:
     try:
-        return where.verify_erased(texts)
+        return client.verify_erased_agents(texts)
     except Failure as failure:
         if failure.reason != "KEY_NOT_FOR_AGENT":
             raise
-    # Who may ask for some agents has asked for all of those; the log of the others is not theirs.
-    say("The log of erased agents is not told to a key that is bound to agents.", "dim")
+    # A key for some agents has verified all of those. The log of the others is not accessible to it.
+    say("Skipped the log of deleted agents (erased agents): it requires a key for all agents.", "dim")
     return None
 
 
@@ -130,7 +135,7 @@ def _tell(name: str, found: dict[str, Any]) -> None:
         say(f"{name}: record {found['broken_record']} {found['problem']}.", "red")
     for one in found["texts"]:
         if one["erased"]:
-            say(f"{name}: the text was erased, says record {one['record']}.")
+            say(f"{name}: the text was deleted, see record {one['record']}.")
 
 
 def _table(records: list[dict[str, Any]]) -> Table:

@@ -1,4 +1,4 @@
-"""`ebbtide backup`: agents as files, one each, from a daemon at work or from a data directory at rest."""
+"""`ebbtide backup`: save agents as files, from a running daemon or from a data directory."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ from typing import Annotated
 
 import typer
 
+from ebbtide.cli.connection import connected
 from ebbtide.cli.console import counted, moving, out, write_json
 from ebbtide.cli.credentials import credentials
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
-from ebbtide.cli.files.moving import place, written
+from ebbtide.cli.files.disk import written
 from ebbtide.cli.files.one_by_one import OneByOne
 from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, DataDir, Json, MasterKeyFile, Url
 
 
 def backup(
     agents: Annotated[
-        list[str] | None, typer.Argument(metavar="[AGENT]...", help="Only these agents; all by default.")
+        list[str] | None, typer.Argument(metavar="[AGENT]...", help="The agents; default: all.")
     ] = None,
-    into: Annotated[Path, typer.Option("--out", "-o", help="The folder for the files.")] = Path("."),
+    into: Annotated[Path, typer.Option("--out", "-o", help="Folder for the files.")] = Path("."),
     url: Url = DEFAULT_URL,
     data_dir: DataDir = None,
     master_key_file: MasterKeyFile = None,
@@ -29,26 +30,26 @@ def backup(
     client_cert: ClientCert = None,
     as_json: Json = False,
 ) -> None:
-    """Back agents up, also while they are at work: one .ebb file each. One that cannot be read stops no other."""
+    """Back up agents, also while they are in use: one .ebb file each. A failure does not stop the others."""
     from ebbtide.ids import parse_agent_id
     from ebbtide.store.directory.data_directory import directory_name
 
     try:
         into.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise Failure(f"{into} cannot be made: {error.strerror}.", ExitCode.REFUSED) from None
+        raise Failure(f"{into} cannot be created: {error.strerror}.", ExitCode.REFUSED) from None
     made = []
     with (
-        place(url, data_dir, credentials(api_key_file, ca_file, client_cert), master_key_file) as where,
+        connected(url, data_dir, credentials(api_key_file, ca_file, client_cert), master_key_file) as client,
         moving() as bar,
     ):
-        row = OneByOne(agents or where.agent_ids(), are_asked_for=bool(agents))
+        row = OneByOne(agents or [one["agent_id"] for one in client.list_agents()], are_named=bool(agents))
         for agent_id in row:
             task = bar.add_task(f"backing up {agent_id}", total=None)
             with row.trying(agent_id):
                 path = into / f"{directory_name(parse_agent_id(agent_id))}.ebb"
                 with written(path) as file:
-                    where.fetch(agent_id, "backup", file, lambda size, task=task: bar.advance(task, size))  # type: ignore[misc]
+                    client.download(agent_id, "backup", file, lambda size, task=task: bar.advance(task, size))  # type: ignore[misc]
                 made.append({"agent_id": agent_id, "file": str(path), "bytes": path.stat().st_size})
             bar.remove_task(task)
     if as_json:

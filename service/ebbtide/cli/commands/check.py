@@ -1,6 +1,6 @@
-"""`ebbtide check`: whether what is stored still is what was written, agent by agent, offline.
+"""`ebbtide check`: check the stored data of each agent, offline.
 
-A store that cannot even be opened is a finding like any other: one broken agent never hides the others.
+A store that cannot be opened is a finding too. One damaged agent does not stop the check of the others.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_ROWS = 200
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A finding, and whose it is."""
+    """A finding with its agent."""
 
     agent_id: str
     table: str
@@ -38,7 +38,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was looked at, what is wrong now, and what was wrong before a rebuild."""
+    """The checked agents, the findings, and the findings that a rebuild repaired."""
 
     checked: list[str] = field(default_factory=list)
     findings: list[Found] = field(default_factory=list)
@@ -52,14 +52,14 @@ def check(
     data_dir: DataDir = None,
     master_key_file: MasterKeyFile = None,
     rebuild: Annotated[
-        bool, typer.Option("--rebuild", help="Repair what can be made anew from the rest.")
+        bool, typer.Option("--rebuild", help="Rebuild what can be derived from the other data.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Check stored data, offline. Exit code 7 when something is wrong."""
-    from ebbtide.cli.offline import held
+    """Check stored data, offline. Exit code 7 if it is damaged."""
+    from ebbtide.cli.offline import locked
 
-    with held(data_dir, master_key_file) as (data, _):
+    with locked(data_dir, master_key_file) as (data, _):
         directories = _directories(data, agents or [])
         report = _check_all(data, directories, rebuild)
     if as_json:
@@ -94,7 +94,7 @@ def _check_all(data: DataDirectory, directories: list[str], rebuild: bool) -> Re
 
 
 def _check_one(data: DataDirectory, directory: str, rebuild: bool, report: Report) -> None:
-    """Add one agent to the report. The directory's name stands in for an id that cannot be read."""
+    """Add one agent to the report, under the name of its directory if its id cannot be read."""
     from ebbtide.ids import AgentId
     from ebbtide.store.integrity.check import Finding, check_store
     from ebbtide.store.integrity.rebuild import rebuild_store
@@ -112,7 +112,7 @@ def _check_one(data: DataDirectory, directory: str, rebuild: bool, report: Repor
             now = rebuild_store(store) if rebuild and before else before
         finally:
             store.close()
-    except Exception as error:  # whatever a damaged file makes the code below us raise
+    except Exception as error:  # a damaged file may cause any exception
         now = [Finding("store", directory, _problem(error))]
     report.checked.append(agent_id)
     report.findings.extend(_found(agent_id, finding) for finding in now)
@@ -135,7 +135,7 @@ def _show(report: Report) -> None:
     if report.repaired:
         say(f"{counted(len(report.repaired), 'finding')} repaired.")
     if not report.findings:
-        out().print(f"{agents} checked, nothing wrong.", markup=False)
+        out().print(f"{agents} checked, no findings.", markup=False)
         return
     out().print(_table(report.findings[:MOST_ROWS]))
     if len(report.findings) > MOST_ROWS:

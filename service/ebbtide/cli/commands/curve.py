@@ -1,4 +1,4 @@
-"""`ebbtide curve`: how memories fade, simulated with the engine itself; a table, and a picture if asked."""
+"""`ebbtide curve`: simulate how memories fade, as a table and optionally a picture."""
 
 from __future__ import annotations
 

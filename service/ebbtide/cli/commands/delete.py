@@ -1,6 +1,6 @@
-"""`ebbtide delete`: memories deleted for good, with their links and what they were made from.
+"""`ebbtide delete`: delete memories with their links and sources.
 
-It cannot be undone, so it asks first, unless told not to; where nobody can be asked it does nothing without `--yes`.
+This cannot be undone, so the command asks for confirmation. Without a terminal it requires `--yes`.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ MOST_SHOWN = 20
 
 
 def delete(
-    agent: Annotated[str, typer.Argument(metavar="AGENT", help="Whose memory.")],
+    agent: Annotated[str, typer.Argument(metavar="AGENT", help="The agent.")],
     nodes: Annotated[
         list[str],
         typer.Argument(
-            metavar="NODE...", help="Memories, such as n12; or m12, as search tells what no memory has."
+            metavar="NODE...", help="Memories, such as n12; or messages as search returns them, such as m12."
         ),
     ],
     url: Url = DEFAULT_URL,
     api_key_file: ApiKeyFile = None,
     ca_file: CaFile = None,
     client_cert: ClientCert = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Delete memories, with their links and what they were made from. Irreversible."""
-    from ebbtide.cli.remote import Remote
+    """Delete memories with their links and sources. Irreversible."""
+    from ebbtide.cli.remote import RemoteClient
 
-    with Remote(url, credentials(api_key_file, ca_file, client_cert)) as remote:
+    with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
         if not yes:
             _ask(remote, agent, nodes)
         answer = remote.delete_nodes(agent, nodes)
@@ -48,7 +48,7 @@ def delete(
     else:
         _tell(answer)
     if missing:
-        raise Failure(f"There is nothing to delete of {', '.join(missing[:MOST_SHOWN])}.", ExitCode.NOT_FOUND)
+        raise Failure(f"Not found: {', '.join(missing[:MOST_SHOWN])}.", ExitCode.NOT_FOUND)
     if waiting:
         raise Failure(f"Not digested yet: {', '.join(waiting[:MOST_SHOWN])}.", ExitCode.REFUSED)
 
@@ -57,11 +57,14 @@ def _ask(remote: Any, agent: str, nodes: list[str]) -> None:
     from ebbtide.ids import message_number
 
     if not sys.stdin.isatty():
-        raise Failure("Nobody can be asked here; nothing was deleted.", ExitCode.USAGE, hint="Say --yes.")
+        raise Failure(
+            "Confirmation required, but standard input is not a terminal. Nothing was deleted; pass --yes.",
+            ExitCode.USAGE,
+        )
     for name in nodes[:MOST_SHOWN]:
         is_message = message_number(name) is not None
-        told = "what no memory has of a message" if is_message else remote.node(agent, name)["content"]
-        say(f"{name}  {told}")
+        content = "(part of a message)" if is_message else remote.get_node(agent, name)["content"]
+        say(f"{name}  {content}")
     if len(nodes) > MOST_SHOWN:
         say(f"… and {len(nodes) - MOST_SHOWN} more", "dim")
     err().print("Delete for good? \\[y/N] ", end="")
@@ -73,4 +76,4 @@ def _tell(answer: dict[str, Any]) -> None:
     links = sum(one["links_removed"] for one in answer["results"])
     byte_count = sum(one["bytes_withdrawn"] for one in answer["results"])
     gone = counted(answer["deleted_count"], "memory", "memories")
-    say(f"Deleted {gone}, {counted(links, 'link')}, {counted(byte_count, 'byte')} of what was said.")
+    say(f"Deleted {gone}, {counted(links, 'link')}, {counted(byte_count, 'byte')} of messages.")

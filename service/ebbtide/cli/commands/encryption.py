@@ -1,4 +1,4 @@
-"""`ebbtide encryption …`: who is encrypted, under which key, and the changes of keys, all offline.
+"""`ebbtide encryption …`: show and change the encryption of agents, offline.
 
 Every change of an agent's key writes its store anew, beside the old one, and puts it in place with one rename; a
 command that was cut off is run again. What cannot be undone asks first, or wants `--yes`.
@@ -34,11 +34,11 @@ All = Annotated[bool, typer.Option("--all", help="Every agent.")]
 @encryption.command("status")
 def status(data_dir: DataDir = None, master_key_file: MasterKeyFile = None, as_json: Json = False) -> None:
     """Which agents are encrypted, and under which keys. Needs no key."""
-    from ebbtide.cli.offline import held
+    from ebbtide.cli.offline import locked
 
-    with held(data_dir, master_key_file) as (data, _):
+    with locked(data_dir, master_key_file) as (data, _):
         master = data.keys.master_fingerprint()
-        rows = [_told(data, directory) for directory in data.directories()]
+        rows = [_shown(data, directory) for directory in data.directories()]
     if as_json:
         write_json({"master_key": master, "agents": rows})
         return
@@ -52,7 +52,7 @@ def status(data_dir: DataDir = None, master_key_file: MasterKeyFile = None, as_j
     out().print(table)
 
 
-def _told(data: DataDirectory, directory: str) -> dict[str, Any]:
+def _shown(data: DataDirectory, directory: str) -> dict[str, Any]:
     meta = data.meta(directory)
     return {
         "agent_id": directory if meta is None else meta.agent_id,
@@ -70,10 +70,10 @@ def encrypt(
     master_key_file: MasterKeyFile = None,
 ) -> None:
     """Encrypt agents that are kept in plain."""
-    from ebbtide.cli.offline import held
+    from ebbtide.cli.offline import locked
     from ebbtide.store.transfer.rewrite import seal_agent
 
-    with held(data_dir, master_key_file) as (data, _):
+    with locked(data_dir, master_key_file) as (data, _):
         for agent_id in _chosen(data, agents, every):
             if _is_encrypted(data, agent_id):
                 say(f"{agent_id}  is encrypted already")
@@ -88,14 +88,14 @@ def rotate(
     data_dir: DataDir = None,
     master_key_file: MasterKeyFile = None,
 ) -> None:
-    """Encrypt agents anew with new keys; the old ones are destroyed, and backups made with them unreadable."""
-    from ebbtide.cli.offline import held
+    """Encrypt agents with new keys. The old keys are destroyed, and backups made with them become unreadable."""
+    from ebbtide.cli.offline import locked
     from ebbtide.store.transfer.rewrite import seal_agent
 
-    with held(data_dir, master_key_file) as (data, _):
+    with locked(data_dir, master_key_file) as (data, _):
         for agent_id in _chosen(data, agents, every):
             if _is_encrypted(data, agent_id):
-                say(f"{agent_id}  encrypted anew with key {seal_agent(data, agent_id)}")
+                say(f"{agent_id}  encrypted with new key {seal_agent(data, agent_id)}")
             else:
                 say(f"{agent_id}  is kept in plain; `ebbtide encryption encrypt` encrypts it")
 
@@ -108,10 +108,10 @@ def decrypt(
     master_key_file: MasterKeyFile = None,
 ) -> None:
     """Keep agents in plain again; their keys are destroyed, and backups made with them unreadable."""
-    from ebbtide.cli.offline import held
+    from ebbtide.cli.offline import locked
     from ebbtide.store.transfer.rewrite import unseal_agent
 
-    with held(data_dir, master_key_file) as (data, _):
+    with locked(data_dir, master_key_file) as (data, _):
         for agent_id in _chosen(data, agents, every):
             was_sealed = unseal_agent(data, agent_id)
             say(f"{agent_id}  is kept in plain{'' if was_sealed else ' already'}")
@@ -129,12 +129,12 @@ def rotate_master(
     master_key_file: MasterKeyFile = None,
 ) -> None:
     """Wrap every agent's key under another master key. What agents keep is not touched."""
-    from ebbtide.cli.offline import held
+    from ebbtide.cli.offline import locked
     from ebbtide.store.encryption.keys import read_master_key
 
     new = read_master_key(new_key_file)
     warn_of_open_key(new_key_file, "the file of the new master key")
-    with held(data_dir, master_key_file) as (data, _):
+    with locked(data_dir, master_key_file) as (data, _):
         rotated = data.keys.rotate_master(new)
     say(
         f"{counted(rotated, 'key')} wrapped under the master key {new.fingerprint}; set it before the next start."
@@ -148,14 +148,14 @@ def destroy(
     data_dir: DataDir = None,
     master_key_file: MasterKeyFile = None,
 ) -> None:
-    """Destroy an agent's key: nobody can read the agent or its backups any more. Irreversible. Needs no key."""
+    """Destroy an agent's key: the agent and its backups become unreadable. Irreversible. Needs no master key."""
     from ebbtide.actor import NO_ACTOR
-    from ebbtide.cli.offline import held
+    from ebbtide.cli.offline import locked
     from ebbtide.clock import SystemClock
     from ebbtide.store.chain import AuditEntry
     from ebbtide.store.directory.data_directory import directory_name
 
-    with held(data_dir, master_key_file) as (data, _):
+    with locked(data_dir, master_key_file) as (data, _):
         [agent_id] = _chosen(data, [agent], every=False)
         directory = directory_name(agent_id)
         if not data.keys.has_keys(directory):
@@ -198,8 +198,11 @@ def _is_encrypted(data: DataDirectory, agent_id: AgentId) -> bool:
 
 def _ask(agent: str) -> None:
     if not sys.stdin.isatty():
-        raise Failure("Nobody can be asked here; nothing was destroyed.", ExitCode.USAGE, hint="Say --yes.")
-    say(f"Nobody will be able to read what {agent} remembers, nor its backups.")
+        raise Failure(
+            "Confirmation required, but standard input is not a terminal. Nothing was destroyed; pass --yes.",
+            ExitCode.USAGE,
+        )
+    say(f"The memory of {agent} and its backups will become unreadable.")
     err().print("Destroy the key for good? \\[y/N] ", end="")
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise Failure("Nothing was destroyed.", ExitCode.REFUSED)

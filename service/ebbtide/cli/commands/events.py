@@ -1,4 +1,4 @@
-"""`ebbtide events`: what happened to an agent's memory, one event a line; with `--follow` what happens, as it does."""
+"""`ebbtide events`: print the events of an agent, one per line; with `--follow` also new ones."""
 
 from __future__ import annotations
 
@@ -15,41 +15,41 @@ NUMBERS = {"pass_number": "pass", "node_count": "memories", "attempts": "attempt
 
 
 def events(
-    agent: Annotated[str, typer.Argument(metavar="AGENT", help="Whose memory.")],
+    agent: Annotated[str, typer.Argument(metavar="AGENT", help="The agent.")],
     url: Url = DEFAULT_URL,
     api_key_file: ApiKeyFile = None,
     ca_file: CaFile = None,
     client_cert: ClientCert = None,
     after: Annotated[
         int | None,
-        typer.Option("--after", help="Only events after this number; -1: only what is to come."),
+        typer.Option("--after", help="Only events after this number; -1: only new ones."),
     ] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what happens.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for new events.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Tell what happens to an agent's memory, in order."""
-    from ebbtide.cli.remote import Remote
+    """Print the events of an agent in order."""
+    from ebbtide.cli.remote import RemoteClient
 
     count = 0
-    with Remote(url, credentials(api_key_file, ca_file, client_cert)) as remote:
-        for event in remote.events(agent, after, follow=follow):
+    with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
+        for event in remote.watch_events(agent, after, follow=follow):
             count += 1
             if as_json:
                 write_json(event)
             else:
                 write_text(line_of(event))
     if not count and not as_json:
-        say("Nothing happened since.", "dim")
+        say("No events.", "dim")
 
 
 def line_of(event: dict[str, Any]) -> str:
-    """One event for a person to read."""
-    told = [event[name] for name in FIELDS if event[name]]
+    """Return one event as a line for a person."""
+    parts = [event[name] for name in FIELDS if event[name]]
     if event["length"] is not None:
         before = event["length_before"]
-        told.append(f"{event['length']} characters" + ("" if before is None else f", were {before}"))
-    told += [f"{word} {event[name]}" for name, word in NUMBERS.items() if event[name] is not None]
-    told += event["focus"] + event["parameters"]
+        parts.append(f"{event['length']} characters" + ("" if before is None else f", were {before}"))
+    parts += [f"{word} {event[name]}" for name, word in NUMBERS.items() if event[name] is not None]
+    parts += event["focus"] + event["parameters"]
     return (
-        f"{event['sequence']:>8}  {local_time(event['happened_at'])}  {event['kind']:<17}  {' '.join(told)}"
+        f"{event['sequence']:>8}  {local_time(event['happened_at'])}  {event['kind']:<17}  {' '.join(parts)}"
     )

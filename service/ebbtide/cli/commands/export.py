@@ -1,4 +1,4 @@
-"""`ebbtide export`: an agent as JSON lines, into a file or a pipe."""
+"""`ebbtide export`: write an agent as JSON lines to a file or a pipe."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from typing import Annotated
 
 import typer
 
+from ebbtide.cli.connection import connected
 from ebbtide.cli.console import moving, say
 from ebbtide.cli.credentials import credentials
-from ebbtide.cli.files.moving import place, written
+from ebbtide.cli.files.disk import written
 from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, DataDir, MasterKeyFile, Url
 
 
 def export(
-    agent: Annotated[str, typer.Argument(metavar="AGENT", help="Whose memory.")],
+    agent: Annotated[str, typer.Argument(metavar="AGENT", help="The agent.")],
     into: Annotated[
-        str, typer.Option("--out", "-o", metavar="FILE", help="The file, or - for a pipe.")
+        str, typer.Option("--out", "-o", metavar="FILE", help="The file, or - for standard output.")
     ] = "-",
     url: Url = DEFAULT_URL,
     data_dir: DataDir = None,
@@ -27,9 +28,9 @@ def export(
     ca_file: CaFile = None,
     client_cert: ClientCert = None,
 ) -> None:
-    """Export an agent as JSON lines: everything it remembers and was told, for people and programs."""
+    """Export an agent as JSON lines: memories, links and messages, for people and programs."""
     with (
-        place(url, data_dir, credentials(api_key_file, ca_file, client_cert), master_key_file) as where,
+        connected(url, data_dir, credentials(api_key_file, ca_file, client_cert), master_key_file) as client,
         moving() as bar,
     ):
         task = bar.add_task(f"exporting {agent}", total=None)
@@ -39,12 +40,12 @@ def export(
 
         if into == "-":
             try:
-                where.fetch(agent, "export", sys.stdout.buffer, moved)
+                client.download(agent, "export", sys.stdout.buffer, moved)
                 sys.stdout.buffer.flush()
             except BrokenPipeError:
-                # Whoever reads has enough; Python must not stumble over it again when it ends.
+                # The reader closed the pipe. Without this, Python would report it again at exit.
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return
         with written(Path(into)) as file:
-            where.fetch(agent, "export", file, moved)
+            client.download(agent, "export", file, moved)
     say(f"{agent}: {into}, {Path(into).stat().st_size:,} bytes.")

@@ -1,7 +1,7 @@
-"""`ebbtide forget`: what an agent was told taken away for good, with what was made of it and its bytes on disk.
+"""`ebbtide forget`: delete messages for good, with the memories made from them and their bytes on disk.
 
-It looks first, tells what would go and what says the same elsewhere, and asks; where nobody can be asked it does
-nothing without `--yes`. `--dry-run` stops after the look.
+The command first shows what it would delete and where the same words remain, and asks for confirmation. Without a
+terminal it requires `--yes`. `--dry-run` only shows.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ MOST_SHOWN = 20
 
 
 def forget(
-    agent: Annotated[str, typer.Argument(metavar="AGENT", help="Whose memory.")],
+    agent: Annotated[str, typer.Argument(metavar="AGENT", help="The agent.")],
     names: Annotated[
         list[str] | None,
         typer.Argument(metavar="[NODE|MESSAGE]...", help="Memories such as n12, messages such as m12."),
     ] = None,
     topic: Annotated[
-        str | None, typer.Option("--topic", help="Every sentence and memory that names this.")
+        str | None, typer.Option("--topic", help="Every sentence and memory that contains this.")
     ] = None,
     conversations: Annotated[
-        list[str] | None, typer.Option("--conversation", help="What was said in it; repeatable.")
+        list[str] | None, typer.Option("--conversation", help="Messages of this conversation; repeatable.")
     ] = None,
     speakers: Annotated[
-        list[str] | None, typer.Option("--speaker", help="What this speaker said; repeatable.")
+        list[str] | None, typer.Option("--speaker", help="Messages of this speaker; repeatable.")
     ] = None,
     since: Annotated[
         int | None,
         typer.Option(
-            "--since", parser=begin_ms, metavar="DAY|TIME", help="What was said from here on (UTC)."
+            "--since", parser=begin_ms, metavar="DAY|TIME", help="Messages from this day or time (UTC) on."
         ),
     ] = None,
     until: Annotated[
@@ -48,7 +48,7 @@ def forget(
             "--until",
             parser=end_ms,
             metavar="DAY|TIME",
-            help="What was said until the end of this day, or before this time (UTC).",
+            help="Messages until the end of this day, or before this time (UTC).",
         ),
     ] = None,
     url: Url = DEFAULT_URL,
@@ -59,8 +59,8 @@ def forget(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Forget for good: memories, what they were made from, and the bytes on disk. Irreversible."""
-    from ebbtide.cli.remote import Remote
+    """Delete for good: messages, the memories made from them, and the bytes on disk. Irreversible."""
+    from ebbtide.cli.remote import RemoteClient
     from ebbtide.ids import message_number
 
     check_stretch(since, until)
@@ -74,45 +74,48 @@ def forget(
         **({} if topic is None else {"topic": topic}),
         **({} if span == {"begin": None, "end": None} else {"time_range": span}),
     }
-    with Remote(url, credentials(api_key_file, ca_file, client_cert)) as remote:
+    with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
         if not (yes or dry_run):
-            _ask(remote.forget(agent, {**body, "dry_run": True}))
-        answer = remote.forget(agent, {**body, "dry_run": dry_run})
+            _ask(remote.forget_memories(agent, {**body, "dry_run": True}))
+        answer = remote.forget_memories(agent, {**body, "dry_run": dry_run})
     if as_json:
         write_json(answer)
     else:
         _tell(answer)
     if not dry_run and answer["proof"]["last_record"] and not answer["compacted"]:
         raise Failure(
-            "It is forgotten, but its bytes are still in the file: there was no room to write it anew.",
+            "Deleted, but the bytes are still in the file: there was no disk space to rewrite it.",
             ExitCode.UNAVAILABLE,
-            hint="Make room on the disk, then ask again.",
+            hint="Free some disk space, then repeat the command.",
         )
 
 
 def _ask(looked_up: dict[str, Any]) -> None:
     if not sys.stdin.isatty():
-        raise Failure("Nobody can be asked here; nothing was forgotten.", ExitCode.USAGE, hint="Say --yes.")
+        raise Failure(
+            "Confirmation required, but standard input is not a terminal. Nothing was deleted; pass --yes.",
+            ExitCode.USAGE,
+        )
     _tell(looked_up)
-    err().print("Forget for good? \\[y/N] ", end="")
+    err().print("Delete for good? \\[y/N] ", end="")
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise Failure("Nothing was forgotten.", ExitCode.REFUSED)
+        raise Failure("Nothing was deleted.", ExitCode.REFUSED)
 
 
 def _tell(answer: dict[str, Any]) -> None:
     counts = answer["counts"]
     what = (
         f"{counted(counts['nodes'], 'memory', 'memories')}, {counted(counts['messages'], 'whole message')}, "
-        f"{counted(counts['bytes'], 'byte')} of what was said"
+        f"{counted(counts['bytes'], 'byte')} of messages"
     )
-    say(f"Would go: {what}." if answer["dry_run"] else f"Gone: {what}.")
+    say(f"Would be deleted: {what}." if answer["dry_run"] else f"Deleted: {what}.")
     if counts["relations"]:
         losing = "would lose" if answer["dry_run"] else "lost"
-        say(f"Besides, {counted(counts['relations'], 'link')} {losing} a name that told of it.")
+        say(f"{counted(counts['relations'], 'link')} {losing} a name that mentions it.")
     if answer["also_found_count"]:
         places = ", ".join(answer["also_found_in"][:MOST_SHOWN])
         more = " …" if answer["also_found_count"] > MOST_SHOWN else ""
-        say(f"The same words stay in {places}{more}.", "yellow")
+        say(f"The same words remain in {places}{more}.", "yellow")
     if answer["proof"]["last_record"]:
         say(
             f"Record {answer['proof']['last_record']} of the audit log: {answer['proof']['record_hash']}",

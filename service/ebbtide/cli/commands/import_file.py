@@ -1,8 +1,8 @@
-"""`ebbtide import`: an agent from its export, or what another memory kept, as things that were said.
+"""`ebbtide import`: restore an agent from an export, or remember the data of another memory system.
 
-An export is taken whole or not at all. What comes from elsewhere is remembered in the ordinary way, batch by batch,
-under idempotency keys made of what they hold, so that the same file sent again does the work once. What cannot be taken
-is told, with its place and the reason.
+An export is imported completely or not at all. Data of other systems is remembered batch by batch. The idempotency
+keys are derived from the content, so the same file imported again is stored once. Entries that cannot be imported are
+reported with their place and the reason.
 """
 
 from __future__ import annotations
@@ -14,21 +14,22 @@ import typer
 
 from ebbtide.cli.commands.remember import check
 from ebbtide.cli.commands.restore import Replace, put, tell
+from ebbtide.cli.connection import connected
 from ebbtide.cli.console import counted, out, progress, say, write_json
 from ebbtide.cli.credentials import credentials
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
 from ebbtide.cli.files.conversation import Request, bad_input, read_whole
+from ebbtide.cli.files.disk import opened
 from ebbtide.cli.files.foreign import FORMATS, Skipped, detected, read_foreign
-from ebbtide.cli.files.moving import opened, place
 from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, DataDir, Json, MasterKeyFile, Url
 
 if TYPE_CHECKING:
-    from ebbtide.cli.remote import Remote
+    from ebbtide.cli.remote import RemoteClient
 
 MOST_SHOWN = 20
-LOOKED_AT_BYTES = 64 << 10
-"""So much of a file tells what it is."""
+DETECTION_BYTES = 64 << 10
+"""Bytes that are read to detect the format."""
 
 
 def import_file(
@@ -36,7 +37,7 @@ def import_file(
     agent: Annotated[
         str | None,
         typer.Option(
-            "--agent", "-a", help="Whose memory; of an export its own by default.", show_default=False
+            "--agent", "-a", help="The agent. Default for an export: its own id.", show_default=False
         ),
     ] = None,
     form: Annotated[str, typer.Option("--format", help=f"auto, {', '.join(FORMATS)}.")] = "auto",
@@ -49,35 +50,35 @@ def import_file(
     client_cert: ClientCert = None,
     as_json: Json = False,
 ) -> None:
-    """Import an export, or what mem0 or an MCP memory server kept."""
-    from ebbtide.cli.remote import Remote
+    """Import an export, or the data of mem0 or of an MCP memory server."""
+    from ebbtide.cli.remote import RemoteClient
 
     if form not in ("auto", *FORMATS):
         raise Failure(f"--format: {form} is none of auto, {', '.join(FORMATS)}.", ExitCode.USAGE)
     if form == "auto":
         with opened(file) as source:
-            form = detected(source.read(LOOKED_AT_BYTES), file.name)
+            form = detected(source.read(DETECTION_BYTES), file.name)
     shown = credentials(api_key_file, ca_file, client_cert)
     if form == "ebbtide":
-        with place(url, data_dir, shown, master_key_file, make=True) as where:
-            done = put(where, file, agent, replace=replace)
+        with connected(url, data_dir, shown, master_key_file, create=True) as client:
+            done = put(client, file, agent, replace=replace)
         (write_json if as_json else tell)(done)
         return
     if data_dir is not None:
-        raise Failure("--data-dir: only an export of Ebbtide is imported offline.", ExitCode.USAGE)
+        raise Failure("--data-dir: only an export of Ebbtide can be imported offline.", ExitCode.USAGE)
     if agent is None:
-        raise Failure("--agent: say whose memory it becomes.", ExitCode.USAGE)
+        raise Failure("--agent is required for this format.", ExitCode.USAGE)
     with opened(file) as source:
         found = read_foreign(read_whole(source, file.name), file.name, form)
     if not found.requests and not found.skipped:
-        raise bad_input(f"{file.name} holds nothing.")
+        raise bad_input(f"{file.name} contains nothing to import.")
     check(found.requests, file.name)
-    with Remote(url, shown) as remote:
+    with RemoteClient(url, shown) as remote:
         stored = _send(remote, agent, found.requests)
     _report(agent, form, found.requests, stored, found.skipped, as_json)
 
 
-def _send(remote: Remote, agent: str, requests: list[Request]) -> list[str]:
+def _send(remote: RemoteClient, agent: str, requests: list[Request]) -> list[str]:
     stored: list[str] = []
     with progress("importing") as bar:
         task = bar.add_task("importing", total=len(requests))
@@ -85,13 +86,15 @@ def _send(remote: Remote, agent: str, requests: list[Request]) -> list[str]:
             try:
                 stored.append(_remembered(remote, agent, request.body))
             except Failure as failure:
-                done = f"{len(stored)} of {len(requests)} batches are stored; import the file again to go on."
+                done = (
+                    f"{len(stored)} of {len(requests)} batches are stored; import the file again to continue."
+                )
                 raise Failure(failure.message, failure.code, hint=done) from None
             bar.advance(task)
     return stored
 
 
-def _remembered(remote: Remote, agent: str, body: dict[str, Any]) -> str:
+def _remembered(remote: RemoteClient, agent: str, body: dict[str, Any]) -> str:
     while True:
         try:
             batch_id: str = remote.remember(agent, body)["batch_id"]
@@ -99,8 +102,8 @@ def _remembered(remote: Remote, agent: str, body: dict[str, Any]) -> str:
         except Failure as failure:
             if "[QUEUE_FULL]" not in failure.message:
                 raise
-        # More than an inbox holds: wait until some of it is digested.
-        before = remote.agent(agent)["pending_batches"]
+        # The inbox is full: wait until some of it is digested.
+        before = remote.get_agent(agent)["pending_batches"]
         if remote.flush(agent)["parked_batches"] >= before:
             raise Failure("The inbox is full of parked batches.", ExitCode.REFUSED)
 

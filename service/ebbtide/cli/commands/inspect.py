@@ -1,4 +1,4 @@
-"""`ebbtide inspect`: one agent, or one of its memories, as it is at this moment."""
+"""`ebbtide inspect`: show an agent, or one of its memories."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ebbtide.cli.connection import connected
 from ebbtide.cli.console import counted, local_time, out, write_json
 from ebbtide.cli.credentials import credentials
-from ebbtide.cli.files.source import source
 from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, DataDir, Json, MasterKeyFile, Url
 from ebbtide.cli.pictures import importance_bar, indented
 
@@ -21,8 +21,8 @@ INDENT = "  "
 
 
 def inspect(
-    agent: Annotated[str, typer.Argument(metavar="AGENT", help="Whose memory.")],
-    node: Annotated[str | None, typer.Argument(metavar="[NODE]", help="One memory, such as n12.")] = None,
+    agent: Annotated[str, typer.Argument(metavar="AGENT", help="The agent.")],
+    node: Annotated[str | None, typer.Argument(metavar="[NODE]", help="A memory, such as n12.")] = None,
     url: Url = DEFAULT_URL,
     api_key_file: ApiKeyFile = None,
     ca_file: CaFile = None,
@@ -31,21 +31,21 @@ def inspect(
     master_key_file: MasterKeyFile = None,
     as_json: Json = False,
 ) -> None:
-    """Look at an agent, or at one of its memories with its links."""
-    with source(url, data_dir, credentials(api_key_file, ca_file, client_cert), master_key_file) as where:
+    """Show an agent, or one of its memories with its links."""
+    with connected(url, data_dir, credentials(api_key_file, ca_file, client_cert), master_key_file) as client:
         if node is not None:
-            found = where.node(agent, node)
+            found = client.get_node(agent, node)
             if as_json:
                 write_json(found)
             else:
                 _show_node(out(), found)
             return
-        info = where.agent(agent)
-        batches = where.batches(agent)[-LATEST_BATCHES:]
+        info = client.get_agent(agent)
+        batches = client.list_batches(agent)[-LATEST_BATCHES:]
         if as_json:
             write_json({**info, "latest_batches": batches})
             return
-        focus = [where.node(agent, node_id) for node_id in info["focus"]]
+        focus = [client.get_node(agent, node_id) for node_id in info["focus"]]
     _show_agent(out(), info, focus, batches)
 
 
@@ -64,7 +64,7 @@ def _show_agent(
         f"{counted(counts['nodes'], 'memory', 'memories')}, {counted(counts['links'], 'link')}, "
         f"{counted(counts['messages'], 'message')}"
     )
-    _field(console, "holds", holds)
+    _field(console, "contains", holds)
     _field(console, "since", local_time(info["created_at"]))
     _field(console, "passes", f"{info['finished_passes']:,} done, {info['owed_passes']:,} owed")
     waits = f"{info['pending_batches']:,} waiting, {info['parked_batches']:,} parked"
@@ -90,7 +90,7 @@ def _show_agent(
 
 
 def changed_parameters(parameters: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """The parameters that are not at their defaults: (value, default) by name."""
+    """Return the parameters that differ from their defaults: (value, default) by name."""
     from ebbtide.parameters import AgentParameters
 
     defaults = AgentParameters().model_dump(mode="json")
@@ -141,7 +141,7 @@ def _show_node(console: Console, node: dict[str, Any]) -> None:
             f"({rewrite['model']})",
         )
     if not node["rewrites"]:
-        _line(console, "none: it says what it said when it was made", "dim")
+        _line(console, "none: the content is unchanged", "dim")
 
 
 def _links(console: Console, heading: str, links: list[dict[str, Any]], end: str) -> None:

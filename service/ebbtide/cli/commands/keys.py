@@ -1,7 +1,7 @@
-"""`ebbtide keys`: API keys made, listed and revoked, in the data directory itself.
+"""`ebbtide keys`: create, list and revoke API keys in the data directory.
 
-It works whether a daemon runs or not: a running one notices within about a second. The key is shown once, when it is
-made, on standard output; only its hash is kept, so nobody can be shown it again.
+A running daemon notices changes within about a second. A key is printed once, at its creation, on standard output.
+Only its hash is stored, so it cannot be shown again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rich.table import Table
 
 from ebbtide.cli.console import counted, local_time, out, say, write_json, write_text
 from ebbtide.cli.exit_codes import ExitCode
-from ebbtide.cli.failures import Failure, sentence
+from ebbtide.cli.failures import Failure, program, sentence
 from ebbtide.cli.options import Json
 
 if TYPE_CHECKING:
@@ -28,43 +28,47 @@ MS_PER_DAY = 86_400_000
 MOST_DAYS = 36_500
 LONGEST_NAME = 200
 
-keys = typer.Typer(no_args_is_help=True, help="API keys: make, list and revoke them.")
+keys = typer.Typer(no_args_is_help=True, help="Create, list and revoke API keys.")
 
 Where = Annotated[
     Path | None,
-    typer.Option("--data-dir", help="The data directory, held by a daemon or not.", show_default=False),
+    typer.Option("--data-dir", help="The data directory; a daemon may be using it.", show_default=False),
 ]
 
 
 @keys.command("create")
 def create(
     scope: Annotated[
-        list[str], typer.Option("--scope", help="read, write, admin: several with commas; repeatable.")
+        list[str], typer.Option("--scope", help="read, write or admin; several with commas; repeatable.")
     ],
     agent: Annotated[
-        list[str] | None, typer.Option("--agent", "-a", help="Bound to this agent; repeatable.")
+        list[str] | None, typer.Option("--agent", "-a", help="Allow this agent; repeatable.")
     ] = None,
     agent_prefix: Annotated[
         list[str] | None,
-        typer.Option("--agent-prefix", help="Bound to agents whose ids begin so; repeatable."),
+        typer.Option("--agent-prefix", help="Allow agents whose ids begin with this; repeatable."),
     ] = None,
-    all_agents: Annotated[bool, typer.Option("--all-agents", help="Bound to no agents: for all.")] = False,
-    name: Annotated[str, typer.Option("--name", help="What it is for; shown by `keys list`.")] = "",
+    all_agents: Annotated[bool, typer.Option("--all-agents", help="Allow all agents.")] = False,
+    name: Annotated[str, typer.Option("--name", help="A note, shown by `keys list`.")] = "",
     expires_days: Annotated[
         int | None, typer.Option("--expires-days", min=1, max=MOST_DAYS, help="Days until it expires.")
     ] = None,
     requests_per_s: Annotated[
         float | None,
-        typer.Option("--requests-per-s", min=0.001, max=1e6, help="Its own rate, instead of the setting."),
+        typer.Option(
+            "--requests-per-s", min=0.001, max=1e6, help="Rate limit of this key, instead of the setting."
+        ),
     ] = None,
     max_agents: Annotated[
         int | None,
-        typer.Option("--max-agents", min=0, help="Its own bound of agents, instead of the setting; 0: none."),
+        typer.Option(
+            "--max-agents", min=0, help="Most agents of this key, instead of the setting; 0: no limit."
+        ),
     ] = None,
     data_dir: Where = None,
     as_json: Json = False,
 ) -> None:
-    """Make a key and print it, this once."""
+    """Create a key and print it. It is not shown again."""
     from ebbtide.access.keys import Key, hash_of, new_id, new_secret, written
 
     bound = _bound(agent or [], agent_prefix or [], all_agents=all_agents)
@@ -86,32 +90,32 @@ def create(
     )
     _change(_file(data_dir), lambda known: ([*known, key], None))
     if as_json:
-        write_json({**_told(key, now_ms), "key": written(key.id, secret)})
+        write_json({**_shown(key, now_ms), "key": written(key.id, secret)})
         return
     write_text(written(key.id, secret))
-    say("Keep it now: it is not shown again.", "dim")
+    say("Save it now: it is not shown again.", "dim")
 
 
 @keys.command("list")
 def list_keys(data_dir: Where = None, as_json: Json = False) -> None:
-    """List keys, revoked and expired ones too; never their secrets."""
+    """List keys, including revoked and expired ones, without their secrets."""
     now_ms = _now_ms()
-    found = [_told(key, now_ms) for key in _file(data_dir).read()]
+    found = [_shown(key, now_ms) for key in _file(data_dir).read()]
     if as_json:
         write_json({"keys": found})
     elif found:
         out().print(_table(found))
     else:
-        say("No keys yet. `ebbtide keys create` makes one.", "dim")
+        say(f"No keys yet. `{program()} keys create` creates one.", "dim")
 
 
 @keys.command("revoke")
 def revoke(
-    key_id: Annotated[str, typer.Argument(metavar="ID", help="The key's id, as `keys list` tells it.")],
+    key_id: Annotated[str, typer.Argument(metavar="ID", help="The key's id, as `keys list` shows it.")],
     data_dir: Where = None,
     as_json: Json = False,
 ) -> None:
-    """Revoke a key for good."""
+    """Revoke a key. Irreversible."""
     from msgspec.structs import replace
 
     now_ms = _now_ms()
@@ -125,7 +129,7 @@ def revoke(
 
     file = _file(data_dir)
     if not any(is_meant(key) for key in file.read()) or not _change(file, alter):
-        raise Failure("There is no such key, or it is revoked already.", ExitCode.NOT_FOUND)
+        raise Failure("There is no such key, or it is already revoked.", ExitCode.NOT_FOUND)
     if as_json:
         write_json({"id": key_id, "revoked": True})
     else:
@@ -166,20 +170,20 @@ def _bound(agents: list[str], prefixes: list[str], *, all_agents: bool) -> dict[
 
     if all_agents == bool(agents or prefixes):
         raise Failure(
-            "Say which agents the key is for: --agent, --agent-prefix, or --all-agents alone.", ExitCode.USAGE
+            "Choose the agents of the key: --agent, --agent-prefix, or --all-agents alone.", ExitCode.USAGE
         )
     for agent in agents:
         parse_agent_id(agent)
     for prefix in prefixes:
-        # Whatever follows it, it must be able to begin an id.
+        # It must be a valid beginning of an id.
         parse_agent_id(f"{prefix}a")
         if not prefix:
-            raise Failure("--agent-prefix: an empty one would be all agents.", ExitCode.USAGE)
+            raise Failure("--agent-prefix must not be empty; use --all-agents.", ExitCode.USAGE)
     return {"agents": tuple(agents), "agent_prefixes": tuple(prefixes), "all_agents": all_agents}
 
 
-def _told(key: Key, now_ms: int) -> dict[str, Any]:
-    """What may be shown of a key: everything but its hash."""
+def _shown(key: Key, now_ms: int) -> dict[str, Any]:
+    """Return everything of a key except its hash."""
     state = "active" if key.counts_at(now_ms) else "expired" if key.revoked_at_ms is None else "revoked"
     return {
         "id": key.id,

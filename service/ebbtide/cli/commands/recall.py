@@ -1,7 +1,6 @@
-"""`ebbtide recall`: what an agent remembers, as the text a language model would be given.
+"""`ebbtide recall`: print what an agent remembers, as text for a language model.
 
-Standard output carries that text byte for byte and nothing else; what else is worth knowing goes to
-standard error.
+Standard output contains exactly this text. Messages for the person go to standard error.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ from ebbtide.cli.times import check_stretch
 
 Words = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[WORD]...", help="A memory matches when any of them occurs in it."),
+    typer.Argument(metavar="[WORD]...", help="Keywords: a memory matches if it contains any of them."),
 ]
 
 
@@ -66,14 +65,14 @@ def recall(
     tokenizer: Tokenizer = None,
     key_sentences: KeySentences = False,
     sources: Annotated[
-        bool, typer.Option("--sources", help="Name the source of each memory; with --query.")
+        bool, typer.Option("--sources", help="Add the source of each memory; with --query.")
     ] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="With --json and --query: tell how the answer came about.")
+        bool, typer.Option("--explain", help="With --json and --query: return how the answer was computed.")
     ] = False,
     relation: Annotated[
         list[str] | None,
-        typer.Option("--relation", "-r", help="Follow only links of this name; repeatable."),
+        typer.Option("--relation", "-r", help="Follow only links with this name; repeatable."),
     ] = None,
     depth: Annotated[
         int | None, typer.Option("--depth", help="Hops from the focus, 0-8; default: the agent's.")
@@ -83,11 +82,11 @@ def recall(
     ] = None,
     patience_ms: Annotated[
         int | None,
-        typer.Option("--patience-ms", help="Longest wait for batches not yet digested, 0-30000."),
+        typer.Option("--patience-ms", help="Longest wait for batches that are not digested yet, 0-30000."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Recall what matches; without a word, everything in reach of the focus."""
+    """Recall memories that contain a word, or answer a --query. Without either: all memories near the focus."""
     check_stretch(since, until)
     command = _given(
         keywords=words or [],
@@ -112,7 +111,7 @@ def recall(
     )
     nothing = nothing_found(words or [], agent, query, is_narrowed=any(name in command for name in NARROWING))
     shown = credentials(api_key_file, ca_file, client_cert)
-    _tell(command, agent, url, shown, nothing, as_json=as_json)
+    _print(command, agent, url, shown, nothing, as_json=as_json)
 
 
 NARROWING = (
@@ -124,20 +123,20 @@ NARROWING = (
     "archive",
     "token_budget",
 )
-"""Fields that may be why a question found nothing."""
+"""Filters and limits that may be the cause of an empty answer."""
 
 
 def _given(**options: object) -> dict[str, object]:
-    """The options that were named: for the others the daemon's defaults hold."""
+    """Return the options that were given. The daemon has defaults for the others."""
     return {name: value for name, value in options.items() if value is not None}
 
 
-def _tell(
+def _print(
     command: dict[str, object], agent: str, url: str, shown: Credentials, nothing: str, *, as_json: bool
 ) -> None:
-    from ebbtide.cli.remote import Remote
+    from ebbtide.cli.remote import RemoteClient
 
-    with Remote(url, shown) as remote:
+    with RemoteClient(url, shown) as remote:
         answer = remote.recall(agent, command)
     if as_json:
         write_json(answer)
@@ -146,7 +145,7 @@ def _tell(
         write_text(answer["text"])
     else:
         say(nothing, "dim")
-    waiting = what_waits(answer["pending_batches"], answer["parked_batches"])
+    waiting = waiting_note(answer["pending_batches"], answer["parked_batches"])
     if waiting:
         say(waiting, "dim")
 
@@ -154,21 +153,21 @@ def _tell(
 def nothing_found(
     words: list[str], agent: str, query: str | None = None, *, is_narrowed: bool = False
 ) -> str:
-    """What is said when the answer is empty."""
+    """Return the message for an empty answer."""
     if query is not None and is_narrowed:
-        return f"Nothing that {agent} heard answers this within these limits. Try fewer options."
+        return f"{agent} has no answer within these limits. Try fewer options."
     if query is not None:
-        return f"{agent} never heard anything that answers this."
+        return f"{agent} has no answer to this."
     if words:
         return (
-            f"Nothing comes to mind for {', '.join(words)}. "
-            "Try other words, --depth 8, or no word at all for everything in reach."
+            f"No memory near the focus contains {' or '.join(words)}. "
+            "Try other words, --depth 8, or --query to search everything."
         )
-    return f"Nothing comes to mind: {agent} has nothing in focus yet."
+    return f"No memories: {agent} has nothing in focus yet."
 
 
-def what_waits(pending: int, parked: int) -> str:
-    """What the answer could not know yet; empty when there is nothing of the kind."""
+def waiting_note(pending: int, parked: int) -> str:
+    """Return a note about batches that the answer does not include; empty without any."""
     parts = []
     if pending:
         parts.append(f"{counted(pending, 'batch', 'batches')} not digested yet")

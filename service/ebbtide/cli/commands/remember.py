@@ -1,8 +1,7 @@
-"""`ebbtide remember`: hand a conversation over to an agent.
+"""`ebbtide remember`: store a conversation in an agent's memory.
 
-The whole file is read and checked before the first request, against the forms and default limits of the
-daemon; then batch after batch is sent. A batch is one unit of the memory's time: how a long conversation is cut
-decides how soon it fades.
+The whole file is validated before the first request, against the request models and default limits of the daemon.
+Then it is sent batch by batch. A batch is one unit of the memory's time: many small batches fade sooner.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from ebbtide.cli.files.messages import is_unicode
 from ebbtide.cli.options import DEFAULT_AGENT, DEFAULT_URL, Agent, ApiKeyFile, CaFile, ClientCert, Json, Url
 
 if TYPE_CHECKING:
-    from ebbtide.cli.remote import Remote
+    from ebbtide.cli.remote import RemoteClient
 
 DEFAULT_BATCH_SIZE = 40
 MOST_MESSAGES = 1000
@@ -32,30 +31,32 @@ SHOWN_IDS = 8
 
 
 def remember(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="The conversation, or - for standard input.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="File with the conversation, or - for standard input.")
+    ],
     agent: Agent = DEFAULT_AGENT,
     url: Url = DEFAULT_URL,
     api_key_file: ApiKeyFile = None,
     ca_file: CaFile = None,
     client_cert: ClientCert = None,
     conversation_id: Annotated[
-        str | None, typer.Option("--conversation-id", help="Groups the batches of one conversation.")
+        str | None, typer.Option("--conversation-id", help="Id that groups the batches of one conversation.")
     ] = None,
     batch_size: Annotated[
-        int, typer.Option("--batch-size", min=1, max=MOST_MESSAGES, help="Messages a batch.")
+        int, typer.Option("--batch-size", min=1, max=MOST_MESSAGES, help="Messages per batch.")
     ] = DEFAULT_BATCH_SIZE,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait until everything accepted is digested.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until all batches are digested.")] = False,
     as_json: Json = False,
 ) -> None:
     """Remember a conversation: JSON, JSON lines, or plain text."""
-    from ebbtide.cli.remote import Remote
+    from ebbtide.cli.remote import RemoteClient
 
     name = "standard input" if file == "-" else file
     conversation = read_conversation(_read(file), name)
     requests = cut(conversation.batches, batch_size, conversation_id)
     check(requests, name)
     bodies = [request.body for request in requests]
-    with Remote(url, credentials(api_key_file, ca_file, client_cert)) as remote:
+    with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
         stored = _send(remote, agent, bodies)
         flushed = _wait(remote, agent) if wait else None
     if as_json:
@@ -63,11 +64,11 @@ def remember(
         return
     _tell(agent, stored, flushed)
     if conversation.skipped:
-        say(f"{counted(conversation.skipped, 'message')} without text left out.", "dim")
+        say(f"{counted(conversation.skipped, 'message')} without text skipped.", "dim")
 
 
 def _read(file: str) -> bytes:
-    from ebbtide.cli.files.moving import opened
+    from ebbtide.cli.files.disk import opened
 
     if file == "-":
         return read_whole(sys.stdin.buffer, "standard input")
@@ -89,7 +90,7 @@ def check(requests: list[Request], name: str) -> None:
         except InvalidRequest as error:
             raise _refused(error.message, request, name) from None
         if not is_unicode(json.dumps(request.body, ensure_ascii=False)):
-            raise bad_input(f"{name}: a field beside the messages holds a lone surrogate.")
+            raise bad_input(f"{name}: a field of the batch contains a lone surrogate.")
         size = len(json.dumps(request.body, ensure_ascii=False).encode())
         if size > limits.max_body_bytes:
             raise bad_input(
@@ -105,14 +106,14 @@ _FIELD = re.compile(r"messages\[(\d++)\]\.?(.*)", re.DOTALL)
 
 
 def _refused(message: str, request: Request, name: str) -> Failure:
-    """The refusal of a batch, with the place in the file where it names a message."""
+    """Return the failure for a batch, with the place of the message in the file."""
     found = _FIELD.match(message)
     if found is None:
         return bad_input(f"{name}: {message}.")
     return bad_input(f"{name}, {request.places[int(found[1])]}: {found[2]}.")
 
 
-def _send(remote: Remote, agent: str, bodies: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _send(remote: RemoteClient, agent: str, bodies: list[dict[str, Any]]) -> list[dict[str, Any]]:
     stored: list[dict[str, Any]] = []
     with progress("remembering") as bar:
         task = bar.add_task("remembering", total=len(bodies), visible=len(bodies) > 1)
@@ -127,7 +128,7 @@ def _send(remote: Remote, agent: str, bodies: list[dict[str, Any]]) -> list[dict
 
 
 def _cut_off(failure: Failure, stored: list[dict[str, Any]], total: int) -> Failure:
-    """The failure, with how far it came: who sends the file again would have the beginning twice."""
+    """Return the failure with the number of stored batches: sending the file again would store them twice."""
     if not stored:
         return failure
     last = stored[-1]["batch_id"]
@@ -135,7 +136,7 @@ def _cut_off(failure: Failure, stored: list[dict[str, Any]], total: int) -> Fail
     return Failure(failure.message, failure.code, hint=f"{done} {failure.hint}".strip())
 
 
-def _wait(remote: Remote, agent: str) -> dict[str, Any]:
+def _wait(remote: RemoteClient, agent: str) -> dict[str, Any]:
     with progress("digesting") as bar:
         task = bar.add_task("digesting", total=None)
         most = 0
@@ -155,7 +156,7 @@ def _tell(agent: str, stored: list[dict[str, Any]], flushed: dict[str, Any] | No
     batches = counted(len(stored), "batch", "batches")
     console = out()
     console.print(f"{shown}: {messages} in {batches} stored for {agent}.", markup=False)
-    for line in _at_the_door(stored):
+    for line in _ingest_notes(stored):
         console.print(line, markup=False)
     if flushed is None:
         console.print(_waiting(stored[-1]["pending_batches"]))
@@ -166,8 +167,8 @@ def _tell(agent: str, stored: list[dict[str, Any]], flushed: dict[str, Any] | No
         console.print("All digested.")
 
 
-def _at_the_door(stored: list[dict[str, Any]]) -> list[str]:
-    """What was found or left out, in words; nothing where nothing was."""
+def _ingest_notes(stored: list[dict[str, Any]]) -> list[str]:
+    """Return lines about personal data and skipped messages."""
     kinds: Counter[str] = Counter()
     for batch in stored:
         kinds.update(batch["pii"])
@@ -175,12 +176,12 @@ def _at_the_door(stored: list[dict[str, Any]]) -> list[str]:
     lines, repeats = (sum(batch[name] for batch in stored) for name in ("dropped_recalled", "collapsed"))
     return [
         *([f"Personal data: {found}."] if found else []),
-        *([f"{counted(lines, 'line')} left out that a recall had just told."] if lines else []),
-        *([f"{counted(repeats, 'message')} left out that repeated another."] if repeats else []),
+        *([f"{counted(lines, 'line')} skipped: returned by a recall before."] if lines else []),
+        *([f"{counted(repeats, 'message')} skipped as repeated."] if repeats else []),
     ]
 
 
 def _waiting(pending: int) -> str:
     if pending == 1:
-        return "1 batch waits to be digested."
-    return f"{pending:,} batches wait to be digested."
+        return "1 batch is waiting to be digested."
+    return f"{pending:,} batches are waiting to be digested."

@@ -1,4 +1,4 @@
-"""`ebbtide restore`: agents from their backups, into a daemon at work or a data directory at rest."""
+"""`ebbtide restore`: restore agents from files, into a running daemon or a data directory."""
 
 from __future__ import annotations
 
@@ -8,23 +8,27 @@ from typing import Annotated, Any
 
 import typer
 
+from ebbtide.cli.client import MemoryClient
+from ebbtide.cli.connection import connected
 from ebbtide.cli.console import counted, moving, out, say, write_json
 from ebbtide.cli.credentials import credentials
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
-from ebbtide.cli.files.moving import Place, opened, place
+from ebbtide.cli.files.disk import opened
 from ebbtide.cli.files.one_by_one import OneByOne
 from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, DataDir, Json, MasterKeyFile, Url
 
 Replace = Annotated[
     bool,
-    typer.Option("--replace", help="Let it take the place of an agent of the same id, which is gone then."),
+    typer.Option("--replace", help="Overwrite an agent with the same id."),
 ]
 
 
 def restore(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Backups, or exports.")],
-    new_id: Annotated[str | None, typer.Option("--as", metavar="AGENT", help="Give it another id.")] = None,
+    new_id: Annotated[
+        str | None, typer.Option("--as", metavar="AGENT", help="Restore under another id.")
+    ] = None,
     replace: Replace = False,
     url: Url = DEFAULT_URL,
     data_dir: DataDir = None,
@@ -34,17 +38,17 @@ def restore(
     client_cert: ClientCert = None,
     as_json: Json = False,
 ) -> None:
-    """Restore agents from backups or exports. What cannot be verified changes nothing, and stops no other file."""
+    """Restore agents from backups or exports. A file that fails changes nothing and does not stop the others."""
     if new_id is not None and len(files) > 1:
-        raise Failure("--as: one file at a time.", ExitCode.USAGE)
+        raise Failure("--as takes one file.", ExitCode.USAGE)
     done = []
-    with place(
-        url, data_dir, credentials(api_key_file, ca_file, client_cert), master_key_file, make=True
-    ) as where:
-        row = OneByOne(map(str, files), are_asked_for=True)
+    with connected(
+        url, data_dir, credentials(api_key_file, ca_file, client_cert), master_key_file, create=True
+    ) as client:
+        row = OneByOne(map(str, files), are_named=True)
         for name in row:
             with row.trying(name):
-                done.append(put(where, Path(name), new_id, replace=replace))
+                done.append(put(client, Path(name), new_id, replace=replace))
     if as_json:
         write_json({"restored": done, "failed": row.failed})
     else:
@@ -53,26 +57,26 @@ def restore(
     row.end("of the files could not be restored")
 
 
-def put(where: Place, path: Path, new_id: str | None, *, replace: bool) -> dict[str, Any]:
-    """Hand over one file; what became of it."""
+def put(client: MemoryClient, path: Path, new_id: str | None, *, replace: bool) -> dict[str, Any]:
+    """Restore one file and return the result."""
     from ebbtide.store.transfer.receiving import agent_id_of
 
     with opened(path) as file, moving() as bar:
         owner = new_id or agent_id_of(file)
         task = bar.add_task(f"restoring {owner}", total=os.fstat(file.fileno()).st_size)
-        return where.put(
+        return client.upload(
             owner,
             file,
             replace=replace,
             rename=new_id is not None,
-            moved=lambda size: bar.advance(task, size),
+            progress=lambda size: bar.advance(task, size),
         )
 
 
 def tell(done: dict[str, Any]) -> None:
-    """Tell a person what is there now."""
+    """Print the result for a person."""
     memories = counted(done["counts"]["nodes"], "memory", "memories")
     messages = counted(done["counts"]["messages"], "message")
     out().print(f"{done['agent_id']}: {memories} of {messages} restored.", markup=False)
     if done["replaced"]:
-        say("The agent that was there before is gone.", "dim")
+        say("The previous agent with this id was overwritten.", "dim")

@@ -1,6 +1,6 @@
-"""`ebbtide search`: the memories that answer a question, best first, one a line with its score.
+"""`ebbtide search`: list the memories that answer a question, best first, with their scores.
 
-Where `recall` gives the text a language model would be given, this shows what it is made of.
+`recall` prints text for a language model; this lists single memories.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from ebbtide.cli.commands.recall import nothing_found, what_waits
+from ebbtide.cli.commands.recall import nothing_found, waiting_note
 from ebbtide.cli.console import out, say, write_json
 from ebbtide.cli.credentials import credentials
 from ebbtide.cli.options import DEFAULT_AGENT, DEFAULT_URL, Agent, ApiKeyFile, CaFile, ClientCert, Json, Url
@@ -25,20 +25,23 @@ def search(
     ca_file: CaFile = None,
     client_cert: ClientCert = None,
     speaker: Annotated[
-        list[str] | None, typer.Option("--speaker", help="Only what this speaker said; repeatable.")
+        list[str] | None, typer.Option("--speaker", help="Only messages of this speaker; repeatable.")
     ] = None,
     conversation: Annotated[
         list[str] | None,
-        typer.Option("--conversation", help="Only what was said in this conversation; repeatable."),
+        typer.Option("--conversation", help="Only messages of this conversation; repeatable."),
     ] = None,
     most: Annotated[int | None, typer.Option("--max-results", help="Most memories; 0 means 10000.")] = None,
     living: Annotated[
-        bool, typer.Option("--living", help="Leave out what was forgotten, shortened or not yet digested.")
+        bool,
+        typer.Option(
+            "--living", help="Living memories only: nothing forgotten, shortened or not yet digested."
+        ),
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Search everything an agent ever heard."""
-    from ebbtide.cli.remote import Remote
+    """Search everything that an agent received."""
+    from ebbtide.cli.remote import RemoteClient
 
     text = " ".join(words)
     command: dict[str, Any] = {
@@ -49,7 +52,7 @@ def search(
     }
     if most is not None:
         command["max_results"] = most
-    with Remote(url, credentials(api_key_file, ca_file, client_cert)) as remote:
+    with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
         answer = remote.search(agent, command)
     if as_json:
         write_json(answer)
@@ -58,7 +61,7 @@ def search(
         out().print(_table(answer["memories"]))
     else:
         say(nothing_found([], agent, text), "dim")
-    waiting = what_waits(answer["pending_batches"], answer["parked_batches"])
+    waiting = waiting_note(answer["pending_batches"], answer["parked_batches"])
     if waiting:
         say(waiting, "dim")
 

@@ -1,7 +1,7 @@
 """`ebbtide serve`: run the daemon in the foreground until Ctrl-C or SIGTERM.
 
-Only flags that were given reach the settings, so that environment and file keep their say. Everything that can
-be wrong at a start is one sentence with its own exit code.
+On a terminal the daemon starts with a banner and logs lines for people. Elsewhere it logs JSON only. Only flags that
+were given override the environment and the settings file. Every failure to start is one sentence and an exit code.
 """
 
 from __future__ import annotations
@@ -9,26 +9,28 @@ from __future__ import annotations
 import asyncio
 import errno
 import signal
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from rich.text import Text
 
-from ebbtide.cli.console import err
+from ebbtide import __version__
+from ebbtide.cli.console import say
 from ebbtide.cli.daemon_settings import given, settings_in_force
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure, as_failure, sentence
+from ebbtide.cli.lean_imports import lean_imports
 from ebbtide.errors import EbbtideError
 
 if TYPE_CHECKING:
     from ebbtide.settings import Settings
 
 Port = Annotated[
-    int | None, typer.Option("--rest-port", help="Port of the REST interface; 0 takes a free one.")
+    int | None, typer.Option("--rest-port", help="Port of the REST interface; 0 selects a free port.")
 ]
 GrpcPort = Annotated[
-    int | None, typer.Option("--grpc-port", help="Port of the gRPC interface; 0 takes a free one.")
+    int | None, typer.Option("--grpc-port", help="Port of the gRPC interface; 0 selects a free port.")
 ]
 Model = Annotated[
     Literal["builtin", "ollama", "openai"] | None,
@@ -38,32 +40,41 @@ Config = Annotated[Path | None, typer.Option("--config", help="Settings file (TO
 
 
 def serve(
-    data_dir: Annotated[Path | None, typer.Option("--data-dir", help="Where agents are kept.")] = None,
+    data_dir: Annotated[
+        Path | None, typer.Option("--data-dir", help="Directory where agents are stored.")
+    ] = None,
     host: Annotated[str | None, typer.Option("--host", help="Address to listen on.")] = None,
     rest_port: Port = None,
     grpc_port: GrpcPort = None,
     model: Model = None,
     model_url: Annotated[str | None, typer.Option("--model-url", help="Address of the model server.")] = None,
-    model_name: Annotated[str | None, typer.Option("--model-name", help="Model on that server.")] = None,
+    model_name: Annotated[
+        str | None, typer.Option("--model-name", help="Name of the model on that server.")
+    ] = None,
     config: Config = None,
     authentication: Annotated[
         Literal["off", "keys"] | None,
-        typer.Option("--authentication", help="Whether callers must show an API key."),
+        typer.Option("--authentication", help="Whether requests need an API key."),
     ] = None,
     allow_insecure: Annotated[
-        bool, typer.Option("--allow-insecure", help="Listen beyond this machine, unauthenticated.")
+        bool,
+        typer.Option(
+            "--allow-insecure", help="Accept connections from other machines without authentication."
+        ),
     ] = False,
     log_format: Annotated[
-        Literal["json", "console"] | None, typer.Option("--log-format", help="Form of the log.")
+        Literal["auto", "json", "console"] | None,
+        typer.Option("--log-format", help="Format of the log; auto: console on a terminal, else JSON."),
     ] = None,
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"] | None,
-        typer.Option("--log-level", help="Least severe level written."),
+        typer.Option("--log-level", help="Lowest level that is logged."),
     ] = None,
 ) -> None:
     """Run the memory daemon until Ctrl-C or SIGTERM."""
-    from ebbtide.privacy.spans import redacted
-    from ebbtide.telemetry import configure_log
+    with lean_imports("rich"):
+        from ebbtide.privacy.spans import redacted
+        from ebbtide.telemetry import configure_log
 
     flags: dict[str, dict[str, Any]] = {
         "store": {"data_dir": data_dir},
@@ -77,7 +88,7 @@ def serve(
         "language": {"model": model, "base_url": model_url, "model_name": model_name},
         "log": {"format": log_format, "level": log_level},
     }
-    settings = settings_in_force(given(flags), config)
+    settings = with_log_format(settings_in_force(given(flags), config))
     configure_log(
         settings.log.level,
         settings.log.format,
@@ -87,14 +98,23 @@ def serve(
     _run(settings)
 
 
+def with_log_format(settings: Settings) -> Settings:
+    """Return the settings with `log.format` resolved: console on a terminal, else JSON."""
+    if settings.log.format != "auto":
+        return settings
+    form = "console" if sys.stderr.isatty() else "json"
+    return settings.model_copy(update={"log": settings.log.model_copy(update={"format": form})})
+
+
 def _run(settings: Settings) -> None:
-    from ebbtide.daemon import serve as run_daemon
+    with lean_imports("rich"):
+        from ebbtide.daemon import serve as run_daemon
 
     async def run() -> None:
         try:
             await run_daemon(settings, lambda url: _announce(url, settings))
         finally:
-            # Everything is closed; a second signal on the way out must not look like a failure.
+            # Everything is closed. A second signal must not look like a failure.
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.remove_signal_handler(number)
@@ -112,7 +132,7 @@ def _run(settings: Settings) -> None:
 def _start_failure(error: EbbtideError, settings: Settings) -> Failure:
     failure = as_failure(error)
     if error.reason == "INSECURE_BIND":
-        failure.hint = "On the command line: --authentication keys, or --allow-insecure."
+        failure.hint = "Pass --authentication keys or --allow-insecure."
     elif isinstance(error.__cause__, OSError) and error.reason == "STORE_UNAVAILABLE":
         why = error.__cause__.strerror or str(error.__cause__)
         failure.message = f"The data directory {settings.store.data_dir} cannot be used: {why}."
@@ -128,30 +148,26 @@ def _loop_factory() -> Any:
 
 
 def _announce(url: str, settings: Settings) -> None:
-    console = err()
-    rows = [
-        ("Ebbtide listens at", url),
-        ("memories are kept in", str(settings.store.data_dir)),
-        (
-            "a first memory",
-            _curl(
-                settings,
-                url,
-                "remember",
-                '{"messages": [{"role": "user", "content": "I moved to Lisbon in May."}]}',
-            ),
-        ),
-        ("and back again", _curl(settings, url, "recall", '{"keywords": ["Lisbon"]}')),
-        ("to stop", "Ctrl-C"),
-    ]
-    for label, value in rows:
-        console.print(Text.assemble((f"{label:>20}  ", "dim"), value), soft_wrap=True)
+    if sys.stderr.isatty():
+        say(banner(url, settings))
 
 
-def _curl(settings: Settings, url: str, verb: str, body: str) -> str:
-    asks = settings.access.authentication != "off"
-    key = ' -H "authorization: Bearer $EBBTIDE_API_KEY"' if asks else ""
-    return f"curl -H 'content-type: application/json'{key} {url}/v1/agents/ann/{verb} -d '{body}'"
+def banner(url: str, settings: Settings) -> str:
+    """Return what a person needs to know of a daemon that listens: where it is, what it uses, what to try."""
+    language, embedding = settings.language, settings.embedding
+    model = language.model if language.model == "builtin" else f"{language.model_name} ({language.model})"
+    key = "" if settings.access.authentication == "off" else ' -H "authorization: Bearer $EBBTIDE_API_KEY"'
+    rows = {
+        "address": url,
+        "docs": f"{url}/docs",
+        "data directory": str(settings.store.data_dir),
+        "model": model,
+        "embedder": embedding.model,
+        "try": f"curl{key} {url}/v1/agents",
+        "stop": "Ctrl-C",
+    }
+    lines = [f"  {name:<16}{value}" for name, value in rows.items()]
+    return "\n".join(["", f"Ebbtide {__version__}", *lines, ""])
 
 
 def _port_failure(error: OSError, settings: Settings) -> Failure:
@@ -160,9 +176,9 @@ def _port_failure(error: OSError, settings: Settings) -> Failure:
     place = f"{settings.server.host}:{port}"
     if error.errno == errno.EADDRINUSE:
         return Failure(
-            f"Port {port} on {settings.server.host} is taken by another process.",
+            f"Port {port} on {settings.server.host} is in use by another process.",
             ExitCode.PORT_TAKEN,
-            hint=f"Choose another with --{field.replace('_', '-')}; 0 takes a free one.",
+            hint=f"Choose another with --{field.replace('_', '-')}; 0 selects a free port.",
         )
     why = sentence(error.strerror or str(error))
     return Failure(f"Cannot listen on {place}: {why}", ExitCode.PORT_TAKEN)

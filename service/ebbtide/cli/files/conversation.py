@@ -96,7 +96,7 @@ def read_conversation(raw: bytes, name: str) -> Conversation:
     except RecursionError:
         raise bad_input(f"{name}: nested too deeply.") from None
     if not any(batch.messages for batch in batches):
-        raise bad_input(f"{name} holds no message with text.")
+        raise bad_input(f"{name} contains no message with text.")
     return Conversation([batch for batch in batches if batch.messages], reader.skipped)
 
 

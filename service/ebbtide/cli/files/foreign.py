@@ -67,7 +67,7 @@ def detected(head: bytes, name: str) -> str:
         return "mcp-memory"
     if (text.startswith("[") or '"results"' in text) and '"memory"' in text:
         return "mem0"
-    raise bad_input(f"{name}: nobody can tell what this is; say it with --format.")
+    raise bad_input(f"{name}: unknown format; pass it with --format.")
 
 
 def read_foreign(raw: bytes, name: str, form: str) -> Foreign:
@@ -257,7 +257,7 @@ def _text(value: Any, what: str) -> str:
     if len(value) > MOST_CHARS:
         raise BadMessage(f"{what}: {len(value):,} characters; allowed: at most {MOST_CHARS:,}")
     if not is_unicode(value):
-        raise BadMessage(f"{what}: holds a lone surrogate; text must be valid Unicode")
+        raise BadMessage(f"{what}: contains a lone surrogate; text must be valid Unicode")
     return value
 
 

@@ -65,7 +65,7 @@ def read_message(item: Any) -> dict[str, Any] | None:
 def _check_unicode(message: dict[str, Any]) -> None:
     for name, value in message.items():
         if isinstance(value, str) and not is_unicode(value):
-            raise BadMessage(f"{name}: holds a lone surrogate; text must be valid Unicode")
+            raise BadMessage(f"{name}: contains a lone surrogate; text must be valid Unicode")
 
 
 def is_unicode(text: str) -> bool:

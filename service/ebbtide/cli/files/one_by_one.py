@@ -1,7 +1,7 @@
-"""Many things done one after the other, where one that fails keeps no other from being done.
+"""Work on several agents or files in turn. A failure of one does not stop the others.
 
-What went wrong is told at once, by name and with its reason, on standard error; at the end the command ends with a code
-that says so. What is about all of them (no daemon answers, the folder cannot be written) ends the row instead.
+Each failure is printed at once on standard error, and the command ends with its exit code. A failure that concerns
+all of them (no daemon answers, the folder cannot be written) stops the row.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from ebbtide.cli.failures import Failure, as_failure
 from ebbtide.errors import EbbtideError
 
 GONE = frozenset({"AGENT_NOT_FOUND", "AGENT_BEING_ERASED"})
-"""Reasons of an agent that was listed and is not there any more."""
+"""Reasons for an agent that was deleted after it was listed."""
 
 
 class OneByOne:
-    """A row of things with names, and how it went."""
+    """Names to work on, and their failures."""
 
-    def __init__(self, names: Iterable[str], *, are_asked_for: bool) -> None:
+    def __init__(self, names: Iterable[str], *, are_named: bool) -> None:
         self._names = list(names)
-        self._are_asked_for = are_asked_for
-        """Whether somebody named them; what was only listed may be gone by its turn."""
+        self._are_named = are_named
+        """Whether the person named them. Listed ones may be deleted in the meantime."""
         self._failures: dict[str, Failure] = {}
         self.gone: list[str] = []
         self.is_over = False
-        """Whether something is in the way of all that is left."""
+        """Whether a failure concerns all remaining names."""
 
     def __iter__(self) -> Iterator[str]:
-        """The names in turn, until something is in the way of all of them."""
+        """Yield the names until a failure concerns all of them."""
         for name in self._names:
             if self.is_over:
                 return
@@ -40,33 +40,33 @@ class OneByOne:
 
     @contextmanager
     def trying(self, name: str) -> Iterator[None]:
-        """What fails in the block is told and kept; the only one that was asked for fails as it is."""
+        """Print and record a failure in the block. Raise it if only one name was given."""
         try:
             yield
-        except Exception as error:  # whatever a damaged file makes the code below us raise
+        except Exception as error:  # a damaged file may cause any exception
             failure = _failure(error)
-            if self._are_asked_for and len(self._names) == 1:
+            if self._are_named and len(self._names) == 1:
                 raise
-            if not self._are_asked_for and failure.reason in GONE:
+            if not self._are_named and failure.reason in GONE:
                 self.gone.append(name)
-                say(f"{name}: was erased meanwhile.", "dim")
+                say(f"{name}: was deleted in the meantime.", "dim")
                 return
             self._failures[name] = failure
             self.is_over = failure.ends_all
-            say(f"{name}: {_told(failure)}", "red")
+            say(f"{name}: {_text(failure)}", "red")
 
     @property
     def failed(self) -> list[dict[str, Any]]:
-        """What went wrong, for JSON."""
+        """Return the failures as JSON."""
         return [
             {"name": name, "reason": failure.reason, "message": failure.message}
             for name, failure in self._failures.items()
         ]
 
     def end(self, what: str) -> None:
-        """A Failure if anything went wrong: `what` says what did not happen to so many of them.
+        """Raise a Failure if there was any; `what` describes it.
 
-        Its code is the one of damaged data where any was met, else that of the first that failed.
+        Its code is DAMAGED if any failure has that code, else that of the first failure.
         """
         if not self._failures:
             return
@@ -83,6 +83,6 @@ def _failure(error: Exception) -> Failure:
     return Failure(f"Unreadable: {type(error).__name__}: {error}", ExitCode.DAMAGED)
 
 
-def _told(failure: Failure) -> str:
-    is_told = not failure.reason or f"[{failure.reason}]" in failure.message
-    return failure.message if is_told else f"{failure.message} [{failure.reason}]"
+def _text(failure: Failure) -> str:
+    is_complete = not failure.reason or f"[{failure.reason}]" in failure.message
+    return failure.message if is_complete else f"{failure.message} [{failure.reason}]"

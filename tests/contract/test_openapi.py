@@ -1,0 +1,238 @@
+"""The OpenAPI document is fit for code generators: complete, without ambiguity, and accepted by two of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbtide.errors import REASONS
+from ebbtide.events import EventKind
+from tests.support.node import TYPESCRIPT, node
+from tests.support.openapi import openapi_document
+from tests.tidy.pages import ROOT
+
+
+@pytest.fixture(scope="module")
+def document() -> dict[str, Any]:
+    """The document of a daemon."""
+    return openapi_document()
+
+
+@pytest.fixture(scope="module")
+def operations(document: dict[str, Any]) -> dict[str, Any]:
+    """Every operation by its id."""
+    return {one["operationId"]: one for methods in document["paths"].values() for one in methods.values()}
+
+
+@pytest.fixture(scope="module")
+def schemas(document: dict[str, Any]) -> dict[str, Any]:
+    """Every schema by its name."""
+    found: dict[str, Any] = document["components"]["schemas"]
+    return found
+
+
+def parts(value: Any) -> Iterator[dict[str, Any]]:
+    """Every object within a part of the document, except examples."""
+    if isinstance(value, dict):
+        yield value
+        for key, inner in value.items():
+            if key not in ("examples", "example"):
+                yield from parts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from parts(inner)
+
+
+def body_of(operation: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
+    """The schema of an operation's JSON body."""
+    reference = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"]
+    found: dict[str, Any] = schemas[reference.rpartition("/")[2]]
+    return found
+
+
+# --- the document ------------------------------------------------------------------------------------
+
+
+def test_operation_ids_are_the_names_of_the_rpcs(operations: dict[str, Any]) -> None:
+    """Each RPC with a route has its name in camel case as operation id; the other ids follow the same form."""
+    proto = (ROOT / "proto" / "ebbtide" / "v1" / "memory_service.proto").read_text()
+    calls = set(re.findall(r"rpc (\w+)\(", proto))
+    assert {name[0].lower() + name[1:] for name in calls} <= set(operations)
+    assert all(re.fullmatch(r"[a-z]+([A-Z][a-z]+)*", name) for name in operations)
+
+
+def test_no_null_defaults_and_no_titles(document: dict[str, Any]) -> None:
+    """No schema has a title or a default of null; a field may be called `title` all the same."""
+    for part in parts({"paths": document["paths"], "components": document["components"]}):
+        assert not isinstance(part.get("title"), str)
+        assert "default" not in part or part["default"] is not None
+
+
+def test_query_parameters_are_never_null(operations: dict[str, Any]) -> None:
+    """A query parameter has one type: an address cannot express null."""
+    for operation in operations.values():
+        for parameter in operation["parameters"]:
+            assert "anyOf" not in parameter.get("schema", {})
+
+
+def test_every_response_has_a_schema(operations: dict[str, Any]) -> None:
+    """JSON, plain text, JSON lines and binary content all have a schema of the right kind."""
+    text = {"type": "string"}
+    for operation in operations.values():
+        for response in operation["responses"].values():
+            for kind, content in response["content"].items():
+                assert content["schema"], (operation["operationId"], kind)
+                if kind in ("text/plain", "application/x-ndjson"):
+                    assert content["schema"] == text
+                if kind == "application/octet-stream":
+                    assert content["schema"] == {**text, "format": "binary"}
+    body = operations["restoreAgent"]["requestBody"]["content"]
+    assert body["application/octet-stream"]["schema"] == {**text, "format": "binary"}
+    assert body["application/x-ndjson"]["schema"] == text
+    assert operations["getReadiness"]["responses"]["503"]["content"]["application/json"]["schema"]
+
+
+def test_enumerations_have_every_value(schemas: dict[str, Any], operations: dict[str, Any]) -> None:
+    """States, kinds, statuses, tokenizers and signals are enumerated; a reason may also be an unknown one."""
+    assert schemas["BatchInfo"]["properties"]["state"]["enum"] == [
+        "waiting",
+        "digesting",
+        "digested",
+        "parked",
+    ]
+    assert schemas["EventInfo"]["properties"]["kind"]["enum"] == list(EventKind)
+    error = schemas["ErrorDetails"]["properties"]
+    assert set(error["status"]["enum"]) == {reason.grpc for reason in REASONS.values()}
+    known, other = error["reason"]["anyOf"]
+    assert set(known["enum"]) == set(REASONS) and other == {"type": "string"}
+    recall = body_of(operations["recall"], schemas)["properties"]
+    assert "estimate" in recall["tokenizer"]["enum"] and recall["tokenizer"]["default"] == "estimate"
+    assert len(recall["without"]["items"]["enum"]) > 3
+    state = next(p for p in operations["listBatches"]["parameters"] if p.get("name") == "state")
+    assert "parked" in state["schema"]["enum"]
+
+
+def test_api_keys_are_declared(document: dict[str, Any], operations: dict[str, Any]) -> None:
+    """The document names the bearer scheme and a server; health needs no key, everything else may."""
+    assert document["servers"] == [{"url": "/"}]
+    scheme = document["components"]["securitySchemes"]["apiKey"]
+    assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
+    assert document["security"] == [{"apiKey": []}, {}]
+    open_to_all = {name for name, one in operations.items() if one.get("security") == []}
+    assert open_to_all == {"getHealth", "getReadiness"}
+
+
+def test_headers_are_declared(operations: dict[str, Any]) -> None:
+    """Requests and responses name their headers."""
+    sent = {
+        name: [p["name"] for p in one["parameters"] if p.get("in") == "header"]
+        for name, one in operations.items()
+    }
+    assert sent["remember"] == ["Idempotency-Key"] and sent["watchEvents"] == ["Last-Event-ID"]
+    for operation in operations.values():
+        assert {"$ref": "#/components/parameters/RequestId"} in operation["parameters"]
+        for status, response in operation["responses"].items():
+            assert "X-Request-Id" in response["headers"]
+            assert ("Retry-After" in response["headers"]) == (status in ("4XX", "5XX"))
+    assert "Location" in operations["remember"]["responses"]["202"]["headers"]
+
+
+def test_null_is_declared_where_a_patch_takes_it(schemas: dict[str, Any], operations: dict[str, Any]) -> None:
+    """Every parameter may be null in PATCH and none in PUT; a response has all of them."""
+    patch = body_of(operations["updateAgent"], schemas)
+    put = body_of(operations["openAgent"], schemas)
+    assert (
+        patch["properties"].keys()
+        == put["properties"].keys()
+        == schemas["AgentParameters"]["properties"].keys()
+    )
+    assert all({"type": "null"} in field["anyOf"] for field in patch["properties"].values())
+    assert not any("anyOf" in field or "default" in field for field in put["properties"].values())
+    assert "required" not in patch and "required" not in put
+    assert schemas["AgentParameters"]["required"] == list(schemas["AgentParameters"]["properties"])
+
+
+def test_responses_require_what_they_always_have(schemas: dict[str, Any]) -> None:
+    """A field is optional in a response only where the daemon may leave it out."""
+    assert schemas["Health"]["required"] == ["status", "version"]
+    assert set(schemas["Recalled"]["properties"]) - set(schemas["Recalled"]["required"]) == {
+        "memories",
+        "explanation",
+    }
+
+
+# --- generators --------------------------------------------------------------------------------------
+
+
+def skip_locally(reason: str) -> None:
+    """Skip where a tool is missing, but not in CI: there the tool must be installed."""
+    if os.environ.get("CI"):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+def test_typescript_compiles_a_program_on_the_document(document: dict[str, Any], tmp_path: Path) -> None:
+    """openapi-typescript makes types on which a sample compiles, strict and with exact optional fields."""
+    executable = node()
+    if executable is None:
+        skip_locally("Node is not installed")
+    assert executable is not None
+    if not (TYPESCRIPT / "node_modules").is_dir():
+        skip_locally("the TypeScript tools are not installed; `make openapi-tools` installs them")
+    for name in ("package.json", "tsconfig.json", "generate.mjs", "sample.ts"):
+        shutil.copy(TYPESCRIPT / name, tmp_path)
+    (tmp_path / "node_modules").symlink_to(TYPESCRIPT / "node_modules")
+    (tmp_path / "openapi.json").write_text(json.dumps(document))
+    for command in (
+        ["generate.mjs", "openapi.json", "schema.d.ts"],
+        ["node_modules/typescript/bin/tsc", "--project", "."],
+    ):
+        done = subprocess.run(
+            [executable, *command], cwd=tmp_path, capture_output=True, text=True, timeout=100
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_python_client_is_generated_and_imported(document: dict[str, Any], tmp_path: Path) -> None:
+    """openapi-python-client reads the document without a warning, and every module that it makes can be imported."""
+    if find_spec("openapi_python_client") is None:
+        skip_locally("openapi-python-client is not installed")
+    (tmp_path / "openapi.json").write_text(json.dumps(document))
+    # The tool knows no JSON lines. Its own formatter is left out: it costs time.
+    (tmp_path / "config.yaml").write_text(
+        "content_type_overrides: {application/x-ndjson: application/octet-stream}\npost_hooks: []\n"
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "openapi_python_client",
+        "generate",
+        "--fail-on-warning",
+        "--meta",
+        "none",
+    ]
+    options = ["--path", "openapi.json", "--output-path", "made", "--config", "config.yaml"]
+    done = subprocess.run([*command, *options], cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stdout + done.stderr
+    check = (
+        "import importlib, inspect, pkgutil, made\n"
+        "names = [m.name for m in pkgutil.walk_packages(made.__path__, 'made.')]\n"
+        "for name in names: importlib.import_module(name)\n"
+        "from made.api.memory import recall, remember, search\n"
+        "assert 'idempotency_key' in inspect.signature(remember.sync).parameters\n"
+        "assert len(names) > 100\n"
+    )
+    imported = subprocess.run(
+        [sys.executable, "-c", check], cwd=tmp_path, capture_output=True, text=True, timeout=100
+    )
+    assert imported.returncode == 0, imported.stderr

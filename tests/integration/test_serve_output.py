@@ -1,0 +1,155 @@
+"""What `serve` writes: a banner on a terminal, JSON lines elsewhere; and hints that name commands that exist."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import signal
+import ssl
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+import trustme
+
+from ebbtide.cli import failures
+from ebbtide.cli.exit_codes import ExitCode
+from tests.support.process import ROOT
+
+PORTS = ("--rest-port", "0", "--grpc-port", "0")
+
+
+def without_settings() -> dict[str, str]:
+    """The environment without variables of Ebbtide."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("EBBTIDE_")}
+
+
+def test_a_terminal_gets_a_banner(tmp_path: Path) -> None:
+    """On a terminal the first lines name address, documentation, data directory, model and embedder; no JSON."""
+    terminal, end = pty.openpty()
+    command = [sys.executable, "-m", "ebbtide", "serve", "--data-dir", str(tmp_path / "data"), *PORTS]
+    daemon = subprocess.Popen(
+        command, stdin=end, stdout=end, stderr=end, env={**without_settings(), "COLUMNS": "200"}, cwd=ROOT
+    )
+    os.close(end)
+    text = ""
+    try:
+        while "Ctrl-C" not in text:
+            text += os.read(terminal, 4096).decode(errors="replace")
+    finally:
+        daemon.send_signal(signal.SIGTERM)
+        with open(terminal, "rb", buffering=0) as rest:
+            while True:
+                try:
+                    if not rest.read(4096):
+                        break
+                except OSError:
+                    break
+        assert daemon.wait(30) == 0
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", text).split("\r\n")
+    start = next(number for number, line in enumerate(lines) if line.startswith("Ebbtide "))
+    assert all(not line.startswith(("{", "timestamp=")) for line in lines[:start]), "the banner comes first"
+    rows = dict(
+        line.split(maxsplit=1) for line in lines[start + 1 : start + 8] if "data directory" not in line
+    )
+    assert (
+        re.fullmatch(r"http://127\.0\.0\.1:\d+", rows["address"])
+        and rows["docs"] == f"{rows['address']}/docs"
+    )
+    assert rows["model"] == "builtin" and rows["embedder"] and rows["stop"] == "Ctrl-C"
+    assert f"  data directory  {tmp_path / 'data'}" in lines
+
+
+def test_a_pipe_gets_json_only(tmp_path: Path) -> None:
+    """Where standard error is not a terminal every line is JSON, and there is no banner."""
+    command = [sys.executable, "-m", "ebbtide", "serve", "--data-dir", str(tmp_path / "data"), *PORTS]
+    daemon = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env=without_settings(), cwd=ROOT, text=True
+    )
+    assert daemon.stderr is not None
+    events = []
+    for line in daemon.stderr:
+        events.append(json.loads(line)["event"])
+        if events[-1] == "listening":
+            daemon.send_signal(signal.SIGTERM)
+    assert daemon.wait(30) == 0
+    daemon.stderr.close()
+    assert {"settings in force", "listening", "stopped"} <= set(events)
+
+
+@contextmanager
+def tls_server(tmp_path: Path) -> Iterator[int]:
+    """The port of an HTTPS server with a certificate of an authority of its own."""
+    authority = trustme.CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost", "127.0.0.1").configure_cert(context)
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+
+    class Quiet(BaseHTTPRequestHandler):
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            """Log nothing."""
+
+    class Server(HTTPServer):
+        def handle_error(self, request: object, client_address: object) -> None:
+            """A refused handshake is what the test is about."""
+
+    server = Server(("127.0.0.1", 0), Quiet)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield server.server_port
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def recall(url: str, *options: str) -> subprocess.CompletedProcess[str]:
+    """Run `ebbtide recall` against an address."""
+    command = [sys.executable, "-m", "ebbtide", "recall", "tea", "--url", url, *options]
+    return subprocess.run(
+        command, capture_output=True, text=True, env=without_settings(), cwd=ROOT, timeout=60, check=False
+    )
+
+
+def test_an_untrusted_certificate_is_reported_as_that(tmp_path: Path) -> None:
+    """The message names the certificate and --ca-file; with the authority, the connection is made."""
+    with tls_server(tmp_path) as port:
+        url = f"https://127.0.0.1:{port}"
+        done = recall(url)
+        assert done.returncode == ExitCode.UNREACHABLE
+        assert done.stderr.startswith(f"error: The certificate of {url} is not trusted.")
+        assert "--ca-file" in done.stderr and "No daemon answers" not in done.stderr
+        trusted = recall(url, "--ca-file", str(tmp_path / "ca.pem"))
+        assert "is not an Ebbtide daemon" in trusted.stderr, "it is only a web server"
+        plain = recall(f"http://127.0.0.1:{port}")
+        assert plain.returncode == ExitCode.UNREACHABLE
+
+
+@pytest.mark.parametrize(
+    ("path", "script", "expected"),
+    [
+        ("", ".venv/bin/ebbtide", ".venv/bin/ebbtide"),
+        (".venv/bin", ".venv/bin/ebbtide", "ebbtide"),
+        ("", "service/__main__.py", f"{sys.executable} -m ebbtide"),
+    ],
+    ids=["not on the path", "on the path", "run as a module"],
+)
+def test_hints_name_a_command_that_exists(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, script: str, expected: str
+) -> None:
+    """A hint calls the program as this user can: by name, by the path of the script, or through Python."""
+    folder = tmp_path / ".venv" / "bin"
+    folder.mkdir(parents=True)
+    (folder / "ebbtide").write_text("#!/bin/sh\n")
+    (folder / "ebbtide").chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path / path) if path else "/nowhere")
+    monkeypatch.setattr(sys, "argv", [str(tmp_path / script)])
+    assert failures.program() == expected
