@@ -39,7 +39,7 @@ class AgentParameters:
     """How one agent remembers and forgets (memory model, section 7)."""
 
     focus_limit: int
-    """Most nodes in focus at once; what is in focus is protected."""
+    """Most nodes in focus; nodes in focus are protected."""
 
     focus_policy: Literal["nodes"]
     """What moves into focus: the newest nodes of a batch."""
@@ -51,13 +51,13 @@ class AgentParameters:
     """Strength of the links between neighbours within a batch."""
 
     link_break_threshold: float
-    """Below this strength a link is broken."""
+    """A link weaker than this is broken."""
 
     delete_threshold: int
     """A memory that would shrink below this many characters is forgotten."""
 
     min_shrink: float
-    """Content is rewritten only when it loses at least this share of its length."""
+    """Content is shortened only if it loses at least this share of its length."""
 
     strategy: Literal["scan", "slots"]
     """scan: every due node in every pass; slots: a bounded number of nodes."""
@@ -69,13 +69,13 @@ class AgentParameters:
     """Nodes drawn for one pass under `slots`."""
 
     slot_sample_size: int
-    """Nodes drawn to find the least important one when `slots` are full."""
+    """Nodes drawn to find the least important one when all `slots` are used."""
 
     long_term_factor: float
     """After k scans a node is due again 1 + floor(k x this) passes later; 0 = every pass."""
 
     default_search_depth: int
-    """Hops a recall walks when it names no depth."""
+    """Hops of a recall that specifies no depth."""
 
     max_search_results: int
     """Most memories in one answer; 0 means 10000."""
@@ -84,31 +84,31 @@ class AgentParameters:
     """Language of the wording; auto decides by the text."""
 
     speaker_prefix: Literal["auto", "always", "never"]
-    """When a memory's content names who spoke."""
+    """When the content of a memory names the speaker."""
 
     digest_system: bool
     """Whether system messages become memories."""
 
     max_queue_size: int
-    """Most batches in the inbox, waiting or parked; beyond it remember is refused."""
+    """Most batches in the inbox, waiting or parked; beyond it, remember is refused."""
 
     max_owed_passes: int
-    """Most compression passes an agent can owe; further ones are merged."""
+    """Most compression passes that an agent can owe; further ones are merged."""
 
     segment_max_chars: int
-    """Advised longest segment, in characters."""
+    """Recommended longest segment, in characters."""
 
     retention: str
-    """How long what was said is kept once it is digested: keep (for ever), days:N (N days from its acceptance), none. Memories made of it live on."""
+    """How long texts are kept after their digest: keep (for ever), days:N (N days after acceptance), none. Their memories stay."""
 
     pii: Literal["off", "tag", "redact"]
-    """What becomes of personal data in what is remembered from now on: off (nobody looks), tag (stored, and told where it stands), redact (replaced by its kind before anything is stored)."""
+    """What happens to personal data in new messages: off (no detection), tag (stored, with its positions), redact (replaced by its kind before anything is stored)."""
 
     drop_recalled: bool
-    """Whether what a recall has just told is left out when it comes back in a message."""
+    """Whether text of recent recalls is removed from new messages."""
 
     collapse_repeats: bool
-    """Whether a message that repeats an earlier one of its batch exactly is left out."""
+    """Whether exact repetitions within a batch are dropped."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
