@@ -20,7 +20,7 @@ from ebbtide.fleet.archive.unembedded import (
     unembedded_count,
 )
 from ebbtide.records import Batch, EmbeddedMessage, EmbeddingState, Identity, MessageRecord
-from ebbtide.retrieval.passages import LONGEST
+from ebbtide.retrieval.passages import MAX_PASSAGE_CHARS
 from ebbtide.store import layout
 from ebbtide.store.integrity.check import check_store
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
@@ -93,7 +93,7 @@ def vectors_held(store: LmdbStore) -> dict[int, list[float]]:
 
 def test_everything_is_asked_for_once(store: LmdbStore) -> None:
     """Texts come with their speaker, long messages by passage; afterwards nothing is left to embed."""
-    said(store, "Short.", "A sentence that is long. " * (LONGEST // 20))
+    said(store, "Short.", "A sentence that is long. " * (MAX_PASSAGE_CHARS // 20))
     work = work_of(store, A)
     assert numbers(work) == [1, 2] and work.lacking[0].texts == ("Ann: Short.",)
     assert len(work.lacking[1].texts) > 1 and all(text.startswith("Ann: ") for text in work.lacking[1].texts)
