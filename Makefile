@@ -53,7 +53,7 @@ chaos: $(READY_DEV)  ## every fault, hundreds of times: make chaos ROUNDS=20 MUT
 	$(TESTS) -m chaos -s
 	EBBTIDE_LONG_TEXTS=1 $(TESTS) tests/unit/test_linear_time.py
 
-proto: $(READY_DEV)  ## check the schema of the gRPC interface, make its Python stubs anew
+proto: $(READY_DEV)  ## check the schema of the gRPC interface, regenerate its Python stubs
 	cd proto && $(abspath $(BIN))/buf lint && $(abspath $(BIN))/buf format --diff --exit-code
 	cd proto && $(abspath $(BIN))/buf breaking --against baseline.binpb
 	$(BIN)/python proto/generate.py

@@ -42,7 +42,7 @@ class AgentParameters(BaseModel):
         5, description="Most nodes in focus; nodes in focus are protected."
     )
     focus_policy: Literal["nodes"] = Field(
-        "nodes", description="What moves into focus: the newest nodes of a batch."
+        "nodes", description="The nodes that move into focus: the newest nodes of a batch."
     )
     decay_rate: Annotated[float, Field(gt=0, le=1)] = Field(
         0.97, description="A link's strength is multiplied by this each time its source is scanned."
@@ -104,7 +104,7 @@ class AgentParameters(BaseModel):
     )
     pii: Literal["off", "tag", "redact"] = Field(
         "off",
-        description="What happens to personal data in new messages: off (no detection), tag (stored, with"
+        description="Handling of personal data in new messages: off (no detection), tag (stored, with"
         " its positions), redact (replaced by its kind before anything is stored).",
     )
     drop_recalled: bool = Field(

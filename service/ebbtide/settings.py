@@ -398,7 +398,7 @@ class LogSettings(_Section):
 
 
 class MetricsSettings(_Section):
-    """What /metrics contains."""
+    """Settings of the content of /metrics."""
 
     per_agent: bool = Field(
         False,

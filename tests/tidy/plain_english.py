@@ -64,7 +64,7 @@ RULES: dict[str, str] = {
     r"\bgave way\b": "yield",
     r"\bshow(?:s|n|ing)? (?:a|its|their|your|no|the) keys?\b": "send, authenticate with",
     # Plain verbs in a sense of their own.
-    r"\b(?:stands|stood)\b(?! (?:for|in for|out|by)\b)": "is stored, is listed, is",
+    r"\b(?:stands|stood)\b(?! (?:for|in for|out|by|alone)\b)": "is stored, is listed, is",
     r"\bstand(?= (?:in|on|at|here|there|beside|within|where|as|open|first|last|still)\b)": "is stored, is listed, is",
     r"\b(?:goes|went|going|gone) (?:for good|with it|with them|as well)\b": "is deleted",
     r"\bgoes(?=[.,;)]|\Z)": "is deleted",
@@ -72,7 +72,7 @@ RULES: dict[str, str] = {
     r"\bgoes away\b": "disconnects, is removed",
     r"\b(?:lies|lie|lay) (?:in|on|beside|under|there|within|behind|at|around)\b": "is in, is stored",
     r"\b(?:is|are) through\b(?! (?:the|a|an|its)\b)": "is complete",
-    r"\bholds(?= (?:a|an|the|its|no|every|each|all|some|one|two|three|many|more|what|only|up to)\b)"
+    r"\bholds(?= (?:a|an|the|its|no|every|each|all|some|one|two|three|many|more|what|only(?! under)|up to)\b)"
     r"(?! (?:a|an|the|its|no|every|each|all|some|one|two|only) (?:\w+ )?"
     r"(?:lock|locks|lease|snapshot|reference|slot|permit|connection|transaction|mutex|semaphore|handle)\b)": "contains",
     r"\b(?:hold|holds|held|holding) (?:\w+ ){1,4}against\b": "compare with",
@@ -95,6 +95,9 @@ _PATTERNS = {
 
 NOT_PROSE = ("language/builtin/", "retrieval/", "language/prompts/")
 """Folders of the package whose string literals are words to recognise, not messages."""
+
+LOG_EVENTS = frozenset({"settings in force"})
+"""Names of log events with a denied phrase. Operators search for them, so they stay."""
 
 _CODE = re.compile(r"^```.*?^```|<!--.*?-->|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 _MARKUP = re.compile(r"[*_>|]|\]\([^)\s]*\)")
@@ -179,7 +182,7 @@ def _literals(tree: ast.Module) -> Iterator[tuple[int, str]]:
             )
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             said = node.value
-        if len(said.split()) > 1 and not re.search(r"\\|\(\?|\[\^", said):
+        if len(said.split()) > 1 and said not in LOG_EVENTS and not re.search(r"\\|\(\?|\[\^", said):
             yield node.lineno, said
 
 

@@ -10,13 +10,13 @@ from tests.tidy.pages import ROOT
 from tests.tidy.plain_english import RULES, Hit, all_hits, hits, page_texts, prose_of
 
 ALLOWED = {
-    "interface": 22,
-    "messages": 55,
-    "pages": 33,
+    "interface": 0,
+    "messages": 0,
+    "pages": 0,
     "decision records": 0,
-    "docstrings of the package": 121,
-    "comments of the package": 14,
-    "docstrings of tests": 729,
+    "docstrings of the package": 0,
+    "comments of the package": 0,
+    "docstrings of tests": 728,
     "comments of tests": 88,
 }
 """Hits that an area may have. Lower them with `python -m tests.tidy.plain_english --lower`; never raise one."""
@@ -72,6 +72,7 @@ PLAIN = [
     "Besides, every request has a timeout. The test tells apart two cases.",
     "The user is asked to confirm.",
     "If the agent does not exist, create it.",
+    "The clause stands alone. The sentence holds only under a condition.",
 ]
 
 

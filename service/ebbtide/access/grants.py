@@ -32,7 +32,7 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a caller may do."""
+    """The rights of a caller."""
 
     scopes: frozenset[str]
     reach: Reach

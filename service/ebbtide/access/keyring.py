@@ -72,7 +72,9 @@ class Keyring:
             return False
         if stamp is None:
             # A missing file is an accident: it must not lock out every caller. Keys are revoked one by one.
-            raise Precondition(f"the file of API keys {self._file.path} is gone", reason="KEY_FILE_UNUSABLE")
+            raise Precondition(
+                f"the file of API keys {self._file.path} is missing", reason="KEY_FILE_UNUSABLE"
+            )
         self.load()
         return True
 

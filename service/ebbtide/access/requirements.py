@@ -1,4 +1,4 @@
-"""What an operation requires of its caller: one of some scopes, and agents within the caller's reach.
+"""The requirements of an operation: one of some scopes, and agents within the caller's reach.
 
 The catalogue of operations (`verbs/catalogue.py`) says which operation requires what. Deliberately not here: which
 caller has which scope (`grants.py`).
@@ -16,13 +16,15 @@ READ: Scope = "read"
 WRITE: Scope = "write"
 ADMIN: Scope = "admin"
 SCOPES: tuple[Scope, ...] = (READ, WRITE, ADMIN)
-"""What a key is for: reading; remembering, and changing or deleting memories; how agents remember, and their deletion.
+"""The scopes of a key. None includes another.
 
-They are independent: none includes another."""
+`read` allows queries. `write` allows creating agents, and storing, changing and deleting memories. `admin` allows
+changing parameters, deleting agents, forgetting, backups and audits.
+"""
 
 
 class Needs(Enum):
-    """What a caller needs besides one of the operation's scopes."""
+    """The agents that a caller must be allowed to use, besides one of the operation's scopes."""
 
     NOTHING = "no key at all"
     KEY = "any valid key, with any scopes"
@@ -33,7 +35,7 @@ class Needs(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """What a caller needs for an operation."""
+    """The scopes and the reach that an operation requires."""
 
     needs: Needs
     scopes: tuple[Scope, ...] = ()
@@ -46,4 +48,4 @@ def of_agent(scope: Scope) -> Requirement:
 
 
 UNLISTED = Requirement(Needs.EVERY_AGENT, (ADMIN,))
-"""What a route or call requires that the catalogue does not list."""
+"""The requirements of a route or call that is not in the catalogue."""

@@ -1,8 +1,8 @@
 """The command line, and the process behind `ebbtide serve`.
 
-numpy's linear algebra starts a thread with buffers of its own for every processor, at its import. Vectors here
-are short and agents' jobs run beside each other already, so one is enough. This must stand before anything that
-imports numpy; whoever has set the variables keeps their say.
+On import, numpy's linear algebra starts one thread with its own buffers for each processor. One thread is enough here,
+because vectors are short and agents' jobs already run in parallel. The variables must be set before the first import of
+numpy. Values from the environment take precedence.
 """
 
 import os

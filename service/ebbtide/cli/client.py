@@ -1,4 +1,4 @@
-"""What commands need of a memory, wherever it is: a running daemon, or a data directory that no daemon uses.
+"""The interface of a memory for commands: a running daemon, or a data directory that no daemon uses.
 
 `remote.py` and `offline.py` implement `MemoryClient`. Methods have the names of the operations and return their JSON.
 """

@@ -34,7 +34,7 @@ class Credentials:
 
     @property
     def headers(self) -> dict[str, str]:
-        """What is sent along with every request."""
+        """Return the headers that every request carries."""
         return {"authorization": f"Bearer {self.api_key}"} if self.api_key else {}
 
 

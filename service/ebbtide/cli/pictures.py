@@ -17,7 +17,7 @@ _WIDE = "\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef"
 _CLOSING = "，。！？、：；”’）》」』】…"
 _OPENING = "“‘（《「『【"
 _PIECE = re.compile(rf"\s++|[{_OPENING}]*+(?:[{_WIDE}]|[^\s{_WIDE}{_OPENING}{_CLOSING}]++)?[{_CLOSING}]*+|.")
-"""What stays together on a line: white space, one wide character, or a word; with its punctuation."""
+"""A unit that is not broken across lines: white space, one wide character, or a word with its punctuation."""
 
 
 def importance_bar(importance: float, style: str = "") -> Text:

@@ -1,8 +1,8 @@
 """Plain text as a conversation.
 
-A transcript, whose lines read `Name: text`, becomes messages with speakers; lines without a name go on with what
-was said before. `user:` and `assistant:` (用户 and 助手) name a role, not a person. Any other text becomes one
-message a paragraph.
+A transcript, whose lines read `Name: text`, becomes messages with speakers; lines without a name continue the
+previous message. `user:` and `assistant:` (用户 and 助手) name a role, not a person. Any other text becomes
+one message a paragraph.
 """
 
 from __future__ import annotations

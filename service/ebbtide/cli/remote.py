@@ -177,7 +177,7 @@ class RemoteClient:
     def _failure(self, error: errors.EbbtideError, timeout_s: float) -> Failure:
         if isinstance(error, errors.UnexpectedAnswer) or error.reason == "FROM_A_PROXY":
             return Failure(
-                f"What answers at {self.url} is not an Ebbtide daemon (HTTP {error.http_status}).",
+                f"The server at {self.url} is not an Ebbtide daemon (HTTP {error.http_status}).",
                 ExitCode.UNREACHABLE,
                 hint="Pass the daemon's address with --url.",
                 ends_all=True,

@@ -43,7 +43,7 @@ MIN_DEAD = 1024
 
 
 class NodeState(NamedTuple):
-    """What the network knows of a node without its text. Lengths in code points."""
+    """A node of the network, without its text. Lengths are in code points."""
 
     original_length: int
     content_length: int

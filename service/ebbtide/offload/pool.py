@@ -103,7 +103,7 @@ class _Worker:
         """Kill the process, release its resources and return its exit code. Idempotent."""
         self.kill()
         for file in (self._process.stdin, self._process.stdout):
-            # Closing flushes the buffer to a process that is gone.
+            # Closing flushes the buffer to a process that has ended.
             with contextlib.suppress(OSError):
                 cast(BinaryIO, file).close()
         return self._process.wait()

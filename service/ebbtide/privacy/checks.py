@@ -64,7 +64,7 @@ def is_chinese_id(number: str) -> bool:
 def is_social_security_number(digits: str) -> bool:
     """Return whether nine digits can be a US social security number.
 
-    `stdnum.us.ssn` also rejects three published specimens, which a text may well present as somebody's number.
+    `stdnum.us.ssn` also rejects three published specimens, although a text may present one as a real number.
     """
     area, group, serial = digits[:3], digits[3:5], digits[5:]
     return area not in ("000", "666") and area < "900" and group != "00" and serial != "0000"

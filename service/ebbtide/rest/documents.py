@@ -46,7 +46,7 @@ LINKS: dict[tuple[str, str, str], list[tuple[str, str, dict[str, str]]]] = {
         (f"{AGENT}/nodes/{{node_id}}", method, _NODE) for method in ("get", "patch", "delete")
     ],
 }
-"""What an answer leads to: from (path, method, status) to (path, method, where its parameters come from)."""
+"""The links of a response: from (path, method, status) to (path, method, sources of its parameters)."""
 
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
@@ -55,14 +55,14 @@ CONTENT_SECURITY_POLICY = (
 
 
 def body_of(operation: Operation, *, is_required: bool) -> dict[str, Any]:
-    """What a route's `openapi_extra` says of its body."""
+    """Return the `openapi_extra` of a route with a body."""
     examples = {name: {"value": body} for name, body in operation.examples.items()}
     content = {"schema": {"$ref": REF.format(model=operation.body_model.__name__)}, "examples": examples}
     return {"requestBody": {"required": is_required, "content": {"application/json": content}}}
 
 
 def stream_of(model: type[BaseModel]) -> dict[str, Any]:
-    """What a route's `openapi_extra` says of an answer that goes on: each event's data is one of these."""
+    """Return the `openapi_extra` of a route with an event stream: each event's data is one of these."""
     content = {"text/event-stream": {"schema": {"$ref": REF.format(model=model.__name__)}}}
     return {"responses": {"200": {"content": content}}}
 

@@ -101,7 +101,7 @@ class Listener:
                 ssl_handshake_timeout=self._handshake_timeout_s if self._context is not None else None,
             )
         except OSError:
-            # The peer does not speak TLS, sends no certificate, is too slow, or is gone.
+            # The peer does not speak TLS, sends no certificate, is too slow, or has disconnected.
             pass
         finally:
             if connection.is_in_handshake:

@@ -97,7 +97,7 @@ SHARED: Schema = {
         },
     },
 }
-"""What every operation has: the header X-Request-Id both ways, and Retry-After of some errors."""
+"""The parts of every operation: the header X-Request-Id both ways, and Retry-After of some errors."""
 
 RESPONSE_HEADERS: Mapping[tuple[str, str], Mapping[str, str]] = {
     ("remember", "202"): {"Location": "Path of the batch."},

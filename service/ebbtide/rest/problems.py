@@ -47,7 +47,7 @@ class ErrorDetails(requests.Response):
     status: str = Field(description="The gRPC code.", examples=["INVALID_ARGUMENT"])
     message: str = Field(examples=["depth: 9 is not allowed; allowed: 0-8"])
     reason: str = Field(
-        description="What happened, for programs; see docs/errors.md.", examples=["INVALID_DEPTH"]
+        description="The reason code, for programs; see docs/errors.md.", examples=["INVALID_DEPTH"]
     )
     metadata: dict[str, str]
     field_violations: list[ViolationBody] | None = None

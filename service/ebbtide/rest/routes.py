@@ -1,7 +1,7 @@
 """Routes, built from the catalogue of operations by one handler: path, query and body → request → verb → response.
 
-Everything that depends on the operation alone is worked out when the routes are built. What a few operations do besides
-is in `SPECIAL`: headers that are read, responses that are not JSON. Files and event streams have modules of their own.
+Everything that depends on the operation alone is computed when the routes are built. `SPECIAL` lists the operations
+that read headers or whose response is not JSON. Files and event streams have modules of their own.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def service_of(request: Request) -> Service:
 
 @dataclass(frozen=True, slots=True)
 class Special:
-    """What an operation reads from headers, and how it responds."""
+    """The headers that an operation reads, and the form of its response."""
 
     with_headers: Callable[[Request, Any], Any] | None = None
     """From the request of the verb to one with what the headers say."""
@@ -176,7 +176,7 @@ def _handler(operation: Operation, special: Special) -> Handler:
             try:
                 answer = await verb(service, given, aiter(request.stream()))
             except ClientDisconnect:
-                # The client is gone; nothing can be sent.
+                # The client has disconnected; nothing can be sent.
                 return Response(status_code=400)
             return Response(answer.as_json(), media_type=JSON)
 
@@ -266,7 +266,7 @@ class VerbRoute(APIRoute):
 
     @property
     def openapi_extra(self) -> dict[str, Any] | None:
-        """What FastAPI cannot know of the request. Only the OpenAPI document needs it, so it is computed then."""
+        """The parts of the request that FastAPI cannot derive. Computed when the OpenAPI document is requested."""
         return _documented(self._operation)
 
     @openapi_extra.setter
@@ -275,7 +275,7 @@ class VerbRoute(APIRoute):
 
 
 def _documented(operation: Operation) -> dict[str, Any]:
-    """What FastAPI cannot know of a request: its parameters and its body."""
+    """Return the parameters and the body of a request, which FastAPI cannot derive."""
     _, schemas = models_json_schema(
         [(operation.request, "validation")], ref_template="#/components/schemas/{model}"
     )

@@ -35,7 +35,7 @@ FIRST, NEAREST, NEAR = 20, 5, 30
 """Candidates whose conversations are counted; candidates whose distance counts; maximum distance in passages."""
 
 KINDS = ("who", "when", "where", "how many", "what", "why")
-"""What a query may ask for."""
+"""The things that a query may ask for."""
 
 FEATURES = (
     "fused", "fused place", "unnamed", "unnamed place", "words", "words place", "naming", "named",

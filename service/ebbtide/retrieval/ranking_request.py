@@ -30,7 +30,7 @@ class RankingRequest:
     linked: Callable[[NDArray[np.int64], Scores], Scores] | None = None
     """Returns how close each passage is to the top passages by links, from their numbers and scores."""
     asks_for: str = ""
-    """What the query asks for, such as "when"; empty if unknown."""
+    """The thing that the query asks for, such as "when"; empty if unknown."""
     texts: Callable[[int], str] | None = None
     """Returns the text of a passage."""
     worths: Callable[[NDArray[np.int64]], Scores] | None = None

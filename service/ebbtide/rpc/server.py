@@ -146,7 +146,7 @@ class GrpcServer:
 def _options(settings: Settings, max_connections: int) -> list[tuple[str, int]]:
     """Return the limits that gRPC itself enforces."""
     server = settings.server
-    # A client that is gone or does not read does not answer a ping; the timeout detects it.
+    # A client that has disconnected or does not read does not answer a ping; the timeout detects it.
     ping_ms = max(1, server.send_timeout_ms // 2)
     return [
         # Two daemons must not share a port by accident.

@@ -32,7 +32,7 @@ class _FocusPolicyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FocusPoli
     """The newest nodes of a batch."""
 
 class FocusPolicy(_FocusPolicy, metaclass=_FocusPolicyEnumTypeWrapper):
-    """What moves into focus."""
+    """The nodes that move into focus."""
 
 FOCUS_POLICY_UNSPECIFIED: FocusPolicy.ValueType  # 0
 """Not given."""
@@ -181,9 +181,9 @@ class AgentParameters(_message.Message):
     DROP_RECALLED_FIELD_NUMBER: _builtins.int
     COLLAPSE_REPEATS_FIELD_NUMBER: _builtins.int
     focus_limit: _builtins.int
-    """Most nodes in focus at once, 1-64; what is in focus is protected."""
+    """Most nodes in focus at once, 1-64; nodes in focus are protected."""
     focus_policy: Global___FocusPolicy.ValueType
-    """What moves into focus: the newest nodes of a batch."""
+    """The nodes that move into focus: the newest nodes of a batch."""
     decay_rate: _builtins.float
     """A link's strength is multiplied by this each time its source is scanned; more than 0, at most 1."""
     link_initial_strength: _builtins.float

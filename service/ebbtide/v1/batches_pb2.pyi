@@ -38,7 +38,7 @@ class _BatchStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_BatchState
     """Given up after repeated failures; kept, and can be retried."""
 
 class BatchState(_BatchState, metaclass=_BatchStateEnumTypeWrapper):
-    """Where a batch stands."""
+    """The state of a batch."""
 
 BATCH_STATE_UNSPECIFIED: BatchState.ValueType  # 0
 """Not given: batches of every state."""

@@ -37,7 +37,7 @@ Global___GetMeRequest: _TypeAlias = GetMeRequest  # noqa: Y015
 
 @_typing.final
 class GetMeResponse(_message.Message):
-    """What the caller's key allows."""
+    """The rights of the caller's key."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -199,7 +199,7 @@ class VerifyErasedAgentsResponse(_message.Message):
     broken_record: _builtins.int
     """Number of the first invalid record; 0 for none."""
     problem: _builtins.str
-    """What is wrong with that record."""
+    """The fault of that record."""
     @_builtins.property
     def texts(self) -> _containers.RepeatedCompositeFieldContainer[_forget_pb2.TextVerdict]:
         """One result per text, in the order of the request."""

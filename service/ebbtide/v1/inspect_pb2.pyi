@@ -49,9 +49,9 @@ class Source(_message.Message):
     length: _builtins.int
     """Length of the slice in bytes."""
     role: _remember_pb2.Role.ValueType
-    """Who spoke."""
+    """The role of the speaker."""
     speaker: _builtins.str
-    """Who spoke, where the role does not say enough."""
+    """The name of the speaker, if the caller gave it."""
     conversation_id: _builtins.str
     """The conversation it belongs to."""
     @_builtins.property
@@ -148,7 +148,7 @@ class Node(_message.Message):
     id: _builtins.str
     """The node."""
     kind: _builtins.str
-    """What kind of memory it is, such as `episode`."""
+    """The kind of memory, such as `episode`."""
     content: _builtins.str
     """The memory itself."""
     phrase: _builtins.str
@@ -213,7 +213,7 @@ class LinkOut(_message.Message):
     target: _builtins.str
     """The node it leads to."""
     relation: _builtins.str
-    """What the link is called."""
+    """The relation that the link names."""
     strength: _builtins.float
     """Current strength; 1 while its source is in focus."""
     def __init__(
@@ -243,7 +243,7 @@ class LinkIn(_message.Message):
     source: _builtins.str
     """The node it comes from."""
     relation: _builtins.str
-    """What the link is called."""
+    """The relation that the link names."""
     strength: _builtins.float
     """Current strength; 1 while its source is in focus."""
     def __init__(
@@ -277,7 +277,7 @@ class Link(_message.Message):
     target: _builtins.str
     """The node it leads to."""
     relation: _builtins.str
-    """What the link is called."""
+    """The relation that the link names."""
     strength: _builtins.float
     """Current strength; 1 while its source is in focus."""
     dangling: _builtins.bool
@@ -455,7 +455,7 @@ class GetNodeResponse(_message.Message):
     id: _builtins.str
     """The node."""
     kind: _builtins.str
-    """What kind of memory it is, such as `episode`."""
+    """The kind of memory, such as `episode`."""
     content: _builtins.str
     """The memory itself."""
     phrase: _builtins.str

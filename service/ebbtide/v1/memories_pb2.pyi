@@ -89,7 +89,7 @@ class UpdateNodeResponse(_message.Message):
     id: _builtins.str
     """The node."""
     kind: _builtins.str
-    """What kind of memory it is, such as `episode`."""
+    """The kind of memory, such as `episode`."""
     content: _builtins.str
     """The memory itself."""
     phrase: _builtins.str
@@ -185,7 +185,7 @@ Global___DeleteNodeRequest: _TypeAlias = DeleteNodeRequest  # noqa: Y015
 
 @_typing.final
 class DeleteNodeResponse(_message.Message):
-    """What was deleted with a memory, or of a message."""
+    """The items deleted with a memory, or from a message."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -383,7 +383,7 @@ class MemoryServiceServicer:
 
     def ForgetMemories(self, request, context):
         """Forget a selection permanently: memories, their sources and the bytes on disk. Irreversible.
-        What no longer exists is skipped. So repeating the request is harmless, and retries a compaction that failed.
+        Items that no longer exist are skipped. So repeating the request is harmless, and retries a compaction that failed.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

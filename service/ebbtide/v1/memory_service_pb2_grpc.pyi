@@ -111,7 +111,7 @@ class MemoryServiceStub:
     """
     ForgetMemories: _grpc.UnaryUnaryMultiCallable[_forget_pb2.ForgetMemoriesRequest, _forget_pb2.ForgetMemoriesResponse]
     """Forget a selection permanently: memories, their sources and the bytes on disk. Irreversible.
-    What no longer exists is skipped. So repeating the request is harmless, and retries a compaction that failed.
+    Items that no longer exist are skipped. So repeating the request is harmless, and retries a compaction that failed.
     """
     ListAuditRecords: _grpc.UnaryUnaryMultiCallable[_forget_pb2.ListAuditRecordsRequest, _forget_pb2.ListAuditRecordsResponse]
     """List the records of an agent's audit log: actor, action, time and counts."""
@@ -213,7 +213,7 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """
     ForgetMemories: _aio.UnaryUnaryMultiCallable[_forget_pb2.ForgetMemoriesRequest, _forget_pb2.ForgetMemoriesResponse]  # type: ignore[assignment]
     """Forget a selection permanently: memories, their sources and the bytes on disk. Irreversible.
-    What no longer exists is skipped. So repeating the request is harmless, and retries a compaction that failed.
+    Items that no longer exist are skipped. So repeating the request is harmless, and retries a compaction that failed.
     """
     ListAuditRecords: _aio.UnaryUnaryMultiCallable[_forget_pb2.ListAuditRecordsRequest, _forget_pb2.ListAuditRecordsResponse]  # type: ignore[assignment]
     """List the records of an agent's audit log: actor, action, time and counts."""
@@ -444,7 +444,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_forget_pb2.ForgetMemoriesResponse, _abc.Awaitable[_forget_pb2.ForgetMemoriesResponse]]:
         """Forget a selection permanently: memories, their sources and the bytes on disk. Irreversible.
-        What no longer exists is skipped. So repeating the request is harmless, and retries a compaction that failed.
+        Items that no longer exist are skipped. So repeating the request is harmless, and retries a compaction that failed.
         """
 
     @_abc_1.abstractmethod

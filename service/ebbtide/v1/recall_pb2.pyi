@@ -94,7 +94,7 @@ class _MemoryStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MemorySta
     """Its batch has not been digested yet."""
 
 class MemoryState(_MemoryState, metaclass=_MemoryStateEnumTypeWrapper):
-    """What became of a memory."""
+    """The state of a memory."""
 
 MEMORY_STATE_UNSPECIFIED: MemoryState.ValueType  # 0
 """Not given; never sent."""
@@ -172,13 +172,13 @@ class RecallRequest(_message.Message):
     patience_ms: _builtins.int
     """Longest wait for batches accepted before, 0-30000; default: the daemon's."""
     query: _builtins.str
-    """A question in plain language, answered from everything the agent was told."""
+    """A question in plain language, answered from all messages of the agent."""
     mode: Global___RecallMode.ValueType
     """auto: hybrid when a query is given, else associative."""
     token_budget: _builtins.int
     """Most tokens of the text, counted by `tokenizer`; hybrid mode only."""
     tokenizer: _builtins.str
-    """What counts tokens: estimate (never too few), characters, words, utf8_bytes; hybrid mode only; default
+    """The token counter: estimate (never too few), characters, words, utf8_bytes; hybrid mode only; default
     estimate.
     """
     citations: _builtins.bool
@@ -327,7 +327,7 @@ class CitedSource(_message.Message):
     role: _builtins.str
     """user, assistant or system."""
     speaker: _builtins.str
-    """Who spoke, if the caller gave it."""
+    """The name of the speaker, if the caller gave it."""
     conversation_id: _builtins.str
     """The conversation it belongs to, if the caller gave it."""
     quote: _builtins.str
@@ -384,9 +384,9 @@ class RecalledMemory(_message.Message):
     id: _builtins.str
     """Id of its node, or of its message if no node of it lives."""
     kind: _builtins.str
-    """What kind of memory it is."""
+    """The kind of memory."""
     content: _builtins.str
-    """What it says."""
+    """The text of the memory."""
     state: Global___MemoryState.ValueType
     """living, archived (shortened or forgotten since) or pending (not digested)."""
     @_builtins.property
@@ -417,7 +417,7 @@ Global___RecalledMemory: _TypeAlias = RecalledMemory  # noqa: Y015
 
 @_typing.final
 class SignalShare(_message.Message):
-    """What one signal contributed to a memory's score."""
+    """The contribution of one signal to a memory's score."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -488,7 +488,7 @@ class ExplainedMemory(_message.Message):
     """Whether it was shortened to its key sentences."""
     @_builtins.property
     def signals(self) -> _containers.RepeatedCompositeFieldContainer[Global___SignalShare]:
-        """What it is made of."""
+        """The contribution of each signal."""
 
     def __init__(
         self,
@@ -555,7 +555,7 @@ class Explanation(_message.Message):
     MEMORIES_FIELD_NUMBER: _builtins.int
     ARCHIVE_FIELD_NUMBER: _builtins.int
     looked_for: _builtins.str
-    """What remains of the query for the word index."""
+    """The words of the query that the word index searches."""
     archive: _builtins.str
     """Whether the archive took part: always, never, not needed, or why it was needed: code in the query, few
     results, no clear top. Empty for an agent without messages.

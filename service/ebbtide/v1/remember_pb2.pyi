@@ -64,7 +64,7 @@ class Message(_message.Message):
     role: Global___Role.ValueType
     """Role of the speaker."""
     content: _builtins.str
-    """What was said."""
+    """The text of the message."""
     id: _builtins.str
     """The caller's own id, returned with sources."""
     speaker: _builtins.str

@@ -42,7 +42,7 @@ class SearchRequest(_message.Message):
     agent_id: _builtins.str
     """Id of the agent: 1-128 characters of any script."""
     query: _builtins.str
-    """A question in plain language, answered from everything the agent was told."""
+    """A question in plain language, answered from all messages of the agent."""
     max_results: _builtins.int
     """Most memories in the response; 0 means 10000; default: the agent's."""
     archive: _recall_pb2.ArchiveUse.ValueType
@@ -136,9 +136,9 @@ class FoundMemory(_message.Message):
     id: _builtins.str
     """Id of its node, or of its message if no node of it lives."""
     kind: _builtins.str
-    """What kind of memory it is."""
+    """The kind of memory."""
     content: _builtins.str
-    """What it says."""
+    """The text of the memory."""
     state: _recall_pb2.MemoryState.ValueType
     """living, archived (shortened or forgotten since) or pending (not digested)."""
     score: _builtins.float

@@ -76,7 +76,7 @@ class AuditVerified(Response):
     records: int = Field(description="Number of consecutive valid records from the first.")
     record_hash: str = Field(description="Hash of the last of them, in hexadecimal; empty without any.")
     broken_record: int = Field(description="Number of the first invalid record; 0 for none.")
-    problem: str = Field(description="What is wrong with that record.")
+    problem: str = Field(description="The fault of that record.")
     texts: list[TextVerdict] = Field(description="One result per text, in the order of the request.")
 
 

@@ -13,7 +13,7 @@ from ebbtide.verbs.requests import Response
 
 
 class SignalShare(Response):
-    """What one signal contributed to a memory's score."""
+    """The contribution of one signal to a memory's score."""
 
     signal: str
     score: float
@@ -47,7 +47,7 @@ class TimeSpoken(Response):
 class Explanation(Response):
     """How a recall was ranked."""
 
-    looked_for: str = Field(description="What remains of the query for the word index.")
+    looked_for: str = Field(description="The words of the query that the word index searches.")
     phrases: list[str] = Field(description="Quoted phrases in the query.")
     speakers: list[str] = Field(description="Speakers named in the query.")
     times: list[TimeSpoken]

@@ -1,4 +1,4 @@
-"""forget: what an agent was told is erased permanently, with everything made from it, also from the agent's files.
+"""forget: erase messages permanently, with everything derived from them, also from the agent's files.
 
 The steps: resolve the selection in short jobs (`fleet/deletion/selection.py`); a `dry_run` ends here. Erase it, a few
 milliseconds at a time, each step one commit with its own audit record (`fleet/deletion/erasure.py`). Then rewrite the
@@ -77,12 +77,12 @@ class ForgetRequest(AgentRequest):
     topic: Annotated[str, MaxChars("max_keyword_chars"), AfterValidator(_is_topic)] | None = Field(
         None, description="Every sentence and memory that names this.", examples=["Project Heron"]
     )
-    time_range: TimeRange | None = Field(None, description="What was said in this period.")
+    time_range: TimeRange | None = Field(None, description="Messages of this period.")
     conversations: Annotated[list[_Named], Several, MaxItems(MAX_NAMED)] = Field(
-        default_factory=list, description="What was said in these conversations."
+        default_factory=list, description="Messages of these conversations."
     )
     speakers: Annotated[list[_Named], Several, MaxItems(MAX_NAMED)] = Field(
-        default_factory=list, description="What these speakers said."
+        default_factory=list, description="Messages of these speakers."
     )
     dry_run: bool = Field(False, description="Only report what would be forgotten.")
 
@@ -123,7 +123,7 @@ class ForgetProof(Response):
 
 
 class Forgotten(Response):
-    """What was erased; in a dry run, what would be."""
+    """The erased items; in a dry run, the items that would be erased."""
 
     dry_run: bool
     counts: ForgetCounts
@@ -141,7 +141,7 @@ class Forgotten(Response):
 async def forget_memories(service: Service, request: ForgetRequest) -> Forgotten:
     """Forget a selection permanently: memories, their sources and the bytes on disk. Irreversible.
 
-    What no longer exists is skipped. So repeating the request is harmless, and retries a compaction that failed.
+    Items that no longer exist are skipped. So repeating the request is harmless, and retries a compaction that failed.
     """
     owner, selection = request.owner, _selection(request)
     asker = actor()
@@ -211,7 +211,7 @@ def _as_stored(workspace: Workspace, selection: Selection, request: ForgetReques
 
 @dataclass(slots=True)
 class _Outcome:
-    """What was erased."""
+    """The erased items."""
 
     tally: Tally | None = None
     records: list[AuditRecord] = field(default_factory=list)

@@ -1,8 +1,8 @@
 """Limits on fields of requests, as annotations: `Annotated[str, MaxChars("max_query_chars")]`.
 
-A name is that of a setting in `limits`. Its value comes from the validation context, which is the `LimitSettings` in
-force. Without a context (a caller in this process that builds a request itself) configured limits do not apply. The
-errors are those of `verbs/requests.py`, so each transport reports the same.
+A name is that of a setting in `limits`. Its value comes from the validation context, which is the current
+`LimitSettings`. Without a context (a caller in this process that builds a request itself) configured limits do not
+apply. The errors are those of `verbs/requests.py`, so each transport reports the same.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ class DeleteNodesRequest(AgentRequest):
 
 
 class DeletedNode(Response):
-    """What was deleted with a memory, or of a message."""
+    """The items deleted with a memory, or from a message."""
 
     node_id: str = Field(description="The id from the request.", examples=["n1"])
     links_removed: int = Field(description="Number of links from or to it.")
@@ -239,7 +239,7 @@ def _not_there(target: NodeId | UncitedText, text: str, next_node_id: NodeId) ->
 async def delete_nodes(service: Service, request: DeleteNodesRequest) -> DeletedNodes:
     """Delete many memories, a few at a time, and report the outcome of each. Irreversible.
 
-    What is deleted stays deleted if a later step is refused (STORE_FULL, REQUEST_TIMED_OUT): send the request again.
+    If a later step is refused (STORE_FULL, REQUEST_TIMED_OUT), earlier deletions remain: send the request again.
     """
     targets = [_named(text) for text in request.node_ids]
     outcomes: list[Outcome] = []

@@ -1,4 +1,4 @@
-"""What read operations need of the daemon: agents that can be opened, and settings.
+"""The service that read operations need: agents that can be opened, and settings.
 
 The daemon's service satisfies `ReadingService`, and so does the command line's work on a data directory.
 """

@@ -4,7 +4,7 @@ It waits up to `patience_ms` for batches that are being digested or next, so tha
 everything said before it. Then one job, in one read transaction, makes the text.
 
 There are two modes. *Associative*: the strongest paths from the focus (`memory/association.py`), filtered by keywords.
-*Hybrid*, with a `query`: several signals rank everything the agent was told, living memories and the archive alike
+*Hybrid*, with a `query`: several signals rank all messages, living memories and the archive alike
 (`fleet/recall/recollection.py`), and the best are packed into the budget.
 
 It never depends on a model. It does not wait while no model server answers, while the remaining batches are postponed
@@ -75,7 +75,7 @@ class QueryRequest(AgentRequest):
         | None
     ) = Field(
         None,
-        description="A question in plain language, answered from everything the agent was told.",
+        description="A question in plain language, answered from all messages of the agent.",
         examples=["Where did Ann move in May?"],
     )
     kinds: Annotated[list[Annotated[str, OneOf(KINDS)]], Several] = Field(
@@ -153,7 +153,7 @@ class RecallRequest(QueryRequest):
     )
     tokenizer: Annotated[str, OneOf(tuple(TOKENIZERS))] = Field(
         "estimate",
-        description="What counts tokens: estimate (never too few), characters, words, utf8_bytes; hybrid mode only.",
+        description="The token counter: estimate (never too few), characters, words, utf8_bytes; hybrid mode only.",
     )
     key_sentences: bool = Field(
         False,

@@ -44,7 +44,7 @@ class Message(Fields):
 
     role: Literal["user", "assistant", "system"] = Field(description="Role of the speaker.")
     content: Annotated[str, MaxChars("max_message_chars")] = Field(
-        description="What was said.", examples=["I moved to Lisbon in May."]
+        description="The text of the message.", examples=["I moved to Lisbon in May."]
     )
     timestamp: Time | None = Field(
         None, description="When it was said: ms since the epoch, or ISO 8601 with a time zone."
@@ -148,7 +148,7 @@ async def _admitted(
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What a batch depends on, of its agent and the time."""
+    """The state of the agent and the time that a batch depends on."""
 
     parameters: AgentParameters
     identity: Identity

@@ -35,7 +35,7 @@ class Fields(BaseModel):
 
 
 class Request(Fields):
-    """What a caller sends for one operation."""
+    """The request of an operation."""
 
     body_model: ClassVar[type[BaseModel] | None] = None
     """The model of the JSON body, if it is not the request without the fields of the path."""
@@ -60,7 +60,7 @@ class AgentRequest(Request):
 
 
 class Response(BaseModel):
-    """What a verb returns."""
+    """The response of an operation."""
 
     model_config = ConfigDict(frozen=True)
 

@@ -1,4 +1,4 @@
-"""What every verb works with, and the verbs about the daemon itself."""
+"""The service that every verb uses, and the verbs about the daemon itself."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Service:
 
 
 class Me(Response):
-    """What the caller's key allows."""
+    """The rights of the caller's key."""
 
     keys_required: bool = Field(description="Whether callers must send an API key.")
     key_id: str = Field(description="The id of the key; empty without keys.", examples=["k3"])

@@ -99,8 +99,8 @@ def test_field_names_stay_as_they_are() -> None:
         (httpx.ConnectError("refused"), "No daemon answers at http://127.0.0.1:8420."),
         (httpx.ReadTimeout("slow"), "The daemon did not answer within 60 s"),
         (httpx.RemoteProtocolError("cut"), "The connection to http://127.0.0.1:8420 was lost."),
-        (httpx.Response(200, text="<html>"), "What answers at http://127.0.0.1:8420 is not an Ebbtide"),
-        (httpx.Response(404, json={"detail": "Not Found"}), "What answers at"),
+        (httpx.Response(200, text="<html>"), "The server at http://127.0.0.1:8420 is not an Ebbtide"),
+        (httpx.Response(404, json={"detail": "Not Found"}), "The server at"),
     ],
 )
 def test_what_is_no_daemon_is_unreachable(answer: httpx.Response | Exception, expected: str) -> None:

@@ -241,7 +241,7 @@ class AsyncClient:
         except httpx.RequestError as error:
             raise from_httpx(error, self._wire.place) from error
 
-    # --- files: blocking calls run on a thread, so that the event loop goes on ---------------------
+    # --- files: blocking calls run on a thread, so that they do not block the loop -----------------
 
     async def download(self, saving: Saving) -> int:
         """Save a file and return its size. Retry after a lost connection unless some of it was written already."""

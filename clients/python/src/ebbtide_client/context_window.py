@@ -1,7 +1,7 @@
 """`ContextWindow`: keep a conversation within the context of its model, and its past in memory.
 
 Add each message, and call `prepare` before each call of your model. Over its threshold, the window stores its oldest
-turns as one batch and removes them. What the agent recalls is put first. **One batch is one unit of the memory's
+turns as one batch and removes them. It puts the recalled text first. **One batch is one unit of the memory's
 time.**
 
 If the daemon is unavailable, the conversation continues: `prepare` returns the messages of the window and tries again

@@ -53,7 +53,7 @@ class EbbtideError(Exception):
         super().__init__(message)
         self.message = message
         self.reason = reason
-        """What happened; docs/errors.md lists all reasons."""
+        """The reason code; docs/errors.md lists all of them."""
         self.violations = tuple(violations)
         """Every invalid field."""
         self.metadata = dict(metadata or {})

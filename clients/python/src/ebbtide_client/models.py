@@ -19,7 +19,7 @@ class Message:
     """Role of the speaker."""
 
     content: str
-    """What was said."""
+    """The text of the message."""
 
     timestamp: int | str | None = None
     """When it was said: ms since the epoch, or ISO 8601 with a time zone."""
@@ -42,7 +42,7 @@ class AgentParameters:
     """Most nodes in focus; nodes in focus are protected."""
 
     focus_policy: Literal["nodes"]
-    """What moves into focus: the newest nodes of a batch."""
+    """The nodes that move into focus: the newest nodes of a batch."""
 
     decay_rate: float
     """A link's strength is multiplied by this each time its source is scanned."""
@@ -102,7 +102,7 @@ class AgentParameters:
     """How long texts are kept after their digest: keep (for ever), days:N (N days after acceptance), none. Their memories stay."""
 
     pii: Literal["off", "tag", "redact"]
-    """What happens to personal data in new messages: off (no detection), tag (stored, with its positions), redact (replaced by its kind before anything is stored)."""
+    """Handling of personal data in new messages: off (no detection), tag (stored, with its positions), redact (replaced by its kind before anything is stored)."""
 
     drop_recalled: bool
     """Whether text of recent recalls is removed from new messages."""
@@ -222,7 +222,7 @@ class Counts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DeletedNode:
-    """What was deleted with a memory, or of a message."""
+    """The items deleted with a memory, or from a message."""
 
     node_id: str
     """The id from the request."""
@@ -421,7 +421,7 @@ class ForgetProof:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Forgotten:
-    """What was erased; in a dry run, what would be."""
+    """The erased items; in a dry run, the items that would be erased."""
 
     dry_run: bool
     counts: ForgetCounts
@@ -498,7 +498,7 @@ class LinkPage:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Me:
-    """What the caller's key allows."""
+    """The rights of the caller's key."""
 
     keys_required: bool
     """Whether callers must send an API key."""
@@ -661,7 +661,7 @@ class SignalOff:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SignalShare:
-    """What one signal contributed to a memory's score."""
+    """The contribution of one signal to a memory's score."""
 
     signal: str
     score: float
@@ -816,7 +816,7 @@ class AuditVerified:
     """Number of the first invalid record; 0 for none."""
 
     problem: str
-    """What is wrong with that record."""
+    """The fault of that record."""
 
     texts: Sequence[TextVerdict]
     """One result per text, in the order of the request."""
@@ -895,7 +895,7 @@ class Explanation:
     """How a recall was ranked."""
 
     looked_for: str
-    """What remains of the query for the word index."""
+    """The words of the query that the word index searches."""
 
     phrases: Sequence[str]
     """Quoted phrases in the query."""

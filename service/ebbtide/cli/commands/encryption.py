@@ -1,7 +1,7 @@
 """`ebbtide encryption …`: show and change the encryption of agents, offline.
 
-Every change of an agent's key writes its store anew, beside the old one, and puts it in place with one rename; a
-command that was cut off is run again. What cannot be undone asks first, or wants `--yes`.
+A change of an agent's key writes a second store next to the old one, and replaces the old one with one rename. Repeat
+a command that was interrupted. Irreversible commands ask for confirmation, unless `--yes` is given.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ebbtide.store.directory.data_directory import DataDirectory
 
 encryption = typer.Typer(
-    name="encryption", help="Who is encrypted, and changes of keys, offline.", no_args_is_help=True
+    name="encryption", help="Show which agents are encrypted, and change keys, offline.", no_args_is_help=True
 )
 
 Agents = Annotated[list[str] | None, typer.Argument(metavar="[AGENT]...", help="Only these agents.")]
@@ -47,7 +47,7 @@ def status(data_dir: DataDir = None, master_key_file: MasterKeyFile = None, as_j
     for name in ("agent", "encrypted", "key"):
         table.add_column(name, overflow="fold")
     for row in rows:
-        encrypted = ("yes" if row["has_key"] else "its key is gone") if row["encrypted"] else "no"
+        encrypted = ("yes" if row["has_key"] else "key destroyed") if row["encrypted"] else "no"
         table.add_row(row["agent_id"], encrypted, row["key_fingerprint"])
     out().print(table)
 
@@ -128,7 +128,7 @@ def rotate_master(
     data_dir: DataDir = None,
     master_key_file: MasterKeyFile = None,
 ) -> None:
-    """Wrap every agent's key under another master key. What agents keep is not touched."""
+    """Wrap every agent's key under another master key. The stores of the agents do not change."""
     from ebbtide.cli.offline import locked
     from ebbtide.store.encryption.keys import read_master_key
 
@@ -162,13 +162,13 @@ def destroy(
             raise Failure(f"There is no key of {agent} in {data.root}.", ExitCode.NOT_FOUND)
         if not yes:
             _ask(agent)
-        # The record first: no key goes without one. It says which, so that a backup can be told by it later.
+        # Write the record before the key is destroyed. Its fingerprint identifies the backups of that key.
         meta = data.meta(directory)
         details: dict[str, object] = {} if meta is None else {"key_fingerprint": meta.key_fingerprint}
         entry = AuditEntry(SystemClock().now_ms(), NO_ACTOR, "key_destroyed", details)
         data.erased.append(entry, agent_id, b"")
         data.keys.destroy(directory)
-    say(f"The key of {agent} is destroyed. What is left of it can be deleted like any agent.")
+    say(f"The key of {agent} is destroyed. Its files are unreadable; delete them as you delete any agent.")
 
 
 def _chosen(data: DataDirectory, agents: list[str] | None, every: bool) -> list[AgentId]:

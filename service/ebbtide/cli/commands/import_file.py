@@ -54,7 +54,7 @@ def import_file(
     from ebbtide.cli.remote import RemoteClient
 
     if form not in ("auto", *FORMATS):
-        raise Failure(f"--format: {form} is none of auto, {', '.join(FORMATS)}.", ExitCode.USAGE)
+        raise Failure(f"--format: {form} is unknown; use auto, {', '.join(FORMATS)}.", ExitCode.USAGE)
     if form == "auto":
         with opened(file) as source:
             form = detected(source.read(DETECTION_BYTES), file.name)

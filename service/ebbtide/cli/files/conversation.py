@@ -1,11 +1,10 @@
-"""Conversations in files: from JSON, JSON lines or plain text to batches ready to be sent.
+"""Read conversations from JSON, JSON lines or plain text, as batches that can be sent.
 
-Everything is checked here, against the very forms the daemon reads, before anything is sent: a file is taken
-whole or refused with the place and the fault. What stands in the wrappers of an export besides messages
-(titles, model names) is left aside; what stands in a message and means nothing to a memory is refused, unless it
-is known from chat exports.
+The daemon's own models validate the whole file before anything is sent. An invalid file is refused, and the error
+names the place and the fault. Other fields of an export (titles, model names) are ignored. Unknown fields of a message
+are refused, except those that chat exports are known to have.
 
-What is read:
+Supported forms:
 
     [message, ...]                       one conversation
     {"messages": [message, ...], ...}    the same in REST form, or a chat export
@@ -30,12 +29,12 @@ from ebbtide.cli.plain_text import read_text
 Json = dict[str, Any]
 
 KEPT_OF_WRAPPER = ("conversation_id", "metadata", "idempotency_key")
-"""Fields beside `messages` that a batch carries."""
+"""Fields of a batch besides `messages`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A message in REST form, and where it stands in the file."""
+    """A message in REST form, and its place in the file."""
 
     message: Json
     place: str
@@ -52,7 +51,7 @@ class Batch:
 
 @dataclass(slots=True)
 class Conversation:
-    """What a file holds: batches, and how many messages had no text and were left out."""
+    """The batches of a file, and the number of messages that were skipped because they have no text."""
 
     batches: list[Batch]
     skipped: int = 0
@@ -83,7 +82,7 @@ def read_whole(source: BinaryIO, name: str) -> bytes:
 
 
 def read_conversation(raw: bytes, name: str) -> Conversation:
-    """The batches in a file's bytes. `name` is the file's, for the message and for what its suffix tells."""
+    """Return the batches in a file's bytes. `name` is the file's: its suffix gives the format, and errors name it."""
     text = _decode(raw, name)
     if not text.strip():
         raise bad_input(f"{name} is empty.")
@@ -251,7 +250,7 @@ def _kind(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The body of one request, and where each of its messages stands in the file."""
+    """The body of one request, and the place of each of its messages in the file."""
 
     body: Json
     places: list[str]

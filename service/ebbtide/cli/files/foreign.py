@@ -1,13 +1,13 @@
-"""What other memories kept, as things that were said: mem0's JSON, and the JSON lines of the MCP memory server.
+"""Import of other memories as messages: mem0's JSON, and the JSON lines of the MCP memory server.
 
-What is read:
+Supported forms:
 
     [memory, ...] or {"results": [memory, ...]}        mem0: {"id", "memory", "metadata", "created_at", "user_id", ...}
     {"type": "entity" | "relation", ...} a line        MCP: {"name", "entityType", "observations"}, {"from", "to", ...}
     {"entities": [...], "relations": [...]}            the same as one document
 
-Each memory, observation and relation becomes a message, word for word, with whatever else is told of it as metadata.
-What cannot be one is left out and told, with its place. Nothing is asked of a daemon here.
+Each memory, observation and relation becomes a message, word for word; its other fields become metadata. An entry that
+cannot become a message is skipped and reported with its place. This module sends no requests.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ class Skipped:
 
 @dataclass(slots=True)
 class Foreign:
-    """What a file holds: requests to send, and what was left out."""
+    """The requests read from a file, and the entries that were skipped."""
 
     requests: list[Request] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
 
 
 def detected(head: bytes, name: str) -> str:
-    """What a file is, by its beginning."""
+    """Return the format of a file, detected from its beginning."""
     text = head.decode("utf-8-sig", errors="replace").lstrip()
     if head.startswith(b"manifest.json\0"):
         raise bad_input(f"{name} is a backup: use `ebbtide restore`.")
@@ -84,7 +84,7 @@ def read_foreign(raw: bytes, name: str, form: str) -> Foreign:
         else:
             _read_mcp(text, name, found)
     except RecursionError:
-        # What could just be parsed may still be nested too deeply to be written.
+        # A value that the parser accepts may still be nested too deeply to be written.
         raise bad_input(f"{name}: nested too deeply.") from None
     return found
 
@@ -163,7 +163,7 @@ def _read_mcp(text: str, name: str, found: Foreign) -> None:
         except BadMessage as fault:
             found.skipped.append(Skipped(place, str(fault)))
     for placed in about.values():
-        # What is known of one thing is one batch: its memories are neighbours.
+        # The observations of one entity form one batch, so that their memories are neighbours.
         found.requests.extend(_requests(placed, "mcp-memory"))
 
 
@@ -267,7 +267,7 @@ def _name(message: Json, name: str, value: Any) -> None:
 
 
 def _keep(message: Json, told: Json, place: str, found: Foreign) -> None:
-    """Keep what is told beside a text as flat metadata; what is nested as its JSON; nothing where it is too much."""
+    """Return the other fields of an entry as flat metadata, nested values as JSON; empty if they exceed the limits."""
     flat = {
         str(name)[:MOST_NAME_CHARS]: value
         if isinstance(value, str | int | float)

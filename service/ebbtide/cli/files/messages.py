@@ -1,4 +1,4 @@
-"""One message as it stands in a file: in REST form, or as chat exports write it.
+"""One message of a file: in REST form, or as chat exports write it.
 
 An export's `name` is the speaker, content in parts is joined, ISO 8601 times become milliseconds, `developer` is
 the system. A message that carries no text at all (a tool call, an image) is left out; a tool's output is no part
@@ -34,7 +34,7 @@ TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
 
 
 class BadMessage(Exception):
-    """What is wrong with a message."""
+    """A fault of a message."""
 
 
 def read_message(item: Any) -> dict[str, Any] | None:

@@ -3,9 +3,10 @@
 The rule guarded here: **an archive that cannot be updated is discarded** and loaded again by the next query, because an
 outdated archive would return removed texts. A failed update undoes no commit and closes no agent.
 
-The index over many vectors is a file beside the store, because it takes long to build. It is loaded with the archive,
-saved when the agent closes, and removed before a commit that removes a text, because it is derived from texts. For the
-same reason it is not saved for an encrypted store, or after a vector was dropped; then the next query rebuilds it.
+The index over many vectors is a separate file next to the store, because it takes long to build. It is loaded with the
+archive, saved when the agent closes, and removed before a commit that removes a text, because it is derived from texts.
+For the same reason it is not saved for an encrypted store, or after a vector was dropped; then the next query rebuilds
+it.
 """
 
 from __future__ import annotations

@@ -10,14 +10,14 @@ from ebbtide.store.lmdb.transaction import ReadTransaction
 
 
 def message_with_text(txn: ReadTransaction, number: int) -> tuple[MessageRecord, str] | None:
-    """Return a message and its text; None if either is gone."""
+    """Return a message and its text; None if either was deleted."""
     record = txn.messages.get(number)
     text = None if record is None else txn.messages.text(record)
     return None if record is None or text is None else (record, text)
 
 
 def text_of(txn: ReadTransaction, number: int) -> str:
-    """Return the text of a message; empty if it is gone."""
+    """Return the text of a message; empty if it was deleted."""
     found = message_with_text(txn, number)
     return "" if found is None else found[1]
 

@@ -40,7 +40,7 @@ class UncitedText:
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """What was removed with a memory, or from a message."""
+    """The items removed with a memory, or from a message."""
 
     node_id: NodeId | None
     """None for a message."""
@@ -223,7 +223,7 @@ def _cited(nodes: Iterable[Node], message: int) -> list[Span]:
 
 
 def outside(spans: Iterable[Span], others: Sequence[Span]) -> Iterator[Span]:
-    """Yield the parts of spans that lie in none of the others. Both must be sorted."""
+    """Yield the parts of spans that none of the others covers. Both must be sorted."""
     for begin, end in spans:
         place = begin
         for other_begin, other_end in others:
@@ -237,7 +237,7 @@ def outside(spans: Iterable[Span], others: Sequence[Span]) -> Iterator[Span]:
 
 
 def blanked(txn: WriteTransaction, message: int, spans: Sequence[Span]) -> list[PassageEntry] | None:
-    """Overwrite byte spans of a message with spaces. Return its new passages; None if its text is gone."""
+    """Overwrite byte spans of a message with spaces. Return its new passages; None if its text was deleted."""
     found = message_with_text(txn, message)
     if found is None:
         return None

@@ -62,7 +62,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErasureStep(Amendment):
-    """What one step erased, the updates to apply, and what is left to do."""
+    """The items that one step erased, the updates to apply, and the remaining items."""
 
     tombstones: PassageUpdates
     tally: Tally
@@ -108,7 +108,7 @@ class Erasure:
             self.search.selection.kinds,
         )
         if not self.messages and not self.nodes:
-            # The network is up to date here: links of erased memories are gone.
+            # The network is up to date here: it has no links of erased memories.
             change = without_names(network, self.links[:MAX_SCRUBBED_LINKS])
             return step.end(entry, kinds, ((), (), self.links[MAX_SCRUBBED_LINKS:]), change)
         messages, nodes = iter(self.messages), iter(self.nodes)

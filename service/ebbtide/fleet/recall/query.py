@@ -1,4 +1,4 @@
-"""A query: what an agent is asked, with everything that narrows its results, and the passages that this allows."""
+"""A query of a recall with its filters, and the passages that the filters allow."""
 
 from __future__ import annotations
 

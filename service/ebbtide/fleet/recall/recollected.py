@@ -1,6 +1,6 @@
-"""What a query returns: values of hybrid recall.
+"""The results of a query: values of hybrid recall.
 
-`recollection.py` makes them, the verbs format them. Nothing here reads anything.
+`recollection.py` creates them, and the verbs format them. This module reads no store.
 """
 
 from __future__ import annotations

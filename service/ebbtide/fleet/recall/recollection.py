@@ -158,7 +158,7 @@ class QueryRunner:
         return index.passages_named_by(self._terms_at(passage), int(index.column("speaker")[passage]))
 
     def _meaning(self, query: Query) -> tuple[Scores | None, Scores | None, str]:
-        """How near passages are to the query in meaning, alone and with their neighbours; else why nobody knows.
+        """Return how near passages are to the query in meaning, alone and with their neighbours, or why it is unknown.
 
         Raise VECTORS_UNAVAILABLE if it is unknown and no other signal was requested, and INVALID_VALUE for a vector of
         the wrong dimension.
@@ -301,7 +301,7 @@ class QueryRunner:
         }
 
     def _packed(self, found: Sequence[Hit], query: Query, weights: Mapping[int, float]) -> Packed:
-        # Copies of one content are told once, so a content stands for what is told of it.
+        # Copies of one content appear once in the text, so the content identifies the entry.
         told = {one.content: one.told(cites=query.cites, locale=self.locale) for one in reversed(found)}
         by_key = {one.passage: one for one in found}
 
@@ -368,7 +368,7 @@ def weighted_terms(question: ParsedQuery, query: str) -> dict[int, float]:
     """Return the query terms with their weights. If nothing else is left, use the whole query."""
     texts = [question.text if any(words_of(question.text)) else query, *question.phrases]
     words = dict.fromkeys(first_form(word) for text in texts for word in words_of(text))
-    # A single Chinese character matters little beside longer words, but fully if it is alone.
+    # A single Chinese character matters little next to longer words, but fully if it is alone.
     singles = {word for word in words if len(word) == 1 and contains_han(word)}
     low = SINGLE_WEIGHT if len(singles) < len(words) else 1.0
     return {term_of(word): low if word in singles else 1.0 for word in words}

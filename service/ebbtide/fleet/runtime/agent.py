@@ -124,7 +124,7 @@ class Agent:
         return answer
 
     async def amend(self, job: Callable[[], T]) -> T:
-        """Run a job that changes stored texts. What remains is embedded again, or swept by retention."""
+        """Run a job that changes stored texts, then notify the embedding and retention tasks."""
         amended = await self.run(job)
         self.retention_task.notice()
         if self.embedding is not None:

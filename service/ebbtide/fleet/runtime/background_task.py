@@ -49,7 +49,7 @@ class BackgroundTask:
             except Exception as error:
                 # A bug must not end the task: waiting work would wait for ever.
                 self._log.error(f"{self._part} failed", exc_info=error)
-                await self._pause(None, "a fault of ours", type(error).__name__)
+                await self._pause(None, "an internal error", type(error).__name__)
 
     async def _once(self) -> None:
         raise NotImplementedError

@@ -1,7 +1,8 @@
 """Event streams: a bounded number of subscriptions, woken by commits.
 
-A waiting stream holds no agent, job or transaction. When it is woken it reads a page through a job, as any request
-does, and waits again. A slow reader therefore blocks nothing, and an agent with streams is closed when it is idle.
+A waiting stream keeps no agent open and uses no job or transaction. When it is woken it reads a page through a job, as
+any request does, and waits again. A slow reader therefore blocks nothing, and an agent with streams is closed when it
+is idle.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ MAX_JOBS_PER_DISPATCH = 16
 """Most jobs in a dispatch: about as many short ones as fit into DISPATCH_TIME_S."""
 
 Outcome = Any
-"""What a job returned, or the exception that it raised."""
+"""The result of a job, or the exception that it raised."""
 
 
 class _Job:
@@ -79,7 +79,7 @@ class _Job:
         return True
 
     def finish(self, outcome: Outcome) -> None:
-        """Deliver the outcome, unless the caller is gone."""
+        """Deliver the outcome, unless the caller was cancelled."""
         if self.future.done():
             return
         if isinstance(outcome, StopIteration):
@@ -89,7 +89,7 @@ class _Job:
             outcome = error
         if isinstance(outcome, BaseException):
             self.future.set_exception(outcome)
-            # Retrieve it, so that asyncio does not warn if the caller is gone.
+            # Retrieve it, so that asyncio does not warn if the caller was cancelled.
             self.future.exception()
         else:
             self.future.set_result(outcome)

@@ -2,7 +2,7 @@
 
 It runs when the agent opens, when its parameters change, and every hour. Its steps are short jobs in the agent's
 mailbox, between which requests and other agents go first. Texts that expire while an agent is closed are removed when
-it opens next. What a step does is in `archive/retention.py`.
+it opens next. The steps are in `archive/retention.py`.
 """
 
 from __future__ import annotations

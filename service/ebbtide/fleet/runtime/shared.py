@@ -1,4 +1,4 @@
-"""What all agents of one daemon share: thread pool, models, clock, limits."""
+"""The parts that all agents of one daemon share: thread pool, models, clock, limits."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ class State:
 
     @property
     def parameters(self) -> AgentParameters:
-        """The parameters in force."""
+        """The current parameters."""
         return self.network.parameters
 
     def _resolve(self, overrides: Mapping[str, object]) -> AgentParameters:

@@ -8,9 +8,9 @@ The rule guarded here: what a user says is never lost. A line with the mark of a
 A line without it is removed only from a minimum length. A user's message that consists of one such line is kept,
 because people repeat themselves for emphasis.
 
-Fingerprints are Python's 64-bit hashes, keyed per process, of the normalised lower-case line. Memory holds a bounded
-number per agent; the oldest are dropped first. Closing the agent or removing memories clears them, because what is gone
-may be told again. Jobs add fingerprints one at a time; any thread may read.
+Fingerprints are Python's 64-bit hashes, keyed per process, of the normalised lower-case line. Each agent has a bounded
+number; the oldest are dropped first. Closing the agent or removing memories clears them, so that a client can store a
+removed text again. Jobs add fingerprints one at a time; any thread may read.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ def _whole(text: str, unit: Unit) -> Kept:
 def _with_subject(
     text: str, units: list[Unit], unit: Unit, found: tuple[Candidate, ...], piece: Kept, room: int
 ) -> Kept:
-    """Put the person a Chinese clause is about before it, where the clause that named them is gone."""
+    """Put the subject before a Chinese clause if the clause that named it was removed."""
     if unit.host < 0 or not is_dense(piece.words) or not _OPEN.match(piece.words):
         return piece
     host = units[unit.host]

@@ -42,7 +42,7 @@ class Breaker:
         self._open_until_s: float | None = None
         self._is_probing = False
         self.last_error = ""
-        """What went wrong last; empty while all is well."""
+        """The last failure; empty if there is none."""
 
     @property
     def is_closed(self) -> bool:

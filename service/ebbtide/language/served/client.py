@@ -1,4 +1,4 @@
-"""What the clients of chat models and embedders have in common: connection, circuit breaker, availability check."""
+"""The common part of the clients of chat models and embedders: connection, circuit breaker, availability check."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ FAILURE_TEXTS: dict[type[Exception], str] = {
     httpx.InvalidURL: "has an invalid URL",
     OSError: "cannot be reached",
 }
-"""What each third-party error says about a server, looked up along its base classes."""
+"""The meaning of each third-party error for a server, looked up along its base classes."""
 
 
 class ServerError(ModelUnavailable):

@@ -1,4 +1,4 @@
-"""The log of erased agents: the records that remain when an agent's directory is gone.
+"""The log of erased agents: the records that remain after an agent's directory is deleted.
 
     DATA_DIR/audit/erased.jsonl        one line for each agent that was erased or replaced: a chain of records
     DATA_DIR/audit/head.json           number and hash of the latest record, which reveal a truncated log

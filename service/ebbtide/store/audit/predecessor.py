@@ -28,7 +28,7 @@ NUMBERS_PER_MS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Predecessor:
-    """What is known of a replaced agent."""
+    """The record of a replaced agent."""
 
     last_event: int = 0
     details: dict[str, object] | None = None

@@ -29,7 +29,7 @@ make_known(AgentMeta)
 
 
 def read_meta(path: Path) -> AgentMeta | None:
-    """Return the description of the agent in a directory, or None where there is none that can be read."""
+    """Return the description of the agent in a directory, or None if it is missing or cannot be read."""
     try:
         return msgspec.json.decode((path / "meta.json").read_bytes(), type=AgentMeta)
     except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError):

@@ -4,9 +4,9 @@
     agents/.erased-<directory>      deleted and logged; its files are being removed
     agents/.replaced-<directory>    set aside for its successor; logged once the successor is in place
 
-After an interruption at any moment, an agent is present and whole, or it is gone for good and has one record in the
-log of erased agents. A deletion or replacement that cannot be finished, perhaps for lack of disk space, affects no
-other agent. It is logged, and finished at the next start or before the name is used again.
+After an interruption at any moment, an agent is either complete, or deleted permanently with one record in the log of
+erased agents. A deletion or replacement that cannot be finished, perhaps for lack of disk space, affects no other
+agent. It is logged, and finished at the next start or before the name is used again.
 """
 
 from __future__ import annotations

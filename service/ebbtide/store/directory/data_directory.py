@@ -274,7 +274,7 @@ class DataDirectory:
         write_meta(path, identity, counts, sealed_with)
 
     def meta(self, directory: str) -> AgentMeta | None:
-        """Return the `meta.json` of an agent's directory, or None where there is none that can be read."""
+        """Return the `meta.json` of an agent's directory, or None if it is missing or cannot be read."""
         return read_meta(self.agents / directory)
 
     def directories(self, after: str = "") -> Iterator[str]:

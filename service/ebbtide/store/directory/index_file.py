@@ -51,7 +51,7 @@ def save_index(path: Path, stamp: str, indexed: Indexed) -> None:
 
 
 def load_index(path: Path, stamp: str, indexed: Indexed) -> bool:
-    """Load the index from its file. Return False where there is none that fits."""
+    """Load the index from its file. Return False if it is missing or does not fit."""
     try:
         content = path.read_bytes()
     except OSError:

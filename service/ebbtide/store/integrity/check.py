@@ -123,7 +123,7 @@ class _Check(Entries):
                 self._note(layout.NODES, node_text_id(node.id), "cites a range that is no text")
 
     def _first_length(self, node: Node) -> int | None:
-        """Return the characters of a node's first content without its prefix; None where it is gone."""
+        """Return the characters of a node's first content without its prefix; None if it was deleted."""
         if node.first_key:
             length = self._length(node.first_key)
             if length is None:

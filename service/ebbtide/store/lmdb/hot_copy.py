@@ -1,4 +1,4 @@
-"""Hot copies: every entry of an open store is written into a new one while the agent goes on working.
+"""Hot copies: every entry of an open store is written into a new one while the agent remains available.
 
 A copy reads one consistent state, and no job waits for it. But the map cannot grow, and the environment cannot be
 closed, while a transaction is open in it. `CopyGate.standstill` ends the copies in progress for that; their callers

@@ -255,7 +255,7 @@ class LmdbStore:
             f"The agent's store has reached max_map_bytes = {self._max_map_bytes}. Nothing was stored.",
             reason="STORE_FULL",
         )
-        # A copy of the latest commit uses no freed page and may go on.
+        # A copy of the latest commit uses no freed page and may continue.
         if not any(seen < self._environment.info()["last_txnid"] for seen in list(self._seen_by_copies)):
             raise full from error
         try:
@@ -330,7 +330,7 @@ class LmdbStore:
     # --- copying -----------------------------------------------------------------------------------
 
     def copy(self, into: Path, is_given_up: Callable[[], bool], pause: Pause) -> bool:
-        """Copy the current state of the store into an empty directory, while the agent goes on working.
+        """Copy the current state of the store into an empty directory, while the agent remains available.
 
         `pause` is called between two pieces. Return False once `is_given_up` returns True. The copy starts again when
         the map has to grow; after too many attempts it fails with STORE_UNAVAILABLE. It is not durable.

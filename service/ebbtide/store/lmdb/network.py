@@ -258,7 +258,7 @@ class NodeReader:
                 yield mate
 
     def first_content(self, node: Node) -> str | None:
-        """Return the content of a node when it was created, or None where that text is gone."""
+        """Return the content of a node when it was created, or None if that text was deleted."""
         if node.first_key:
             text = self._texts.get(node.first_key)
             return None if text is None else node.prefix + text

@@ -1,7 +1,7 @@
 """Creates the backup or the export of an agent, in a file without a name.
 
-The file is complete before the first byte is sent, so a slow or interrupted client never holds the agent. It needs disk
-space for that time. Its name is removed at once, so nothing stays on disk in any case.
+The file is complete before the first byte is sent, so a slow or interrupted client never blocks the agent. It needs
+disk space for that time. Its name is removed at once, so nothing stays on disk in any case.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Sending:
     pause: Pause = lambda: None
 
     def backup(self, store: LmdbStore, identity: Identity) -> BinaryIO:
-        """Return the backup of an agent, opened at its beginning. The agent may go on working."""
+        """Return the backup of an agent, opened at its beginning. The agent remains available."""
 
         def make(folder: Path, into: BinaryIO) -> None:
             self._copy(store, folder)
@@ -57,7 +57,7 @@ class Sending:
         return self._made(make)
 
     def export(self, store: LmdbStore, identity: Identity) -> BinaryIO:
-        """Return the export of an agent, opened at its beginning. The agent may go on working."""
+        """Return the export of an agent, opened at its beginning. The agent remains available."""
 
         def make(folder: Path, into: BinaryIO) -> None:
             self._copy(store, folder)
