@@ -105,7 +105,7 @@ async def test_agent_larger_than_the_bound_works(tmp_path: Path) -> None:
             for _ in range(5):
                 await ask(service, "large", "cup 7")
             assert service.fleet.open_agents == [large]
-        told = [line for line in lines if line["event"].startswith("open agents hold more")]
+        told = [line for line in lines if line["event"].startswith("open agents exceed")]
         assert [line["log_level"] for line in told] == ["warning"], "told, but not each time"
 
 

@@ -72,7 +72,7 @@ def test_a_key_from_its_making_to_its_end(tmp_path: Path) -> None:
     """Made beside a running daemon, shown by command line and client, refused beyond its reach, revoked, refused."""
     data = tmp_path / "data"
     with running_daemon(data, ASKS) as daemon:
-        assert "nobody may call" in daemon.log
+        assert "every request is refused" in daemon.log
         told = made(
             data, "--scope", "read,write", "--agent", "ann", "--agent-prefix", "team-", "--name", "shop"
         )

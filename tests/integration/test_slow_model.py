@@ -237,7 +237,7 @@ def test_key_of_the_server_is_not_in_the_log(tmp_path: Path) -> None:
             wait_until(
                 lambda: "digest paused" in daemon.log or daemon.client.get("/readyz").json()["reasons"]
             )
-            assert "refuses the API key" in daemon.client.get("/readyz").json()["reasons"][0]
+            assert "rejected the API key" in daemon.client.get("/readyz").json()["reasons"][0]
             daemon.stop()
             assert "settings in force" in daemon.log
             assert "very-secret" not in daemon.log

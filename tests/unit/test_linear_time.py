@@ -178,6 +178,9 @@ NOT_READERS = {
     ("settings.py", "_is_endpoint"): "the operator's settings",
     ("settings.py", "_is_name"): "the operator's settings",
     ("store/directory/data_directory.py", "directory_name"): "an id that was checked",
+    ("verbs/catalogue.py", "in_path"): "a route of the catalogue",
+    ("verbs/catalogue.py", "verb_name"): "a name of the catalogue",
+    ("verbs/requests.py", "_describe"): "the choices of a field",
 }
 """Functions that apply a pattern to what no caller, model or file can make long."""
 

@@ -50,6 +50,10 @@ class Kind(Enum):
     REST_ONLY = "one request, one response, over REST only"
 
 
+_WORD_START = re.compile(r"(?<!^)(?=[A-Z])")
+_PATH_FIELD = re.compile(r"\{(\w+)\}")
+
+
 @dataclass(frozen=True, slots=True)
 class Operation:
     """One thing that a caller can do."""
@@ -74,7 +78,7 @@ class Operation:
     @property
     def verb_name(self) -> str:
         """The name in snake case: `open_agent`."""
-        return re.sub(r"(?<!^)(?=[A-Z])", "_", self.name).lower()
+        return _WORD_START.sub("_", self.name).lower()
 
     @property
     def id(self) -> str:
@@ -94,7 +98,7 @@ class Operation:
     @property
     def in_path(self) -> tuple[str, ...]:
         """The fields of the request that REST sends in the path."""
-        return tuple(re.findall(r"\{(\w+)\}", self.path))
+        return tuple(_PATH_FIELD.findall(self.path))
 
     @property
     def in_query(self) -> tuple[str, ...]:

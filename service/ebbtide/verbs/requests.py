@@ -227,6 +227,9 @@ def _path(fault: ErrorDetails) -> str:
     return shown(path, 80) if path else "parameters" if fault["type"] == "value_error" else ""
 
 
+_CHOICE = re.compile(r"'([^']*)'")
+
+
 def _describe(fault: ErrorDetails, model: type[BaseModel]) -> str:
     kind = fault["type"]
     if kind in REASONS:
@@ -242,7 +245,7 @@ def _describe(fault: ErrorDetails, model: type[BaseModel]) -> str:
     message = fault["msg"].removeprefix("Value error, ")
     if kind == "value_error":
         return message
-    choices = re.findall(r"'([^']*)'", fault["ctx"]["expected"]) if kind == "literal_error" else []
+    choices = _CHOICE.findall(fault["ctx"]["expected"]) if kind == "literal_error" else []
     allowed = ", ".join(choices) or allowed_values(model, fault["loc"])
     if allowed:
         return f"{echo(fault['input'])} is not allowed; allowed: {allowed}"

@@ -76,7 +76,7 @@ def test_store_network_and_archive_agree_after_deletions_and_corrections(
     home: Home, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     """This holds between batches and passes, for nodes in focus and with many links, before and after merges."""
-    monkeypatch.setattr(passages, "FEWEST_MERGED", 8)
+    monkeypatch.setattr(passages, "MIN_MERGED", 8)
     dice = Random(seed)
     for _ in range(6):
         segments = [
