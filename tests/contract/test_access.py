@@ -77,7 +77,7 @@ class Rest:
         path += "/swagger-ui.css" if name == "DocumentationFiles" else ""
         body = b"{}" if method in ("POST", "PUT", "PATCH") else None
         kind = "application/octet-stream" if name == "RestoreAgent" else "application/json"
-        # A stream that nobody ends is not waited for.
+        # Without follow=false the stream would not end.
         path += "?follow=false" if name == "WatchEvents" else ""
         headers = {"content-type": kind, **bearer(key), **headers}
         return await self.client.request(method, path, content=body, headers=headers)
@@ -484,7 +484,7 @@ async def test_an_agent_takes_so_much_room(tmp_path: Path) -> None:
         accepted = 0
         while accepted < 40:
             text = dice.randbytes(50_000).hex()
-            # What the system says does not become memories, which would take room at moments of their own.
+            # Messages of the role system do not become memories, which would take space at unpredictable times.
             body = {"messages": [{"role": "system", "content": text}]}
             answer = await client.post("/v1/agents/ann/remember", json=body)
             if answer.status_code != 202:

@@ -293,7 +293,7 @@ def tells_and_dies(data: DataDirectory, doomed: Path) -> None:
 
 
 async def test_an_erasure_that_failed_half_way_is_asked_for_again(tmp_path: Path) -> None:
-    """An interrupted erasure hides the agent. A repetition records it once, with the first caller, and removes all."""
+    """An interrupted erasure hides the agent. A repetition finishes it, with one record of the first caller."""
     async with service_in(tmp_path, embedding={"model": "off"}) as service:
         await tell(service, "ann", SAID)
         await settle(service, "ann")

@@ -138,7 +138,7 @@ async def test_an_embedder_tells_of_itself_and_closes_twice(embedder: Embedder) 
     await embedder.close()
 
 
-# --- servers: what is asked ----------------------------------------------------------------------------
+# --- servers: requests ----------------------------------------------------------------------------
 
 
 async def test_few_texts_are_asked_for_until_the_size_is_known(server: Any, served: ServedEmbedder) -> None:

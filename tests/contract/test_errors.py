@@ -170,7 +170,7 @@ async def test_a_copy_of_a_directory_is_nobody(tmp_path: Path, caller_in: Caller
     Nothing is written to the copy or the original. The list and a start ignore the copy, and it can be replaced.
     """
     async with caller_in(tmp_path / "data") as call:
-        await settled(call)  # with its vectors: a start would go on with what is left to do, and write
+        await settled(call)  # with its vectors, because a start would resume unfinished work and write
         content = await call.download("/v1/agents/ann/backup")
     agents = tmp_path / "data" / "agents"
     shutil.copytree(agents / "ann", agents / "bea")

@@ -269,7 +269,7 @@ async def test_a_topic_goes_with_its_sentences_and_nothing_else(tmp_path: Path, 
     async with caller_in(tmp_path) as call:
         for topic in ("clara", "小雯"):
             dry = await forgotten(call, topic=topic, dry_run=True)
-            # What was said of 小雯 became one memory with the rest of its message: all of it goes.
+            # The sentence about 小雯 became one memory with the rest of its message: the whole message is deleted.
             assert (dry["counts"]["messages"], len(dry["partly"])) == ((0, 1) if topic == "clara" else (1, 0))
             assert (await forgotten(call, topic=topic))["partly"] == dry["partly"]
         assert (await forgotten(call, topic="clara"))["counts"]["nodes"] == 0

@@ -58,7 +58,7 @@ async def reason(call: Any, error: grpc.aio.AioRpcError) -> str:
     return found
 
 
-# --- what is asked -------------------------------------------------------------------------------------
+# --- requests -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("body", [b"\xff", b"\x0a\x02\xff\xfe", b"\x12\x05ab", b"\x0a\x7f"])

@@ -265,7 +265,7 @@ async def test_another_size_under_the_same_name(tmp_path: Path, caller_in: Calle
         await embedded(call)
         assert "semantic" not in await why_off(call)
         await all_have_their_vectors(call, server)
-        # Nobody has asked this one anything since.
+        # This agent has had no request since then.
         assert (await call("POST", f"{other}/flush", FLUSH)).json()["unembedded_messages"] == 0
         found = await call("POST", f"{other}/search", {"vector": vector_of(SPOKEN["m0"], 12)})
         assert found.json()["memories"][0]["sources"][0]["message_id"] == "m0"

@@ -248,7 +248,7 @@ async def test_what_search_shows_of_a_forgotten_memory_is_deleted(
 
 
 async def test_a_forgotten_memory_says_where_its_words_may_be(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Deleting a forgotten node reports that it is forgotten and refers to search. An unknown node gets neither hint."""
+    """Deleting a forgotten node is refused with a hint at search. An unknown node gets no hint."""
     async with caller_in(tmp_path) as call:
         await faded(call)
         for name, is_forgotten in (("n1", True), ("n99", False)):
@@ -365,7 +365,7 @@ async def test_a_memory_is_corrected_and_deleted_again_and_again(tmp_path: Path,
     async with caller_in(tmp_path) as call:
         await settled(call, "The harbour smells of tar.")
         for word in ("oranges", "fish", "coffee"):
-            content = f"The harbour smells of {word}."  # the label goes with it
+            content = f"The harbour smells of {word}."  # the new content omits the label
             assert (await call("PATCH", f"{AGENT}/nodes/n1", {"content": content})).json()[
                 "content"
             ] == content
@@ -482,7 +482,7 @@ async def test_sources_tell_metadata_and_a_correction_keeps_or_changes_it(
         await call("PATCH", f"{AGENT}/nodes/{name}", {"content": "user: The train to Faro leaves at ten."})
         [found] = await answered(call, "Faro train", metadata={"stars": 3})
         assert found["sources"][0]["metadata"] == merged
-        # It is a source of its own, and nobody sent that.
+        # The correction is a separate source without a message.
         assert (
             found["sources"][0]["message_id"] == "" == (await nodes(call))[name]["sources"][0]["message_id"]
         )

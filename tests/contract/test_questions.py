@@ -213,7 +213,7 @@ async def test_created_after_looks_at_when_a_message_was_accepted(
 
 @pytest.mark.parametrize("tokenizer", sorted(TOKENIZERS))
 async def test_a_budget_is_never_exceeded(tmp_path: Path, caller_in: CallerIn, tokenizer: str) -> None:
-    """The budget limits the whole text with its marks and citations, as the tokenizer counts. It may be small."""
+    """The tokenizer's count of the whole text, marks and citations included, stays within the budget."""
     async with caller_in(tmp_path) as call:
         await talked(call)
         query = "Lisbon cat harbour tar oranges home Clara boats 外婆 青岛 ticket answer"
@@ -259,7 +259,7 @@ async def test_what_is_too_long_is_told_by_its_key_sentences(
 
 
 async def test_an_explanation_says_how_the_answer_came_about(tmp_path: Path, caller_in: CallerIn) -> None:
-    """The explanation contains the words, the speakers, the unused signals, the scores, and the omissions."""
+    """The explanation contains the words, the speakers, the unused signals, the scores, and the omitted memories."""
     async with caller_in(tmp_path) as call:
         await talked(call)
         await call(
@@ -309,7 +309,7 @@ async def test_a_question_may_ask_for_several_things(tmp_path: Path, caller_in: 
             "Where did Ann move with her cat, and what does Clara build?",
             "安搬到 Lisbon 的猫叫什么？另外，Clara builds 什么 boats？",
         ):
-            # Who says something beside an answer, and how that usually looks, is another matter.
+            # Switch off the signals that use neighbouring messages, so that only names and words rank.
             without = ["neighbours", "conversation", "learned", "semantic", "window"]
             assert set(ids(await asked(call, query, without=without))[:2]) == {"m0", "m3"}
         assert ids(await asked(call, "Who built a boat?"))[0] == "m3"

@@ -361,7 +361,7 @@ async def test_agents_take_turns_slice_by_slice(tmp_path: Path, monkeypatch: pyt
 
     only_shortening(model, slowly)
     fleet = {"time_slice_ms": 100}
-    # Digests must reach the model while a shortening holds a place at it.
+    # Digests must reach the model while a shortening uses one of its slots.
     language = {"model_concurrency": 4}
     async with service_in(tmp_path / "data", model, fleet=fleet, language=language) as service:
         for agent in ("ann", "ben"):
@@ -403,7 +403,7 @@ async def test_slice_gives_way_to_foreground_work_of_its_agent(
 
         agent.workspace.passes.compress = one_node_a_step  # type: ignore[method-assign]
         await compress(service, CompressRequest(agent_id="ann", passes=1))
-        # The digest looks once whether there is a batch; after that nobody disturbs the slice.
+        # The digest checks once for a batch; after that nothing interrupts the slice.
         await eventually(lambda: steps >= 4)
         before = scheduler.tally.slices - 1
         await eventually(lambda: steps >= 8)
@@ -436,7 +436,7 @@ async def test_foreground_model_calls_go_first(tmp_path: Path) -> None:
             await settle(service, agent)
         await tell(service, "ann", "Everybody looks elsewhere now.")
         await eventually(lambda: model.running == 1)
-        # Ben's slice begins while Ann's call holds the only place, so it must not need a digest of its own.
+        # Ben's slice begins while Ann's call uses the only slot, so it must not need a digest of its own.
         ben = looking.opened_agent(service, "ben")
         await ben.run(lambda: move_focus_on(ben))
         await compress(service, CompressRequest(agent_id="ben", passes=1))
