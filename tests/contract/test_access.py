@@ -1,4 +1,4 @@
-"""Who may ask for what: every route and every call, without a key, with a wrong one, too little, for another agent."""
+"""Every route and call checks the key: without one, with a wrong one, with the wrong scope, and for another agent."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Ask = Callable[..., Any]
 
 
 class Rest:
-    """Asks for an operation by its route, with no body, and tells the reason of a refusal."""
+    """Sends an operation by its route, without a body, and returns the reason of a refusal."""
 
     def __init__(self, service: Service) -> None:
         self.app = create_app(service)
@@ -71,20 +71,20 @@ class Rest:
         return str(error["reason"])
 
     async def send(self, name: str, key: str | None, agent: str = "ann", **headers: str) -> httpx.Response:
-        """Ask for an operation; what comes back."""
+        """Send an operation and return the response."""
         method, _, path = REQUIREMENTS[name][0].partition(" ")
         path = path.format(agent_id=agent, node_id="n1", batch_id="b1")
         path += "/swagger-ui.css" if name == "DocumentationFiles" else ""
         body = b"{}" if method in ("POST", "PUT", "PATCH") else None
         kind = "application/octet-stream" if name == "RestoreAgent" else "application/json"
-        # A stream that nobody ends is not waited for.
+        # Without follow=false the stream would not end.
         path += "?follow=false" if name == "WatchEvents" else ""
         headers = {"content-type": kind, **bearer(key), **headers}
         return await self.client.request(method, path, content=body, headers=headers)
 
 
 class Grpc:
-    """Asks for an operation by its call, and tells the reason of a refusal."""
+    """Sends an operation by its call, and returns the reason of a refusal."""
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self.channel = channel
@@ -181,7 +181,7 @@ async def test_without_a_key_or_with_a_wrong_one_nothing_is_told(tmp_path: Path)
 
 
 async def test_paths_and_calls_that_do_not_exist_need_a_key_too(tmp_path: Path) -> None:
-    """Without a key nobody learns what there is; with one it is ROUTE_NOT_FOUND as ever."""
+    """Without a key, unknown paths and calls are refused like known ones. With a key they are ROUTE_NOT_FOUND."""
     path = tmp_path / "d"
     key = new_key(path, "read", agents=["ann"])
     async with site(path) as (_, rest, rpc):
@@ -193,7 +193,7 @@ async def test_paths_and_calls_that_do_not_exist_need_a_key_too(tmp_path: Path) 
 
 
 async def test_a_body_is_not_read_without_a_key(tmp_path: Path) -> None:
-    """Who shows no key cannot make the daemon take in what it sends: the refusal is that of the key."""
+    """The daemon does not read the body of a request without a key. The error is that of the key."""
     async with site(tmp_path / "d") as (_, rest, _):
 
         async def pieces() -> AsyncIterator[bytes]:
@@ -269,7 +269,7 @@ async def test_a_bound_key_reaches_its_agents(tmp_path: Path) -> None:
 
 
 async def listed(rest: Rest, key: str) -> set[str]:
-    """The agents that a key's owner is told of, two a page; no page names anyone else, nor does its token."""
+    """Return the agents that a key can list, two a page. Check that no page and no token names another agent."""
     found: set[str] = set()
     token = ""
     while True:
@@ -285,7 +285,7 @@ async def listed(rest: Rest, key: str) -> set[str]:
 
 
 async def test_health_is_open_and_reflection_is_not(tmp_path: Path) -> None:
-    """Whoever restarts the daemon needs no key; who wants its schema does."""
+    """Health checks need no key; reflection of the schema does."""
     path = tmp_path / "d"
     key = new_key(path, "write", agents=["ann"])
     async with site(path) as (_, _, rpc):
@@ -390,9 +390,9 @@ async def test_a_key_gets_so_many_requests(tmp_path: Path) -> None:
 
 
 async def test_tries_without_a_valid_key_are_bounded(tmp_path: Path) -> None:
-    """RATE_LIMITED_TRIES for an address, over both transports together and for whatever it asks.
+    """RATE_LIMITED_TRIES limits an address over both transports and all operations.
 
-    A key that counts passes from the same address, health is told, and another address is not affected.
+    Requests with a valid key, health checks and other addresses are not affected.
     """
     path = tmp_path / "d"
     good = new_key(path, "read")
@@ -426,7 +426,7 @@ async def test_tries_without_a_valid_key_are_bounded(tmp_path: Path) -> None:
 
 
 async def test_an_address_is_not_what_a_header_says(tmp_path: Path) -> None:
-    """Who names another origin with every try has the tries of one address all the same."""
+    """A header that names another origin does not give a client more tries."""
     access = {**KEYS_ON, "failed_tries_per_s": 0.01, "burst_s": 200}
     async with (
         service_in(tmp_path / "d", access=access) as service,
@@ -477,14 +477,14 @@ async def test_an_agent_holds_so_many_memories(tmp_path: Path) -> None:
 
 
 async def test_an_agent_takes_so_much_room(tmp_path: Path) -> None:
-    """Batches are taken until the pages in use reach the quota, then QUOTA_REACHED, while another agent goes on."""
+    """Batches are accepted until the pages in use reach the quota, then QUOTA_REACHED. Other agents still work."""
     dice, quota = Random(1), 1 << 20
     async with service_in(tmp_path / "d", access={"max_bytes_per_agent": quota}) as service:
         client = Rest(service).client
         accepted = 0
         while accepted < 40:
             text = dice.randbytes(50_000).hex()
-            # What the system says does not become memories, which would take room at moments of their own.
+            # Messages of the role system do not become memories, which would take space at unpredictable times.
             body = {"messages": [{"role": "system", "content": text}]}
             answer = await client.post("/v1/agents/ann/remember", json=body)
             if answer.status_code != 202:
@@ -539,7 +539,7 @@ async def test_the_log_names_the_key_and_never_shows_it(
 
 
 async def test_a_browsers_preflight_needs_no_key(tmp_path: Path) -> None:
-    """A page of an allowed origin may ask what it may send, Authorization included; without CORS nobody may."""
+    """A preflight of an allowed origin succeeds and allows Authorization. Without CORS every preflight is refused."""
     page = "http://localhost:3000"
     asked = {
         "Origin": page,
@@ -557,7 +557,7 @@ async def test_a_browsers_preflight_needs_no_key(tmp_path: Path) -> None:
 
 
 async def test_everything_is_open_when_authentication_is_off(tmp_path: Path) -> None:
-    """Without keys nobody is asked for one, and one that is shown is not looked at."""
+    """Without authentication no request needs a key, and a key that is sent is ignored."""
     async with service_in(tmp_path / "d") as service, grpc_served(service) as server:
         await tell(service, "ann", "Hello.")
         async with grpc.aio.insecure_channel(server.target) as channel:

@@ -124,7 +124,7 @@ async def test_a_text_that_was_erased_is_known_by_whoever_holds_it(
 
 
 async def test_a_changed_record_is_named(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Whoever changes a record of the store breaks the chain there; the checker sees it too."""
+    """A changed record breaks the chain at its position, and the checker finds it too."""
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT)
         for value in (0.5, 0.6, 0.7):
@@ -164,7 +164,7 @@ async def test_an_erased_agent_is_told_outside_its_directory(tmp_path: Path, cal
 
 
 def check_last_traces(root: Path, record_hash: str) -> None:
-    """The record is there, and no file holds a word of what the agent knew."""
+    """Check that the record exists and that no file contains a word of the agent."""
     data = DataDirectory(root, initial_map_bytes=1 << 20, max_map_bytes=1 << 28)
     [record] = records_of(data.erased)
     assert record.hash.hex() == record_hash and '"agent_id":"ann"' in record.text
@@ -176,8 +176,10 @@ def check_last_traces(root: Path, record_hash: str) -> None:
 
 
 async def test_who_is_replaced_is_told_of(tmp_path: Path, caller_in: CallerIn) -> None:
-    """A restore over an agent tells what it brings, and the end of the log that is gone, in the log of who is there
-    now; and, as of an erased agent, in the log beside all agents, with proofs of what was held."""
+    """A restore over an agent is recorded in its new log, with the end of the replaced log.
+
+    The log of erased agents records it as an erasure, with proofs of the old texts.
+    """
     async with caller_in(tmp_path) as call:
         await told(call, SAID)
         content = await call.download(f"{AGENT}/backup")
@@ -235,7 +237,7 @@ async def test_who_comes_to_an_empty_place_tells_it(tmp_path: Path, caller_in: C
 
 
 async def test_who_replaces_an_agent_is_named(tmp_path: Path) -> None:
-    """The key that restores stands in both logs."""
+    """Both logs name the key that restored the agent."""
     async with (
         service_in(tmp_path, embedding={"model": "off"}) as service,
         rest_in(tmp_path / "other") as call,
@@ -291,7 +293,7 @@ def tells_and_dies(data: DataDirectory, doomed: Path) -> None:
 
 
 async def test_an_erasure_that_failed_half_way_is_asked_for_again(tmp_path: Path) -> None:
-    """Until then nobody finds the agent; then it is told once, with who erased it first, and nothing is left."""
+    """An interrupted erasure hides the agent. A repetition finishes it, with one record of the first caller."""
     async with service_in(tmp_path, embedding={"model": "off"}) as service:
         await tell(service, "ann", SAID)
         await settle(service, "ann")
@@ -315,7 +317,7 @@ async def test_an_erasure_that_failed_half_way_is_asked_for_again(tmp_path: Path
 
 
 async def test_the_caller_is_named_where_one_is_known(tmp_path: Path) -> None:
-    """What the access layer says of who asks stands in the record, also of an agent that comes into being."""
+    """A record names the caller that the access layer identified, also when the agent is created."""
     async with service_in(tmp_path, embedding={"model": "off"}) as service:
         with acting("key7"):
             await tell(service, "ann", SAID)

@@ -125,7 +125,7 @@ def test_offline_they_are_refused_too(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 async def test_an_agent_at_the_bounds_works(tmp_path: Path, caller_in: CallerIn) -> None:
-    """The highest numbers that are accepted leave room to go on: everything can be done, and the checker is content."""
+    """An agent with the highest accepted numbers supports every operation, and the checker finds no fault."""
     half, count = 2**52, 2**30 - 1
     far = half - 1
     highest = dict.fromkeys(NEXT, half) | {"next_relation": count, "next_digested": half}

@@ -239,7 +239,7 @@ def file_of(pieces: int, *, breaks: bool = False, form: str = "backup") -> httpx
 
 
 def test_a_broken_transfer_leaves_no_half_file(tmp_path: Path, ask: Callable[..., Any]) -> None:
-    """What was there under the name stays; nothing else is in the folder; the error says what happened."""
+    """After a broken transfer the existing file is unchanged, and the folder contains no other file."""
     path = tmp_path / "ann.ebb"
     for before in (None, b"the backup of yesterday"):
         if before is not None:
@@ -274,7 +274,7 @@ def test_an_answer_that_ends_too_soon_is_no_file(tmp_path: Path, ask: Callable[.
 def test_a_broken_transfer_is_begun_anew_where_nothing_is_left_of_it(
     tmp_path: Path, ask: Callable[..., Any]
 ) -> None:
-    """A path gets the second try whole; what is open and has got some is not written to again."""
+    """A path receives the complete second attempt. An open file that already received bytes is not written again."""
     path, busy = tmp_path / "ann.jsonl", refused("TOO_MANY_TRANSFERS", 0)
     transport = Scripted(busy, file_of(3, breaks=True, form="export"), file_of(2, form="export"))
     assert ask("export_agent", "ann", path, transport=transport, retries=SWIFT) == 2 * (64 << 10)
@@ -287,7 +287,7 @@ def test_a_broken_transfer_is_begun_anew_where_nothing_is_left_of_it(
 
 
 def test_what_is_handed_over_is_sent_once(tmp_path: Path, ask: Callable[..., Any]) -> None:
-    """A restore changes something: it is the caller's to repeat. What is asked for stands in the query."""
+    """A restore is sent once, because it changes data. Its parameters are in the query string."""
     (tmp_path / "a").write_bytes(b"{}")
     transport = Scripted(refused("TOO_MANY_TRANSFERS", 0))
     with pytest.raises(Exhausted):

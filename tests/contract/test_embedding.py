@@ -102,7 +102,7 @@ async def served(server: Any, pool: ThreadPoolExecutor) -> AsyncIterator[ServedE
 
 
 async def test_there_is_a_vector_or_none_for_each_text(embedder: Embedder) -> None:
-    """Answers stand in the order of the texts; a text without a word has none, and the others have length 1."""
+    """Vectors have the order of the texts and length 1. A text without a word has none."""
     found = await embedder.embed(TEXTS)
     assert [vector is None for vector in found] == [False, True, False, True, False]
     for vector in found:
@@ -138,11 +138,11 @@ async def test_an_embedder_tells_of_itself_and_closes_twice(embedder: Embedder) 
     await embedder.close()
 
 
-# --- servers: what is asked ----------------------------------------------------------------------------
+# --- servers: requests ----------------------------------------------------------------------------
 
 
 async def test_few_texts_are_asked_for_until_the_size_is_known(server: Any, served: ServedEmbedder) -> None:
-    """The first request is small, later ones have at most 64 texts, and none is asked for twice."""
+    """The first request is small, later ones have at most 64 texts, and no text is sent twice."""
     assert served.dimension is None
     await served.embed([f"text {index}" for index in range(FIRST_TEXTS + 2 * MAX_TEXTS + 1)])
     assert [len(body["input"]) for body in server.embeds] == [FIRST_TEXTS, MAX_TEXTS, MAX_TEXTS, 1]
@@ -150,7 +150,7 @@ async def test_few_texts_are_asked_for_until_the_size_is_known(server: Any, serv
 
 
 async def test_answers_with_large_vectors_stay_small(server: Any, served: ServedEmbedder) -> None:
-    """Where vectors are large, so few are asked for at a time that an answer can be read on the loop."""
+    """With large vectors a request has so few texts that the response can be parsed on the event loop."""
     server.vector_size = 3072
     await served.embed([f"text {index}" for index in range(40)])
     sizes = [len(body["input"]) for body in server.embeds]
@@ -160,7 +160,7 @@ async def test_answers_with_large_vectors_stay_small(server: Any, served: Served
 
 
 async def test_a_long_text_is_cut_before_it_is_sent(server: Any, served: ServedEmbedder) -> None:
-    """What is sent fits by our own guess, in both languages, and is the front of the text."""
+    """A text is cut to its beginning so that it fits by our own estimate, in both languages."""
     texts = ["the old house by the sea " * 4000, "海边的老房子。" * 4000]
     assert are_all_there(await served.embed(texts))
     for whole, sent in zip(texts, server.embeds[0]["input"], strict=True):
@@ -171,7 +171,7 @@ async def test_a_long_text_is_cut_before_it_is_sent(server: Any, served: ServedE
 async def test_a_server_with_less_room_is_asked_with_shorter_texts(
     server: Any, served: ServedEmbedder
 ) -> None:
-    """A refusal for length makes texts shorter, for good; what is refused however short is a bad reply."""
+    """A refusal for length makes texts permanently shorter. If a short text is refused too, it is a bad reply."""
     server.embeds_most_tokens = 100
     long = "the old house by the sea " * 100
     assert are_all_there(await served.embed([long]))
@@ -212,7 +212,7 @@ async def test_a_body_refused_as_too_large_is_sent_in_parts(server: Any, served:
 async def test_questions_and_texts_are_marked_as_the_model_was_trained(
     server: Any, pool: ThreadPoolExecutor
 ) -> None:
-    """A model that knows questions from texts is told which they are; others get texts as they are."""
+    """A model that distinguishes queries from texts gets the right marks. Other models get the texts unchanged."""
     server.models = ["nomic-embed-text", NAME]
     for name in server.models:
         async with on(server, pool, name=name) as made:
@@ -238,7 +238,7 @@ async def test_questions_and_texts_are_marked_as_the_model_was_trained(
     ],
 )
 def test_marks_go_by_the_name_of_the_model(name: str, text: str, query: str) -> None:
-    """Families of models are told apart by name, and a name nobody knows gets no marks."""
+    """The family of a model follows from its name. An unknown name gets no marks."""
     assert prefixes_of(name) == (text, query)
 
 
@@ -307,7 +307,7 @@ async def test_only_one_form_of_reply_is_taken(server: Any, served: ServedEmbedd
 
 @pytest.mark.parametrize("body", [b"{}", b'{"embeddings": 1, "data": {}}', b'{"data": [{"embedding": [1]}]}'])
 async def test_a_reply_without_vectors_is_a_bad_one(server: Any, served: ServedEmbedder, body: bytes) -> None:
-    """JSON that is not the reply of this kind of server is a bad reply, not a fault of ours."""
+    """JSON that is not the response of this kind of server is a bad reply, not an internal error."""
     server.script.append(Reaction(body=body))
     with pytest.raises(BadReply):
         await served.embed(["one"])
@@ -354,7 +354,7 @@ async def test_vectors_of_one_call_have_one_size(server: Any, served: ServedEmbe
 
 
 async def test_vectors_belong_to_the_text_they_name(pool: ThreadPoolExecutor) -> None:
-    """Each vector of an OpenAI-compatible server is taken for the text whose index it tells, and only so."""
+    """A vector of an OpenAI-compatible server belongs to the text whose index it names."""
     async with FakeOpenAI((NAME,)).running_here() as server, on(server, pool) as served:
         twice = {"data": [{"index": 0, "embedding": [1.0]}, {"index": 0, "embedding": [2.0]}]}
         server.script.append(Reaction(body=json.dumps(twice).encode()))
@@ -381,7 +381,7 @@ OUTAGES = {
 async def test_no_server_says_nothing_about_texts(
     server: Any, served: ServedEmbedder, outage: Reaction
 ) -> None:
-    """Every failure of the server is ModelUnavailable, and it goes on when the server is back."""
+    """Every failure of the server is ModelUnavailable, and embedding resumes when the server is back."""
     server.always = outage
     with pytest.raises(ModelUnavailable):
         await served.embed(["one"])
@@ -390,7 +390,7 @@ async def test_no_server_says_nothing_about_texts(
 
 
 async def test_an_answer_that_breaks_off_is_told_at_once(server: Any, pool: ThreadPoolExecutor) -> None:
-    """Nobody waits for the rest of an answer whose connection is closed, however long the time-out is."""
+    """A closed connection is reported at once, however long the timeout is."""
     server.always = OUTAGES["cut off"]
     async with on(server, pool, timeout_s=FOR_EVER) as served:
         with pytest.raises(ModelUnavailable, match="aborted its response"):
@@ -408,7 +408,7 @@ async def test_a_text_over_which_the_server_breaks_is_found_out(server: Any, ser
 
 
 async def test_a_model_that_is_not_there_is_named(server: Any, pool: ThreadPoolExecutor) -> None:
-    """A missing model is ModelUnavailable and told by the state, with what to do; no text is to blame."""
+    """A missing model is ModelUnavailable. The state names it and the remedy, and no text is blamed."""
     server.models = ["other", "another"]
     async with on(server, pool) as served:
         with pytest.raises(ModelUnavailable, match=f"model {NAME} is not on the server"):
@@ -427,7 +427,7 @@ async def test_a_refusal_is_about_the_texts_and_not_quoted(server: Any, served: 
 
 
 async def test_a_server_that_does_not_answer_is_left_alone(server: Any, pool: ThreadPoolExecutor) -> None:
-    """After failures in a row nobody waits: the breaker is open, and the state tells why."""
+    """After several failures the circuit breaker opens, requests fail at once, and the state gives the reason."""
     server.always = Reaction(delay_s=FOR_EVER)
     async with on(server, pool, timeout_s=0.1, breaker=BreakerPolicy(failures=2, open_s=60)) as served:
         for _ in range(3):
@@ -440,7 +440,7 @@ async def test_a_server_that_does_not_answer_is_left_alone(server: Any, pool: Th
 
 
 async def test_a_stopped_server_is_unavailable(server: Any, served: ServedEmbedder) -> None:
-    """A server that is gone is told by the state and by the failure."""
+    """A stopped server appears in the state and in the error."""
     await server.stop()
     assert not (await served.state()).available
     with pytest.raises(ModelUnavailable, match="cannot be reached"):
@@ -470,7 +470,7 @@ def test_cutting_keeps_what_fits_and_tears_nothing() -> None:
 async def test_the_stamp_is_known_without_an_embedder(
     settings: dict[str, Any], pool: ThreadPoolExecutor
 ) -> None:
-    """What tells of vectors without a model knows the name that the model has."""
+    """The stamp of stored vectors contains the name of the model, also without an embedder."""
     embedding = EmbeddingSettings(**settings)
     made = make_embedder(embedding, LanguageSettings(), pool, lambda: None)
     assert embedder_name(embedding) == (None if made is None else made.model)

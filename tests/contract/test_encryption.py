@@ -67,14 +67,14 @@ async def test_an_encrypted_agent_answers_like_any_other(tmp_path: Path, caller_
 
 
 async def said_to(call: Any, agent: str = AGENT) -> str:
-    """Tell an agent something; what it recalls of it."""
+    """Send a message to an agent and return the recalled text."""
     await call("POST", f"{agent}/remember", HELLO)
     await call("POST", f"{agent}/flush", {"passes": True})
     return await recalled(call, agent)
 
 
 async def recalled(call: Any, agent: str = AGENT) -> str:
-    """What an agent recalls."""
+    """Return the recalled text of an agent."""
     text: str = (await call("POST", f"{agent}/recall", {"keywords": ["Wilhelmina"]})).json()["text"]
     return text
 
@@ -115,7 +115,7 @@ async def test_what_comes_in_plain_is_encrypted(
 
 
 async def test_an_encrypted_backup_comes_back_under_another_id(tmp_path: Path, caller_in: CallerIn) -> None:
-    """It is the same memory under a key of its own, which stays when the agent that it was goes."""
+    """The restored agent has the same memory under a new key, which remains when the original agent is deleted."""
     async with caller_in(tmp_path, **ENCRYPTED) as call:
         before = await said_to(call)
         content = await call.download(f"{AGENT}/backup")

@@ -1,4 +1,4 @@
-"""The log of erased agents over every transport: who is gone, by whom; that it is whole; what they held."""
+"""The log of erased agents over every transport: agents, callers, verification, and proofs of texts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def caller_in(request: pytest.FixtureRequest) -> CallerIn:
 
 
 async def lived(call: Caller, agent: str, *contents: str) -> dict[str, Any]:
-    """An agent that was told something and is erased; what the erasure answered."""
+    """Create an agent, store a message, erase the agent, and return the response of the erasure."""
     messages = [{"role": "user", "content": one} for one in contents]
     if messages:
         body = {"messages": messages}
@@ -52,7 +52,7 @@ async def listed(call: Caller, **params: Any) -> list[dict[str, Any]]:
 
 
 async def verified(call: Caller, *texts: str, **fields: Any) -> dict[str, Any]:
-    """What a verification says."""
+    """Return the result of a verification."""
     answer = await call("POST", "/v1/erased-agents/verify", {"texts": list(texts), **fields})
     assert answer.status_code == 200, answer.json()
     found: dict[str, Any] = answer.json()

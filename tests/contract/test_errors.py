@@ -137,7 +137,7 @@ async def test_an_agent_being_erased_is_told_so(tmp_path: Path, caller_in: Calle
 
 
 async def test_data_that_cannot_be_read_is_told_apart(tmp_path: Path, caller_in: CallerIn) -> None:
-    """FORMAT_TOO_NEW, AGENT_ID_MISMATCH and STORE_CORRUPTED, each without details, and others go on."""
+    """FORMAT_TOO_NEW, AGENT_ID_MISMATCH and STORE_CORRUPTED have no details, and other agents still work."""
     async with caller_in(tmp_path / "data") as call:
         for name in ("ann", "bea", "cid", "dan"):
             await call("POST", f"/v1/agents/{name}/remember", HELLO)
@@ -165,10 +165,12 @@ async def test_data_that_cannot_be_read_is_told_apart(tmp_path: Path, caller_in:
 
 @pytest.mark.parametrize("has_meta", [False, True])
 async def test_a_copy_of_a_directory_is_nobody(tmp_path: Path, caller_in: CallerIn, has_meta: bool) -> None:
-    """AGENT_ID_MISMATCH for who asks for it by its name; nothing is written there or in the original, the list and a
-    start go on as if it were not there, and it can be replaced."""
+    """A copied agent directory is AGENT_ID_MISMATCH.
+
+    Nothing is written to the copy or the original. The list and a start ignore the copy, and it can be replaced.
+    """
     async with caller_in(tmp_path / "data") as call:
-        await settled(call)  # with its vectors: a start would go on with what is left to do, and write
+        await settled(call)  # with its vectors, because a start would resume unfinished work and write
         content = await call.download("/v1/agents/ann/backup")
     agents = tmp_path / "data" / "agents"
     shutil.copytree(agents / "ann", agents / "bea")
@@ -229,7 +231,7 @@ async def test_a_busy_agent_refuses_and_times_out(tmp_path: Path, caller_in: Cal
 async def test_no_room_for_another_agent(
     tmp_path: Path, caller_in: CallerIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """TOO_MANY_AGENTS when every open agent has work in hand; it passes when one is idle again."""
+    """TOO_MANY_AGENTS is returned while every open agent is busy. It ends when one is idle."""
     monkeypatch.setattr("ebbtide.fleet.runtime.fleet.ROOM_TIMEOUT_S", 0.05)
     model = ScriptedModel()
     model.always["segment"] = 60.0
@@ -243,7 +245,7 @@ async def test_no_room_for_another_agent(
 
 
 async def test_a_full_store_refuses_clearly(tmp_path: Path, caller_in: CallerIn) -> None:
-    """STORE_FULL is 507, nothing is stored, recall goes on."""
+    """A full store returns STORE_FULL with status 507 and stores nothing. Recalls still work."""
     full = {"initial_map_bytes": 1 << 18, "max_map_bytes": 1 << 18}
     async with caller_in(tmp_path, store=full, embedding={"model": "off"}) as call:
         await settled(call)
@@ -298,6 +300,6 @@ async def test_a_fault_of_ours_tells_no_details(
 
 
 def test_every_reason_is_met_by_a_test() -> None:
-    """A reason nobody can produce, or nobody tested, has no place in the table."""
+    """The table has no reason that no test produces."""
     tests = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
     assert [reason for reason in REASONS if f'"{reason}"' not in tests] == []

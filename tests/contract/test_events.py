@@ -1,4 +1,4 @@
-"""What happens to a memory is told in order, once, from any number on, over every transport."""
+"""Events of a memory arrive in order, once, from any number, over every transport."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ async def eventually_parked(service: Service) -> None:
 
 
 async def test_a_pass_tells_what_it_shortened_broke_and_forgot(tmp_path: Path, caller_in: CallerIn) -> None:
-    """A memory that fades is told each time it shrinks, and once when it goes; so is a link that breaks."""
+    """A pass reports each shortened memory, and once each forgotten memory and each broken link."""
     fading = {"decay_rate": 0.3, "link_break_threshold": 0.05, "long_term_factor": 0.0, "focus_limit": 1}
     async with caller_in(tmp_path, memory=fading) as call:
         for text in ("My sister Clara plays the cello in Porto every morning.", "Rex is a dog.", "It rains."):
@@ -156,7 +156,7 @@ async def test_a_pass_tells_what_it_shortened_broke_and_forgot(tmp_path: Path, c
 
 
 async def test_a_stream_goes_on_after_any_number(tmp_path: Path, caller_in: CallerIn) -> None:
-    """After a number come those above it; -1 is the end; a number below -1, and one never told, are refused."""
+    """A stream starts after a given number; -1 is the end. Lower numbers and unused numbers are refused."""
     async with caller_in(tmp_path) as call:
         await tell(call.service, "ann", "One.", "Two.", "Three.")
         await settle(call.service, "ann")
@@ -170,7 +170,7 @@ async def test_a_stream_goes_on_after_any_number(tmp_path: Path, caller_in: Call
 
 
 async def test_numbers_go_on_after_a_restart(tmp_path: Path, caller_in: CallerIn) -> None:
-    """What was told before is told again the same, and new events follow it."""
+    """After a restart, earlier events are the same, and new events follow them."""
     async with caller_in(tmp_path) as call:
         await tell(call.service, "ann", "One.")
         await settle(call.service, "ann")
@@ -202,7 +202,7 @@ async def test_what_is_no_longer_kept_is_never_skipped_silently(tmp_path: Path, 
 
 
 async def gone_after(call: Any, number: int) -> dict[str, Any]:
-    """What is told of the events that are there, where those after a number are not."""
+    """Return the available events of an error that says that some are missing."""
     reply = await call("GET", EVENTS, params={"after": number, "follow": False})
     assert (reply.status_code, reason_of(reply)) == (410, "EVENTS_GONE"), reply.text
     metadata: dict[str, Any] = reply.json()["error"]["metadata"]
@@ -211,8 +211,10 @@ async def gone_after(call: Any, number: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("form", ["backup", "export"])
 async def test_numbers_never_come_back_with_an_agent(tmp_path: Path, caller_in: CallerIn, form: str) -> None:
-    """Whatever a watcher has seen, after a restore of something older it is told that it missed something, and where
-    to go on; also where it had seen everything, and by the agent that was replaced open or closed."""
+    """After a restore of an older backup, every watcher gets an error with the number to continue from.
+
+    This includes a watcher that had seen all events. The replaced agent may have been open or closed.
+    """
     async with caller_in(tmp_path) as call:
         await tell(call.service, "ann", "One.")
         await settle(call.service, "ann")
@@ -239,7 +241,7 @@ async def test_numbers_never_come_back_with_an_agent(tmp_path: Path, caller_in: 
 async def test_numbers_go_on_when_a_clock_was_set_back(
     tmp_path: Path, caller_in: CallerIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is replaced tells itself how far its numbers went."""
+    """Numbers grow with each replacement, also after the clock was set back."""
     async with caller_in(tmp_path) as call:
         await tell(call.service, "ann", "One.")
         await settle(call.service, "ann")
@@ -268,7 +270,7 @@ class Standing(SystemClock):
 async def test_numbers_go_on_when_an_agent_is_erased_and_made_anew(
     tmp_path: Path, caller_in: CallerIn
 ) -> None:
-    """Made anew by the next message, by PUT or from a file, also after a restart; nobody takes it for the old one."""
+    """An agent created again continues the numbers, whether by a message, PUT or a file, also after a restart."""
     async with caller_in(tmp_path) as call:
         await tell(call.service, "ann", "One.", "Two.")
         await settle(call.service, "ann")
@@ -408,7 +410,7 @@ async def test_a_follower_is_told_as_it_happens(tmp_path: Path, transport: str) 
 
 @pytest.mark.parametrize("transport", FOLLOWED)
 async def test_a_follower_holds_no_agent_open(tmp_path: Path, transport: str) -> None:
-    """An agent that is watched is closed like any other, stays closed, and is told of when it is open again."""
+    """A watched agent is closed when idle and stays closed. Its events arrive when it is open again."""
     async with service_in(tmp_path) as service:
         await tell(service, "ann", "One.")
         await settle(service, "ann")
@@ -423,7 +425,7 @@ async def test_a_follower_holds_no_agent_open(tmp_path: Path, transport: str) ->
 
 
 async def end_of(events: AsyncIterator[Any]) -> tuple[list[Any], dict[str, Any]]:
-    """What still comes of a stream, and the error that it breaks off with, as REST would have it."""
+    """Return the remaining events of a stream and its final error, in REST form."""
     found: list[Any] = []
     try:
         async with asyncio.timeout(10):
@@ -482,7 +484,7 @@ async def test_a_stop_ends_a_stream_that_is_just_awake(tmp_path: Path, transport
 async def test_a_stop_ends_a_stream_whose_agent_is_busy(
     tmp_path: Path, transport: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A stream that is told to ask again later does not sit that out when the daemon stops."""
+    """A stream that waits for a busy agent ends at once when the daemon stops."""
     async with service_in(tmp_path) as service:
         await tell(service, "ann", "One.")
         await settle(service, "ann")
@@ -520,7 +522,7 @@ LESS: dict[str, tuple[dict[str, Any], str, str]] = {
     "another scope": ({"scopes": ("write",)}, "SCOPE_MISSING", "PERMISSION_DENIED"),
     "another agent": ({"all_agents": False, "agents": ("bob",)}, "KEY_NOT_FOR_AGENT", "PERMISSION_DENIED"),
 }
-"""What may become of a key while its stream is open, and how that ends the stream."""
+"""Changes of a key while its stream is open, and how each ends the stream."""
 
 
 @pytest.mark.parametrize("transport", FOLLOWED)
@@ -528,9 +530,9 @@ LESS: dict[str, tuple[dict[str, Any], str, str]] = {
 async def test_a_stream_ends_when_its_key_no_longer_allows_it(
     tmp_path: Path, transport: str, change: str
 ) -> None:
-    """Without anything happening, soon, with what a request would be refused with; nothing is told after that.
+    """An idle stream ends soon after its key loses access, with the error of a request, and sends no more events.
 
-    A stream with another key goes on.
+    A stream with another key continues.
     """
     fields, reason, status = LESS[change]
     first, second = new_key(tmp_path, "read"), new_key(tmp_path, "read")
@@ -552,7 +554,7 @@ async def test_a_stream_ends_when_its_key_no_longer_allows_it(
 
 @pytest.mark.parametrize("transport", FOLLOWED)
 async def test_a_stream_ends_when_its_key_expires(tmp_path: Path, transport: str) -> None:
-    """When its time is over a key ends its stream by itself, though nobody touches the file."""
+    """A stream ends when its key expires, without any change of the key file."""
     hour_ms = 3_600_000
     key = new_key(tmp_path, "read", expires_at_ms=SystemClock().now_ms() + hour_ms)
 
@@ -639,7 +641,7 @@ async def test_a_slow_reader_that_falls_behind_is_told_so(tmp_path: Path) -> Non
 
 
 async def test_a_busy_agent_only_delays_a_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page that finds the agent closing is asked for again, and nothing is lost."""
+    """If an agent is closing while a page is read, the page is read again and no event is lost."""
     async with service_in(tmp_path) as service:
         await tell(service, "ann", "One.")
         await settle(service, "ann")
@@ -696,7 +698,7 @@ async def test_a_reconnecting_browser_misses_nothing(tmp_path: Path) -> None:
 
 
 async def test_the_python_client_follows_across_connections(tmp_path: Path) -> None:
-    """Events arrive as values; after a lost connection the client goes on where it was; errors are its own."""
+    """The client returns events as values, continues after a lost connection, and raises its own errors."""
     async with service_in(tmp_path) as service:
         await tell(service, "ann", "One.")
         await settle(service, "ann")

@@ -1,4 +1,4 @@
-"""The right to be forgotten over every transport: what is selected is gone from answers and from every file."""
+"""Permanent deletion over every transport: selected items disappear from responses and from every file."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ async def found_by(call: Caller, query: str) -> str:
 
 
 async def filled(call: Caller) -> None:
-    """An agent that was told what shall stay and what shall go, in conversations of their own."""
+    """Store messages to keep and messages to forget, in separate conversations."""
     await call("PUT", AGENT, SENTENCES)
     await told(call, *KEPT, conversation_id="daily")
     await told(
@@ -186,7 +186,7 @@ async def dangling(call: Caller, target: str = "n1") -> list[str]:
 async def test_a_faded_memory_leaves_no_name_of_a_link(
     tmp_path: Path, caller_in: CallerIn, selection: dict[str, Any]
 ) -> None:
-    """What a link to it was called goes with what it was made from; that there was something stays."""
+    """The relations of a link are deleted with its source. The trace of the forgotten memory remains."""
     async with caller_in(tmp_path, naming(HARD)) as call:
         await with_something_faded(call, message={"speaker": "Doc", "timestamp": 1_700_000_000_000})
         assert await dangling(call) == [HARD], (
@@ -269,7 +269,7 @@ async def test_a_topic_goes_with_its_sentences_and_nothing_else(tmp_path: Path, 
     async with caller_in(tmp_path) as call:
         for topic in ("clara", "小雯"):
             dry = await forgotten(call, topic=topic, dry_run=True)
-            # What was said of 小雯 became one memory with the rest of its message: all of it goes.
+            # The sentence about 小雯 became one memory with the rest of its message: the whole message is deleted.
             assert (dry["counts"]["messages"], len(dry["partly"])) == ((0, 1) if topic == "clara" else (1, 0))
             assert (await forgotten(call, topic=topic))["partly"] == dry["partly"]
         assert (await forgotten(call, topic="clara"))["counts"]["nodes"] == 0
@@ -283,7 +283,7 @@ async def test_a_topic_goes_with_its_sentences_and_nothing_else(tmp_path: Path, 
 
 
 async def test_speakers_narrow_what_a_topic_takes(tmp_path: Path, caller_in: CallerIn) -> None:
-    """What narrows holds together: only what Ben said of it goes."""
+    """Several filters apply together: only Ben's messages about the topic are deleted."""
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT, SENTENCES)
         await told(call, "Project Heron is late again, says Ann.", message={"speaker": "Ann"})
@@ -335,7 +335,7 @@ async def test_nothing_selected_is_refused(tmp_path: Path, caller_in: CallerIn) 
 async def test_what_is_in_the_hands_of_the_model_does_not_come_back(
     tmp_path: Path, caller_in: CallerIn
 ) -> None:
-    """A digest that has read what is erased meanwhile is refused; what is left of its batch is digested anew."""
+    """A digest that read erased messages is refused, and the rest of its batch is digested again."""
     model, going_on = ScriptedModel(), asyncio.Event()
 
     async def waits() -> Any:
@@ -366,7 +366,7 @@ async def test_what_is_in_the_hands_of_the_model_does_not_come_back(
 
 
 async def test_a_parked_batch_can_be_forgotten(tmp_path: Path, caller_in: CallerIn) -> None:
-    """What the model could not digest goes like anything else, with what it said about it."""
+    """A parked batch is deleted like others, together with the model's error about it."""
     model = ScriptedModel()
     model.always["segment"] = BadReply(f"no JSON: {CLARA}")
     async with caller_in(tmp_path, model, language={"park_after_attempts": 1, "max_bad_replies": 1}) as call:
@@ -436,7 +436,7 @@ async def test_every_text_that_went_is_proved(
 async def test_what_was_corrected_or_deleted_before_is_proved_too(
     tmp_path: Path, caller_in: CallerIn
 ) -> None:
-    """What a correction or a deletion takes away is not there any more when it is forgotten: they vouch for it."""
+    """Texts that a correction or a deletion removed before are proved by the next forget."""
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT, SENTENCES)
         await told(call, BLUEBIRD, conversation_id="talk")
@@ -454,7 +454,7 @@ async def test_what_was_corrected_or_deleted_before_is_proved_too(
 async def test_a_message_whose_memories_go_one_by_one_is_proved_whole(
     tmp_path: Path, caller_in: CallerIn
 ) -> None:
-    """The last of its words go with the last of its memories; what is hashed is all that it said."""
+    """The text of a message is deleted with the last of its memories, and the proof covers the whole text."""
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT, SENTENCES)
         await told(call, f"{CLARA} {HERON}")
@@ -495,7 +495,7 @@ async def test_what_was_taken_away_before_leaves_the_files_with_the_next_forget(
 async def test_texts_that_retention_withdrew_leave_the_files_with_the_next_forget(
     tmp_path: Path, caller_in: CallerIn
 ) -> None:
-    """A text that its time took out of the archive asks for the files to be written anew, once."""
+    """Texts that retention removed from the archive cause one rewrite of the files."""
     async with caller_in(tmp_path) as call:
         await told(call, CLARA)
         assert not (await forgotten(call, topic="nothing"))["compacted"]
@@ -532,7 +532,7 @@ async def test_what_was_redacted_is_found_as_it_was_given(tmp_path: Path, caller
 async def test_what_redaction_made_like_others_goes_only_when_that_is_said(
     tmp_path: Path, caller_in: CallerIn, by: str
 ) -> None:
-    """Who `[email]` was nobody can tell: refused where nothing else is found, told where something is, never silent."""
+    """Forgetting a redacted address is refused if nothing else matches; else the doubtful messages are reported."""
 
     def saying(who: str) -> dict[str, Any]:
         return {"speaker": who} if by == "speakers" else {"speaker": "Ann"}
@@ -592,7 +592,7 @@ async def test_a_topic_that_is_named_around_what_stays_is_told(
 
 
 async def test_a_topic_that_is_named_around_what_waits_is_told(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Of a batch that is not digested one message goes; the speaker of the other names the topic, and it is told."""
+    """One message of a waiting batch is deleted. A remaining message whose speaker names the topic is reported."""
     model = ScriptedModel()
     model.always["segment"] = BadReply("no JSON")
     parked = {"park_after_attempts": 1, "max_bad_replies": 1}
@@ -636,7 +636,7 @@ async def test_a_dry_run_tells_what_the_real_run_does(
 
 
 async def test_what_a_kill_prevented_is_made_up_for(tmp_path: Path) -> None:
-    """Erased but not yet written anew when the daemon ends: the next start finds the agent and does it."""
+    """If the daemon is killed after an erasure and before the rewrite, the next start rewrites the files."""
     directory = tmp_path / "agents" / "ann"
     async with service_in(tmp_path, embedding={"model": "off"}) as service:
         await tell(service, "ann", CLARA, KEPT[0])

@@ -1,4 +1,4 @@
-"""What only gRPC has: protobuf's own ways to be wrong, deadlines, health, reflection, streams at a stop."""
+"""Behaviour of gRPC alone: malformed messages, deadlines, health, reflection, and streams at a stop."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ async def reason(call: Any, error: grpc.aio.AioRpcError) -> str:
     return found
 
 
-# --- what is asked -------------------------------------------------------------------------------------
+# --- requests -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("body", [b"\xff", b"\x0a\x02\xff\xfe", b"\x12\x05ab", b"\x0a\x7f"])
 async def test_what_is_no_message_is_refused(tmp_path: Path, body: bytes) -> None:
-    """Bytes that are no message, or hold a text that is not UTF-8, are INVALID_JSON, never a fault of ours."""
+    """Bytes that are not a message, or a text that is not UTF-8, are INVALID_JSON, not an internal error."""
     async with grpc_in(tmp_path) as call:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await call.channel.unary_unary(REMEMBER)(body)
@@ -245,7 +245,7 @@ async def test_a_call_whose_deadline_passes_before_its_turn_is_not_run(tmp_path:
 
 
 async def test_a_call_that_is_cancelled_before_its_turn_is_not_run(tmp_path: Path) -> None:
-    """A caller that goes away takes its job with it, whether it cancels or its connection ends."""
+    """A cancelled call or a closed connection cancels its job."""
     async with grpc_in(tmp_path) as call:
         await settled(call)
         agent, gate = call.service.fleet.open_agents[0], threading.Event()
@@ -263,7 +263,7 @@ async def test_a_call_that_is_cancelled_before_its_turn_is_not_run(tmp_path: Pat
 
 
 async def test_a_call_that_arrives_too_late_is_not_begun(tmp_path: Path) -> None:
-    """While the daemon is held up a deadline passes; what was asked is not done afterwards."""
+    """If a deadline passes while the daemon is blocked, the request is not executed later."""
     async with grpc_in(tmp_path) as call, grpc_served(call.service) as server:
 
         def ask_in_vain() -> grpc.StatusCode:
@@ -289,7 +289,7 @@ async def test_a_call_that_arrives_too_late_is_not_begun(tmp_path: Path) -> None
 
 
 async def test_a_waiting_call_ends_when_its_caller_goes_away(tmp_path: Path) -> None:
-    """A long flush or recall whose caller is gone holds its agent open no longer."""
+    """A waiting flush or recall releases its agent when the caller disconnects."""
     model = ScriptedModel()
     model.always["segment"] = 3600.0
     async with grpc_in(tmp_path, model) as call:
@@ -355,7 +355,7 @@ async def test_the_service_describes_itself(tmp_path: Path) -> None:
 
 
 async def test_streams_that_stand_open_hold_up_no_stop(tmp_path: Path) -> None:
-    """A watch is told NOT_SERVING and ended, an idle reflection stream is cut; the grace time is for calls."""
+    """At a stop, a health watch gets NOT_SERVING and ends, and an idle reflection stream is closed at once."""
     async with service_in(tmp_path, server={"shutdown_grace_s": 30}) as service:
         async with grpc_served(service) as server:
             channel = grpc.aio.insecure_channel(server.target)
@@ -372,7 +372,7 @@ async def test_streams_that_stand_open_hold_up_no_stop(tmp_path: Path) -> None:
 
 
 async def test_calls_in_hand_are_finished_at_a_stop(tmp_path: Path) -> None:
-    """What has come in is answered; what comes afterwards is refused."""
+    """At a stop, received calls are completed and new ones are refused."""
     async with service_in(tmp_path) as service:
         gate = threading.Event()
         async with grpc_served(service) as server:
@@ -455,7 +455,7 @@ with grpc.insecure_channel(sys.argv[1]) as channel:
 
 
 def test_stubs_made_by_someone_else_work_with_a_real_daemon(daemon: Daemon, tmp_path: Path) -> None:
-    """A client that has nothing of ours but the schema remembers and recalls; the daemon then stops with 0."""
+    """A client with stubs generated from the schema remembers and recalls. The daemon then stops with code 0."""
     stubs = tmp_path / "stubs"
     stubs.mkdir()
     schema = sorted(str(path) for path in (ROOT / "proto" / "ebbtide" / "v1").glob("*.proto"))

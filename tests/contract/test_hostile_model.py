@@ -43,11 +43,11 @@ HARMLESS = {
     "UTF-16",
     "cookies",
 }
-"""What is JSON in the end: the clients find nothing in it that they can use."""
+"""Valid JSON in which the clients find nothing usable."""
 
 
 class Strain:
-    """What a call costs the event loop, in CPU time of its thread, so that a busy machine does not count."""
+    """Measures the cost of a call for the event loop, in CPU time of its thread, so that other load does not count."""
 
     def __init__(self) -> None:
         self.longest_s = 0.0
@@ -81,7 +81,7 @@ async def strained() -> AsyncIterator[Strain]:
 
 
 async def fault_of(call: Awaitable[object]) -> str:
-    """What a call says that went wrong; nothing where it was answered."""
+    """Return the fault of a failed call, or nothing if it succeeded."""
     try:
         await call
     except (ModelUnavailable, BadReply) as error:

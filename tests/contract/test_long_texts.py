@@ -71,7 +71,7 @@ async def test_long_texts_are_remembered_and_found(caller_in: CallerIn, tmp_path
 
 
 async def test_batch_that_takes_too_long_is_parked(tmp_path: Path, hurried: TextWorkers) -> None:
-    """The digest parks it at once and goes on with the next one; retried with more time, it becomes memories."""
+    """A batch that exceeds the time limit is parked, and the next one is digested. A retry with more time succeeds."""
     async with service_in(tmp_path / "data") as service:
         builtin_model = service.fleet.shared.fallback
         assert isinstance(builtin_model, BuiltinModel)

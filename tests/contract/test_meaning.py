@@ -102,7 +102,7 @@ async def test_vectors_from_a_server(tmp_path: Path, caller_in: CallerIn) -> Non
 
 
 async def test_an_embedder_that_is_away(tmp_path: Path, caller_in: CallerIn) -> None:
-    """While no embedder is available, words answer; what was said meanwhile is embedded when it is back."""
+    """While no embedder is available, words answer. Messages of that time are embedded when it is back."""
     async with FakeOllama(("bge-m3",)).running_here() as server:
         server.always = Reaction(status=503, body=b"later")
         async with caller_in(tmp_path, **on(server)) as call:
@@ -189,7 +189,7 @@ async def all_have_their_vectors(call: Caller, server: Any) -> None:
 async def test_useless_vectors_cost_nothing_but_time(
     tmp_path: Path, caller_in: CallerIn, kind: str, reaction: Reaction
 ) -> None:
-    """While a model gives no vectors of use no text is to blame: readiness tells, and all have theirs afterwards."""
+    """While a model returns useless vectors, no text is blamed and readiness reports it. Later all are embedded."""
     async with SERVERS[kind](("bge-m3",)).running_here() as server:
         server.always = reaction
         async with caller_in(tmp_path, **on(server)) as call:
@@ -225,7 +225,7 @@ async def test_many_agents_held_up_are_one_reason(tmp_path: Path, caller_in: Cal
 
 @pytest.mark.parametrize("count", range(1, 8))
 async def test_a_few_useless_replies_cost_no_vector(tmp_path: Path, caller_in: CallerIn, count: int) -> None:
-    """However soon a model is well again, what it failed over meanwhile is asked for again."""
+    """Texts that failed during a short outage of the model are requested again."""
     async with FakeOllama(("bge-m3",)).running_here() as server:
         server.script.extend([REACTIONS["null"]] * count)
         async with caller_in(tmp_path, **on(server)) as call:
@@ -253,7 +253,7 @@ async def test_a_model_that_breaks_down_later_is_to_blame(tmp_path: Path, caller
 
 @pytest.mark.parametrize("kind", SERVERS)
 async def test_another_size_under_the_same_name(tmp_path: Path, caller_in: CallerIn, kind: str) -> None:
-    """A model replaced while the daemon runs is found out by a question, and every agent is embedded anew."""
+    """A query detects that the model was replaced while the daemon runs, and every agent is embedded again."""
     async with SERVERS[kind](("bge-m3",)).running_here() as server, caller_in(tmp_path, **on(server)) as call:
         await talked(call)
         other = "/v1/agents/bob"
@@ -265,7 +265,7 @@ async def test_another_size_under_the_same_name(tmp_path: Path, caller_in: Calle
         await embedded(call)
         assert "semantic" not in await why_off(call)
         await all_have_their_vectors(call, server)
-        # Nobody has asked this one anything since.
+        # This agent has had no request since then.
         assert (await call("POST", f"{other}/flush", FLUSH)).json()["unembedded_messages"] == 0
         found = await call("POST", f"{other}/search", {"vector": vector_of(SPOKEN["m0"], 12)})
         assert found.json()["memories"][0]["sources"][0]["message_id"] == "m0"
@@ -298,7 +298,7 @@ async def test_another_size_after_a_restart(tmp_path: Path, caller_in: CallerIn,
 
 
 async def test_a_search_by_a_vector(tmp_path: Path, caller_in: CallerIn) -> None:
-    """The memory whose own vector is sent is found first, alone and beside a text; a bad vector is refused."""
+    """The memory whose own vector is sent is found first, alone and with a text. An invalid vector is refused."""
     async with FakeOllama(("bge-m3",)).running_here() as server:
         async with caller_in(tmp_path, **on(server)) as call:
             await talked(call)
@@ -322,7 +322,7 @@ async def test_a_search_by_a_vector(tmp_path: Path, caller_in: CallerIn) -> None
 
 
 async def test_a_deleted_memory_is_not_found_by_its_vector(tmp_path: Path, caller_in: CallerIn) -> None:
-    """With its words its vector goes, at once and after a restart; a corrected one is found by what it says now."""
+    """A deleted memory is not found by its vector, also after a restart. A corrected one is found by its new words."""
     async with FakeOllama(("bge-m3",)).running_here() as server:
         vector = vector_of("Bob: My sister Clara is a carpenter and builds boats.", server.vector_size)
         async with caller_in(tmp_path, **on(server)) as call:
@@ -365,7 +365,7 @@ async def test_memories_without_their_text_have_vectors_of_what_they_say(
 async def test_very_many_vectors_are_indexed(
     tmp_path: Path, caller_in: CallerIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Beyond a bound an index is built beside questions, kept over a restart, and gone with any deleted text."""
+    """Above a limit an index is built while queries run. It survives a restart and is removed with any deleted text."""
     monkeypatch.setattr(vectors, "EXACT_NUMBERS", 8 * 50)
     said = {
         "messages": [
@@ -405,7 +405,7 @@ async def test_very_many_vectors_are_indexed(
 
 
 async def test_a_vector_alone_is_all_that_is_asked_by(tmp_path: Path, caller_in: CallerIn) -> None:
-    """What has the very vector comes first, however many newer memories are in focus and in one conversation."""
+    """An exact vector match ranks first, despite newer memories in focus and in the same conversation."""
     async with FakeOllama(("bge-m3",)).running_here() as server, caller_in(tmp_path, **on(server)) as call:
         await call("PUT", AGENT)
         for part in range(3):

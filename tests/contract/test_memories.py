@@ -76,7 +76,7 @@ def texts_on_disk(path: Path) -> list[str]:
 
 
 async def test_a_deleted_memory_is_gone_with_its_words(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Neither node, link, focus, recall nor question knows it; its neighbours stand where they stood."""
+    """No node, link, focus, recall or query contains a deleted memory, and its neighbours do not change."""
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT, SENTENCES)
         await settled(call, TOLD)
@@ -111,7 +111,7 @@ async def test_a_deleted_memory_is_gone_with_its_words(tmp_path: Path, caller_in
 
 
 async def test_what_was_deleted_stays_deleted_after_a_restart(tmp_path: Path, caller_in: CallerIn) -> None:
-    """The shelf made anew from the store gives the answers that the one which followed the deletion gave."""
+    """An index rebuilt from the store gives the same results as the one updated by the deletion."""
     queries = ["Where did Ann move?", "谁住在青岛？", "Clara boats", "Ann"]
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT, SENTENCES)
@@ -145,7 +145,7 @@ async def test_deleting_twice_finds_nothing_the_second_time(tmp_path: Path, call
 async def test_the_last_memory_of_a_message_leaves_nothing_to_be_found(
     tmp_path: Path, caller_in: CallerIn
 ) -> None:
-    """Of a message that said one thing nothing is told any more, not even who spoke."""
+    """After the last memory of a message is deleted, no response contains the message or its speaker."""
     async with caller_in(tmp_path) as call:
         await settled(call, "The harbour smells of tar.")
         assert len(await answered(call, "Ann harbour")) == 1
@@ -216,7 +216,7 @@ async def faded(call: Caller) -> None:
 
 
 async def shown(call: Caller, text: str) -> dict[str, str]:
-    """What search shows: contents by id."""
+    """Return the contents that search returns, by id."""
     answer = await call("POST", f"{AGENT}/search", {"query": text})
     assert answer.status_code == 200, answer.json()
     return {memory["id"]: memory["content"] for memory in answer.json()["memories"]}
@@ -225,7 +225,7 @@ async def shown(call: Caller, text: str) -> dict[str, str]:
 async def test_what_search_shows_of_a_forgotten_memory_is_deleted(
     tmp_path: Path, caller_in: CallerIn
 ) -> None:
-    """Under the id of its message: gone by search and recall, before and after a restart; the rest stands."""
+    """A forgotten memory is deleted by the id of its message, also after a restart. Other memories remain."""
     async with caller_in(tmp_path) as call:
         await faded(call)
         before, living = await shown(call, "harbour"), await nodes(call)
@@ -248,7 +248,7 @@ async def test_what_search_shows_of_a_forgotten_memory_is_deleted(
 
 
 async def test_a_forgotten_memory_says_where_its_words_may_be(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Whoever deletes what is forgotten hears that it is, and that search tells what is left; others hear neither."""
+    """Deleting a forgotten node is refused with a hint at search. An unknown node gets no hint."""
     async with caller_in(tmp_path) as call:
         await faded(call)
         for name, is_forgotten in (("n1", True), ("n99", False)):
@@ -260,7 +260,7 @@ async def test_a_forgotten_memory_says_where_its_words_may_be(tmp_path: Path, ca
 async def test_of_a_message_goes_only_what_no_living_memory_cites(
     tmp_path: Path, caller_in: CallerIn
 ) -> None:
-    """Memories that live keep their words; what was left beside them is deleted, one of many, in the order asked."""
+    """Words cited by living memories remain; the other words are deleted. Results keep the requested order."""
     model = ScriptedModel()
     content = "Good morning! 青岛的海很美。 Bye　bye."
     begin = content.index("青")
@@ -323,7 +323,7 @@ async def test_a_message_that_is_not_digested_is_left_alone(tmp_path: Path, call
 
 
 async def test_a_corrected_memory_is_found_by_its_new_words_only(tmp_path: Path, caller_in: CallerIn) -> None:
-    """By keywords and by questions, before and after a restart; the old wording is told by nobody any more."""
+    """Keywords and queries find only the new wording, before and after a restart."""
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT, SENTENCES)
         await settled(call, TOLD, conversation_id="c1")
@@ -365,7 +365,7 @@ async def test_a_memory_is_corrected_and_deleted_again_and_again(tmp_path: Path,
     async with caller_in(tmp_path) as call:
         await settled(call, "The harbour smells of tar.")
         for word in ("oranges", "fish", "coffee"):
-            content = f"The harbour smells of {word}."  # the label goes with it
+            content = f"The harbour smells of {word}."  # the new content omits the label
             assert (await call("PATCH", f"{AGENT}/nodes/n1", {"content": content})).json()[
                 "content"
             ] == content
@@ -377,7 +377,7 @@ async def test_a_memory_is_corrected_and_deleted_again_and_again(tmp_path: Path,
 
 
 async def test_keywords_alone_leave_the_words_alone(tmp_path: Path, caller_in: CallerIn) -> None:
-    """What it says and where it comes from stay; recall by keyword follows at once."""
+    """New keywords do not change the content or the sources of a memory, and recalls use them at once."""
     async with caller_in(tmp_path) as call:
         await settled(call, "The harbour smells of tar.")
         before = (await call("GET", f"{AGENT}/nodes/n1")).json()
@@ -482,7 +482,7 @@ async def test_sources_tell_metadata_and_a_correction_keeps_or_changes_it(
         await call("PATCH", f"{AGENT}/nodes/{name}", {"content": "user: The train to Faro leaves at ten."})
         [found] = await answered(call, "Faro train", metadata={"stars": 3})
         assert found["sources"][0]["metadata"] == merged
-        # It is a source of its own, and nobody sent that.
+        # The correction is a separate source without a message.
         assert (
             found["sources"][0]["message_id"] == "" == (await nodes(call))[name]["sources"][0]["message_id"]
         )

@@ -1,4 +1,4 @@
-"""What is counted is what happened, over each transport alike; no label names an agent unless it was asked for."""
+"""Metrics count the same events over each transport. No label names an agent by default."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ async def test_agents_are_told_apart_only_when_asked(tmp_path: Path) -> None:
 
 
 async def test_metrics_are_served_as_prometheus_reads_them(tmp_path: Path) -> None:
-    """Content type and format; what was said is in none of it."""
+    """Metrics have Prometheus' content type and format, and contain no message text."""
     async with rest_in(tmp_path) as call:
         await call("POST", "/v1/agents/ann/remember", HELLO)
         response = await call("GET", "/metrics")

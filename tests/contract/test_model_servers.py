@@ -1,6 +1,6 @@
-"""Both kinds of model server, and everything they can do wrong, over real sockets.
+"""Both kinds of model server with all their failures, over real sockets.
 
-What a failure means is the point: no server (the text is not to blame), or a reply that cannot be used.
+Each failure is either an unavailable server (no text is blamed) or an unusable reply.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ OUTAGES = {
 
 @pytest.mark.parametrize("fault", OUTAGES)
 async def test_server_failures_are_no_servers(pair: Pair, fault: str) -> None:
-    """Whatever is wrong with the answer as a whole counts as no server; the next good answer is taken."""
+    """Every invalid HTTP response counts as an unavailable server. The next valid response is accepted."""
     pair.server.always = OUTAGES[fault]
     with pytest.raises(ModelUnavailable) as caught:
         await pair.model.segment(SAID, max_chars=200)
@@ -109,7 +109,7 @@ async def test_server_failures_are_no_servers(pair: Pair, fault: str) -> None:
 
 
 async def test_refused_connection_is_no_server(pair: Pair) -> None:
-    """A server that is not there is no server; when it is back it is asked again without being told."""
+    """A refused connection is an unavailable server. A recovered server is used again automatically."""
     await pair.server.stop()
     with pytest.raises(ModelUnavailable, match="cannot be reached"):
         await pair.model.process("The roof is leaking.")
@@ -199,7 +199,7 @@ async def test_endless_answers_are_bad_replies(pair: Pair) -> None:
 
 
 async def test_replies_cut_off_at_their_limit_are_bad_replies(pair: Pair) -> None:
-    """A model that cannot stop is stopped; what it wrote is no reply, even if it happens to parse."""
+    """A reply cut at its token limit is a bad reply, even if it parses."""
     fields = {"done_reason": "length", "choices": [{"finish_reason": "length", "message": {"content": "{}"}}]}
     pair.server.always = Reaction(content="x", fields=fields)
     with pytest.raises(BadReply):
@@ -259,7 +259,7 @@ async def test_conversation_is_fenced_as_data(pair: Pair) -> None:
 
 
 async def test_prompts_speak_the_language_of_the_text(pair: Pair) -> None:
-    """Chinese texts are asked about in Chinese, others in English."""
+    """Prompts for Chinese texts are in Chinese, all others in English."""
     await pair.model.process("我五月搬到了青岛。")
     await pair.model.process("I moved to Lisbon in May.")
     chinese, english = (chat["messages"][0]["content"] for chat in pair.server.chats)
@@ -295,7 +295,7 @@ def numbers(texts: list[str]) -> set[str]:
 
 
 async def test_long_conversations_are_split_and_nothing_is_lost(pair: Pair) -> None:
-    """A message far beyond the context is asked about in parts; each segment keeps its place in the message."""
+    """A conversation longer than the context is sent in parts. Each segment keeps its position."""
     pair.server.serves = pair.server.context = 4096
     messages = [SAID[1], Utterance("user", "", LONG), SAID[0]]
     segments = await pair.model.segment(messages, max_chars=200)
@@ -331,7 +331,7 @@ async def test_long_conversations_are_asked_about_portion_by_portion(pair: Pair)
 
 
 async def test_messages_a_model_leaves_out_are_remembered_by_rule(pair: Pair) -> None:
-    """What a model forgets to put into a segment is segmented by rule: nothing that was said gets lost."""
+    """Rules segment the messages that a model omits, so that no message is lost."""
     pair.server.script.append(
         Reaction(content='{"segments": [{"messages": [1], "text": "The roof leaks."}]}')
     )
@@ -384,7 +384,7 @@ async def test_labels_are_kept_while_there_is_room(pair: Pair) -> None:
 
 
 async def test_context_goes_up_in_steps_and_never_down(ollama: FakeOllama) -> None:
-    """Ollama loads a model anew for every other num_ctx: short and long texts by turns cost one load or two."""
+    """Alternating short and long texts cause at most two loads, because Ollama reloads a model for each num_ctx."""
     model = on(ollama, num_ctx=32768).model
     for _ in range(5):
         await model.process("The roof is leaking.")
@@ -476,7 +476,7 @@ DIALECTS = {
 
 @pytest.mark.parametrize("name", DIALECTS)
 async def test_dialect_is_found_out_and_remembered(openai: FakeOpenAI, name: str) -> None:
-    """Whatever a server takes, replies come; after a few questions no request is wasted any more."""
+    """The client detects the dialect of each server, and after a few requests none is wasted."""
     openai.takes, openai.refuses_with, expected = DIALECTS[name]
     model = on(openai).model
     for _ in range(2):
@@ -530,7 +530,7 @@ async def test_words_a_server_refuses_are_left_out(openai: FakeOpenAI) -> None:
 
 
 async def test_context_is_learnt_from_refusals(openai: FakeOpenAI) -> None:
-    """A server that tells its context only by refusing gets smaller parts; nothing is lost."""
+    """A server that reveals its context only by refusals gets smaller parts, and no text is lost."""
     openai.tells_context, openai.context = False, 1500
     model = on(openai, num_ctx=32768).model
     segments = await model.segment([Utterance("user", "", LONG)], max_chars=200)
@@ -595,7 +595,7 @@ async def test_retry_after_is_kept(pair: Pair) -> None:
 
 @pytest.mark.alone
 async def test_state_does_not_wait_for_a_thinking_model(pair: Pair) -> None:
-    """Asking for the state costs no turn at the model, and few requests however often it is asked."""
+    """Reading the state waits for no model call and causes few requests."""
     pair.server.always = Reaction(delay_s=0.5)
     thinking = asyncio.create_task(pair.model.process("The roof is leaking."))
     await asyncio.sleep(0.1)
@@ -608,7 +608,7 @@ async def test_state_does_not_wait_for_a_thinking_model(pair: Pair) -> None:
 
 
 async def test_tokens_are_counted(pair: Pair) -> None:
-    """What the server says of tokens is summed up, for whoever wants to know the cost."""
+    """The token counts of the server are added up in the metrics."""
     await pair.model.process("The roof is leaking.")
     assert pair.chat.usage.requests == 1
     assert 50 < pair.chat.usage.prompt_tokens <= estimate(json.dumps(pair.server.chats[0]["messages"]))

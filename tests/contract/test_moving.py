@@ -69,7 +69,7 @@ async def flushed(call: Any, agent: str) -> None:
 
 
 async def looks(call: Any, agent: str) -> list[Any]:
-    """What an agent answers and shows."""
+    """Return all responses of an agent that a backup must preserve."""
     found = [(await call("POST", f"{agent}/recall", cue)).json() for cue in CUES]
     for what in ("", "/nodes", "/links", "/focus", "/batches", "/nodes/n1"):
         found.append((await call("GET", agent + what)).json())
@@ -186,7 +186,7 @@ async def test_an_upload_has_a_bound_of_its_own(tmp_path: Path, caller_in: Calle
 
 
 async def test_who_is_not_there_is_not_made(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Neither backup nor export brings an agent into being."""
+    """A backup or an export of a missing agent does not create it."""
     async with caller_in(tmp_path) as call:
         for form in FORMS:
             assert await call.refused("GET", f"{ANN}/{form}") == "AGENT_NOT_FOUND"
@@ -230,7 +230,7 @@ async def test_one_key_leaves_places_to_others(tmp_path: Path, caller_in: Caller
 
 
 async def test_requests_during_a_restore_are_told_so(tmp_path: Path, caller_in: CallerIn) -> None:
-    """AGENT_BEING_RESTORED while the agent changes places; nobody opens the old one, nobody makes a new one."""
+    """During a restore, requests get AGENT_BEING_RESTORED and neither open the old agent nor create one."""
     async with caller_in(tmp_path) as call:
         await told(call)
         content = await call.download(f"{ANN}/backup")
@@ -284,7 +284,7 @@ async def test_a_backup_beside_a_busy_writer_holds_what_was_acknowledged(
 
 
 async def test_a_web_page_cannot_send_a_backup(tmp_path: Path) -> None:
-    """What a form can send is UNSUPPORTED_MEDIA_TYPE, a foreign Origin is refused as everywhere."""
+    """A form's content type is UNSUPPORTED_MEDIA_TYPE, and a foreign Origin is refused as everywhere."""
     async with rest_in(tmp_path) as call:
         for kind in (
             "text/plain",
@@ -300,7 +300,7 @@ async def test_a_web_page_cannot_send_a_backup(tmp_path: Path) -> None:
 
 
 async def test_an_export_is_lines_that_anyone_can_read(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Each line is a JSON object that says what it is; texts stand in it as they were said."""
+    """Each line of an export is a JSON object with its type, and contains texts verbatim."""
     async with caller_in(tmp_path) as call:
         await told(call)
         lines = [json.loads(line) for line in (await call.download(f"{ANN}/export")).splitlines()]

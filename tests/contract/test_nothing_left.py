@@ -1,4 +1,4 @@
-"""Nothing left: a word that stood in every place that can hold one is in no file and no answer once it is forgotten."""
+"""After forget, no file and no response contains a word that was stored in every possible place."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def said(text: str, **fields: Any) -> dict[str, Any]:
 
 
 async def filled(call: Caller) -> None:
-    """An agent that was told of it between two other things."""
+    """Store one message to forget between two others."""
     for body in (said(KEPT), TELLING, said("The harbour smells of tar and oranges in the morning.")):
         answer = await call("POST", f"{AGENT}/remember", body)
         assert answer.status_code == 202, answer.json()
@@ -105,12 +105,12 @@ async def filled(call: Caller) -> None:
 
 
 def text_of(answer: Any) -> str:
-    """What an answer tells."""
+    """Return the text of a response."""
     return str(answer.json())
 
 
 async def answers(call: Caller) -> dict[str, str]:
-    """Everything that the daemon tells of the agent, by where it was asked for."""
+    """Return all responses of the daemon about the agent, by request."""
     told = {look: text_of(await call("GET", AGENT + look)) for look in LOOKS}
     if call.transport == "rest":
         told["events"] = (await call("GET", f"{AGENT}/events?follow=false")).text
@@ -138,7 +138,7 @@ async def answers(call: Caller) -> dict[str, str]:
 async def test_no_file_no_answer_and_no_log_holds_what_is_forgotten(
     tmp_path: Path, caller_in: CallerIn, kind: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Content, speaker, ids, metadata, conversation, keywords, phrase, names of links and idempotency key are gone."""
+    """Content, speaker, ids, metadata, conversation, keywords, phrase, relations and idempotency key are deleted."""
     directory = tmp_path / "agents" / "ann"
     async with caller_in(tmp_path, telling_model()) as call:
         await filled(call)

@@ -111,7 +111,7 @@ def every_byte(data_dir: Path) -> bytes:
 async def test_what_is_redacted_is_nowhere(
     tmp_path: Path, caller_in: CallerIn, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """No file, no value of a store, no line of a log, no question to a model and no answer holds what was redacted."""
+    """Redacted data is in no file, stored value, log line, model request or response."""
     model = ScriptedModel()
     async with caller_in(tmp_path, model) as call:
         await call("PUT", AGENT, {"pii": "redact"})
@@ -183,7 +183,7 @@ async def test_offsets_count_in_the_redacted_text(tmp_path: Path, caller_in: Cal
 
 
 async def test_a_correction_is_redacted_too(tmp_path: Path, caller_in: CallerIn) -> None:
-    """What is put in a memory's place comes through the same door."""
+    """The policy also redacts the new content of a correction."""
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT, {"pii": "redact"})
         [node_id] = (await remembered(call, told_by("I live near the old harbour.")))["node_ids"]
@@ -215,7 +215,7 @@ async def test_a_correction_is_redacted_too(tmp_path: Path, caller_in: CallerIn)
     ],
 )
 async def test_errors_do_not_echo_what_is_personal(tmp_path: Path, body: dict[str, Any], secret: str) -> None:
-    """A refusal names the field, and shows of its value only what is nobody's, whatever the policy; nothing is kept."""
+    """An error names the field and shows no personal data of its value, under every policy. Nothing is stored."""
     async with CALLERS["rest"](tmp_path) as call:
         refused = await call("POST", f"{AGENT}/remember", body)
         assert refused.status_code == 400
@@ -224,7 +224,7 @@ async def test_errors_do_not_echo_what_is_personal(tmp_path: Path, body: dict[st
 
 
 async def test_what_is_no_id_is_not_repeated_as_it_is(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Whatever stands where an id belongs may be somebody's address: neither errors nor answers repeat it."""
+    """Errors and responses do not repeat an invalid id, because it may be personal data."""
     secret = "zoe@example.com"
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT)
@@ -249,7 +249,7 @@ async def test_what_is_no_id_is_not_repeated_as_it_is(tmp_path: Path, caller_in:
 
 @pytest.mark.usefixtures("talkative_log")
 def test_the_log_shows_content_without_what_is_personal() -> None:
-    """With log_content a line holds what was said, but for what identifies somebody."""
+    """With log_content, log lines contain the message text without personal data."""
     assert loggable("Write to ann.miller@example.com.") == "Write to [email]."
 
 
@@ -257,7 +257,7 @@ def test_the_log_shows_content_without_what_is_personal() -> None:
 
 
 async def test_tagged_text_is_stored_as_it_is_and_told_of(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Under tag a source tells what is personal in its slice, in bytes of the message, and the batch how much."""
+    """Under tag, a source lists the personal data of its slice in bytes of the message, and the batch the number."""
     text = "我的邮箱是ann.miller@example.com。电话13800138000，打给我。"
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT, {"pii": "tag"})
@@ -416,7 +416,7 @@ async def test_a_user_who_says_it_again_is_heard(tmp_path: Path, caller_in: Call
 async def test_a_recall_in_between_makes_no_other_request_of_a_replay(
     tmp_path: Path, caller_in: CallerIn
 ) -> None:
-    """The same body under the same key is answered with the first batch, whatever was told meanwhile."""
+    """A repeated request with the same key returns the first batch, despite a recall in between."""
     body = told_by("[Memory] I moved to Lisbon in May with my cat Miso.", idempotency_key="once")
     async with caller_in(tmp_path) as call:
         await remembered(call, told_by(FIRST[0]))
@@ -427,7 +427,7 @@ async def test_a_recall_in_between_makes_no_other_request_of_a_replay(
 
 
 async def test_what_was_deleted_can_be_told_again(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Nothing counts as told once it was taken out of the memory."""
+    """A deleted text is not treated as recalled: it can be stored again."""
     async with caller_in(tmp_path) as call:
         [node_id] = (await remembered(call, told_by(FIRST[0])))["node_ids"]
         text = (await call("POST", f"{AGENT}/recall", {})).json()["text"]
@@ -438,7 +438,7 @@ async def test_what_was_deleted_can_be_told_again(tmp_path: Path, caller_in: Cal
 async def test_repeats_within_a_batch_are_collapsed_where_that_is_wanted(
     tmp_path: Path, caller_in: CallerIn
 ) -> None:
-    """Off by default; on, who says the same twice is heard once, and somebody else who says it is heard too."""
+    """Off by default. If on, repetitions of one speaker are stored once, and those of different speakers once each."""
     spoken = [("Ann", FIRST[0]), ("Ann", FIRST[1]), ("Ann", FIRST[0]), ("Bob", FIRST[0])]
     body = {"messages": [{"role": "user", "speaker": who, "content": text} for who, text in spoken]}
     async with caller_in(tmp_path) as call:

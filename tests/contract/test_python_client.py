@@ -67,7 +67,7 @@ async def client_in(path: Path, **sections: dict[str, Any]) -> AsyncIterator[Asy
 
 
 class Script:
-    """A transport that answers as it is told, one answer a request, the last one for ever."""
+    """A transport with scripted responses, one a request; the last one repeats."""
 
     def __init__(self, *answers: httpx.Response | type[httpx.RequestError]) -> None:
         self.requests: list[httpx.Request] = []
@@ -82,7 +82,7 @@ class Script:
 
     @property
     def bodies(self) -> list[Any]:
-        """What was sent."""
+        """Return the bodies that were sent."""
         return [json.loads(request.content) for request in self.requests]
 
 
@@ -329,7 +329,7 @@ def test_an_answer_of_a_newer_daemon_is_read() -> None:
 
 @pytest.mark.parametrize("reason", REASONS)
 def test_every_reason_arrives_in_its_family(reason: str) -> None:
-    """Whatever the daemon refuses arrives as the exception of the same family, with its reason and status."""
+    """Every error of the daemon becomes the exception of its family, with reason and status."""
     told = REASONS[reason]
     memory, _ = scripted(refused(reason), retries=Retries(attempts=1))
     with pytest.raises(EbbtideError) as caught:
@@ -388,7 +388,7 @@ async def test_odd_texts_are_refused_by_the_daemon_and_not_by_python(tmp_path: P
 
 
 def test_failures_of_the_connection_are_all_translated() -> None:
-    """Whatever httpx can raise while sending becomes an error of ours, which says if the daemon may have acted."""
+    """Every httpx error becomes an exception of the client, which says whether the daemon may have acted."""
 
     def below(kind: type[httpx.RequestError]) -> set[type[httpx.RequestError]]:
         return {kind}.union(*(below(lower) for lower in kind.__subclasses__()))
@@ -427,7 +427,7 @@ def test_what_is_no_daemon_is_told_apart() -> None:
 
 
 def test_secrets_are_told_to_nobody_else() -> None:
-    """The key goes out as a bearer token and stands in no repr and no message, nor does a password of the address."""
+    """The key is sent as a bearer token. No repr and no message contains it, or a password of the URL."""
     script = Script(httpx.ConnectError)
     with Client(
         "http://me:pass-word@127.0.0.1:9",
@@ -452,7 +452,7 @@ def test_secrets_are_told_to_nobody_else() -> None:
 
 @pytest.mark.parametrize("url", ["", "127.0.0.1:8420", "ftp://x", "http://", "http://[::1"])
 def test_a_url_that_is_none_is_refused_at_once(url: str) -> None:
-    """A client is never made for an address nobody can have, nor with a timeout of nothing."""
+    """An invalid URL or a timeout of zero is refused when the client is created."""
     with pytest.raises(ValueError, match="http://127"):
         Client(url)
     with pytest.raises(ValueError, match="timeouts"):
@@ -472,7 +472,7 @@ PASSING = [
 
 @pytest.mark.parametrize("failure", PASSING, ids=str)
 def test_what_is_safe_is_sent_again(failure: Any) -> None:
-    """Reads, flush and remember go on after a failure that passes; the same bytes, the same key."""
+    """Reads, flush and remember are retried after transient failures, with the same bytes and key."""
     answers: list[tuple[Callable[[Client], Any], httpx.Response]] = [
         (lambda memory: memory.recall("ann", ["x"]), RECALLED),
         (lambda memory: memory.get_health(), httpx.Response(200, json={"status": "ok", "version": "9"})),
@@ -487,7 +487,7 @@ def test_what_is_safe_is_sent_again(failure: Any) -> None:
 
 @pytest.mark.parametrize("failure", PASSING, ids=str)
 def test_what_is_not_safe_is_sent_once(failure: Any) -> None:
-    """Whatever changes something without a key is the caller's to repeat."""
+    """Changes without an idempotency key are sent once."""
     for ask in (
         lambda memory: memory.compress("ann"),
         lambda memory: memory.open_agent("ann"),
@@ -533,7 +533,7 @@ def test_pauses_grow_and_are_bounded() -> None:
 
 
 def test_retry_after_is_honoured_with_a_cap() -> None:
-    """The daemon's own time is waited for; more than the longest pause is not waited for at all, but told."""
+    """Retry-After is obeyed up to the longest pause. A longer value is reported without waiting."""
 
     def full(after_s: float) -> Exhausted:
         return Exhausted("full", http_status=429, retry_after_s=after_s)
@@ -675,7 +675,7 @@ def test_nothing_is_lost_when_remember_fails(failure: Any) -> None:
 
 
 def test_a_fault_that_does_not_pass_is_raised_and_loses_nothing() -> None:
-    """What the program must change is raised by prepare, with every message still in the window."""
+    """`prepare` raises a permanent error and keeps every message in the window."""
     memory, _ = scripted(refused("METADATA_TOO_LARGE"))
     window = ContextWindow(memory, "ann", context_max_tokens=100)
     window.add(*turn(1), *turn(2))
@@ -809,7 +809,7 @@ async def test_two_tasks_that_prepare_at_once_send_one_batch(tmp_path: Path) -> 
 
 
 def run(daemon: Daemon, *command: str) -> str:
-    """Run Python with the client on its path; what it printed."""
+    """Run Python with the client on its path and return its output."""
     environment = {**os.environ, "PYTHONPATH": str(HOME / "src"), "PYTHONIOENCODING": "utf-8"}
     done = subprocess.run(
         [sys.executable, "-W", "error", *command],
@@ -845,7 +845,7 @@ def test_samples_and_the_readme_run_as_they_are(daemon: Daemon, tmp_path: Path) 
 
 
 def test_the_curl_lines_of_the_page_work(daemon: Daemon) -> None:
-    """What docs/clients.md tells to type with curl remembers, retries under its key, and recalls."""
+    """The curl commands of docs/clients.md remember, retry with the same key, and recall."""
     script = marked_block(read("docs/clients.md"), "curl").replace("http://127.0.0.1:8420", daemon.url)
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script], capture_output=True, text=True, timeout=60, check=False

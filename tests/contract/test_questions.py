@@ -25,7 +25,7 @@ TALK = [
 ]
 
 FLUSH = {"timeout_ms": 10_000, "passes": True, "vectors": True}
-"""Until everything stands: vectors that come between two questions change the answer."""
+"""Wait until all vectors exist, because a vector that arrives between two queries changes the result."""
 
 
 @pytest.fixture(params=CALLERS)
@@ -55,7 +55,7 @@ async def heard(call: Caller, **parameters: Any) -> None:
 
 
 async def talked(call: Caller, **parameters: Any) -> None:
-    """An agent that heard both conversations, and everything about them stands."""
+    """Store both conversations and wait until everything is digested and embedded."""
     await heard(call, **parameters)
     assert (await call("POST", f"{AGENT}/flush", FLUSH)).json()["unembedded_messages"] == 0
 
@@ -111,7 +111,7 @@ async def test_sources_resolve_to_the_bytes_that_were_said(tmp_path: Path, calle
 async def test_the_text_tells_the_memories_in_order_with_their_sources(
     tmp_path: Path, caller_in: CallerIn
 ) -> None:
-    """With citations a source stands behind each memory, in its language; without, content and nothing else."""
+    """With citations each memory is followed by its source, in its language. Without them it has only contents."""
     async with caller_in(tmp_path) as call:
         await talked(call)
         cited = (await asked(call, "Clara boats", max_results=1))["text"]
@@ -128,7 +128,7 @@ async def test_the_text_tells_the_memories_in_order_with_their_sources(
 
 
 async def test_what_was_forgotten_is_found_in_the_archive(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Forgotten is not lost: the archive answers, and says that it does; without it nothing is told."""
+    """The archive returns forgotten memories and marks them. Without the archive they are not returned."""
     async with caller_in(tmp_path) as call:
         await talked(call, decay_rate=0.1, focus_limit=1, long_term_factor=0.0, link_initial_strength=0.1)
         await call("POST", f"{AGENT}/compress", {"passes": 8})
@@ -213,7 +213,7 @@ async def test_created_after_looks_at_when_a_message_was_accepted(
 
 @pytest.mark.parametrize("tokenizer", sorted(TOKENIZERS))
 async def test_a_budget_is_never_exceeded(tmp_path: Path, caller_in: CallerIn, tokenizer: str) -> None:
-    """As the named tokenizer counts the whole text, marks and citations included; a small one still tells something."""
+    """The tokenizer's count of the whole text, marks and citations included, stays within the budget."""
     async with caller_in(tmp_path) as call:
         await talked(call)
         query = "Lisbon cat harbour tar oranges home Clara boats 外婆 青岛 ticket answer"
@@ -259,7 +259,7 @@ async def test_what_is_too_long_is_told_by_its_key_sentences(
 
 
 async def test_an_explanation_says_how_the_answer_came_about(tmp_path: Path, caller_in: CallerIn) -> None:
-    """What was looked for, who was named, which signals were off, what each gave, what was dropped and why."""
+    """The explanation contains the words, the speakers, the unused signals, the scores, and the omitted memories."""
     async with caller_in(tmp_path) as call:
         await talked(call)
         await call(
@@ -281,7 +281,7 @@ async def test_an_explanation_says_how_the_answer_came_about(tmp_path: Path, cal
 
 
 async def test_the_learnt_order_can_be_switched_off(tmp_path: Path, caller_in: CallerIn) -> None:
-    """With it or without the same memories are found; it tells its share, or that it was off."""
+    """The same memories are found with and without the learned signal. The explanation shows its share or absence."""
     query = "What does Ann do in the harbour?"
     async with caller_in(tmp_path) as call:
         await talked(call)
@@ -309,14 +309,14 @@ async def test_a_question_may_ask_for_several_things(tmp_path: Path, caller_in: 
             "Where did Ann move with her cat, and what does Clara build?",
             "安搬到 Lisbon 的猫叫什么？另外，Clara builds 什么 boats？",
         ):
-            # Who says something beside an answer, and how that usually looks, is another matter.
+            # Switch off the signals that use neighbouring messages, so that only names and words rank.
             without = ["neighbours", "conversation", "learned", "semantic", "window"]
             assert set(ids(await asked(call, query, without=without))[:2]) == {"m0", "m3"}
         assert ids(await asked(call, "Who built a boat?"))[0] == "m3"
 
 
 async def test_links_from_what_is_found_can_be_switched_off(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Links lift what was found, `explain` tells by how much, and the switch is told as such."""
+    """Links raise the ranking of related memories. `explain` gives the share, and reports that the signal is off."""
     query = "What about boats and the harbour?"
     async with caller_in(tmp_path) as call:
         await talked(call)
@@ -335,7 +335,7 @@ async def test_links_from_what_is_found_can_be_switched_off(tmp_path: Path, call
 
 
 async def test_answers_are_the_same_after_a_restart(tmp_path: Path, caller_in: CallerIn) -> None:
-    """The shelf made anew from the store gives the answer that the one which followed each commit gave."""
+    """An index rebuilt from the store gives the same results as the one updated by each commit."""
     queries = ["Where did Ann move?", "谁住在青岛？", "boats harbour", "the second of June"]
     async with caller_in(tmp_path) as call:
         await talked(call)
@@ -409,7 +409,7 @@ async def test_what_is_outside_the_limits_is_refused(
 
 
 async def test_a_question_in_two_steps_is_followed(tmp_path: Path, caller_in: CallerIn) -> None:
-    """What the first answer names is found too, though it has no word of the question; `naming` says so."""
+    """A memory that the first result names is found too, although it shares no word with the query."""
     pages = [
         ("The Lisbon Tram", "This song was sung by Clara Reis."),
         ("Clara Reis", "She was born in Porto."),
@@ -433,7 +433,7 @@ async def test_a_question_in_two_steps_is_followed(tmp_path: Path, caller_in: Ca
 
 
 async def test_without_the_archive_only_what_lives_is_told(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Dozens of forgotten matches hide no living one, and nothing that was forgotten is told, word for word."""
+    """Many forgotten matches do not displace living ones, and no text of a forgotten memory is returned."""
     forgetful = {
         "decay_rate": 0.1,
         "focus_limit": 1,
@@ -465,9 +465,9 @@ async def test_without_the_archive_only_what_lives_is_told(tmp_path: Path, calle
 
 
 async def test_the_archive_takes_part_when_needed(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Living memories answer where they do; a code, few results or no clear top bring the archive, and it is told why.
+    """Living memories answer if they can. A code, few results or no clear top add the archive, with the reason.
 
-    What is told is what the same question tells with the archive or without it, and an explicit word is obeyed.
+    The result equals that of the same query with or without the archive, and an explicit value always applies.
     """
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT, {"focus_limit": 20})
@@ -502,7 +502,7 @@ async def test_the_archive_takes_part_when_needed(tmp_path: Path, caller_in: Cal
 
 
 async def test_of_equals_the_newer_and_the_living_come_first(tmp_path: Path, caller_in: CallerIn) -> None:
-    """What was said later, and what is still remembered, outweighs an equal; switched off, it does not."""
+    """Of equal memories, newer and living ones rank first, unless the signal is off."""
     said = [("It rains in Porto on Monday.", JUNE_2), ("It rains in Porto on Sunday.", MAY_8)]
     messages = [
         {"role": "user", "content": text, "id": f"m{place}", "timestamp": time_ms}
@@ -554,7 +554,7 @@ async def test_words_of_one_chinese_character_are_found(
 
 
 async def test_a_larger_budget_tells_no_worse_sentence(tmp_path: Path, caller_in: CallerIn) -> None:
-    """From the budget on that has room for the best sentence, every larger one tells it too."""
+    """A budget that fits the best sentence returns it, and so does every larger budget."""
     said = (
         "First the weather was dull. The invoice 4711 from Müller AG came in May. We then ate soup. The dog slept. "
         "Nothing else happened in the afternoon. The invoice was paid by Clara. Then we all went home and slept."

@@ -1,4 +1,4 @@
-"""Retention over every transport: texts go when they are told to, memories live on and are found."""
+"""Retention over every transport: texts expire, and memories remain and are found."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def until_unquoted(call: Caller) -> None:
 
 
 async def test_with_none_nothing_is_quoted(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Once digested a text is not there to be cited: the memory is found and told, its source says who and when."""
+    """With `none` a digested text cannot be quoted. The memory is found; its source has the speaker and the time."""
     async with caller_in(tmp_path) as call:
         created = await call("PUT", AGENT, {"retention": "none"})
         assert created.json()["parameters"]["retention"] == "none"

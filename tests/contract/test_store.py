@@ -28,7 +28,7 @@ SMALL = 1 << 18
 
 @pytest.fixture(params=["plain", "sealed"])
 def seal(request: pytest.FixtureRequest) -> Seal | None:
-    """What the stores of a test are sealed with; in plain, nothing."""
+    """Return the encryption of the stores of a test; none for plain stores."""
     return Seal(1, bytes(32)) if request.param == "sealed" else None
 
 
@@ -88,7 +88,7 @@ def test_a_write_that_raises_leaves_nothing(store: LmdbStore) -> None:
 
 
 def test_the_map_grows_by_itself(store: LmdbStore) -> None:
-    """Writing more than the map holds is not an error; what is written is all there."""
+    """A write that exceeds the map enlarges it, and everything is stored."""
     import random
 
     dice = random.Random(1)
@@ -100,7 +100,7 @@ def test_the_map_grows_by_itself(store: LmdbStore) -> None:
 
 
 def test_a_full_map_refuses_and_keeps_everything(tmp_path: Path, seal: Seal | None) -> None:
-    """At max_map_bytes a write is STORE_FULL, stores nothing, and reads go on."""
+    """At max_map_bytes a write is STORE_FULL and stores nothing. Reads still work."""
     store = LmdbStore.create(tmp_path, IDENTITY, map_bytes=SMALL, max_map_bytes=SMALL, seal=seal)
 
     def fill() -> None:
@@ -152,7 +152,7 @@ def test_scan_counters_of_many_nodes_are_packed(store: LmdbStore) -> None:
 
 
 def test_statuses_are_pruned_by_count_and_by_age(store: LmdbStore) -> None:
-    """Beyond the number kept, or older than the hours kept, a status goes, and its receipt with it."""
+    """Statuses beyond the maximum number or age are removed with their receipts."""
     for number in range(1, 7):
         batch = store.write(lambda txn, n=number: put_batch(txn, f"text {n}", key=f"k{n}"))  # type: ignore[misc]
         done = msgspec.structs.replace(batch, digested_at_ms=number * 100)
@@ -221,7 +221,7 @@ def test_a_damaged_value_is_corruption_not_a_crash(store: LmdbStore) -> None:
     ],
 )
 def test_foreign_errors_are_translated(error: Exception, reason: str, tmp_path: Path) -> None:
-    """What lmdb and the operating system raise becomes one of ours, without paths in the message."""
+    """Errors of LMDB and the operating system become EbbtideErrors without paths in their messages."""
     ours = translated(error, tmp_path)
     assert isinstance(ours, EbbtideError)
     assert ours.reason == reason

@@ -1,4 +1,4 @@
-"""A request is told as spans from its caller to the model, over each transport; without content, without ids."""
+"""A request has spans from its caller to the model, over each transport, without content and without ids."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ async def test_one_trace_leads_from_the_caller_to_the_model(
 async def test_names_of_the_conventions_and_errors_by_reason(
     tmp_path: Path, kept: InMemorySpanExporter
 ) -> None:
-    """A recall is `search_memory`; what fails is told by its reason, not by its message."""
+    """A recall is named `search_memory`. A failed span contains the reason, not the message."""
     async with rest_in(tmp_path) as call:
         await tell(call.service, "ann", "I moved to Lisbon in May.")
         await call("POST", "/v1/agents/ann/recall", {"keywords": ["Lisbon"]})
@@ -112,7 +112,7 @@ async def test_names_of_the_conventions_and_errors_by_reason(
 
 
 async def test_agents_ids_are_told_only_when_asked(tmp_path: Path) -> None:
-    """With `telemetry.agent_ids` a digest tells whose it is."""
+    """With `telemetry.agent_ids` the span of a digest names its agent."""
     exporter = InMemorySpanExporter()
     tracing = OpenTelemetry(TelemetrySettings(agent_ids=True), exporter)
     trace_with(tracing)

@@ -1,4 +1,4 @@
-"""Transfers end: at their deadline, and when the daemon stops; what was cut off leaves nothing behind."""
+"""Transfers end at their deadline and when the daemon stops. An interrupted transfer leaves no files."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ async def test_a_client_that_sends_nothing_more_is_cut_off_at_the_deadline(tmp_p
 
 
 async def test_a_client_that_takes_nothing_more_is_cut_off_at_the_deadline(tmp_path: Path) -> None:
-    """A file that nobody takes any more does not keep its place."""
+    """A client that stops reading is disconnected at the deadline and frees its slot."""
     async with service_in(tmp_path, limits={"transfer_timeout_s": 0.5}) as service:
         await tell(service, "ann", "I moved to Lisbon in May.")
 
@@ -151,7 +151,7 @@ async def test_a_stop_cancels_a_restore(
 async def test_a_restore_whose_client_is_gone_does_not_hold_up_a_stop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Closing the daemon cancels what nobody waits for any more, and removes its files."""
+    """Closing the daemon cancels restores whose clients have disconnected, and removes their files."""
     async with service_in(tmp_path) as service:
         await tell(service, "ann", "I moved to Lisbon in May.")
         content = await exported(service, "ann")

@@ -63,7 +63,7 @@ async def test_remember_answers_202_with_a_batch_that_can_be_followed(
 
 
 async def test_recall_is_byte_for_byte_as_specified(tmp_path: Path, caller_in: CallerIn) -> None:
-    """The text is the marked content, nothing else; counts stand beside it."""
+    """The text is exactly the marked content. The counts are separate fields."""
     async with caller_in(tmp_path) as call:
         await settled(call)
         answer = (await call("POST", f"{AGENT}/recall", {"keywords": ["LISBON"]})).json()
@@ -382,7 +382,7 @@ async def test_inspection_shows_the_network(tmp_path: Path, caller_in: CallerIn)
 
 
 async def test_the_product_knows_what_it_forgot(tmp_path: Path, caller_in: CallerIn) -> None:
-    """A node that was forgotten is NODE_FORGOTTEN, and what was linked to it tells that it once knew."""
+    """A forgotten node is NODE_FORGOTTEN, and a memory that linked to it reports the gap."""
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT, {"decay_rate": 0.3, "focus_limit": 1})
         await settled(
@@ -455,7 +455,7 @@ async def test_bad_pages_are_refused(tmp_path: Path, caller_in: CallerIn, option
 
 
 async def test_a_page_size_that_is_no_number_is_refused(tmp_path: Path) -> None:
-    """What a query can say and a protobuf field cannot is INVALID_PAGE as well."""
+    """A page size that protobuf cannot express is INVALID_PAGE over REST too."""
     async with rest_in(tmp_path) as call:
         await settled(call)
         reason = await call.refused("GET", f"{AGENT}/nodes", params={"page_size": "many"})
@@ -505,7 +505,7 @@ async def test_close_then_any_verb_opens_again_with_equal_recalls(
 
 
 async def test_erase_removes_the_agent_and_its_files(tmp_path: Path, caller_in: CallerIn) -> None:
-    """DELETE is final: the agent is gone, its directory is gone, a new one starts empty."""
+    """DELETE removes the agent and its directory, and a new agent of that id starts empty."""
     async with caller_in(tmp_path) as call:
         await settled(call)
         erased = (await call("DELETE", AGENT)).json()
@@ -742,7 +742,7 @@ async def test_an_emoji_is_digested_into_nothing(tmp_path: Path, caller_in: Call
 async def test_monstrous_values_are_refused_like_any_other(
     tmp_path: Path, method: str, path: str, raw: bytes
 ) -> None:
-    """Numbers of thousands of digits, deep nesting and infinity are 400, never a fault of ours."""
+    """Numbers of thousands of digits, deep nesting and infinity are refused with 400, not as internal errors."""
     async with rest_in(tmp_path) as call:
         response = await call(method, path, content=raw, headers={"Content-Type": "application/json"})
         assert response.status_code == 400, response.text

@@ -41,7 +41,7 @@ ASKS: dict[str, Any] = {"ACCESS__AUTHENTICATION": "keys", "ACCESS__FAILED_TRIES_
 
 
 def ebbtide(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """One command, in an environment without variables of ours but those given."""
+    """Run one command in an environment with only the given variables."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("EBBTIDE_")}
     return run_command(*arguments, env=kept | environment)
 
@@ -69,7 +69,7 @@ def model_over_grpc(target: str, credentials: grpc.ChannelCredentials | None, ke
 
 
 def test_a_key_from_its_making_to_its_end(tmp_path: Path) -> None:
-    """Made beside a running daemon, shown by command line and client, refused beyond its reach, revoked, refused."""
+    """A key is created while the daemon runs, used by command line and client, refused out of reach, and revoked."""
     data = tmp_path / "data"
     with running_daemon(data, ASKS) as daemon:
         assert "every request is refused" in daemon.log
@@ -157,7 +157,7 @@ def test_every_command_shows_a_key(tmp_path: Path) -> None:
 
 
 def test_keys_made_at_once_are_all_there(tmp_path: Path) -> None:
-    """Two command lines beside each other lose neither key."""
+    """Two concurrent command lines do not lose each other's key."""
     arguments = ("keys", "create", "--scope", "read", "--all-agents", "--data-dir", str(tmp_path / "d"))
     outputs = [tmp_path / f"out{number}" for number in range(4)]
     running = [Forked("ebbtide", arguments, env=os.environ, stdout=output) for output in outputs]
@@ -209,7 +209,7 @@ def test_what_cannot_be_used_stops_the_start(tmp_path: Path) -> None:
 
 
 def test_beyond_this_machine_with_keys(tmp_path: Path) -> None:
-    """Where callers must show a key the daemon listens anywhere, and says that keys travel in the clear."""
+    """With keys enabled the daemon listens on any address, and warns that keys are sent unencrypted."""
     daemon = Daemon(tmp_path / "data", ASKS)
     daemon.flags = ("--log-format", "json", "--host", "0.0.0.0")
     try:
@@ -255,14 +255,14 @@ class Authority:
         return found
 
     def trusting(self, *, with_certificate: bool = False) -> ssl.SSLContext:
-        """What a caller over REST holds the daemon against."""
+        """Return the TLS context with which a REST caller verifies the daemon."""
         context = ssl.create_default_context(cafile=str(self.path / "ca.pem"))
         if with_certificate:
             context.load_cert_chain(self.path / "client.pem")
         return context
 
     def credentials(self, *, with_certificate: bool = False) -> grpc.ChannelCredentials:
-        """What a caller over gRPC holds the daemon against."""
+        """Return the credentials with which a gRPC caller verifies the daemon."""
         read: Callable[[str], bytes] = lambda name: (self.path / name).read_bytes()  # noqa: E731
         if with_certificate:
             return grpc.ssl_channel_credentials(read("ca.pem"), read("client.key"), read("client.crt"))
@@ -270,7 +270,7 @@ class Authority:
 
 
 def test_both_ports_speak_tls(tmp_path: Path) -> None:
-    """With certificates nothing goes in the clear; keys, clients and the command line work as ever."""
+    """With certificates both ports use TLS only. Keys, clients and the command line work as before."""
     own = Authority(tmp_path / "certs")
     key = new_key(tmp_path / "data", "read", "write", max_agents=1)
     with running_daemon(tmp_path / "data", {**ASKS, **own.settings(asks_for_certificates=False)}) as daemon:
@@ -309,7 +309,7 @@ def test_both_ports_speak_tls(tmp_path: Path) -> None:
 
 
 def test_callers_can_be_asked_for_certificates(tmp_path: Path) -> None:
-    """With an authority for clients nobody gets as far as a request without a certificate of it, on either port."""
+    """With a client authority, both ports refuse connections without a certificate of it."""
     own, foreign = Authority(tmp_path / "own"), Authority(tmp_path / "foreign")
     with running_daemon(tmp_path / "data", own.settings(asks_for_certificates=True)) as daemon:
         stranger = own.trusting()
@@ -342,13 +342,13 @@ def test_callers_can_be_asked_for_certificates(tmp_path: Path) -> None:
 
 
 def readiness(daemon: Daemon, verify: ssl.SSLContext) -> dict[str, Any]:
-    """What `/readyz` tells, over a connection of its own."""
+    """Return the response of `/readyz` over a new connection."""
     told: dict[str, Any] = httpx.get(f"{daemon.url}/readyz", verify=verify).json()
     return told
 
 
 def connects(daemon: Daemon, own: Authority, *, with_certificate: bool = False) -> tuple[bool, bool]:
-    """Whether new connections over REST, and over gRPC, come about with what stands in the files."""
+    """Return whether new connections over REST and gRPC succeed with the certificates in the files."""
     try:
         context = own.trusting(with_certificate=with_certificate)
         over_rest = httpx.get(f"{daemon.url}/v1/model", verify=context).status_code == 200
@@ -359,9 +359,9 @@ def connects(daemon: Daemon, own: Authority, *, with_certificate: bool = False) 
 
 
 def test_renewed_certificates_count_without_a_restart(tmp_path: Path) -> None:
-    """New connections on both ports get them soon; a connection that stands goes on; a broken pair changes nothing.
+    """New connections on both ports use renewed certificates soon, and existing connections continue.
 
-    What is wrong with it is told by the log and by `/readyz`, until it is mended.
+    An invalid pair changes nothing. The log and `/readyz` report it until it is corrected.
     """
     own = Authority(tmp_path / "certs")
     with running_daemon(tmp_path / "data", own.settings(asks_for_certificates=False)) as daemon:
@@ -389,7 +389,7 @@ def test_renewed_certificates_count_without_a_restart(tmp_path: Path) -> None:
 
 
 def test_another_authority_for_callers_counts_without_a_restart(tmp_path: Path) -> None:
-    """Who has a certificate of the authority that was there before is let in no longer, on either port."""
+    """After a change of the client authority, both ports refuse certificates of the former one."""
     own = Authority(tmp_path / "certs")
     with running_daemon(tmp_path / "data", own.settings(asks_for_certificates=True)) as daemon:
         assert connects(daemon, own, with_certificate=True) == (True, True)

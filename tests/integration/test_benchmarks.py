@@ -105,7 +105,7 @@ def test_a_wrong_answer_is_noticed(plain: PlainAnswer) -> None:
 
 
 def test_a_synthetic_memory_holds_together(tmp_path: Path) -> None:
-    """What is written in bulk passes the consistency checker, also as an agent of a daemon, and is kept."""
+    """A store written in bulk passes the consistency checker, also as an agent of a daemon, and is reused."""
     kept = kept_store(SMALL, SEED, tmp_path)
     written = (kept / "data.mdb").stat().st_mtime_ns
     for path in (kept, install(kept, tmp_path / "data", "ann")):
@@ -148,7 +148,7 @@ def test_the_topology_is_as_described() -> None:
 
 
 def test_reach_is_counted_as_it_is_walked(tmp_path: Path) -> None:
-    """What the topology counts as within reach is what the baseline reaches."""
+    """The topology counts the same nodes as reachable as the baseline reaches."""
     kept = kept_store(SMALL, SEED, tmp_path)
     topology = Topology(kept_graph(kept))
     store = open_store(kept)
@@ -163,7 +163,7 @@ def test_reach_is_counted_as_it_is_walked(tmp_path: Path) -> None:
 
 
 def test_texts_are_as_described() -> None:
-    """Texts have 60 to 200 characters, half of them Chinese, 3 to 5 keywords that stand in them."""
+    """Texts have 60 to 200 characters, half of them are Chinese, and each contains its 1 to 5 keywords."""
     texts = list(Writer(SEED).texts(400))
     assert all(SHORTEST <= len(text.content) <= LONGEST for text in texts)
     assert sum(contains_han(text.content) for text in texts) == len(texts) // 2

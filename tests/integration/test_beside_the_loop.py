@@ -1,7 +1,7 @@
-"""What takes as long as something is large is done beside the event loop, and no more of it than is needed.
+"""Work that grows with its input runs outside the event loop, and only as much of it as is needed.
 
-Nothing here is timed: the tests look at the thread that does the work, at what is sent to worker processes, or at how
-often something is done.
+No test measures time. The tests check which thread does the work, what is sent to worker processes, or how often
+something is done.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ async def test_answer_is_worded_in_the_agents_job(
 
 
 async def test_request_has_no_thread_of_its_own(tmp_path: Path) -> None:
-    """What is small stays on the event loop: another thread than the job's costs as much as the request."""
+    """A small request uses only the event loop and the job's thread, because a further thread costs too much."""
     before = set(threading.enumerate())
     async with rest_in(tmp_path) as call:
         assert (await call("POST", f"{AGENT}/remember", SMALL)).status_code == 202
@@ -225,7 +225,7 @@ async def test_no_more_faults_are_looked_for_than_are_told(
     assert response.status_code == 400
     assert error["field_violations"][0]["field"] == field
     assert len(error["field_violations"]) <= MAX_VIOLATIONS
-    # Required fields of a message, and the unknown ones that are told.
+    # Required fields of a message, and the reported unknown ones.
     assert faults[0] <= MAX_VIOLATIONS + 2
 
 

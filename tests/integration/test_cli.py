@@ -48,7 +48,7 @@ def test_what_is_told_is_recalled(daemon: Daemon) -> None:
 
 
 def test_what_was_met_at_the_door_is_told(daemon: Daemon) -> None:
-    """A command that remembers tells what was redacted and left out, in words and as JSON."""
+    """`remember` reports redacted data and skipped messages, as text and as JSON."""
     settings = {"pii": "redact", "collapse_repeats": True}
     assert httpx.put(f"{daemon.url}/v1/agents/default", json=settings, timeout=30).status_code == 201
     said = "Ann: Write to ann@example.com, please.\nAnn: Write to ann@example.com, please.\n"
@@ -122,7 +122,7 @@ def test_bad_files_are_not_sent(daemon: Daemon) -> None:
 
 
 def test_a_held_directory_names_its_holder(daemon: Daemon) -> None:
-    """Offline commands and a second daemon are told which process holds the directory."""
+    """Offline commands and a second daemon report the process that has locked the directory."""
     for command in ("agents", "check", "serve"):
         done = run(
             command, "--data-dir", str(daemon.data_dir), *(["--rest-port", "0"] if command == "serve" else [])
@@ -187,7 +187,7 @@ def test_a_taken_port_has_its_own_code(daemon: Daemon, tmp_path: Path) -> None:
 
 
 def test_memories_are_searched_and_deleted(daemon: Daemon) -> None:
-    """A search tells what answers; a deletion asks first, then takes it away; it says what it did not find."""
+    """A search prints its results. A deletion asks for confirmation, deletes, and names ids that it did not find."""
     said = json.dumps([{"role": "user", "speaker": "Ann", "content": "I moved to Lisbon in May."}])
     run("remember", "-", "--agent", "ann", "--wait", url=daemon.url, text=said)
     found = run("search", "Where", "is", "Lisbon?", "--agent", "ann", url=daemon.url)
@@ -205,7 +205,7 @@ def test_memories_are_searched_and_deleted(daemon: Daemon) -> None:
 
 
 def test_forgetting_for_good_is_proved(daemon: Daemon, tmp_path: Path) -> None:
-    """It asks first, tells what stays, leaves a record; the log is verified over the daemon and on what it leaves."""
+    """`forget` asks for confirmation and reports what remains. The log is verified online and offline."""
     said = "Clara keeps the blue key under the third flowerpot."
     daemon.remember("ann", said, "The harbour smells of tar.")
     daemon.remember("ann", said)
@@ -254,7 +254,7 @@ def test_forgetting_for_good_is_proved(daemon: Daemon, tmp_path: Path) -> None:
 
 
 def test_events_are_told_one_a_line(daemon: Daemon) -> None:
-    """What happened, for a person and as JSON lines; after a number; an agent that there is none is said so."""
+    """`events` prints events as text and as JSON lines, from a number on, and reports an unknown agent."""
     daemon.remember("ann", "I moved to Lisbon in May.")
     daemon.post("ann/flush", {"passes": True})
     told = run("events", "ann", url=daemon.url)

@@ -1,4 +1,4 @@
-"""Compression beside a language model: what it is asked, what is taken of its answers, and whose turn it is."""
+"""Compression with a language model: requests, use of the replies, and scheduling."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def one_pass(service: Service, agent: str, count: int = 1) -> None:
 
 
 def shortenings(model: ScriptedModel) -> list[tuple[str, int]]:
-    """(text, target) of every shortening the model was asked for."""
+    """Return (text, target) of every shortening that the model received."""
     return [given for task, given in model.log if task == "process" and given[1] is not None]
 
 
@@ -98,7 +98,7 @@ class ShortensMany(ScriptedModel):
 
 
 async def test_texts_are_asked_for_together_where_a_model_takes_many(tmp_path: Path) -> None:
-    """Seven memories that fade in one pass are shortened in three goes, each exactly once, each to its target."""
+    """Seven memories that fade in one pass are shortened in three requests, each once and with its own target."""
     model = ShortensMany()
     only_shortening(model, lambda text, target: text[:target])
     texts = [f"{number}: {KETTLE}" for number in range(7)]
@@ -178,7 +178,7 @@ async def test_absent_server_keeps_the_content_and_counts_the_scan(tmp_path: Pat
 
 
 async def test_short_targets_are_left_to_the_builtin_model(tmp_path: Path) -> None:
-    """Below 20 characters no model is asked; at 20 it is."""
+    """The model is used from a target of 20 characters; the built-in model handles shorter ones."""
     text = "The blue kettle sings at dawn, loud."
     assert len(text) // 2 < 20 <= (len(text) + 4) // 2
     model = ScriptedModel()
@@ -239,7 +239,7 @@ async def test_first_content_outlives_a_restart(tmp_path: Path) -> None:
 
 
 async def test_latest_sixteen_rewrites_are_kept(tmp_path: Path) -> None:
-    """A node tells its latest 16 rewrites, with pass, importance and lengths, oldest first."""
+    """A node lists its latest 16 rewrites with pass, importance and lengths, oldest first."""
     model = ScriptedModel()
     only_shortening(model, lambda text, target: text[:target].ljust(target, "."))
     async with service_in(tmp_path / "data", model) as service:
@@ -257,7 +257,7 @@ async def test_latest_sixteen_rewrites_are_kept(tmp_path: Path) -> None:
 
 
 async def test_node_changed_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
-    """A shortening is applied only to the content it was asked for."""
+    """A shortening is applied only if the content has not changed since the request."""
     model = ScriptedModel()
 
     async def changed_meanwhile(text: str, target: int) -> str:
@@ -286,7 +286,7 @@ async def test_node_changed_meanwhile_is_not_overwritten(tmp_path: Path) -> None
 async def test_model_that_hangs_on_one_text_does_not_stop_a_memory_from_forgetting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Cut off a second time, a node keeps its content for this pass, its scan counts, and the pass goes on."""
+    """If a request for a node times out twice, the node keeps its content, its scan counts, and the pass continues."""
     monkeypatch.setattr(slices, "MIN_MODEL_TIME_S", 0.1)
     model = ScriptedModel()
     only_shortening(model, lambda text, target: asyncio.sleep(FOR_EVER) if text == KETTLE else "x" * target)
@@ -361,7 +361,7 @@ async def test_agents_take_turns_slice_by_slice(tmp_path: Path, monkeypatch: pyt
 
     only_shortening(model, slowly)
     fleet = {"time_slice_ms": 100}
-    # Digests must reach the model while a shortening holds a place at it.
+    # Digests must reach the model while a shortening uses one of its slots.
     language = {"model_concurrency": 4}
     async with service_in(tmp_path / "data", model, fleet=fleet, language=language) as service:
         for agent in ("ann", "ben"):
@@ -383,7 +383,7 @@ async def test_agents_take_turns_slice_by_slice(tmp_path: Path, monkeypatch: pyt
 async def test_slice_gives_way_to_foreground_work_of_its_agent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While jobs of the same agent wait, its slice ends after the step in hand; the pass goes on later."""
+    """A slice ends after its current step while jobs of the same agent wait, and the pass continues later."""
     monkeypatch.setattr(passes, "SCANS_PER_COMMIT", 1)
     async with service_in(tmp_path / "data", ScriptedModel()) as service:
         await open_agent(service, OpenAgentRequest(agent_id="ann", parameters={"long_term_factor": 0.0}))
@@ -403,7 +403,7 @@ async def test_slice_gives_way_to_foreground_work_of_its_agent(
 
         agent.workspace.passes.compress = one_node_a_step  # type: ignore[method-assign]
         await compress(service, CompressRequest(agent_id="ann", passes=1))
-        # The digest looks once whether there is a batch; after that nobody disturbs the slice.
+        # The digest checks once for a batch; after that nothing interrupts the slice.
         await eventually(lambda: steps >= 4)
         before = scheduler.tally.slices - 1
         await eventually(lambda: steps >= 8)
@@ -436,7 +436,7 @@ async def test_foreground_model_calls_go_first(tmp_path: Path) -> None:
             await settle(service, agent)
         await tell(service, "ann", "Everybody looks elsewhere now.")
         await eventually(lambda: model.running == 1)
-        # Ben's slice begins while Ann's call holds the only place, so it must not need a digest of its own.
+        # Ben's slice begins while Ann's call uses the only slot, so it must not need a digest of its own.
         ben = looking.opened_agent(service, "ben")
         await ben.run(lambda: move_focus_on(ben))
         await compress(service, CompressRequest(agent_id="ben", passes=1))
@@ -521,7 +521,7 @@ async def test_pass_goes_on_at_its_node_after_a_restart(tmp_path: Path) -> None:
 
 
 async def test_close_in_the_middle_of_a_pass_lets_it_rest(tmp_path: Path) -> None:
-    """A closed agent compresses no more; its pass goes on with the next verb."""
+    """A closed agent does not compress. Its pass continues with the next verb."""
     model = ScriptedModel()
     only_shortening(model, lambda text, target: asyncio.sleep(FOR_EVER))
     async with service_in(tmp_path / "data", model) as service:

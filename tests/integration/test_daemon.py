@@ -45,7 +45,7 @@ def all_of(daemon: Daemon, path: str, listing: str) -> list[dict[str, Any]]:
 
 
 def test_remember_and_recall_in_two_languages(daemon: Daemon) -> None:
-    """What was said comes back by its words, in the language it was said in, as JSON and as bare text."""
+    """Messages in either language are recalled by their words, as JSON and as plain text."""
     daemon.remember("ann", *ENGLISH)
     daemon.remember("安", *CHINESE)
     assert daemon.flush("ann")["digested"]
@@ -110,9 +110,9 @@ def test_inspect_tells_where_a_memory_came_from(daemon: Daemon) -> None:
 
 
 def test_memory_shrinks_goes_and_leaves_a_gap_that_is_known(tmp_path: Path) -> None:
-    """A memory nobody comes back to is whole at first, shrinks, never grows, and goes; the gap is told.
+    """An unused memory shrinks step by step, is forgotten at last, and leaves a gap that a recall reports.
 
-    It survives closing, restarting and being recalled on the way, none of which changes anything.
+    Closing the agent, restarts and recalls do not change this.
     """
     with running_daemon(tmp_path / "data") as daemon:
         assert daemon.client.put("/v1/agents/ann", json={"decay_rate": 0.9}).status_code == 201
@@ -187,7 +187,7 @@ CUES: list[dict[str, Any]] = [
 
 
 def test_recalls_are_the_same_bytes_after_close_restart_and_kill(tmp_path: Path) -> None:
-    """What is derived in memory says the same as what was on disk: every cue gives equal bytes."""
+    """Each cue gives the same bytes after closing the agent, a restart and a kill."""
     with running_daemon(tmp_path / "data") as daemon:
         daemon.client.put(
             "/v1/agents/ann", json={"decay_rate": 0.8, "focus_limit": 3, "long_term_factor": 0.1}
@@ -289,7 +289,7 @@ REFUSED_IDS = [
     quote(unicodedata.normalize("NFD", "é")), quote("\u212b"), "%E2%80%A8ann", "%7F", "%C2%85", "%ED%A0%80", "%FF",
     "ann%C0%AE", "%20", "ann%09",
 ]  # fmt: skip
-"""As they stand in a path."""
+"""Ids as they appear in a path."""
 
 ODD_IDS = [
     "Ann", "ANN", "aNN", "a\u200bnn", "аnn", "ann-", "ann_", "_ann", "-ann", "CON", "con", "nul", "aux.txt", "~ann",
@@ -297,7 +297,7 @@ ODD_IDS = [
     "a" * 128, "a" * 65, "字" * 128, "a b", "a?b", "a#b", "a%b", "a%2Fb", "%2e%2e", "a;b", "a:b", "a*b", "a|b", "$HOME",
     "lock", "data.mdb", "meta.json", "agents", "…", "a..b", "‮gpj", "İ", "a'b\"c", "<b>", "{agent_id}", "0", "--help",
 ]  # fmt: skip
-"""Legal, however odd; each is somebody of its own."""
+"""Unusual valid ids, each of a different agent."""
 
 
 def test_hostile_ids_reach_nobody_elses_files(daemon: Daemon) -> None:
@@ -374,7 +374,7 @@ def all_listed(daemon: Daemon) -> list[str]:
 
 @pytest.mark.parametrize("form", ["json", "console"])
 def test_log_holds_no_content_and_no_forged_line(tmp_path: Path, form: str) -> None:
-    """Whatever is said, asked or sent by mistake stays out of the log, at every level; nobody forges a line."""
+    """No message, query or invalid input is logged at any level, and no input forges a log line."""
     marker, forged = "xqzmarker", '{"event": "forged", "level": "error"}'
     settings = {"LOG__LEVEL": "debug"}
     with running_daemon(tmp_path / "data", settings) as daemon:

@@ -201,7 +201,7 @@ async def test_no_route_answers_a_page_of_another_site(site: Site, site_values: 
 
 
 async def test_the_user_and_our_own_pages_are_answered(site: Site) -> None:
-    """What a user types, what /docs loads, and programs that send no such header go through, on every route."""
+    """Requests of users, of /docs, and of programs without browser headers are answered on every route."""
     for marks in ({}, {"Sec-Fetch-Site": "none"}, {"Sec-Fetch-Site": "same-origin"}):
         for method, path in every_route(site.service):
             ending = "?follow=false" if path.endswith("/events") else ""
@@ -313,7 +313,7 @@ def test_listening_beyond_this_machine_needs_a_word(tmp_path: Path) -> None:
     ],
 )
 async def test_bodies_are_json_only(site: Site, content_type: str | None) -> None:
-    """What a form of a web page could send, and other charsets, are refused: nothing is stored."""
+    """The content types of web forms and other charsets are refused, and nothing is stored."""
     headers = {} if content_type is None else {"Content-Type": content_type}
     body = json.dumps(BATCH).encode()
     response = await site.client.post("/v1/agents/ann/remember", content=body, headers=headers)
@@ -322,7 +322,7 @@ async def test_bodies_are_json_only(site: Site, content_type: str | None) -> Non
 
 
 async def test_compressed_body_is_refused(site: Site) -> None:
-    """No body is inflated here: nobody can send 8 KiB that become 8 GiB."""
+    """A compressed body is refused, so that 8 KiB cannot become 8 GiB."""
     response = await site.client.post(
         "/v1/agents/ann/remember",
         content=gzip.compress(json.dumps(BATCH).encode()),
@@ -362,7 +362,7 @@ async def test_utf8_by_name_is_taken(site: Site, content_type: str) -> None:
     ],
 )
 async def test_unreadable_bodies_are_bad_requests(site: Site, body: bytes) -> None:
-    """Whatever is not one readable command is a 400 with a reason, never a 500, and stores nothing."""
+    """An unreadable body is a 400 with a reason, never a 500, and stores nothing."""
     response = await site.client.post(
         "/v1/agents/ann/remember", content=body, headers={"Content-Type": "application/json"}
     )
@@ -501,9 +501,9 @@ async def test_fault_of_ours_tells_the_caller_nothing_and_the_log_no_content(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    """An unexpected exception is a 500 without details; what its message quotes is logged nowhere.
+    """An unexpected exception is a 500 without details, and the log does not contain its message.
 
-    Neither by us nor by the server library, whose own traceback would carry it (and forge lines).
+    This includes the server library, whose traceback would contain it and could forge log lines.
     """
     configure_log("error", "json")  # to the standard error that is captured here
     await tell(site.service, "ann", "The kettle is blue.")
@@ -604,7 +604,7 @@ async def test_request_whose_caller_went_away_is_cancelled_before_it_begins(site
 
 
 async def test_waiting_flush_ends_when_its_caller_goes_away(site: Site) -> None:
-    """A long flush or recall whose caller hung up holds its agent open no longer."""
+    """A waiting flush or recall releases its agent when the caller disconnects."""
     site.model.always["segment"] = 3600.0
     await tell(site.service, "ann", "The kettle is blue.")
     agent = looking.opened_agent(site.service, "ann")
@@ -665,7 +665,7 @@ async def test_slow_clients_hold_up_nobody(site: Site) -> None:
 
 
 async def test_body_that_never_arrives_is_given_up(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever declares a body and sends none is answered 504 after a while."""
+    """A declared body that never arrives is answered with 504 after the timeout."""
     monkeypatch.setattr(http_checks, "BODY_TIMEOUT_S", 0.2)
     async with raw(site.url) as line:
         await line.send(

@@ -1,11 +1,11 @@
-"""The image's steps, by hand: what the Dockerfile says is done in its order, without a container engine.
+"""The image's steps without a container engine: the instructions of the Dockerfile run in their order.
 
-The paths of the image lie below a temporary directory; files are copied as .dockerignore lets them through; the
-`RUN` steps of the first stage run in a shell as they stand, with the interpreter of this test as the base image's
-`python`. Left out is what needs root and changes the machine: the user and the owner of the data directory. Then
-the image's command runs with the image's environment and nothing else, and its health check beside it.
+The paths of the image are in a temporary directory, and .dockerignore selects the copied files. The `RUN` steps of the
+first stage run in a shell, with this test's interpreter as the `python` of the base image. Steps that need root are
+omitted: the user and the owner of the data directory. Then the image's command and its health check run in the image's
+environment only.
 
-Needs PyPI, or whatever index pip is configured for.
+Needs PyPI, or the package index that pip is configured for.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Image:
         assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
 
     def environment(self, **settings: str) -> dict[str, str]:
-        """What the image's command finds in its environment: what the image sets, and what the one who runs it adds."""
+        """Return the environment of the image's command: the variables of the image and those of the operator."""
         environment = {name: self.mapped(value) for name, value in image_environment().items()}
         environment["PATH"] = environment["PATH"].replace("$PATH", "/usr/bin:/bin")
         return environment | settings
@@ -147,7 +147,7 @@ def _base_interpreter() -> str:
 
 @pytest.fixture(scope="module")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Image:
-    """The image's files, made by its steps; the sources are gone, as the second stage does not take them."""
+    """Return the image's files, built by its steps. The sources are removed: the second stage does not copy them."""
     made = Image(tmp_path_factory.mktemp("image"))
     made.build()
     shutil.rmtree(made.root / "src")
@@ -169,7 +169,7 @@ class Running(NamedTuple):
 
 @contextlib.contextmanager
 def running(image: Image) -> Iterator[Running]:
-    """The image's command, ready, on free ports that it chooses itself; its health check is told which."""
+    """Run the image's command on free ports until it is ready. Its health check gets the chosen port."""
     ports = {"EBBTIDE_SERVER__REST_PORT": "0", "EBBTIDE_SERVER__GRPC_PORT": "0"}
     told_before = image.log.stat().st_size if image.log.exists() else 0
     process = image.start(image.environment(**ports))
@@ -186,7 +186,7 @@ def running(image: Image) -> Iterator[Running]:
 
 
 def _await_address(process: subprocess.Popen[bytes], image: Image, told_before: int) -> str:
-    """Where a daemon says that it listens, after what stood in the log before it."""
+    """Return the address that a daemon logs after the given position of the log."""
     deadline = time.monotonic() + START_TIMEOUT_S
     while True:
         # A line that is not whole yet is looked at again.
@@ -208,7 +208,7 @@ def _await_ready(process: subprocess.Popen[bytes], image: Image, client: httpx.C
 
 
 def test_the_steps_install_what_the_package_needs(image: Image) -> None:
-    """After the steps, the environment holds the package itself, not a link to its sources, and nothing misses."""
+    """After the steps, the environment contains the package itself instead of a link to its sources, and is whole."""
     python = image.root / "opt/ebbtide/bin/python"
     done = subprocess.run([python, "-m", "pip", "check"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
@@ -229,7 +229,7 @@ def test_the_command_serves_and_ends_with_0_on_sigterm(image: Image) -> None:
 
 
 def test_memories_outlive_the_container(image: Image) -> None:
-    """What one daemon was told lies in the volume, and the next one on the same volume recalls it."""
+    """The memories of one daemon are stored in the volume, and the next daemon on that volume recalls them."""
     told = {"messages": [{"role": "user", "content": "I moved to Lisbon in May."}]}
     with running(image) as daemon:
         assert daemon.client.post("/v1/agents/ann/remember", json=told).status_code == 202

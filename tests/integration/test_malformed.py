@@ -1,4 +1,4 @@
-"""What is no request at all: answered in the one shape of errors, bounded, and harmless to others."""
+"""Malformed requests: they get the usual error body within a bounded time, and affect no other request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.process import Daemon
 
 
 def answer_to(daemon: Daemon, raw: bytes) -> bytes:
-    """What comes back for raw bytes, until the daemon closes or is silent."""
+    """Return the response to raw bytes, until the daemon closes the connection or stops sending."""
     host, port = daemon.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=10) as connection:
         try:

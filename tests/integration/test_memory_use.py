@@ -15,7 +15,7 @@ MIB = 1 << 20
 IDLE_BYTES = 120 * MIB
 
 LATE = ("rjieba", "httpx", "matplotlib", "email_validator", "snowballstemmer")
-"""What only some daemons need, or no daemon at all; `import ebbtide.daemon` leaves it alone."""
+"""Modules that not every daemon needs; `import ebbtide.daemon` does not import them."""
 
 
 def resident_bytes(process_id: int) -> int:

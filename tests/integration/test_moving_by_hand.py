@@ -53,7 +53,7 @@ def told(daemon: Daemon) -> None:
 
 
 def recalls(daemon: Daemon, agent: str) -> list[bytes]:
-    """What an agent answers."""
+    """Return the responses of an agent to the cues."""
     return [daemon.post(f"{agent}/recall", cue).content for cue in CUES]
 
 
@@ -116,7 +116,7 @@ def imported(daemon: Daemon, path: Path) -> Any:
 
 
 def test_mem0_memories_are_remembered(daemon: Daemon, tmp_path: Path) -> None:
-    """Each memory with its time, id and metadata, oldest first; what is none is listed; twice is once."""
+    """Memories are imported once, with time, id and metadata, oldest first. Invalid entries are listed."""
     path = tmp_path / "mem0.json"
     path.write_text(json.dumps(MEM0))
     done = imported(daemon, path)
@@ -170,7 +170,7 @@ def test_what_nobody_can_read_is_not_sent(daemon: Daemon, tmp_path: Path) -> Non
 
 
 def test_a_damaged_agent_keeps_no_other_from_its_backup(daemon: Daemon, tmp_path: Path) -> None:
-    """With a daemon at work: the damaged one is named with its reason, the others are saved, the code tells it."""
+    """A backup of all agents saves the others, names the damaged one with the reason, and exits with an error."""
     daemon.remember("aaa", "I moved to Lisbon in May.")
     daemon.remember("bea", "I like the sea.")
     daemon.flush("aaa")

@@ -1,4 +1,4 @@
-"""Slow, silent, wrong and absent models: what is promised to whoever waits, and what becomes of batches."""
+"""Slow, silent, faulty and missing models: the waiting time of callers, and the fate of batches."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ async def test_answers_given_before_an_outage_are_not_asked_for_again(tmp_path: 
 
 
 async def test_timeout_of_a_call_is_an_outage_not_a_bad_reply(tmp_path: Path) -> None:
-    """A call that outlasts `model_timeout_ms` counts as no server: nothing is held against the batch."""
+    """A call that exceeds `model_timeout_ms` is an outage, and the batch is not blamed."""
     model = ScriptedModel()
     model.script["segment"].append(FOR_EVER)
     async with service_in(tmp_path / "data", model, language={"model_timeout_ms": 100}) as service:
@@ -220,9 +220,9 @@ async def test_timeout_of_a_call_is_an_outage_not_a_bad_reply(tmp_path: Path) ->
 
 @pytest.mark.alone
 async def test_bad_replies_move_a_batch_to_the_tail_then_park_it(tmp_path: Path) -> None:
-    """Unusable replies cost rounds, then the batch is parked: listed, retried by hand, never dropped.
+    """A batch with unusable replies moves to the end, then is parked, listed, and retried by hand. It is never dropped.
 
-    The others keep their order meanwhile, and nobody waits for a batch that is put off.
+    The other batches keep their order, and no request waits for a postponed batch.
     """
     model = Choosy("poison")
     language = {
@@ -384,7 +384,7 @@ async def test_close_cancels_the_model_call_and_the_batch_stays_at_the_head(tmp_
 
 
 async def test_batch_in_hand_at_a_stop_is_digested_after_the_next_start(tmp_path: Path) -> None:
-    """A stop cancels the model call; the next start goes on without being asked."""
+    """A stop cancels the model call, and the next start digests the batch automatically."""
     model = ScriptedModel()
     model.always["segment"] = FOR_EVER
     watch = Stopwatch()
@@ -442,9 +442,9 @@ async def test_work_that_came_to_nothing_leaves_the_agent_idle(tmp_path: Path) -
 
 
 async def test_relations_are_named_anew_when_the_focus_moved_meanwhile(tmp_path: Path) -> None:
-    """A digest commits only for the focus its relations were named for; otherwise they are asked for again.
+    """If the focus changes during a model call, the relations are requested again before the commit.
 
-    The focus as a digest sees it is cut to `focus_limit`, so lowering that while the model thinks moves it.
+    A digest sees the focus cut to `focus_limit`, so lowering the limit changes it.
     """
     model = ScriptedModel()
     async with service_in(tmp_path / "data", model) as service:

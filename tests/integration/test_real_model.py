@@ -145,7 +145,7 @@ async def test_compression_goes_through_a_real_model(
 
 
 async def test_real_context_is_known_and_kept(server: str, tmp_path: Path) -> None:
-    """What the server really serves bounds each question; a context larger than it is not counted on."""
+    """The real context of the server bounds each prompt, even if a larger one is configured."""
     text = " ".join(f"On day {n} we reached village {n}." for n in range(1, 13))
     async with service_in(tmp_path / "data", None, language=beside(server, num_ctx=32768)) as service:
         await tell(service, "ann", text)

@@ -1,7 +1,7 @@
-"""The recall benchmark asks what it says: everything remembered once, conditions that differ in one thing, fair pairs.
+"""The recall benchmark stores everything once, varies one thing per condition, and compares fair pairs.
 
-A scripted daemon stands in where the benchmark itself is judged; the short form at the end goes through a real one.
-No figure of the product is judged here.
+Most tests use a scripted daemon, because they check the benchmark itself. The short run at the end uses a real daemon.
+No test judges the product's figures.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class ScriptedDaemon(KeepAlive):
         self.batches: dict[str, list[dict[str, Any]]] = defaultdict(list)
         self.parameters: dict[str, dict[str, Any]] = {}
         self.questions: list[tuple[str, int, dict[str, Any]]] = []
-        """(agent, batches it had then, what was asked)."""
+        """(agent, number of its batches at that time, query)."""
         self._parked_count = parked_count
         self._is_flushed: dict[str, bool] = {}
 
@@ -133,7 +133,7 @@ def test_the_tiny_set_holds_together() -> None:
 
 
 def test_a_missing_set_is_told_not_hidden(tmp_path: Path) -> None:
-    """A set that is not at hand gives a sentence naming file and folder, and the run is no failure."""
+    """A missing data set causes a message with file and folder, and the run succeeds."""
     missing = read_set("locomo", tmp_path)
     assert isinstance(missing, MissingSet)
     assert str(missing).startswith("locomo is skipped:")
@@ -145,7 +145,7 @@ def test_a_missing_set_is_told_not_hidden(tmp_path: Path) -> None:
 
 
 def test_a_limit_takes_from_the_whole_length() -> None:
-    """A limited run asks questions from first to last, not only those that stand first; a large limit asks all."""
+    """A limited run selects questions evenly from first to last. A large limit selects all of them."""
     questions = [Question(str(number), "?", "c", (frozenset("a"),)) for number in range(10)]
     assert [question.qid for question in spread_out(questions, 3)] == ["0", "3", "6"]
     assert len(spread_out(questions, 10)) == len(spread_out(questions, None)) == 10
@@ -186,19 +186,19 @@ def test_bm25_is_bm25() -> None:
 
 
 def test_words_are_the_usual_ones() -> None:
-    """English is stemmed without stop words, Chinese gives pairs of characters, and both may stand in one text."""
+    """English words are stemmed and stop words dropped, Chinese becomes pairs of characters. A text may mix both."""
     assert list(simple_words("She was painting the KILNS")) == ["paint", "kiln"]
     assert list(simple_words("陶艺课 E417猫")) == ["陶艺", "艺课", "e417", "猫"]
 
 
 def test_fusion_is_by_rank() -> None:
-    """What both rank first comes first; what only one knows still counts; equal sums keep the first one's order."""
+    """Results that both rankings put first come first, results of one ranking still count, and ties keep its order."""
     assert fused([[1, 2, 3], [1, 3, 4]]) == [1, 3, 2, 4]
     assert fused([[1], [2]]) == [1, 2]
 
 
 def test_recency_is_the_latest_first() -> None:
-    """The simplest baseline gives the last turns, whatever is asked."""
+    """The simplest baseline returns the last turns for every question."""
     corpus = tiny()[0]
     places = baseline("recency", corpus)("anything")
     assert places == list(reversed(range(len(corpus.turns))))
@@ -278,7 +278,7 @@ def test_what_comes_later_comes_after() -> None:
 
 
 def test_a_shortened_memory_is_seen_as_short() -> None:
-    """What is left of the evidence's text is told: all of it, half of it, several memories of one turn together."""
+    """The score is the remaining share of the evidence: all, half, or several memories of one turn together."""
     turns = (Turn("a", "s", "Ann", "0123456789", None), Turn("b", "s", "Ann", "01234", None))
     question = Question("q", "?", "c", (frozenset({"a"}), frozenset({"b"})))
     corpus = Corpus("tiny", "c", False, turns, (question,))
@@ -314,7 +314,7 @@ def test_averages_are_over_questions() -> None:
 
 
 def test_differences_are_over_shared_questions() -> None:
-    """The product is held against BM25, its variants against itself, over the questions that both answered."""
+    """The product is compared with BM25, and its variants with it, over the questions that both answered."""
     found = differences_of(
         [
             answered("bm25", "1", 0.0),
@@ -328,7 +328,7 @@ def test_differences_are_over_shared_questions() -> None:
 
 
 def test_the_harm_of_forgetting_is_told_by_itself() -> None:
-    """When much came afterwards, forgetting is held against not forgetting, not only against a fresh memory."""
+    """After much further text, forgetting is compared with not forgetting, not only with a fresh memory."""
     worths = {"product": 1.0, "later": 0.5, "later-no-forgetting": 0.75}
     found = differences_of([answered(condition, "1", worth) for condition, worth in worths.items()])
     told = {(one.condition, one.against): one.interval.mean for one in found if one.measure == "R@10"}
@@ -362,7 +362,7 @@ def test_the_short_form_runs(tmp_path: Path) -> None:
 
 
 def picture_rows() -> list[dict[str, Any]]:
-    """What a run tells of two sets; one of them was asked under one condition more."""
+    """Return the results of a run over two sets, one of them with one more condition."""
     asked = [
         ("locomo", WHOLE, "product", 0.75),
         ("locomo", WHOLE, "no-words", 0.05),
@@ -379,7 +379,7 @@ def picture_rows() -> list[dict[str, Any]]:
 
 
 def test_the_picture_shows_what_was_measured() -> None:
-    """Whole sets only, each under the conditions it was asked with, the baseline before the product."""
+    """The picture shows complete sets with their conditions, and the baseline before the product."""
     sets, bars = bars_of(picture_rows())
     assert sets == ["locomo\n7 questions", "cmrc\n7 questions"]
     assert list(bars) == ["bm25", "product", "no-words"]

@@ -1,4 +1,4 @@
-"""What `serve` writes: a banner on a terminal, JSON lines elsewhere; and hints that name commands that exist."""
+"""The output of `serve`: a banner on a terminal, else JSON lines, and hints that name existing commands."""
 
 from __future__ import annotations
 

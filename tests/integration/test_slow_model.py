@@ -1,7 +1,7 @@
-"""A model server that is slow, broken, missing or exchanged, beside a real daemon: nobody is hurt by it.
+"""A real daemon with a slow, broken, missing or replaced model server.
 
-The times are promises: an acknowledgement under 50 ms at p99, a recall within its patience and half a second,
-while every call to the model takes 30 s.
+Every call to the model takes 30 s. Acknowledgements still take under 50 ms at p99, and a recall at most its patience
+plus half a second.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def acknowledged_s(daemon: Daemon, agent: str, text: str) -> float:
 
 
 def contents(daemon: Daemon, agent: str) -> list[str]:
-    """What an agent's memories say, oldest first."""
+    """Return the contents of an agent's memories, oldest first."""
     nodes = daemon.get(f"{agent}/nodes?page_size=1000").json()["nodes"]
     return [node["content"] for node in nodes]
 
@@ -120,8 +120,10 @@ def test_slow_shortening_leaves_recall_alone(ollama: FakeOllama, tmp_path: Path)
 
 
 def test_useless_replies_park_a_batch_that_can_be_retried(ollama: FakeOllama, tmp_path: Path) -> None:
-    """After park_after_attempts rounds a batch is parked, listed with its reason, and retried by hand; the others
-    of the agent, and the other agents, go on."""
+    """After park_after_attempts rounds a batch is parked and listed with its reason, and can be retried by hand.
+
+    Other batches and agents are not affected.
+    """
     settings = beside(ollama, park_after_attempts=2, max_bad_replies=2)
     with running_daemon(tmp_path / "data", settings) as daemon:
         ollama.always = Reaction(content="I would rather not.")
@@ -147,7 +149,7 @@ def test_useless_replies_park_a_batch_that_can_be_retried(ollama: FakeOllama, tm
 
 
 def test_missing_model_degrades_and_resumes_by_itself(tmp_path: Path) -> None:
-    """Without the model on the server the daemon starts, accepts, says what to do, and goes on once it is there."""
+    """Without the model the daemon starts, accepts batches and names the remedy. It resumes once the model exists."""
     with FakeOllama(models=("other:1b",)).running_beside() as server:
         settings = beside(server, breaker_open_ms=200, breaker_cap_ms=400)
         with running_daemon(tmp_path / "data", settings) as daemon:
@@ -195,7 +197,7 @@ def test_outage_keeps_the_order_and_ends_by_itself(tmp_path: Path) -> None:
 
 
 def test_model_is_exchanged_in_the_middle_of_a_backlog(ollama: FakeOllama, tmp_path: Path) -> None:
-    """A restart with another model goes on where the last one was stuck: every batch once, in order."""
+    """After a restart with another model the backlog is digested in order, each batch once."""
     data = tmp_path / "data"
     facts = [f"Fact number {number}." for number in range(9)]
     with running_daemon(data, beside(ollama)) as daemon:
@@ -229,7 +231,7 @@ def test_model_is_exchanged_in_the_middle_of_a_backlog(ollama: FakeOllama, tmp_p
 
 
 def test_key_of_the_server_is_not_in_the_log(tmp_path: Path) -> None:
-    """The settings in force are logged without the key, and so is everything that fails with it."""
+    """The log contains the settings and failures without the key."""
     with FakeOpenAI().running_beside() as server:
         server.api_key = "sk-right"
         with running_daemon(tmp_path / "data", beside(server, api_key="sk-very-secret")) as daemon:

@@ -31,7 +31,7 @@ def commits_of(agent: Agent) -> int:
 
 @contextlib.asynccontextmanager
 async def taken(agent: Agent) -> AsyncIterator[None]:
-    """The agent's turn is taken for the length of the block: whatever is asked meanwhile waits side by side."""
+    """Occupy the agent's mailbox during the block, so that further requests queue."""
     gate = threading.Event()
     blocker = asyncio.create_task(agent.run(lambda: gate.wait(20)))
     await eventually(lambda: not agent.mailbox.is_idle and agent.mailbox.waiting_count == 0)
@@ -52,7 +52,7 @@ async def busy_agent(service: Service, model: ScriptedModel) -> Agent:
 
 
 async def queued(agent: Agent, *requests: asyncio.Task[Remembered]) -> None:
-    """Wait until they all stand in the box."""
+    """Wait until all requests are in the mailbox."""
     await eventually(lambda: agent.mailbox.waiting_count == len(requests))
 
 
@@ -76,7 +76,7 @@ async def test_batches_side_by_side_cost_one_commit(tmp_path: Path) -> None:
 
 
 async def test_one_caller_alone_has_its_own_commit(tmp_path: Path) -> None:
-    """Nobody is kept waiting for company: one request after the other is one commit each."""
+    """Sequential requests are committed one by one, without waiting for others."""
     model = ScriptedModel()
     async with service_in(tmp_path / "data", model) as service:
         agent = await busy_agent(service, model)
@@ -87,7 +87,7 @@ async def test_one_caller_alone_has_its_own_commit(tmp_path: Path) -> None:
 
 
 async def test_recall_between_two_batches_sees_what_came_before_it(tmp_path: Path) -> None:
-    """What was asked between two batches is answered between them: it counts the first and not the second."""
+    """A recall queued between two batches sees the first and not the second."""
     model = ScriptedModel()
     async with service_in(tmp_path / "data", model) as service:
         agent = await busy_agent(service, model)
@@ -124,7 +124,7 @@ async def test_errors_side_by_side_are_each_callers_own(tmp_path: Path) -> None:
 
 
 async def test_caller_that_goes_away_takes_only_its_own_batch_along(tmp_path: Path) -> None:
-    """Cancelled while it waits beside others, a batch is not stored, and theirs are."""
+    """A cancelled request in a group is not stored; the others are."""
     model = ScriptedModel()
     async with service_in(tmp_path / "data", model) as service:
         agent = await busy_agent(service, model)
@@ -138,7 +138,7 @@ async def test_caller_that_goes_away_takes_only_its_own_batch_along(tmp_path: Pa
 
 
 async def test_commit_that_fails_is_told_to_everyone_in_it(tmp_path: Path) -> None:
-    """Nobody is acknowledged, nothing is stored, and the next request is still answered."""
+    """If a commit fails, every caller in it gets the error, nothing is stored, and the next request succeeds."""
     model = ScriptedModel()
     async with service_in(tmp_path / "data", model) as service:
         agent = await busy_agent(service, model)

@@ -22,7 +22,7 @@ def lifetimes() -> list[list[str]]:
 
 @pytest.mark.parametrize("row", lifetimes(), ids=lambda row: "-".join(row[:2]))
 def test_lifetimes_are_those_of_the_simulation(row: list[str]) -> None:
-    """Each row says when a memory of 60 characters is first cut and when it is gone."""
+    """Each row says when a memory of 60 characters is first cut and when it is forgotten."""
     rate, factor, first_cut, gone = row
     curve = simulation.simulate(simulation.Case(float(rate), float(factor)), ENOUGH_PASSES)
     assert (curve.first_cut, curve.gone) == (int(first_cut), int(gone))
@@ -30,8 +30,8 @@ def test_lifetimes_are_those_of_the_simulation(row: list[str]) -> None:
 
 @pytest.mark.parametrize("characters", [20, 200])
 def test_lifetimes_of_other_lengths(characters: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the page says of shorter and longer memories holds with the default parameters."""
-    told = dict(re.findall(r"(\d+) characters (?:are gone )?after (\d+)", read(PAGE)))
+    """The figures of the page for shorter and longer memories are those of the default parameters."""
+    told = dict(re.findall(r"(\d+) characters (?:are forgotten )?after (\d+)", read(PAGE)))
     monkeypatch.setattr(simulation, "CHARACTERS", characters)
     defaults = AgentParameters()
     case = simulation.Case(defaults.decay_rate, defaults.long_term_factor)
