@@ -51,7 +51,7 @@ class Kind(Enum):
 
 
 _WORD_START = re.compile(r"(?<!^)(?=[A-Z])")
-_PATH_FIELD = re.compile(r"\{(\w+)\}")
+_PATH_FIELD = re.compile(r"\{(\w++)\}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -227,7 +227,7 @@ def _path(fault: ErrorDetails) -> str:
     return shown(path, 80) if path else "parameters" if fault["type"] == "value_error" else ""
 
 
-_CHOICE = re.compile(r"'([^']*)'")
+_CHOICE = re.compile(r"'([^']*+)'")
 
 
 def _describe(fault: ErrorDetails, model: type[BaseModel]) -> str:
