@@ -37,10 +37,10 @@ lint: $(READY_DEV)  ## style, types, directions of imports
 curve: $(READY_DEV)  ## draw the forgetting curve shown in the docs
 	$(BIN)/ebbtide curve --out docs/forgetting-curve.png
 
-bench: $(READY_DEV)  ## how fast is it, against what? Leave the machine alone meanwhile; make bench BENCH=--quick takes a minute
+bench: $(READY_DEV)  ## run the latency benchmarks on a quiet machine; make bench BENCH=--quick takes a minute
 	$(BIN)/python -m benchmarks.performance $(BENCH)
 
-bench-recall: $(READY_DEV)  ## is the evidence found? Public sets beside the checkout; make bench-recall RECALL=--quick asks a tiny set
+bench-recall: $(READY_DEV)  ## measure recall on the public sets next to the checkout; make bench-recall RECALL=--quick uses a tiny set
 	$(BIN)/python -m benchmarks.recall $(RECALL)
 
 soak: $(READY_DEV)  ## ten minutes of everything at once: nothing lost, nothing broken, memory flat; make soak SOAK="--seconds 60"

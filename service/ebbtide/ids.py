@@ -18,7 +18,7 @@ MAX_AGENT_ID_LENGTH = 128
 
 
 def parse_agent_id(text: str) -> AgentId:
-    """Return `text` as an agent id. Raise INVALID_AGENT_ID where it is none.
+    """Return `text` as an agent id. Raise INVALID_AGENT_ID if it is invalid.
 
     An id has 1 to 128 code points of any script, and is compared byte for byte. Not allowed: `/`, `\\`, control
     characters, surrogates, white space or a dot at either end, and any text that is not in NFC, since two ids that

@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -271,6 +272,16 @@ def test_remember_takes_a_text_a_message_or_several(given: Any, sent: Any) -> No
     memory, script = scripted(DONE)
     memory.remember("ann", given)
     assert script.bodies[0]["messages"] == sent
+
+
+def test_times_may_be_datetimes() -> None:
+    """A datetime with a time zone is sent as ISO 8601; one without is refused."""
+    memory, script = scripted(DONE)
+    time = datetime(2026, 5, 1, 12, tzinfo=UTC)
+    memory.remember("ann", {"role": "user", "content": "a", "timestamp": time})
+    assert script.bodies[0]["messages"][0]["timestamp"] == "2026-05-01T12:00:00+00:00"
+    with pytest.raises(TypeError, match="a datetime with a time zone"):
+        memory.remember("ann", {"role": "user", "content": "a", "timestamp": time.replace(tzinfo=None)})
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ and body. Cases that only make sense over one transport say so by using its call
 
 from __future__ import annotations
 
-import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from urllib.parse import quote
 import pytest
 
 from ebbtide import __version__
-from tests.support.callers import CALLERS, Caller, CallerIn, Unsayable, rest_in, unless_unsayable
+from tests.support.callers import CALLERS, Caller, CallerIn, rest_in, unless_unsayable
 from tests.support.keys import KEYS_ON
 from tests.support.scripted_model import ScriptedModel
 
@@ -610,7 +609,11 @@ async def test_probes_may_use_head(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("time", "stored"),
-    [("2026-05-01T12:00:00Z", 1777636800000), ("2026-05-01T14:00:00.250+02:00", 1777636800250)],
+    [
+        ("2026-05-01T12:00:00Z", 1777636800000),
+        ("2026-05-01T14:00:00.250+02:00", 1777636800250),
+        ("1970-01-20T16:13:20Z", 1700000000),  # as a number it would be taken for seconds
+    ],
 )
 async def test_times_may_be_iso_8601(tmp_path: Path, time: str, stored: int) -> None:
     """A timestamp with a time zone is stored as milliseconds; over gRPC times have a type of their own."""
@@ -623,20 +626,37 @@ async def test_times_may_be_iso_8601(tmp_path: Path, time: str, stored: int) -> 
         assert len(found.json()["memories"]) == 1
 
 
-async def test_a_time_that_is_no_time_is_refused_with_a_hint(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_a_time_that_is_no_time_is_refused_with_a_hint(tmp_path: Path) -> None:
     """Seconds are refused with what to do; so is a text without a time zone, or of another form."""
-    async with caller_in(tmp_path) as call:
+    async with rest_in(tmp_path) as call:
         for time, reason, hint in (
             (1_777_636_800, "INVALID_VALUE", "looks like seconds: multiply it by 1000"),
             ("2026-05-01T12:00:00", "INVALID_VALUE", "add Z or an offset"),
             ("yesterday", "WRONG_TYPE", "ISO 8601"),
         ):
-            with contextlib.suppress(Unsayable):
-                batch = {"messages": [{**HELLO["messages"][0], "timestamp": time}]}
-                error = (await call("POST", f"{AGENT}/remember", batch)).json()["error"]
-                assert error["reason"] == reason
-                assert hint in error["message"]
-                assert error["field_violations"][0]["field"] == "messages[0].timestamp"
+            batch = {"messages": [{**HELLO["messages"][0], "timestamp": time}]}
+            error = (await call("POST", f"{AGENT}/remember", batch)).json()["error"]
+            assert error["reason"] == reason
+            assert hint in error["message"]
+            assert error["field_violations"][0]["field"] == "messages[0].timestamp"
+
+
+async def test_a_time_with_a_unit_is_never_taken_for_seconds(tmp_path: Path) -> None:
+    """A Timestamp of gRPC in the first months of 1970 is that time."""
+    async with grpc_in(tmp_path) as call:
+        await settled(call, {"messages": [{**HELLO["messages"][0], "timestamp": 1_700_000_000}]})
+        nodes = (await call("GET", f"{AGENT}/nodes")).json()["nodes"]
+        assert nodes[0]["sources"][0]["timestamp"] == 1_700_000_000
+
+
+async def test_an_unknown_query_option_is_named(tmp_path: Path) -> None:
+    """The error names the option that does not exist, and those that do."""
+    async with rest_in(tmp_path) as call:
+        error = (await call("GET", "/v1/agents?page=2")).json()["error"]
+        assert error["reason"] == "UNKNOWN_FIELD"
+        assert "'page'" in error["message"] and "page_size" in error["message"]
+        error = (await call("GET", "/v1/agents/a%2Fb")).json()["error"]
+        assert (error["reason"], error["field_violations"][0]["field"]) == ("INVALID_AGENT_ID", "agent_id")
 
 
 async def test_readiness_tells_the_truth(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Rate limits: token buckets, one per name, a bounded number of them.
 
-A bucket contains as many tokens as requests may come at once, and refills steadily. A request takes one token; without
+A bucket contains one token per request of the allowed burst, and refills steadily. A request takes one token; without
 one it gets the time to wait. When there are too many buckets, the least recently used one is dropped: it is full again,
 or nearly, unless very many names are active at once.
 """

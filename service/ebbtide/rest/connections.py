@@ -233,7 +233,7 @@ class Connection(HttpToolsProtocol):
         return self.flow.write_paused or (self._running is not None and self._running.more_body)
 
     def look_at_output(self, now_s: float) -> int:
-        """The bytes that the client has not read; fewer than before means progress."""
+        """Return the bytes that the client has not read. A falling number is progress."""
         if self.transport is None:
             return 0
         unsent_bytes = self.transport.get_write_buffer_size()

@@ -30,7 +30,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ebbtide.access.authentication import Authentication
 from ebbtide.access.grants import CALLER, let_ask
 from ebbtide.actor import NO_ACTOR, set_actor
-from ebbtide.errors import Deadline, EbbtideError, Exhausted, Forbidden, Internal, InvalidRequest, Unavailable
+from ebbtide.errors import (
+    Deadline,
+    EbbtideError,
+    Exhausted,
+    FieldViolation,
+    Forbidden,
+    Internal,
+    InvalidRequest,
+    Unavailable,
+)
 from ebbtide.metrics import Metrics
 from ebbtide.rest.connections import PIECE_BYTES, Connection, connection_of
 from ebbtide.rest.problems import RESOURCE_POLICY, note_outcome, outcome_of, problem
@@ -300,7 +309,11 @@ def _check_path(scope: Scope) -> None:
         except UnicodeDecodeError:
             fault = "is not UTF-8"
     if fault is not None:
-        raise InvalidRequest(f"agent_id {fault}", reason="INVALID_AGENT_ID")
+        raise InvalidRequest(
+            f"agent_id {fault}",
+            reason="INVALID_AGENT_ID",
+            violations=[FieldViolation("agent_id", fault)],
+        )
 
 
 def _check_media_type(headers: Headers) -> None:

@@ -33,7 +33,7 @@ from ebbtide.verbs.catalogue import CATALOGUE, Kind, Operation
 from ebbtide.verbs.moving import BACKUP_TYPE, EXPORT_TYPE
 from ebbtide.verbs.recall import Recalled
 from ebbtide.verbs.remember import Remembered, RememberRequest
-from ebbtide.verbs.requests import read_request, validated
+from ebbtide.verbs.requests import echo, read_request, validated
 from ebbtide.verbs.service import Service
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -202,12 +202,14 @@ def _query(request: Request, readers: Mapping[str, Reader]) -> dict[str, Any]:
     if not request.scope["query_string"]:
         return {}
     given = dict(request.query_params)
-    if not given.keys() <= readers.keys():
+    unknown = next((name for name in given if name not in readers), None)
+    if unknown is not None:
         allowed = ", ".join(sorted(readers)) or "none"
+        option = echo(unknown)
         raise InvalidRequest(
-            f"no such query option; allowed: {allowed}",
+            f"There is no query option {option}; allowed: {allowed}",
             reason="UNKNOWN_FIELD",
-            violations=[FieldViolation("query", f"allowed options: {allowed}")],
+            violations=[FieldViolation("query string", f"{option} is not an option; allowed: {allowed}")],
         )
     return {name: readers[name](text) for name, text in given.items()}
 

@@ -24,7 +24,7 @@ K1, B = 0.9, 0.4
 
 
 def rarity(saying_count: int, passage_count: int) -> float:
-    """Return the idf of a term that occurs in so many of all passages."""
+    """Return the idf of a term that occurs in this many passages."""
     return float(np.log1p((passage_count - saying_count + 0.5) / (saying_count + 0.5)))
 
 

@@ -21,6 +21,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from pydantic import BaseModel
 
 from ebbtide.errors import FieldViolation, InvalidRequest
+from ebbtide.verbs.limits import Milliseconds
 from ebbtide.verbs.requests import refuse
 
 M = TypeVar("M", bound=Message)
@@ -133,7 +134,7 @@ def _prefix(enum: Enum) -> str:
 def _milliseconds(time: Timestamp, place: str) -> int:
     if not 0 <= time.nanos < NANOS_PER_S:
         refuse(f"{place}.nanos", time.nanos, "0-999999999")
-    return time.seconds * 1000 + time.nanos // NANOS_PER_MS
+    return Milliseconds(time.seconds * 1000 + time.nanos // NANOS_PER_MS)
 
 
 def _object(struct: Struct, place: str) -> dict[str, Any]:

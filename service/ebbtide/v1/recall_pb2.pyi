@@ -35,7 +35,7 @@ class _RecallModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RecallMode
     RECALL_MODE_ASSOCIATIVE: _RecallMode.ValueType  # 2
     """From the focus outward, along the strongest paths."""
     RECALL_MODE_HYBRID: _RecallMode.ValueType  # 3
-    """Over everything the agent ever heard, by several signals."""
+    """Over everything the agent ever received, by several signals."""
 
 class RecallMode(_RecallMode, metaclass=_RecallModeEnumTypeWrapper):
     """How an answer is looked for."""
@@ -47,7 +47,7 @@ RECALL_MODE_AUTO: RecallMode.ValueType  # 1
 RECALL_MODE_ASSOCIATIVE: RecallMode.ValueType  # 2
 """From the focus outward, along the strongest paths."""
 RECALL_MODE_HYBRID: RecallMode.ValueType  # 3
-"""Over everything the agent ever heard, by several signals."""
+"""Over everything the agent ever received, by several signals."""
 Global___RecallMode: _TypeAlias = RecallMode  # noqa: Y015
 
 class _ArchiveUse:
@@ -57,7 +57,7 @@ class _ArchiveUse:
 class _ArchiveUseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ArchiveUse.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     ARCHIVE_USE_UNSPECIFIED: _ArchiveUse.ValueType  # 0
-    """Not given: as `include_archive` says."""
+    """Not given: always."""
     ARCHIVE_USE_ALWAYS: _ArchiveUse.ValueType  # 1
     """Always."""
     ARCHIVE_USE_NEVER: _ArchiveUse.ValueType  # 2
@@ -69,7 +69,7 @@ class ArchiveUse(_ArchiveUse, metaclass=_ArchiveUseEnumTypeWrapper):
     """When what was forgotten, shortened or not yet digested takes part in an answer."""
 
 ARCHIVE_USE_UNSPECIFIED: ArchiveUse.ValueType  # 0
-"""Not given: as `include_archive` says."""
+"""Not given: always."""
 ARCHIVE_USE_ALWAYS: ArchiveUse.ValueType  # 1
 """Always."""
 ARCHIVE_USE_NEVER: ArchiveUse.ValueType  # 2

@@ -117,6 +117,10 @@ SECONDS = range(100_000_000, 10_000_000_000)
 """Numbers that are seconds since 1973 or later; in milliseconds they would be the first months of 1970."""
 
 
+class Milliseconds(int):
+    """Milliseconds since the epoch from a source that states its unit: such a number is never taken for seconds."""
+
+
 def _milliseconds(value: Any) -> Any:
     if isinstance(value, str):
         try:
@@ -126,12 +130,12 @@ def _milliseconds(value: Any) -> Any:
         if time.tzinfo is None:
             raise invalid(value, f"{TIMES}; add Z or an offset")
         return (time - EPOCH) // MILLISECOND
+    if type(value) is int and value in SECONDS:
+        raise invalid(value, "milliseconds since the epoch; this looks like seconds: multiply it by 1000")
     return value
 
 
 def _checked_time(time_ms: int) -> int:
-    if time_ms in SECONDS:
-        raise invalid(time_ms, "milliseconds since the epoch; this looks like seconds: multiply it by 1000")
     if not EARLIEST_MS <= time_ms <= LATEST_MS:
         raise invalid(time_ms, "ms since the epoch, years 1-9999")
     return time_ms

@@ -80,7 +80,7 @@ class UpdateNodeRequest(NodeRequest):
         MaxItems("max_keywords"),
     ] = Field(
         default_factory=list,
-        description="The new keywords. Default: those of the new content; without one they stay.",
+        description="The new keywords. Default: those of the new content; if content is omitted, they are unchanged.",
     )
     metadata: FlatMetadata | None = Field(
         None, description="The new metadata, which replaces the old; flat, at most 4 KiB."
@@ -131,7 +131,7 @@ class DeletedNodes(Response):
 
 
 async def update_node(service: Service, request: UpdateNodeRequest) -> NodeDetail:
-    """Correct a memory. NODE_NOT_FOUND if it does not live."""
+    """Correct a memory. NODE_NOT_FOUND if it is not a living memory."""
     async with service.fleet.using(request.owner) as agent:
         # An empty list of keywords is how gRPC says that none were given.
         given = {
@@ -201,7 +201,7 @@ def _correct(workspace: Workspace, change: Correction, entry: AuditEntry, pii: s
 async def delete_node(service: Service, request: NodeRequest) -> DeletedNode:
     """Delete one memory with its links and its source text, or the rest of a message without memories. Irreversible.
 
-    NODE_NOT_FOUND if it does not live or nothing is left of it; BATCH_NOT_DIGESTED if it may still change.
+    NODE_NOT_FOUND if it is not a living memory or nothing is left of it; BATCH_NOT_DIGESTED if it may still change.
     """
     node_id = request.node_id
     async with service.fleet.using(request.owner) as agent:

@@ -12,6 +12,7 @@ import os
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from datetime import datetime
 from functools import partial
 from typing import Any, Generic, Literal, NoReturn, Protocol, Self, TypeVar, runtime_checkable
 from urllib.parse import quote
@@ -65,7 +66,7 @@ ALWAYS_SENT = ("keywords", "relations")
 AnyMessage = str | Message | Mapping[str, Any]
 """A message: a model, its JSON form, or the text of a message of the user."""
 
-Time = int | str
+Time = int | str | datetime
 """A time: milliseconds since the epoch, or ISO 8601 where the daemon takes it."""
 
 TimeRange = tuple[Time | None, Time | None]
@@ -764,9 +765,17 @@ def _given(form: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in form.items() if value is not None}
 
 
+def _time(value: object) -> str:
+    """Return an aware datetime as ISO 8601, which the daemon accepts as a time."""
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.isoformat()
+    expected = "a datetime with a time zone" if isinstance(value, datetime) else "a JSON value"
+    raise TypeError(f"a request takes {expected}, not {value!r}")
+
+
 def _body(form: Mapping[str, Any]) -> bytes:
     try:
-        return json.dumps(form, ensure_ascii=False).encode()
+        return json.dumps(form, ensure_ascii=False, default=_time).encode()
     except UnicodeEncodeError:
         # A lone surrogate: the daemon's error names the field.
-        return json.dumps(form).encode()
+        return json.dumps(form, default=_time).encode()

@@ -183,7 +183,7 @@ def _bound(agents: list[str], prefixes: list[str], *, all_agents: bool) -> dict[
 
 
 def _shown(key: Key, now_ms: int) -> dict[str, Any]:
-    """Return everything of a key except its hash."""
+    """Return all fields of a key except its hash."""
     state = "active" if key.counts_at(now_ms) else "expired" if key.revoked_at_ms is None else "revoked"
     return {
         "id": key.id,

@@ -1,4 +1,4 @@
-"""Hybrid recall: answers a query over everything an agent heard. Runs as one job.
+"""Hybrid recall: answers a query over all messages of an agent. Runs as one job.
 
 cue → signals → one ranking → passages as memories → packing. One read transaction; nothing is changed. A passage whose
 memories live unshortened is returned as *living*. One that was shortened or forgotten is returned from the archive as
