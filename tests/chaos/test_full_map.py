@@ -277,9 +277,9 @@ def test_read_only_data_directory_is_one_clear_sentence(tmp_path: Path) -> None:
         with running_daemon(disk / "data") as daemon:
             daemon.remember("ann", "The kettle is blue.")
             assert daemon.stop() == 0
+        remount = ["mount", "-o", "remount,ro", str(disk)]
         for name in ("data", "fresh"):
             # A child of the daemon may end a moment after it, with a file open.
-            remount = ["mount", "-o", "remount,ro", str(disk)]
             wait_until(lambda: subprocess.run(remount, check=False).returncode == 0)
             done = started(disk / name)
             subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=True)

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import pytest
 
 from ebbtide import __version__
-from tests.support.callers import CALLERS, Caller, CallerIn, rest_in, unless_unsayable
+from tests.support.callers import CALLERS, Caller, CallerIn, grpc_in, rest_in, unless_unsayable
 from tests.support.keys import KEYS_ON
 from tests.support.scripted_model import ScriptedModel
 
