@@ -33,7 +33,7 @@ def caller_in(request: pytest.FixtureRequest) -> CallerIn:
 @pytest.fixture
 def hurried() -> Iterator[TextWorkers]:
     """Workers that end every call at once."""
-    made = TextWorkers(time_limit_s=0.001)
+    made = TextWorkers(time_limit_s=1e-6)
     yield made
     made.close()
 
