@@ -6,6 +6,7 @@ transaction is read or written here.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable
 
@@ -44,14 +45,24 @@ def are_passages_of(value: bytes, cited: set[Citation]) -> bool:
 
     Every citing memory must be named by a passage: one that is not would be lost at the next change of the message.
     """
+    entries = PASSAGES.value.decode(value)
+    ends = [entry.begin + entry.length for entry in entries]
+    expected: list[set[int]] = [set() for _ in entries]
     named: set[int] = set()
-    for entry in PASSAGES.value.decode(value):
-        end = entry.begin + entry.length
-        expected = {node for node, offset, length in cited if offset < end and offset + length > entry.begin}
-        if set(entry.told_by) != expected:
-            return False
-        named |= expected
-    return named == {node for node, _, _ in cited}
+    left = sum(len(entry.told_by) for entry in entries)
+    for node, offset, length in cited:
+        place = bisect_right(ends, offset)
+        while place < len(entries) and entries[place].begin < offset + length:
+            if node not in expected[place]:
+                expected[place].add(node)
+                left -= 1
+            if left < 0:
+                # More than the passages name: the work stays in proportion to what is stored.
+                return False
+            named.add(node)
+            place += 1
+    are_equal = all(set(entry.told_by) == nodes for entry, nodes in zip(entries, expected, strict=True))
+    return are_equal and named == {node for node, _, _ in cited}
 
 
 def passages_fit(value: bytes, length: int | None) -> int | None:
