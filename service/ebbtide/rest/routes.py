@@ -13,7 +13,6 @@ from urllib.parse import quote
 
 from fastapi import Request
 from fastapi.routing import APIRoute
-from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
@@ -144,7 +143,7 @@ def _handler(operation: Operation, special: Special) -> Handler:
     model, verb, requires = operation.request, operation.verb, operation.requires
     name, has_body, status = operation.verb_name, operation.has_body, operation.status
     if_empty = b"" if has_body and is_body_required(operation) else b"{}"
-    readers = {option: _reader(model, option) for option in operation.in_query}
+    readers = _readers(operation)
     with_headers, respond = special.with_headers, special.respond
 
     async def read(request: Request, service: Service) -> Any:
@@ -214,14 +213,16 @@ def _query(request: Request, readers: Mapping[str, Reader]) -> dict[str, Any]:
     return {name: readers[name](text) for name, text in given.items()}
 
 
-def _reader(model: type[BaseModel], name: str) -> Reader:
-    kinds = _kinds(model, name)
+def _readers(operation: Operation) -> dict[str, Reader]:
+    if not operation.in_query:
+        return {}
+    properties = operation.request.model_json_schema()["properties"]
+    return {name: _reader(properties[name]) for name in operation.in_query}
+
+
+def _reader(schema: Mapping[str, Any]) -> Reader:
+    kinds = {option.get("type", "") for option in schema.get("anyOf", [schema])}
     return _as_bool if "boolean" in kinds else _as_int if "integer" in kinds else str
-
-
-def _kinds(model: type[BaseModel], name: str) -> set[str]:
-    schema = model.model_json_schema()["properties"][name]
-    return {option.get("type", "") for option in schema.get("anyOf", [schema])}
 
 
 def _as_int(text: str) -> int | str:
