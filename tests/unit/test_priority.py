@@ -17,7 +17,7 @@ from ebbtide.priority import RequestPriority
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> RequestPriority:
-    """A priority that yields until it is woken: half a minute stands for "as long as necessary"."""
+    """A priority that yields until it is woken: half a minute means "as long as necessary"."""
     monkeypatch.setattr(module, "MAX_YIELD_S", 30.0)
     return RequestPriority()
 

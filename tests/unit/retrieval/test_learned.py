@@ -46,7 +46,7 @@ def asked(**fields: Any) -> RankingRequest:
     return RankingRequest(**{**given, **fields})
 
 
-def told(index: PassageIndex, **fields: Any) -> dict[int, dict[str, float]]:
+def features_of(index: PassageIndex, **fields: Any) -> dict[int, dict[str, float]]:
     """Return the features of each candidate, by passage and name."""
     fused, _ = fuse(index, WordScores(index), asked(**fields))
     rows = features(fused).tolist()
@@ -63,7 +63,7 @@ def test_what_is_said_is_counted_by_rarity(index: PassageIndex) -> None:
     holding = [sum(term in words for words in said) for term in terms]
     rarity = [log1p((len(SAID) - count + 0.5) / (count + 0.5)) for count in holding]
     average = sum(map(len, said)) / len(said)
-    found = told(index)
+    found = features_of(index)
     assert set(found) >= {1, 2, 3, 4}
 
     def gain(passage: int) -> float:
@@ -90,27 +90,27 @@ def test_what_is_said_is_counted_by_rarity(index: PassageIndex) -> None:
 
 def test_texts_leave_their_marks(index: PassageIndex) -> None:
     """Question, number, name, exclamation mark and a preceding question are features; without texts they are 0."""
-    found = told(index)
+    found = features_of(index)
     marks = ("asks", "asks last", "numbers", "names", "exclaims", "previous asks")
     assert [found[1][name] for name in marks] == [1, 1, 0, 0, 0, 0]
     assert [found[2][name] for name in marks] == [0, 0, 1, 1, 1, 1]
-    without = told(index, texts=None)
+    without = features_of(index, texts=None)
     assert not any(row[name] for row in without.values() for name in marks)
 
 
 def test_who_and_when_are_told(index: PassageIndex) -> None:
     """The features say whether a speaker is named, and how far a passage is from the requested days."""
-    found = told(index, speakers=[index.speaker_numbers["Ann"]], dates=[(2 * DAY_MS, 3 * DAY_MS)])
+    found = features_of(index, speakers=[index.speaker_numbers["Ann"]], dates=[(2 * DAY_MS, 3 * DAY_MS)])
     assert (found[2]["speaker"], found[1]["speaker"]) == (1, -1)
     assert (found[2]["date"], found[4]["date"]) == (1, 0)
     assert found[4]["days away"] == pytest.approx(log(1 + 1 + 1 / DAY_MS), abs=1e-6)
-    plain = told(index)
+    plain = features_of(index)
     assert plain[2]["speaker"] == 0 and plain[2]["date"] == -1
 
 
 def test_what_an_answer_is_asked_for_is_a_feature(index: PassageIndex) -> None:
     """The kind of query is a feature of every candidate, one kind at a time."""
-    rows = told(index, asks_for="when").values()
+    rows = features_of(index, asks_for="when").values()
     assert {row["asks for when"] for row in rows} == {1.0}
     assert {row["asks for who"] for row in rows} == {0.0}
 
@@ -118,10 +118,12 @@ def test_what_an_answer_is_asked_for_is_a_feature(index: PassageIndex) -> None:
 def test_no_vector_is_missing_not_an_error(index: PassageIndex) -> None:
     """Without vectors the semantic features are NaN, and ranking still works."""
     near = np.linspace(0, 1, 6)
-    assert all(np.isnan(row["semantic"]) and np.isnan(row["window place"]) for row in told(index).values())
-    off = told(index, semantic=near, without=["semantic"])
+    assert all(
+        np.isnan(row["semantic"]) and np.isnan(row["window place"]) for row in features_of(index).values()
+    )
+    off = features_of(index, semantic=near, without=["semantic"])
     assert all(np.isnan(row["semantic place"]) for row in off.values())
-    with_vectors = told(index, semantic=near, window=near)
+    with_vectors = features_of(index, semantic=near, window=near)
     assert not any(np.isnan(list(row.values())).any() for row in with_vectors.values())
     assert len(ranked(index).passages) and len(ranked(index, semantic=near, window=near).passages) == 6
 

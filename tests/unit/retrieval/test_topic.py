@@ -80,7 +80,7 @@ def test_stretches_are_whole_sentences_in_bytes() -> None:
 
 
 def test_stretches_are_in_the_bytes_of_the_very_text() -> None:
-    """Bounds refer to the original bytes, whatever its composition and invisible characters."""
+    """Bounds refer to the original bytes, in every composition, and with invisible characters."""
     for named in ("Cafe\u0301 Nero is ne\u200bw. ", unicodedata.normalize("NFD", "카페는 café Nero다. ")):
         text = f"A\u0301nna\u200b sails. {named}ﬁnis, she said."
         raw = text.encode()

@@ -161,7 +161,7 @@ def test_a_log_of_erased_agents_that_was_cut_shows(tmp_path: Path, left: int) ->
         assert verified_log(log).broken_at == left + 1, "its proofs are there"
         for number in range(left + 1, 4):
             (tmp_path / "audit" / f"{number}.proofs").rename(tmp_path / f"{number}")
-        assert verified_log(log).broken_at is None, "whoever may write every file cannot be found out here"
+        assert verified_log(log).broken_at is None, "a writer of every file is not detected here"
         for number in range(left + 1, 4):
             (tmp_path / f"{number}").rename(tmp_path / "audit" / f"{number}.proofs")
     head.write_bytes(noted)

@@ -152,7 +152,7 @@ REPAIRABLE: dict[str, Callable[[Any], None]] = {
         txn.messages.get(1),
         [PassageEntry(0, 60, 0, b"", b"", (1, 2)), PassageEntry(60, 9, 0, b"", b"", (1,))],
     ),
-    "a chunk nobody refers to": lambda txn: txn.texts.put("an orphan"),
+    "a chunk without a reference": lambda txn: txn.texts.put("an orphan"),
 }
 
 LOST: dict[str, Callable[[Any], None]] = {

@@ -252,8 +252,8 @@ def test_what_cannot_be_finished_stops_nobody_else(
     again.acquire()
     assert sorted(path.name for path in again.agents.iterdir()) == ["cia", "dot"]
     assert again.marked() == [AgentId("cia")], "its work is not forgotten"
-    told = [line_of(record) for record in records_of(again.erased)]
-    assert sorted(line.agent_id for line in told if line is not None) == ["ann", "bea"]
+    lines = [line_of(record) for record in records_of(again.erased)]
+    assert sorted(line.agent_id for line in lines if line is not None) == ["ann", "bea"]
     again.release()
 
 
@@ -311,8 +311,8 @@ def test_who_was_replaced_is_told_of_when_that_becomes_possible(
         then()
         data.install(ANN, received(data, content, ANN).path, entry(number + 10))
         assert [path.name for path in data.agents.iterdir()] == ["ann"]
-    told = [line for line in map(line_of, records_of(data.erased)) if line is not None]
-    assert [(line.action, line.at) for line in told] == [
+    lines = [line for line in map(line_of, records_of(data.erased)) if line is not None]
+    assert [(line.action, line.at) for line in lines] == [
         ("replaced", 1),
         ("replaced", 11),
         ("replaced", 2),

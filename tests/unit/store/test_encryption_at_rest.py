@@ -202,7 +202,7 @@ def test_a_rebuild_mends_an_encrypted_store(data: DataDirectory) -> None:
     store = data.open_store(ANN)
     before = everything(store)
     store.write(lambda txn: txn.tables.clear(layout.CHUNK_REFERENCES))  # type: ignore[attr-defined]
-    store.write(lambda txn: txn.texts.put("nobody's"))
+    store.write(lambda txn: txn.texts.put("unreferenced"))
     assert any(one.is_repairable for one in check_store(store))
     assert rebuild_store(store) == []
     assert everything(store) == before

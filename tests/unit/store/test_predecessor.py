@@ -47,8 +47,8 @@ def test_an_unknown_last_event_counts_as_the_highest_possible() -> None:
     """Where the last event is unknown, the highest number that the clock allows counts."""
     with directory() as data:
         path = made(data, "ann", 41)
-        told = {"replaced_records": 0, "replaced_record": bytes(32).hex()}
-        assert read_predecessor(path, max_map_bytes=MOST, at_ms=NOW_MS) == Predecessor(41, told)
+        details = {"replaced_records": 0, "replaced_record": bytes(32).hex()}
+        assert read_predecessor(path, max_map_bytes=MOST, at_ms=NOW_MS) == Predecessor(41, details)
         (path / "data.mdb").write_bytes(b"no store")
         assert read_predecessor(path, max_map_bytes=MOST, at_ms=NOW_MS) == Predecessor(
             NOW_MS * NUMBERS_PER_MS, {"replaced_readable": False}
@@ -76,8 +76,8 @@ def test_a_new_agent_starts_beyond_erased_ones(is_damaged: bool) -> None:
         made(again, "bea")
         assert next_event(again, "bea") == beyond + 2
         again.erase(AgentId("bea"), AuditEntry(NOW_MS, "-", "agent_erased", {}))
-        [_, told] = [line_of(record) for record in records_of(again.erased)]
-        assert told is not None and told.details["last_event"] == beyond + 1
+        [_, line] = [line_of(record) for record in records_of(again.erased)]
+        assert line is not None and line.details["last_event"] == beyond + 1
         again.release()
 
 

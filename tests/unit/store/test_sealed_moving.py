@@ -231,7 +231,7 @@ def test_an_installed_agent_keeps_its_key_after_later_failures(
 
 
 def test_an_unreadable_key_file_does_not_stop_others(data: DataDirectory) -> None:
-    """A start removes the key of an interrupted transfer, whatever is in its place."""
+    """A start removes the key of an interrupted transfer, with or without a file in its place."""
     received_in(data, data.make_transfer(), form_of(data, "export"), BEA)
     data.release()
     (data.root / "keys" / "aaa").write_bytes(b"garbage")
