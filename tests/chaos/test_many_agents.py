@@ -58,7 +58,15 @@ def crowd(data_dir: Path, template: str, count: int) -> Iterator[set[str]]:
 
 
 def opened_stores(daemon: Daemon) -> set[str]:
-    """Return the directories of the stores that the process has open, according to the kernel."""
+    """Return the directories of the stores that the process has open at one moment, according to the kernel.
+
+    Descriptors are read one after the other, so a single reading can list a store that closed meanwhile and its
+    successor. What two readings in a row list was open between them.
+    """
+    return _read_opened_stores(daemon) & _read_opened_stores(daemon)
+
+
+def _read_opened_stores(daemon: Daemon) -> set[str]:
     found = set()
     for descriptor in Path(f"/proc/{daemon.process.pid}/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):
