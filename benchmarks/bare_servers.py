@@ -1,7 +1,7 @@
-"""The servers that ours are compared with: `python -m benchmarks.bare_servers http STORE`.
+"""Minimal servers to compare the daemon with: `python -m benchmarks.bare_servers http STORE`.
 
-A bare FastAPI route and a bare grpc.aio method that call the same engine function in an executor, and beside each
-one that answers without doing anything. No limits, no checks, no log, no fleet. Prints where it listens.
+A bare FastAPI route and a bare grpc.aio method call the same engine function in an executor. Next to each, a second
+one answers without doing any work. There are no limits, checks, logs or fleet. Prints the address it listens on.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ RECALL_METHOD, ECHO_METHOD = "/bare.Bare/Recall", "/bare.Bare/Echo"
 
 
 class Engine:
-    """The engine on one thread: one agent's work is done one piece at a time, there as here."""
+    """The engine on one thread. Like the daemon, it runs one job of an agent at a time."""
 
     def __init__(self, store: Path) -> None:
         self._workspace = Workspace(open_store(store), AgentParameters())
         self._pool = ThreadPoolExecutor(1)
 
     async def recall(self, keywords: list[str], depth: int) -> tuple[str, int]:
-        """The text that a cue brings back, and how many batches wait."""
+        """Return the text that a cue recalls, and the number of waiting batches."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._pool, self._recall, keywords, depth)
 

@@ -1,13 +1,13 @@
-"""Recall without any of our engine: best-first search with `heapq` over dictionaries.
+"""A reference implementation of recall without the engine: best-first search with `heapq` over dictionaries.
 
-What a Python programmer would write who knows the rules (docs/memory-model.md) and holds the whole memory in
-dictionaries, strengths already decayed. It gives the same memories in the same order and the same sentences about
-what was forgotten; a benchmark that uses it compares every answer. That it is right itself is tested against the
-oracle of the property tests, which is plainer still and too slow for anything large.
+It follows the rules of docs/memory-model.md and keeps the whole memory in dictionaries, with strengths already
+decayed. It returns the same memories in the same order, and the same sentences about forgotten memories; a benchmark
+that uses it compares every answer. Its own correctness is tested against the oracle of the property tests, which is
+simpler still, and too slow for large memories.
 
-A path is labelled (strength rounded to 12 significant digits, position of its focus, hops, strength as it is).
-Labels never get better along a path, so nodes come off the heap in the order of their best labels. A node that
-comes off again with fewer hops is expanded again: a weaker path may reach further.
+A path is labelled (strength rounded to 12 significant digits, position of its focus, hops, exact strength). Labels
+never improve along a path, so nodes leave the heap in the order of their best labels. A node that leaves it again
+with fewer hops is expanded again, because a weaker path may reach further.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Links = dict[int, list[tuple[int, str, float]]]
 
 @dataclass(frozen=True, slots=True)
 class PlainAnswer:
-    """What a recall brought back."""
+    """The result of a recall."""
 
     memories: list[tuple[int, str]]
     once_known: list[str]
@@ -48,11 +48,11 @@ class PlainMemory:
     keywords: dict[int, tuple[str, ...]] = field(default_factory=dict)
     links: Links = field(default_factory=dict)
     lost: dict[int, list[tuple[int, str, float]]] = field(default_factory=dict)
-    """Links whose target is gone, with the relation as it is written."""
+    """Links whose target was forgotten, with the relation as it is written."""
 
     @classmethod
     def read(cls, txn: ReadTransaction, parameters: AgentParameters) -> PlainMemory:
-        """Everything a store holds, in dictionaries."""
+        """Read the contents of a store into dictionaries."""
         memory = cls(parameters.link_break_threshold)
         for node in txn.nodes.all():
             memory.add_node(node.id, node.content, node.keywords)
@@ -104,7 +104,7 @@ class PlainMemory:
                     continue
                 if relations and relation not in relations:
                     continue
-                # What came off the heap was better; only fewer hops can still be of use.
+                # The path that left the heap earlier was stronger; this one can only help by having fewer hops.
                 if fewest_hops.get(target, depth + 1) <= hops:
                     continue
                 worth = exact * strength
@@ -122,7 +122,7 @@ class PlainMemory:
     # --- the answer ----------------------------------------------------------------------------------
 
     def recall(self, focus: tuple[int, ...], cue: Cue) -> PlainAnswer:
-        """What a cue brings back."""
+        """Return the memories that a cue recalls."""
         relations = frozenset(map(_folded, cue.relations))
         reached = self.reach(focus, relations, cue.depth)
         order = sorted(reached, key=lambda node_id: (*reached[node_id], -node_id))
@@ -157,7 +157,7 @@ class PlainMemory:
     def _tell_lost(
         self, node_id: int, focus: tuple[int, ...], relations: frozenset[str], sentences: list[str]
     ) -> None:
-        """Add what a node tells of things forgotten, strongest first, each sentence once."""
+        """Append the sentences about the forgotten neighbours of a node, strongest first, without duplicates."""
         links = []
         for target, relation, strength in self.lost.get(node_id, ()):
             strength = 1.0 if node_id in focus else strength

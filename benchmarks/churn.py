@@ -1,11 +1,11 @@
-"""Does opening and closing agents leave anything behind? `python -m benchmarks.churn --agents 5000`.
+"""Does opening and closing agents leak anything? `python -m benchmarks.churn --agents 5000`.
 
-Thousands of agents are made, told a few words and closed again, eight at a time, in one process without servers.
-After a warm-up nothing may grow: descriptors, threads, tasks, objects and memory. Then some of them are opened
-again and kept open: that must cost no more than it did the first time.
+Creates thousands of agents, stores a few words in each and closes it again, eight at a time, in one process without
+servers. After a warm-up, descriptors, threads, tasks, objects and memory must not grow. Then some of the agents are
+opened again and kept open, which must cost no more than the first time.
 
-Memory is looked at after a collection and after the heap has given back what is free, so that what is compared
-is what is held. Ends with 1 when something grew.
+Memory is measured after a garbage collection and after the heap returned its free pages, so the comparison covers
+only what is in use. Exits with 1 if anything grew.
 """
 
 from __future__ import annotations
@@ -45,16 +45,17 @@ WARM_UP_SHARE = 0.2
 TEXTS = ("The kettle is blue.", "外婆住在青岛。")
 
 GROWTH_MIB = 8.0
-"""Most that memory may grow after the warm-up. Python gives small objects back by the MiB, so up to 6 are noise;
-a hundred agents that are not let go hold more. Objects are counted beside it, to 2 %."""
+"""Largest allowed growth of memory after the warm-up. Python frees small objects by the MiB, so up to 6 MiB are
+noise; a leak of a hundred agents exceeds this limit. Objects are counted separately, to within 2 %.
+"""
 
 OPEN_AGENT_KIB = 256.0
-"""Most that an agent opened again may hold; with LMDB's zeroes in memory (heap.py) it would be 2000."""
+"""Most memory that a reopened agent may use. With LMDB's zeroed pages in memory (heap.py) it would be 2000."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What the process holds."""
+    """The resources that the process uses."""
 
     agents: int
     open: int
@@ -68,16 +69,16 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What was seen, and what is wrong with it."""
+    """The measurements and the faults found in them."""
 
     looks: list[Look]
-    """While agents lived short lives; then with many open again, and with these closed."""
+    """Measurements during the short lives; then with many agents open again, and with these closed."""
     reopened_kib: float
     faults: list[str]
 
 
 def thread_count(service: Service) -> int:
-    """Threads, those of the daemon's pools as if all were made: a pool makes its last one at any time, or never."""
+    """Return the number of threads, counting every pool as full: a pool may start its last thread late or never."""
     names = [thread.name.rpartition("_")[0] for thread in threading.enumerate()]
     pooled = sum(name in POOLS for name in names)
     most = service.settings.fleet.job_threads + LANGUAGE_THREADS + EMBEDDING_THREADS + 1
@@ -92,7 +93,7 @@ class Churn:
         self._begun_s = time.monotonic()
 
     def look(self, agents: int) -> Look:
-        """What the process holds once what is free was given back."""
+        """Measure the resources of the process after it returned its free memory."""
         gc.collect()
         trim_heap()
         return Look(
@@ -140,7 +141,7 @@ class Churn:
 
 
 def faults_of(looks: Sequence[Look], reopened_kib: float) -> list[str]:
-    """What grew after the warm-up, and what reopening cost too much."""
+    """Return the resources that grew after the warm-up, and the cost of reopening if it is too high."""
     first, before_reopening, last = looks[0], looks[-3], looks[-1]
     faults = [
         f"{name} grew from {before} to {after}"

@@ -1,6 +1,6 @@
-"""Lean HTTP: a client must never be what is measured.
+"""A lightweight HTTP client, so that a benchmark never measures its client.
 
-`KeepAlive` sends one request after the other on one connection. The load with many connections at once is in
+`KeepAlive` sends one request after the other on one connection. The load with many concurrent connections is in
 load.py, in a process of its own.
 """
 
@@ -27,7 +27,7 @@ def request_bytes(method: str, host: str, path: str, body: bytes = b"", key: str
 
 
 def answer_size(head: bytes) -> tuple[int, int]:
-    """(status, length of the body) that the head of an answer tells of."""
+    """Return the status and the body length from the head of a response."""
     lines = head.lower().split(b"\r\n")
     lengths = (line.partition(b":")[2] for line in lines if line.startswith(b"content-length:"))
     return int(lines[0].split()[1]), int(next(lengths, b"0"))
@@ -50,7 +50,7 @@ class KeepAlive:
         self._socket.close()
 
     def ask(self, method: str, path: str, body: Any = None) -> tuple[bytes, float]:
-        """The answer's body, and how long it took in ms; RuntimeError unless the status is a good one."""
+        """Return the body of the response and its latency in ms. Raise RuntimeError unless the status is a success."""
         encoded = b"" if body is None else json.dumps(body, ensure_ascii=False).encode()
         request = request_bytes(method, self._host, path, encoded, self._key)
         begun = time.perf_counter_ns()
@@ -62,11 +62,11 @@ class KeepAlive:
         return answer, took_ms
 
     def ms(self, method: str, path: str, body: Any = None) -> float:
-        """How long an answer took, in ms."""
+        """Return the latency of a response in ms."""
         return self.ask(method, path, body)[1]
 
     def told(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
-        """The answer, decoded."""
+        """Return the decoded response."""
         answer: dict[str, Any] = json.loads(self.ask(method, path, body)[0])
         return answer
 

@@ -1,7 +1,7 @@
-"""Opens one store cold, in a process of its own: `python -m benchmarks.cold_open STORE STATE`; prints the ms it took.
+"""Open one store cold, in a process of its own: `python -m benchmarks.cold_open STORE STATE`; print the time in ms.
 
-Cold is the process: nothing of the agent is in its memory. The file may be in the system's page cache. The state
-is how the process before left it: `closed`, or `killed`, so that the store is looked through first.
+Only the process is cold: no data of the agent is in its memory. The file may be in the system's page cache. The state
+says how the process before left the store: `closed`, or `killed`, so that opening checks the store first.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from ebbtide.store.lmdb.probe import note_use
 
 
 def cold_open_ms(store: Path, state: str) -> float:
-    """How long opening a store takes in a new process, imports not counted."""
+    """Return the time that a new process needs to open a store, without imports."""
     command = [sys.executable, "-m", "benchmarks.cold_open", str(store), state]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600)
     return float(done.stdout)
 
 
 def _main(path: Path, state: str) -> None:
-    # What a daemon has loaded long since is not part of opening an agent.
+    # A daemon loaded this long ago, so it does not count as part of opening an agent.
     with_parameters = AgentParameters()
     if state == "killed":
         note_use(path)

@@ -1,4 +1,4 @@
-"""Engine and dictionaries answer the same queries in turns, and must give the same answers."""
+"""The engine and a search over dictionaries answer the same queries in turns, and must give the same answers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Disagreement(Exception):
 
 @contextmanager
 def opened(store: Path, plan: Plan) -> Iterator[Workspace]:
-    """The workspace of an agent that holds a copy of a kept store."""
+    """Open the workspace of an agent that contains a copy of a kept store."""
     place = open_store(copied(store, plan.work))
     try:
         yield Workspace(place, AgentParameters())
@@ -43,7 +43,7 @@ def attend(workspace: Workspace, focus: Focus) -> None:
 
 @dataclass(slots=True)
 class Contest:
-    """The two of them, and (nodes reached, ms) of each query by who answered."""
+    """A comparison of both, with (nodes reached, ms) of each query for each of them."""
 
     workspace: Workspace
     plain: PlainMemory
@@ -52,13 +52,13 @@ class Contest:
 
     @classmethod
     def on(cls, workspace: Workspace) -> Contest:
-        """A contest over what an agent holds."""
+        """Create a contest over the memory of an agent."""
         plain = workspace.store.read(lambda txn: PlainMemory.read(txn, workspace.parameters))
         settle_garbage()
         return cls(workspace, plain)
 
     def ask(self, focus: Focus, cue: Cue, *, times: int = 1, counts: bool = True) -> None:
-        """Ask both, ours so many times; who begins alternates."""
+        """Query both, the engine several times. The order alternates."""
         attend(self.workspace, focus)
         self._asked_count += 1
         took: dict[str, list[float]] = {"ours": [], "heapq": []}
@@ -78,13 +78,13 @@ class Contest:
                 self.points[name] += [(told.reached_count, took_ms) for took_ms in found]
 
     def compare(self, focus: Focus, cue: Cue) -> None:
-        """Ask both, and time neither."""
+        """Query both without timing them."""
         attend(self.workspace, focus)
         check_same(self.workspace.recall(cue)[0], self.plain.recall(focus, cue), focus, cue)
 
 
 def check_same(answer: Answer, plain: PlainAnswer, focus: Focus, cue: Cue) -> None:
-    """Disagreement unless both answers hold the same memories in the same order, and the same sentences."""
+    """Raise Disagreement unless both answers contain the same memories in the same order, and the same sentences."""
     ours, theirs = [content for _, content in answer.memories], [content for _, content in plain.memories]
     for place, (mine, other) in enumerate(zip(ours, theirs, strict=False)):
         if mine != other:
@@ -113,7 +113,7 @@ def oracle_ms(store: Path, plan: Plan, cue: Cue) -> float:
 
 
 def oracle_of(txn: ReadTransaction) -> Oracle:
-    """What a store holds as the oracle of the property tests."""
+    """Return the contents of a store as the oracle of the property tests."""
     oracle = Oracle(OracleParameters())
     for node in txn.nodes.all():
         oracle.nodes[node.id] = OracleNode(

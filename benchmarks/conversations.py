@@ -1,7 +1,7 @@
-"""Conversations to digest: public ones where they are at hand, else synthetic ones.
+"""Conversations to digest: public ones where they are available, else synthetic ones.
 
-Public: JSON lines with `turns` of `speaker` and `text`, in the folder named by EBBTIDE_BENCH_DATA, by default
-`shared/bench` beside the checkout. They are never part of this project.
+Public: JSON lines with `turns` of `speaker` and `text`, in the folder that EBBTIDE_BENCH_DATA names, by default
+`shared/bench` next to the checkout. They are not part of this project.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FILES = {"English": "locomo.jsonl", "Chinese": "memdaily.jsonl"}
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Somebody says something."""
+    """One turn of a conversation."""
 
     speaker: str
     text: str
@@ -36,7 +36,7 @@ class Talk:
 
 
 def talk(language: str, turn_count: int, seed: int) -> Talk:
-    """So many turns of talk in English or Chinese."""
+    """Return this many turns of a conversation in English or Chinese."""
     path = _folder() / FILES[language]
     if path.is_file():
         name, turns = path.stem, _public(path, turn_count)

@@ -1,9 +1,9 @@
-"""What encryption at rest costs: `python -m benchmarks.encryption [--turns N]`.
+"""The cost of encryption at rest: `python -m benchmarks.encryption [--turns N]`.
 
-Two daemons in this process digest the same conversation and are asked the same, one with a master key and one without.
-They take turns in rounds whose order reverses, and what is compared is compared of the same run. Encryption costs
-processor time, so its ratio is taken of that: waiting for the disk and for other processes is no part of it.
-Recalls and questions read a few values each; opening an agent reads all of them, so that is where the cost shows.
+Two daemons in this process digest the same conversation and answer the same requests, one with a master key and one
+without. They take turns in rounds of alternating order, and only figures of the same run are compared. Encryption
+costs CPU time, so its ratio is taken from CPU time, which excludes waits for the disk and for other processes.
+Recalls and queries read a few values each. Opening an agent reads all of them, so the cost shows there.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ async def _opened(service: Service, command: RecallRequest) -> Sample:
 
 
 async def measure(folder: Path, turns: int) -> tuple[dict[str, Timed], dict[str, int]]:
-    """What was measured to kind to samples, and bytes on disk by kind."""
+    """Return the samples of each row by kind, and the bytes on disk by kind."""
     said = talk("English", turns, 1)
     word = said.batches[0][0].text.split()[0]
     walk, question = (

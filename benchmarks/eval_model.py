@@ -1,8 +1,8 @@
 """How good is a language model for Ebbtide? `python -m benchmarks.eval_model --url http://127.0.0.1:11434`.
 
-The three tasks over sample conversations, on a server's model and on the built-in one. Measured is what can be
-measured without an opinion: replies that parse, lengths kept, keywords, and facts (names, numbers, dates) of the
-original that are still there after shortening to half.
+Runs the three tasks over sample conversations, on a server's model and on the built-in one. It measures what needs no
+opinion: replies that parse, target lengths, keywords, and facts (names, numbers, dates) of the original that remain
+after shortening to half.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SAMPLES = Path(__file__).with_name("eval_model_samples.json")
 
 @dataclass
 class Score:
-    """What a model made of the samples."""
+    """The measurements of one model on the samples."""
 
     name: str
     segments: int = 0
@@ -48,7 +48,7 @@ class Score:
     tokens: int = 0
 
     def rows(self) -> list[tuple[str, str]]:
-        """What is shown, line by line."""
+        """Return the rows to show."""
         rates = ", ".join(f"{task} {rate:.0%}" for task, rate in self.parse_rates.items())
         each = max(1, self.segments)
         return [
@@ -142,7 +142,7 @@ def show(scores: list[Score]) -> str:
 
 
 async def main(arguments: argparse.Namespace) -> None:
-    """Evaluate the built-in model and, where an address is given, the one on the server."""
+    """Evaluate the built-in model and, if an address is given, the one on the server."""
     samples = load_samples()[: arguments.limit]
     with ThreadPoolExecutor(1) as pool:
         scores = [await evaluate(BuiltinModel(pool), "builtin", samples)]

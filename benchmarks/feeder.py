@@ -1,6 +1,6 @@
-"""Keeps an agent's inbox filled until it is ended: `python -m benchmarks.feeder URL AGENT SEED`.
+"""Keep an agent's inbox filled until terminated: `python -m benchmarks.feeder URL AGENT SEED`.
 
-In a process of its own, so that making texts takes no time from whoever measures.
+Runs in a process of its own, so that generating texts takes no time from the process that measures.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from benchmarks.texts import Writer
 BODIES = 200
 MESSAGES = 4
 AHEAD = 20
-"""Batches that wait; with more, the feeder pauses."""
+"""The number of waiting batches above which the feeder pauses."""
 
 PAUSE_S = 0.05
 

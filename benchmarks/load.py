@@ -1,7 +1,7 @@
-"""Many clients at once, in a process of their own: `python -m benchmarks.load http URL PATH BODY ...`.
+"""Many concurrent clients, in a process of their own: `python -m benchmarks.load http URL PATH BODY ...`.
 
-Each connection sends its next request when it has its answer. Prints one JSON line: answers counted after the
-warm-up, seconds, and how long answers took.
+Each connection sends its next request when it has received its response. Prints one JSON line: responses counted
+after the warm-up, seconds, and latencies.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from benchmarks.measuring import Spread
 WARM_UP_S = 0.3
 CONNECTIONS = 16
 STUCK_S = 30.0
-"""So long after the end an answer that is missing will not come."""
+"""A response that is missing this long after the end is lost."""
 
 
 @dataclass(slots=True)
@@ -41,7 +41,7 @@ class Tally:
         return cls(begins_s, begins_s + seconds)
 
     def count(self, asked_s: float) -> bool:
-        """Note an answer to what was asked then; whether there is time for more."""
+        """Count the response to a request sent at this time. Return whether there is time for more."""
         now_s = time.perf_counter()
         if self.begins_s <= now_s <= self.ends_s:
             self.took_ms.append((now_s - asked_s) * 1000)
@@ -126,7 +126,7 @@ async def load_grpc(target: str, method: str, message: bytes, seconds: float, ke
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What came of a load."""
+    """The result of a load."""
 
     per_second: float
     took_ms: Spread

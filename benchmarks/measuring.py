@@ -1,7 +1,7 @@
-"""Measuring: quantiles, rounds in which everything takes its turn, processes looked at from outside.
+"""Measurement: quantiles, interleaved rounds, and processes measured from outside.
 
-Machines are noisy and noise comes in spells. What is to be compared is therefore measured in turns within one
-round, in an order that reverses from round to round, so that a spell hits all of it alike.
+Machines are noisy, and the noise comes in bursts. Tasks to compare therefore take turns within one round, in an order
+that reverses from round to round, so that a burst hits all of them alike.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ def quantile(ordered: list[float], share: float) -> float:
 
 
 def timed(work: Callable[[], T]) -> tuple[T, float]:
-    """What work returned, and how long it took in ms."""
+    """Return the result of a function and its duration in ms."""
     begun = time.perf_counter_ns()
     result = work()
     return result, (time.perf_counter_ns() - begun) / 1e6
 
 
 def in_turns(rounds: int, tasks: Mapping[str, Callable[[], float]]) -> dict[str, list[float]]:
-    """The figures of each task, one a round; every other round goes backwards."""
+    """Return the figures of each task, one per round. Every other round runs in reverse order."""
     figures: dict[str, list[float]] = {name: [] for name in tasks}
     for number in range(rounds):
         for name in list(tasks) if number % 2 == 0 else reversed(list(tasks)):
@@ -75,7 +75,7 @@ def in_turns(rounds: int, tasks: Mapping[str, Callable[[], float]]) -> dict[str,
 
 
 def settle_garbage() -> None:
-    """Let the collector forget about what is there already: it would walk all of it in somebody's time."""
+    """Exclude all existing objects from later collections, which would otherwise slow down a measured task."""
     gc.collect()
     gc.freeze()
 
@@ -84,7 +84,7 @@ def settle_garbage() -> None:
 
 
 def machine(folder: Path) -> dict[str, object]:
-    """What the figures were measured on. The disk is the one under `folder`."""
+    """Describe the machine of the measurements. The disk is the one under `folder`."""
     commits = bare_commits(folder / "commits", 30)
     return {
         "cpu": _cpu_model(),
@@ -108,7 +108,7 @@ def _cpu_model() -> str:
 
 
 def file_system(folder: Path) -> str:
-    """The kind of file system a folder is on; on `tmpfs` nothing that is said of fsync means anything."""
+    """Return the kind of file system of a folder. On `tmpfs`, figures about fsync are meaningless."""
     try:
         mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
     except OSError:
@@ -119,7 +119,7 @@ def file_system(folder: Path) -> str:
 
 
 def bare_commits(path: Path, count: int, value: bytes = bytes(300)) -> list[float]:
-    """How long bare LMDB commits with fsync take, in ms, each of one small value."""
+    """Return the durations in ms of bare LMDB commits with fsync, each of one small value."""
     with BareStore(path) as store:
         return [store.commit_ms(value) for _ in range(count)]
 
@@ -149,14 +149,14 @@ class BareStore:
 
 @dataclass(frozen=True, slots=True)
 class Resident:
-    """Memory of a process in MB: all of it, and the part that is no page of a file."""
+    """Memory of a process in MB: all of it, and the part that is not backed by a file."""
 
     whole: float
     anonymous: float
 
 
 def resident(process_id: int) -> Resident:
-    """What a process holds in memory. Pages of LMDB files count to the whole; the system may take them back."""
+    """Return the resident memory of a process. It includes pages of LMDB files, which the system may reclaim."""
     lines = Path(f"/proc/{process_id}/status").read_text().splitlines()
     fields = {name: value for name, _, value in (line.partition(":") for line in lines)}
     return Resident(*(int(fields[name].split()[0]) * 1024 / MB for name in ("VmRSS", "RssAnon")))

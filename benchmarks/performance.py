@@ -1,8 +1,8 @@
-"""How fast is Ebbtide, against what? `make bench`, or `python -m benchmarks.performance --quick`.
+"""How fast is Ebbtide, compared with what? `make bench`, or `python -m benchmarks.performance --quick`.
 
-Every figure stands beside a baseline measured in the same run, and beside what it is to reach. A table on the
-terminal, everything as JSON, a picture. The whole takes a quarter of an hour on two cores and wants them for
-itself; `--quick` takes a minute, at the smallest scale, and only shows that everything can be measured.
+Every figure comes with a baseline measured in the same run and with its target. Output: a table on the terminal, a
+JSON document, and a picture. The whole run takes a quarter of an hour on two otherwise idle cores. `--quick` takes a
+minute, at the smallest scale, and only shows that everything can be measured.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ ROWS: dict[str, Callable[[Plan], list[Figure]]] = {
 
 
 def measure(plan: Plan, rows: Sequence[str], tell: Callable[[str], None]) -> tuple[list[Figure], list[str]]:
-    """The figures of these rows, and what went wrong: one row that fails does not cost the others."""
+    """Return the figures of these rows, and the failures. A row that fails does not affect the others."""
     figures: list[Figure] = []
     failures: list[str] = []
     for row in rows:
@@ -73,10 +73,10 @@ def measure(plan: Plan, rows: Sequence[str], tell: Callable[[str], None]) -> tup
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, show, write; 1 when a row could not be measured."""
+    """Measure, show and write. Return 1 if a row could not be measured."""
     asked = parse(arguments)
     configure_log("error", "json")
-    # So that also then every process is ended and nothing is left lying about.
+    # Also on this path, end every process and remove temporary files.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     console, progress = Console(width=asked.width), Console(stderr=True)
 

@@ -1,4 +1,4 @@
-"""The picture: how long a recall takes by what it reaches, and by how much there is. Needs matplotlib."""
+"""Draw the recall latency over the nodes that it reaches, and over the size of the memory. Needs matplotlib."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ REFERENCE_LABEL = "LevelGraph on LevelDB (1 ms a node)"
 
 
 def draw(figures: Sequence[Figure], path: Path) -> None:
-    """Draw the recalls of P1, P2 and P13; what was not measured is left out."""
+    """Draw the recalls of P1, P2 and P13, without those that were not measured."""
     import matplotlib
 
     matplotlib.use("Agg")

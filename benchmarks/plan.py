@@ -1,4 +1,4 @@
-"""What a run of the benchmarks is to do: which scales, how often, where."""
+"""The plan of a benchmark run: its scales, repetitions and folders."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from benchmarks.stores import kept_store
 from benchmarks.synthetic import SCALES, Scale
 
 AGENT = "bench"
-"""The agent that is asked."""
+"""The agent that is queried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +29,13 @@ class Plan:
         return quick if self.is_quick else full
 
     def scale_for(self, wanted: str) -> Scale:
-        """The scale that is wanted, or the next one that this run measures at."""
+        """Return the requested scale, or the next one that this run measures at."""
         order = list(SCALES)
         below = [name for name in self.scales if order.index(name) <= order.index(wanted)]
         return SCALES[max(below or self.scales, key=order.index)]
 
     def store(self, scale: Scale) -> Path:
-        """A kept store of a scale; made now if there is none."""
+        """Return the kept store of a scale; create it if there is none."""
         self.tell(f"store {scale.name}")
         return kept_store(scale, self.seed, self.kept)
 

@@ -1,4 +1,4 @@
-"""Processes that are measured from outside. Only what was started here is ended here."""
+"""Processes that are measured from outside. This module ends only processes that it started."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.keys import KEYS_ON, new_key
 from tests.support.process import ROOT, Daemon
 
 WITH_KEYS = {f"ACCESS__{name.upper()}": value for name, value in KEYS_ON.items()}
-"""Settings of a daemon that asks for API keys."""
+"""Settings of a daemon that requires API keys."""
 
 
 @contextlib.contextmanager
@@ -27,7 +27,7 @@ def running(
     try:
         yield daemon.start()
         daemon.stop()
-        # Beside a kept data directory it would grow from run to run.
+        # In a kept data directory the log would grow from run to run.
         daemon.log_path.unlink()
     finally:
         daemon.close()
@@ -35,7 +35,7 @@ def running(
 
 @contextlib.contextmanager
 def connected(daemon: Daemon, key: str = "") -> Iterator[KeepAlive]:
-    """A connection to a daemon, which may ask for a key."""
+    """Return a connection to a daemon, which may require a key."""
     with KeepAlive(daemon.url, key) as client:
         yield client
 
@@ -47,7 +47,7 @@ def key_for(data_dir: Path) -> str:
 
 @contextlib.contextmanager
 def bare_server(kind: str, store: Path) -> Iterator[str]:
-    """A server of bare_servers.py; where it listens."""
+    """Start a server of bare_servers.py and return its address."""
     command = [sys.executable, "-m", "benchmarks.bare_servers", kind, str(store)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         try:

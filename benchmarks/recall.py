@@ -1,11 +1,11 @@
-"""Is the evidence found? `make bench-recall`, or `python -m benchmarks.recall --quick`.
+"""Does recall find the evidence? `make bench-recall`, or `python -m benchmarks.recall --quick`.
 
-Public sets of conversations and questions whose evidence is known turn by turn; the product, started as a real
-daemon, beside four baselines of the same run. On the sets of `ABLATED` each signal is also switched off in turn,
-and forgetting, the archive and 150 unrelated batches afterwards are held against each other. A set that is not
-at hand is skipped with a sentence. `--quick` asks the tiny set of this project, in a minute.
+Uses public sets of conversations and questions whose evidence is known turn by turn. Compares the product, started as
+a real daemon, with four baselines of the same run. On the sets of `ABLATED` it also switches off each signal in turn,
+and compares forgetting, the archive and 150 unrelated batches afterwards. It skips a set that is not available and
+says so. `--quick` runs the tiny set of this project, in a minute.
 
-No goal is judged here: figures are told with their intervals, and every question is kept in a file.
+This module judges no goal: it reports figures with their intervals, and saves every question in a file.
 """
 
 from __future__ import annotations
@@ -48,28 +48,28 @@ RESULTS = Path(__file__).with_name("results")
 NAMES = [*baselines.BASELINES, *CONDITIONS]
 ALWAYS = [*baselines.BASELINES, "product"]
 ABLATED = ("locomo", "tiny")
-"""Sets on which everything is measured; the others get `ALWAYS` unless conditions are named."""
+"""Sets on which all conditions are measured; the others get `ALWAYS` unless conditions are named."""
 
 LATER_BATCHES, QUICK_LATER_BATCHES = 150, 5
 LONGEST_FAILURE = 300
 KEPT_TURNS = 20
-"""Turns of an answer that the file of questions tells."""
+"""Turns of an answer that are written to the file of questions."""
 
 
 def count_tokens(corpus: Corpus) -> Callable[[str], int]:
-    """How tokens of a corpus are counted: characters of Chinese, else a real vocabulary where one is installed."""
+    """Return the token counter of a corpus: characters of Chinese, else a real vocabulary if one is installed."""
     if corpus.is_chinese:
         return len
     try:
         tokenizer = baselines.embedder().tokenizer
     except baselines.Unavailable:
         return cache(estimate)
-    # The same turns are found again and again; counting them anew would take most of the run.
+    # Answers repeat the same turns. Without a cache, counting their tokens would take most of the run.
     return cache(lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids))
 
 
 def how_counted() -> str:
-    """The sentence that tells how tokens were counted."""
+    """Return the sentence that describes how tokens were counted."""
     try:
         baselines.embedder()
     except baselines.Unavailable:
@@ -80,7 +80,7 @@ def how_counted() -> str:
 def ask_baselines(
     corpora: Sequence[Corpus], names: Sequence[str], notes: list[str], tell: Progress
 ) -> Iterator[Answered]:
-    """Ask the baselines all questions; what cannot be asked is noted once."""
+    """Query the baselines with all questions. Note once if a baseline cannot answer."""
     for name in (name for name in names if name in baselines.BASELINES):
         for corpus in corpora:
             tell(f"{corpus.set_name} {corpus.corpus_id}: {name}")
@@ -100,7 +100,7 @@ def ask_baselines(
 def ask_product(
     corpora: Sequence[Corpus], names: Sequence[str], later_count: int, work: Path, tell: Progress
 ) -> Iterator[Answered]:
-    """Ask the product all questions, through a daemon of their own."""
+    """Query the product with all questions, through its own daemons."""
     wanted = [name for name in names if name in CONDITIONS]
     if not wanted:
         return
@@ -135,7 +135,7 @@ def _answered(
 
 
 def run(asked: argparse.Namespace, work: Path, tell: Progress) -> tuple[list[Answered], Outcome]:
-    """Ask every set that is at hand; a set or a daemon that fails does not cost the others."""
+    """Run every available set. A set or a daemon that fails does not affect the others."""
     answered: list[Answered] = []
     notes, failures = [how_counted()], []
     for set_name in asked.sets:
@@ -146,20 +146,20 @@ def run(asked: argparse.Namespace, work: Path, tell: Progress) -> tuple[list[Ans
         names = asked.conditions or (NAMES if set_name in ABLATED else ALWAYS)
         answered += ask_baselines(corpora, names, notes, tell)
         try:
-            # One by one, so that what was asked before a failure is not lost.
+            # Add answers one by one, so that a failure does not lose the earlier ones.
             answered.extend(ask_product(corpora, names, asked.later, work, tell))
         except Exception as error:
-            # Of a daemon that did not start the message is its whole log; how it ended stands last.
+            # If a daemon did not start, the message is its whole log; the cause is at its end.
             told = str(error)[-LONGEST_FAILURE:]
             failures.append(f"{set_name} through the product: {type(error).__name__}: {told}")
     return answered, Outcome(rows_of(answered), differences_of(answered), notes, failures)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Ask, show, write; 1 when something could not be measured, 0 when a set is only not at hand."""
+    """Measure, show and write. Return 1 if a measurement failed, 0 if a set is only unavailable."""
     asked = parse(arguments)
     configure_log("error", "json")
-    # So that also then the daemon is ended and nothing is left lying about.
+    # Also on this path, end the daemon and remove temporary files.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     console, progress = Console(width=asked.width), Console(stderr=True)
 

@@ -1,12 +1,12 @@
-"""What recall is held against: the last things said, plain BM25, vectors alone, and both in equal parts.
+"""Baselines for recall: the latest turns, plain BM25, vectors alone, and both in equal parts.
 
-Each is what anybody would build first, over "speaker: text" of every turn, all of them kept. BM25 has the usual
-k1 1.2 and b 0.75, and the usual words: stop words left out, the others stemmed, pairs of characters in Chinese.
-The vectors are wordllama's, whose weights lie in its package; it knows English only and is left out for Chinese,
-never asked silently. The two are joined by reciprocal ranks (Cormack, Clarke, Büttcher 2009).
+Each is an obvious first design, over "speaker: text" of every turn, with all turns kept. BM25 has the usual k1 1.2
+and b 0.75, and the usual terms: no stop words, stemmed words, and pairs of characters in Chinese. The vectors are
+wordllama's, whose package contains its weights. It knows English only, so it is always left out for Chinese. The two
+are joined by reciprocal rank fusion (Cormack, Clarke, Büttcher 2009).
 
-The rule guarded here: a baseline is not tuned, neither up nor down, and uses nothing of the product, so that it
-stays the same when the product changes.
+The rule guarded here: a baseline is not tuned, neither up nor down, and uses no code of the product, so that it stays
+the same when the product changes.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ TokenCount = Callable[[str], int]
 
 
 class Unavailable(Exception):
-    """A baseline that cannot be asked about a corpus, and why."""
+    """A baseline cannot answer questions about a corpus, with the reason."""
 
 
 def simple_words(text: str) -> Iterator[str]:
-    """Words in lower case, stemmed, without stop words; of Chinese every pair of neighbouring characters."""
+    """Return lower-case, stemmed words without stop words; in Chinese, all pairs of neighbouring characters."""
     for piece in _PIECE.finditer(text.casefold()):
         run = piece[0]
         if piece["han"]:
@@ -91,7 +91,7 @@ class PlainWords:
         }
 
     def scores(self, query: str) -> Scores:
-        """The score of every text; repeated words of a query count as often as they stand in it."""
+        """Score every text. A word that is repeated in the query counts each time."""
         total = np.zeros(len(self._norms))
         for word, times in Counter(simple_words(query)).items():
             if word in self._postings:
@@ -101,7 +101,7 @@ class PlainWords:
         return total
 
     def ask(self, query: str) -> list[int]:
-        """Places of texts that share a word with the query, best first."""
+        """Return the indices of texts that share a word with the query, best first."""
         scores = self.scores(query)
         return [place for place in _best_first(scores) if scores[place] > 0]
 
@@ -114,7 +114,7 @@ class PlainVectors:
         self._vectors = self._embedded(list(texts))
 
     def ask(self, query: str) -> list[int]:
-        """Places of texts, nearest first."""
+        """Return the indices of texts, nearest first."""
         return _best_first(self._vectors @ self._embedded([query])[0])
 
     def _embedded(self, texts: list[str]) -> Scores:
@@ -126,12 +126,12 @@ class PlainVectors:
 
 @cache
 def embedder() -> Any:
-    """wordllama from its own package, without looking on the net; Unavailable when it is not installed."""
+    """Load wordllama from its own package, without the network. Raise Unavailable if it is not installed."""
     try:
         wordllama: Any = import_module("wordllama")
     except ImportError as missing:
         raise Unavailable("wordllama is not installed (pip install wordllama)") from missing
-    # It looks for its weights beside the package only when told so, else on the net.
+    # Without these arguments it would download its weights instead of reading them from its package.
     place = Path(wordllama.__file__).parent
     return wordllama.WordLlama.load(cache_dir=place, disable_download=True)
 
@@ -143,7 +143,7 @@ def _best_first(scores: Scores) -> list[int]:
 
 
 def fused(rankings: Sequence[Sequence[int]]) -> list[int]:
-    """Equal reciprocal rank fusion; of equal sums the one named first stands first."""
+    """Fuse rankings by equal reciprocal ranks. Of equal sums, the item that appeared first ranks first."""
     sums: dict[int, float] = {}
     for ranking in rankings:
         for rank, place in enumerate(ranking, 1):
@@ -152,7 +152,7 @@ def fused(rankings: Sequence[Sequence[int]]) -> list[int]:
 
 
 def baseline(name: str, corpus: Corpus) -> Ask:
-    """A baseline made ready for a corpus; Unavailable when it cannot be."""
+    """Prepare a baseline for a corpus. Raise Unavailable if this is impossible."""
     return BASELINES[name](corpus)
 
 
@@ -186,6 +186,6 @@ BASELINES: dict[str, Callable[[Corpus], Ask]] = {
 
 
 def results_of(places: Sequence[int], corpus: Corpus, count_tokens: TokenCount) -> list[Result]:
-    """The answer these turns make."""
+    """Return these turns as the results of an answer."""
     turns = (corpus.turns[place] for place in places[:LONGEST_ANSWER])
     return [Result((turn.turn_id,), count_tokens(turn.spoken)) for turn in turns]

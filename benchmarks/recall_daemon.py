@@ -1,12 +1,12 @@
 """Recall measured through the product: a real daemon remembers a corpus, then answers its questions.
 
-Each corpus is an agent of its own and each session a batch; the agent is asked when every batch is digested and
-every pass it owes is done, so that what was to be forgotten is forgotten. A memory of an answer stands for the
-messages its sources name.
+Each corpus is an agent of its own and each session a batch. Queries start when every batch is digested and every owed
+pass is complete, so that forgetting has taken place. A memory in an answer counts as the messages that its sources
+name.
 
-What differs between two conditions is either how the corpus was remembered (`Keeping`) or what a request says;
-conditions that share a keeping ask the same agent. The rule guarded here: nothing is measured on an agent that
-lost a batch, or has not digested one.
+Two conditions differ either in how the corpus was remembered (`Keeping`) or in the fields of a request. Conditions
+with the same keeping query the same agent. The rule guarded here: nothing is measured on an agent that lost a batch,
+or has not digested one.
 """
 
 from __future__ import annotations
@@ -27,14 +27,17 @@ from benchmarks.texts import Writer
 from ebbtide.retrieval.ranking import SIGNALS
 
 MOST_MESSAGES = 500
-"""Messages of one batch; a longer session goes in parts."""
+"""Messages of one batch; a longer session is split."""
 
 PARAGRAPHS = 100
-"""Sessions of one turn each are no conversations: so many make a batch, and nothing says that they belong
-together."""
+"""Sessions of one turn each are not conversations. This many form a batch, and nothing says that they belong
+together.
+"""
 
 FLUSH_EACH = 50
-"""Batches after which passes are waited for: an agent owes a bounded number, further ones would be merged."""
+"""Batches after which the benchmark waits for passes: an agent owes a bounded number, and further ones would be
+merged.
+"""
 
 FLUSH_MS = 600_000
 FLUSHES = 6
@@ -70,7 +73,7 @@ KEPT_LATER = Keeping("kept", FORGETS_NOTHING, has_later=True)
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One way of asking; `asks` are fields of the request."""
+    """One way to query; `asks` are fields of the request."""
 
     keeping: Keeping
     asks: dict[str, Any] = field(default_factory=dict)
@@ -92,7 +95,7 @@ CONDITIONS: dict[str, Condition] = {"product": Condition(PLAIN), **ABLATIONS, **
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a daemon answered: contents with their turns in order, how many in each state, and the time it took."""
+    """A daemon's answer: contents with their turns in order, the number of memories in each state, and the latency."""
 
     memories: Sequence[tuple[str, tuple[str, ...]]]
     states: dict[str, int]
@@ -100,13 +103,13 @@ class Told:
 
 
 def remember(client: KeepAlive, agent: str, corpus: Corpus, keeping: Keeping) -> None:
-    """Bring an agent into being and remember a corpus whole; what comes later is left to `remember_later`."""
+    """Create an agent and remember a whole corpus. `remember_later` adds the unrelated batches."""
     client.told("PUT", f"/v1/agents/{agent}", keeping.parameters)
     _remember_all(client, agent, list(batches_of(corpus)))
 
 
 def remember_later(client: KeepAlive, agent: str, corpus: Corpus, count: int) -> None:
-    """Remember batches that have nothing to do with the corpus, after it."""
+    """Remember batches that are unrelated to the corpus, after it."""
     said = Writer(SEED).turns(count * LATER_MESSAGES, chinese=corpus.is_chinese)
     latest = max((turn.timestamp_ms or 0 for turn in corpus.turns), default=0)
     turns = [
@@ -115,7 +118,7 @@ def remember_later(client: KeepAlive, agent: str, corpus: Corpus, count: int) ->
             session_id=f"later-{place // LATER_MESSAGES}",
             speaker=f"Passer-by {place % 2}",
             text=text,
-            # A day from batch to batch: what is asked for is the older, the more has come since.
+            # A day between batches: the more unrelated batches, the older is the evidence.
             timestamp_ms=latest + (place // LATER_MESSAGES + 1) * DAY_MS if latest else None,
         )
         for place, text in enumerate(said)
@@ -131,7 +134,7 @@ def _remember_all(client: KeepAlive, agent: str, batches: Sequence[dict[str, Any
 
 
 def _settle(client: KeepAlive, agent: str) -> None:
-    """Wait for digests, passes and vectors; RuntimeError when a batch was parked or time ran out."""
+    """Wait for digests, passes and vectors. Raise RuntimeError if a batch was parked or on timeout."""
     asked = {"timeout_ms": FLUSH_MS, "passes": True, "vectors": True}
     for _ in range(FLUSHES):
         stands = client.told("POST", f"/v1/agents/{agent}/flush", asked)
@@ -143,7 +146,7 @@ def _settle(client: KeepAlive, agent: str) -> None:
 
 
 def batches_of(corpus: Corpus) -> Iterator[dict[str, Any]]:
-    """A corpus as bodies of remember: a batch a session, or a hundred paragraphs that stand alone."""
+    """Return a corpus as bodies of remember requests: a batch per session, or per hundred independent paragraphs."""
     sessions = corpus.sessions
     if len(sessions) == len(corpus.turns):
         turns = iter(corpus.turns)
@@ -167,7 +170,7 @@ def _message(turn: Turn) -> dict[str, Any]:
 
 
 def ask(client: KeepAlive, agent: str, query: str, condition: Condition) -> Told:
-    """Ask one question."""
+    """Run one query."""
     body = {
         "query": query,
         "max_results": LONGEST_ANSWER,
@@ -176,13 +179,13 @@ def ask(client: KeepAlive, agent: str, query: str, condition: Condition) -> Told
         "archive": "always",
         **condition.asks,
     }
-    # Decoding is the caller's work, so `told` would measure too much.
+    # Decoding is the client's work, so a decoded response would measure too much.
     answer, took_ms = client.ask("POST", f"/v1/agents/{agent}/recall", body)
     return told_of(answer, took_ms)
 
 
 def told_of(answer: bytes, took_ms: float) -> Told:
-    """An answer's memories, each with the ids of the messages that its sources name."""
+    """Return an answer's memories, each with the ids of the messages that its sources name."""
     memories = json.loads(answer)["memories"]
     states = Counter(memory["state"] for memory in memories)
     return Told([(memory["content"], _turn_ids(memory)) for memory in memories], dict(states), took_ms)
@@ -193,14 +196,14 @@ def _turn_ids(memory: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def results_of(told: Told, count_tokens: Callable[[str], int]) -> list[Result]:
-    """The answer as it is measured: every memory takes its tokens, also one that names no turn."""
+    """Return the answer in the form that is measured. Every memory costs its tokens, even if it names no turn."""
     return [Result(turn_ids, count_tokens(content)) for content, turn_ids in told.memories]
 
 
 def text_kept(told: Told, corpus: Corpus, question: Question) -> float | None:
-    """The share of the evidence's text that the answer still tells; None when no evidence is in it.
+    """Return the share of the evidence's text that the answer still contains; None if it contains no evidence.
 
-    A memory that was shortened still names the turn it came from, so a turn may be found and say little.
+    A shortened memory still names its source turn, so a turn may be found and say little.
     """
     wanted = frozenset().union(*question.gold)
     told_lengths: Counter[str] = Counter()
@@ -216,7 +219,7 @@ def text_kept(told: Told, corpus: Corpus, question: Question) -> float | None:
 def questioned(
     client: KeepAlive, corpora: Sequence[Corpus], names: Sequence[str], later_count: int, tell: Progress
 ) -> Iterator[tuple[str, Corpus, Question, Told]]:
-    """Remember corpora and ask all their questions under every condition named."""
+    """Remember corpora and run all their questions under every named condition."""
     for keeping_name in dict.fromkeys(CONDITIONS[name].keeping.name for name in names):
         wanted = [name for name in names if CONDITIONS[name].keeping.name == keeping_name]
         later = [name for name in wanted if CONDITIONS[name].keeping.has_later]

@@ -1,12 +1,11 @@
-"""Corpora with questions whose evidence is known, turn by turn: what the recall benchmark asks about.
+"""Corpora for the recall benchmark, with questions whose evidence is known turn by turn.
 
-One JSON object a line is one corpus: turns in the order they were said, and questions with gold groups of turn
-ids; the members of a group state the same fact. The rule guarded here: a question is only ever asked of its own
-corpus, and one without evidence is not asked at all.
+One JSON object per line is one corpus: turns in chronological order, and questions with gold groups of turn ids; the
+members of a group state the same fact. The rule guarded here: a question is only put to its own corpus, and a
+question without evidence is skipped.
 
-The public sets are read where they lie and are no part of this project; `recall_tiny.jsonl` beside this file is
-written for it. Deliberately not here: remembering (`recall_daemon.py`), what counts as found
-(`recall_measures.py`).
+The public sets are read in place and are not part of this project; `recall_tiny.jsonl` in this folder was written for
+it. Other modules remember the corpora (`recall_daemon.py`) and score answers (`recall_measures.py`).
 """
 
 from __future__ import annotations
@@ -35,20 +34,20 @@ SETS: dict[str, str] = {
     "musique": "musique_train.jsonl",
     "tiny": TINY.name,
 }
-"""Sets by the name they are asked for with, and their files."""
+"""Names of sets, and their files."""
 
 TOGETHER = frozenset({"locomo_together"})
-"""Sets whose corpora are put into one agent: what one conversation tells must be found among all the others."""
+"""Sets whose corpora share one agent: recall must find the facts of one conversation among all the others."""
 
 PUBLIC = [name for name in SETS if name != "tiny"]
 
 APART = {name: frozenset({"5-adversarial"}) for name in ("locomo", "locomo_together")}
-"""Categories that are no part of a set's average: their questions ask for what nobody said."""
+"""Categories excluded from a set's average: their questions ask for things that were never said."""
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Somebody said something; in paragraph sets the speaker is a title."""
+    """One turn of a conversation. In sets of paragraphs, the speaker is a title."""
 
     turn_id: str
     session_id: str
@@ -58,13 +57,13 @@ class Turn:
 
     @property
     def spoken(self) -> str:
-        """The turn as it is indexed and counted: who said it is found like what was said."""
+        """Return the turn as it is indexed and counted. The speaker is searchable like the text."""
         return f"{self.speaker}: {self.text}" if self.speaker else self.text
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question and its evidence: of each group any turn will do."""
+    """A question and its evidence: one turn of each group is enough."""
 
     qid: str
     text: str
@@ -74,7 +73,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """What one agent remembers, and what it is asked."""
+    """The turns that one agent remembers, and the questions about them."""
 
     set_name: str
     corpus_id: str
@@ -93,7 +92,7 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True)
 class MissingSet:
-    """A set that cannot be asked, and why."""
+    """A set that is not available, with the reason."""
 
     name: str
     reason: str
@@ -103,12 +102,12 @@ class MissingSet:
 
 
 def default_folder() -> Path:
-    """Where the public sets are looked for: EBBTIDE_BENCH_DATA, else `shared/bench` beside the checkout."""
+    """Return the folder of the public sets: EBBTIDE_BENCH_DATA, else `shared/bench` next to the checkout."""
     return Path(os.environ.get("EBBTIDE_BENCH_DATA") or ROOT.parent / "shared" / "bench")
 
 
 def read_set(name: str, folder: Path, limit: int | None = None) -> list[Corpus] | MissingSet:
-    """Read the corpora of a set, or tell why there are none; `limit` is the most questions of a corpus."""
+    """Read the corpora of a set. Raise MissingSet if there are none. `limit` is the maximum of questions per corpus."""
     path = TINY if name == "tiny" else folder / SETS[name]
     if not path.is_file():
         return MissingSet(name, f"there is no file {SETS[name]} in {folder} (--data names another folder)")
@@ -120,7 +119,7 @@ def read_set(name: str, folder: Path, limit: int | None = None) -> list[Corpus] 
 
 
 def corpus_of(set_name: str, told: Mapping[str, Any]) -> Corpus:
-    """A corpus as its file tells it; questions without evidence and turns without text are left out."""
+    """Decode a corpus from its file, without questions that lack evidence and turns that lack text."""
     turns = tuple(_turn(turn) for turn in told["turns"] if turn["text"].strip())
     known = {turn.turn_id for turn in turns}
     if len(known) < len(turns):
@@ -136,7 +135,7 @@ def corpus_of(set_name: str, told: Mapping[str, Any]) -> Corpus:
 
 
 def together(corpora: Sequence[Corpus]) -> Corpus:
-    """All corpora as one; ids of turns and sessions are told apart by their corpus."""
+    """Merge all corpora into one. The corpus id prefixes the ids of turns and sessions."""
     turns = [
         replace(
             turn,
@@ -181,17 +180,17 @@ def _milliseconds(timestamp: str) -> int | None:
 
 
 def spread_out(questions: Sequence[Question], limit: int | None) -> tuple[Question, ...]:
-    """At most `limit` questions, taken evenly from first to last: categories stand together in some files."""
+    """Return at most `limit` questions, evenly spaced, because some files group them by category."""
     if limit is None or limit >= len(questions):
         return tuple(questions)
     return tuple(questions[place * len(questions) // limit] for place in range(limit))
 
 
 def groups_of(set_name: str, category: str) -> tuple[str, ...]:
-    """The averages a question counts in: that of its category, and that of the set unless it stands apart."""
+    """Return the averages that a question counts in: its category, and the set unless the category is excluded."""
     is_apart = category in APART.get(set_name, ())
     return (f"{category} (apart)",) if is_apart else (WHOLE, category)
 
 
 WHOLE = "all"
-"""The average over a set, but for what stands apart."""
+"""The average over a set, without excluded categories."""

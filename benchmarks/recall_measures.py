@@ -1,10 +1,10 @@
-"""Measures of an answer: which evidence stands among the first results, and within how many tokens.
+"""Measures of an answer: which evidence is among the first results, and within how many tokens.
 
-An answer is a list of results, best first; a result has the turns it came from and takes tokens. The rule
-guarded here: a turn has the rank of its first appearance, and a turn told twice does not take a second rank; its
-tokens count each time, since whoever reads the answer reads them.
+An answer is a list of results, best first; a result has the turns it came from and its tokens. The rule guarded here:
+a turn has the rank of its first appearance, and a repeated turn takes no second rank. Its tokens count each time,
+since the reader of the answer reads them each time.
 
-Pure: no files, no clock; the dice of the bootstrap have a seed. Deliberately not here: how answers come about.
+Pure: no files and no clock; the bootstrap uses a seeded random generator. Other modules produce the answers.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ from dataclasses import dataclass
 import numpy as np
 
 DEPTHS = (5, 10, 20)
-"""Ranks down to which evidence is looked for."""
+"""Ranks down to which evidence is searched."""
 
 CUT = 10
 """Rank at which nDCG and "all found" are taken."""
 
 BUDGETS = (500, 1000, 2000, 4000)
-"""Tokens of an answer within which evidence is looked for."""
+"""Tokens of an answer within which evidence is searched."""
 
 LONGEST_ANSWER = 50
-"""Results of an answer, of the product as of the baselines. Fewer than 4000 tokens where turns are short: there
-the last budgets tell of these 50."""
+"""Maximum of results in an answer, for the product and the baselines. Short turns need fewer than 4000 tokens, so the
+last budgets then measure these 50.
+"""
 
 RESAMPLINGS = 2000
 COVERED = 0.95

@@ -24,15 +24,16 @@ GREY = "#8d8d8d"
 """Where there are more conditions than colours."""
 
 BAR_INCHES, SET_INCHES, GAP = 0.33, 1.3, 0.25
-"""Width of a bar; least width of a set, for its name; share of that left empty beside the next."""
+"""Width of a bar; least width of a set, for its name; share of that width left empty between sets."""
 
 Bars = dict[str, list[tuple[int, float]]]
 
 
 def bars_of(rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], Bars]:
-    """Sets, with how many questions they have; by condition, (place of the set, per cent found).
+    """Return the sets with their number of questions, and by condition (index of the set, per cent found).
 
-    Baselines come first, then the product, then its other conditions; what a set was not asked with is missing.
+    Baselines come first, then the product, then its other conditions. A condition lacks the sets that it was not run
+    on.
     """
     whole = [row for row in rows if row["group"] == WHOLE]
     sets = list(dict.fromkeys(row["set_name"] for row in whole))
@@ -47,7 +48,7 @@ def bars_of(rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], Bars]:
 
 
 def draw(document: Mapping[str, Any], path: Path) -> None:
-    """Draw a run; nothing is drawn twice, and nothing that was not measured."""
+    """Draw a run, without duplicates and without anything that was not measured."""
     import matplotlib
 
     matplotlib.use("Agg")

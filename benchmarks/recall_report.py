@@ -1,11 +1,11 @@
-"""What came out of the recall benchmark: averages, differences with their intervals, tables, JSON, markdown.
+"""Results of the recall benchmark: averages, differences with their intervals, tables, JSON, markdown.
 
-`Answered` is one question under one condition, kept line by line in a file: whoever judges a change looks at the
-questions it turned, not at the average alone. Averages are over questions. The rule guarded here: conditions are
-compared over the same questions only, and every difference stands beside its interval.
+`Answered` is one question under one condition, saved line by line in a file: to judge a change, read the questions
+that it affected, not only the average. Averages are over questions. The rule guarded here: conditions are compared
+over the same questions only, and every difference comes with its interval.
 
-The column `archived` tells how many of 100 memories were told from the archive, `text` how much of the evidence
-that was found is still told in words. Deliberately not here: asking (`recall.py`), the measures themselves
+The column `archived` shows how many of 100 memories came from the archive; `text` shows how much of the text of the
+evidence found is still there. Other modules run the queries (`recall.py`) and define the measures
 (`recall_measures.py`).
 """
 
@@ -32,10 +32,10 @@ HARM = {
     "later": ["later-no-forgetting"],
     "later-no-archive": ["later-no-forgetting-no-archive", "later"],
 }
-"""What forgetting costs when much came afterwards, and what the archive gives back of it."""
+"""The cost of forgetting after many later batches, and how much of it the archive recovers."""
 
 COMPARED = ("R@5", "R@10", "R@20", "MRR")
-"""Measures whose differences are told."""
+"""Measures whose differences are reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +55,11 @@ class Answered:
     states: Mapping[str, int] = field(default_factory=dict)
     """How many memories of the answer were living, archived, pending."""
     text_kept: float | None = None
-    """The share of the evidence's text that the answer tells, where it has any."""
+    """The share of the evidence's text in the answer, if it contains any evidence."""
 
     @property
     def key(self) -> tuple[str, str]:
-        """What question it was."""
+        """The identity of the question."""
         return self.corpus_id, self.qid
 
 
@@ -101,12 +101,12 @@ class Outcome:
     rows: list[Row]
     differences: list[Difference]
     notes: list[str]
-    """What was skipped, and how tokens were counted."""
+    """Skipped sets and conditions, and how tokens were counted."""
     failures: list[str]
 
 
 def rows_of(answered: Iterable[Answered]) -> list[Row]:
-    """Averages by set, group and condition, in the order they were asked; the whole set before its parts."""
+    """Return averages by set, group and condition, in the order of the run; the whole set comes before its parts."""
     grouped: dict[tuple[str, str, str], list[Answered]] = {}
     for one in answered:
         for group in groups_of(one.set_name, one.category):
@@ -202,7 +202,7 @@ _HEAD = ("questions", "condition", "n", *NAMES, "p50 ms", "p95 ms", "archived", 
 
 
 def _shown(rows: Iterable[Row], set_name: str) -> list[Row]:
-    """The rows of a table: of single categories only the product and what it is held against."""
+    """Return the rows of a table. Single categories show only the product and the baselines."""
     always = {*BASELINES, OURS}
     return [
         row for row in rows if row.set_name == set_name and (row.group == WHOLE or row.condition in always)
@@ -225,7 +225,7 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def _difference_lines(differences: Sequence[Difference]) -> list[tuple[str, ...]]:
-    """A line for each set and condition: the difference of every measure that is compared."""
+    """Return a line for each set and condition, with the difference of every compared measure."""
     lines: dict[tuple[str, str, str], dict[str, str]] = {}
     for one in differences:
         told = one.interval

@@ -22,7 +22,7 @@ REFERENCE_US_PER_NODE = 1000.0
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What is to be reached, what came out; `is_met` is None where the scale is not the one it is meant for."""
+    """A target and the measured value; `is_met` is None at a scale that the target does not apply to."""
 
     wanted: str
     reached: float
@@ -32,7 +32,7 @@ class Claim:
 
 @dataclass(slots=True)
 class Figure:
-    """One thing measured, beside its baselines of the same run."""
+    """One measurement, with its baselines of the same run."""
 
     row: str
     what: str
@@ -45,9 +45,9 @@ class Figure:
     """Further numbers, by name."""
     note: str = ""
     points: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
-    """By name, what is drawn: (nodes reached, ms)."""
+    """The points to draw, by name: (nodes reached, ms)."""
     is_rate: bool = False
-    """Whether more is better; the upper quantiles then tell of the best spells only."""
+    """Whether more is better. The upper quantiles then describe only the best rounds."""
 
 
 def at_most(value: float, bound: float, unit: str, *, counts: bool = True, what: str = "") -> Claim:
@@ -159,4 +159,4 @@ def write_json(document: Mapping[str, Any], path: Path) -> None:
 
 
 Progress = Callable[[str], None]
-"""Told what is being done, for whoever waits."""
+"""A callback that receives a message about the progress of the run."""

@@ -1,10 +1,10 @@
 """P5: how many segments a second the digest turns into memories with the built-in model.
 
-A service accepts the whole conversation while its model holds its breath; measured is from the moment the model
-breathes until the inbox is empty, through all of it: segmenting, keywords and summaries, relations with the focus,
-commits with fsync. The floor is what no digest of this kind can do without: cutting the same texts into words with
-rjieba, and putting the same bytes into LMDB in as many commits. Both run pinned to one core. Passes are made as
-small as they can be (slots, one node drawn), since they are measured by P6.
+A service accepts the whole conversation while its model is paused. The measured time runs from the moment the model
+resumes until the inbox is empty. It covers segmenting, keywords and summaries, relations with the focus, and commits
+with fsync. The floor is the least that such a digest needs: cutting the same texts into words with rjieba, and
+writing the same bytes to LMDB in as many commits. Both run pinned to one core. Passes are as small as possible
+(slots, one node drawn), since P6 measures them.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _digest(plan: Plan, language: str) -> Figure:
 
 @contextmanager
 def one_core() -> Iterator[None]:
-    """This thread, and threads it starts, on one core; and the interpreter's switching as it was."""
+    """Pin this thread, and the threads it starts, to one core; restore the interpreter's switch interval afterwards."""
     interval = sys.getswitchinterval()
     cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
     if cores:
@@ -100,20 +100,20 @@ def one_core() -> Iterator[None]:
 
 
 class _PatientModel(BuiltinModel):
-    """The built-in model, holding its breath until it may begin."""
+    """The built-in model, paused until it is released."""
 
     def __init__(self, builtin: BuiltinModel, may_begin: asyncio.Event) -> None:
         super().__init__(builtin.pool, builtin.yield_to_requests)
         self._may_begin = may_begin
 
     async def segment(self, messages: Sequence[Utterance], *, max_chars: int) -> list[Segment]:
-        """Segment, once it may."""
+        """Segment after the release."""
         await self._may_begin.wait()
         return await super().segment(messages, max_chars=max_chars)
 
 
 def digested_s(data_dir: Path, said: Talk) -> float:
-    """How long a service takes to digest a conversation, on one core."""
+    """Return the time that a service needs to digest a conversation, on one core."""
     with one_core():
         return asyncio.run(_digested_s(data_dir, said))
 
@@ -146,7 +146,7 @@ def _node_count(data_dir: Path) -> int:
 
 
 def _floor_s(plan: Plan, said: Talk, digested: Path) -> float:
-    """How long it takes to cut the texts into words and to put what the digest left on disk."""
+    """Return the time needed to cut the texts into words and to write the data that the digest left on disk."""
     entries = _entries(digested / "agents" / AGENT)
     share = len(entries) // len(said.batches) + 1
     tagger = rjieba.Jieba()

@@ -1,9 +1,8 @@
-"""P9, P10 and P11: how soon things are open, and how much room they take in memory and on disk.
+"""P9, P10 and P11: how fast agents and daemons open, and how much memory and disk they use.
 
-Memory is what the system counts as resident (VmRSS). Pages of LMDB files that were read count too, although the
-system may take them back at any time; the part that is no page of a file stands beside it. Sizes on disk are
-pages in use. A store written in bulk has fuller pages than one that has grown, so one made by digests is measured
-beside it.
+Memory is the system's resident size (VmRSS). It includes pages of LMDB files that were read, although the system may
+reclaim them at any time; the anonymous part is shown separately. Sizes on disk are pages in use. A store written in
+bulk has fuller pages than one that has grown, so a store created by digests is measured too.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ AGENT_MB = {"M": 40.0, "XL": 1200.0}
 DISK_BYTES = 2500.0
 
 CALM_S = 0.5
-"""A daemon is looked at so long after it was asked for anything."""
+"""Seconds without requests before a daemon is measured."""
 
 
 # --- P9 ------------------------------------------------------------------------------------------------------
@@ -122,7 +121,7 @@ def _difference(after: Resident, before: Resident) -> Resident:
 
 
 def _with_agent(plan: Plan, name: str) -> tuple[Resident, Resident]:
-    """A daemon before and after one agent was opened and asked; without the embedder, which is not this agent's."""
+    """Measure a daemon before and after it opened and queried one agent, without the shared embedder."""
     data_dir = plan.fresh("memory")
     install(plan.store(SCALES[name]), data_dir, AGENT)
     with running(data_dir, {"EMBEDDING__MODEL": "off"}) as daemon, connected(daemon) as client:
@@ -133,7 +132,7 @@ def _with_agent(plan: Plan, name: str) -> tuple[Resident, Resident]:
 
 
 def _with_questions(plan: Plan) -> Figure:
-    """What the same daemon holds once everything has vectors and a question was asked: embedder, shelf and all."""
+    """Measure the memory of the same daemon after it computed all vectors and answered a query with them."""
     scale = plan.scale_for("M")
     data_dir = plan.fresh("memory")
     install(plan.store(scale), data_dir, AGENT)

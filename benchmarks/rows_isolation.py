@@ -1,11 +1,11 @@
-"""P12: what one agent notes of another that works as hard as it can.
+"""P12: how much the load on one agent slows down another.
 
-Agent B is asked over REST, a few milliseconds apart, while agent A rests and while it digests and compresses flat
-out: its inbox never empty, passes owed at any time. Quiet and busy spells take turns in one daemon
-process, whose event loop is watched from within. What A got done stands beside the times of B.
+Agent B receives requests over REST, a few milliseconds apart, while agent A is idle, and while A digests and
+compresses continuously: its inbox is never empty, and it always owes passes. Quiet and busy periods take turns in one
+daemon process, whose event loop is watched from within. The report shows A's work next to B's latencies.
 
-In a third kind of spell A rests and a process that has nothing to do with the daemon works as hard, beside the
-feeder's share of it: what B then notes is the machine's doing, and no daemon can do better.
+In a third kind of period A is idle, and a process unrelated to the daemon works as hard, next to the feeder's share
+of it. The effect on B then comes from the machine, and no daemon can do better.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ TIMES, LEAST_MS = 2.0, 10.0
 
 @dataclass(slots=True)
 class Spells:
-    """What was measured in spells of one kind."""
+    """The measurements of all periods of one kind."""
 
     took_ms: list[float] = field(default_factory=list)
     moments_s: list[tuple[float, float]] = field(default_factory=list)
 
 
 def isolation(plan: Plan) -> list[Figure]:
-    """P12: recall of one agent beside another's work."""
+    """P12: recall of one agent during another agent's work."""
     scale = plan.scale_for("M")
     store = plan.store(scale)
     data_dir = plan.fresh("isolation")
@@ -94,7 +94,7 @@ def isolation(plan: Plan) -> list[Figure]:
 
 
 def _ask_for(client: KeepAlive, seconds: float, spells: Spells) -> None:
-    """Ask B for some time, and note how long each answer took."""
+    """Send requests to B for some time, and note each latency."""
     words = itertools.cycle(common_words())
     begun_s = time.monotonic()
     while (now_s := time.monotonic()) < begun_s + seconds:
@@ -106,7 +106,7 @@ def _ask_for(client: KeepAlive, seconds: float, spells: Spells) -> None:
 
 @contextmanager
 def _working_elsewhere() -> Iterator[None]:
-    """A process of its own keeps one core busy for the length of the block."""
+    """Keep one core busy with a process of its own for the length of the block."""
     work = subprocess.Popen([sys.executable, "-c", "while True: sum(range(10_000))"])
     try:
         yield
@@ -116,7 +116,7 @@ def _working_elsewhere() -> Iterator[None]:
 
 
 def _work_done(client: KeepAlive) -> dict[str, float]:
-    """What A has done in its life, and what it holds."""
+    """Return A's totals since its creation, and its number of memories."""
     told = client.told("GET", f"/v1/agents/{BUSY}")
     return {
         "messages accepted": told["counts"]["messages"],
@@ -127,8 +127,8 @@ def _work_done(client: KeepAlive) -> dict[str, float]:
 
 @contextmanager
 def _flat_out(url: str, control: KeepAlive, seed: int) -> Iterator[None]:
-    """A has work without end for the length of the block; afterwards it is closed, and rests."""
-    # Opens A beforehand: how that is felt is not measured here.
+    """Keep A busy for the length of the block, then close it."""
+    # Opens A beforehand: this benchmark does not measure the effect of opening.
     control.ask("POST", f"/v1/agents/{BUSY}/compress", {"passes": 1})
     try:
         with feeding(url, BUSY, seed):

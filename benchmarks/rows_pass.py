@@ -1,10 +1,10 @@
 """P6: one full compression pass over a large memory in which nothing has to be rewritten.
 
-Every node is visited, its importance is weighed and its scan counted; none is shortened or forgotten, since
-`min_shrink` and `delete_threshold` rule it out and every node has a live link that points at it. The baseline is
-what a pass costs where strengths are stored as they are now: every link rewritten in LMDB, in one transaction,
-taken out at its place and put back weaker. Beside it the same in the fastest way there is, with numpy and a table
-dropped and filled anew in order.
+The pass visits every node, weighs its importance and counts its scan. It shortens and forgets none: `min_shrink` and
+`delete_threshold` rule that out, and every node has a live link that points at it. The baseline is the cost of a pass
+if current strengths were stored: it rewrites every link in LMDB, in one transaction, by deleting each and inserting
+it weaker. A second baseline is the fastest possible way: with numpy, on an emptied table that is filled again in
+order.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def full_pass(plan: Plan) -> list[Figure]:
 
 
 def pass_ms(workspace: Workspace) -> float:
-    """How long one pass takes, with its commits."""
+    """Return the duration of one pass, with its commits."""
     workspace.passes.owe(1)
     passes = workspace.store.read(lambda txn: txn.meta.finished_passes)
 
@@ -81,7 +81,7 @@ def pass_ms(workspace: Workspace) -> float:
 
 
 def _time_of_a_step() -> Callable[[], bool]:
-    """Says when a step has had the time that it gets in the daemon."""
+    """Report when a step has used the time that the daemon grants it."""
     end_s = perf_counter() + STEP_BUDGET_S
     return lambda: perf_counter() >= end_s
 
@@ -97,7 +97,7 @@ def rewrite_links(path: Path) -> None:
     count = 0
     with environment.begin(write=True) as txn:
         cursor = txn.cursor(db=table)
-        # Taken out beforehand: a cursor that writes loses its place.
+        # Read beforehand: a cursor that writes loses its position.
         for key in list(cursor.iternext_nodup()):
             cursor.set_key(key)
             for value in list(cursor.iternext_dup()):

@@ -1,9 +1,9 @@
-"""P3: a question over everything an agent heard, in the engine, beside its two costly parts done plainly.
+"""P3: a query over everything an agent heard, in the engine, compared with plain versions of its two costly parts.
 
-The parts are a BM25 query of tantivy, over the same terms of the same texts, and, where the engine compares
-vectors too, a product of all vectors with the question by numpy. Engine and parts answer the same question one
-after the other. They need not agree: the engine also looks at neighbours, names, times, links and the focus, and
-words and packs an answer of at most `BUDGET` tokens.
+The parts are a BM25 query of tantivy, over the same terms of the same texts, and, where the engine also compares
+vectors, a numpy product of all vectors with the query. Engine and parts answer the same query one after the other.
+They need not agree: the engine also considers neighbours, names, times, links and the focus, and it formats and packs
+an answer of at most `BUDGET` tokens.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ WORDS, CHARACTERS = 6, 10
 """How much of a text a question repeats, by script."""
 
 LEAST_TERMS = 3
-"""A question of fewer is mostly words that say nothing."""
+"""A query with fewer terms consists mostly of common words."""
 
 NOW_MS = 1_800_000_000_000
 MODEL = "drawn"
-"""Under this name."""
+"""The model name of these vectors."""
 
 
 def questions(plan: Plan) -> list[Figure]:
@@ -115,7 +115,7 @@ def _asked_in_turns(
     asked: Sequence[str],
     foci: Sequence[tuple[int, ...]],
 ) -> dict[str, list[float]]:
-    """Times by who answered, without those of the first questions."""
+    """Return the latencies of each participant, without those of the first queries."""
     samples: dict[str, list[float]] = {}
     for number, (question, focus) in enumerate(zip(asked, foci, strict=True)):
         attend(workspace, focus)
@@ -133,14 +133,14 @@ def _asked_in_turns(
 
 
 def _ask(workspace: Workspace, question: str, vector: NDArray[np.float32]) -> bool:
-    """Asks, and says whether anything was found: a question of names and common words may find nothing."""
+    """Run a query. Return whether it found anything: one with only names and common words may find nothing."""
     wanted = Query(question, MOST_RESULTS, token_budget=BUDGET, vector=vector, embedding_model=MODEL)
     answer, _ = workspace.recollect(wanted, NOW_MS, lambda text: count_tokens(text, "estimate"))
     return bool(answer.memories)
 
 
 def _fill(workspace: Workspace, vectors: NDArray[np.float32]) -> None:
-    """Gives every passage its vector, as the background would."""
+    """Give every passage its vector, as the background task would."""
 
     def put(archive: Archive) -> None:
         archive.vectors = Vectors(MODEL, DIMENSION)
@@ -176,7 +176,7 @@ def _questions(texts: Sequence[str], count: int, dice: np.random.Generator) -> l
 
 
 def _question(text: str, dice: np.random.Generator) -> str:
-    """Some words that stand together in a text."""
+    """Return some words that are adjacent in a text."""
     if contains_han(text):
         begin = int(dice.integers(0, max(1, len(text) - CHARACTERS)))
         return text[begin : begin + CHARACTERS] + "？"
@@ -186,7 +186,7 @@ def _question(text: str, dice: np.random.Generator) -> str:
 
 
 def _directions(count: int, dice: np.random.Generator) -> NDArray[np.float32]:
-    """Vectors of length 1: how long a product takes does not depend on what they mean."""
+    """Return unit vectors. The duration of a product does not depend on their meaning."""
     drawn = dice.standard_normal((count, DIMENSION), dtype=np.float32)
     directions: NDArray[np.float32] = drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
     return directions

@@ -1,7 +1,7 @@
-"""P1, P2 and P13: associative recall in the engine, beside a best-first search over dictionaries.
+"""P1, P2 and P13: associative recall in the engine, compared with a best-first search over dictionaries.
 
-Each query starts from another focus of five typical nodes. Engine and baseline answer the same query one after
-the other, and what they answer must be the same, memory for memory and sentence for sentence (contest.py).
+Each query starts from a different focus of five typical nodes. Engine and baseline answer the same query one after
+the other. Their answers must be the same, memory for memory and sentence for sentence (contest.py).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from ebbtide.records import Cue
 
 MOST_RESULTS = 100
 EVERY_LARGE = 5
-"""Every so many queries are compared with `LARGE_RESULTS` too; those are not timed."""
+"""Every this many queries, also compare the answers with `LARGE_RESULTS`. Those queries are not timed."""
 
 LARGE_RESULTS = 10_000
 WARM_UPS = 2
 HEAPQ_QUERIES = 30
-"""How many queries of P13 are asked of the dictionaries too."""
+"""The number of P13 queries that also run on the dictionaries."""
 
 CUES: dict[str, tuple[str, ...]] = {
     "no keyword": (),
@@ -97,7 +97,7 @@ def _recall(
 
 
 def _figure(row: str, what: str, contest: Contest) -> Figure:
-    """What came of a contest; heapq is missing where it was not asked."""
+    """Return the figure of a contest, without heapq if it did not take part."""
     points = {name: found for name, found in contest.points.items() if found}
     spreads = {name: Spread.of(took_ms for _, took_ms in found) for name, found in points.items()}
     figure = Figure(row, what, "ms", spreads.pop("ours"), spreads, points=points)
@@ -113,13 +113,13 @@ def _figure(row: str, what: str, contest: Contest) -> Figure:
 
 
 def growth(plan: Plan) -> list[Figure]:
-    """P13: how the time of a recall grows with what it reaches."""
+    """P13: how the latency of a recall grows with the number of nodes it reaches."""
     figures = [_at_scale(plan, name) for name in plan.scales]
     return [*figures, _slope(figures)] if len(figures) > 1 else figures
 
 
 def _at_scale(plan: Plan, name: str) -> Figure:
-    """Two hops at one scale; heapq answers some of the same queries afterwards, where dictionaries can hold it."""
+    """Two hops at one scale. Afterwards heapq answers some of the same queries, if dictionaries fit in memory."""
     store = plan.store(SCALES[name])
     topology = Topology(kept_graph(store))
     foci = topology.focus_sets(plan.times(200, 20) + WARM_UPS, plan.seed + 2)

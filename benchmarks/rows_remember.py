@@ -1,9 +1,9 @@
-"""P4: how soon a batch is acknowledged over REST, beside what nobody can do without.
+"""P4: how soon a batch is acknowledged over REST, compared with the unavoidable costs.
 
-An acknowledgement means that the batch is on disk. Without anything of ours that is one LMDB commit with fsync on
-the same disk, and one request that does nothing; each round measures all three. Apart from each other: an agent
-that is busy already (its digest waits for a model server that is not there, so that nothing else is measured), and
-one that goes from idle to busy, which makes a marker durable first.
+An acknowledgement means that the batch is on disk. The unavoidable costs are one LMDB commit with fsync on the same
+disk, and one request that does nothing; each round measures all three. Two cases are measured separately: an agent
+that is already busy (its digest waits for an unreachable model server, so that nothing else is measured), and one
+that changes from idle to busy, which first makes a marker durable.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from benchmarks.report import Figure, at_most
 from benchmarks.texts import Writer
 
 NOBODY = {"LANGUAGE__MODEL": "ollama", "LANGUAGE__BASE_URL": "http://127.0.0.1:1"}
-"""A model server that is not there: what is accepted waits."""
+"""An unreachable model server, so that accepted batches wait."""
 
 TIMES = 3.0
-"""How many times the bare commit and request an acknowledgement may take."""
+"""The largest allowed ratio of an acknowledgement to the bare commit and request."""
 
 WARM_UPS = 5
 IDLE_TIMEOUT_S = 60.0
@@ -58,7 +58,7 @@ def _from_idle(plan: Plan) -> Figure:
 
 
 def _await_idle(client: KeepAlive, data_dir: Path) -> None:
-    """Wait until the agent has nothing to do and its marker is gone."""
+    """Wait until the agent is idle and its marker is removed."""
     client.ask("POST", f"/v1/agents/{AGENT}/flush", {"passes": True, "timeout_ms": 60_000})
     deadline = time.monotonic() + IDLE_TIMEOUT_S
     while (data_dir / "work" / AGENT).exists():

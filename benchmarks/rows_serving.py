@@ -1,7 +1,7 @@
-"""P7 and P8: how many recalls a second over REST and gRPC, beside bare servers that do the same work.
+"""P7 and P8: how many recalls a second over REST and gRPC, compared with bare servers that do the same work.
 
-Clients run in a process of their own. All servers are up all the time and are asked in turns. With two cores the
-server has one and the clients the other; more clients would not make any of these servers faster.
+Clients run in a process of their own. All servers run all the time and are loaded in turns. With two cores, the
+server has one and the clients the other; more clients would make none of these servers faster.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from ebbtide.v1 import recall_pb2
 KEYWORD = common_words()[1]
 DEPTH = 1
 KEYED = "ours, with API keys"
-"""A second daemon, which asks who is there; the first one asks nobody."""
+"""A second daemon, which requires an API key; the first one has authentication disabled."""
 
 Place = tuple[str, str, str, bytes] | tuple[str, str, str, bytes, str]
-"""Kind, server, path or method, body; and a key where one is asked for."""
+"""Kind, server, path or method, body; and a key where one is required."""
 
 SHARE = 0.6
-"""Of what the bare server manages."""
+"""The required share of the bare server's throughput."""
 
 
 def over_rest(plan: Plan) -> list[Figure]:
@@ -97,7 +97,7 @@ def over_grpc(plan: Plan) -> list[Figure]:
 
 
 def _compare(plan: Plan, row: str, what: str, places: dict[str, Place]) -> list[Figure]:
-    """Load each place in turns; `places` names ours first, then the bare server third."""
+    """Load each server in turns; `places` names the daemon first and the bare server third."""
     seconds = plan.times(4, 1)
     loads: dict[str, list[Loaded]] = {name: [] for name in places}
 

@@ -1,17 +1,17 @@
-"""Ten minutes of everything at once: `make soak`, or `python -m benchmarks.soak --seconds 60`.
+"""Ten minutes of all operations at once: `make soak`, or `python -m benchmarks.soak --seconds 60`.
 
-A daemon in a process of its own, with the built-in model and room for fewer agents than there are; talkers that
-use every verb over REST and gRPC. Then everything is digested, the daemon is stopped, every store is checked, and
-the ledger is held against what the daemon says of each batch. Ends with 1 when anything does not hold.
+A daemon runs in a process of its own, with the built-in model and room for fewer agents than there are. Talkers use
+every operation over REST and gRPC. Then everything is digested, the daemon stops, every store is checked, and the
+ledger is compared with the daemon's report on each batch. Exits with 1 if any check fails.
 
-**Lost nothing** means: every acknowledged batch, and no other, is listed as digested; the messages are as many as
-were sent; and the nodes of all batches of an agent are n1, n2, n3 … with none missing and none twice, so that no
+**Lost nothing** means: every acknowledged batch, and no other, is listed as digested; the number of messages equals
+the number sent; and the nodes of all batches of an agent are n1, n2, n3 … without gaps or duplicates, so that no
 batch became memories twice or in part.
 
-**Memory is flat** means: the median of the last quarter is that of the second quarter, plus what the memories that
-came in between account for. The agents forget fast, so that after the first quarter they forget as much as they
-take in; what is compared is memory that only the process can give back, since pages of files grow with the files.
-In a run of less than four minutes nothing has come to rest, and it is shown but not judged.
+**Memory is flat** means: the median of the last quarter is that of the second quarter, plus the size of the memories
+that were added in between. The agents forget fast, so that after the first quarter they forget as much as they take
+in. The comparison covers memory that only the process can release, since pages of files grow with the files. A run of
+less than four minutes does not reach a steady state, so its memory is shown but not judged.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ SHORTEST_JUDGED_S = 240.0
 
 NODE_BYTES = 350
 LINK_BYTES = 60
-"""What a memory and a link hold in arrays, roughly: for what is expected, not for what is measured."""
+"""Approximate size of a memory and a link in arrays. It serves the expectation, not the measurement."""
 
 GROWTH_SHARE = 0.03
 """Share by which memory may grow beyond that: gaps in the heap."""
@@ -80,7 +80,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at; `is_met` is None where it is shown only."""
+    """One check of a run; `is_met` is None if it is only shown."""
 
     what: str
     wanted: str
@@ -90,7 +90,7 @@ class Finding:
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of a soak."""
+    """The result of a soak."""
 
     seconds: float
     requests: dict[str, int]
@@ -103,7 +103,7 @@ class Outcome:
 
     @property
     def failures(self) -> list[Finding]:
-        """What does not hold."""
+        """Return the findings that failed."""
         return [finding for finding in self.findings if finding.is_met is False]
 
 
@@ -119,7 +119,7 @@ class Soak:
         self._seed = seed
 
     async def run(self) -> Outcome:
-        """Talk, wait, hold the ledger against the daemon."""
+        """Run the load, wait, and compare the ledger with the daemon."""
         descriptors = self._descriptors()
         async with self._callers() as (rest, grpc):
             await self._talk(rest, grpc)
@@ -198,7 +198,7 @@ class Soak:
         return Finding("unexpected errors", "none", told or "none", not errors)
 
     async def _everything_is_there(self, call: Call) -> list[Finding]:
-        """Wait until all is digested; then look at each batch of each agent."""
+        """Wait until everything is digested, then check each batch of each agent."""
         behind = await self._agents_behind(call)
         lost, odd, messages = 0, [], 0
         for agent in self.agents:
@@ -287,7 +287,7 @@ class Soak:
         return [memory, descriptors, *shown]
 
     async def _descriptors_are_back(self, before: int) -> Finding:
-        """With every agent closed and every connection gone, as many are open as at the start."""
+        """With every agent and every connection closed, as many descriptors are open as at the start."""
         for _ in range(100):
             if self._descriptors() <= before:
                 break
@@ -297,9 +297,9 @@ class Soak:
 
 
 def faults_of(agent: str, acknowledged: dict[str, int], batches: Sequence[dict[str, Any]]) -> list[str]:
-    """What shows that a batch was digested twice, in part, under another name or not at all."""
+    """Return signs that a batch was digested twice, in part, under another name or not at all."""
     faults = [f"{agent}: {b['batch_id']} is {b['state']}" for b in batches if b["state"] != "digested"]
-    # What an answer had just told is left out, and the batch says so; each text here is one line.
+    # The digest drops what an answer had just recalled, and the batch says so. Each text here is one line.
     told = {one["batch_id"]: one["message_count"] + one.get("dropped_recalled", 0) for one in batches}
     if told.keys() - acknowledged.keys():
         faults.append(f"{agent}: {len(told.keys() - acknowledged.keys())} batches nobody sent")
@@ -311,7 +311,7 @@ def faults_of(agent: str, acknowledged: dict[str, int], batches: Sequence[dict[s
 
 
 def inconsistencies(data_dir: Path) -> list[str]:
-    """What the checker finds in the stores of a directory that no daemon holds."""
+    """Return the findings of the consistency checker for the stores of a directory without a running daemon."""
     found = []
     for path in sorted((data_dir / "agents").glob("*/data.mdb")):
         store = LmdbStore.open(path.parent, map_bytes=1 << 20, max_map_bytes=1 << 34)
@@ -323,8 +323,8 @@ def inconsistencies(data_dir: Path) -> list[str]:
 
 
 def soak(data_dir: Path, seconds: float, agents: int = AGENTS, seed: int = 1) -> Outcome:
-    """Start a daemon, soak it, stop it, check what it leaves."""
-    # Room for fewer than there are: some are always being closed for others.
+    """Start a daemon, soak it, stop it, and check its stores."""
+    # Room for fewer agents than there are, so the daemon keeps closing some to open others.
     settings = {**SETTINGS, "FLEET__MAX_OPEN_AGENTS": max(2, agents * 4 // 5)}
     daemon = Daemon(data_dir, settings, executed=True)
     try:

@@ -1,8 +1,8 @@
-"""The load of the soak: talkers that use every verb on many agents, over REST and gRPC, and keep a ledger.
+"""The load of the soak: talkers that use every operation on many agents, over REST and gRPC, and keep a ledger.
 
-A talker does what a client of the real thing would: it waits when it is told to wait, sends a batch again under
-the same key when it does not know what became of it, and now and then does so without need. The ledger knows what
-was acknowledged, so that in the end it can be asked for.
+A talker behaves like a real client: it waits when a response says so, and sends a batch again under the same key when
+the outcome is unknown. Now and then it retries needlessly. The ledger records the acknowledged batches, so that the
+end of the run can check them.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from benchmarks.texts import Writer, common_words, rare_words
 from tests.support.callers import GrpcCaller
 
 BACK_PRESSURE = {"QUEUE_FULL", "AGENT_BUSY", "TOO_MANY_AGENTS", "AGENT_CLOSING"}
-"""Reasons that ask a client to come again; anything else that is refused is an error."""
+"""Error reasons that ask a client to retry; any other refusal is an error."""
 
 FORGOTTEN = "NODE_FORGOTTEN"
-"""What may happen between a listing and a look at a node of it."""
+"""A node may be forgotten between a listing and a request for it."""
 
 LONGEST_WAIT_S = 1.0
 MOST_TRIES = 120
@@ -52,7 +52,7 @@ Step = Callable[["Talker", str], Awaitable[None]]
 
 @dataclass(slots=True)
 class Ledger:
-    """What was asked and what came of it."""
+    """The requests sent and their results."""
 
     requests: Counter[str] = field(default_factory=Counter)
     back_pressure: Counter[str] = field(default_factory=Counter)
@@ -103,7 +103,7 @@ class GrpcCalls(GrpcCaller):
 
 
 class Texts:
-    """What is said and what is asked for, in both languages."""
+    """The texts of messages and queries, in both languages."""
 
     def __init__(self, seed: int) -> None:
         writer = Writer(seed)
@@ -120,12 +120,12 @@ class Texts:
         return [{"role": roles[index % 2], "content": text} for index, text in enumerate(said)]
 
     def keywords(self, dice: Random) -> list[str]:
-        """None, or a few words to look for."""
+        """Return no keyword, or a few."""
         return dice.sample(self._words, dice.choice((0, 0, 1, 3)))
 
 
 class Talker:
-    """One client: asks, waits a moment, asks again."""
+    """One client: sends a request, waits a moment, sends the next."""
 
     def __init__(
         self, number: int, call: Call, ledger: Ledger, texts: Texts, agents: list[str], seed: int
@@ -140,7 +140,7 @@ class Talker:
         self._sent: deque[tuple[str, dict[str, Any], str]] = deque(maxlen=KEPT_FOR_AGAIN)
 
     async def talk(self, until_s: float) -> None:
-        """Go on until the time is up; an error is noted and does not end it."""
+        """Continue until the time is up. An error is recorded and does not end the loop."""
         steps, weights = zip(*STEPS, strict=True)
         while time.monotonic() < until_s:
             [step] = self.dice.choices(steps, weights)
@@ -153,7 +153,7 @@ class Talker:
     async def ask(
         self, method: str, path: str, body: Any = None, *, params: Any = None, may: str = ""
     ) -> dict[str, Any] | None:
-        """The answer, after waiting as often as the daemon says so; None where it is refused."""
+        """Return the response, retrying as often as the daemon requests it; None if it refuses."""
         for _ in range(MOST_TRIES):
             response = await self._call(method, path, body, params=params)
             self._ledger.requests[self._call.__class__.__name__] += 1
@@ -174,7 +174,7 @@ class Talker:
     # --- what a talker does ------------------------------------------------------------------------
 
     async def remember(self, agent: str) -> None:
-        """Say something new, mostly under a key."""
+        """Remember new messages, mostly under a key."""
         body: dict[str, Any] = {"messages": self._texts.messages(self.dice)}
         if self.dice.random() < 0.8:
             self._key_count += 1
@@ -186,7 +186,7 @@ class Talker:
                 self._sent.append((agent, body, answer["batch_id"]))
 
     async def remember_again(self, _: str) -> None:
-        """Send an earlier batch once more; the answer must name the first one."""
+        """Send an earlier batch once more; the response must name the first one."""
         if self._sent:
             agent, body, batch_id = self.dice.choice(self._sent)
             answer = await self.ask("POST", f"/v1/agents/{agent}/remember", body)
@@ -195,7 +195,7 @@ class Talker:
                 self._ledger.errors["a batch sent again became another one"] += 1
 
     async def recall(self, agent: str) -> None:
-        """Recall, with and without words, near and far."""
+        """Recall with and without keywords, at several depths."""
         body = {
             "keywords": self._texts.keywords(self.dice),
             "depth": self.dice.randint(0, 4),
@@ -204,7 +204,7 @@ class Talker:
         await self.ask("POST", f"/v1/agents/{agent}/recall", body)
 
     async def look(self, agent: str) -> None:
-        """Turn over a page or two."""
+        """List a page or two."""
         listing = self.dice.choice(("nodes", "links", "batches", "focus", ""))
         path = f"/v1/agents/{agent}/{listing}".rstrip("/")
         params = {"page_size": 20} if listing in ("nodes", "links", "batches") else None
@@ -214,21 +214,21 @@ class Talker:
             await self.ask("GET", f"{path}/{node['id']}", may=FORGOTTEN)
 
     async def patch(self, agent: str) -> None:
-        """Change how an agent remembers."""
+        """Change the parameters of an agent."""
         await self.ask("PATCH", f"/v1/agents/{agent}", self.dice.choice(PATCHES))
 
     async def close(self, agent: str) -> None:
-        """Let an agent rest."""
+        """Close an agent."""
         await self.ask("POST", f"/v1/agents/{agent}/close")
 
     async def flush(self, agent: str) -> None:
-        """Wait a moment for what was said."""
+        """Wait a moment for the digest of earlier messages."""
         await self.ask(
             "POST", f"/v1/agents/{agent}/flush", {"timeout_ms": 200, "passes": self.dice.random() < 0.5}
         )
 
     async def compress(self, agent: str) -> None:
-        """Let time go by."""
+        """Run a compression pass."""
         await self.ask("POST", f"/v1/agents/{agent}/compress", {"passes": 1}, may="TOO_MANY_PASSES")
 
 
@@ -242,4 +242,4 @@ STEPS: tuple[tuple[Step, int], ...] = (
     (Talker.flush, 3),
     (Talker.compress, 1),
 )
-"""What a talker does, and how often."""
+"""The steps of a talker, with their weights."""

@@ -1,11 +1,11 @@
 """Synthetic memories on disk, written in bulk and kept for the next run.
 
-A store is filled by appending sorted entries to LMDB's tables with the codecs of `store/layout.py`, a hundred
-times faster than by digests; that it holds together like a grown one is tested with the consistency checker.
-Each node stands word for word in a message of its own. Pages come out fuller than those of a grown store, so
-what is said of sizes on disk is measured on a grown one too (`rows_footprint.py`).
+A store is filled by appending sorted entries to LMDB's tables with the codecs of `store/layout.py`, a hundred times
+faster than by digests. A test with the consistency checker shows that it is as consistent as a grown one. Each node
+is word for word in a message of its own. Pages are fuller than those of a grown store, so sizes on disk are also
+measured on a grown one (`rows_footprint.py`).
 
-What was made is kept below the folder of the benchmarks, under a name that says everything it depends on.
+The results are kept below the folder of the benchmarks, under a name that includes everything they depend on.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.lmdb.transaction import WriteTransaction
 
 GENERATOR_VERSION = 2
-"""To be raised whenever the same seed gives something else."""
+"""Increase this whenever the same seed produces different data."""
 
 MAP_BYTES = 1 << 36
 """Room for any scale; only what is used takes disk."""
@@ -59,7 +59,7 @@ Entries = Iterable[tuple[bytes, bytes]]
 
 
 def kept_store(scale: Scale, seed: int, folder: Path) -> Path:
-    """The directory of a store of this scale, made now or by an earlier run. To be copied, not changed."""
+    """Return the directory of a store of this scale, created now or by an earlier run. Copy it; do not change it."""
     place = folder / f"{scale.name}-seed{seed}-layout{_layout()}-generator{GENERATOR_VERSION}"
     if not place.exists():
         with _made_whole(place) as fresh:
@@ -70,7 +70,7 @@ def kept_store(scale: Scale, seed: int, folder: Path) -> Path:
 
 
 def _layout() -> str:
-    """What tells stores apart that were written with other tables: one of them is no measure of today's."""
+    """Return a fingerprint of the tables. Stores written with other tables are not comparable with today's."""
     return f"{layout.FORMAT_VERSION}.{zlib.crc32(b' '.join(table.name for table in layout.TABLES)):08x}"
 
 
@@ -81,7 +81,7 @@ def kept_graph(store: Path) -> Graph:
 
 @contextlib.contextmanager
 def _made_whole(place: Path) -> Iterator[Path]:
-    """A directory that gets its name only when it is complete."""
+    """Yield a directory that gets its name only when it is complete."""
     place.parent.mkdir(parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix=".making-", dir=place.parent))
     try:
@@ -128,7 +128,7 @@ def _identity(agent_id: str, seed: int) -> Identity:
 
 @contextlib.contextmanager
 def _bulk(path: Path) -> Iterator[tuple[Any, Tables]]:
-    """An existing store without its rules and without syncing each commit; synced once, at the end."""
+    """Open an existing store without its rules and without an fsync per commit; fsync once, at the end."""
     environment = lmdb.open(
         str(path), map_size=MAP_BYTES, max_dbs=len(layout.TABLES) + 16, sync=False, create=False
     )
@@ -258,7 +258,7 @@ def kept_fleet(agent_count: int, filled: Path, folder: Path) -> Path:
 
 
 def agent_name(number: int) -> str:
-    """The name of an agent of a kept fleet; every tenth one has memories."""
+    """Return the name of an agent of a kept fleet; every tenth one has memories."""
     return f"agent-{number:05}"
 
 

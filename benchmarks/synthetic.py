@@ -1,19 +1,19 @@
 """The topology of a synthetic memory, from a seed: the same numbers on every machine.
 
-**Degrees are heavy-tailed.** Each node gets a weight from a Pareto distribution, so that the number of links of
-a node falls off as k to the power of -`TAIL` (the exponent of most grown networks), cut off at
-`LARGEST_SHARE` of all nodes; a pair of nodes is linked with a probability in proportion to both weights (F. Chung
-and L. Lu, "Connected components in random graphs with given expected degree sequences", 2002). Every such pair
-is linked both ways, as a digest does it, so in- and out-degrees have the same tail and hubs lead to hubs:
-two hops from five typical nodes reach a tenth of a large memory, four hops nearly all of it. Beside this each
-memory is linked with the one told after it, both ways; so every node has a live link that points at it.
+**Degrees are heavy-tailed.** Each node gets a weight from a Pareto distribution, so that the number of links of a
+node falls off as k to the power of -`TAIL` (the exponent of most grown networks), cut off at `LARGEST_SHARE` of all
+nodes. A pair of nodes is linked with a probability in proportion to both weights (F. Chung and L. Lu, "Connected
+components in random graphs with given expected degree sequences", 2002). Every such pair is linked both ways, as a
+digest does it, so in- and out-degrees have the same tail and hubs lead to hubs: two hops from five typical nodes
+reach a tenth of a large memory, four hops nearly all of it. In addition, each memory is linked with the following
+one, both ways, so every node has a live link that points at it.
 
-**Strengths as they occur.** Written as 1.0 (the source has left focus) or 0.5 (neighbours in a text), a few at
-random (re-anchored); decayed by the scans of the source since: older nodes were scanned more often. Some links
-are below the threshold. Many strengths are equal, so order among equals is put to the test.
+**Strengths are realistic.** They are written as 1.0 (the source has left focus) or 0.5 (neighbours in a text), and a
+few at random (re-anchored). They decay by the scans of the source since: older nodes were scanned more often. Some
+links are below the threshold. Many strengths are equal, which tests the order among equals.
 
-**Forgetting has left traces**: ids have gaps, and beside `link_count` links between living nodes, `LOST_SHARE`
-more dangle.
+**Forgetting has left traces**: ids have gaps, and in addition to `link_count` links between living nodes,
+`LOST_SHARE` more dangle.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ FORWARD = {1: 2, 3: 4}
 
 FOCUS_SIZE = 5
 TYPICAL_LINKS = (5, 9)
-"""Links of a node that may stand in focus: about the median, so that one hop from five reaches at most 50."""
+"""Links of a node that may be in focus: about the median, so that one hop from five nodes reaches at most 50."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class Graph:
 
     @property
     def next_node_id(self) -> int:
-        """The id the next node will get; the ids of forgotten nodes lie below it too."""
+        """The id that the next node will get. The ids of forgotten nodes are below it too."""
         return int(max(self.ids[-1], self.targets.max())) + 1
 
     def save(self, path: Path) -> None:
@@ -132,7 +132,7 @@ def make_graph(scale: Scale, seed: int) -> Graph:
     every_id = np.arange(1, int(count * (1 + GONE_SHARE)) + 1)
     ids = np.sort(dice.choice(every_id, count, replace=False))
     gone = np.setdiff1d(every_id, ids)
-    # Whatever was told early was scanned often; the newest not at all.
+    # The oldest memories were scanned often; the newest, not at all.
     youth = 1 - np.arange(count) / count
     scan_counts = np.floor(MOST_SCANS * youth * dice.uniform(0.7, 1.0, count)).astype(np.int64)
     last_passes = np.where(scan_counts > 0, FINISHED_PASSES - dice.integers(0, 2, count), 0)
@@ -190,7 +190,7 @@ def _pairs(dice: np.random.Generator, count: int, wanted: int) -> tuple[Array, A
 def _with_lost(
     dice: np.random.Generator, rows: Array, targets: Array, relations: Array, gone: Array
 ) -> tuple[Array, Array, Array]:
-    """The links, and some more whose target is gone."""
+    """Return the links, and some more whose target was forgotten."""
     count = int(len(rows) * LOST_SHARE)
     lost_relations = dice.integers(0, len(RELATIONS), count)
     lost = np.unique(_packed(dice.choice(rows, count), dice.choice(gone, count), lost_relations))
@@ -214,7 +214,7 @@ def _strengths(dice: np.random.Generator, relations: Array, scan_counts: Array) 
 
 
 class Topology:
-    """The graph as rows, for counting what is within reach: breadth first, whatever paths are worth."""
+    """The graph as rows, to count reachable nodes: breadth first, regardless of the strength of paths."""
 
     def __init__(self, graph: Graph) -> None:
         self._ids = graph.ids
@@ -237,14 +237,14 @@ class Topology:
         return [tuple(dice.choice(typical, FOCUS_SIZE, replace=False).tolist()) for _ in range(count)]
 
     def reach_count(self, focus: tuple[int, ...], depth: int) -> int:
-        """How many nodes lie within `depth` hops of a focus, itself included."""
+        """Return the number of nodes within `depth` hops of a focus, itself included."""
         frontier = np.searchsorted(self._ids, np.array(focus))
         is_seen = np.zeros(len(self._ids), bool)
         is_seen[frontier] = True
         for hop in range(depth):
             starts, lengths = self._starts[frontier], self.link_counts[frontier]
             places = np.repeat(starts - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
-            # Links of nodes in focus count 1.0, whatever became of them.
+            # Links of nodes in focus count 1.0, dead or alive.
             found = self._targets[places if hop == 0 else places[self._is_live[places]]]
             frontier = np.unique(found[~is_seen[found]])
             is_seen[frontier] = True

@@ -1,7 +1,7 @@
-"""What synthetic memories say: 60 to 200 characters, half Chinese, half English, 3 to 5 keywords each.
+"""Texts of synthetic memories: 60 to 200 characters, half Chinese, half English, 3 to 5 keywords each.
 
-Words are drawn by rank (Zipf), so some stand nearly everywhere and some almost nowhere; now and then somebody is
-named. It reads like talk to a search, not to a person.
+Words are drawn by rank (Zipf), so some are nearly everywhere and some almost nowhere; now and then a person is named.
+To a search engine the texts look like conversation, though they make no sense to a person.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ ZIPF = 1.05
 """Exponent of the ranks: about that of natural language."""
 
 NAMED_SHARE = 0.03
-"""Share of words that are somebody's name."""
+"""Share of words that are the name of a person."""
 
 PAUSE_SHARE = 0.12
 """Share of words that a comma follows."""
 
 BLOCK = 20_000
-"""Texts made in one go, so that a million of them need no memory to speak of."""
+"""Texts generated in one step, so that a million of them need little memory."""
 
 NOWHERE = "xylophagous"
-"""A word that stands in no text."""
+"""A word that no text contains."""
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """What one memory says."""
+    """The text of one memory."""
 
     content: str
     phrase: str
@@ -41,7 +41,7 @@ class Text:
 
 
 class _Tongue:
-    """One language: its words with and without a comma, its names, and how words are put together."""
+    """One language: its words with and without a comma, its names, and how to join words."""
 
     def __init__(
         self, plain: Sequence[str], names: Sequence[str], space: str, marks: tuple[str, str]
@@ -53,7 +53,7 @@ class _Tongue:
         weights = 1 / np.arange(1, len(plain) + 1) ** ZIPF
         self.weights = weights / weights.sum()
         mean = float(np.dot(self.weights, [len(word) for word in plain])) + len(space)
-        # Drawn generously: a text is cut to its length, never stretched to it.
+        # Draws more words than needed: a text is cut to its length, never stretched to it.
         self.words_each_char = 1.6 / mean
 
     def texts(self, dice: np.random.Generator, count: int) -> Iterator[Text]:
@@ -63,7 +63,7 @@ class _Tongue:
         is_named = dice.random(shape) < NAMED_SHARE
         drawn = np.where(is_named, self.word_count + dice.integers(0, self.name_count, shape), drawn)
         paused = drawn + np.where(dice.random(shape) < PAUSE_SHARE, len(self.plain), 0)
-        # What is cut off at the end may leave a text two characters shorter.
+        # Cutting the end may leave a text two characters shorter.
         lengths = dice.integers(SHORTEST + 2, LONGEST + 1, count)
         keyword_counts = dice.integers(3, 6, count)
         for length, keyword_count, ranks, places in zip(
@@ -72,7 +72,7 @@ class _Tongue:
             used = places[: self._words_needed(length)]
             said = self.space.join([self.tokens[place] for place in used])
             content = said[: length - 1].rstrip(self.space + self.marks[0]) + self.marks[1]
-            # The rarest of the first words are what a memory is about; all of them stand in any text.
+            # The keywords of a memory are the rarest of its first words, which every text contains.
             telling = sorted(set(ranks[:12]))[-keyword_count:]
             yield Text(content, said[:20].strip(), tuple(self.plain[rank] for rank in telling))
 
@@ -101,18 +101,18 @@ class Writer:
                 yield next(chinese if choice else english)
 
     def turns(self, count: int, *, chinese: bool) -> list[str]:
-        """So many turns of a talk in one language."""
+        """Return this many turns of a conversation in one language."""
         tongue = self.chinese if chinese else self.english
         return [text.content for text in tongue.texts(self._dice, count)]
 
 
 def common_words() -> tuple[str, ...]:
-    """Words that stand in many memories, as somebody might ask for them."""
+    """Return words that many memories contain, and that a user might search for."""
     return ("time", "工作", "home", "朋友", "work", "周末")
 
 
 def rare_words() -> tuple[str, ...]:
-    """Names, each of which stands in few memories."""
+    """Return names, each of which only a few memories contain."""
     english = zip(words.FIRST_NAMES, words.LAST_NAMES, strict=True)
     chinese = zip(words.CHINESE_SURNAMES, words.CHINESE_GIVEN_NAMES, strict=False)
     return tuple(f"{first} {last}" for first, last in english) + tuple("".join(name) for name in chinese)

@@ -1,11 +1,11 @@
-"""Grow the trees of the learned signal anew: `python -m benchmarks.train_fusion`, with the extras `dev` and `train`.
+"""Train the trees of the learned signal: `python -m benchmarks.train_fusion`, with the extras `dev` and `train`.
 
-Reads the public sets as the recall benchmark does, puts each corpus on a shelf with the product's own modules, and
-asks its questions as recall would, with vectors and without. What the trees see are the product's features, what
-they learn is which candidates are evidence. `--judge` first grows trees with a part left out, each part in turn
-(a whole corpus, or a fifth of the questions of a set of one corpus), and tells what they do on that part.
+Reads the public sets as the recall benchmark does, indexes each corpus with the product's own modules, and runs its
+questions as recall would, with vectors and without. The trees get the product's features and learn which candidates
+are evidence. `--judge` first trains trees with a part left out, each part in turn (a whole corpus, or a fifth of the
+questions of a set of one corpus), and reports their quality on that part.
 
-The rule guarded here: a set whose licence allows evaluation only is judged and never learnt from.
+The rule guarded here: a set whose licence allows evaluation only is evaluated, never used for training.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ from ebbtide.retrieval.ranking import fuse
 from ebbtide.retrieval.ranking_request import RankingRequest
 
 LEARNT = ("memdaily", "memorybank_cn", "longmemeval", "musique", "hotpot", "2wiki", "cmrc")
-"""Sets that trees are grown on."""
+"""Sets used for training."""
 
 JUDGED_ONLY = ("locomo",)
-"""LoCoMo is CC BY-NC 4.0: it tells what trees do on conversations they never saw, and teaches them nothing."""
+"""LoCoMo is CC BY-NC 4.0: it evaluates trees on conversations that they never saw, and is not used for training."""
 
 WEIGHTS = {"memorybank_cn": 10.0, "longmemeval": 10.0, "musique": 3.0, "hotpot": 3.0}
 """How much a question of a small set counts; 1 for the others. Dialogues are few among these sets."""
 
 EACH = {"2wiki": 2, "cmrc": 6}
-"""Of large sets one question in so many is learnt from."""
+"""Of large sets, one question in this many is used for training."""
 
 RISES = (
     "fused", "words", "says", "either says", "own", "own telling", "speaker", "date", "conversation",
     "conversation's best", "second previous", "around", "previous asks", "semantic", "window",
 )  # fmt: skip
 FALLS = ("fused place", "words place", "days away", "asks last", "semantic place", "window place")
-"""Features of which more is never worse, and never better: so trees hold beyond what they were grown on."""
+"""Features with a monotone effect, so that trees generalise beyond their training data."""
 
 ROUNDS, PARTS, SEED = 200, 5, 1
 GROWING: dict[str, Any] = {
@@ -94,7 +94,7 @@ class Judged:
 
 
 class Stand:
-    """A corpus on a shelf, ready to be asked."""
+    """An indexed corpus, ready for queries."""
 
     def __init__(self, corpus: Corpus, has_vectors: bool) -> None:
         self.shelf, self.owners, self.texts = PassageIndex(), [], []
@@ -119,7 +119,7 @@ class Stand:
         self.shelf.add(shelved)
 
     def asked(self, query: str) -> RankingRequest:
-        """The question as recall asks it."""
+        """Return the query as recall runs it."""
         shelf = self.shelf
         known = shelf.speakers_named_by(map(term_of, words_of(query)))
         question = parse_query(query, speakers=known, reference_ms=int(shelf.column("time_ms").max()))
@@ -146,7 +146,7 @@ class Stand:
         return self.texts[passage].removeprefix(f"{speaker}: " if speaker else "")
 
     def judged(self, corpus: Corpus, question: Question, part: int) -> Judged | None:
-        """The candidates of a question; None where nothing is found."""
+        """Return the candidates of a question; None if there are none."""
         asked = self.asked(question.text)
         fused, _ = fuse(self.shelf, self.words, asked)
         first = fused.first
@@ -171,7 +171,7 @@ def _group_of(turn_id: str, question: Question) -> int:
 
 
 def _nearness(shelf: PassageIndex, texts: Sequence[str]) -> Callable[[str], tuple[Vectors, Vectors]]:
-    """From a query to how near each passage is in meaning, and three passages together: centred cosines."""
+    """Map a query to the semantic similarity of each passage, and of three passages together: centred cosines."""
     model = baselines.embedder()
 
     def unit(vectors: Vectors) -> Vectors:
@@ -197,7 +197,7 @@ def _nearness(shelf: PassageIndex, texts: Sequence[str]) -> Callable[[str], tupl
 
 
 def read(names: Sequence[str], folder: Path, has_vectors: bool) -> Iterator[Judged]:
-    """All questions of the sets at hand; sets of one corpus are parted by question, others by corpus."""
+    """Read all questions of the available sets. Sets of one corpus are split by question, others by corpus."""
     for name in names:
         corpora = read_set(name, folder)
         if isinstance(corpora, MissingSet):
@@ -216,7 +216,7 @@ def read(names: Sequence[str], folder: Path, has_vectors: bool) -> Iterator[Judg
 
 
 def grown(questions: Sequence[Judged], names: Sequence[str]) -> Any:
-    """Trees grown on questions."""
+    """Train trees on questions."""
     import lightgbm
 
     kept = [one for one in questions if one.groups.any()]
@@ -231,7 +231,7 @@ def grown(questions: Sequence[Judged], names: Sequence[str]) -> Any:
 
 
 def thinned(questions: Sequence[Judged]) -> list[Judged]:
-    """The questions that are learnt from."""
+    """Return the questions used for training."""
     counted: dict[str, int] = {}
     kept = []
     for one in questions:
@@ -242,7 +242,7 @@ def thinned(questions: Sequence[Judged]) -> list[Judged]:
 
 
 def kept_form(booster: Any, names: Sequence[str], spread: float) -> dict[str, Any]:
-    """Grown trees as `trees.py` reads them."""
+    """Return trained trees in the format that `trees.py` reads."""
     arrays: dict[str, list[Any]] = {
         key: [] for key in ("roots", "feature", "threshold", "left", "right", "missing_left", "leaves")
     }
@@ -254,7 +254,7 @@ def kept_form(booster: Any, names: Sequence[str], spread: float) -> dict[str, An
         at = len(arrays["feature"])
         arrays["feature"].append(node["split_feature"])
         arrays["threshold"].append(float(f"{node['threshold']:.9g}"))
-        # What a feature lacks goes where 0 would go, unless the tree met such when it grew.
+        # A missing feature follows the branch of 0, unless the tree met missing values in training.
         is_left = node["default_left"] if node["missing_type"] == "NaN" else node["threshold"] >= 0
         arrays["missing_left"].append(int(is_left))
         arrays["left"].append(0)
@@ -269,7 +269,7 @@ def kept_form(booster: Any, names: Sequence[str], spread: float) -> dict[str, An
 
 
 def written(questions: Sequence[Judged], names: Sequence[str]) -> str:
-    """The file of the trees grown on questions."""
+    """Return the content of the file of the trees trained on questions."""
     booster = grown(questions, names)
     sums = [booster.predict(one.rows)[: learned.SPREAD_OVER] for one in questions]
     spread = float(np.mean([some.std() for some in sums]))
@@ -277,12 +277,12 @@ def written(questions: Sequence[Judged], names: Sequence[str]) -> str:
 
 
 def model_from(questions: Sequence[Judged], names: Sequence[str]) -> learned.Model:
-    """A model grown on questions, as the product would read it."""
+    """Return a model trained on questions, as the product would read it."""
     return learned.model_of(written(questions, names))
 
 
 def ordered(one: Judged, model: learned.Model | None) -> NDArray[np.int64]:
-    """The gold groups of the candidates in their order, with the trees or without."""
+    """Return the gold groups of the candidates in their order, with the trees or without."""
     worth = one.scores
     if model is not None:
         worth = learned.weighed(model.trees.sums(one.rows), one.scores, model.spread)
@@ -291,7 +291,7 @@ def ordered(one: Judged, model: learned.Model | None) -> NDArray[np.int64]:
 
 
 def measures(one: Judged, model: learned.Model | None) -> dict[str, float]:
-    """What is found of the evidence of a question."""
+    """Return how much of a question's evidence is found."""
     groups = ordered(one, model)
     told = {f"R@{k}": len(set(groups[:k].tolist()) - {0}) / one.group_count for k in (5, 10, 20)}
     places = np.flatnonzero(groups)
@@ -311,7 +311,7 @@ def tell(label: str, questions: Sequence[Judged], models: Mapping[int, learned.M
 
 
 def judge(questions: Sequence[Judged], names: Sequence[str], judged_only: Sequence[Judged]) -> None:
-    """Tell what trees do on what they did not see: parts of known sets, whole sets, and sets never learnt from."""
+    """Evaluate trees on unseen data: parts of training sets, whole sets, and sets never used for training."""
     learnt = [one for one in questions if one.set_name in LEARNT]
     sets = list(dict.fromkeys(one.set_name for one in learnt))
     thin = thinned(learnt)
@@ -343,7 +343,7 @@ def _tell_each(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Read, judge where that is asked for, grow, write."""
+    """Read, evaluate if requested, train, write."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, default=default_folder(), help="the folder of the public sets")
     parser.add_argument(

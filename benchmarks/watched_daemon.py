@@ -1,7 +1,7 @@
-"""`ebbtide serve` with a watch on its event loop: `python -m benchmarks.watched_daemon serve ...`.
+"""`ebbtide serve` with a monitor of its event loop: `python -m benchmarks.watched_daemon serve ...`.
 
-Everything is the daemon as it stands; beside it one task sleeps for a millisecond again and again and notes how
-much later than that it woke. On SIGTERM, before the daemon is through, the notes go to `lag_file`.
+The daemon is unchanged. One extra task sleeps for a millisecond again and again, and records how much too late it
+woke. On SIGTERM, before the daemon exits, the records are written to `lag_file`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NAP_S = 0.001
 
 
 def lag_file(data_dir: Path) -> Path:
-    """Where the notes of a daemon go: pairs of doubles, time (monotonic, s) and lag (ms)."""
+    """Return the path of a daemon's records: pairs of doubles, time (monotonic, s) and lag (ms)."""
     return data_dir.with_name(f"{data_dir.name}.lag")
 
 
@@ -45,7 +45,7 @@ if __name__ == "__main__":
     place = lag_file(Path(sys.argv[sys.argv.index("--data-dir") + 1]))
 
     async def watched(settings: Settings, on_ready: Callable[[str], None] | None = None) -> None:
-        """Serve, and keep watch."""
+        """Serve with the monitor."""
         notes = array("d")
         watch = asyncio.create_task(_watch(notes))
         try:

@@ -1,7 +1,7 @@
-"""Word lists of the synthetic memories: everyday Chinese and English, commonest first, and people's names.
+"""Word lists of the synthetic memories: everyday Chinese and English, commonest first, and names of people.
 
-Commonest first matters: words are drawn by rank (Zipf), so the first ones stand in nearly every memory and the
-last ones in few. Names are drawn evenly from all combinations, so each stands in a handful at most.
+The order matters: words are drawn by rank (Zipf), so the first ones are in nearly every memory and the last ones in
+few. Names are drawn evenly from all combinations, so each appears a handful of times at most.
 """
 
 from __future__ import annotations
