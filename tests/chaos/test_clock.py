@@ -40,7 +40,7 @@ def test_clock_set_back_and_forth_loses_and_disorders_nothing(tmp_path: Path) ->
         assert not [why for why in ready["reasons"] if "waited" in why]
         batches = daemon.get("ann/batches").json()["batches"]
         assert [batch["state"] for batch in batches] == ["digested"] * len(facts)
-        # A key is known however old the clock makes it.
+        # An idempotency key stays valid, however old the clock makes it.
         for number, fact in enumerate(facts):
             assert daemon.remember("ann", fact, idempotency_key=f"key {number}") == f"b{number + 1}"
 
@@ -89,7 +89,7 @@ def test_a_clock_that_jumps_loses_nothing_and_stops_no_request(tmp_path: Path, j
             assert created.status_code == 201, created.text
         for number, fact in enumerate(facts):
             if number in (2, 4):
-                # Once with work in hand, once back again.
+                # Set once while work is in progress, then set back.
                 set_clock(data_dir, JUMPS[jump]() if number == 2 else 0.0)
             for agent in ("ann", "pia"):
                 daemon.remember(agent, fact, idempotency_key=f"key {number}")
@@ -102,7 +102,7 @@ def test_a_clock_that_jumps_loses_nothing_and_stops_no_request(tmp_path: Path, j
                 assert daemon.remember(agent, fact, idempotency_key=f"key {number}") == f"b{number + 1}"
             assert len(daemon.get(f"{agent}/nodes").json()["nodes"]) == len(facts)
         assert daemon.client.get("/readyz").json()["status"] == "ready"
-        # More at once than the rate allows: some are told to wait for less than a second, none for a year.
+        # More concurrent requests than the rate allows: some must wait, but for less than a second, never a year.
         answers = [daemon.get("ann") for _ in range(60)]
         waits = [float(one.headers["retry-after"]) for one in answers if one.status_code == 429]
         assert {one.status_code for one in answers} <= {200, 429}

@@ -74,7 +74,7 @@ def test_a_file_that_was_cut_is_damage_and_not_the_end(made: Path, tmp_path: Pat
         data_dir = tmp_path / str(number)
         shutil.copytree(made, data_dir)
         os.truncate(data_dir / "agents/ann/data.mdb", length)
-        # Work in hand: a start opens the agent by itself.
+        # The marker of unfinished work: the start opens the agent by itself.
         (data_dir / "work").mkdir(exist_ok=True)
         (data_dir / "work/ann").touch()
         with started(data_dir) as daemon:
@@ -127,6 +127,6 @@ def test_whichever_page_is_damaged_it_is_told_as_damage(made: Path, tmp_path: Pa
     assert set(outcomes.values()) <= {"whole", "STORE_CORRUPTED"}, outcomes
     damaged = sum(one == "STORE_CORRUPTED" for one in outcomes.values())
     assert damaged
-    # Those with work in hand were met at the start, the others when they were asked.
+    # The start found the damaged agents with a marker, and requests found the others.
     counted = [int(count) for count in re.findall(r": (\d+) \(STORE_CORRUPTED\)", " ".join(reasons))]
     assert sum(counted) == damaged, reasons

@@ -77,7 +77,7 @@ class Trial:
         assert done.is_acknowledged
         self.new = self.verified(done)
         self.is_told_apart = self.new != self.old
-        """Whether what is left tells whether the operation was done."""
+        """Whether the files show that the operation was done."""
         assert self.is_told_apart or name in ("rotate master", "back up")
 
     def place(self, label: str) -> Place:
@@ -215,7 +215,7 @@ def test_a_clock_that_is_set_at_any_step_changes_no_outcome(
 def test_a_disk_that_is_gone_from_any_step_on_leaves_the_old_agent_or_the_new_one_whole(
     trials: Callable[[str], Trial], name: str, kind: str
 ) -> None:
-    """While the disk is gone nothing is acknowledged; the daemon reports it and continues once the disk is back."""
+    """While the disk fails nothing is acknowledged; the daemon reports it and continues once the disk is back."""
     trial = trials(name)
     met = []
     # Before it has the lock a command cannot know that the directory at the path is another one.

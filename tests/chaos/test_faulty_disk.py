@@ -34,7 +34,7 @@ def contents(daemon: Daemon, agent: str) -> list[str]:
         ("fdatasync,fsync,msync", "error=EIO", 503, "STORE_UNAVAILABLE"),
         ("fdatasync", "error=EIO:when=1+3", 503, "STORE_UNAVAILABLE"),
         (WRITES, "error=EIO", 503, "STORE_UNAVAILABLE"),
-        # The page that makes a commit count: LMDB takes nothing more after that until it is opened anew.
+        # The meta page that completes a commit: afterwards LMDB refuses writes until it is opened again.
         ("pwrite64", "error=EIO:when=1+2", 503, "STORE_UNAVAILABLE"),
         ("pwrite64", "error=EIO:when=2+3", 503, "STORE_UNAVAILABLE"),
         (WRITES, "error=ENOSPC", 507, "STORE_FULL"),
@@ -46,7 +46,7 @@ def test_what_the_disk_refuses_is_refused_and_nothing_acknowledged_is_lost(
 ) -> None:
     """While the disk fails a remember is stored or refused with a reason, and reads work; then everything works.
 
-    No restart is needed, no refused batch is found, no acknowledged one is missing, and the checker is content.
+    No restart is needed. No refused batch is stored, no acknowledged one is missing, and the checker finds nothing.
     """
     accepted = ["The kettle is blue."]
     refusals = []
@@ -78,7 +78,7 @@ def test_what_the_disk_refuses_is_refused_and_nothing_acknowledged_is_lost(
         assert not set(refused) & set(contents(daemon, "ann"))
         assert daemon.stop() == 0
         if calls == "pwrite64":
-            # What is on disk is what was told, also where nobody knew whether it had been written.
+            # The disk contains what the responses acknowledged, even if a failed write left its outcome unknown.
             daemon.start()
             assert contents(daemon, "ann") == [*accepted, "The cup is red."]
 

@@ -29,7 +29,7 @@ pytestmark = [
 
 GRACE_S = 2
 SLACK_S = 1.5
-"""What a loaded machine may take on top."""
+"""Extra time for a loaded machine."""
 
 EACH_WAY = ["backtrack", pytest.param("nap", marks=pytest.mark.full)]
 """Ways to block as process 1 of a container."""
@@ -113,7 +113,7 @@ def assert_forced(daemon: Daemon, limit_s: float, culprit: str) -> None:
     guardian = guardian_of(daemon)
     watch = Stopwatch()
     for _ in range(3):
-        # Impatient supervisors gain nothing and lose nothing.
+        # Repeated signals from an impatient supervisor change nothing.
         daemon.process.send_signal(signal.SIGTERM)
         time.sleep(0.2)
     assert daemon.process.wait(limit_s + 20) == -signal.SIGKILL

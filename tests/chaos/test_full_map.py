@@ -99,9 +99,9 @@ def test_full_map_refuses_keeps_what_it_has_and_goes_on_with_a_larger_one(tmp_pa
 
 
 def test_full_map_refuses_only_what_does_not_fit_of_many_at_once(tmp_path: Path) -> None:
-    """An acknowledged batch is stored and a refused one is not, whatever else is in the same commit.
+    """An acknowledged batch is stored and a refused one is not, whatever other batches share its commit.
 
-    Small batches go on while large ones beside them find no room.
+    Small batches are accepted while large concurrent ones are refused for lack of space.
     """
     acknowledged: list[str] = []
     refused_beside: list[int] = []
@@ -113,7 +113,7 @@ def test_full_map_refuses_only_what_does_not_fit_of_many_at_once(tmp_path: Path)
 
         def tell(number: int) -> None:
             characters = 90_000 if number % 2 else 10
-            # What the system says makes no memories, so that only what is accepted takes room.
+            # System messages create no memories, so only accepted batches use space.
             text = noise(random.Random(number), characters)
             response = try_to_remember(daemon, "full", text, "system")
             if response.status_code == 202:
@@ -208,7 +208,8 @@ def test_kill_on_a_full_disk_loses_nothing(tmp_path: Path) -> None:
 def test_full_disk_while_an_agent_is_copied_or_compacted(tmp_path: Path, room: int) -> None:
     """A backup and a compaction without enough space are refused and leave no file.
 
-    What is there can be read and forgotten meanwhile; with room again the backup is whole, and erased bytes are gone.
+    Meanwhile the agent can be read, and memories forgotten. With space again the backup is complete, and erased bytes
+    are removed.
     """
     dice = random.Random(room)
     with mounted(tmp_path / "disk") as disk, running_daemon(disk / "data", QUIET) as daemon:

@@ -28,7 +28,7 @@ MIB = 1 << 20
 REFUSED = {"BACKUP_UNREADABLE", "STORE_FULL", "REQUEST_TIMED_OUT"}
 PLAIN = {"EMBEDDING__MODEL": "off"}
 LARGE = 512 * MIB if IS_LONG else 24 * MIB
-"""What the bombs unpack to that are not refused for what they say of themselves."""
+"""The unpacked size of bombs whose headers are valid."""
 
 
 @cache
@@ -91,7 +91,7 @@ def test_bombs_in_backups_trouble_no_other_agent(
                 seen.under_way = name
                 assert restore(daemon, content) in REFUSED, name
             assert seen.peak_bytes - before < 200 * MIB
-            # What arrived, unpacked, and what the copy of it came to.
+            # The received bytes, unpacked, and their copy.
             assert seen.most_disk_bytes < 2.5 * LARGE
         wait_until(lambda: transfer_bytes(daemon.data_dir) == 0)
         assert daemon.get("ann").status_code == 404

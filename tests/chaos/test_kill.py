@@ -68,7 +68,7 @@ class OverGrpc(GrpcCaller):
         self._calls.close()
 
     def post(self, path: str, *, json: Any) -> Reply:
-        """Send a request. Raise TransportError if the daemon is gone, as over HTTP."""
+        """Send a request. Raise TransportError if the connection to the daemon is lost, as over HTTP."""
         name, request = self._request("POST", path, json)
         answer_kind = GetMessageClass(SERVICE.methods_by_name[name].output_type)
         call: Any = self._calls.unary_unary(
@@ -106,7 +106,7 @@ class Talker:
         return httpx.Client(base_url=daemon.url, timeout=30)
 
     def talk(self, daemon: Daemon, is_over: threading.Event) -> None:
-        """Send batches until the daemon is gone."""
+        """Send batches until the connection to the daemon is lost."""
         with self.connected(daemon) as client:
             while not is_over.is_set():
                 try:
@@ -205,10 +205,9 @@ def pages(daemon: Daemon, path: str, listing: str) -> list[dict[str, Any]]:
 def test_acknowledged_is_digested_exactly_once_however_often_it_is_killed(tmp_path: Path) -> None:
     """An accepted batch is neither lost nor digested twice; a digest is complete or absent.
 
-    The daemon is killed at random moments under mixed load, one agent having many clients at once. After each
-    kill every store holds together; in the end each acknowledged message stands in exactly one memory, in
-    order, each unacknowledged one in at most one, and an idempotency key answers with its first batch, also
-    across restarts.
+    The daemon is killed at random moments under mixed load; one agent has many concurrent clients. After each kill
+    every store is consistent. At the end each acknowledged message is in exactly one memory, in order, and each
+    unacknowledged one in at most one. An idempotency key returns its first batch, also across restarts.
     """
     print(f"EBBTIDE_KILL_SEED={SEED} EBBTIDE_KILL_ROUNDS={ROUNDS}")
     dice = random.Random(SEED)
@@ -366,7 +365,7 @@ def test_shared_commit_is_on_disk_before_anyone_in_it_is_acknowledged(
     ids = [f"traced-{number:02}" for number in range(24)]
 
     def tell(request_id: str) -> None:
-        # The conversation's id stands in the batch's record as it is, so that its page can be told.
+        # The batch record contains the conversation id in plain text, which identifies its page.
         body = {"messages": [{"role": "system", "content": "Hm."}], "conversation_id": f"of-{request_id}"}
         response = daemon.post("ann/remember", body, headers={"X-Request-Id": request_id})
         assert response.status_code == 202

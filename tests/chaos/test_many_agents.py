@@ -40,7 +40,7 @@ MANY = amount("EBBTIDE_MANY_AGENTS", 2500, 10_000)
 def crowd(data_dir: Path, template: str, count: int) -> Iterator[set[str]]:
     """Add this many idle agents to a directory for the length of a block. Yield their ids.
 
-    What a start and a listing look at is there and true; a store is not, so opening one would show.
+    Their directories contain what a start and a listing read, but no store, so opening one would be noticed.
     """
     meta = json.loads((data_dir / "agents" / template / "meta.json").read_text())
     ids = {f"idle-{number:05}" if number % 3 else f"闲人 {number}" for number in range(count)}
@@ -60,8 +60,8 @@ def crowd(data_dir: Path, template: str, count: int) -> Iterator[set[str]]:
 def opened_stores(daemon: Daemon) -> set[str]:
     """Return the directories of the stores that the process has open at one moment, according to the kernel.
 
-    Descriptors are read one after the other, so a single reading can list a store that closed meanwhile and its
-    successor. What two readings in a row list was open between them.
+    Descriptors are read one after the other, so a single reading can list a store that was closed meanwhile and its
+    successor. A store in two consecutive readings was open between them.
     """
     return _read_opened_stores(daemon) & _read_opened_stores(daemon)
 
@@ -89,7 +89,7 @@ def started_by_hand(data_dir: Path) -> Iterator[Daemon]:
 
 def cpu_s(daemon: Daemon) -> float:
     """Return the CPU time of the daemon, which a busy machine does not change."""
-    # What stands behind the name, which may hold anything, in brackets.
+    # The fields after the name; the name is in brackets and may contain any character.
     fields = Path(f"/proc/{daemon.process.pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -122,7 +122,7 @@ async def prepare(data_dir: Path) -> None:
         model.always["process"] = never_shorten
         await fading(service, "owing", KETTLE, HARBOUR)
         await eventually(lambda: model.log[-1] == ("process", (KETTLE, len(KETTLE) // 2)))
-        # The model is asked one thing at a time, so these wait.
+        # The model runs one request at a time, so these wait.
         await tell(service, "Behind!", "The cup is red.")
         await tell(service, "Behind!", "The spoon is green.")
 
@@ -197,7 +197,7 @@ def test_agent_that_cannot_be_resumed_keeps_no_other_from_it(tmp_path: Path) -> 
             assert [b["state"] for b in daemon.get(f"{agent}/batches").json()["batches"]] == ["digested"]
         assert daemon.client.get("/v1/agents").status_code == 200
         assert daemon.stop() == 0
-        # Once its facts are put right it goes on like the others: its marker was kept.
+        # With its metadata repaired, it resumes like the others: its marker was kept.
         damaged.write_text(meta)
         kept.rename(data_dir / "agents/y-lost")
         daemon.start()
@@ -234,7 +234,7 @@ def test_three_at_a_time_serve_twelve_in_rotation(tmp_path: Path) -> None:
                     assert daemon.client.patch(f"/v1/agents/{agent}", json={"focus_limit": 4}).is_success
                     assert daemon.post(f"{agent}/compress").status_code == 200
                     assert scheduler(daemon)["open_agents"] <= 3
-            # The least recently used one went: touch one of three, open another, see who is left.
+            # The least recently used one was closed: use one of three, open another, see which remain.
             for agent in agents[:3]:
                 daemon.flush(agent)
             wait_until(lambda: not any((tmp_path / "data/work").iterdir()))
@@ -242,7 +242,7 @@ def test_three_at_a_time_serve_twelve_in_rotation(tmp_path: Path) -> None:
             daemon.get(agents[3])
             listed = daemon.client.get("/v1/agents").json()["agents"]
             assert {a["agent_id"] for a in listed if a["open"]} == {agents[0], agents[2], agents[3]}
-            # All at once: everyone is served in the end.
+            # All at once: every agent is served in the end.
             failures: list[str] = []
 
             def talk(agent: str) -> None:
@@ -296,7 +296,7 @@ def test_too_many_agents_is_said_with_a_time_to_come_back(tmp_path: Path) -> Non
             assert int(response.headers["retry-after"]) >= 1
         assert watch.s < 8
         assert len(opened_stores(daemon)) == 3
-        # Those that are open go on: they remember, and recall.
+        # Open agents continue to remember and recall.
         daemon.remember("one", "The spoon is green.")
         assert daemon.post("two/recall", {"patience_ms": 0}).status_code == 200
         listed = [a["agent_id"] for a in daemon.client.get("/v1/agents").json()["agents"]]

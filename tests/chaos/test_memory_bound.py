@@ -52,7 +52,7 @@ async def test_many_agents_stay_within_the_bound_and_nobody_notices(tmp_path: Pa
         for agent in agents:
             assert (await ask(service, agent, "kettle", agent)).text == recalled[agent]
         await eventually(lambda: is_within(service))
-        # All of them at once: served as well, and within the bound again in a moment.
+        # All of them at once: served as well, and soon within the bound again.
         await asyncio.gather(*(ask(service, agent, "kettle") for agent in agents))
         await eventually(lambda: is_within(service))
 
@@ -100,7 +100,7 @@ async def test_agent_larger_than_the_bound_works(tmp_path: Path) -> None:
             assert (await ask(service, "large", depth=3)).text == found
             assert [agent.id for agent in service.fleet.open_agents] == ["large"]
             assert service.fleet.open_agents[0] is not large
-            # Only what is open counts: the one agent alone is left where it is, request after request.
+            # The bound counts open agents: a single one stays open, request after request.
             [large] = service.fleet.open_agents
             for _ in range(5):
                 await ask(service, "large", "cup 7")
@@ -134,7 +134,7 @@ async def test_agents_in_use_or_at_work_are_never_closed(tmp_path: Path) -> None
             assert service.fleet.open_agents[0] is used
             assert {agent.id for agent in service.fleet.open_agents} == {"used", "working", "new"}
         await ask(service, "working", "kettle", patience_ms=0)
-        # Now somebody is idle that was not used last.
+        # Now another agent than the one last used is idle.
         await eventually(lambda: not is_open(service, "used"))
         go_on.set()
         assert (await settle(service, "working")).digested
@@ -154,7 +154,7 @@ def test_the_process_stays_as_small_as_it_says(tmp_path: Path) -> None:
     with running_daemon(tmp_path / "data", {"FLEET__MAX_RESIDENT_BYTES": bound}) as daemon:
         daemon.remember("first", "The kettle is blue.", "外婆住在青岛。")
         daemon.flush("first", vectors=True)
-        # What is made once, at the first recall, is not the agents'.
+        # The first recall creates shared state that belongs to no agent.
         daemon.recall("first", "kettle")
         before = anonymous_bytes(daemon.process.pid)
         for number in range(agents):
@@ -164,5 +164,5 @@ def test_the_process_stays_as_small_as_it_says(tmp_path: Path) -> None:
         grown = anonymous_bytes(daemon.process.pid) - before
         print(f"grown by {grown / MIB:.1f} MiB, bound {bound / MIB:.0f} MiB")
         assert agents * OPEN_AGENT_BYTES > 2 * bound
-        # Beside the bound: gaps in the heap, which hundreds of openings leave.
+        # The margin allows for gaps in the heap, which hundreds of openings leave.
         assert grown < bound + 5 * MIB

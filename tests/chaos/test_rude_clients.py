@@ -55,7 +55,7 @@ def request(agent: str, text: str) -> bytes:
 def test_clients_that_vanish_in_the_middle_leave_nothing_behind(tmp_path: Path) -> None:
     """Clients that disconnect within a head, a body, or before the response leave no half of a batch.
 
-    What had arrived whole is stored whole or not at all, and the daemon holds no more sockets than before.
+    A batch that arrived complete is stored whole or not at all, and the daemon has no more sockets open than before.
     """
     with running_daemon(tmp_path / "data", QUIET) as daemon:
         daemon.remember("ann", "The kettle is blue.")

@@ -116,7 +116,7 @@ def test_stop_under_load_keeps_what_was_acknowledged(tmp_path: Path, number: sig
 def test_stop_does_not_wait_for_a_model_that_hangs(tmp_path: Path, number: signal.Signals) -> None:
     """A hanging model does not delay a stop; pending flush and recall requests get responses at once.
 
-    The batch in hand stays at the head and is digested after the next start, without any request.
+    The current batch stays at the head of the inbox and is digested after the next start, without any request.
     """
     with stubborn(tmp_path / "data") as daemon:
         daemon.remember("ann", "This will hang for long.")

@@ -1,4 +1,4 @@
-"""Forget and restart with an old `vectors.index` beside the store: nothing returns, and no byte is left."""
+"""Forget and restart with an old `vectors.index` next to the store: nothing returns, and no byte is left."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SIZE, COUNT, SECRET = 8, 120, "The violet ledger lies under the stairs."
 MINUTE_MS = 60_000
 BEGIN_MS = 1_700_000_000_000
 AT = 77
-"""Which message says the secret."""
+"""The number of the message that contains the secret."""
 
 Forget = Callable[[Daemon], httpx.Response]
 

@@ -1,4 +1,4 @@
-"""Files of other memories and of conversations, as an attacker makes them: read, or refused with one sentence."""
+"""Malicious files of other memory systems and of conversations are imported, or refused with one sentence."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ STRANGE: list[Any] = [
 
 
 def mutated(value: Any, dice: random.Random) -> Any:
-    """A value with one to three of its parts changed, taken away, doubled, or moved."""
+    """Return a value with one to three of its parts changed, removed, duplicated, or moved."""
     value = copy.deepcopy(value)
     for _ in range(dice.randint(1, 3)):
         places = list(parts(value))
@@ -137,7 +137,7 @@ def mutated(value: Any, dice: random.Random) -> Any:
 
 
 def parts(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Every place in a value: what holds it, and under which key."""
+    """Yield every position in a value: its container and its key."""
     keys = range(len(value)) if isinstance(value, list) else list(value) if isinstance(value, dict) else []
     for key in keys:
         yield value, key
@@ -145,7 +145,7 @@ def parts(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def written(value: Any, dice: random.Random) -> bytes:
-    """A value as a file: JSON, JSON lines, sometimes with bytes changed."""
+    """Return a value as a file: JSON, JSON lines, sometimes with changed bytes."""
     lines = value if isinstance(value, list) and dice.random() < 0.5 else None
     text = (
         "\n".join(map(json.dumps, lines))
@@ -161,7 +161,7 @@ def written(value: Any, dice: random.Random) -> bytes:
 
 
 def taken(content: bytes, name: str, form: str) -> str:
-    """What becomes of a file: `taken`, or the sentence with which it is refused."""
+    """Import a file. Return `taken`, or the sentence of the refusal."""
     try:
         return _taken(content, name, form)
     except Failure as raised:
@@ -187,7 +187,7 @@ def _taken(content: bytes, name: str, form: str) -> str:
 
 
 def assert_is_sentence(text: str) -> None:
-    """Short enough to be read, and nothing that moves the cursor of a terminal."""
+    """Assert that a message is short and contains no control character of a terminal."""
     assert len(text) < LONGEST_SENTENCE, text[:200]
     assert not any(ord(character) < 32 or 0x7F <= ord(character) < 0xA0 for character in text), repr(text)
     text.encode()
@@ -195,7 +195,7 @@ def assert_is_sentence(text: str) -> None:
 
 @pytest.mark.parametrize("form", ["auto", "mem0", "mcp-memory", "conversation"])
 def test_a_changed_file_is_taken_or_refused_with_a_sentence(form: str) -> None:
-    """Whatever is changed in a sound file: never a traceback, a page of text, or a control character."""
+    """Any mutation of a valid file is imported or refused, without a traceback, a long text or a control character."""
     dice = random.Random(f"files {form}")
     outcomes = set()
     for _ in range(ROUNDS):
@@ -248,7 +248,7 @@ HOSTILE: dict[str, Callable[[], bytes]] = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_files_cost_little(name: str) -> None:
-    """Each in every form: taken, or one sentence, within a second or two of work."""
+    """Each hostile file in every form is imported or refused with one sentence, within a second or two of CPU time."""
     content = HOSTILE[name]()
     begin_s = time.process_time()
     for form in ("auto", "mem0", "mcp-memory", "conversation"):
@@ -261,7 +261,7 @@ def test_hostile_files_cost_little(name: str) -> None:
     "line", ["more of the same", "Ann: hello", " " * 50, "a: b: c: d", ":" * 80, "x" * 80], ids=repr
 )
 def test_plain_text_of_any_length_is_read_in_time(line: str) -> None:
-    """Time grows as the text does: a hundred thousand lines that go on with one message are no square of it."""
+    """Parsing time grows linearly: a message of a hundred thousand lines is parsed in time."""
     content = b"Ann: hello\n" + f"{line}\n".encode() * 100_000
     begin_s = time.process_time()
     read_conversation(content, "notes.txt")
@@ -269,7 +269,7 @@ def test_plain_text_of_any_length_is_read_in_time(line: str) -> None:
 
 
 def places(folder: Path) -> dict[str, Path]:
-    """What may stand where a file is expected."""
+    """Create the things that may be in the place of a file."""
     os.mkfifo(folder / "pipe")
     (folder / "loop").symlink_to(folder / "loop")
     (folder / "to the pipe").symlink_to(folder / "pipe")
@@ -290,7 +290,9 @@ def places(folder: Path) -> dict[str, Path]:
 def test_what_is_no_file_is_refused_at_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
-    """A pipe without a writer, a device without an end, a folder, a link to itself: one sentence, code 10."""
+    """A pipe without a writer, an endless device, a folder, a link to itself: each fails with one sentence and code
+    10.
+    """
     for name, place in places(tmp_path).items():
         with pytest.raises(SystemExit) as ended:
             main([command, str(place), "--url", "http://127.0.0.1:9"])
@@ -317,7 +319,7 @@ def test_a_file_of_gigabytes_is_not_read(
 @pytest.mark.full
 @pytest.mark.timeout(900)
 def test_a_million_entities_are_read_within_bounds() -> None:
-    """As many as a file may have: memory grows with the file and stays below what a machine has."""
+    """A file with the maximum of entities is read in memory proportional to the file and bounded."""
     line = json.dumps({"type": "entity", "name": "e%07d", "entityType": "x", "observations": []})
     content = "\n".join(line % number for number in range(1_000_000)).encode()
     found = read_foreign(content, "a.jsonl", "mcp-memory")

@@ -1,7 +1,7 @@
-"""Requests made up from the schema of gRPC: whatever is asked, no fault of ours, and an error that says why.
+"""Requests generated from the gRPC schema: none causes an internal error, and each error states its reason.
 
-Every call of the service with messages drawn from its descriptors: any field set or not, extreme numbers, any text,
-unknown fields, bytes that are no message.
+Covers every call of the service, with messages drawn from its descriptors: any field set or unset, extreme numbers,
+any text, unknown fields, and bytes that are no message.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ NUMBERS: dict[int, st.SearchStrategy[Any]] = {
     FieldDescriptor.CPPTYPE_ENUM: st.sampled_from([0, 1, 2, 3, 99, -1]),
     FieldDescriptor.CPPTYPE_STRING: TEXTS,
 }
-"""What a field may hold, by its kind."""
+"""Values of a field, by its kind."""
 
 METHODS = [
     method for method in SERVICE.methods if not method.server_streaming and not method.client_streaming
@@ -50,7 +50,7 @@ METHODS = [
 
 @st.composite
 def messages(draw: Any, kind: Descriptor, depth: int = 0) -> Message:
-    """A message of a kind, each of its fields set or not."""
+    """A message of a kind, with each of its fields set or unset."""
     made: Message = GetMessageClass(kind)()
     for field in kind.fields:
         if field.name == "agent_id" and draw(st.integers(0, 3)):
@@ -58,7 +58,7 @@ def messages(draw: Any, kind: Descriptor, depth: int = 0) -> Message:
         elif draw(st.booleans()):
             _fill(draw, made, field, depth)
     if depth == 0 and draw(st.integers(0, 9)) == 0:
-        made.MergeFromString(bytes.fromhex("c8bb0e01"))  # a field that nobody knows
+        made.MergeFromString(bytes.fromhex("c8bb0e01"))  # an unknown field
     return made
 
 
@@ -87,7 +87,7 @@ def _value(field: FieldDescriptor) -> st.SearchStrategy[Any]:
 
 @pytest.fixture(scope="module")
 def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """A daemon for all calls of this file; its stores are checked afterwards, and its log."""
+    """A daemon for all calls of this file; afterwards its stores and its log are checked."""
     with running_daemon(tmp_path_factory.mktemp("fuzz") / "data", QUIET) as daemon:
         yield daemon
         assert '"level": "error"' not in daemon.log
@@ -102,7 +102,7 @@ def channel(fuzzed: Daemon) -> Iterator[grpc.Channel]:
 
 
 def judged(channel: grpc.Channel, name: str, body: bytes) -> str:
-    """The code of a call, after looking at its error."""
+    """Return the code of a call, after a check of its error."""
     call: Any = channel.unary_unary(f"/{SERVICE.full_name}/{name}")
     try:
         call(body, timeout=CALL_TIMEOUT_S)
@@ -125,10 +125,10 @@ def judged(channel: grpc.Channel, name: str, body: bytes) -> str:
 def test_any_message_is_answered_or_refused_with_a_reason(
     channel: grpc.Channel, method: Any, data: st.DataObject
 ) -> None:
-    """No call ends in UNKNOWN, INTERNAL or DATA_LOSS, whatever its message holds."""
+    """No message makes a call end in UNKNOWN, INTERNAL or DATA_LOSS."""
     request = data.draw(messages(method.input_type))
     for field in ("timeout_ms", "patience_ms"):
-        # Waiting for what never comes is no fault, but it takes time.
+        # Waiting for an event that never comes is correct, but takes time.
         if field in method.input_type.fields_by_name and getattr(request, field) > 50:
             setattr(request, field, 50)
     judged(channel, method.name, request.SerializeToString())
@@ -137,14 +137,14 @@ def test_any_message_is_answered_or_refused_with_a_reason(
 @FUZZING
 @given(method=st.sampled_from(METHODS), body=st.binary(max_size=60))
 def test_bytes_that_are_no_message_are_refused(channel: grpc.Channel, method: Any, body: bytes) -> None:
-    """They are the caller's fault, and said to be."""
+    """Bytes that are no message are refused as an error of the client."""
     judged(channel, method.name, body)
 
 
 @FUZZING
 @given(data=st.data())
 def test_messages_cut_short_are_refused_or_read(channel: grpc.Channel, data: st.DataObject) -> None:
-    """A batch of which only the first bytes arrive is a smaller one, or no message."""
+    """A truncated message is a shorter one, or refused."""
     method = SERVICE.methods_by_name["Remember"]
     whole = data.draw(messages(method.input_type)).SerializeToString()
     judged(channel, method.name, whole[: data.draw(st.integers(0, len(whole)))])

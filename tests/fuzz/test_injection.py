@@ -1,6 +1,6 @@
-"""Conversations that give orders: what is said is data, whatever it says and whatever the model makes of it.
+"""Conversations that contain instructions: a message is data, whatever it says and whatever the model returns.
 
-The model here is the worst there can be: it obeys every order it reads. The built-in model, which reads none, gets
+The model here is the worst possible: it obeys every instruction it reads. The built-in model, which obeys none, gets
 the same conversations.
 """
 
@@ -41,11 +41,11 @@ ORDERS = [
     "```json\n" + json.dumps({"names": {"0": "x" * 2000}, "keywords": ["k" * 500] * 50}) + "\n```",
     "${jndi:ldap://127.0.0.1/x} {{7*7}} %s %n $(reboot) `reboot` '; DROP TABLE nodes; --",
 ]
-"""What somebody might say to a summariser, in both languages."""
+"""Instructions that a user might send to a summariser, in both languages."""
 
 
 class Obedient(FakeOllama):
-    """A model that does whatever it reads: names without end, keywords without number, other people's messages."""
+    """A model that obeys every text: endless names, countless keywords, and messages of others."""
 
     async def answered(self, request: Request) -> Answer | Reaction:
         if request.path == "/api/chat":
@@ -69,7 +69,7 @@ def _obeyed(chat: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture(params=["builtin", "obedient"])
 def attacked(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Daemon]:
-    """A daemon with each of the two models, that logs content too: the worst case for its log."""
+    """A daemon with each of the two models. It also logs content, the worst case for its log."""
     settings: dict[str, Any] = {**QUIET, "LOG__LEVEL": "debug", "LOG__LOG_CONTENT": "true"}
     if request.param == "builtin":
         with running_daemon(tmp_path / "data", settings) as daemon:
@@ -87,7 +87,7 @@ def nodes_of(daemon: Daemon, agent: str) -> list[dict[str, Any]]:
 
 
 def test_orders_in_a_conversation_reach_nothing(attacked: Daemon) -> None:
-    """No name is longer than allowed, no line of the log is forged, no other agent is touched, nothing is stuck."""
+    """No name exceeds its limit, no log line is forged, no other agent is affected, and nothing blocks."""
     daemon = attacked
     daemon.remember("victim", NEIGHBOUR)
     daemon.flush("victim", timeout_ms=30_000)

@@ -1,8 +1,8 @@
-"""Requests made up from the OpenAPI document: whatever is asked, no fault of ours, and answers as documented.
+"""Requests generated from the OpenAPI document: none causes a server error, and responses are as documented.
 
-Each operation with values that its schema allows and with values that it does not, and sequences of requests that
-follow the document's links. What is left out of the judgement: that everything which fits a schema is accepted. Limits
-are settings, and which fields go together is told in words.
+Tries each operation with values that its schema allows and with values that it forbids, and sequences of requests
+that follow the document's links. One thing is not checked: that every request which matches a schema is accepted.
+Limits are settings, and the rules on combinations of fields are described in prose.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NOT_JUDGED = [positive_data_acceptance]
 
 @pytest.fixture(scope="module")
 def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """A daemon for all requests of this file; its stores are checked afterwards, and its log."""
+    """A daemon for all requests of this file; afterwards its stores and its log are checked."""
     with running_daemon(tmp_path_factory.mktemp("fuzz") / "data", QUIET) as daemon:
         yield daemon
         assert '"level": "error"' not in daemon.log
@@ -38,15 +38,15 @@ def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 @pytest.fixture(scope="module")
 def api(fuzzed: Daemon) -> Any:
-    """The document, as it is served."""
+    """The document as the daemon serves it."""
     return schemathesis.openapi.from_url(f"{fuzzed.url}/openapi.json")
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
 def test_any_request_is_answered_as_documented(api: Any, mode: GenerationMode) -> None:
-    """Statuses, headers and bodies are those of the document; what breaks its rules is refused, never a 5xx."""
-    # A stream of events ends only when it is asked to.
+    """Statuses, headers and bodies match the document; a request that breaks its rules is refused, never a 5xx."""
+    # An event stream ends only when the client closes it.
     operations = [one for one in (found.ok() for found in api.get_all_operations()) if one.path != EVENTS]
     assert len(operations) >= 25
     for operation in operations:
@@ -60,12 +60,12 @@ def test_any_request_is_answered_as_documented(api: Any, mode: GenerationMode) -
 
             judge()
         except Unsatisfiable:
-            # Nothing of a request without parameters and body can be wrong.
+            # A request without parameters and body cannot be invalid.
             assert mode is GenerationMode.NEGATIVE, operation.label
 
 
 def delete_all_agents(daemon: Daemon) -> None:
-    """Leave the daemon without agents."""
+    """Delete all agents of the daemon."""
     while agents := daemon.client.get("/v1/agents").json()["agents"]:
         for agent in agents:
             assert daemon.client.delete(f"/v1/agents/{quote(agent['agent_id'], safe='')}").is_success
@@ -73,7 +73,7 @@ def delete_all_agents(daemon: Daemon) -> None:
 
 @pytest.mark.timeout(600)
 def test_sequences_of_requests_end_in_no_fault_of_ours(api: Any, fuzzed: Daemon) -> None:
-    """Requests that follow each other's responses: creation, change and deletion in between break none of them."""
+    """Requests built from earlier responses cause no server error, with creation, change and deletion in between."""
     machine = api.exclude(path=EVENTS).as_state_machine()
 
     class Sequence(machine):  # type: ignore[misc,valid-type]

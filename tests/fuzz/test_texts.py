@@ -1,4 +1,4 @@
-"""Texts of every kind through the daemon: stored as they are, or refused with a reason; nothing in between."""
+"""Texts of every kind sent to the daemon are stored unchanged, or refused with a reason."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LINE_BYTES = 1 << 20
 
 @pytest.fixture(scope="module")
 def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """A daemon for all texts of this file; its stores are checked afterwards, and its log."""
+    """A daemon for all texts of this file; afterwards its stores and its log are checked."""
     with running_daemon(tmp_path_factory.mktemp("fuzz") / "data", QUIET) as daemon:
         yield daemon
         assert '"level": "error"' not in daemon.log
@@ -38,12 +38,12 @@ def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 
 def is_sayable(text: str) -> bool:
-    """Whether UTF-8 can say it."""
+    """Whether UTF-8 can encode the text."""
     return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def sent(daemon: Daemon, method: str, path: str, body: Any) -> Any:
-    """A request whose JSON escapes everything, so that what UTF-8 cannot say can be tried too."""
+    """Send a request whose JSON escapes every character, so that it can contain lone surrogates."""
     headers = {"content-type": "application/json"}
     return daemon.client.request(method, path, content=json.dumps(body, ensure_ascii=True), headers=headers)
 
@@ -53,7 +53,7 @@ def sent(daemon: Daemon, method: str, path: str, body: Any) -> Any:
 def test_what_is_remembered_is_what_was_said(
     fuzzed: Daemon, text: str, speaker: str, conversation: str
 ) -> None:
-    """A source gives back the very bytes; lone surrogates are refused, and nothing of the batch is stored."""
+    """A source returns the same bytes; lone surrogates are refused, and nothing of the batch is stored."""
     body = {
         "messages": [{"role": "user", "content": f"The harbour: {text}", "speaker": speaker}],
         "conversation_id": conversation,
@@ -81,7 +81,7 @@ def test_what_is_remembered_is_what_was_said(
 def test_whatever_is_asked_for_is_answered_or_refused(
     fuzzed: Daemon, keywords: list[str], relations: list[str], query: str
 ) -> None:
-    """A recall by any words never breaks."""
+    """A recall with any words gets a response."""
     for body in ({"keywords": keywords, "relations": relations, "depth": 3}, {"query": query}):
         response = sent(fuzzed, "POST", "/v1/agents/ann/recall", {**body, "patience_ms": 0})
         assert response.status_code in (200, 400, 404), response.text
@@ -92,7 +92,9 @@ def test_whatever_is_asked_for_is_answered_or_refused(
 @FUZZING
 @given(agent_id=TEXTS.filter(is_sayable))
 def test_agent_ids_are_taken_as_they_are_or_refused(fuzzed: Daemon, agent_id: str) -> None:
-    """One that is taken is listed byte for byte; what is not in NFC, or holds what ids may not, is refused."""
+    """An accepted agent id is listed byte for byte; ids that are not in NFC or contain forbidden characters are
+    refused.
+    """
     path = f"/v1/agents/{quote(agent_id, safe='')}"
     response = fuzzed.client.put(path, json={})
     if response.status_code in (200, 201):
@@ -104,7 +106,9 @@ def test_agent_ids_are_taken_as_they_are_or_refused(fuzzed: Daemon, agent_id: st
 
 
 def test_lines_of_a_megabyte_are_refused_by_name_and_length(fuzzed: Daemon) -> None:
-    """Longer than a message may be: TEXT_TOO_LONG names the field; as long as it may be, it is stored whole."""
+    """A text over the limit is refused with TEXT_TOO_LONG and the name of the field; one at the limit is stored
+    whole.
+    """
     limit = 100_000
     for text in ("x" * LINE_BYTES, "长" * (LINE_BYTES // 3), "𝔘" * (LINE_BYTES // 4)):
         response = sent(

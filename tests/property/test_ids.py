@@ -1,6 +1,6 @@
 """Agent ids: every text is refused or has a directory of its own, on any file system.
 
-Deliberately not here: the directory itself (unit tests of the store).
+The unit tests of the store cover the directory itself.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ candidates = st.one_of(
 
 
 def refusal_of(text: str) -> InvalidRequest | None:
-    """Why a text is refused as an id, None where it is taken."""
+    """Return the refusal of a text as an id, or None if it is accepted."""
     try:
         parse_agent_id(text)
     except InvalidRequest as error:
@@ -44,7 +44,7 @@ def refusal_of(text: str) -> InvalidRequest | None:
 
 
 def accepted(text: str) -> AgentId | None:
-    """The id, or None where it is refused, with the right reason and a bounded message."""
+    """Return the id; or None if the text is refused, with the right reason and a bounded message."""
     refusal = refusal_of(text)
     if refusal is None:
         return parse_agent_id(text)
@@ -55,14 +55,14 @@ def accepted(text: str) -> AgentId | None:
 
 
 def told_by(refusal: InvalidRequest) -> str:
-    """Everything a refusal says."""
+    """Return all texts of a refusal."""
     return "".join([refusal.message, *(violation.description for violation in refusal.violations)])
 
 
 @histories.examples(1000)
 @given(text=candidates)
 def test_a_refusal_cannot_forge_a_log_line(text: str) -> None:
-    """What a refusal echoes holds no control, line break, surrogate or sign that turns the text around."""
+    """A refusal echoes no control character, line break, surrogate or character that changes the text direction."""
     refusal = refusal_of(text)
     if refusal is not None:
         assert told_by(refusal).isprintable()
@@ -72,7 +72,7 @@ def test_a_refusal_cannot_forge_a_log_line(text: str) -> None:
 @histories.examples(1000)
 @given(text=candidates)
 def test_a_refusal_is_printable(text: str) -> None:
-    """What a refusal echoes is printable characters: it may stand in any header, terminal or log."""
+    """A refusal echoes only printable characters, so it is safe in any header, terminal or log."""
     refusal = refusal_of(text)
     if refusal is not None:
         assert told_by(refusal).isprintable(), told_by(refusal)
@@ -95,7 +95,7 @@ def test_refused_or_one_safe_path_component(text: str) -> None:
 @histories.examples(1000)
 @given(text=candidates)
 def test_what_ids_may_not_hold(text: str) -> None:
-    """What is accepted is 1-128 characters in NFC, encodable, without separators, controls or blank ends."""
+    """An accepted id has 1-128 encodable characters in NFC, without separators, controls or blanks at its ends."""
     if accepted(text) is None:
         return
     assert 1 <= len(text) <= 128
@@ -109,7 +109,7 @@ def test_what_ids_may_not_hold(text: str) -> None:
 @histories.examples(1000)
 @given(text=st.text(st.characters(categories=["L", "N", "P", "S", "M"]), min_size=1, max_size=128))
 def test_ordinary_ids_of_any_script_are_taken(text: str) -> None:
-    """Letters, digits, marks and signs of any script are an id once normalised, except where a rule says no."""
+    """Letters, digits, marks and signs of any script form an id once normalised, unless a rule forbids it."""
     text = unicodedata.normalize("NFC", text)
     if len(text) <= 128 and not set(text) & set("/\\") and text.strip(".") == text:
         assert accepted(text) == text
@@ -121,10 +121,10 @@ def test_ordinary_ids_of_any_script_are_taken(text: str) -> None:
 @example(one="straße", other="STRASSE")
 @example(one="x" * 64, other="x" * 65)
 def test_two_ids_never_share_a_directory(one: str, other: str) -> None:
-    """Different ids have different directories, also where the file system folds case."""
+    """Different ids have different directories, also on a file system that folds case."""
     variants = [one, other, one.upper(), one.lower(), one.casefold(), one.swapcase(), f"~{one}"]
     ids = {agent_id for text in variants if (agent_id := accepted(text)) is not None}
-    # A directory's name is itself a text someone may choose as an id.
+    # The name of a directory is itself a text that a client may choose as an id.
     ids |= {AgentId(name) for agent_id in ids if accepted(name := directory_name(agent_id)) is not None}
     names = [directory_name(agent_id).casefold() for agent_id in ids]
     assert len(set(names)) == len(ids)

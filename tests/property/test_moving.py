@@ -1,6 +1,6 @@
-"""An agent that went out and came in again is the same agent, after every history.
+"""An agent that was exported and imported is the same agent, after every history.
 
-Deliberately not here: what a file looks like, or what is refused (tests/unit/store), and daemons.
+Other tests cover the file format and refusals (tests/unit/store), and daemons.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.support.moving import content_of, directory, received, sent, staged_s
 
 
 def live(home: Home, seed: int) -> None:
-    """One event of a life: something is said, digested or not, part of a pass is done, a parameter changes."""
+    """Apply one event to a home: remember, digest, continue a pass, or change a parameter."""
     dice = Random(seed)
     roll = dice.random()
     if roll < 0.5:
@@ -50,7 +50,7 @@ def live(home: Home, seed: int) -> None:
 def test_what_comes_back_is_what_went(
     form: str, defaults: dict[str, object], events: list[int], cues: list[dict[str, object]]
 ) -> None:
-    """Every table of the store is the same, byte for byte, and so is every recall; the pass under way goes on."""
+    """Every table of the store is equal byte for byte, every recall is equal, and the current pass continues."""
     home = Home(defaults)
     try:
         for seed in events:
@@ -60,7 +60,7 @@ def test_what_comes_back_is_what_went(
             with staged_store(staged) as store:
                 before = content_of(home.store)
                 if form == "export":
-                    # What happened, and what was done, stays where it was.
+                    # Events and the audit log stay with the original.
                     before |= {"events": [], "audit": []}
                 assert content_of(store) == before
                 twin = Workspace(store, AgentParameters(**home.defaults))

@@ -1,4 +1,4 @@
-"""Vectors in arrays against the plainest form of the same: a dictionary, and the cosine as it is written down."""
+"""Vectors in arrays, compared with the simplest implementation: a dictionary and the definition of the cosine."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ changes = st.lists(
 
 
 def directions(count: int, seed: int) -> np.ndarray:
-    """Vectors of length 1 that have something in common, some of them equal."""
+    """Return unit vectors with a common component, some of them equal."""
     dice = np.random.default_rng(seed)
     drawn = dice.integers(-3, 4, size=(count, DIMENSION)) + np.eye(DIMENSION)[0] * 2.5
     return (drawn / np.linalg.norm(drawn, axis=1, keepdims=True)).astype(np.float32)
 
 
 def after(history: list) -> tuple[Vectors, Held]:
-    """Both forms after a history, each vector as precise as it is held."""
+    """Return both implementations after a history, each vector as precise as it is stored."""
     vectors, held = Vectors("model", DIMENSION), Held()
     for kind, passages, seed in history:
         if kind == "drop":
@@ -48,7 +48,7 @@ def after(history: list) -> tuple[Vectors, Held]:
 
 
 def plainly(held: Held, query: np.ndarray, members: dict[int, list[int]], count: int) -> list[float] | None:
-    """Cosines of the sums of centred vectors, one by one; `members` says what is summed for each passage."""
+    """Return cosines of the sums of centred vectors, one by one; `members` lists the vectors of each passage."""
     mean = np.mean(list(held.values()), axis=0) if len(held) >= CENTRED_FROM else np.zeros(DIMENSION)
     cosines = {}
     for passage in held:
@@ -65,7 +65,7 @@ def plainly(held: Held, query: np.ndarray, members: dict[int, list[int]], count:
 
 
 def alike(found: np.ndarray | None, expected: list[float] | None) -> None:
-    """What has no direction worth the name may score anything in range; all else is the same."""
+    """Assert equal scores, except for a vector without a clear direction, which may have any score in range."""
     if expected is None or found is None:
         assert expected is None and found is None
         return
@@ -77,7 +77,9 @@ def alike(found: np.ndarray | None, expected: list[float] | None) -> None:
 @histories.examples(150)
 @given(history=changes, seed=st.integers(0, 2**32 - 1), count=st.integers(0, PASSAGES))
 def test_scores_are_cosines_of_centred_vectors(history: list, seed: int, count: int) -> None:
-    """Whatever was put, replaced and dropped, each passage scores as in plain numpy, and the rest the least."""
+    """After any sequence of puts, replacements and drops, each passage scores as in plain numpy, and the rest the
+    least.
+    """
     vectors, held = after(history)
     assert len(vectors) == len(held)
     query = directions(1, seed)[0]
@@ -87,7 +89,7 @@ def test_scores_are_cosines_of_centred_vectors(history: list, seed: int, count: 
 @histories.examples(150)
 @given(first=changes, then=changes, seed=st.integers(0, 2**32 - 1), every=st.integers(1, 9))
 def test_windows_are_sums_of_centred_vectors(first: list, then: list, seed: int, every: int) -> None:
-    """Windows follow every change of vectors and of neighbours, whether they were asked for before or not."""
+    """Windows follow every change of vectors and of neighbours, whether or not they were queried before."""
     query = directions(1, seed)[0]
     numbers = np.arange(PASSAGES)
     previous = np.where(numbers % every == 0, -1, numbers - 1)
@@ -110,7 +112,7 @@ def test_windows_are_sums_of_centred_vectors(first: list, then: list, seed: int,
 @histories.examples(50)
 @given(history=changes, seed=st.integers(0, 2**32 - 1))
 def test_no_order_of_changes_shows(history: list, seed: int) -> None:
-    """What is held scores to seven digits as it does in an index that was filled in one go."""
+    """Stored vectors score to seven digits as in an index that was filled in one step."""
     vectors, held = after(history)
     plain = Vectors("model", DIMENSION)
     passages = sorted(held)
