@@ -1,9 +1,9 @@
-"""Callers: the verbs over REST and over gRPC, so that one suite of cases runs over both.
+"""Callers: the operations over REST and over gRPC, so that one suite of cases runs over both.
 
-A case speaks REST: method, path, body. The gRPC caller says the same in protobuf, and its replies look as REST
-would have them: a message as JSON, the status of the error table, after checking that the gRPC code is the one
-the table has. It knows the schema, but nothing of the daemon's own conversion (`rpc/convert.py`). What protobuf
-cannot say (a text where a number belongs) is Unsayable.
+A case is written as REST: method, path, body. The gRPC caller sends the same in protobuf and returns replies in
+REST's form: a message as JSON, and the status of the error table, after a check that the gRPC code is the one in the
+table. It knows the schema, but nothing of the daemon's own conversion (`rpc/convert.py`). It raises Unsayable for
+values that protobuf cannot express, such as a text in place of a number.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ from tests.support.keys import bearer
 SERVICE = memory_service_pb2.DESCRIPTOR.services_by_name["MemoryService"]
 
 UNSAYABLE = {"WRONG_TYPE", "MISSING_FIELD"}
-"""Reasons of cases that protobuf may be unable to say: fields have one type, and what is absent is empty."""
+"""Reasons of cases that protobuf may be unable to express: its fields have one type, and absent fields are empty."""
 
 FIRST_UNKNOWN = 30_000
 """Field numbers for names that the schema does not have."""
 
 
 class Unsayable(Exception):
-    """Protobuf has no way to say this."""
+    """Protobuf cannot express this request."""
 
 
 @contextlib.contextmanager
 def unless_unsayable(reason: str) -> Iterator[None]:
-    """Let a case pass that cannot be said, if its reason is one of those that cannot always be."""
+    """Let a case pass that protobuf cannot express, if its reason allows that."""
     try:
         yield
     except Unsayable:
@@ -73,7 +73,7 @@ class RestCaller:
         )
 
     def show(self, key: str) -> None:
-        """Ask with an API key from now on."""
+        """Send an API key from now on."""
         self._client.headers.update(bearer(key))
 
     async def __call__(self, method: str, path: str, body: Any = None, **options: Any) -> httpx.Response:
@@ -82,7 +82,7 @@ class RestCaller:
         return await self._client.request(method, path, **options)
 
     async def download(self, path: str) -> bytes:
-        """A file, with its name and length told."""
+        """Download a file. Its response must state the name and the length."""
         response = await self._client.get(path)
         assert response.status_code == 200, response.text
         assert int(response.headers["content-length"]) == len(response.content)
@@ -100,12 +100,12 @@ class RestCaller:
         return await self._client.post(path, content=pieces(), params=params, headers=headers)
 
     async def refused(self, method: str, path: str, body: Any = None, **options: Any) -> str:
-        """The reason of a refusal; its body must have the one shape that every error has."""
+        """Return the reason of a refusal; its body must have the form that all errors share."""
         return reason_of(await self(method, path, body, **options))
 
 
 def reason_of(response: Any) -> str:
-    """The reason of a refusal, of whichever transport, in the one shape that every error has."""
+    """Return the reason of a refusal over any transport, in the form that all errors share."""
     error = response.json()["error"]
     assert set(error) - {"field_violations"} == {"code", "status", "message", "reason", "metadata"}
     assert error["code"] == response.status_code
@@ -114,7 +114,7 @@ def reason_of(response: Any) -> str:
 
 
 ROUTES = {operation.route: operation.name for operation in CATALOGUE if operation.is_rpc}
-"""Every verb: its route and its call."""
+"""Every operation: its route and its call."""
 
 REQUIRED = {"RememberRequest": {"messages"}, "DeleteNodesRequest": {"node_ids"}, "Message": {"content"}}
 """Fields that JSON can leave out, where protobuf only has them empty."""
@@ -125,7 +125,7 @@ PATTERNS = [
 
 
 class Reply:
-    """What came back, as REST would have it."""
+    """A response in REST's form."""
 
     def __init__(self, status_code: int, body: dict[str, Any], headers: dict[str, str]) -> None:
         self.status_code = status_code
@@ -137,7 +137,7 @@ class Reply:
         return json.dumps(self._body)
 
     def json(self) -> Any:
-        """The answer's fields."""
+        """Return the fields of the response."""
         return self._body
 
 
@@ -153,7 +153,7 @@ class GrpcCaller:
         self._shown: tuple[tuple[str, str], ...] = ()
 
     def show(self, key: str) -> None:
-        """Ask with an API key from now on."""
+        """Send an API key from now on."""
         self._shown = (*bearer(key).items(),)
 
     async def __call__(self, method: str, path: str, body: Any = None, **options: Any) -> Reply:
@@ -180,7 +180,7 @@ class GrpcCaller:
         return Reply(status, fields, headers_of(await call.trailing_metadata()))
 
     async def _streamed(self, name: str, request: Message, answer_kind: Any) -> Reply:
-        """A stream to its end: its messages as the items of a list."""
+        """Read a stream to its end: its messages as the items of a list."""
         call = self.channel.unary_stream(
             f"/{SERVICE.full_name}/{name}",
             request_serializer=lambda message: message.SerializeToString(),
@@ -202,11 +202,11 @@ class GrpcCaller:
         return b"".join([message.chunk async for message in call])
 
     async def download(self, path: str) -> bytes:
-        """A file."""
+        """Download a file."""
         return await self._pieces(*self._request("GET", path))
 
     async def upload(self, path: str, content: bytes, **params: bool) -> Reply:
-        """Send a file in pieces, the first of which says what to do with it."""
+        """Upload a file in pieces; the first one contains the parameters."""
         name, first = self._request("POST", path, params)
         method = SERVICE.methods_by_name[name]
         kind, answer_kind = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
@@ -227,10 +227,10 @@ class GrpcCaller:
             return self._refusal(error)
 
     async def refused(self, method: str, path: str, body: Any = None, **options: Any) -> str:
-        """The reason of a refusal."""
+        """Return the reason of a refusal."""
         return reason_of(await self(method, path, body, **options))
 
-    # --- what is asked -----------------------------------------------------------------------------
+    # --- requests ----------------------------------------------------------------------------------
 
     def _request(
         self, method: str, path: str, body: Any = None, *, params: Any = None
@@ -289,7 +289,7 @@ class GrpcCaller:
         else:
             setattr(message, field.name, _only(_KINDS.get(field.cpp_type, (int,)), value))
 
-    # --- what comes back ---------------------------------------------------------------------------
+    # --- responses ---------------------------------------------------------------------------------
 
     def _refusal(self, error: grpc.aio.AioRpcError) -> Reply:
         status = rpc_status.from_call(error)  # type: ignore[arg-type]
@@ -337,7 +337,7 @@ _KINDS: dict[int, tuple[type, ...]] = {
     FieldDescriptor.CPPTYPE_BOOL: (bool,),
     FieldDescriptor.CPPTYPE_DOUBLE: (int, float),
 }
-"""Kinds of values by what a field holds; what is not listed holds a whole number."""
+"""Python types of a field's value by its kind; kinds that are not listed contain an integer."""
 
 
 def _only(kind: type | tuple[type, ...], value: Any) -> Any:
@@ -363,18 +363,18 @@ def _unpacked(detail: Any) -> Message:
 
 
 def headers_of(metadata: Any) -> dict[str, str]:
-    """Trailing metadata that is text."""
+    """Return the trailing metadata that is text."""
     return {key: value for key, value in metadata or () if isinstance(value, str)}
 
 
 def words(enum: Any) -> dict[str, int]:
-    """The words REST has for the values of an enum."""
+    """Return REST's names for the values of an enum."""
     prefix = enum.values_by_number[0].name.removesuffix("UNSPECIFIED")
     return {v.name.removeprefix(prefix).lower(): v.number for v in enum.values if v.number}
 
 
 def as_json(message: Message) -> dict[str, Any]:
-    """A message as REST would have it: every field, null where nothing is set."""
+    """Convert a message to REST's form: every field, null if it is unset."""
     return {field.name: _value(message, field) for field in message.DESCRIPTOR.fields}
 
 
@@ -399,7 +399,7 @@ def _value(message: Message, field: Any) -> Any:
 
 @contextlib.asynccontextmanager
 async def grpc_served(service: Service) -> AsyncIterator[GrpcServer]:
-    """The gRPC server on a service of this process, on a free port, for the length of a block."""
+    """Serve gRPC for a service of this process, on a free port, for the length of a block."""
     settings = service.settings
     free = settings.model_copy(update={"server": settings.server.model_copy(update={"grpc_port": 0})})
     server = GrpcServer(free)

@@ -1,8 +1,8 @@
-"""What the fake model servers share: HTTP over a real socket on a free loopback port, and a script of faults.
+"""The base of the fake model servers: HTTP over a real socket on a free loopback port, and a script of faults.
 
-By default a fake answers as the built-in model does, so that everything above it can be tested; a script makes
-it refuse, hang, lie or break off. The prompts are read the way a model would have to: what lies between the
-two marks.
+By default a fake answers like the built-in model, so that tests can cover every layer above it. A script makes it
+refuse, hang, return wrong content or close the connection. It parses the prompts as a model would: the data is
+between the two marks.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ FOR_EVER = 3600.0
 
 @dataclass(frozen=True)
 class Reaction:
-    """What a fake does with one chat: by default it answers."""
+    """The reaction of a fake to one chat; by default it answers."""
 
     content: str | None = None
-    """What the model writes, instead of a sensible answer."""
+    """The model's output, instead of a sensible answer."""
     body: bytes | None = None
     """The whole HTTP body, instead of a well-formed one."""
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     delay_s: float = 0.0
     cut_at: int | None = None
-    """So many bytes of the answer are sent, then the connection is closed."""
+    """Send this many bytes of the response, then close the connection."""
     fields: dict[str, Any] = field(default_factory=dict)
-    """Members of the answer that differ from the usual."""
+    """Members of the response that differ from the default."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """One request as a fake saw it."""
+    """One request as the fake received it."""
 
     method: str
     path: str
@@ -56,14 +56,14 @@ Answer = tuple[int, Any]
 
 
 class FakeModelServer:
-    """An HTTP server that speaks as a model server does; made for one kind by a subclass."""
+    """An HTTP server that behaves like a model server. A subclass implements one kind."""
 
     def __init__(self, models: tuple[str, ...] = ("qwen2.5:7b",)) -> None:
         self.models = list(models)
         self.script: deque[Reaction] = deque()
         self.always = Reaction()
         self.for_task: dict[str, Reaction] = {}
-        """Reactions to one task, where it differs from the others."""
+        """Reactions to one task, if it differs from the others."""
         self.requests: list[Request] = []
         self.running = 0
         self.most_running = 0
@@ -81,13 +81,13 @@ class FakeModelServer:
         return [r.body for r in self.requests if r.path in ("/api/chat", "/v1/chat/completions")]
 
     async def start(self) -> Self:
-        """Listen; again on the same port after a stop."""
+        """Listen, on the same port after a stop."""
         self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
     async def stop(self) -> None:
-        """Refuse connections from now on, and break those that are open."""
+        """Refuse new connections, and break the open ones."""
         if self._server is not None:
             self._server.close()
         for task in list(self._tasks):
@@ -99,7 +99,7 @@ class FakeModelServer:
 
     @contextlib.asynccontextmanager
     async def running_here(self) -> AsyncIterator[Self]:
-        """Served by the loop of the test."""
+        """Serve on the event loop of the test."""
         await self.start()
         try:
             yield self
@@ -108,7 +108,7 @@ class FakeModelServer:
 
     @contextlib.contextmanager
     def running_beside(self) -> Iterator[Self]:
-        """Served by a thread of its own, for tests without a loop."""
+        """Serve on a thread of its own, for tests without an event loop."""
         loop = asyncio.new_event_loop()
         thread = threading.Thread(target=loop.run_forever, daemon=True)
         thread.start()
@@ -161,11 +161,11 @@ class FakeModelServer:
         return True
 
     async def answered(self, request: Request) -> Answer | Reaction:
-        """Status and body, or a reaction whose body is sent as it is."""
+        """Return the status and the body, or a reaction whose body is sent unchanged."""
         raise NotImplementedError
 
     async def reacting(self, chat: dict[str, Any]) -> Reaction:
-        """The next reaction to a chat, after its delay."""
+        """Return the next reaction to a chat, after its delay."""
         if self.script:
             reaction = self.script.popleft()
         else:
@@ -180,7 +180,7 @@ class FakeModelServer:
 
 
 def task_of(chat: dict[str, Any]) -> str:
-    """Which task a chat is about."""
+    """Return the task of a chat."""
     data = data_of(chat)
     if isinstance(data, list):
         return "segment"
@@ -190,7 +190,7 @@ def task_of(chat: dict[str, Any]) -> str:
 
 
 def data_of(chat: dict[str, Any]) -> Any:
-    """What lies between the marks: a list of messages, or an object."""
+    """Return the data between the marks: a list of messages, or an object."""
     text = chat["messages"][-1]["content"]
     found = re.search(r"^<data-(\w+)>\n(.*)\n</data-\1>$", text, re.DOTALL | re.MULTILINE)
     assert found is not None, "the conversation is not fenced"
@@ -199,13 +199,13 @@ def data_of(chat: dict[str, Any]) -> Any:
 
 
 def limit_of(chat: dict[str, Any]) -> int | None:
-    """The number of characters asked for in the last line."""
+    """Return the number of characters that the last line requests."""
     found = re.search(r"content\D+(\d+) ", chat["messages"][-1]["content"].splitlines()[-1])
     return int(found[1]) if found else None
 
 
 def sensible_reply(chat: dict[str, Any]) -> dict[str, Any]:
-    """What the built-in model would answer."""
+    """Return the built-in model's answer."""
     data, task = data_of(chat), task_of(chat)
     if task == "segment":
         said = [Utterance("user", "", line["says"]) for line in data]

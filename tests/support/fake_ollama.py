@@ -1,7 +1,7 @@
 """A fake that speaks Ollama's wire format: /api/chat, /api/tags, /api/ps, /api/show, /api/embed, no streaming.
 
-It behaves as Ollama does where that hurts: a prompt larger than the context loses its front and is answered
-with 200; the context is never larger than the model was made for; a change of `num_ctx` loads the model anew.
+It copies Ollama's difficult behaviour: it cuts off the front of a prompt that exceeds the context and still answers
+with 200; the context never exceeds the model's maximum; a change of `num_ctx` reloads the model.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ class FakeOllama(FakeModelServer):
         super().__init__(models)
         self.made_for = made_for
         self.serves = made_for
-        """The context that is really served: less than the model was made for when the operator says so."""
+        """The effective context: smaller than the model's maximum if the operator configured that."""
         self.tells_context = True
         self.tokens_per_guess = 0.5
-        """Real tokens for each that the client guesses."""
+        """Real tokens for each token that the client estimates."""
         self.refuses_formats: set[str] = set()
         """`schema` or `json`, for old versions."""
         self.refuses_think = False
         self.vector_size = 8
         self.embeds_most_tokens = 512
-        """Real tokens of a text that the embedding model takes."""
+        """Maximum of real tokens of a text for the embedding model."""
         self.breaks_over: str | None = None
-        """What a text holds over which the embedding model breaks, each time."""
+        """A substring that makes the embedding model fail, each time."""
         self.loaded: dict[str, int] = {}
         self.loads = 0
         self.truncations = 0
@@ -63,7 +63,7 @@ class FakeOllama(FakeModelServer):
 
     @property
     def embeds(self) -> list[Any]:
-        """The bodies of all requests for vectors so far."""
+        """Return the bodies of all embedding requests so far."""
         return [r.body for r in self.requests if r.path == "/api/embed"]
 
     async def _embed(self, body: dict[str, Any]) -> Answer | Reaction:
@@ -76,7 +76,7 @@ class FakeOllama(FakeModelServer):
         if self.breaks_over is not None and any(self.breaks_over in text for text in texts):
             return 500, {"error": "do embedding request: EOF"}
         if max(map(estimate, texts)) * self.tokens_per_guess > self.embeds_most_tokens:
-            # Asked to, it would cut the text and answer as if nothing had happened.
+            # With truncation enabled it would cut the text and answer without an error.
             assert body.get("truncate") is False
             return 400, {"error": "the input length exceeds the context length"}
         vectors = [vector_of(text, body.get("dimensions", self.vector_size)) for text in texts]
@@ -102,7 +102,7 @@ class FakeOllama(FakeModelServer):
             return reaction
         if tokens > context:
             self.truncations += 1
-            # The front is gone, and with it what was asked: some answer comes all the same.
+            # The front with the instructions was cut off, but the model still answers.
             content, tokens = '{"segments": [{"messages": [0], "text": "cut off"}]}', context // 2
         elif reaction.content is not None:
             content = reaction.content
@@ -123,7 +123,7 @@ class FakeOllama(FakeModelServer):
 
 
 def vector_of(text: str, size: int) -> list[float]:
-    """Some numbers that are the same for the same text only, and not of length 1."""
+    """Return numbers that are equal for equal texts only. Their length is not 1."""
     whole = hashlib.shake_256(text.encode()).digest(size)
     return [(byte - 127.5) / 64 for byte in whole]
 

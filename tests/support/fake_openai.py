@@ -1,7 +1,7 @@
-"""A fake that speaks OpenAI's wire format as servers in the wild do: /v1/chat/completions, models, embeddings.
+"""A fake that speaks OpenAI's wire format like real servers: /v1/chat/completions, models, embeddings.
 
-Which ways of asking for JSON it takes, which words it refuses, how it says that a prompt is too long, and what
-it tells of its context can be set: the dialects of llama.cpp, llama-cpp-python, vLLM and OpenAI.
+Options set the accepted ways to request JSON, the refused parameters, the error for a prompt that is too long, and
+the reported context: the dialects of llama.cpp, llama-cpp-python, vLLM and OpenAI.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ class FakeOpenAI(FakeModelServer):
         self.context = context
         self.tells_context = True
         self.takes = set(EVERY_WAY)
-        """Ways of asking for JSON that it knows."""
+        """The supported ways to request JSON."""
         self.refuses_with = 400
         self.refuses_words: set[str] = set()
         self.api_key = ""
         self.owned_by = "someone"
         self.vector_size = 8
         self.embeds_most_tokens = 512
-        """Real tokens of a text that the embedding model takes."""
+        """Maximum of real tokens of a text for the embedding model."""
         self.embeds_most_texts = 2048
 
     async def answered(self, request: Request) -> Answer | Reaction:
@@ -55,7 +55,7 @@ class FakeOpenAI(FakeModelServer):
 
     @property
     def embeds(self) -> list[Any]:
-        """The bodies of all requests for vectors so far."""
+        """Return the bodies of all embedding requests so far."""
         return [r.body for r in self.requests if r.path == "/v1/embeddings"]
 
     async def _embed(self, body: dict[str, Any]) -> Answer | Reaction:
@@ -76,7 +76,7 @@ class FakeOpenAI(FakeModelServer):
             {"object": "embedding", "index": index, "embedding": vector_of(text, size)}
             for index, text in enumerate(texts)
         ]
-        # Which vector belongs to which text is told by the index, not by the order.
+        # The index, not the order, assigns vectors to texts.
         answer = {"object": "list", "data": data[::-1], "model": body["model"]}
         return 200, {**answer, **reaction.fields}
 

@@ -1,6 +1,6 @@
-"""Backups as an attacker makes them: sums and headers fit, what is inside does not.
+"""Malicious backups: checksums and headers are correct, the content is not.
 
-The forged LMDB files are made by changing pages of a sound one, in the layout of LMDB 0.9.
+The forged LMDB files are created by changing pages of a valid one, in the layout of LMDB 0.9.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ FREE_ROOT_AT = META_AT + 24 + 40
 LAST_PAGE_AT = META_AT + 24 + 96
 BRANCH, LEAF = 1, 2
 LEVELS = 24
-"""Branches below each other of a forged tree: at four children each, 10^14 leaves."""
+"""Levels of branches in a forged tree: with four children each, 10^14 leaves."""
 
 
 def backup_of(
     data: bytes, data_bytes: int | None = None, packed: bytes | None = None, **fields: Any
 ) -> bytes:
-    """A backup with right sums around an LMDB file, whatever that holds."""
+    """Return a backup with correct checksums around any LMDB file."""
     told: dict[str, Any] = {"agent_id": "ann", "ebbtide_version": "0", "store_format": 1, "taken_at": 0}
     size = len(data) if data_bytes is None else data_bytes
     manifest = Manifest(**{"format": FORM, "version": VERSION, **told, "data_bytes": size, **fields})
@@ -46,7 +46,9 @@ def backup_of(
 
 
 def sound_file(*, chunks: dict[bytes, bytes] | None = None, node_count: int = 200) -> bytes:
-    """The LMDB file of an agent; with chunks as they are to be stored, and values in a table of their own."""
+    """Return the LMDB file of an agent, with these chunks as they are stored, and with these values in a table of
+    their own.
+    """
     with tempfile.TemporaryDirectory() as place:
         data = DataDirectory(Path(place), initial_map_bytes=1 << 20, max_map_bytes=1 << 30)
         data.acquire()
@@ -77,14 +79,14 @@ def _copied(data: DataDirectory, store: LmdbStore, chunks: dict[bytes, bytes], n
 
 
 class Pages:
-    """The pages of an LMDB file, to be changed."""
+    """The pages of an LMDB file, for changes."""
 
     def __init__(self, content: bytes) -> None:
         self.content = bytearray(content)
 
     @property
     def meta(self) -> int:
-        """The offset of the meta page in force."""
+        """Return the offset of the current meta page."""
         txn_ids = [self._u64(at * PAGE + LAST_PAGE_AT + 8) for at in (0, 1)]
         return PAGE * txn_ids.index(max(txn_ids))
 
@@ -97,36 +99,36 @@ class Pages:
         struct.pack_into("<Q", self.content, at, number)
 
     def record_of(self, table: bytes) -> int:
-        """The offset of a table's record: 48 bytes behind its name."""
+        """Return the offset of a table's record: 48 bytes after its name."""
         at = self.content.rindex(table + b"\0" * 0, 2 * PAGE)
         while self.content[at - 2 : at] != struct.pack("<H", len(table)):
             at = self.content.rindex(table, 2 * PAGE, at)
         return at + len(table)
 
     def root_of(self, table: bytes) -> int:
-        """The page at which a table begins."""
+        """Return the root page of a table."""
         return self._u64(self.record_of(table) + 40)
 
     def nodes(self, page: int) -> Iterator[int]:
-        """The offsets of a page's nodes."""
+        """Return the offsets of a page's nodes."""
         begin = page * PAGE
         (lower,) = struct.unpack_from("<H", self.content, begin + 12)
         for at in range(begin + HEADER, begin + lower, 2):
             yield begin + struct.unpack_from("<H", self.content, at)[0]
 
     def point(self, page: int, child: int) -> None:
-        """Let every node of a branch page refer to one page."""
+        """Make every node of a branch page refer to one page."""
         for at in self.nodes(page):
             struct.pack_into("<HHH", self.content, at, child & 0xFFFF, child >> 16 & 0xFFFF, child >> 32)
 
     def first_child(self, page: int) -> int:
-        """The page to which the first node of a branch refers."""
+        """Return the page to which the first node of a branch refers."""
         low, high, top = struct.unpack_from("<HHH", self.content, next(self.nodes(page)))
         child: int = low | high << 16 | top << 32
         return child
 
     def append_copy(self, page: int) -> int:
-        """Append a copy of a page; its number."""
+        """Append a copy of a page. Return its number."""
         number = len(self.content) // PAGE
         self.content += self.content[page * PAGE : (page + 1) * PAGE]
         self.set_u64(number * PAGE, number)
@@ -135,7 +137,7 @@ class Pages:
 
 
 def circle() -> bytes:
-    """A branch page that refers to itself."""
+    """Return a file with a branch page that refers to itself."""
     pages = Pages(sound_file())
     root = pages.root_of(layout.BATCHES.name)
     pages.point(root, root)
@@ -143,7 +145,7 @@ def circle() -> bytes:
 
 
 def thicket() -> bytes:
-    """Branches all of whose children are one and the same: a small file with 10^14 entries."""
+    """Return a small file with 10^14 entries: all children of each branch are the same page."""
     pages = Pages(sound_file())
     root = pages.root_of(layout.BATCHES.name)
     below = pages.first_child(root)
@@ -155,14 +157,14 @@ def thicket() -> bytes:
 
 
 def endless() -> bytes:
-    """A file that says it has 2^50 pages."""
+    """Return a file that claims to have 2^50 pages."""
     pages = Pages(sound_file())
     pages.set_u64(pages.meta + LAST_PAGE_AT, 1 << 50)
     return bytes(pages.content)
 
 
 def wrong_page_size() -> bytes:
-    """Meta pages that tell another size of page than LMDB uses."""
+    """Return a file whose meta pages state another page size than LMDB uses."""
     pages = Pages(sound_file())
     for meta in (0, PAGE):
         struct.pack_into("<I", pages.content, meta + META_AT + 24, 3)
@@ -170,7 +172,7 @@ def wrong_page_size() -> bytes:
 
 
 def free_pages_in_use() -> bytes:
-    """A list of free pages that lists the pages of a table: the next write would overwrite them."""
+    """Return a file whose list of free pages contains the pages of a table: the next write would overwrite them."""
     with tempfile.TemporaryDirectory() as place:
         file = Path(place) / "data.mdb"
         file.write_bytes(sound_file(node_count=0))
@@ -192,7 +194,7 @@ def free_pages_in_use() -> bytes:
 
 
 def unordered() -> bytes:
-    """Two keys of a table that changed places: what is looked up is not found."""
+    """Return a file with two keys of a table swapped, so that lookups fail."""
     pages = Pages(sound_file())
     leaf = pages.first_child(pages.root_of(layout.BATCHES.name))
     first, second, *_ = pages.nodes(leaf)
@@ -202,12 +204,12 @@ def unordered() -> bytes:
 
 
 def inflated_text(size: int = 1 << 30) -> bytes:
-    """A store with one text, of some kilobytes, that unpacks to a gigabyte."""
+    """Return a store with one text, of some kilobytes, that unpacks to a gigabyte."""
     return sound_file(chunks={bytes(32): zeros(size)}, node_count=0)
 
 
 def zeros(size: int, *, tells_size: bool = True) -> bytes:
-    """A zstd frame that unpacks to so many zeros."""
+    """Return a zstd frame that unpacks to this many zeros."""
     writer = zstandard.ZstdCompressor().compressobj(size=size if tells_size else -1)
     piece = bytes(1 << 20)
     packed = b"".join(writer.compress(piece) for _ in range(size >> 20))
@@ -225,31 +227,31 @@ FORGED_FILES: dict[str, Callable[[], bytes]] = {
     "garbage": lambda: bytes(range(256)) * 64,
     "zeros": lambda: bytes(1 << 20),
 }
-"""LMDB files that no store may be made of."""
+"""LMDB files that a restore must refuse."""
 
 
 def skippable(size: int) -> bytes:
-    """A zstd frame that holds nothing."""
+    """Return an empty zstd frame."""
     return struct.pack("<II", 0x184D2A50, size) + bytes(size)
 
 
 def with_dictionary(content: bytes) -> bytes:
-    """A zstd frame that needs a dictionary."""
+    """Return a zstd frame that needs a dictionary."""
     dictionary = zstandard.ZstdCompressionDict(b"ebbtide" * 100, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
     made = bytearray(zstandard.ZstdCompressor(dict_data=dictionary).compress(content))
-    # A frame with a dictionary's id of one byte: the flag, and the id behind the header's descriptor.
+    # A frame with a dictionary id of one byte: the flag, and the id after the header's descriptor.
     made[4] |= 1
     made[5:5] = b"\x07"
     return bytes(made)
 
 
 def wide_window(log: int) -> bytes:
-    """A zstd frame that asks for a window of 2^log bytes."""
+    """Return a zstd frame that requests a window of 2^log bytes."""
     return struct.pack("<IBB", 0xFD2FB528, 0, (log - 10) << 3) + b"\x01\x00\x00"
 
 
 def forged_frames() -> dict[str, tuple[bytes, int]]:
-    """Packed data, and the size that the manifest tells of it."""
+    """Return packed data, and the size that the manifest claims."""
     sound = sound_file()
     packed = zstandard.compress(sound)
     size = len(sound)
@@ -276,7 +278,7 @@ def forged_frames() -> dict[str, tuple[bytes, int]]:
 
 
 def archive(*members: tuple[tarfile.TarInfo, bytes], form: int = tarfile.GNU_FORMAT) -> bytes:
-    """A tar archive, as anybody could make it."""
+    """Return a tar archive with these members."""
     into = io.BytesIO()
     with tarfile.open(fileobj=into, mode="w", format=form) as tar:
         for info, content in members:
@@ -285,9 +287,9 @@ def archive(*members: tuple[tarfile.TarInfo, bytes], form: int = tarfile.GNU_FOR
 
 
 def member(name: str, size: int = 0, **fields: Any) -> tarfile.TarInfo:
-    """The header of a member."""
+    """Return the header of a member."""
     info = tarfile.TarInfo(name)
-    # As Ebbtide writes it, so that what is refused is not the header.
+    # Written as Ebbtide does, so that the header is not the reason of a refusal.
     info.size, info.mode = size, 0o600
     for field, value in fields.items():
         setattr(info, field, value)
@@ -295,7 +297,7 @@ def member(name: str, size: int = 0, **fields: Any) -> tarfile.TarInfo:
 
 
 def _number(header: bytes, at: int, field: bytes) -> bytes:
-    """A header with other bytes in a field, and a checksum that fits."""
+    """Return a header with other bytes in a field, and a matching checksum."""
     made = bytearray(header[:at] + field + header[at + len(field) :])
     made[148:156] = b" " * 8
     made[148:156] = b"%06o\0 " % sum(made)
@@ -303,7 +305,7 @@ def _number(header: bytes, at: int, field: bytes) -> bytes:
 
 
 def forged_archives() -> dict[str, bytes]:
-    """Archives whose headers lie."""
+    """Return archives with false headers."""
     sound = backup_of(sound_file())
     head, rest = sound[:512], sound[512:]
     sparse = bytearray(member("manifest.json", 512, type=tarfile.GNUTYPE_SPARSE).tobuf(tarfile.GNU_FORMAT))

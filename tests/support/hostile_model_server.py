@@ -1,7 +1,7 @@
-"""A model server that attacks who asks it: replies without end, bombs, redirects, drips and nonsense.
+"""A model server that attacks its clients: endless replies, bombs, redirects, slow drips and nonsense.
 
-Each attack is a function that writes raw bytes to a connection, after the request was read. Servers end with their test
-whatever a client does.
+Each attack is a function that writes raw bytes to a connection, after it read the request. A server stops with its
+test, whatever the client does.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Seen:
 
 @dataclass
 class HostileServer:
-    """Serves one attack at a time; what it is asked is kept."""
+    """A server that runs one attack at a time and records its requests."""
 
     attack: Attack
     requests: list[Seen] = field(default_factory=list)
@@ -52,7 +52,7 @@ class HostileServer:
             self.sent_bytes += len(piece)
             await writer.drain()
 
-        # Whoever breaks off is what is wanted.
+        # A client that disconnects is the expected outcome.
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
@@ -68,7 +68,7 @@ class HostileServer:
 
     @contextlib.contextmanager
     def running_beside(self) -> Iterator[HostileServer]:
-        """Served by a thread of its own."""
+        """Serve on a thread of its own."""
         loop = asyncio.new_event_loop()
         thread = threading.Thread(target=loop.run_forever, daemon=True)
         thread.start()
@@ -95,7 +95,7 @@ class HostileServer:
 
     @contextlib.asynccontextmanager
     async def running_here(self) -> AsyncIterator[HostileServer]:
-        """Served by a thread, for tests with a loop: whoever is attacked does not share it."""
+        """Serve on a thread, for tests with an event loop, so that server and client do not share a loop."""
         with self.running_beside():
             yield self
 
@@ -104,12 +104,12 @@ class HostileServer:
 
 
 def head(*lines: str, status: str = "200 OK") -> bytes:
-    """The beginning of a reply."""
+    """Return the beginning of a reply."""
     return "\r\n".join([f"HTTP/1.1 {status}", "content-type: application/json", *lines, "", ""]).encode()
 
 
 def whole(body: bytes, *lines: str, status: str = "200 OK") -> Attack:
-    """A reply that is well formed as HTTP."""
+    """Return a reply that is well-formed HTTP."""
 
     async def attack(write: Write) -> None:
         await write(head(f"content-length: {len(body)}", *lines, status=status) + body)
@@ -118,7 +118,7 @@ def whole(body: bytes, *lines: str, status: str = "200 OK") -> Attack:
 
 
 def endless(*lines: str, piece: bytes = b" " * MIB, before: bytes = b"", limit: int = 10 << 30) -> Attack:
-    """Ten gigabytes, as fast as they are taken."""
+    """Send ten gigabytes, as fast as the client reads."""
 
     async def attack(write: Write) -> None:
         await write((head(*lines) if lines else b"") + before)
@@ -129,7 +129,7 @@ def endless(*lines: str, piece: bytes = b" " * MIB, before: bytes = b"", limit: 
 
 
 def drip(first: bytes, piece: bytes, pause_s: float = 0.05) -> Attack:
-    """A little at a time, for ever."""
+    """Send a few bytes at a time, forever."""
 
     async def attack(write: Write) -> None:
         await write(first)
@@ -141,7 +141,7 @@ def drip(first: bytes, piece: bytes, pause_s: float = 0.05) -> Attack:
 
 
 def cut(body: bytes) -> Attack:
-    """Closes the connection in the middle."""
+    """Close the connection in the middle of a reply."""
 
     async def attack(write: Write) -> None:
         await write(body)
@@ -160,7 +160,7 @@ def _tiny_chunks() -> Attack:
 
 
 def chat(content: str) -> bytes:
-    """A reply to a chat that both kinds of server could give."""
+    """Return a reply to a chat that either kind of server could give."""
     message = {"role": "assistant", "content": content}
     choice = {"index": 0, "finish_reason": "stop", "message": message}
     return json.dumps({"message": message, "done": True, "choices": [choice]}).encode()
@@ -195,7 +195,7 @@ def _redirects() -> dict[str, Attack]:
 
 
 def fast_attacks() -> dict[str, Attack]:
-    """Attacks that whoever is attacked ends at once."""
+    """Return the attacks that a client ends at once."""
     cookies = [f"set-cookie: c{number}={'x' * 3000}; Path=/; Max-Age=99999999" for number in range(20)]
     return {
         "ten gigabytes in chunks": endless(
@@ -242,7 +242,7 @@ def fast_attacks() -> dict[str, Attack]:
 
 
 def replies(said: str = CONTENT, size: int = 450_000) -> dict[str, str]:
-    """What a model may write to make the reading of it expensive."""
+    """Return outputs of a model that are expensive to parse."""
     many = json.dumps({"segments": [{"messages": [0], "text": "kettle"}] * (size // 45)})
     other = json.dumps(
         {"segments": [{"messages": [0], "text": f"k{number}"} for number in range(size // 42)]}
@@ -270,7 +270,7 @@ def replies(said: str = CONTENT, size: int = 450_000) -> dict[str, str]:
 
 
 def slow_attacks() -> dict[str, Attack]:
-    """Attacks that only a deadline ends."""
+    """Return the attacks that only a deadline ends."""
     return {
         "a byte at a time": drip(head("content-length: 100000"), b" "),
         "a header at a time": drip(b"HTTP/1.1 200 OK\r\n", b"x: y\r\n"),

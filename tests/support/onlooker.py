@@ -27,7 +27,7 @@ LONGEST_WAIT_S = 10.0
 
 @dataclass
 class Onlooker:
-    """What was observed during the attack."""
+    """The observations during the attack."""
 
     pid: int
     recalls: list[tuple[float, float, str]] = field(default_factory=list)
@@ -104,7 +104,7 @@ def looking_on(daemon: Daemon, agent: str = "bystander", *, is_known: bool = Fal
 def transfer_bytes(data_dir: Path) -> int:
     """Return the bytes on disk of transfers in progress."""
     total = 0
-    # os.walk passes over folders that go meanwhile.
+    # os.walk skips folders that are removed meanwhile.
     for folder, _, names in os.walk(data_dir / "transfers"):
         for name in names:
             with contextlib.suppress(FileNotFoundError):

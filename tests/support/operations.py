@@ -1,7 +1,7 @@
-"""Operations that change the files of agents, each with what must be true after it was cut off at any step.
+"""Operations that change the files of agents, each with its expected state after an interruption at any step.
 
-`prepare` makes the files that an operation begins with. `perform` runs it once, with a fault at one of its steps.
-`verify` starts a daemon on what is left and checks it. Each runs in a process of its own (`tests/support/forks.py`).
+`prepare` creates the initial files. `perform` runs the operation once, with a fault at one of its steps. `verify`
+starts a daemon on the remaining files and checks it. Each runs in a process of its own (`tests/support/forks.py`).
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ from tests.support.in_process import settle, tell
 from tests.support.moving import sent
 from tests.support.steps import Steps, kill, watch
 
-# Building the tree of commands takes longer than most of them: it is built once, before the processes are forked.
+# Building the tree of commands takes longer than most commands, so it is built once, before the processes fork.
 typer.main.get_command = functools.cache(typer.main.get_command)
 typer.main.get_command(app)
 
 MAPS = {"initial_map_bytes": 1 << 20, "max_map_bytes": 1 << 26}
 
 JUMPS = {"a year back": -31_536_000, "a year ahead": 31_536_000, "to 1970": None, "to 2200": None}
-"""By how many seconds the clock is set; None where it is set to the beginning of a year."""
+"""Offsets of the clock in seconds; None sets it to the beginning of a year."""
 
 ERRNOS = {name: getattr(errno, name) for name in ("EIO", "ENOENT", "EROFS", "ESTALE")}
 
@@ -70,7 +70,9 @@ ALLOWED = re.compile(
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens before the step of this number; the first is 1, and 0 is none. `kind` names JUMPS or ERRNOS too."""
+    """The fault before the step of this number; steps start at 1, and 0 means no fault. `kind` is a key of JUMPS or
+    ERRNOS.
+    """
 
     kind: str = "none"
     at: int = 0
@@ -78,32 +80,32 @@ class Fault:
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation, and what must be hidden after it."""
+    """One operation, and the texts that must be erased after it."""
 
     run: Callable[[Place], Any]
-    """Run it once, by command or through a daemon."""
+    """Run the operation once, by command or through a daemon."""
     is_sealed: bool = False
     """Whether there is a master key."""
     starts_sealed: bool | None = None
-    """Whether the agent is sealed before it; None means as new agents are."""
+    """Whether the agent is sealed before the operation; None means the default for new agents."""
     with_agent: bool = True
-    """Whether there is an agent `ann` before it."""
+    """Whether there is an agent `ann` before the operation."""
     hidden: frozenset[str] = frozenset()
-    """The outcomes after which no text of the agent may be in any file."""
+    """The outcomes after which no file may contain a text of the agent."""
     refused: tuple[str, ...] = ()
-    """What a repetition may be refused with where it was done already."""
+    """Reasons that may refuse a repetition if the operation was already done."""
     view: Callable[[LmdbStore], Any] = everything
-    """What of a store tells the old agent from the new one."""
+    """The view of a store that distinguishes the old agent from the new one."""
     is_online: bool = False
     key_changes: bool = False
-    """Whether the master key changes: until it is repeated a start needs the one of the two that is in force."""
+    """Whether the master key changes: until a repetition succeeds, a start needs the current one of the two."""
     record_first: bool = False
-    """Whether the log of erased agents tells of it before it is done."""
+    """Whether the log of erased agents records the operation before it is done."""
 
 
 @dataclass
 class Place:
-    """Where one run of an operation has its files."""
+    """The files of one run of an operation."""
 
     root: Path
     name: str = ""
@@ -112,7 +114,7 @@ class Place:
     fresh_master: Path = field(init=False)
     steps: Steps | None = None
     ends: Callable[[Place, Service], Coroutine[Any, Any, None]] | None = None
-    """What a daemon is asked after the operation, before it stops."""
+    """A request to the daemon after the operation, before it stops."""
 
     def __post_init__(self) -> None:
         self.data = self.root / "data"
@@ -124,7 +126,7 @@ class Place:
         return OPERATIONS[self.name]
 
     def acknowledge(self) -> None:
-        """Note that the caller was told that it is done."""
+        """Record that the caller received an acknowledgement."""
         (self.root / "acknowledged").touch()
 
     @property
@@ -132,7 +134,7 @@ class Place:
         return (self.root / "acknowledged").exists()
 
     def key_file(self) -> Path | None:
-        """The file of the master key in force."""
+        """Return the file of the current master key."""
         if not self.operation.is_sealed:
             return None
         in_force = (
@@ -142,7 +144,7 @@ class Place:
         return self.fresh_master if in_force and in_force == fresh else self.master
 
     def settings(self) -> Settings:
-        """The settings of a daemon on the files."""
+        """Return the settings of a daemon on the files."""
         key_file = self.key_file()
         return load_settings(
             {
@@ -157,7 +159,7 @@ class Place:
 
 
 def command(*arguments: str) -> Callable[[Place], str]:
-    """An operation that is a command; what it returns is its exit code, empty for success."""
+    """Return an operation that runs a command. Its result is the exit code, empty for success."""
 
     def run(place: Place) -> str:
         filled = [argument.format(root=place.root) for argument in arguments]
@@ -177,7 +179,7 @@ def command(*arguments: str) -> Callable[[Place], str]:
 
 
 def exit_code(arguments: list[str]) -> int:
-    """Run a command to its end."""
+    """Run a command to its end. Return its exit code."""
     try:
         main(arguments)
     except SystemExit as ended:
@@ -186,13 +188,13 @@ def exit_code(arguments: list[str]) -> int:
 
 
 def with_steps(place: Place, is_armed: bool) -> None:
-    """Count steps from here on, or no more."""
+    """Start or stop counting steps."""
     if place.steps is not None:
         place.steps.is_armed = is_armed
 
 
 def online(verb: Callable[[Place, Service], Coroutine[Any, Any, Any]]) -> Callable[[Place], str]:
-    """An operation of a running daemon; what it returns is the reason of a refusal, empty for success."""
+    """Return an operation of a running daemon. Its result is the reason of a refusal, empty for success."""
 
     async def served(place: Place) -> str:
         async with opened(place.settings()) as service:
@@ -217,7 +219,7 @@ def online(verb: Callable[[Place, Service], Coroutine[Any, Any, Any]]) -> Callab
 
 
 async def resumed(service: Service) -> None:
-    """Wait until the work of an earlier life was taken up."""
+    """Wait until the daemon resumed its unfinished work."""
     await asyncio.wait(service.fleet._background[:1])
 
 
@@ -276,17 +278,17 @@ FACT = "The harbour master owns a brass telescope."
 
 
 def contents(store: LmdbStore) -> Any:
-    """What an agent says."""
+    """Return the contents of an agent's memories."""
     return store.read(lambda txn: [node.content for node in txn.nodes.all()])
 
 
 def with_key(store: LmdbStore) -> Any:
-    """What a store holds, and whether it is sealed with the key it began with."""
+    """Return the contents of a store, and whether it still uses its initial key."""
     return everything(store), store.sealed_with == (store.path.parents[2] / "key").read_text()
 
 
 def no_dates(store: LmdbStore) -> Any:
-    """What a new agent is, but for what is random and when it was."""
+    """Return the state of a new agent without random values and timestamps."""
     return store.read(
         lambda txn: (txn.counts(), txn.meta.overrides, [_action(one) for one in txn.audit.records()])
     )
@@ -299,7 +301,7 @@ def _action(record: Any) -> str:
 
 
 def _restores() -> dict[str, Operation]:
-    """Every way for an agent to come in."""
+    """Return every way to restore or import an agent."""
     found = {}
     for form, verb in (("ebb", "restore"), ("jsonl", "import")):
         flags = {
@@ -360,7 +362,7 @@ OPERATIONS: dict[str, Operation] = {
 
 
 def make_base(root: Path, is_sealed: bool) -> None:
-    """Make a data directory with two agents, and the backup and the export of `ann` as she was before."""
+    """Create a data directory with two agents, and the backup and the export of `ann` as she was before."""
     place = Place(root, "rotate" if is_sealed else "delete, plain")
     for number, path in enumerate((place.master, place.fresh_master)):
         path.write_text(f"{number}" * 64)
@@ -392,14 +394,14 @@ async def _lived(place: Place, *agents: str) -> None:
 
 
 def prepare(base: Path, root: Path, name: str) -> Place:
-    """Copy the files that an operation begins with."""
+    """Copy the initial files of an operation."""
     shutil.copytree(base, root)
     place = Place(root, name)
     operation = place.operation
     if not operation.with_agent:
         shutil.rmtree(place.data / "agents" / "ann")
         if not name.startswith("restore"):
-            # A sealed backup is restored where its key is; what else comes in gets one of its own.
+            # A sealed backup is restored on a daemon that has its key; any other file gets a new key.
             (place.data / "keys" / "ann").unlink(missing_ok=True)
     return place
 
@@ -408,7 +410,7 @@ def prepare(base: Path, root: Path, name: str) -> Place:
 
 
 def perform(root: Path, name: str, fault: Fault) -> tuple[str, list[str]]:
-    """Run an operation once; what it was refused with, and the steps it took."""
+    """Run an operation once. Return the reason of a refusal, and the steps taken."""
     place = Place(root, name)
     (root / "acknowledged").unlink(missing_ok=True)
     place.steps = steps = Steps(place.data, fault.at, lambda: _happen(place, fault))
@@ -458,7 +460,7 @@ def _set_clock(kind: str) -> None:
 
 
 async def _heal(place: Place, service: Service) -> None:
-    """While the disk is gone the daemon says so and acknowledges nothing; once it is back everything works."""
+    """While the disk fails the daemon reports it and acknowledges nothing; afterwards everything works."""
     assert place.steps is not None
     if place.steps.broken is not None or _elsewhere(place).exists():
         assert await _refusal(tell(service, "bob", "This is lost.")) in REFUSALS
@@ -471,7 +473,7 @@ async def _heal(place: Place, service: Service) -> None:
 
 
 async def _goes_on(place: Place, service: Service) -> None:
-    """Another agent remembers, and digests, as ever."""
+    """Another agent remembers and digests as before."""
     await tell(service, "bob", TOLD)
     (place.root / "told").touch()
     done = await settle(service, "bob")
@@ -490,14 +492,14 @@ async def _refusal(verb: Coroutine[Any, Any, Any]) -> str:
     return ""
 
 
-# --- what is left ------------------------------------------------------------------------------------
+# --- remaining files ---------------------------------------------------------------------------------
 
 
 def verify(root: Path, name: str) -> dict[str, Any]:
-    """Start a daemon, stop it, and return what every agent is; nothing may be left of what was cut off."""
+    """Start and stop a daemon, and return the state of every agent. Nothing of an interrupted step may remain."""
     place = Place(root, name)
     asyncio.run(_started(place))
-    # Before any agent is asked for: a start alone takes away what lies in plain.
+    # Before any request to an agent: a start by itself removes plain text.
     texts = sorted(found_in(place.data))
     is_secret_there = _holds_secret(place.data)
     key_file = place.key_file()
@@ -534,7 +536,7 @@ async def _started(place: Place) -> None:
 
 
 def _seen(data: DataDirectory, agent: str, operation: Operation) -> Any:
-    """What an agent is; None where there is none, and a reason where it cannot be read."""
+    """Return the state of an agent; None if there is none, and a reason if it cannot be read."""
     try:
         if not data.exists(AgentId(agent)):
             return None
@@ -554,7 +556,7 @@ def _actions(txn: Any) -> list[str]:
 
 
 def strays(place: Place, agents: dict[str, Any]) -> list[str]:
-    """Files and directories that no agent needs, and keys of which no store is sealed."""
+    """Return files and directories that no agent needs, and keys that no store uses."""
     found = []
     for path in sorted(place.data.rglob("*")):
         name = str(path.relative_to(place.data))
@@ -583,5 +585,5 @@ def strays(place: Place, agents: dict[str, Any]) -> list[str]:
 
 
 def _holds_secret(folder: Path) -> bool:
-    """Whether a word of what is to be forgotten is in a file."""
+    """Whether a file contains a word of the topic to forget."""
     return any(b"violet" in path.read_bytes() for path in folder.rglob("*") if path.is_file())

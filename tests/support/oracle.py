@@ -1,9 +1,7 @@
 """A plain-dictionary implementation of the memory model page.
 
-Section numbers in the comments are those of the page. Nothing is cached:
-importance and paths are computed anew each time they are asked for.
-Comments that start with CHOICE name the reading taken where the page allows
-more than one.
+Section numbers in the comments are those of the page. Nothing is cached: every call recomputes importance and paths.
+Comments that start with CHOICE name the interpretation chosen where the page allows more than one.
 """
 
 import dataclasses
@@ -68,7 +66,7 @@ class OracleLink:
 
 @dataclass
 class OracleAnswer:
-    """What a recall gives: (id, path strength) in order, and the text form."""
+    """The result of a recall: (id, path strength) in order, and the text form."""
 
     results: list[tuple[int, float]]
     text: str
@@ -77,7 +75,8 @@ class OracleAnswer:
 # 6: 上文/previous and 下文/next are equal, in stored names and in filters.
 EQUAL_RELATIONS = {"previous": "上文", "next": "下文"}
 
-# 6: a Han character. CHOICE: a code point whose Unicode script is Han.
+# 6: a Han character.
+# CHOICE: a code point whose Unicode script is Han.
 HAN_RANGES = [
     (0x2E80, 0x2E99),
     (0x2E9B, 0x2EF3),
@@ -105,25 +104,24 @@ HAN_RANGES = [
 
 
 def has_han(text: str) -> bool:
-    """Whether the text holds a Han character."""
+    """Whether the text contains a Han character."""
     return any(first <= ord(c) <= last for c in text for first, last in HAN_RANGES)
 
 
 def round12(value: float) -> float:
-    """The value rounded to 12 significant digits."""
+    """Return the value rounded to 12 significant digits."""
     return float(f"{value:.12g}")
 
 
 def relation_key(relation: str) -> str:
-    """Two relation names are equal for a filter when their keys are equal (6)."""
+    """Two relation names are equal for a filter if their keys are equal (6)."""
     folded = relation.casefold()
     return EQUAL_RELATIONS.get(folded, folded)
 
 
 def one_space(content: str) -> str:
-    """Every run of white space becomes one space (6, text form)."""
-    # CHOICE: white space is what str.isspace() says. A run at either end becomes one
-    # space too; nothing is stripped.
+    """Replace every run of white space by one space (6, text form)."""
+    # CHOICE: str.isspace() defines white space. A run at either end becomes one space too; nothing is stripped.
     return re.sub(r"\s+", " ", content)
 
 
@@ -142,10 +140,9 @@ class Oracle:
     # ---- 3. Strength and decay ------------------------------------------------------
 
     def strength(self, source: int, target: int, relation: str) -> float:
-        """The strength of an existing link as it counts now.
+        """Return the current strength of an existing link. Raise KeyError if there is no such link.
 
         A link whose source is in focus counts 1.0. A broken link keeps its number.
-        KeyError where there is no such link.
         """
         link = self.link_records[(source, target, relation)]
         if source in self.focus:
@@ -163,7 +160,7 @@ class Oracle:
     def is_live(self, key: tuple[int, int, str]) -> bool:
         """Whether the link's source exists and its strength is not below the threshold (2).
 
-        The target may be gone: such a link is live and dangles (3).
+        Its target may be forgotten: such a link is live and dangles (3).
         """
         # CHOICE: a broken link is kept, so lowering the threshold makes it live again.
         source, target, relation = key
@@ -172,30 +169,30 @@ class Oracle:
         return self.strength(source, target, relation) >= self.parameters.link_break_threshold
 
     def links(self) -> dict[tuple[int, int, str], float]:
-        """All links that still exist, broken and dangling ones too, with their strength now."""
+        """Return all links that still exist, including broken and dangling ones, with their current strength."""
         return {key: self.strength(*key) for key in self.link_records}
 
     def leave_focus(self, node_id: int) -> None:
-        """The node leaves focus; all its links are written as 1.0 at that moment (3)."""
+        """Remove the node from focus, and write all its links as 1.0 at that moment (3)."""
         self.focus.remove(node_id)
         for source, target, relation in list(self.link_records):
             if source == node_id:
                 self.put_link(source, target, relation, 1.0)
 
     def cut_focus(self) -> None:
-        """The oldest leave until at most focus_limit are in focus (4.5; 5.1, lowered limit)."""
+        """Remove the oldest nodes from focus until at most focus_limit remain (4.5; 5.1, lowered limit)."""
         while len(self.focus) > self.parameters.focus_limit:
             self.leave_focus(self.focus[-1])
 
     def forget(self, node_id: int) -> None:
-        """The node and its outgoing links are deleted; links that point at it stay (3)."""
+        """Delete the node and its outgoing links; links that point at it stay (3)."""
         for key in list(self.link_records):
             if key[0] == node_id:
                 del self.link_records[key]
         del self.nodes[node_id]
 
     def erase(self, node_id: int) -> None:
-        """The node goes for good, in focus or not. KeyError where there is none."""
+        """Delete the node, even from focus. Raise KeyError if there is none."""
         if node_id in self.focus:
             self.focus.remove(node_id)
         self.forget(node_id)
@@ -206,7 +203,7 @@ class Oracle:
         A changed decay_rate first re-anchors every link at its present strength (3).
         Lowered limits take effect at the next pass or batch (5.1).
         """
-        # CHOICE: a patch to the value already in force is no change: nothing is re-anchored.
+        # CHOICE: a patch to the current value is no change: nothing is re-anchored.
         if "decay_rate" in changes and changes["decay_rate"] != self.parameters.decay_rate:
             for source, target, relation in list(self.link_records):
                 now = self.strength(source, target, relation)
@@ -216,11 +213,11 @@ class Oracle:
     # ---- 2. Importance --------------------------------------------------------------
 
     def links_to(self, node_id: int) -> list[tuple[int, int, str]]:
-        """The links that point at the node, live or broken."""
+        """Return the links that point at the node, live or broken."""
         return [key for key in self.link_records if key[1] == node_id]
 
     def importance(self, node_id: int) -> float:
-        """The sum of the strengths of the live links that point at the node."""
+        """Return the sum of the strengths of the live links that point at the node."""
         return math.fsum(self.strength(*key) for key in self.links_to(node_id) if self.is_live(key))
 
     # ---- 4. Remember ----------------------------------------------------------------
@@ -233,7 +230,7 @@ class Oracle:
         relate: Callable[[int, int], str],
         rng: random.Random,
     ) -> list[int]:
-        """Digest one batch of (content, keywords), in text order; the ids of the new nodes."""
+        """Digest one batch of (content, keywords), in text order. Return the ids of the new nodes."""
         # 4.1: no segment at all: no node, no pass.
         # CHOICE: a batch that ends here does not cut the focus to a lowered limit either.
         if not segments:
@@ -266,10 +263,10 @@ class Oracle:
         # Step 5 will put these in focus, newest first.
         entering = list(reversed(new_ids))[: self.parameters.focus_limit]
 
-        # Step 4: link to focus, both ways, 1.0, one name. Where focus is empty the nodes that
-        # step 5 will put in focus stand in for it, towards the other nodes of the batch.
-        # CHOICE: "where focus is empty" holds for any batch that finds it empty, not only the
-        # first: the focus may have been erased.
+        # Step 4: link to focus, both ways, 1.0, one name. If the focus is empty, the nodes that step 5 will
+        # put in focus replace it for the other nodes of the batch.
+        # CHOICE: this applies to any batch that finds an empty focus, not only to the first: the focus may
+        # have been erased.
         if self.focus:
             partners = list(self.focus)
             to_link = list(new_ids)
@@ -284,24 +281,24 @@ class Oracle:
                 self.put_link(new_id, partner, name, 1.0)
                 self.put_link(partner, new_id, name, 1.0)
 
-        # Step 5: update focus; the oldest fall off, and their links are written as 1.0.
+        # Step 5: update focus; the oldest leave, and their links are written as 1.0.
         self.focus = entering + self.focus
         self.cut_focus()
 
-        # Step 6: one pass more is owed; above max_owed_passes they merge (5.3).
-        # CHOICE: the limit is applied here, when a pass is added, and not by patch(). What is
-        # merged is the pass added: where more are owed than a limit lowered since allows, these
-        # stay owed ("none merged" when they were added).
+        # Step 6: one more pass is owed; above max_owed_passes they merge (5.3).
+        # CHOICE: the limit applies here, when a pass is added, and not in patch(). Only the added pass is
+        # merged: if more are owed than a lowered limit allows, these stay owed ("none merged" when they were
+        # added).
         self.owed = max(self.owed, min(self.owed + 1, self.parameters.max_owed_passes))
         return new_ids
 
     # ---- 5.1 slots: room for nodes --------------------------------------------------
 
     def remove_least_important(self, most: int, batch: list[int], rng: random.Random) -> None:
-        """Forget nodes, one draw each, until at most `most` live or none may be taken.
+        """Forget nodes, one draw each, until at most `most` live or no more may be removed.
 
-        Each time the least important of slot_sample_size random nodes goes that are neither
-        in focus nor in the batch; among equals the lowest id.
+        Each draw removes the least important of slot_sample_size random nodes that are neither in focus nor in the
+        batch; among equals the one with the lowest id.
         """
         while len(self.nodes) > most:
             candidates = [
@@ -312,7 +309,7 @@ class Oracle:
             if not candidates:
                 return
             sample = rng.sample(candidates, min(self.parameters.slot_sample_size, len(candidates)))
-            # CHOICE: importances are compared as they are, not rounded.
+            # CHOICE: importances are compared without rounding.
             self.forget(min(sample, key=lambda node_id: (self.importance(node_id), node_id)))
 
     # ---- 5. Compression -------------------------------------------------------------
@@ -326,10 +323,10 @@ class Oracle:
     ) -> None:
         """Run one complete pass.
 
-        shorten(first_content, target) gives a text of at most `target` characters, or None where
-        no server answered. keywords_of(content) gives the keywords that come with a rewrite.
+        shorten(first_content, target) returns a text of at most `target` characters, or None if no server answered.
+        keywords_of(content) returns the keywords that come with a rewrite.
         """
-        # CHOICE: a pass asked for runs whether or not one is owed.
+        # CHOICE: a requested pass runs whether or not one is owed.
         self.pass_number += 1
 
         # 5.1: lowered limits take effect first.
@@ -343,7 +340,7 @@ class Oracle:
         self.owed = max(self.owed - 1, 0)
 
     def order_of_pass(self, rng: random.Random) -> list[int]:
-        """The nodes this pass visits, in order (5.1)."""
+        """Return the nodes that this pass visits, in order (5.1)."""
         if self.parameters.strategy == "slots":
             candidates = [node_id for node_id in sorted(self.nodes) if node_id not in self.focus]
             drawn = rng.sample(candidates, min(self.parameters.compression_batch_size, len(candidates)))
@@ -352,12 +349,12 @@ class Oracle:
         return sorted(due, key=lambda node_id: (self.nodes[node_id].scan_count, node_id))
 
     def is_due(self, node_id: int) -> bool:
-        """Whether the node is due in the pass now running (5.1, scan)."""
+        """Whether the node is due in the current pass (5.1, scan)."""
         node = self.nodes[node_id]
         if node.scan_count == 0:
             return True
-        # CHOICE: the long_term_factor of this moment counts, not that of the last scan.
-        # CHOICE: the product is floored as it is; the 1e-9 of section 2 is not for it.
+        # CHOICE: the current long_term_factor counts, not that of the last scan.
+        # CHOICE: the product is floored without a tolerance; the 1e-9 of section 2 does not apply.
         wait = 1 + math.floor(node.scan_count * self.parameters.long_term_factor)
         return self.pass_number >= node.last_scan_pass + wait
 
@@ -367,13 +364,13 @@ class Oracle:
         shorten: Callable[[str, int], str | None],
         keywords_of: Callable[[str], list[str]] | None = None,
     ) -> None:
-        """The five steps of a pass for one node (5)."""
+        """Apply the five steps of a pass to one node (5)."""
         # Step 1.
         if node_id in self.focus:
             return
 
-        # Step 2. Importance is that of this moment: sources scanned earlier in this pass
-        # have their new scan count, nodes forgotten in it have no links any more.
+        # Step 2. Importance is the current one: sources scanned earlier in this pass have their new scan count, and
+        # nodes forgotten in it have no links.
         node = self.nodes[node_id]
         importance = self.importance(node_id)
         if importance == 0:
@@ -388,9 +385,9 @@ class Oracle:
                 return
 
             # Step 4.
-            # CHOICE: plain float64, no tolerance; a target equal to the length of the
-            # content is rewritten where min_shrink is 0.
-            # CHOICE: where no keywords_of is given the node keeps the keywords it has.
+            # CHOICE: plain float64, no tolerance; a target equal to the length of the content is rewritten if
+            # min_shrink is 0.
+            # CHOICE: without keywords_of the node keeps its keywords.
             if target <= (1 - self.parameters.min_shrink) * len(node.content):
                 shorter = shorten(node.first_content, target)
                 # Server failure: the content stays, the scan counts.
@@ -411,7 +408,7 @@ class Oracle:
     # ---- 6. Recall ------------------------------------------------------------------
 
     def dangling(self, node_id: int) -> list[tuple[int, str]]:
-        """The (target, relation) of the node's live links whose target is gone.
+        """Return the (target, relation) of the node's live links whose target was forgotten.
 
         Strongest first (12 significant digits), then target id descending, then relation.
         """
@@ -424,7 +421,7 @@ class Oracle:
         return [(target, relation) for _, target, relation in keys]
 
     def strongest_from(self, focus_id: int, depth: int, allowed: Callable[[str], bool]) -> dict[int, float]:
-        """For each node within `depth` hops of this focus, its strongest path of at most `depth` hops."""
+        """Return the strongest path of at most `depth` hops to each node that this focus reaches with it."""
         best = {focus_id: 1.0}
         for _ in range(depth):
             one_hop_more = dict(best)
@@ -441,7 +438,7 @@ class Oracle:
         return best
 
     def matches(self, node_id: int, keywords: list[str]) -> bool:
-        """Whether any keyword occurs, casefolded, in content or a keyword of the node; none given: yes."""
+        """Whether any keyword occurs, casefolded, in content or a keyword of the node; true without keywords."""
         if not keywords:
             return True
         node = self.nodes[node_id]
@@ -452,19 +449,19 @@ class Oracle:
         )
 
     def is_zh(self, node_id: int) -> bool:
-        """The language of a block that comes from this node."""
+        """Whether a block that comes from this node is in Chinese."""
         if self.parameters.locale == "auto":
             return has_han(self.nodes[node_id].content)
         return self.parameters.locale == "zh"
 
     def memory_block(self, node_id: int) -> str:
-        """The text form of a memory."""
+        """Return the text form of a memory."""
         prefix = "[记忆] " if self.is_zh(node_id) else "[Memory] "
         return prefix + one_space(self.nodes[node_id].content)
 
     def dangling_block(self, node_id: int, relation: str) -> str:
-        """The sentence for a dangling link of this node."""
-        # CHOICE: the relation stands as stored: white space runs are for content only.
+        """Return the sentence for a dangling link of this node."""
+        # CHOICE: the relation is printed as stored: white space runs are for content only.
         if self.is_zh(node_id):
             if relation:
                 return f"[记忆] 它有个{relation}，但我想不起来了"
@@ -480,9 +477,9 @@ class Oracle:
         depth: int,
         max_results: int | None = None,
     ) -> OracleAnswer:
-        """What comes to mind. Changes nothing.
+        """Recall by keywords and relations. Change nothing.
 
-        max_results stands in for max_search_results where given.
+        max_results replaces max_search_results if it is given.
         """
         # Empty focus: empty result.
         if not self.focus:
@@ -493,13 +490,13 @@ class Oracle:
         def allowed(relation: str) -> bool:
             return not relations or relation_key(relation) in allowed_keys
 
-        # Reach, from each focus by itself, the newest first.
+        # Reach from each focus separately, the newest first.
         reached = [self.strongest_from(focus_id, depth, allowed) for focus_id in self.focus]
 
         # The strongest path of each node, and the newest focus among its strongest paths.
-        # CHOICE: paths are equally strong when they are so in 12 significant digits.
-        # CHOICE: this holds for focus nodes too: one that a newer focus reaches at 1.0 takes
-        # that focus's position.
+        # CHOICE: paths are equally strong if they agree in 12 significant digits.
+        # CHOICE: this includes focus nodes: one that a newer focus reaches at 1.0 takes that focus's
+        # position.
         path_strength: dict[int, float] = {}
         position: dict[int, int] = {}
         for best in reached:
@@ -530,10 +527,10 @@ class Oracle:
             limit = 10000  # 7: 0 = 10000
         results = results[:limit]
 
-        # Dangling links: of the matching nodes, or, where nothing matches, of the others
-        # visited; equal sentences once, at most 3.
-        # CHOICE: "matching" is what the keywords say: a matching focus node that the relation
-        # filter keeps out of the results, and a matching node beyond the maximum, count.
+        # Dangling links: of the matching nodes, or, without a match, of the others visited; equal sentences
+        # once, at most 3.
+        # CHOICE: keywords alone decide what matches: a matching focus node that the relation filter excludes
+        # from the results counts, and so does a matching node beyond the maximum.
         sentences: list[str] = []
         for node_id in matching if matching else visited:
             for _, relation in self.dangling(node_id):

@@ -1,4 +1,4 @@
-"""What the fork server imports, so that no forked process has to (`tests/support/forks.py`).
+"""Imports for the fork server, so that no forked process has to repeat them (`tests/support/forks.py`).
 
 Imports only: nothing here may start a thread or a gRPC server, because a fork copies neither.
 """

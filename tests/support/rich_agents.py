@@ -1,8 +1,8 @@
 """Files of agents with every kind of record, for tests of import and restore.
 
-Each agent has several digested batches, one that is parked and one that waits, a focus, vectors, shortened and
-forgotten memories, links to what is gone, a corrected and a deleted memory, an erased message, metadata, personal data,
-several scripts, and a compression pass under way.
+Each agent has several digested batches, a parked and a waiting one, a focus, vectors, shortened and forgotten
+memories, dangling links, a corrected and a deleted memory, an erased message, metadata, personal data, several
+scripts, and a compression pass in progress.
 """
 
 from __future__ import annotations

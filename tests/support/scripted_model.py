@@ -17,21 +17,21 @@ from ebbtide.language.builtin.segmentation import segment
 from ebbtide.language.port import ModelState, Processed, Segment, Utterance
 
 Step = Exception | float | Callable[[], Any]
-"""What the next call of a task does: raise, sleep so many seconds and answer, or answer this.
+"""The next call of a task: raise this exception, sleep this many seconds and answer, or call this.
 
-A callable may look at `log[-1]` for what was asked, and may be a coroutine function.
+A callable may inspect `log[-1]` for the request, and may be a coroutine function.
 """
 
 
 class ScriptedModel:
-    """Follows a script for each task, then (or where there is none) answers as the built-in model does."""
+    """Follow a script for each task, then (or without a script) answer like the built-in model."""
 
     name = "scripted"
 
     def __init__(self) -> None:
         self.script: dict[str, deque[Step]] = {t: deque() for t in ("segment", "process", "relate")}
         self.always: dict[str, Step] = {}
-        """What a task does when its script is empty."""
+        """The step of a task when its script is empty."""
         self.calls: Counter[str] = Counter()
         self.log: list[tuple[str, Any]] = []
         self.available = True

@@ -4,8 +4,8 @@ A step is an open for writing, write, truncation, allocation, fsync, rename, rem
 directory under a root, the opening of an LMDB environment, or an LMDB commit. Nothing on disk changes between two
 steps, so a kill before step k is also the kill after step k - 1.
 
-Python's audit events report what opens, renames and removes, including calls made in C. What has no audit event is
-wrapped. `watch` cannot be undone: call it only in a process that is used once (`tests/support/forks.py`).
+Python's audit events report opens, renames and removals, including calls made in C. Functions without an audit event
+are wrapped. `watch` cannot be undone: call it only in a process that is used once (`tests/support/forks.py`).
 """
 
 from __future__ import annotations

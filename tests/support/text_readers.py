@@ -353,7 +353,7 @@ PIECES = (
     "一个", "下周三", "call 212-555-0143 ", "+44 20 7946 0958 ", "DE89 3704 0044 0532 0130 00 ",
     "phone 01 42 68 53 00 12 ",
 )  # fmt: skip
-"""What hostile texts repeat."""
+"""The pieces that hostile texts repeat."""
 
 
 def families() -> dict[str, Callable[[int], str]]:

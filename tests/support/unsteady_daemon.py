@@ -52,7 +52,7 @@ if __name__ == "__main__":
             raise BadReply("nonsense")
         return await plain(self, messages, max_chars=max_chars)
 
-    # The whole process has this wall clock; the monotonic clock goes on.
+    # The whole process gets this wall clock; the monotonic clock does not change.
     time.time_ns = time_ns
     time.time = lambda: time_ns() / 1e9
     BuiltinModel.segment = segment  # type: ignore[method-assign]

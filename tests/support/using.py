@@ -1,7 +1,7 @@
-"""Every operation on an agent, in sequence: all of them must work on every file that was accepted.
+"""Every operation on an agent, in sequence: all of them must work on every accepted file.
 
-A refusal is as good as an answer where what was asked for may be gone; an internal error, an answer that does not come,
-and work in the background that failed are not.
+A refusal is a valid result if the target may have been forgotten. An internal error, a missing response and failed
+background work are not.
 """
 
 from __future__ import annotations
