@@ -1,4 +1,4 @@
-"""Asking a model with patience: gate, retries, time-outs, checked replies."""
+"""Calls to a model: limiter, retries, timeouts, and checks of replies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def asking(model: ScriptedModel, patience: RetryPolicy = QUICK) -> ModelClient:
 
 
 async def test_transport_failures_are_repeated_then_surface() -> None:
-    """A call is repeated max_retries times; one failure more and it counts as unavailable."""
+    """A call is retried max_retries times; one failure more and the model is unavailable."""
     model = ScriptedModel()
     model.script["segment"].extend([ModelUnavailable("refused")] * 2)
     ask = asking(model)
@@ -38,7 +38,7 @@ async def test_transport_failures_are_repeated_then_surface() -> None:
 
 
 async def test_bad_replies_are_asked_again_at_once_then_surface() -> None:
-    """max_bad_replies unusable replies make a failed round; the count of parsed replies tells."""
+    """A round fails after max_bad_replies unusable replies; the tally counts parsed replies."""
     model = ScriptedModel()
     model.script["segment"].extend([list, BadReply("half a JSON")])
     ask = asking(model)
@@ -50,7 +50,7 @@ async def test_bad_replies_are_asked_again_at_once_then_surface() -> None:
 
 
 async def test_a_call_that_takes_too_long_is_a_server_failure() -> None:
-    """No answer within the time-out counts as no server; the call is ended."""
+    """A call without an answer within the timeout is cancelled and counts as unavailable."""
     model = ScriptedModel()
     model.always["process"] = 30.0
     with pytest.raises(ModelUnavailable):
@@ -59,7 +59,7 @@ async def test_a_call_that_takes_too_long_is_a_server_failure() -> None:
 
 
 async def test_background_calls_do_not_repeat_transport_failures() -> None:
-    """A scan never waits for a server: one failure and the background call gives up."""
+    """A background call gives up after one failure, so that a scan never waits for a server."""
     model = ScriptedModel()
     model.script["process"].append(ModelUnavailable("refused"))
     with pytest.raises(ModelUnavailable):
@@ -68,7 +68,7 @@ async def test_background_calls_do_not_repeat_transport_failures() -> None:
 
 
 class TakesMany(ScriptedModel):
-    """A scripted model that answers up to three texts in one go, as the script says."""
+    """A scripted model that answers up to three texts in one call, following the script."""
 
     async def process_many(self, texts: Sequence[TextToProcess]) -> list[Processed]:
         self.calls["process_many"] += 1
@@ -76,7 +76,7 @@ class TakesMany(ScriptedModel):
 
 
 async def test_a_model_that_takes_one_text_at_a_time_is_not_asked_for_many() -> None:
-    """Nothing is answered and nothing counted: the caller asks one by one."""
+    """The call returns nothing and counts nothing, and the caller sends single requests."""
     ask = asking(ScriptedModel())
     assert await ask.process_many([("a text", "", None)]) == []
     assert await ask.relate_many([("a text", ["another"])]) == []
@@ -84,7 +84,7 @@ async def test_a_model_that_takes_one_text_at_a_time_is_not_asked_for_many() -> 
 
 
 async def test_texts_answered_in_one_go_count_as_a_call_each() -> None:
-    """The first texts are answered, checked and counted as if they had been asked for singly."""
+    """The first texts are answered, checked and counted like single requests."""
     model = TakesMany()
     ask = asking(model)
     answers = await ask.process_many([(f"Ann: The roof number {n} leaks.", "Ann: ", None) for n in range(5)])
@@ -95,7 +95,7 @@ async def test_texts_answered_in_one_go_count_as_a_call_each() -> None:
 
 
 async def test_answers_in_one_go_end_before_the_first_unusable_one() -> None:
-    """A bad reply among many costs no other its answer; what it was about is left to be asked for singly."""
+    """A bad reply among many does not affect the replies before it; its text remains for a single request."""
     model = TakesMany()
     model.script["process"].extend([lambda: Processed("fine", "", ()), lambda: Processed("", "", ())])
     ask = asking(model)
@@ -107,7 +107,7 @@ async def test_answers_in_one_go_end_before_the_first_unusable_one() -> None:
 
 
 async def test_a_server_that_fails_at_many_is_asked_singly_with_patience() -> None:
-    """No answer to many questions is no error yet: the count tells of it, and nothing is answered."""
+    """An unanswered call for many texts is no error: it is counted, and returns nothing."""
     model = TakesMany()
     model.script["process"].append(ModelUnavailable("refused"))
     ask = asking(model)
@@ -119,7 +119,7 @@ async def test_a_server_that_fails_at_many_is_asked_singly_with_patience() -> No
 
 
 async def test_foreground_goes_before_background_at_the_gate() -> None:
-    """Of those that wait, foreground calls pass first, each kind in order; never more than the gate allows."""
+    """Foreground calls pass before background calls, each kind in order, and never more than the limit at once."""
     gate, order, may_leave = PriorityLimiter(1), [], asyncio.Event()
 
     async def call(name: str, priority: Priority) -> None:
@@ -137,7 +137,7 @@ async def test_foreground_goes_before_background_at_the_gate() -> None:
 
 
 async def test_a_cancelled_wait_gives_its_place_at_the_gate_to_the_next() -> None:
-    """Nobody is stuck when someone who waits, or was just let in, is cancelled."""
+    """A cancelled call that waits, or has just been admitted, passes its place to the next call."""
     gate = PriorityLimiter(1)
     entered: list[int] = []
     may_leave = asyncio.Event()
@@ -169,13 +169,13 @@ async def test_a_cancelled_wait_gives_its_place_at_the_gate_to_the_next() -> Non
     ],
 )
 def test_segments_that_cannot_be_are_bad_replies(segments: list[Segment]) -> None:
-    """Empty, far too long or from a message that does not exist: refused as a reply."""
+    """An empty segment, a far too long one, and one from a missing message make a bad reply."""
     with pytest.raises(BadReply):
         checked_segments(segments, SAID, 200)
 
 
 def test_no_segment_is_right_where_nothing_was_said() -> None:
-    """Emoji and white space have no segment, and that is no failure."""
+    """Emoji and white space have no segment, which is no failure."""
     assert checked_segments([], [Utterance("user", "", "🎉 \n")], 200) == []
 
 
@@ -189,13 +189,13 @@ def test_no_segment_is_right_where_nothing_was_said() -> None:
     ],
 )
 def test_contents_that_cannot_be_are_bad_replies(reply: Processed, target: int | None) -> None:
-    """Empty, blown up, or more than a quarter over the target: refused as a reply."""
+    """An empty content, a grown one, and one more than a quarter over the target make a bad reply."""
     with pytest.raises(BadReply):
         checked_processed(reply, "a text of its own", "", target)
 
 
 def test_a_slightly_long_content_is_cut_at_a_clause_end() -> None:
-    """Up to 1.25 times the target is cut where a clause ends, not in the middle of one."""
+    """A content of up to 1.25 times the target is cut at the end of a clause."""
     text = "The roof is leaking, the cat is wet, and nobody cares."
     reply = checked_processed(Processed(text, "p", ()), text * 3, "", 44)
     assert reply.content == "The roof is leaking, the cat is wet"
@@ -204,7 +204,7 @@ def test_a_slightly_long_content_is_cut_at_a_clause_end() -> None:
 
 
 def test_a_content_without_its_speaker_gets_the_speaker_back() -> None:
-    """A model that drops the label of a new memory does not make it anonymous."""
+    """A content without its speaker label gets the label back."""
     assert (
         checked_processed(Processed("hello you", "p", ()), "Ann: hello", "Ann: ", None).content
         == "Ann: hello you"
@@ -212,7 +212,7 @@ def test_a_content_without_its_speaker_gets_the_speaker_back() -> None:
 
 
 def test_phrases_and_keywords_are_single_lines_of_bounded_length() -> None:
-    """What a model writes cannot forge a line, hold a control character or be endless."""
+    """Phrases and keywords from a model have no line breaks, no control characters and a bounded length."""
     reply = Processed("content", "a\nb\x00c" + "x" * 200, ("k\r\nw", "", "k w", *"abcdefg"))
     checked = checked_processed(reply, "content", "", None)
     assert checked.phrase.startswith("a b c")
@@ -225,18 +225,18 @@ def test_phrases_and_keywords_are_single_lines_of_bounded_length() -> None:
     [(["朋友", "a\nb"], ["朋友", "a b"]), (["x\u202ey", "\u2066"], ["x y", ""]), (["x" * 33, " "], ["", ""])],
 )
 def test_relation_names_are_short_single_lines(reply: list[str], names: list[str]) -> None:
-    """A name longer than allowed becomes empty; line breaks become spaces."""
+    """A name that is too long becomes empty; line breaks become spaces."""
     assert checked_names(reply, 2) == names
 
 
 def test_the_wrong_number_of_names_is_a_bad_reply() -> None:
-    """One name for each focus, or the reply is refused."""
+    """A reply must have one name for each focus, or it is a bad reply."""
     with pytest.raises(BadReply):
         checked_names(["a"], 2)
 
 
 @pytest.mark.parametrize("make", [lambda: RetryPolicy(base_s=1, cap_s=30)])
 def test_pauses_double_up_to_their_cap(make: Callable[[], Any]) -> None:
-    """1, 2, 4 … 30 seconds, and never an overflow."""
+    """Pauses are 1, 2, 4 … 30 seconds, without overflow."""
     patience = make()
     assert [patience.pause_s(n) for n in (1, 2, 3, 5, 6, 10_000)] == [1, 2, 4, 16, 30, 30]

@@ -1,8 +1,8 @@
-"""Time: every function that reads text takes time in proportion to it, whatever it holds.
+"""Every function that reads text takes time in proportion to its length, for any content.
 
-The readers are those of `tests/support/text_readers.py`, the texts are families that each repeat something, and for
-every compiled pattern of the package texts made from its own repeats. Time is the processor time of the thread, without
-the garbage collector. `EBBTIDE_LONG_TEXTS=1` (`make chaos`) tries ten times the sizes.
+The readers are those of `tests/support/text_readers.py`. The texts are families that each repeat a piece; for every
+compiled pattern of the package there are texts built from its own repeats. Time is the CPU time of the thread,
+without the garbage collector. `EBBTIDE_LONG_TEXTS=1` (`make chaos`) tries ten times the sizes.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ SLOW_READERS = frozenset(
     }
     | {"topic of the text", "key sentences", "portions", "parts for a model"}
 )
-"""Readers that do more for each character: what grows too fast shows at smaller sizes."""
+"""Readers with more work per character: superlinear growth shows at smaller sizes."""
 
 LARGEST = 100_000
 MOST_FAULTS = 3
 """Families that a failure names."""
 
 WORST_COUNT = 12 if IS_LONG else 1
-"""Families, those that took longest, that are tried at `LARGEST`."""
+"""The number of slowest families that are tried at `LARGEST`."""
 
 FLOOR_S = 0.0015
-"""What takes no longer is not judged."""
+"""Shorter times are not judged."""
 
 CLEAR_S = 0.05
 """A longer time, far beyond its share, is not measured again; at `LARGEST`, a shorter one is not judged."""
@@ -55,7 +55,7 @@ LEEWAY = 3.0
 """How much more than in proportion a text may take: caches, memory, the logarithm. Quadratic work takes 8 times."""
 
 CEILING_S = 8.0
-"""No text of `LARGEST` characters takes longer: the slowest reader takes a third of it on a busy core."""
+"""No text of `LARGEST` characters takes longer; the slowest reader takes a third of it on a busy core."""
 
 _NUMBERS = count()
 
@@ -65,7 +65,7 @@ SAMPLES = tuple(make(60 if index % 4 else 300) for index, make in enumerate(FAMI
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Neither the garbage collector nor other threads take part in what is measured."""
+    """Disable the garbage collector and thread switches during a measurement."""
     interval = sys.getswitchinterval()
     gc.collect()
     gc.disable()
@@ -78,7 +78,7 @@ def undisturbed() -> Iterator[None]:
 
 
 def seconds(read: Reader, make: Callable[[int], str], size: int, attempts: int = 1) -> float:
-    """Processor time of reading a text of a size, the least of some attempts: no two texts equal, for the caches."""
+    """Return the CPU time of reading a text of a size, the minimum of some attempts with different texts."""
     taken = []
     for _ in range(attempts):
         text = make(size - next(_NUMBERS) % 50)
@@ -89,7 +89,7 @@ def seconds(read: Reader, make: Callable[[int], str], size: int, attempts: int =
 
 
 def is_steep(read: Reader, make: Callable[[int], str], small: int, large: int) -> bool:
-    """Whether the larger text takes much more than its share longer; a suspicion is looked at again."""
+    """Whether the larger text takes far more than its share of time; a suspicion is measured again."""
     for attempts in (1, 4):
         late = seconds(read, make, large, attempts)
         if late <= FLOOR_S:
@@ -103,14 +103,14 @@ def is_steep(read: Reader, make: Callable[[int], str], small: int, large: int) -
 
 
 def is_super_linear(read: Reader, make: Callable[[int], str], small: int = SMALL, large: int = LARGE) -> bool:
-    """Whether two steps in a row are steep: a single one may only have passed a bound up to which a text is read."""
+    """Whether two consecutive steps are steep: a single one may only have passed a limit of the reader."""
     if not is_steep(read, make, small, large):
         return False
     return seconds(read, make, large) > 1.0 or is_steep(read, make, large, 8 * large)
 
 
 def faults(read: Reader, texts: dict[str, Callable[[int], str]], small: int, large: int) -> list[str]:
-    """The first families on which a reader is slower than in proportion."""
+    """Return the first families on which a reader is superlinear."""
     taken: dict[str, float] = {}
     found: list[str] = []
     for name, make in texts.items():
@@ -134,7 +134,7 @@ def faults(read: Reader, texts: dict[str, Callable[[int], str]], small: int, lar
 
 @pytest.mark.parametrize("name", READERS)
 def test_no_text_takes_more_than_its_share(name: str) -> None:
-    """No family of hostile texts makes a reader slower than in proportion to its length."""
+    """No family of hostile texts makes a reader superlinear."""
     READERS[name]("Ann went out. 我们去了。")  # dictionaries are loaded
     with undisturbed():
         sizes = (SLOW_SMALL, SLOW_LARGE) if name in SLOW_READERS else (SMALL, LARGE)
@@ -143,7 +143,7 @@ def test_no_text_takes_more_than_its_share(name: str) -> None:
 
 @pytest.mark.parametrize("found", compiled(), ids=lambda found: found.name)
 def test_no_pattern_is_slow_on_what_resembles_it(found: Found) -> None:
-    """No repeat of a pattern, pumped up, makes it slower than in proportion; one more character may make it fail."""
+    """No pumped repeat of a pattern makes it superlinear, with and without a suffix that makes it fail."""
 
     def tried(text: str) -> object:
         return (
@@ -158,13 +158,13 @@ def test_no_pattern_is_slow_on_what_resembles_it(found: Found) -> None:
         assert list(islice(slow, MOST_FAULTS)) == []
 
 
-# --- nothing is left out -------------------------------------------------------------------------------------
+# --- completeness ------------------------------------------------------------------------------------------
 
 MADE_WHILE_RUNNING = {
     "retrieval/normalisation.py:_full_run": "made once, of the combining marks",
     "retrieval/topic.py:_pattern": "made of the words of a topic; examples are among the patterns that are tried",
 }
-"""Functions that compile a pattern; every other one is a constant of its module, where the tests find it."""
+"""Functions that compile a pattern. Every other pattern is a constant of its module, where the tests find it."""
 
 NOT_READERS = {
     ("access/key_file.py", "_fault"): "the operator's file of keys",
@@ -182,23 +182,23 @@ NOT_READERS = {
     ("verbs/catalogue.py", "verb_name"): "a name of the catalogue",
     ("verbs/requests.py", "_describe"): "the choices of a field",
 }
-"""Functions that apply a pattern to what no caller, model or file can make long."""
+"""Functions that apply a pattern to text that no caller, model or file can make long."""
 
 
 def test_patterns_are_constants() -> None:
-    """A pattern is compiled at the top of its module, so that no pattern is missed here; exceptions say why."""
+    """Patterns are compiled at the top of their module, so that the tests miss none; exceptions state a reason."""
     assert set(made_elsewhere()) == set(MADE_WHILE_RUNNING)
 
 
 def test_every_function_with_a_pattern_is_read_with() -> None:
-    """What applies a pattern or normalises is run by some reader, or told why it reads nothing long."""
+    """A reader runs every function that applies a pattern or normalises, or the function is listed with a reason."""
     wanted = readers_by_pattern()
     assert wanted - NOT_READERS.keys() - _run() == set()
     assert NOT_READERS.keys() <= wanted
 
 
 def _run() -> set[tuple[str, str]]:
-    """(module, function) of everything in the package that the readers run."""
+    """Return (module, function) of everything in the package that the readers run."""
     ran: set[tuple[str, str]] = set()
 
     def note(frame: object, event: str, _: object) -> None:

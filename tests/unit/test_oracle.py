@@ -1,4 +1,4 @@
-"""The oracle against examples computed by hand and the figures of section 5.2."""
+"""The oracle on examples computed by hand and on the figures of section 5.2."""
 
 import math
 import random
@@ -55,7 +55,7 @@ def graph(contents, links, focus=(), **parameters):
 
 
 def test_helpers():
-    """Target lengths, rounding and the Han script are as section 2 and 6 say."""
+    """Target lengths, rounding and the Han script follow sections 2 and 6."""
     assert round12(0.1 + 0.2) == 0.3
     assert relation_key("Previous") == relation_key("上文")
     assert relation_key("NEXT") == relation_key("下文") != relation_key("上文")
@@ -66,7 +66,7 @@ def test_helpers():
 
 
 def test_empty_memory():
-    """A memory starts empty: nothing to recall, nothing to compress."""
+    """A new memory is empty: nothing to recall, nothing to compress."""
     oracle = made()
     run_pass(oracle)
     assert (oracle.nodes, oracle.focus, oracle.links(), oracle.next_id) == ({}, [], {}, 1)
@@ -78,7 +78,7 @@ def test_empty_memory():
 
 
 def test_no_segment():
-    """A batch without segments makes no node and owes no pass."""
+    """A batch without segments creates no node and owes no pass."""
     oracle = made()
     assert add(oracle, []) == []
     assert (oracle.owed, oracle.next_id, oracle.pass_number) == (0, 1, 0)
@@ -90,7 +90,7 @@ def test_first_batch_within_the_focus_limit():
     assert add(oracle, ["a", "b", "c"], names=("下文", "上文")) == [1, 2, 3]
     assert oracle.focus == [3, 2, 1]
     assert oracle.owed == 1
-    # neighbours only, all locked at 1.0; no links among those that stand in for the focus
+    # neighbours only, all locked at 1.0; no links among the nodes that replace the focus
     assert oracle.links() == {
         (1, 2, "下文"): 1.0,
         (2, 1, "上文"): 1.0,
@@ -100,7 +100,7 @@ def test_first_batch_within_the_focus_limit():
 
 
 def test_first_batch_above_the_focus_limit():
-    """The nodes about to be in focus stand in for it towards the others of the first batch."""
+    """In a first batch, the nodes about to enter focus replace it for the others."""
     oracle = made(focus_limit=2)
     calls = []
 
@@ -133,14 +133,14 @@ def test_first_batch_above_the_focus_limit():
 
 
 def test_later_batch_links_to_the_focus_before_it_and_writes_one_on_leaving():
-    """New nodes are linked with the old focus at 1.0; who leaves focus has its links written as 1.0."""
+    """New nodes are linked with the old focus at 1.0; the links of a node that leaves focus are written as 1.0."""
     oracle = made(focus_limit=2)
     add(oracle, ["a", "b"])
     assert add(oracle, ["c"], relation=lambda i, j: f"to{j}") == [3]
     assert oracle.focus == [3, 2]
     assert oracle.strength(3, 2, "to0") == 1.0
     assert oracle.strength(3, 1, "to1") == 1.0
-    # 1 left focus: its neighbour link was made at 0.5 and is now written as 1.0
+    # 1 left focus: its neighbour link was created at 0.5 and is now written as 1.0
     assert oracle.link_records[(1, 2, "next")].strength_written == 1.0
     # 2 is still in focus: 0.5 is written, 1.0 counts
     assert oracle.link_records[(2, 1, "previous")].strength_written == 0.5
@@ -158,7 +158,7 @@ def test_a_link_that_exists_gets_the_new_strength():
 
 
 def test_focus_emptied_by_erasure_is_stood_in_for():
-    """An empty focus is stood in for whenever it is empty, not in the first batch only."""
+    """The entering nodes replace an empty focus whenever it is empty, not only in the first batch."""
     oracle = made(focus_limit=1)
     add(oracle, ["a"])
     oracle.erase(1)
@@ -167,7 +167,7 @@ def test_focus_emptied_by_erasure_is_stood_in_for():
 
 
 def test_owed_passes():
-    """Each batch with nodes owes one pass, up to the limit; a pass pays one back."""
+    """Each batch with nodes owes one pass, up to the limit; a pass pays one off."""
     oracle = made(max_owed_passes=2)
     for _ in range(3):
         add(oracle, ["a"])
@@ -177,7 +177,7 @@ def test_owed_passes():
 
 
 def test_passes_owed_before_the_limit_was_lowered_stay_owed():
-    """A lowered limit merges new passes, it does not cancel old ones."""
+    """A lowered limit merges new passes; it does not cancel old ones."""
     oracle = made(max_owed_passes=3)
     for _ in range(3):
         add(oracle, ["a"])
@@ -204,7 +204,7 @@ def test_lowered_focus_limit_waits_for_batch_or_pass():
     oracle.patch(focus_limit=1)
     run_pass(oracle)
     assert oracle.focus == [3]
-    # 1 and 2 left before the pass looked at them, so it scanned them
+    # 1 and 2 left before the pass inspected them, so it scanned them
     assert [oracle.nodes[i].scan_count for i in (1, 2, 3)] == [1, 1, 0]
 
 
@@ -212,7 +212,7 @@ def test_lowered_focus_limit_waits_for_batch_or_pass():
 
 
 def test_importance_is_incoming_live_and_locked():
-    """Importance counts what points at a node, live links only, 1.0 from a focus."""
+    """Importance is the sum of live links that point at a node, with 1.0 from a focus."""
     oracle = graph(
         {1: "a", 2: "b", 3: "c"},
         {(1, 2, "x"): 0.5, (2, 1, "x"): 0.5, (3, 2, "y"): 0.25, (3, 2, "z"): 0.009, (1, 9, ""): 1.0},
@@ -284,7 +284,7 @@ def test_focus_is_never_scanned_and_protected_nodes_are():
 
 def test_order_and_importance_within_a_pass():
     """Sources visited earlier in a pass count decayed."""
-    # 2 and 3 hold each other up; 3 has been scanned less, so it comes first
+    # 2 and 3 support each other; 3 has fewer scans, so it comes first
     oracle = graph({2: "b" * 100, 3: "c" * 100}, {(2, 3, ""): 0.6, (3, 2, ""): 0.6}, decay_rate=0.5)
     oracle.nodes[2].scan_count = 1
     oracle.put_link(2, 3, "", 0.6)
@@ -296,8 +296,8 @@ def test_order_and_importance_within_a_pass():
 
 
 def test_chain_forgetting_in_one_pass():
-    """When a supporter is forgotten its support goes with it, within the same pass."""
-    # nobody supports 1; 1 supports 2; 2 supports 3, which is visited first
+    """The support of a forgotten node ends within the same pass."""
+    # nothing supports 1; 1 supports 2; 2 supports 3, which is visited first
     oracle = graph({1: "a" * 9, 2: "b" * 9, 3: "c" * 9}, {(1, 2, ""): 1.0, (2, 3, ""): 1.0})
     oracle.nodes[1].scan_count = oracle.nodes[2].scan_count = 1
     run_pass(oracle)
@@ -309,7 +309,7 @@ def test_chain_forgetting_in_one_pass():
 
 def test_short_memory_lives_while_its_importance_is_one():
     """The threshold counts only where something would shrink."""
-    # 3 is in focus and holds 2 at 1.0; 2 holds 1
+    # 3 is in focus and supports 2 at 1.0; 2 supports 1
     for support, living in ((1 - 1e-8, [2, 3]), (1 - 1e-10, [1, 2, 3])):
         oracle = graph({1: "a", 2: "b", 3: "c"}, {(2, 1, ""): support, (3, 2, ""): 0.5}, [3])
         run_pass(oracle)
@@ -328,9 +328,9 @@ def test_short_memory_lives_while_its_importance_is_one():
     ],
 )
 def test_target_and_shrinking(strength, length):
-    """Content shrinks to its target when that takes off enough."""
+    """Content shrinks to its target if that removes enough."""
     oracle = graph({1: "a", 2: "b" * 100}, {(1, 2, ""): strength})
-    oracle.nodes[2].scan_count = -1  # visited before 1, which nobody supports
+    oracle.nodes[2].scan_count = -1  # visited before 1, which nothing supports
     run_pass(oracle)
     assert 1 not in oracle.nodes
     if length is None:
@@ -340,7 +340,7 @@ def test_target_and_shrinking(strength, length):
 
 
 def test_shrinking_is_measured_on_the_original_and_made_from_the_first_content():
-    """Never a summary of a summary."""
+    """A rewrite starts from the first content, never from a summary."""
     seen = []
 
     def shorten(first_content, target):
@@ -402,7 +402,7 @@ def test_no_server_leaves_the_content_and_counts_the_scan():
 
 
 def test_due_rule():
-    """What was scanned often is scanned rarely."""
+    """The more often a node was scanned, the rarer are its scans."""
     assert passes_that_scan(0, 5) == [1, 2, 3, 4, 5]
     # k = 1: 1 pass later; k = 2, 3: 2 later; k = 4: 3 later; k = 5: 3 later
     assert passes_that_scan(0.5, 13) == [1, 2, 4, 6, 9, 12]
@@ -430,7 +430,7 @@ def test_node_that_left_focus_is_due_at_once():
 
 
 def test_slots_new_node_takes_the_place_of_the_least_important():
-    """When slots are full the least important of a random few makes room."""
+    """If slots are full, the least important of a few random nodes is removed."""
     oracle = graph(
         {1: "a", 2: "b", 3: "c", 4: "d"},
         {(1, 2, ""): 0.9, (2, 3, ""): 0.2, (3, 1, ""): 0.2, (1, 4, ""): 0.1},
@@ -439,14 +439,14 @@ def test_slots_new_node_takes_the_place_of_the_least_important():
         max_nodes=4,
         focus_limit=1,
     )
-    # 1 and 3 tie at 0.2: 1 goes, and with it the support of 2; then 2 (0.0) goes
+    # 1 and 3 tie at 0.2: 1 is removed, and with it the support of 2; then 2 (0.0)
     assert add(oracle, ["e", "f"]) == [5, 6]
     assert sorted(oracle.nodes) == [3, 4, 5, 6]
     assert oracle.dangling(3) == [(1, "")]
 
 
 def test_slots_full_of_focus_and_batch_goes_over_its_limit():
-    """Focus and batch are never drawn; the limit gives way for the moment."""
+    """Focus and batch are never drawn, so the limit may be exceeded for a while."""
     oracle = made(strategy="slots", max_nodes=2, focus_limit=1)
     add(oracle, ["a", "b", "c", "d"])
     assert sorted(oracle.nodes) == [1, 2, 3, 4]
@@ -479,7 +479,7 @@ def test_slots_has_no_due_rule():
 
 
 def test_depth_and_strongest_path_within_it():
-    """A node is worth its strongest path of at most so many hops."""
+    """A node gets its strongest path within the given hops."""
     # 5 -> 3 directly at 0.1; 5 -> 2 -> 3 at 0.81; 3 -> 4 at 0.9
     oracle = graph(
         dict.fromkeys(range(2, 7), "x"),
@@ -567,7 +567,7 @@ def test_keywords():
 
 
 def test_relation_filter():
-    """Only named relations are followed, synonyms alike; foci are then no results."""
+    """Only named relations are followed, with their synonyms; foci are then no results."""
     oracle = graph(
         {1: "a", 2: "b", 3: "c", 4: "d"},
         {(1, 2, "下文"): 1.0, (2, 3, "Next"): 0.5, (1, 4, "likes"): 1.0, (2, 1, "NEXT"): 0.5},
@@ -581,7 +581,7 @@ def test_relation_filter():
 
 
 def test_maximum():
-    """At most so many memories; 0 is the ceiling."""
+    """A recall returns at most max_results memories; 0 means the ceiling."""
     oracle = made(focus_limit=64)
     add(oracle, [str(n) for n in range(60)])
     oracle.patch(max_search_results=7)
@@ -606,7 +606,7 @@ def test_text_of_memories():
 
 
 def test_text_of_dangling_links():
-    """The text form of what was forgotten, byte for byte."""
+    """The text form of forgotten memories, byte for byte."""
     links = {
         (1, 90, "朋友"): 1.0,
         (1, 91, ""): 1.0,
@@ -629,17 +629,17 @@ def test_text_of_dangling_links():
     answer = oracle.recall(["none"], [], 0)
     assert answer.results == []
     assert answer.text == "\n---\n".join([home, friend, plain])
-    # the relation filter holds for them too
+    # the relation filter applies to them too
     assert oracle.recall(["none"], ["FRIEND"], 0).text == friend
-    # beyond the maximum a matching node still tells its dangling links
+    # a matching node beyond the maximum still reports its dangling links
     assert oracle.recall([], ["朋友"], 0).text == "[记忆] 它有个朋友，但我想不起来了"
-    # the language of the block is fixed by locale
+    # locale sets the language of the block
     oracle.patch(locale="zh")
     assert oracle.recall(["none"], ["friend"], 0).text == "[记忆] 它有个friend，但我想不起来了"
 
 
 def test_dangling_links_of_others_are_not_told_when_something_matches():
-    """Never knew and once knew differ."""
+    """Dangling links of other nodes are reported only if nothing matches."""
     oracle = graph({1: "a", 2: "b"}, {(2, 9, "x"): 1.0, (1, 2, ""): 1.0}, [1])
     assert oracle.recall(["a"], [], 2).text == "[Memory] a"
     assert oracle.recall(["q"], [], 2).text.startswith("[Memory] There was something")
@@ -706,7 +706,7 @@ class IndexedOracle(Oracle):
 
 
 def lifetime(length, watched_batch, **parameters):
-    """Passes after creation until the batch is first cut and gone: the medians of its nodes."""
+    """Return the passes from creation until the batch is first cut and forgotten: the medians of its nodes."""
     oracle = IndexedOracle(OracleParameters(**parameters))
     cut_after, gone_after, watched = {}, {}, None
     while len(gone_after) < 5:
@@ -755,7 +755,7 @@ def test_figures(length, decay_rate, factor, batch, first_cut, gone):
 
 
 def test_first_batch_lives_as_long_as_the_others():
-    """The first conversation is not the first to go."""
+    """The first conversation does not fade before the others."""
     first = lifetime(60, 0, decay_rate=0.95, long_term_factor=0.02)
     later = lifetime(60, 60, decay_rate=0.95, long_term_factor=0.02)
     assert math.isclose(first[1], later[1], rel_tol=0.03)

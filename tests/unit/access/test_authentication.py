@@ -1,4 +1,4 @@
-"""Authentication without a transport: a caller that was never admitted may do nothing; grants are exact."""
+"""Authentication without a transport: a caller that was never admitted has no access; grants are exact."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def authentication(data_dir: Path) -> Authentication:
 
 
 def test_who_was_never_admitted_gets_nowhere(tmp_path: Path) -> None:
-    """Where keys are asked for, a transport that forgets to ask opens nothing but health."""
+    """With authentication enabled, a transport that skips it gets access to the health checks only."""
     access = authentication(tmp_path)
     for name, (_, required) in REQUIREMENTS.items():
         if required.needs is Needs.NOTHING:
@@ -45,7 +45,7 @@ def test_who_was_never_admitted_gets_nowhere(tmp_path: Path) -> None:
 
 
 def test_a_caller_is_known_by_the_id_of_its_key(tmp_path: Path) -> None:
-    """Who asks has the id of the key that was shown, and what that key grants."""
+    """A caller has the id of its key and that key's grant."""
     key = new_key(tmp_path, "read", agents=["ann"])
     caller = authentication(tmp_path).admit(list(bearer(key).values()), "127.0.0.1")
     assert caller.key_id == id_of(key)
@@ -68,7 +68,7 @@ def test_a_grant_allows_what_its_words_say_and_no_more(
     is_everywhere: bool,
     agent: str | None,
 ) -> None:
-    """For all grants: an operation passes if and only if one of its scopes is there and its agent is within reach."""
+    """An operation is permitted if and only if the grant has one of its scopes and its agent is within reach."""
     within = is_everywhere or (
         agent is not None and (agent in agents or any(map(agent.startswith, prefixes)))
     )
@@ -90,7 +90,7 @@ def test_a_grant_allows_what_its_words_say_and_no_more(
 
 
 def test_tries_are_counted_for_each_address_unless_told_otherwise(tmp_path: Path) -> None:
-    """As it is set out of the box an address runs out of tries, another one has its own, and a good key passes."""
+    """By default an address runs out of attempts, another one has its own, and a valid key passes."""
     good = list(bearer(new_key(tmp_path, "read")).values())
     access = authentication(tmp_path)
 
@@ -106,7 +106,7 @@ def test_tries_are_counted_for_each_address_unless_told_otherwise(tmp_path: Path
 
 
 def test_tries_from_everywhere_take_bounded_memory(tmp_path: Path) -> None:
-    """However many addresses try, so many are remembered."""
+    """The number of remembered addresses is bounded."""
     access = authentication(tmp_path)
     for number in range(MAX_BUCKETS + 100):
         with pytest.raises(Unauthenticated):

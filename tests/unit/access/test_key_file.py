@@ -1,4 +1,4 @@
-"""The file of keys: whole or as before, for its owner alone, and never guessed at."""
+"""The key file: written atomically, readable by its owner only, and strictly parsed."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tests.support.keys import new_key
 
 
 def key(number: int, **fields: Any) -> Key:
-    """A key like any other."""
+    """Return a valid key."""
     plain = {"name": "", "secret_sha256": hash_of("s"), "scopes": ("read",), "created_at_ms": 1}
     return Key(id=f"k{number:011}", **{**plain, "all_agents": True, **fields})
 
 
 def test_what_is_written_is_read_and_belongs_to_its_owner_alone(tmp_path: Path) -> None:
-    """Every field comes back; the file and its lock have mode 0600; neither the secret nor a half file is left."""
+    """Every field is read back; the file and its lock have mode 0600; no secret and no partial file remain."""
     secret = new_key(tmp_path / "new" / "d", "read", "admin", agents=["林月"], expires_at_ms=5, max_agents=2)
     file = KeyFile(tmp_path / "new" / "d")
     (kept,) = file.read()
@@ -45,13 +45,13 @@ def test_what_is_written_is_read_and_belongs_to_its_owner_alone(tmp_path: Path) 
 
 
 def test_without_a_file_there_are_no_keys(tmp_path: Path) -> None:
-    """A directory that nobody made keys in has none, and that is no error."""
+    """A directory without a key file has no keys, which is no error."""
     assert KeyFile(tmp_path).read() == ()
     assert KeyFile(tmp_path).stamp() is None
 
 
 def damaged(**fields: Any) -> bytes:
-    """A file with one key of which a field is wrong."""
+    """Return a file with one key that has an invalid field."""
     document = {"version": 1, "keys": [{**msgspec.to_builtins(key(1)), **fields}]}
     return json.dumps(document).encode()
 
@@ -79,7 +79,7 @@ def damaged(**fields: Any) -> bytes:
     ],
 )
 def test_a_file_that_is_not_whole_is_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
-    """KEY_FILE_UNUSABLE names the file; a change is refused too, so that what is left of it can be saved by hand."""
+    """A damaged file is KEY_FILE_UNUSABLE with its name; changes are refused too, so that it can be repaired."""
     file = KeyFile(tmp_path)
     file.path.write_bytes(content)
     for attempt in (file.read, lambda: file.change(lambda known: ([*known, key(2)], None))):
@@ -91,7 +91,7 @@ def test_a_file_that_is_not_whole_is_refused_and_left_alone(tmp_path: Path, cont
 
 
 def test_two_keys_of_one_id_are_refused(tmp_path: Path) -> None:
-    """Which of them counts would be a matter of chance."""
+    """A file with two keys of one id is refused, because it does not define which one is valid."""
     one = msgspec.to_builtins(key(1))
     KeyFile(tmp_path).path.write_text(json.dumps({"version": 1, "keys": [one, one]}))
     with pytest.raises(Precondition):
@@ -99,7 +99,9 @@ def test_two_keys_of_one_id_are_refused(tmp_path: Path) -> None:
 
 
 def test_changes_at_once_lose_nothing(tmp_path: Path) -> None:
-    """Eight writers with ten keys each: eighty keys, and whoever reads meanwhile reads a whole file."""
+    """Eight concurrent writers with ten keys each store eighty keys, and a concurrent reader always reads a complete
+    file.
+    """
     faults: list[BaseException] = []
     is_over = threading.Event()
 
@@ -132,7 +134,7 @@ def test_changes_at_once_lose_nothing(tmp_path: Path) -> None:
 
 
 def test_a_change_that_fails_changes_nothing(tmp_path: Path) -> None:
-    """What is cut off before the rename leaves the old file, and the next change goes through."""
+    """An interruption before the rename leaves the old file, and the next change succeeds."""
     file = KeyFile(tmp_path)
     file.change(lambda known: ([key(1)], None))
     (tmp_path / "keys.json.new").write_text("half a fi")
@@ -150,7 +152,7 @@ def test_a_change_that_fails_changes_nothing(tmp_path: Path) -> None:
 def test_keys_and_what_is_remembered_of_revoked_ones_are_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """QUOTA_REACHED beyond the bound; of revoked ones the latest are kept, and they take no place of others."""
+    """Too many keys are QUOTA_REACHED; of revoked keys the latest are kept, and they do not count against the bound."""
     monkeypatch.setattr(key_file, "MAX_KEYS", 3)
     monkeypatch.setattr(key_file, "KEPT_REVOKED", 2)
     file = KeyFile(tmp_path)

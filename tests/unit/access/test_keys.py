@@ -1,4 +1,4 @@
-"""The form of keys: what is written is read back, and nothing else is a key."""
+"""The format of keys: a written key is read back, and no other text is a key."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ anything = st.one_of(st.text(), st.from_regex(r"ebb_[a-z0-9_]*_[0-9a-f]*", fullm
 
 @given(ids, secrets)
 def test_what_is_written_is_read_back(key_id: str, secret: str) -> None:
-    """Every key comes apart into its id and its secret, shown as it is or behind Bearer in any case."""
+    """Every key is parsed into its id and its secret, alone or after Bearer in any case."""
     key = written(key_id, secret)
     assert parsed(key) == (key_id, secret)
     for scheme in ("Bearer", "bearer", "BEARER"):
@@ -29,14 +29,14 @@ def test_what_is_written_is_read_back(key_id: str, secret: str) -> None:
 @example("ebb_" + "a" * 12 + "_" + "٠" * 64)
 @example("EBB_" + "a" * 12 + "_" + "0" * 64)
 def test_what_is_read_is_written_the_same(text: str) -> None:
-    """Whatever text arrives, it is either no key, or exactly the key that its parts make: there is one form."""
+    """Any text is either no key, or exactly the text that its parsed parts produce: there is one format."""
     found = parsed(text)
     assert found is None or written(*found) == text
 
 
 @given(st.lists(st.text(), max_size=3))
 def test_any_header_is_taken_or_left(values: list[str]) -> None:
-    """Whatever `Authorization` holds, it is no key shown, or a text without white space; two are never one."""
+    """Any `Authorization` header yields no key, or a text without white space; two headers never yield one."""
     found = presented(values)
     assert found is None or not any(c.isspace() for c in found)
     assert len(values) < 2 or found == ""
@@ -44,7 +44,7 @@ def test_any_header_is_taken_or_left(values: list[str]) -> None:
 
 
 def test_new_keys_differ_and_have_the_form() -> None:
-    """Ids and secrets never come twice, and hold as much chance as they say: 256 bits."""
+    """Ids and secrets never repeat, and a secret has 256 random bits."""
     made = [(new_id(), new_secret()) for _ in range(200)]
     assert len({key_id for key_id, _ in made}) == len({secret for _, secret in made}) == 200
     assert [parsed(written(*one)) for one in made] == made
@@ -52,7 +52,7 @@ def test_new_keys_differ_and_have_the_form() -> None:
 
 
 def test_only_the_hash_is_kept_and_shown_is_less() -> None:
-    """A key knows its secret by its SHA-256; a look at it in a log or a traceback tells the id and nothing else."""
+    """A key stores only the SHA-256 of its secret, and `repr` shows only the id."""
     secret = new_secret()
     key = Key(id="a" * 12, name="n", secret_sha256=hash_of(secret), scopes=("read",), created_at_ms=1)
     assert key.secret_sha256 == hashlib.sha256(secret.encode()).hexdigest()
@@ -62,7 +62,7 @@ def test_only_the_hash_is_kept_and_shown_is_less() -> None:
 
 
 def test_a_key_counts_until_it_is_revoked_or_expires() -> None:
-    """At the millisecond of its expiry a key does not count any more; a revoked one never does."""
+    """A key is invalid from the millisecond of its expiry on; a revoked one is always invalid."""
     key = Key(id="a" * 12, name="", secret_sha256="", scopes=("read",), created_at_ms=1, expires_at_ms=10)
     assert key.counts_at(9) and not key.counts_at(10)
     revoked = Key(id="a" * 12, name="", secret_sha256="", scopes=("read",), created_at_ms=1, revoked_at_ms=5)

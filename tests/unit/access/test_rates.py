@@ -1,4 +1,4 @@
-"""Token buckets: never more than the rate allows, never less, and never too many buckets."""
+"""Token buckets: never more than the rate allows, never less, and a bounded number of buckets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ebbtide.access.rates import Buckets, remote_of
 def test_no_stretch_of_time_gets_more_than_its_share(
     per_s: float, burst_s: float, pauses_s: list[float]
 ) -> None:
-    """From any moment on, what is let through is at most the burst and what the time since brings."""
+    """In any period, the permitted requests are at most the burst plus the rate times the duration."""
     buckets = Buckets(burst_s)
     let_through: list[float] = []
     now_s = 100.0
@@ -32,7 +32,7 @@ def test_no_stretch_of_time_gets_more_than_its_share(
 
 @given(st.floats(0.1, 1000), st.floats(0, 10))
 def test_who_waits_as_told_gets_through(per_s: float, burst_s: float) -> None:
-    """After the seconds that a refusal names, and not before, the next request passes."""
+    """The next request passes after the seconds that a refusal names, and not before."""
     buckets, now_s, wait_s = Buckets(burst_s), 5.0, 0.0
     for _ in range(20_000):
         wait_s = buckets.take("a", per_s, now_s)
@@ -44,7 +44,7 @@ def test_who_waits_as_told_gets_through(per_s: float, burst_s: float) -> None:
 
 
 def test_names_do_not_share_a_bucket_and_time_may_stand_still() -> None:
-    """One name's requests cost another nothing; a clock that goes back gives nothing away."""
+    """Names do not share a bucket; a clock that moves backwards adds no tokens."""
     buckets = Buckets(1.0)
     assert [buckets.take("a", 2.0, 1.0) == 0.0 for _ in range(3)] == [True, True, False]
     assert buckets.take("b", 2.0, 1.0) == 0.0
@@ -52,7 +52,7 @@ def test_names_do_not_share_a_bucket_and_time_may_stand_still() -> None:
 
 
 def test_buckets_are_bounded() -> None:
-    """Beyond the bound the bucket that was not used for longest goes; those in use stay empty."""
+    """Beyond the bound the least recently used bucket is removed; those in use stay empty."""
     buckets = Buckets(0.0, most=10)
     assert buckets.take("mine", 0.001, 1.0) == 0.0
     for number in range(1000):
@@ -62,7 +62,9 @@ def test_buckets_are_bounded() -> None:
 
 
 def test_what_counts_as_one_remote() -> None:
-    """However an IPv4 address is written it is one; of IPv6 whoever has a network is one; what is no address is one."""
+    """All spellings of an IPv4 address are one remote; an IPv6 /64 is one remote; so are all texts that are no
+    address.
+    """
     assert remote_of("192.0.2.7") == remote_of("::ffff:192.0.2.7") != remote_of("192.0.2.8")
     assert remote_of("2001:db8:1:2::1") == remote_of("2001:db8:1:2:ffff::9") != remote_of("2001:db8:1:3::1")
     assert remote_of("127.0.0.1") == "127.0.0.1"
@@ -72,5 +74,5 @@ def test_what_counts_as_one_remote() -> None:
 
 @given(st.one_of(st.ip_addresses().map(str), st.text(max_size=20)))
 def test_any_text_is_some_remote(address: str) -> None:
-    """Nothing that a transport may tell as an address is a fault, and a remote is its own remote."""
+    """Any text that a transport reports as an address has a remote, and a remote is its own remote."""
     assert remote_of(remote_of(address)) == remote_of(address)

@@ -1,4 +1,4 @@
-"""Certificates that follow their files: taken whole or not at all, and never in place of what works."""
+"""Certificates are reloaded from their files: complete pairs only, and never in place of working ones."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tests.unit.access.test_tls import written
 
 
 def renewed(path: Path) -> dict[str, bytes]:
-    """What the files of another certificate hold, by their names."""
+    """Return the contents of the files of another certificate, by their names."""
     path.mkdir()
     written(path)
     return {file.name: file.read_bytes() for file in path.iterdir()}
 
 
 def test_a_renewed_pair_is_taken_once_it_is_whole(tmp_path: Path) -> None:
-    """Between the certificate and its key nothing is said and nothing changes; with both the new ones are in force."""
+    """A new certificate without its key is ignored silently; with its key, the pair takes effect."""
     renewal = Renewal(AccessSettings(**written(tmp_path)))
     before, fresh = renewal.current, renewed(tmp_path / "fresh")
     (tmp_path / "cert.pem").write_bytes(fresh["cert.pem"])
@@ -38,7 +38,7 @@ def test_a_renewed_pair_is_taken_once_it_is_whole(tmp_path: Path) -> None:
 def test_what_stays_broken_is_told_and_what_works_stays(
     tmp_path: Path, name: str, content: bytes | None
 ) -> None:
-    """Gone, empty or no PEM: told from the second look on, without what the file holds, until it is mended."""
+    """A missing, empty or invalid file is reported from the second check until it is repaired, without its content."""
     renewal = Renewal(AccessSettings(**written(tmp_path)))
     before, good = renewal.current, (tmp_path / name).read_bytes()
     (tmp_path / name).unlink() if content is None else (tmp_path / name).write_bytes(content)
@@ -55,7 +55,7 @@ def test_what_stays_broken_is_told_and_what_works_stays(
 
 
 def test_an_authority_that_was_taken_away_is_trusted_no_longer(tmp_path: Path) -> None:
-    """A new authority stands in the place of the old one, not beside it."""
+    """A new authority replaces the old one."""
     renewal = Renewal(AccessSettings(**written(tmp_path)))
     (before,) = renewal.current.context.get_ca_certs(binary_form=True)
     (tmp_path / "ca.pem").write_bytes(renewed(tmp_path / "fresh")["ca.pem"])
@@ -65,7 +65,7 @@ def test_an_authority_that_was_taken_away_is_trusted_no_longer(tmp_path: Path) -
 
 
 def test_what_cannot_be_used_at_a_start_is_refused(tmp_path: Path) -> None:
-    """There is nothing before it that could stay in use: TLS_UNUSABLE."""
+    """Unusable files at a start are TLS_UNUSABLE: there is no earlier certificate to keep."""
     names = written(tmp_path)
     (tmp_path / "key.pem").write_bytes(b"")
     with pytest.raises(Precondition) as refused:

@@ -1,4 +1,4 @@
-"""Certificates from files: taken whole, or refused at a start with the setting that names them."""
+"""Certificates from files: loaded completely, or refused at a start with the name of the setting."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ebbtide.settings import AccessSettings, load_settings
 
 
 def written(path: Path) -> dict[str, str]:
-    """Settings that name a good certificate, its key and an authority."""
+    """Return settings that name a valid certificate, its key and an authority."""
     authority = trustme.CA()
     certificate = authority.issue_cert("127.0.0.1")
     certificate.private_key_pem.write_to_path(path / "key.pem")
@@ -28,7 +28,7 @@ def written(path: Path) -> dict[str, str]:
 
 
 def test_good_files_are_taken_and_the_key_is_not_shown(tmp_path: Path) -> None:
-    """What the files hold goes to both servers; `repr` shows no private key; without settings there is no TLS."""
+    """Both servers get the contents of the files; `repr` shows no private key; without settings there is no TLS."""
     names = written(tmp_path)
     found = read_certificates(AccessSettings(**names))
     assert found is not None
@@ -39,7 +39,7 @@ def test_good_files_are_taken_and_the_key_is_not_shown(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["tls_cert_file", "tls_key_file", "tls_client_ca_file"])
 def test_files_that_cannot_be_used_are_named(tmp_path: Path, name: str) -> None:
-    """Not there, empty, no PEM: TLS_UNUSABLE with the name of the setting, and never with what the file holds."""
+    """A missing, empty or invalid file is TLS_UNUSABLE with the name of the setting, without the file's content."""
     names = written(tmp_path)
     path = Path(names[name])
     for content in (None, b"", b"hunter2"):
@@ -52,7 +52,7 @@ def test_files_that_cannot_be_used_are_named(tmp_path: Path, name: str) -> None:
 
 
 def test_a_key_of_another_certificate_or_with_a_passphrase_is_refused(tmp_path: Path) -> None:
-    """TLS_UNUSABLE, without anybody being asked for a passphrase."""
+    """Such a key is TLS_UNUSABLE, without a prompt for a passphrase."""
     from cryptography.hazmat.primitives import serialization
 
     names = written(tmp_path)
@@ -72,7 +72,7 @@ def test_a_key_of_another_certificate_or_with_a_passphrase_is_refused(tmp_path: 
 
 
 def test_half_of_tls_is_a_bad_setting(tmp_path: Path) -> None:
-    """A certificate without its key, a key without its certificate, an authority alone: refused at once."""
+    """A certificate without its key, a key without its certificate, and an authority alone are refused at a start."""
     names = written(tmp_path)
     for kept in names:
         with pytest.raises(ValidationError, match="tls_"):

@@ -1,4 +1,4 @@
-"""Growing trees: the product reads the sums that were grown, and no set is learnt from by mistake."""
+"""Training of trees: the product reads the trained sums, and no set is used for training by mistake."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ebbtide.retrieval.trees import Trees
 
 
 class Grown:
-    """Two trees in the form in which the library that grows them tells of them."""
+    """Two trees in the format of the library that trains them."""
 
     def dump_model(self) -> dict[str, Any]:
         leaf = [{"leaf_index": place, "leaf_value": value} for place, value in enumerate((1.0, 2.0, 4.0))]
@@ -40,14 +40,16 @@ def node(
 
 
 def test_trees_are_kept_as_they_were_grown() -> None:
-    """Each row gets the sum of its leaves; what was never missing when trees grew counts as 0, else as they say."""
+    """Each row gets the sum of its leaves; a feature that was never missing in training counts as 0, else as the tree
+    says.
+    """
     kept = train_fusion.kept_form(Grown(), ("one", "two"), 1.0)
     rows = np.array([[-1.0, 0.0], [0.0, 0.25], [0.0, 3.5], [np.nan, np.nan]])
     assert Trees.of(kept).sums(rows).tolist() == [5.0, 6.0, 5.0, 8.0]
 
 
 def test_what_may_only_be_judged_is_never_learnt_from() -> None:
-    """A set whose licence allows evaluation only is not among those that trees are grown on."""
+    """A set whose licence allows evaluation only is not used for training."""
     assert not set(LEARNT) & set(JUDGED_ONLY)
     assert "locomo" in JUDGED_ONLY
     assert set(LEARNT) | set(JUDGED_ONLY) <= set(SETS)
@@ -55,7 +57,7 @@ def test_what_may_only_be_judged_is_never_learnt_from() -> None:
 
 
 def test_bent_features_are_features() -> None:
-    """What only rises or falls is named as the code names it, and nothing does both."""
+    """Monotone features are named as in the code, and none is both rising and falling."""
     assert set(train_fusion.RISES) | set(train_fusion.FALLS) <= set(FEATURES)
     assert not set(train_fusion.RISES) & set(train_fusion.FALLS)
 
@@ -67,7 +69,7 @@ def tiny() -> list[Corpus]:
 
 
 def test_questions_are_judged_in_the_order_the_product_has() -> None:
-    """Candidates, scores and the order that trees give are those of the product's own ranking."""
+    """Candidates, scores and the order by trees equal those of the product's own ranking."""
     judged_count = 0
     for corpus in tiny():
         stand = Stand(corpus, has_vectors=False)
@@ -85,7 +87,7 @@ def test_questions_are_judged_in_the_order_the_product_has() -> None:
 
 
 def test_measures_count_groups_once() -> None:
-    """Two turns that state the same fact are one find; what no candidate holds counts as not found."""
+    """Two turns that state the same fact count once; evidence that no candidate contains counts as not found."""
     judged = Judged(
         "tiny", 0, "", False, np.zeros((4, 1)), np.array([4.0, 3.0, 2.0, 1.0]), np.arange(4), np.array([0, 1, 1, 2]), 4
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Reading conversation files: every shape that is promised, and refusals that name the place."""
+"""Conversation files: every documented form is read, and refusals name the position."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ BOB = {"role": "assistant", "content": "By train?"}
 
 
 def read(text: str, name: str = "file") -> Conversation:
-    """A conversation in a text."""
+    """Parse a conversation from a text."""
     return read_conversation(text.encode(), name)
 
 
 def messages(conversation: Conversation) -> list[list[dict[str, object]]]:
-    """The messages of each batch."""
+    """Return the messages of each batch."""
     return [[placed.message for placed in batch.messages] for batch in conversation.batches]
 
 
 def refused(text: str, name: str = "file") -> str:
-    """The sentence with which a file is refused, by reading or by the daemon's forms."""
+    """Return the sentence that refuses a file, by the parser or by the daemon's models."""
     with pytest.raises(Failure) as caught:
         check(cut(read(text, name).batches, 40, None), name)
     assert caught.value.code == ExitCode.BAD_INPUT
@@ -41,7 +41,7 @@ def test_a_list_of_messages_is_one_conversation() -> None:
 
 
 def test_the_rest_form_keeps_its_fields() -> None:
-    """An object with messages is the body of a request: conversation, metadata and key go along."""
+    """An object with messages is the body of a request, with its conversation, metadata and key."""
     fields = {"conversation_id": "c1", "metadata": {"a": 1}, "idempotency_key": "k"}
     requests = cut(read(json.dumps({"messages": [ANN], "title": "May", **fields})).batches, 40, None)
     assert [request.body for request in requests] == [{"messages": [ANN], **fields}]
@@ -58,7 +58,7 @@ def test_batches_stay_as_they_were_cut() -> None:
 
 
 def test_json_lines_are_detected() -> None:
-    """One message a line is read without being told so, blank lines aside."""
+    """One message per line is detected without an option; blank lines are ignored."""
     text = f"{json.dumps(ANN)}\n\n{json.dumps(BOB)}\n"
     assert messages(read(text)) == [[ANN, BOB]]
 
@@ -96,13 +96,13 @@ def test_chat_exports_are_understood() -> None:
 
 
 def test_iso_times_become_milliseconds() -> None:
-    """A time may be written as ISO 8601; without a zone it is UTC."""
+    """A time may be in ISO 8601; without a zone it is UTC."""
     text = json.dumps([{**BOB, "timestamp": "1970-01-01T00:00:02"}])
     assert messages(read(text)) == [[{**BOB, "timestamp": 2000}]]
 
 
 def test_a_transcript_has_speakers() -> None:
-    """`Name: text` gives a speaker; a line without a name goes on with what was said; 用户 is a role."""
+    """`Name: text` sets the speaker; a line without a name continues the message; 用户 is a role."""
     text = "Ann: I moved to Lisbon.\nIn May.\n\n林月：大潮是几号？\n助手: 二号。\n"
     assert messages(read(text)) == [
         [
@@ -122,7 +122,7 @@ def test_a_transcript_has_speakers() -> None:
     ],
 )
 def test_other_text_is_paragraphs(text: str) -> None:
-    """Text that is no transcript becomes one user message a paragraph, word for word."""
+    """Text that is no transcript becomes one user message per paragraph, word for word."""
     expected = [{"role": "user", "content": part} for part in text.split("\n\n")]
     assert messages(read(text)) == [expected]
 
@@ -154,19 +154,19 @@ def test_a_bracket_does_not_make_it_json() -> None:
     ],
 )
 def test_refusals_name_the_place(text: str, name: str, expected: str) -> None:
-    """A file that cannot be taken is refused with line or path, field and value."""
+    """An unreadable file is refused with line or path, field and value."""
     assert refused(text, name).startswith("f" + expected)
 
 
 def test_long_messages_are_refused_by_the_daemons_limits() -> None:
-    """What the daemon would refuse is refused before anything is sent, with the line in the file."""
+    """Messages that the daemon would refuse are refused before anything is sent, with the line in the file."""
     assert refused("short\n\n" + "x" * 100_001).startswith(
         "file, line 3: content: 100001 characters; allowed: at most 100000."
     )
 
 
 def test_other_encodings_are_refused() -> None:
-    """Bytes that are not UTF-8 are refused with their line; a byte order mark is no such byte."""
+    """Bytes that are not UTF-8 are refused with their line; a byte order mark is accepted."""
     with pytest.raises(Failure, match="line 2: byte 0xff is not UTF-8"):
         read_conversation(b"Ann: hi\n\xff", "f")
     assert messages(read_conversation("\ufeffAnn: hi".encode(), "f")) == [
@@ -175,7 +175,7 @@ def test_other_encodings_are_refused() -> None:
 
 
 def test_long_conversations_are_cut() -> None:
-    """A conversation is cut into batches of --batch-size, and its key numbered so that each stays unique."""
+    """A conversation is split into batches of --batch-size, and its key is numbered so that each stays unique."""
     text = json.dumps({"messages": [BOB] * 5, "idempotency_key": "k"})
     requests = cut(read(text).batches, 2, None)
     assert [len(request.places) for request in requests] == [2, 2, 1]

@@ -14,7 +14,7 @@ from ebbtide.cli.commands.simulation import Case, simulate
 
 @pytest.mark.parametrize(("rate", "factor", "cut", "gone"), [(0.97, 0.0, 94, 142), (0.95, 0.02, 62, 120)])
 def test_the_curve_has_the_documented_figures(rate: float, factor: float, cut: int, gone: int) -> None:
-    """First cut and end stand near the figures of the memory model, section 5.2."""
+    """The first cut and the end are close to the figures of the memory model, section 5.2."""
     curve = simulate(Case(rate, factor), 200)
     assert curve.first_cut is not None and math.isclose(curve.first_cut, cut, rel_tol=0.06)
     assert curve.gone is not None and math.isclose(curve.gone, gone, rel_tol=0.02)
@@ -22,7 +22,7 @@ def test_the_curve_has_the_documented_figures(rate: float, factor: float, cut: i
 
 
 def test_a_curve_that_does_not_end_says_so() -> None:
-    """What has not happened within the passes simulated is None, not a number."""
+    """An event that did not happen within the simulated passes is None, not a number."""
     curve = simulate(Case(0.99, 0.05), 30)
     assert (curve.first_cut, curve.gone, len(curve.kept)) == (None, None, 31)
 

@@ -1,4 +1,4 @@
-"""`ebbtide encryption …`: the changes of keys as an operator makes them."""
+"""`ebbtide encryption …`: changes of keys on the command line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.erased_log import records_of
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A data directory with two plain agents, and two master keys beside it."""
+    """A data directory with two plain agents, and two master keys outside it."""
     data = DataDirectory(tmp_path / "data", initial_map_bytes=1 << 18, max_map_bytes=1 << 26)
     data.acquire()
     for name in ("ann", "bea"):
@@ -35,7 +35,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def run(root: Path, *arguments: str, key: str = "") -> int:
-    """The exit code of a command on the data directory, with a master key if one is named."""
+    """Return the exit code of a command on the data directory, with a master key if one is named."""
     flags = ["--data-dir", str(root / "data"), *(["--master-key-file", str(root / key)] if key else [])]
     with pytest.raises(SystemExit) as caught:
         command_line.main([*arguments, *flags])
@@ -44,7 +44,7 @@ def run(root: Path, *arguments: str, key: str = "") -> int:
 
 
 def told(root: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, tuple[bool, bool]]:
-    """Agent to whether it is encrypted and has a key."""
+    """Return whether each agent is encrypted and has a key."""
     capsys.readouterr()
     assert run(root, "encryption", "status", "--json") == 0
     status = json.loads(capsys.readouterr().out)
@@ -54,7 +54,7 @@ def told(root: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, tuple[bool
 def test_agents_are_encrypted_rotated_checked_and_decrypted(
     root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One by one or all; `status` tells it, `check` needs the key, and texts are on disk only in plain."""
+    """Agents are encrypted singly or all at once; `status` shows it, `check` needs the key, and no text is on disk."""
     monkeypatch.setenv("COLUMNS", "300")
     assert run(root, "encryption", "encrypt", "ann", key="old.key") == 0
     assert told(root, capsys) == {"ann": (True, True), "bea": (False, False)}
@@ -71,7 +71,7 @@ def test_agents_are_encrypted_rotated_checked_and_decrypted(
 
 
 def test_the_master_key_is_changed(root: Path) -> None:
-    """Afterwards the old one is refused, with its exit code, and the new one opens everything."""
+    """Afterwards the old key is refused, with its exit code, and the new one opens every agent."""
     assert run(root, "encryption", "encrypt", "--all", key="old.key") == 0
     rotate = ("encryption", "rotate-master", "--new-key-file", str(root / "new.key"))
     assert run(root, *rotate, key="new.key") == ExitCode.BAD_SETTING
@@ -84,7 +84,7 @@ def test_the_master_key_is_changed(root: Path) -> None:
 def test_a_key_is_destroyed_only_when_somebody_says_so(
     root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It asks, and where nobody can be asked it wants --yes; afterwards the agent is known and unreadable."""
+    """It asks for confirmation, or requires --yes without a terminal; afterwards the agent is listed but unreadable."""
     assert run(root, "encryption", "encrypt", "ann", key="old.key") == 0
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
     assert run(root, "encryption", "destroy", "ann") == ExitCode.USAGE
@@ -99,7 +99,7 @@ def test_a_key_is_destroyed_only_when_somebody_says_so(
 
 
 def test_what_cannot_be_done_is_said(root: Path) -> None:
-    """No key, no such agent, nobody named, not a key: each with its own exit code, and nothing is changed."""
+    """A missing or invalid key and a missing or unknown agent each have an exit code, and change nothing."""
     assert run(root, "encryption", "encrypt", "ann") == ExitCode.BAD_SETTING
     assert run(root, "encryption", "encrypt", "zoe", key="old.key") == ExitCode.NOT_FOUND
     assert run(root, "encryption", "encrypt", key="old.key") == ExitCode.USAGE
@@ -113,7 +113,7 @@ def test_what_cannot_be_done_is_said(root: Path) -> None:
 def test_what_works_offline_takes_the_master_key(
     root: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """On encrypted agents every command that reads them works with the key named at the command line."""
+    """Every command that reads encrypted agents works with the key from the command line."""
     assert run(root, "encryption", "encrypt", "--all", key="old.key") == 0
     for command in (
         ("agents",),
@@ -138,7 +138,7 @@ def test_what_works_offline_takes_the_master_key(
 def test_a_key_file_that_everybody_may_read_is_taken_with_a_warning(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Once a command, on standard error, by the name of the file: the master key, the new one, an API key."""
+    """Each command warns once on standard error, with the file name: the master key, the new one, an API key."""
     rotate = ("encryption", "rotate-master", "--new-key-file", str(root / "new.key"))
     assert run(root, "encryption", "encrypt", "--all", key="old.key") == 0
     assert "warning" not in capsys.readouterr().err

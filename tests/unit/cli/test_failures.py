@@ -1,4 +1,4 @@
-"""Exit codes and sentences: what a script and a person learn when something goes wrong."""
+"""Exit codes and messages of failed commands."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ebbtide.errors import REASONS, Precondition
 
 
 def client_that(answer: httpx.Response | Exception) -> RemoteClient:
-    """A client whose every request is answered, or fails, like this."""
+    """Return a client whose every request gets this response or failure."""
 
     def handle(request: httpx.Request) -> httpx.Response:
         if isinstance(answer, Exception):
@@ -27,20 +27,20 @@ def client_that(answer: httpx.Response | Exception) -> RemoteClient:
 
 
 def failure_of(answer: httpx.Response | Exception) -> Failure:
-    """The failure that an answer becomes."""
+    """Return the failure for a response."""
     with client_that(answer) as remote, pytest.raises(Failure) as caught:
         remote.get_agent("ann")
     return caught.value
 
 
 def error_body(reason: str, message: str, status: int, **headers: str) -> httpx.Response:
-    """An error as the daemon words it."""
+    """Return an error body as the daemon sends it."""
     error = {"code": status, "status": "X", "message": message, "reason": reason, "metadata": {}}
     return httpx.Response(status, json={"error": error}, headers=headers)
 
 
 def run(*arguments: str) -> int:
-    """The exit code of a command."""
+    """Return the exit code of a command."""
     with pytest.raises(SystemExit) as caught:
         command_line.main(list(arguments))
     code = caught.value.code
@@ -70,12 +70,12 @@ def test_every_code_is_documented() -> None:
     ],
 )
 def test_reasons_have_exit_codes(reason: str, code: ExitCode) -> None:
-    """What the daemon says decides the exit code."""
+    """The reason of the daemon's error decides the exit code."""
     assert of_error(reason, REASONS[reason].http) == code
 
 
 def test_no_error_looks_like_success() -> None:
-    """No reason of the tree ends a command with 0."""
+    """No reason of the tree ends a command with exit code 0."""
     assert all(of_error(name, reason.http) != ExitCode.OK for name, reason in REASONS.items())
 
 
@@ -104,14 +104,14 @@ def test_field_names_stay_as_they_are() -> None:
     ],
 )
 def test_what_is_no_daemon_is_unreachable(answer: httpx.Response | Exception, expected: str) -> None:
-    """No answer, a broken one and one of something else are UNREACHABLE, with the address."""
+    """No response, a broken one, and one of another server are UNREACHABLE, with the address."""
     failure = failure_of(answer)
     assert failure.code == ExitCode.UNREACHABLE
     assert failure.message.startswith(expected)
 
 
 def test_a_daemon_at_work_is_waited_for() -> None:
-    """Operations that grow with the agent have an hour; the hint for a slow daemon is not to start one."""
+    """Operations that grow with the agent have a timeout of an hour; the hint for a slow daemon is not to start one."""
     waits_s = []
 
     def handle(request: httpx.Request) -> httpx.Response:
@@ -132,7 +132,7 @@ def test_a_daemon_at_work_is_waited_for() -> None:
 
 
 def test_a_backwards_stretch_is_usage(capsys: pytest.CaptureFixture[str]) -> None:
-    """`forget` and `recall` name the options that were typed, before any daemon is asked."""
+    """`forget` and `recall` name the options that were typed, before any request."""
     span = ("--since", "2025-05-03", "--until", "2025-05-01", "--url", "http://127.0.0.1:9")
     for command in (("forget", "ann"), ("recall", "-q", "tram")):
         assert run(*command, *span) == ExitCode.USAGE
@@ -140,7 +140,7 @@ def test_a_backwards_stretch_is_usage(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_bad_addresses_are_usage() -> None:
-    """A --url that is no address is refused before anything is asked."""
+    """A --url that is no address is refused before any request."""
     for url in ("nonsense", "ftp://host", "http://"):
         with pytest.raises(Failure) as caught:
             RemoteClient(url)
@@ -168,7 +168,7 @@ def test_agent_ids_stay_in_their_place() -> None:
 
 
 def test_our_errors_become_failures() -> None:
-    """An error of the tree raised in this process is a sentence with its code."""
+    """An error of the tree raised in this process becomes a sentence with its code."""
     failure = as_failure(Precondition("held by process 7", reason="DATA_DIRECTORY_LOCKED"))
     assert (failure.message, failure.code) == ("Held by process 7.", ExitCode.LOCKED)
 
@@ -186,7 +186,7 @@ def test_settings_are_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_missing_settings_file_has_its_own_code(tmp_path: Path) -> None:
-    """A --config that is not there is NO_CONFIG; one that is no TOML is BAD_SETTING."""
+    """A missing --config file is NO_CONFIG; one that is no TOML is BAD_SETTING."""
     with pytest.raises(Failure) as caught:
         settings_in_force({}, tmp_path / "none.toml")
     assert caught.value.code == ExitCode.NO_CONFIG

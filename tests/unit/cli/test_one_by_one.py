@@ -1,4 +1,4 @@
-"""Many agents in one command: one that cannot be read is named, and keeps no other from its turn."""
+"""Many agents in one command: one that cannot be read is named, and the others are processed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ODD = "Ann Möller"
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A data directory with four agents, and a master key beside it."""
+    """A data directory with four agents, and a master key outside it."""
     data = DataDirectory(tmp_path / "data", initial_map_bytes=1 << 18, max_map_bytes=1 << 26)
     data.acquire()
     for name in ("ann", "bea", "cid", ODD):
@@ -35,7 +35,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def run(root: Path, *arguments: str) -> int:
-    """The exit code of a command on the data directory."""
+    """Return the exit code of a command on the data directory."""
     with pytest.raises(SystemExit) as caught:
         command_line.main([*arguments, "--data-dir", str(root / "data")])
     code = caught.value.code
@@ -49,7 +49,7 @@ def spoil(root: Path, agent: str) -> None:
 
 
 def test_a_damaged_agent_stops_no_backup(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The first one is garbage: the others are backed up, it is named with its reason, and the code is not 0."""
+    """With one damaged agent the others are backed up, it is named with its reason, and the exit code is not 0."""
     spoil(root, "ann")
     assert run(root, "backup", "--out", str(root / "out"), "--json") == ExitCode.DAMAGED
     printed = capsys.readouterr()
@@ -62,7 +62,7 @@ def test_a_damaged_agent_stops_no_backup(root: Path, capsys: pytest.CaptureFixtu
 
 
 def test_an_agent_without_its_key_stops_no_backup(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A destroyed key is that agent's failure, by its reason; the code is that of the refusal."""
+    """An agent without its key fails with its reason; the exit code is that of the refusal."""
     key = ("--master-key-file", str(root / "key"))
     assert run(root, "encryption", "encrypt", "bea", *key) == 0
     assert run(root, "encryption", "destroy", "bea", "--yes") == 0
@@ -74,7 +74,7 @@ def test_an_agent_without_its_key_stops_no_backup(root: Path, capsys: pytest.Cap
 
 
 def test_an_agent_that_nobody_can_name_is_told(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without `meta.json` a directory stands for an agent: found by its own name, told by that of its directory."""
+    """An agent without `meta.json` is backed up under its own name, or reported under the name of its directory."""
     [hashed] = [path for path in (root / "data" / "agents").iterdir() if path.name.startswith("~")]
     for directory in ("bea", hashed.name):
         (root / "data" / "agents" / directory / "meta.json").unlink()
@@ -85,7 +85,7 @@ def test_an_agent_that_nobody_can_name_is_told(root: Path, capsys: pytest.Captur
 
 
 def test_a_bad_file_stops_no_restore(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of several files the sound ones are restored, and the bad one and the one that is not there are named."""
+    """Of several files the valid ones are restored, and a damaged and a missing one are named."""
     assert run(root, "backup", "--out", str(root / "out")) == 0
     bad = root / "out" / "ann.ebb"
     bad.write_bytes(bad.read_bytes()[:-700])
@@ -101,13 +101,13 @@ def test_a_bad_file_stops_no_restore(root: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_the_only_one_fails_as_it_is(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Who asks for one agent gets its error and its code, without a count."""
+    """A command for one agent fails with that agent's error and code, without a count."""
     assert run(root, "backup", "zoe", "--out", str(root / "out")) == ExitCode.NOT_FOUND
     assert capsys.readouterr().err == "error: There is no agent of this id.\n"
 
 
 def test_what_is_gone_meanwhile_is_no_failure(capsys: pytest.CaptureFixture[str]) -> None:
-    """An agent that was listed may be erased before its turn; one that was asked for by name has to be there."""
+    """A listed agent may be erased before its turn; one that was named explicitly must exist."""
     for is_asked_for in (False, True):
         row = OneByOne(["ann", "bea"], are_named=is_asked_for)
         for name in row:
@@ -125,7 +125,7 @@ def test_what_is_gone_meanwhile_is_no_failure(capsys: pytest.CaptureFixture[str]
 
 
 def test_the_code_tells_of_damage_first() -> None:
-    """Damaged data is never hidden behind something that another try may mend."""
+    """The exit code of damaged data takes precedence over failures that a retry may fix."""
     row = OneByOne(["ann", "bea", "cid"], are_named=True)
     for name, error in zip(row, (Unavailable("busy"), Corrupted("bad"), ValueError("odd")), strict=True):
         with row.trying(name):
@@ -137,7 +137,7 @@ def test_the_code_tells_of_damage_first() -> None:
 
 
 def test_what_is_about_all_ends_the_row() -> None:
-    """Where no daemon answers, the others are not tried."""
+    """If no daemon answers, the other agents are not tried."""
     row = OneByOne(["ann", "bea"], are_named=True)
     tried = []
     for name in row:
@@ -150,7 +150,9 @@ def test_what_is_about_all_ends_the_row() -> None:
 
 
 def test_a_damaged_agent_stops_no_verification(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of all audit logs the sound ones are told, that of erased agents too; each bad one is named with its reason."""
+    """All readable audit logs are verified, including that of erased agents; each unreadable one is named with its
+    reason.
+    """
     key = ("--master-key-file", str(root / "key"))
     assert run(root, "encryption", "encrypt", "bea", *key) == 0
     assert run(root, "encryption", "destroy", "bea", "--yes") == 0
@@ -172,7 +174,7 @@ def test_a_damaged_agent_stops_no_verification(root: Path, capsys: pytest.Captur
 def test_what_was_destroyed_is_told_by_its_name(
     root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The log of erased agents says whose key it was, and which."""
+    """The log of erased agents names the agent and the id of the destroyed key."""
     monkeypatch.setenv("COLUMNS", "200")
     assert run(root, "encryption", "encrypt", ODD, "--master-key-file", str(root / "key")) == 0
     capsys.readouterr()

@@ -24,7 +24,7 @@ HEAVY = (
 
 
 def loaded_by(*arguments: str) -> set[str]:
-    """The modules that a command has imported when it ends."""
+    """Return the modules that a command has imported when it ends."""
     script = (
         "import sys\nfrom ebbtide.cli.app import main\n"
         f"try: main({list(arguments)!r})\nexcept SystemExit: pass\nprint(*sys.modules)"
@@ -46,7 +46,7 @@ def test_recall_imports_nothing_heavy() -> None:
 
 
 def test_the_blocked_modules_can_be_imported_afterwards() -> None:
-    """What an import left out is not blocked any more."""
+    """Modules that a lean import skipped can be imported later."""
     script = (
         "import sys, ebbtide.cli.remote\n"
         "assert 'httpx._main' not in sys.modules and 'h2' not in sys.modules\n"
@@ -57,6 +57,6 @@ def test_the_blocked_modules_can_be_imported_afterwards() -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_of_the_table_exists(name: str) -> None:
-    """Each row names a command that can be made alone."""
+    """Each row names a command that can be built alone."""
     app = make_app([name])
     assert [one.name for one in (*app.registered_commands, *app.registered_groups)] == [name]

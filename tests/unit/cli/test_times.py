@@ -1,4 +1,4 @@
-"""Times as they are typed: days belong to a stretch whole, times of day are exact, zones are obeyed."""
+"""Times on the command line: days are inclusive, times of day are exact, time zones are applied."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ HOUR_MS = 3_600_000
     ],
 )
 def test_a_stretch_is_typed(typed: str, begin: int, end: int) -> None:
-    """From the first moment of a day, and to its last; a time of day is the time it says, in UTC or its zone."""
+    """A day runs from its first to its last moment; a time of day is exact, in UTC or its zone."""
     assert (begin_ms(typed), end_ms(typed)) == (begin, end)
 
 
 def test_a_stretch_of_nothing_is_refused() -> None:
-    """What ends before it begins is told by the names of both options, as usage."""
+    """An interval that ends before it begins is a usage error with the names of both options."""
     check_stretch(None, 5)
     check_stretch(begin_ms("2025-05-01"), end_ms("2025-05-01"))
     with pytest.raises(Failure) as caught:
@@ -40,6 +40,6 @@ def test_a_stretch_of_nothing_is_refused() -> None:
 
 @pytest.mark.parametrize("typed", ["", "May", "2023-13-01", "08.05.2023", "9999-12-31"])
 def test_what_is_no_time_is_refused(typed: str) -> None:
-    """A text that names no day or time, or a day that nothing follows, is a fault of the command line."""
+    """A text that is no day or time, or a day without a successor, is a usage error."""
     with pytest.raises(typer.BadParameter):
         end_ms(typed)

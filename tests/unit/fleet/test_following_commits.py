@@ -56,7 +56,7 @@ def test_a_digest_that_memory_cannot_follow_is_done_all_the_same(
 
 
 def test_a_pass_that_memory_cannot_follow_goes_on(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nodes forgotten on disk are gone in memory, and the pass ends normally."""
+    """Nodes forgotten on disk are also removed in memory, and the pass ends normally."""
     for number in range(12):
         home.remember([(f"batch number {number}", [])], {})
         monkeypatch.setattr(Network, "_scan", _out_of_memory(monkeypatch))

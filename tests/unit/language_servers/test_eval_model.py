@@ -17,7 +17,7 @@ from ebbtide.language.served.ollama import OllamaChat
 from tests.support.fake_ollama import FakeOllama
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "builtin_model.json"
-"""Made anew by deleting it and running this test; look at the difference before you commit it."""
+"""To regenerate it, delete it and run this test; check the difference before you commit it."""
 
 
 async def told_by_builtin() -> list[dict[str, Any]]:

@@ -36,7 +36,7 @@ def test_the_sample_is_large_and_half_of_it_is_hard() -> None:
 
 
 def test_the_labels_of_the_sample_are_in_their_texts() -> None:
-    """Spans lie within their lines, are not empty, and do not overlap."""
+    """Spans are within their lines, are not empty, and do not overlap."""
     for line in LINES:
         end = 0
         for span in line.spans:

@@ -1,4 +1,4 @@
-"""What counts as a stall of the event loop, with clocks controlled by the test."""
+"""The definition of a stall of the event loop, with clocks controlled by the test."""
 
 from __future__ import annotations
 

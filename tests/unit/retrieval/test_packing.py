@@ -1,4 +1,4 @@
-"""Packing: the budget is kept whatever the tokenizer, order stays, copies go, and every loss has its reason."""
+"""Packing: the budget is kept with any tokenizer, the order stays, copies are dropped, and each drop has its reason."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ebbtide.retrieval.packing import Candidate, Packed, pack
 
 
 def word(texts: Sequence[str]) -> str:
-    """An answer as the product words it."""
+    """Format an answer as the product does."""
     return "\n---\n".join(f"[Memory] {text}" for text in texts)
 
 
 def candidate(key: int, text: str, value: float, terms: Sequence[int] = ()) -> Candidate:
-    """A candidate; without terms of its own it is like no other."""
+    """Return a candidate; without terms of its own it resembles no other."""
     return Candidate(key, text, value, frozenset(terms or (1000 * key, 1000 * key + 1)))
 
 
@@ -28,17 +28,17 @@ def packed(
     budget: int | None = None,
     count: Callable[[str], int] = len,
 ) -> Packed:
-    """What is packed of these, tokens being characters."""
+    """Pack these candidates, with characters as tokens."""
     return pack(candidates, max_results=most, token_budget=budget, count=count, word=word)
 
 
 def keys(answer: Packed) -> list[object]:
-    """Whose texts were kept, in order."""
+    """Return the keys of the kept candidates, in order."""
     return [kept.key for kept in answer.kept]
 
 
 def test_without_a_budget_the_best_are_kept() -> None:
-    """The first so many that are no near copies go into the answer, and the others are told with the reason."""
+    """The first max_results candidates that are no near copies are kept, and the others are listed with the reason."""
     found = [
         candidate(1, "tea", 0.9),
         candidate(2, "tea", 0.8),
@@ -51,7 +51,7 @@ def test_without_a_budget_the_best_are_kept() -> None:
 
 
 def halved(candidate: Candidate, fits: Callable[[str], bool]) -> str:
-    """The first part of a text that fits, half of it and half of that; nothing below four characters."""
+    """Yield prefixes of a text: half of it, half of that, down to four characters."""
     text = candidate.text
     while len(text) >= 4 and not fits(text):
         text = text[: len(text) // 2]
@@ -66,7 +66,9 @@ def halved(candidate: Candidate, fits: Callable[[str], bool]) -> str:
 def test_what_is_shortened_keeps_the_budget_too(
     sizes: list[tuple[int, float]], budget: int, most: int
 ) -> None:
-    """Shorter forms fill what whole ones leave: the budget holds, order and number too, nobody is lost silently."""
+    """Shortened forms fill the rest of the budget, in the given order and number, and each dropped candidate is
+    listed.
+    """
     found = [candidate(k, f"{k:03}" + "x" * size, value) for k, (size, value) in enumerate(sizes)]
     answer = pack(found, max_results=most, token_budget=budget, count=len, word=word, shorten=halved)
     assert len(word([kept.text for kept in answer.kept])) <= budget
@@ -82,7 +84,7 @@ def test_what_is_shortened_keeps_the_budget_too(
 
 
 def test_the_best_is_told_in_a_shorter_form_before_it_is_dropped() -> None:
-    """What no answer could hold whole is told in part, beside what fits."""
+    """A candidate that is too long for any answer is shortened to fit next to others."""
     found = [candidate(1, "a" * 500, 0.9), candidate(2, "b" * 20, 0.5)]
     answer = pack(found, max_results=9, token_budget=120, count=len, word=word, shorten=halved)
     assert keys(answer) == [1, 2]
@@ -91,7 +93,7 @@ def test_the_best_is_told_in_a_shorter_form_before_it_is_dropped() -> None:
 
 
 def test_near_copies_share_nine_tenths_of_their_terms() -> None:
-    """Nine of ten is a near copy, eight of ten is not; the better one stays."""
+    """Nine of ten common terms make a near copy, eight of ten do not; the better one stays."""
     best = candidate(1, "a", 0.9, range(10))
     near = candidate(2, "b", 0.8, range(9))
     far = candidate(3, "c", 0.7, range(8))
@@ -100,7 +102,7 @@ def test_near_copies_share_nine_tenths_of_their_terms() -> None:
 
 
 def test_texts_without_terms_are_copies_only_when_equal() -> None:
-    """Nothing in common is not everything in common."""
+    """Two texts without terms are not copies because they have no differing terms."""
     nothing: frozenset[int] = frozenset()
     found = [
         Candidate(1, "oh", 0.9, nothing),
@@ -111,13 +113,13 @@ def test_texts_without_terms_are_copies_only_when_equal() -> None:
 
 
 def test_a_budget_that_holds_everything_changes_nothing() -> None:
-    """With room enough the answer is that without a budget."""
+    """With a large budget the answer is that without a budget."""
     found = [candidate(key, f"text {key}", 1 - key / 10) for key in range(8)]
     assert packed(found, most=5, budget=10_000) == packed(found, most=5)
 
 
 def test_exactly_the_budget_fits() -> None:
-    """An answer of as many tokens as the budget is not too long; with one token less something goes."""
+    """An answer of exactly the budget is kept whole; with a budget of one token less a candidate is dropped."""
     found = [candidate(1, "a" * 10, 0.9), candidate(2, "b" * 10, 0.8)]
     whole = len(word([one.text for one in found]))
     assert keys(packed(found, budget=whole)) == [1, 2]
@@ -126,14 +128,14 @@ def test_exactly_the_budget_fits() -> None:
 
 
 def test_the_best_is_kept_and_small_ones_fill_what_is_left() -> None:
-    """A long best memory does not give way to cheap ones; what does not fit is passed over for what does."""
+    """A long best memory is kept before cheap ones; a candidate that does not fit is skipped for one that does."""
     found = [candidate(1, "a" * 60, 0.9), candidate(2, "b" * 60, 0.8), candidate(3, "c" * 10, 0.2)]
     answer = packed(found, budget=110)
     assert keys(answer) == [1, 3] and answer.dropped == ((2, "budget"),)
 
 
 def test_value_for_tokens_decides_among_the_best() -> None:
-    """Of memories of about the same value two short ones are worth more than a long one."""
+    """Of memories of similar value, two short ones are preferred to a long one."""
     found = [
         candidate(1, "a" * 10, 1.0),
         candidate(2, "b" * 60, 0.80),
@@ -144,7 +146,7 @@ def test_value_for_tokens_decides_among_the_best() -> None:
 
 
 def test_saying_it_again_is_worth_less() -> None:
-    """Of two that cost the same, the one that says something new goes before the slightly better one that does not."""
+    """Of two with the same cost, one with new content is preferred to a slightly better one that repeats."""
     found = [
         candidate(1, "a" * 20, 1.0, range(10)),
         candidate(2, "b" * 20, 0.72, [*range(8), 20]),
@@ -156,14 +158,14 @@ def test_saying_it_again_is_worth_less() -> None:
 
 @pytest.mark.parametrize("budget", [-1, 0, 5])
 def test_a_budget_too_small_gives_nothing(budget: int) -> None:
-    """Rather no memory than one too long."""
+    """A budget that is too small for any memory returns none."""
     answer = packed([candidate(1, "a", 0.9), candidate(2, "b", 0.8)], budget=budget)
     assert answer == Packed((), ((1, "budget"), (2, "budget")))
 
 
 @pytest.mark.parametrize("budget", [None, 50])
 def test_nothing_comes_of_nothing(budget: int | None) -> None:
-    """No candidates and no room are answered like everything else."""
+    """No candidates or no budget return an empty answer."""
     assert packed([], budget=budget) == Packed((), ())
     assert packed([candidate(1, "a", 0.9)], most=0, budget=budget).dropped == ((1, "max_results"),)
 
@@ -176,13 +178,13 @@ COUNTS: list[Callable[[str], int]] = [
     len,
     lambda text: len(text.encode()),
     lambda text: len(text.split()),
-    # A tokenizer that counts a whole above the sum of its parts, as none should.
+    # A tokenizer that counts the whole higher than the sum of its parts, which none should do.
     lambda text: len(text) ** 2 // 20,
 ]
 
 
 def candidates_of(found: Sequence[tuple[str, float, frozenset[int]]]) -> list[Candidate]:
-    """Drawn texts as candidates, best first."""
+    """Return generated texts as candidates, best first."""
     ordered = sorted(found, key=lambda one: -one[1])
     return [Candidate(key, text, value, terms) for key, (text, value, terms) in enumerate(ordered)]
 
@@ -192,7 +194,7 @@ def candidates_of(found: Sequence[tuple[str, float, frozenset[int]]]) -> list[Ca
 def test_the_budget_is_never_exceeded(
     found: list[tuple[str, float, frozenset[int]]], most: int, budget: int, count: Callable[[str], int]
 ) -> None:
-    """However tokens are counted, the answer as it is worded is within the budget and within max_results."""
+    """With any tokenizer, the formatted answer is within the budget and within max_results."""
     answer = packed(candidates_of(found), most, budget, count)
     assert not answer.kept or count(word([kept.text for kept in answer.kept])) <= budget
     assert len(answer.kept) <= most
@@ -203,7 +205,7 @@ def test_the_budget_is_never_exceeded(
 def test_order_stays_and_everyone_is_accounted_for(
     found: list[tuple[str, float, frozenset[int]]], most: int, budget: int | None
 ) -> None:
-    """What is kept and what is dropped stand in the order given, each once, the same every time."""
+    """Kept and dropped candidates are in the given order, each once, and the result is deterministic."""
     candidates = candidates_of(found)
     answer = packed(candidates, most, budget)
     dropped = [key for key, _ in answer.dropped]
@@ -246,7 +248,7 @@ def test_copies_are_found_as_by_comparing_all(found: list[tuple[str, float, froz
     ],
 )
 def test_a_number_a_negation_or_another_speaker_makes_it_another_memory(one: str, other: str) -> None:
-    """What was updated, denied or said by somebody else is told beside what it resembles."""
+    """An updated, negated or differently attributed statement is kept next to the memory that it resembles."""
     candidates = [
         Candidate(place, text, 1.0 - place / 10, frozenset(map(term_of, words_of(text))))
         for place, text in enumerate((one, other, one + " "))

@@ -40,7 +40,7 @@ def filled(path: Path) -> LmdbStore:
         )
     keys = []
     for size in (1, 5, 30, 40, 60, 80, 120, 400):
-        # What compresses well takes little room: these do not.
+        # Compressible text would use few pages; this text does not compress.
         noise = "".join(hashlib.sha256(b"%d %d" % (size, i)).hexdigest() for i in range(size))
         keys.append(store.write(lambda txn, text=f"{SECRET} {noise}": txn.texts.put(text)))  # type: ignore[misc]
     for name in (b"secret-1", b"secret-2"):

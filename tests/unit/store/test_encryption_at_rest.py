@@ -113,7 +113,7 @@ def test_a_wrong_master_key_is_refused_and_changes_nothing(
     put_agent(data)
     data.keys.admit()
     data.release()
-    # As a backup brings it back; whoever opens the store makes this file, whether it can go on or not.
+    # A restored agent has no lock file; opening the store creates one, even if it is then refused.
     (data.agents / "ann" / "lock.mdb").unlink()
     before = digest(data.root / "agents"), digest(data.root / "keys")
     wrong = make(data.root, master)

@@ -58,9 +58,9 @@ store.close()
 
 
 def test_a_map_that_cannot_be_made_larger_is_taken_up_again(tmp_path: Path) -> None:
-    """Without address space for a larger map the write is STORE_UNAVAILABLE; reads and small writes go on.
+    """Without address space for a larger map the write is STORE_UNAVAILABLE; reads and small writes continue.
 
-    As soon as there is room, the same store grows.
+    As soon as there is space, the same store grows.
     """
     command = [sys.executable, "-c", WITHOUT_MEMORY, str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)

@@ -76,7 +76,7 @@ def test_the_map_grows_during_a_copy_which_starts_again(store: LmdbStore, tmp_pa
         begun[0] += 1
         started.set()
         if begun[0] == 2:
-            # Stand still in the middle until the map wants to grow: nobody waits for this copy to end.
+            # Pause in the middle until the map needs to grow; the commit does not wait for this copy.
             while not store._copies.must_end:
                 threading.Event().wait(0.001)
 
@@ -96,7 +96,7 @@ def test_the_map_grows_during_a_copy_which_starts_again(store: LmdbStore, tmp_pa
     copying.join(20)
     assert not copying.is_alive()
     copy = opened(into)
-    # It may have begun anew between two growths, before the commit that needed both.
+    # It may have restarted between two growths, before the commit that needed both.
     assert content_of(copy) in (before, content_of(store))
     copy.close()
 
