@@ -148,7 +148,8 @@ def _faults(
                 yield from _neighbours(nodes, place, flags, is_atomic)
             again, _ = _last(value[2], flags)
             loop = Before(None if before.last is None else before.last | again, before.guard)
-            # A repeat that fails once more only ends, unless it must go on; a possessive one is not entered again.
+            # A repeat that fails once more only ends, unless a minimum requires more; a possessive one is not entered
+            # again.
             inner_fails = value[0] > 1 or (rest_fails and kind is not ops.POSSESSIVE_REPEAT)
             yield from _faults(
                 value[2], flags, before if value[1] == 1 else loop, inner_fails, False, is_anchored
@@ -167,7 +168,7 @@ def _after(node: tuple[Any, Any], flags: int, before: Before) -> Before:
     if kind in (ops.AT, ops.ASSERT, ops.ASSERT_NOT):
         return _guard(kind, value, flags, before)
     maybe = taken([node], flags)
-    # What is guarded stays so within a run of the guarded characters: there is one place in it to begin.
+    # A guard applies to a whole run of the guarded characters: a match can start at only one place of the run.
     guard = before.guard if before.guard is not None and maybe <= before.guard else None
     last, is_optional = _last([node], flags)
     if not is_optional:

@@ -1,8 +1,7 @@
-"""A deny-list of phrases that a native reader stumbles over, and the texts that it is applied to.
+"""A deny-list of phrases that confuse native readers, and the texts that it is applied to.
 
-`python -m tests.tidy.plain_english` prints every hit by file. `--lower` lowers the allowances in
-`test_plain_english.py` to today's counts; it never raises one. Add a phrase here only if nearly all of its uses are
-wrong: a rule with many false hits teaches people to ignore it.
+`python -m tests.tidy.plain_english [PATH ...]` prints every hit, or those in the named files. Add a phrase here only if
+nearly all of its uses are wrong: a rule with many false hits teaches people to ignore it.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ import re
 import sys
 import tempfile
 import tokenize
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -87,17 +85,17 @@ RULES: dict[str, str] = {
     r"\bas ever\b": "as before, as usual",
     r"\bnot at hand\b": "not available, missing",
 }
-"""Patterns, each with plainer words."""
+"""Patterns of denied phrases, with plainer words."""
 
 _PATTERNS = {
     re.compile(pattern, re.IGNORECASE if pattern[0] != "(" else 0): plain for pattern, plain in RULES.items()
 }
 
 NOT_PROSE = ("language/builtin/", "retrieval/", "language/prompts/")
-"""Folders of the package whose string literals are words to recognise, not messages."""
+"""Folders of the package whose string literals are vocabulary, not messages."""
 
 LOG_EVENTS = frozenset({"settings in force"})
-"""Names of log events with a denied phrase. Operators search for them, so they stay."""
+"""Names of log events with a denied phrase. Operators search for them, so they are exempt."""
 
 _CODE = re.compile(r"^```.*?^```|<!--.*?-->|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 _MARKUP = re.compile(r"[*_>|]|\]\([^)\s]*\)")
@@ -105,9 +103,8 @@ _MARKUP = re.compile(r"[*_>|]|\]\([^)\s]*\)")
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A piece of prose: its area, and where it begins."""
+    """A piece of prose, with its position."""
 
-    area: str
     place: str
     content: str
 
@@ -116,7 +113,6 @@ class Text:
 class Hit:
     """A denied phrase in a text."""
 
-    area: str
     place: str
     phrase: str
     plain: str
@@ -127,26 +123,24 @@ def _place(path: Path, line: int) -> str:
 
 
 def _blank(found: re.Match[str]) -> str:
-    """Code replaced by as many lines, with a word where it stood in a sentence."""
+    """Return the replacement of code: as many empty lines, or a word within a sentence."""
     return "\n" * found[0].count("\n") or "code"
 
 
 def prose_of(content: str) -> Text:
     """Return a text that belongs to no file."""
-    return Text("", "", content)
+    return Text("", content)
 
 
 def page_texts(path: Path, content: str) -> Iterator[Text]:
-    """The paragraphs, list items and table rows of a page, without code, headings and comments."""
-    relative = path.relative_to(ROOT).as_posix()
-    area = "pages" if not relative.startswith("docs/adr/") else "decision records"
+    """Yield the paragraphs, list items and table rows of a page, without code, headings and comments."""
     body = _CODE.sub(_blank, content)
     paragraph: list[str] = []
     first = 1
     for number, line in enumerate([*body.splitlines(), ""], start=1):
         begins = re.match(r"\s*(?:[-*] |\d+\. |\|)", line)
         if paragraph and (begins or not line.strip() or line.startswith("#")):
-            yield Text(area, _place(path, first), _MARKUP.sub("", " ".join(paragraph)))
+            yield Text(_place(path, first), _MARKUP.sub("", " ".join(paragraph)))
             paragraph = []
         if line.strip() and not line.startswith("#"):
             if not paragraph:
@@ -155,7 +149,7 @@ def page_texts(path: Path, content: str) -> Iterator[Text]:
 
 
 def _docstrings(tree: ast.Module) -> set[ast.Constant]:
-    """Every string that is a statement of its own: docstrings, and the notes under attributes."""
+    """Return every string that is a statement: docstrings of modules, classes, functions and attributes."""
     return {
         node.value
         for node in ast.walk(tree)
@@ -166,7 +160,7 @@ def _docstrings(tree: ast.Module) -> set[ast.Constant]:
 
 
 def _literals(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """The other strings that read as prose, f-strings with their fields replaced by a word."""
+    """Yield the other strings that are prose, and f-strings with each field replaced by a word."""
     docstrings = _docstrings(tree)
     parts: set[ast.AST] = set()
     for node in ast.walk(tree):
@@ -187,7 +181,7 @@ def _literals(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def _comments(source: str) -> Iterator[tuple[int, str]]:
-    """Comments, those of neighbouring lines joined."""
+    """Yield comments, joined over consecutive lines."""
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
     lines = [(t.start[0], t.string.lstrip("# ")) for t in tokens if t.type == tokenize.COMMENT]
     for _, group in groupby(enumerate(lines), key=lambda pair: pair[1][0] - pair[0]):
@@ -195,28 +189,28 @@ def _comments(source: str) -> Iterator[tuple[int, str]]:
         yield block[0][0], " ".join(text for _, text in block)
 
 
-def module_texts(path: Path, owner: str) -> Iterator[Text]:
-    """The docstrings and comments of a module; of the package and the client also what a user may read."""
+def module_texts(path: Path) -> Iterator[Text]:
+    """Yield the docstrings and comments of a module; for the package and the client also the messages."""
     source = path.read_text(encoding="utf-8")
     tree = ast.parse(source)
     for node in _docstrings(tree):
-        yield Text(f"docstrings of {owner}", _place(path, node.lineno), str(node.value))
+        yield Text(_place(path, node.lineno), str(node.value))
     for line, said in _comments(source):
-        yield Text(f"comments of {owner}", _place(path, line), said)
+        yield Text(_place(path, line), said)
     is_shown = path.is_relative_to(CLIENT) or (
         path.is_relative_to(PACKAGE) and not path.relative_to(PACKAGE).as_posix().startswith(NOT_PROSE)
     )
     if is_shown:
         for line, said in _literals(tree):
-            yield Text("messages", _place(path, line), said)
+            yield Text(_place(path, line), said)
 
 
 def schema_texts(path: Path) -> Iterator[Text]:
-    """The comments of a schema file, which are the documentation of the gRPC interface."""
+    """Yield the comments of a schema file, which document the gRPC interface."""
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         _, slashes, said = line.partition("//")
         if slashes:
-            yield Text("messages", _place(path, number), said.strip())
+            yield Text(_place(path, number), said.strip())
 
 
 async def _openapi_document() -> Any:
@@ -228,11 +222,11 @@ async def _openapi_document() -> Any:
 
 
 def _described(node: Any, place: str) -> Iterator[Text]:
-    """The summaries and descriptions of an OpenAPI document."""
+    """Yield the summaries and descriptions of an OpenAPI document."""
     if isinstance(node, dict):
         for key, value in node.items():
             if key in ("summary", "description") and isinstance(value, str):
-                yield Text("interface", place, value)
+                yield Text(place, value)
             else:
                 yield from _described(value, f"{place}/{key}")
     elif isinstance(node, list):
@@ -241,67 +235,54 @@ def _described(node: Any, place: str) -> Iterator[Text]:
 
 
 def _help(command: Any, place: str) -> Iterator[Text]:
-    """The help of a command, of its options and of its subcommands."""
-    yield Text("interface", place, command.help or "")
+    """Yield the help of a command, of its options and of its subcommands."""
+    yield Text(place, command.help or "")
     for parameter in command.params:
-        yield Text("interface", f"{place} {parameter.name}", getattr(parameter, "help", None) or "")
+        yield Text(f"{place} {parameter.name}", getattr(parameter, "help", None) or "")
     for name, inner in getattr(command, "commands", {}).items():
         yield from _help(inner, f"{place} {name}")
 
 
 def interface_texts() -> Iterator[Text]:
-    """What the OpenAPI document and the command line's help say, as a user sees it."""
+    """Yield the descriptions of the OpenAPI document and the help of the command line."""
     yield from _described(asyncio.run(_openapi_document()), "openapi.json")
     yield from _help(typer.main.get_command(app), "ebbtide")
 
 
 def texts() -> Iterator[Text]:
-    """Every text of the repository that the deny-list applies to."""
+    """Yield every text of the repository that the deny-list applies to."""
     yield from interface_texts()
     for page in pages():
         yield from page_texts(page, page.read_text(encoding="utf-8"))
-    for folder, owner in ((PACKAGE, "the package"), (CLIENT, "the package"), (ROOT / "tests", "tests")):
+    for folder in (PACKAGE, CLIENT, ROOT / "tests", ROOT / "benchmarks"):
         for module in modules(folder):
             if module != Path(__file__):
-                yield from module_texts(module, owner)
-    for module in modules(ROOT / "benchmarks"):
-        yield from module_texts(module, "tests")
+                yield from module_texts(module)
     for schema in files(ROOT / "proto"):
         if schema.suffix == ".proto":
             yield from schema_texts(schema)
 
 
 def hits(text: Text) -> Iterator[Hit]:
-    """The denied phrases of a text."""
+    """Yield the denied phrases of a text."""
     said = " ".join(text.content.split())
     for pattern, plain in _PATTERNS.items():
         for found in pattern.finditer(said):
-            yield Hit(text.area, text.place, said[max(0, found.start() - 30) : found.end() + 30], plain)
+            yield Hit(text.place, said[max(0, found.start() - 30) : found.end() + 30], plain)
 
 
 def all_hits() -> list[Hit]:
-    """The denied phrases of the repository."""
+    """Return the denied phrases of the repository."""
     return [hit for text in texts() for hit in hits(text)]
 
 
 def main() -> None:
-    """Print the hits by file, or lower the allowances."""
+    """Print the hits by file."""
     configure_log("error", "console")
-    found = all_hits()
-    counts = Counter(hit.area for hit in found)
-    if "--lower" in sys.argv[1:]:
-        page = Path(__file__).with_name("test_plain_english.py")
-        row = re.compile(r'^    "([\w ]+)": (\d+),$', re.MULTILINE)
-        lower = row.sub(
-            lambda m: f'    "{m[1]}": {min(int(m[2]), counts[m[1]])},', page.read_text(encoding="utf-8")
-        )
-        page.write_text(lower, encoding="utf-8")
-    else:
-        wanted = sys.argv[1:]
-        for hit in sorted(found, key=lambda hit: hit.area):
-            if not wanted or hit.place.startswith(tuple(wanted)):
-                print(f"{hit.place}: …{hit.phrase}… → {hit.plain}")
-    print(*(f"{area}: {count}" for area, count in sorted(counts.items())), sep="\n")
+    named = tuple(sys.argv[1:]) or ("",)
+    for hit in sorted(all_hits(), key=lambda hit: hit.place):
+        if hit.place.startswith(named):
+            print(f"{hit.place}: …{hit.phrase}… → {hit.plain}")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from tests.tidy.pages import ROOT, read
 
 
 def test_commands_that_ask_a_daemon_can_show_who_asks() -> None:
-    """Wherever a command takes an address, it takes a key and certificates."""
+    """Every command with an address also has options for a key and certificates."""
     wanted = {"--api-key-file", "--ca-file", "--client-cert"}
     found = 0
     for name, options in _commands(typer.main.get_command(app)):
@@ -24,8 +24,8 @@ def test_commands_that_ask_a_daemon_can_show_who_asks() -> None:
 
 
 def test_commands_that_work_offline_take_the_master_key() -> None:
-    """Wherever a command works on a data directory that it holds, the master key can be named."""
-    # A daemon has settings for it, and API keys lie beside what is encrypted.
+    """Every command that opens a data directory has an option for the master key."""
+    # A daemon has settings for the master key, and API keys are not encrypted with it.
     others = ("ebbtide serve", "ebbtide keys ")
     found = 0
     for name, options in _commands(typer.main.get_command(app)):
@@ -42,7 +42,7 @@ def _commands(command: Any, name: str = "ebbtide") -> Iterator[tuple[str, set[st
 
 
 def test_promises_name_tests_that_exist() -> None:
-    """Each test file that SECURITY.md names is there."""
+    """Each test file that SECURITY.md names exists."""
     named = re.findall(r"`(tests/[\w/]+\.py)`", read("SECURITY.md"))
     assert len(named) > 4
     assert [name for name in named if not (ROOT / name).is_file()] == []

@@ -1,4 +1,4 @@
-"""What is stored and what is imported has bounds, the same ones, and docs/export-format.md says which."""
+"""Stored and imported numbers have the same bounds, and docs/export-format.md lists them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.tidy.generate_bounds import PAGE, render, unbounded
 
 
 def numbers(kind: Any, name: str, seen: frozenset[Any] = frozenset()) -> Iterator[tuple[str, Any]]:
-    """Every number within a type, by the place of its field."""
+    """Return every number within a type, by the path of its field."""
     if isinstance(kind, inspect.StructType):
         if kind.cls not in seen:
             for field in kind.fields:
@@ -44,25 +44,25 @@ def numbers(kind: Any, name: str, seen: frozenset[Any] = frozenset()) -> Iterato
     ids=str,
 )
 def test_every_stored_number_has_a_bound_on_both_sides(kind: Any) -> None:
-    """No record that is read from a store may hold a number of any size."""
+    """No record of a store may contain an unbounded number."""
     found = list(numbers(inspect.type_info(kind), getattr(kind, "__name__", str(kind))))
     without = [name for name, one in found if one.le is None or (one.ge is None and one.gt is None)]
     assert without == []
 
 
 def test_every_number_of_an_export_has_a_bound() -> None:
-    """The same for the lines of an export."""
+    """No line of an export may contain an unbounded number."""
     assert unbounded() == []
 
 
 def test_the_page_tells_the_bounds_of_the_code() -> None:
-    """The table of the page is what the generator makes of the code now."""
+    """The table on the page equals the generator's output."""
     page = PAGE.read_text(encoding="utf-8")
     assert page == render(page), "run: python -m tests.tidy.generate_bounds"
 
 
 def test_whatever_a_request_may_send_fits() -> None:
-    """The ceilings of the settings that limit requests are those that the bounds are made of."""
+    """The maxima of the settings that limit requests are those of the bounds."""
 
     def ceiling(name: str) -> int:
         found: int = next(one.le for one in LimitSettings.model_fields[name].metadata if hasattr(one, "le"))

@@ -38,7 +38,7 @@ from tests.support.in_process import service_in
 from tests.tidy.pages import PACKAGE, ROOT, read
 
 DRAIN_S = closing_time_s(ServerSettings().shutdown_grace_s)
-"""What closing every agent may take after the grace time."""
+"""The longest time that closing every agent may take after the grace time."""
 
 OLLAMA_PORT = 11434
 KUBERNETES = ROOT / "deploy" / "kubernetes"

@@ -1,4 +1,4 @@
-"""The examples on the pages are what the daemon answers, apart from times and what is cut at `…`."""
+"""The examples on the pages are the daemon's responses, apart from times and text cut off at `…`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LATER = (
     },
     {"speaker": "林月", "content": "我五月搬到了青岛，住在海边。"},
 )
-"""What was said after the example of remember and before the others."""
+"""The messages after the example of remember and before the other examples."""
 
 EVE = (
     "My sister Clara plays the cello in an orchestra in Porto, and she practises every morning.",
@@ -37,7 +37,7 @@ TIMES = ("accepted_at", "digested_at")
 
 @pytest.fixture
 async def client(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of a daemon that nobody has talked to."""
+    """A client of a new daemon without agents."""
     async with service_in(tmp_path / "data") as service:
         transport = httpx.ASGITransport(create_app(service))
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
@@ -45,7 +45,7 @@ async def client(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
 
 
 def example(request: str) -> tuple[str, Any]:
-    """(request body, answer as JSON) of the example that begins with a request line."""
+    """Return the request body and the response as JSON of the example that begins with a request line."""
     pattern = rf"```http\n{re.escape(request)}\n(.*?)\n?HTTP/1\.1 [^\n]*\n(?:[A-Z][\w-]*: [^\n]*\n)*(.*?)```"
     found = re.search(pattern, read("docs/api.md"), re.DOTALL)
     assert found is not None, request
@@ -53,7 +53,7 @@ def example(request: str) -> tuple[str, Any]:
 
 
 async def live_through(client: httpx.AsyncClient) -> None:
-    """Say what the examples of docs/api.md were said after."""
+    """Send the messages that come before the examples of docs/api.md."""
     await client.put(ANN, json={"focus_limit": 3})
     body, _ = example(f"POST {ANN}/remember")
     for batch in (json.loads(body), *({"messages": [{"role": "user", **said}]} for said in LATER)):
@@ -62,7 +62,7 @@ async def live_through(client: httpx.AsyncClient) -> None:
 
 
 async def test_answers_on_the_page_are_those_of_the_daemon(client: httpx.AsyncClient) -> None:
-    """Recall, node, links and batch are answered as docs/api.md shows them."""
+    """Recall, node, links and batch return what docs/api.md shows."""
     await live_through(client)
     for path in ("/nodes/n1", "/links?page_size=2", "/batches/b1"):
         _, shown = example(f"GET {ANN}{path}")
@@ -98,7 +98,7 @@ async def test_errors_on_the_page_are_those_of_the_daemon(client: httpx.AsyncCli
 
 
 async def test_a_memory_fades_as_the_page_tells(client: httpx.AsyncClient) -> None:
-    """The first memory of docs/memory-model.md becomes what its table says, pass by pass, and leaves its trace."""
+    """The first memory of docs/memory-model.md shrinks pass by pass as in its table, and leaves its trace."""
     await client.put("/v1/agents/eve", json={"focus_limit": 1, "decay_rate": 0.5, "long_term_factor": 0})
     for text in EVE:
         await client.post("/v1/agents/eve/remember", json={"messages": [{"role": "user", "content": text}]})

@@ -1,4 +1,4 @@
-"""docs/memory-model.md tells lifetimes as the memory model itself makes them, and texts as recall words them."""
+"""The lifetimes in docs/memory-model.md are those of the memory model, and its sentences are those of recall."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ ENOUGH_PASSES = 600
 
 
 def lifetimes() -> list[list[str]]:
-    """The rows of the table of lifetimes."""
+    """Return the rows of the table of lifetimes."""
     return [row for row in rows(read(PAGE), "## Parameters worth changing") if len(row) == 4]
 
 
 @pytest.mark.parametrize("row", lifetimes(), ids=lambda row: "-".join(row[:2]))
 def test_lifetimes_are_those_of_the_simulation(row: list[str]) -> None:
-    """Each row says when a memory of 60 characters is first cut and when it is forgotten."""
+    """Each row gives the passes until a memory of 60 characters is first cut and until it is forgotten."""
     rate, factor, first_cut, gone = row
     curve = simulation.simulate(simulation.Case(float(rate), float(factor)), ENOUGH_PASSES)
     assert (curve.first_cut, curve.gone) == (int(first_cut), int(gone))
@@ -39,7 +39,7 @@ def test_lifetimes_of_other_lengths(characters: int, monkeypatch: pytest.MonkeyP
 
 
 def test_the_default_is_named() -> None:
-    """The page gives the defaults that it mentions as they are."""
+    """The page states the correct defaults."""
     defaults = AgentParameters()
     assert re.search(rf"{defaults.decay_rate:g}\b[^|\n]{{0,60}}\b{defaults.long_term_factor:g}\b", read(PAGE))
     for name in ("decay_rate", "link_break_threshold", "delete_threshold", "focus_limit"):
@@ -49,7 +49,7 @@ def test_the_default_is_named() -> None:
 
 @pytest.mark.parametrize("page", ["README.md", PAGE, "docs/api.md"])
 def test_what_is_said_of_the_forgotten_is_what_recall_says(page: str) -> None:
-    """The sentences about forgotten things stand on the pages byte for byte."""
+    """The pages contain the sentences about forgotten memories byte for byte."""
     text = read(page)
     told = "R" if page == "docs/api.md" else "Clara"
     assert word_dangling(told, "English", "en") in text

@@ -1,4 +1,4 @@
-"""docs/metrics.md, the dashboard and the alerts name what a running daemon tells, and nothing else."""
+"""docs/metrics.md, the dashboard and the alerts name exactly the metrics of a running daemon."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OF_A_HISTOGRAM = re.compile(r"_(bucket|sum|count)$")
 
 
 def families() -> dict[str, tuple[str, str, str]]:
-    """Every family of ours: its type, its labels, what it tells."""
+    """Return the type, the labels and the help of every Ebbtide metric."""
     found = {}
     for collector in Metrics().registry._collector_to_names:
         labels = ", ".join(f"`{name}`" for name in getattr(collector, "_labelnames", ()))
@@ -38,14 +38,14 @@ def families() -> dict[str, tuple[str, str, str]]:
 
 
 def test_the_page_has_every_metric() -> None:
-    """Each metric stands on the page with its type, its labels and its meaning, and no other does."""
+    """The page lists each metric with its type, its labels and its meaning, and no other metric."""
     table = rows(read("docs/metrics.md"), "## Metrics of Ebbtide")
     told = {name.strip("`"): (kind, labels, meaning) for name, kind, labels, meaning in table}
     assert told == families()
 
 
 async def scraped(path: Path) -> str:
-    """What a daemon tells that has lived a little."""
+    """Return the metrics of a daemon after a few requests."""
     async with service_in(path) as service:
         await tell(service, "ann", "I moved to Lisbon in May.")
         await settle(service, "ann")
@@ -54,12 +54,12 @@ async def scraped(path: Path) -> str:
 
 
 def names_in(text: str) -> set[str]:
-    """Metrics of ours and of the process that an expression names."""
+    """Return the names of Ebbtide's and the process's metrics in an expression."""
     return set(re.findall(r"\b((?:ebbtide|process)_[a-z_]+)\b", text))
 
 
 async def test_the_dashboard_and_the_alerts_find_their_metrics(tmp_path: Path) -> None:
-    """Every metric that an expression names is in a daemon's /metrics, with the labels that it is asked by."""
+    """A daemon's /metrics contains every metric that an expression names, with the labels that it selects by."""
     text = await scraped(tmp_path)
     there = set(re.findall(r"^# TYPE (\S+) ", text, re.MULTILINE))
     dashboard = json.loads(DASHBOARD.read_text(encoding="utf-8"))
@@ -79,14 +79,14 @@ async def test_the_dashboard_and_the_alerts_find_their_metrics(tmp_path: Path) -
 
 
 def test_outcomes_that_alerts_name_exist() -> None:
-    """Words of labels in alerts are words that the daemon uses."""
+    """Label values in alerts are values that the daemon uses."""
     words: Any = re.findall(r'outcome=~?"([^"]+)"', ALERTS.read_text(encoding="utf-8"))
     named = {word for group in words for word in group.split("|")}
     assert named <= {*FAMILIES, "ok", "cancelled", "accepted", "digested", "parked", "retried"}
 
 
 def test_every_alert_says_what_to_do() -> None:
-    """Each alert has a heading of its own in operating.md, which its annotation leads to."""
+    """Each alert has a heading of its own in operating.md, to which its annotation links."""
     rules = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))["groups"][0]["rules"]
     known = anchors(read("docs/operating.md"))
     for rule in rules:
@@ -96,7 +96,7 @@ def test_every_alert_says_what_to_do() -> None:
 
 
 def test_the_scrape_asks_where_the_daemon_tells() -> None:
-    """Path and port are those of the daemon, and the rules are the file beside it."""
+    """Path and port are the daemon's, and the rules file exists."""
     config = yaml.safe_load(SCRAPE.read_text(encoding="utf-8"))
     [job] = config["scrape_configs"]
     assert job["metrics_path"] in {route.path for route in ROUTES}
@@ -105,6 +105,6 @@ def test_the_scrape_asks_where_the_daemon_tells() -> None:
 
 
 def test_both_transports_call_a_verb_the_same() -> None:
-    """The names that metrics have for verbs over gRPC are those of the routes."""
+    """Metrics use the same operation names for gRPC as for the routes."""
     named = {route.name for route in ROUTES if route.path.startswith("/v1/")}
     assert named == set(VERBS.values())

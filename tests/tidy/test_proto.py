@@ -1,4 +1,4 @@
-"""The schema of the gRPC interface: well-formed, unbroken, generated as it stands, and the same as REST's."""
+"""The gRPC schema is well-formed, compatible with its baseline, the source of the stubs, and equal to REST's."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ SERVICE = memory_service_pb2.DESCRIPTOR.services_by_name["MemoryService"]
 DOWNLOADS = {operation.name for operation in CATALOGUE if operation.kind is Kind.DOWNLOAD}
 
 NO_CALLS = {operation.route for operation in CATALOGUE if not operation.is_rpc}
-"""Routes whose place health v1 takes, and what Prometheus asks for over HTTP."""
+"""Routes that gRPC replaces by health v1, and the route that Prometheus scrapes."""
 
 ONLY_IN_PROTO = {
     "OpenAgentResponse": {"created"},
     "UpdateAgentRequest": {"reset"},
     "RestoreAgentRequest": {"chunk"},
 }
-"""What REST says otherwise than by a field: 201 or 200, null, and a file as the body."""
+"""Fields that REST expresses differently: as 201 or 200, as null, and as a file in the body."""
 
 
 def buf(*arguments: str, folder: Path = PROTO) -> subprocess.CompletedProcess[str]:
@@ -47,7 +47,7 @@ def buf(*arguments: str, folder: Path = PROTO) -> subprocess.CompletedProcess[st
 
 
 def test_the_schema_is_clean_and_commented() -> None:
-    """buf finds nothing: STANDARD names and places, a comment on every service, call, message, field, value."""
+    """buf reports nothing: STANDARD names and places, a comment on every service, call, message, field, value."""
     done = buf("lint")
     assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
     done = buf("format", "--diff", "--exit-code")
@@ -58,7 +58,7 @@ def test_the_schema_is_clean_and_commented() -> None:
 
 
 def test_clients_of_the_baseline_are_not_broken() -> None:
-    """No field, message or call of the last release (until then: of the first schema) changed or went."""
+    """No field, message or call of the last release (until then: of the first schema) was changed or removed."""
     done = buf("breaking", "--against", "baseline.binpb")
     assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
 
@@ -73,7 +73,7 @@ def test_clients_of_the_baseline_are_not_broken() -> None:
     ],
 )
 def test_the_check_for_breaking_changes_can_fail(tmp_path: Path, file: str, old: str, new: str) -> None:
-    """A renumbered field, a changed type, a lost call and a renamed value are each found."""
+    """The check finds a renumbered field, a changed type, a removed call and a renamed value."""
     copy = shutil.copytree(PROTO, tmp_path / "proto")
     path = copy / "ebbtide" / "v1" / file
     text = path.read_text()
@@ -85,7 +85,7 @@ def test_the_check_for_breaking_changes_can_fail(tmp_path: Path, file: str, old:
 
 
 def test_stubs_are_those_of_the_schema(tmp_path: Path) -> None:
-    """Generating anew gives what is in the package, byte for byte, and nothing else is there."""
+    """Regenerated stubs equal those in the package byte for byte, and there are no others."""
     generator(PROTO).generate(tmp_path)
     made = {path.name: path.read_bytes() for path in (tmp_path / "ebbtide" / "v1").iterdir()}
     kept = {path.name: path.read_bytes() for path in (PACKAGE / "v1").iterdir() if path.is_file()}
@@ -95,7 +95,7 @@ def test_stubs_are_those_of_the_schema(tmp_path: Path) -> None:
 
 
 def generator(folder: Path) -> Any:
-    """The module that writes the stubs, from a copy of the schema."""
+    """Return the module that writes the stubs, from a copy of the schema."""
     spec = importlib.util.spec_from_file_location("generate", folder / "generate.py")
     assert spec is not None
     assert spec.loader is not None
@@ -105,12 +105,12 @@ def generator(folder: Path) -> Any:
 
 
 def test_templates_for_other_languages_are_readable(tmp_path: Path) -> None:
-    """`buf generate` takes the template; only the plugins, which are not ours to bring, may be missing."""
+    """`buf generate` accepts the template; only the plugins, which the project does not ship, may be missing."""
     done = buf("generate", "-o", str(tmp_path))
     assert done.returncode == 0 or re.search(r"protoc-gen-(go|es)", done.stderr), done.stderr
 
 
-# --- beside REST ---------------------------------------------------------------------------------------
+# --- compared with REST ------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ async def document(tmp_path: Path) -> AsyncIterator[dict[str, Any]]:
 
 
 def test_every_verb_is_a_call(document: dict[str, Any]) -> None:
-    """Routes, calls of the schema and calls that are served are the same."""
+    """Routes, calls of the schema and calls that the daemon serves are the same."""
     operations = {
         f"{method.upper()} {path}" for path, methods in document["paths"].items() for method in methods
     }
@@ -156,7 +156,7 @@ def test_requests_have_the_same_fields(document: dict[str, Any]) -> None:
 
 
 def test_answers_have_the_same_fields(document: dict[str, Any]) -> None:
-    """The answer of a route, and the fields of its response, have the same names and kinds, all the way down."""
+    """The response body of a route and the response message have the same names and kinds, at every level."""
     found: list[str] = []
     for route, name in ROUTES.items():
         method, _, path = route.partition(" ")
@@ -177,7 +177,7 @@ def test_answers_have_the_same_fields(document: dict[str, Any]) -> None:
 
 
 def test_the_comparison_can_fail(document: dict[str, Any]) -> None:
-    """A field too many on either side, another kind and another list of words are each found."""
+    """The comparison finds an extra field on either side, a different kind and a different list of values."""
     message = SERVICE.methods_by_name["Remember"].input_type
     schema = resolved(document, {"$ref": "#/components/schemas/RememberRequest"})["properties"]
     fields = {"agent_id": {"type": "string"}, **schema}
@@ -190,7 +190,7 @@ def test_the_comparison_can_fail(document: dict[str, Any]) -> None:
 
 
 def resolved(document: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema without references and null."""
+    """Return a schema without references and null."""
     for option in schema.get("anyOf", []):
         if option != {"type": "null"}:
             return resolved(document, option)
@@ -201,7 +201,7 @@ def resolved(document: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]
 
 
 def differences(document: dict[str, Any], fields: dict[str, Any], message: Any, path: str) -> Iterator[str]:
-    """Where JSON fields and the fields of a message do not match."""
+    """Return the differences between JSON fields and the fields of a message."""
     known = {field.name: field for field in message.fields}
     more = ONLY_IN_PROTO.get(message.name, set())
     for name in sorted(fields.keys() ^ (known.keys() - more)):
@@ -228,7 +228,7 @@ def _difference(document: dict[str, Any], schema: dict[str, Any], field: Any, pa
     if "properties" in json:
         yield from differences(document, json["properties"], field.message_type, path)
     elif "enum" in json or "const" in json:
-        # Lists of words that grow, such as the signals, are texts in protobuf.
+        # Lists of values that grow, such as the signals, are strings in protobuf.
         is_text = field.cpp_type == field.CPPTYPE_STRING
         if not is_text and {*words(field.enum_type)} != {*json.get("enum", [json.get("const")])}:
             yield f"{path}: other words"
@@ -262,7 +262,7 @@ def _kinds(field: Any) -> set[str]:
 
 
 def test_the_first_call_runs_as_printed(daemon: Daemon) -> None:
-    """The example of the page prints what was remembered."""
+    """The example on the page prints the remembered message."""
     script = marked_block(read("docs/grpc.md"), "first call").replace("127.0.0.1:8421", daemon.grpc_target)
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False

@@ -30,7 +30,7 @@ async def document(tmp_path: Path) -> AsyncIterator[dict[str, Any]]:
 
 
 def operations(document: dict[str, Any]) -> set[str]:
-    """`METHOD /path` of every operation."""
+    """Return `METHOD /path` of every operation."""
     return {
         f"{method.upper()} {path}"
         for path, methods in document["paths"].items()
@@ -40,7 +40,7 @@ def operations(document: dict[str, Any]) -> set[str]:
 
 
 def section(page: str, heading: str) -> str:
-    """What stands below a heading, up to the next one of its rank."""
+    """Return the text below a heading, up to the next one of its rank."""
     found = re.search(rf"^### {re.escape(heading)}$(.*?)(?=^##|\Z)", page, re.MULTILINE | re.DOTALL)
     assert found is not None, heading
     return found[1]
@@ -55,7 +55,7 @@ def test_the_page_has_the_routes_of_the_daemon(document: dict[str, Any]) -> None
 
 
 def test_an_operation_has_one_name(document: dict[str, Any]) -> None:
-    """The RPC's name in snake case is that of the verb, in camel case that of OpenAPI; no two operations share one."""
+    """The RPC's name equals the operation's in snake case and OpenAPI's in camel case; no two operations share one."""
     for operation in CATALOGUE:
         if operation.is_rpc:
             assert operation.verb.__name__ == operation.verb_name
@@ -66,13 +66,13 @@ def test_an_operation_has_one_name(document: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", TABLES)
 def test_tables_of_operations_are_those_of_the_catalogue(name: str) -> None:
-    """Each page has the table of operations that the catalogue makes; `python -m tests.tidy.generate_api` writes it."""
+    """Each page has the table of operations that `python -m tests.tidy.generate_api` generates from the catalogue."""
     page = read(f"docs/{name}")
     assert render(name, page) == page
 
 
 def test_every_route_has_an_example(document: dict[str, Any]) -> None:
-    """Each section shows a request with its answer."""
+    """Each section shows a request with its response."""
     page = read("docs/api.md")
     bare = [
         operation
@@ -83,7 +83,7 @@ def test_every_route_has_an_example(document: dict[str, Any]) -> None:
 
 
 def test_every_field_and_option_is_named(document: dict[str, Any]) -> None:
-    """Fields of request bodies and query options stand in the section of their route."""
+    """The section of a route names all fields of its request body and all its query options."""
     page = read("docs/api.md")
     schemas = document["components"]["schemas"]
     missing = []
@@ -102,14 +102,14 @@ def test_every_field_and_option_is_named(document: dict[str, Any]) -> None:
 
 
 def test_fields_of_messages_are_named(document: dict[str, Any]) -> None:
-    """Every field of a message stands with the route that takes messages."""
+    """The section of the route that accepts messages names every field of a message."""
     text = section(read("docs/api.md"), "POST /v1/agents/{agent_id}/remember")
     fields = document["components"]["schemas"]["Message"]["properties"]
     assert [name for name in fields if f"`messages[].{name}`" not in text] == []
 
 
 def test_reasons_on_the_page_exist() -> None:
-    """The page names no error that the daemon does not have, and leaves none out that a request can meet."""
+    """The page names exactly the errors of the daemon that a request can cause."""
     words = set(re.findall(r"`([A-Z]{3,}(?:_[A-Z]+)*)`", read("docs/api.md")))
     words -= {"POST", "PUT", "PATCH", "GET", "DELETE", "HEAD"}
     words = {word for word in words if not word.startswith("NaN")}
