@@ -1,7 +1,7 @@
 """The learned signal: reorder the top candidates with decision trees trained on judged queries.
 
 The trees use the features of `features.py` and were trained on public sets (`benchmarks/train_fusion.py`,
-docs/adr/0014-learned-order.md). They only change the order of the top candidates; each position keeps its score. The
+docs/adr/0014-learned-ranking.md). They only change the order of the top candidates; each position keeps its score. The
 order of the other signals counts as well, so that unusual queries lose little.
 
 The model file is read with the first query, in a few milliseconds. It names its features, so a file for other features
