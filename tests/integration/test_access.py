@@ -1,4 +1,4 @@
-"""Keys and certificates on a real daemon: from the command line that makes them to both ports that ask for them."""
+"""Keys and certificates on a real daemon: creation on the command line, and checks on both ports."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from tests.support.process import Daemon, running_daemon
 from tests.support.waiting import wait_until
 
 ASKS: dict[str, Any] = {"ACCESS__AUTHENTICATION": "keys", "ACCESS__FAILED_TRIES_PER_S": 0}
-"""Settings of a daemon that asks for keys; tests wait for some by trying again and again."""
+"""Settings of a daemon that requires keys; tests poll for their effect."""
 
 
 def ebbtide(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -47,7 +47,7 @@ def ebbtide(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
 
 
 def made(data_dir: Path, *arguments: str) -> dict[str, Any]:
-    """A key made by the command line, as JSON."""
+    """Create a key on the command line. Return its JSON."""
     done = ebbtide("keys", "create", "--data-dir", str(data_dir), "--json", *arguments)
     assert done.returncode == 0, done.stderr
     told: dict[str, Any] = json.loads(done.stdout)
@@ -55,7 +55,7 @@ def made(data_dir: Path, *arguments: str) -> dict[str, Any]:
 
 
 def model_over_grpc(target: str, credentials: grpc.ChannelCredentials | None, key: str | None) -> str:
-    """The name of the model, asked over gRPC; or the code of the refusal."""
+    """Return the name of the model over gRPC, or the code of the refusal."""
     channel = (
         grpc.insecure_channel(target) if credentials is None else grpc.secure_channel(target, credentials)
     )
@@ -122,7 +122,7 @@ def test_a_key_from_its_making_to_its_end(tmp_path: Path) -> None:
 
 
 def test_every_command_shows_a_key(tmp_path: Path) -> None:
-    """Commands that look after agents and move them take a key as those that remember do; a bound one sees its own."""
+    """Every command accepts a key; a bound key sees its own agents."""
     data, files = tmp_path / "data", tmp_path / "files"
     key = new_key(data, "read", "write", "admin")
     bound = new_key(data, "read", "write", "admin", agents=["ann"])
@@ -181,7 +181,7 @@ def test_keys_made_at_once_are_all_there(tmp_path: Path) -> None:
     ],
 )
 def test_a_key_that_makes_no_sense_is_not_made(tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    """A sentence on standard error, nothing on standard output, no file; every agent must be asked for by name."""
+    """A sentence is on standard error and no file is written; a key for all agents needs an explicit option."""
     done = ebbtide("keys", "create", "--data-dir", str(tmp_path / "d"), *arguments)
     assert done.returncode in (ExitCode.USAGE, ExitCode.REFUSED)
     assert done.stdout == "" and "Traceback" not in done.stderr
@@ -189,7 +189,7 @@ def test_a_key_that_makes_no_sense_is_not_made(tmp_path: Path, arguments: tuple[
 
 
 def test_what_cannot_be_used_stops_the_start(tmp_path: Path) -> None:
-    """A damaged file of keys and a certificate that is none: one sentence, a named exit code, nothing guessed."""
+    """A damaged key file and an invalid certificate each give one sentence and a named exit code."""
     data = tmp_path / "data"
     new_key(data, "read")
     (data / "keys.json").write_text('{"version": 1, "keys": [{}]}')
@@ -399,7 +399,7 @@ def test_another_authority_for_callers_counts_without_a_restart(tmp_path: Path) 
         own.own = trustme.CA()
         own.write()
         wait_until(lambda: connects(daemon, own, with_certificate=True) == (True, True), 30)
-        # They trust the daemon as it is now, and are refused for what they show.
+        # They trust the daemon's current certificate, and are refused for their own.
         (former.path / "ca.pem").write_bytes((own.path / "ca.pem").read_bytes())
         assert connects(daemon, former, with_certificate=True) == (False, False)
         assert connects(daemon, own) == (False, False)
@@ -407,7 +407,7 @@ def test_another_authority_for_callers_counts_without_a_restart(tmp_path: Path) 
 
 
 def test_connections_that_only_linger_hold_no_stop(tmp_path: Path) -> None:
-    """A client that keeps its connection and never says farewell in TLS costs a stop no grace."""
+    """A client that keeps its connection open without a TLS close does not delay a stop."""
     own = Authority(tmp_path / "certs")
     settings = {**own.settings(asks_for_certificates=False), "SERVER__SHUTDOWN_GRACE_S": 600}
     with running_daemon(tmp_path / "data", settings) as daemon:
@@ -415,6 +415,6 @@ def test_connections_that_only_linger_hold_no_stop(tmp_path: Path) -> None:
         idle = http.client.HTTPSConnection(place.hostname or "", place.port, context=own.trusting())
         idle.request("GET", "/healthz")
         assert idle.getresponse().read()
-        # Ten minutes of grace would outlast the patience of this.
+        # A grace of ten minutes would exceed the timeout of this test.
         assert daemon.stop() == 0
         idle.close()

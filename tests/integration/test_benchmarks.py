@@ -1,6 +1,6 @@
-"""The benchmarks measure what they say: their baseline is right, their memories hold together, they run.
+"""The benchmarks are correct: their baseline is right, their memories are consistent, and they run.
 
-No figure is judged here: machines that run tests are busy with other things.
+No figure is judged here, because test machines are busy.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ SEED = 3
 SMALL = SCALES["S"]
 QUICK_TIMEOUT_S = 400
 MEASURED = list(ROWS) if IS_ALL else ["P4", "P13"]
-"""The rows that are measured: with and without a daemon, and one that is drawn."""
-"""A minute where nothing else runs."""
+"""The measured rows: with and without a daemon, and one that is drawn."""
+"""A minute on an idle machine."""
 
 NAMES = ["", "next", "上文", "Friend", "friend", "同事"]
 STRENGTHS = [1.0, 0.5, 0.25, 0.7, 1 / 3, 0.01, 0.0099, 0.0]
@@ -41,7 +41,7 @@ CUES = [(), ("clara",), ("茶", "STRASSE"), ("nowhere",)]
 
 
 def random_oracle(dice: Random) -> Oracle:
-    """A small memory with ties, dangling and broken links, and paths of every length."""
+    """Return a small memory with ties, dangling and broken links, and paths of every length."""
     oracle = Oracle(OracleParameters())
     count = dice.randint(1, 9)
     for node_id in range(1, count + 1):
@@ -61,7 +61,7 @@ def random_oracle(dice: Random) -> Oracle:
 
 
 def plain_of(oracle: Oracle) -> PlainMemory:
-    """The same memory in the dictionaries of the baseline."""
+    """Return the same memory in the dictionaries of the baseline."""
     plain = PlainMemory(oracle.parameters.link_break_threshold)
     for node_id, node in oracle.nodes.items():
         plain.add_node(node_id, node.content, tuple(node.keywords))
@@ -72,7 +72,7 @@ def plain_of(oracle: Oracle) -> PlainMemory:
 
 
 def test_the_baseline_recalls_what_the_oracle_recalls() -> None:
-    """On any small memory best-first search gives the oracle's memories in its order, and its sentences."""
+    """On any small memory best-first search returns the oracle's memories in its order, and its sentences."""
     dice = Random(SEED)
     for _ in range(400):
         oracle = random_oracle(dice)
@@ -97,7 +97,7 @@ def test_the_baseline_recalls_what_the_oracle_recalls() -> None:
     ids=["another order", "fewer", "another sentence"],
 )
 def test_a_wrong_answer_is_noticed(plain: PlainAnswer) -> None:
-    """Engine and baseline may not differ in order, number or sentences without the run being given up."""
+    """A difference in order, number or sentences between engine and baseline aborts the run."""
     answer = Answer(((Reached(1, 1.0, 0), "a"), (Reached(2, 0.5, 0), "b")), ("gone",))
     with pytest.raises(Disagreement):
         check_same(answer, plain, (1,), Cue())
@@ -125,7 +125,7 @@ def test_a_synthetic_memory_holds_together(tmp_path: Path) -> None:
 
 
 def test_the_same_seed_gives_the_same_memory() -> None:
-    """Two runs measure the same memory; another seed gives another one."""
+    """Two runs with one seed measure the same memory; another seed gives another one."""
     one, again, other = (make_graph(SMALL, seed) for seed in (SEED, SEED, SEED + 1))
     assert (one.targets == again.targets).all() and (one.strengths == again.strengths).all()
     assert len(one.targets) != len(other.targets) or (one.targets != other.targets).any()
@@ -174,7 +174,7 @@ def test_texts_are_as_described() -> None:
 
 @pytest.mark.timeout(QUICK_TIMEOUT_S)
 def test_every_row_can_be_measured(tmp_path: Path) -> None:
-    """The quick run measures each row that it was given, shows it, and leaves JSON and a picture."""
+    """The quick run measures each requested row, shows it, and writes JSON and a picture."""
     places = {
         "--json": tmp_path / "told.json",
         "--plot": tmp_path / "told.png",

@@ -33,7 +33,7 @@ NUMEROUS = {"messages": [{"role": "system", "content": "Hm."}] * 1000}
 
 @pytest.fixture
 def threads_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], list[str]]:
-    """Names of the threads on which a module's function is called from now on."""
+    """Record the names of the threads that call a module's function from now on."""
 
     def watch(module: str, name: str) -> list[str]:
         found: list[str] = []
@@ -52,7 +52,7 @@ def threads_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], list[str
 
 @pytest.fixture
 def offloaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Names of the functions that are sent to worker processes from now on."""
+    """Record the names of the functions that are sent to worker processes from now on."""
     found: list[str] = []
     inner = TextWorkers._submit
 
@@ -66,7 +66,7 @@ def offloaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def in_thread(names: list[str]) -> set[bool]:
-    """Whether things were done on the offload thread, and not on the event loop."""
+    """Whether the work ran on the offload thread, and not on the event loop."""
     return {name.startswith("offload") for name in names}
 
 
@@ -101,7 +101,7 @@ async def test_large_body_is_read_in_a_worker_process(
 async def test_large_body_that_is_refused_is_read_in_a_worker_process_too(
     tmp_path: Path, threads_of: Callable[[str, str], list[str]], offloaded: list[str]
 ) -> None:
-    """A worker process finds what is wrong with a large body; the error is that of a small one."""
+    """A worker process finds the errors of a large body; the response is that for a small one."""
     decoding = threads_of("ebbtide.verbs.requests", "from_json")
     async with rest_in(tmp_path) as call:
         body = {"messages": [*LARGE["messages"], {"role": "nobody", "content": "x"}]}
@@ -134,7 +134,7 @@ async def test_large_request_and_long_listing_of_grpc_are_converted_beside_the_l
 async def test_openapi_document_is_made_once_beside_the_loop(
     tmp_path: Path, threads_of: Callable[[str, str], list[str]]
 ) -> None:
-    """Making it takes long, so it is made on the offload thread, at the first request for it."""
+    """The document is generated on the offload thread, at the first request for it, because that takes long."""
     making = threads_of("ebbtide.rest.documents", "get_openapi")
     async with rest_in(tmp_path) as call:
         first, second = [await call("GET", "/openapi.json") for _ in range(2)]
@@ -147,7 +147,7 @@ async def test_openapi_document_is_made_once_beside_the_loop(
 async def test_answer_is_worded_in_the_agents_job(
     tmp_path: Path, threads_of: Callable[[str, str], list[str]]
 ) -> None:
-    """However many memories come back, they become text on a job's thread."""
+    """Any number of memories is formatted on a job's thread."""
     wording = threads_of("ebbtide.verbs.recall", "word_answer")
     async with service_in(tmp_path / "data") as service:
         await tell(service, "ann", "The kettle is blue.")
@@ -171,7 +171,7 @@ async def test_request_has_no_thread_of_its_own(tmp_path: Path) -> None:
 async def test_long_batch_becomes_memories_one_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between two segments of a batch everyone else has a turn: no memory waits for all to be processed."""
+    """Other requests run between two segments of a batch: no memory waits for the whole batch."""
     model = ScriptedModel()
     made_after: list[int] = []
     digest = importlib.import_module("ebbtide.fleet.runtime.digest")
@@ -207,7 +207,7 @@ async def test_long_batch_becomes_memories_one_at_a_time(
 async def test_no_more_faults_are_looked_for_than_are_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str, body: Any, field: str
 ) -> None:
-    """A body wrong in a hundred thousand places costs no more than reading it, and names the first few."""
+    """A body with a hundred thousand errors costs no more than parsing it, and the response names the first few."""
     faults: list[int] = []
     requests = importlib.import_module("ebbtide.verbs.requests")
     inner = requests.refusal
@@ -230,7 +230,7 @@ async def test_no_more_faults_are_looked_for_than_are_told(
 
 
 async def test_unknown_parameters_without_number_are_refused(tmp_path: Path) -> None:
-    """Known parameters are still read among them, and the first unknown ones are named."""
+    """Known parameters are still accepted among them, and the first unknown ones are named."""
     async with rest_in(tmp_path) as call:
         given = {**{f"k{n}": 1 for n in range(100_000)}, "decay_rate": "x"}
         response = await call("PUT", AGENT, given)
@@ -241,7 +241,7 @@ async def test_unknown_parameters_without_number_are_refused(tmp_path: Path) -> 
 
 
 async def test_metadata_is_written_no_further_than_it_may_go(tmp_path: Path) -> None:
-    """Metadata of any size is refused as soon as it is known to be too large."""
+    """Metadata of any size is refused as soon as it exceeds the limit."""
     async with rest_in(tmp_path) as call:
         for metadata in ({"k": ["v" * 50] * 100_000}, {"k": "v" * 5000}, {"k" * 5000: 1}):
             body = {**SMALL, "metadata": metadata}
@@ -255,7 +255,7 @@ async def test_metadata_is_written_no_further_than_it_may_go(tmp_path: Path) -> 
 async def test_only_a_key_costs_a_hash(
     tmp_path: Path, threads_of: Callable[[str, str], list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The hash of a body belongs to an idempotency key; without a key it is not taken."""
+    """The hash of a body belongs to an idempotency key; without a key it is not computed."""
     monkeypatch.setattr(TextWorkers, "_submit", type(INLINE)._submit)
     hashing = threads_of("ebbtide.verbs.remember", "body_hash")
     async with rest_in(tmp_path) as call:
@@ -269,7 +269,7 @@ async def test_only_a_key_costs_a_hash(
 
 
 def test_hash_of_a_body_stays_as_it_is() -> None:
-    """Receipts on disk hold it, so every version takes the same one: of the JSON with its fields sorted."""
+    """Receipts on disk contain it, so every version computes the same hash: of the JSON with sorted fields."""
     messages = [
         Message(role="user", content='a "quote"\n青岛 😀', timestamp=5, id="x", speaker="Ann"),
         Message(role="assistant", content="b"),
@@ -282,7 +282,7 @@ def test_hash_of_a_body_stays_as_it_is() -> None:
     ):
         plain = command.model_dump(exclude={"agent_id", "idempotency_key"})
         for message in plain["messages"]:
-            # Receipts of before messages had metadata: without it nothing of it is in the JSON.
+            # Receipts from before messages had metadata: without it the JSON contains no such field.
             del message["metadata"]
         assert body_hash(command) == hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).digest()
     assert (

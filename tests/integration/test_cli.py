@@ -1,4 +1,4 @@
-"""The command line against a real daemon, and against the directory it leaves behind."""
+"""The command line with a real daemon, and with its data directory after a stop."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Done = subprocess.CompletedProcess[str]
 
 
 def run(*arguments: str, url: str = "", text: str = "", **settings: str) -> Done:
-    """One command in a process of its own; `settings` are the only variables of Ebbtide it sees."""
+    """Run one command in a process of its own, with only these variables of Ebbtide."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("EBBTIDE_")} | settings
     if url:
         environment["EBBTIDE_URL"] = url
@@ -29,13 +29,13 @@ def run(*arguments: str, url: str = "", text: str = "", **settings: str) -> Done
 
 
 def answer(done: Done) -> Any:
-    """The JSON a command printed, and nothing else."""
+    """Return the JSON that a command printed, without any other output."""
     assert done.returncode == ExitCode.OK, done.stderr
     return json.loads(done.stdout)
 
 
 def test_what_is_told_is_recalled(daemon: Daemon) -> None:
-    """A transcript on standard input is remembered and comes back, as text and as JSON."""
+    """A transcript on standard input is remembered and recalled, as text and as JSON."""
     told = run("remember", "-", "--wait", "--json", url=daemon.url, text="Ann: I moved to Lisbon in May.\n")
     assert [batch["batch_id"] for batch in answer(told)["batches"]] == ["b1"]
     assert answer(told)["flushed"]["digested"]
@@ -69,12 +69,12 @@ HEARD = """\
 
 
 def without(*signals: str) -> tuple[str, ...]:
-    """Options that leave out signals."""
+    """Return the options that switch off signals."""
     return tuple(word for signal in signals for word in ("--without", signal))
 
 
 def test_a_question_is_narrowed_by_options(daemon: Daemon) -> None:
-    """Each option reaches the daemon as the field it stands for: filters filter, a day is included whole."""
+    """Each option sets its field of the request: filters apply, and a day is included completely."""
     for name, message in zip(("s1", "s2"), HEARD.splitlines(), strict=True):
         batch = {"messages": [read_message(json.loads(message))], "conversation_id": name}
         assert daemon.post("default/remember", batch).status_code == 202
@@ -103,7 +103,7 @@ def test_a_question_is_narrowed_by_options(daemon: Daemon) -> None:
 
 
 def test_refusals_are_sentences(daemon: Daemon) -> None:
-    """A refusal names the field, a missing agent or memory is NOT_FOUND; never a traceback."""
+    """A refusal names the field, a missing agent or memory is NOT_FOUND, and there is never a traceback."""
     daemon.remember("default", "The tram stopped.")
     refused = run("recall", "--depth", "9", url=daemon.url)
     assert refused.returncode == ExitCode.REFUSED
@@ -113,7 +113,7 @@ def test_refusals_are_sentences(daemon: Daemon) -> None:
 
 
 def test_bad_files_are_not_sent(daemon: Daemon) -> None:
-    """A fault anywhere in a file keeps all of it from being sent."""
+    """An error anywhere in a file prevents sending any of it."""
     lines = '{"role": "user", "content": "one"}\n{"role": "user"}\n'
     done = run("remember", "-", "--batch-size", "1", url=daemon.url, text=lines)
     assert done.returncode == ExitCode.BAD_INPUT
@@ -133,7 +133,7 @@ def test_a_held_directory_names_its_holder(daemon: Daemon) -> None:
 
 
 def test_offline_tells_what_online_told(daemon: Daemon) -> None:
-    """Agents and memories read the same from the directory as from the daemon; reading writes nothing."""
+    """Agents and memories are the same from the directory as from the daemon; reading writes nothing."""
     daemon.remember("ann", "I moved to Lisbon in May.", "The flat is small.")
     daemon.flush("ann", vectors=True)
     node = answer(run("inspect", "ann", "n1", "--json", url=daemon.url))
@@ -179,7 +179,7 @@ def test_signals_end_the_daemon_cleanly(daemon: Daemon, number: signal.Signals) 
 
 
 def test_a_taken_port_has_its_own_code(daemon: Daemon, tmp_path: Path) -> None:
-    """A second daemon on the same port says so, with the way out."""
+    """A second daemon on the same port reports it, with the remedy."""
     port = daemon.url.rpartition(":")[2]
     done = run("serve", "--data-dir", str(tmp_path / "other"), "--rest-port", port)
     assert done.returncode == ExitCode.PORT_TAKEN

@@ -34,7 +34,7 @@ FOR_EVER = 3600.0
 
 
 async def one_pass(service: Service, agent: str, count: int = 1) -> None:
-    """So many passes more."""
+    """Run this many more passes."""
     await compress(service, CompressRequest(agent_id=agent, passes=count))
     assert (await settle(service, agent)).passes_done
 
@@ -45,7 +45,7 @@ def shortenings(model: ScriptedModel) -> list[tuple[str, int]]:
 
 
 def only_shortening(model: ScriptedModel, step: Callable[[str, int], Any]) -> None:
-    """Answer shortenings by `step`, everything else as usual."""
+    """Use `step` for shortenings, and the default for everything else."""
     plain = ScriptedModel()
 
     async def answer() -> Processed:
@@ -63,7 +63,7 @@ def only_shortening(model: ScriptedModel, step: Callable[[str, int], Any]) -> No
 
 
 async def kettle(service: Service) -> NodeInfo:
-    """The first memory of Ann."""
+    """Return the first memory of Ann."""
     return (await looking.nodes(service, "ann"))[0]
 
 
@@ -71,7 +71,7 @@ async def kettle(service: Service) -> NodeInfo:
 
 
 async def test_slightly_long_reply_is_cut_at_the_end_of_a_clause(tmp_path: Path) -> None:
-    """A reply of up to 1.25 times the target is taken, cut where a clause ends, at or below the target."""
+    """A reply of up to 1.25 times the target is cut at the end of a clause, at or below the target."""
     model = ScriptedModel()
     only_shortening(model, lambda text, target: text[: target * 5 // 4])
     async with service_in(tmp_path / "data", model) as service:
@@ -90,7 +90,7 @@ async def test_slightly_long_reply_is_cut_at_the_end_of_a_clause(tmp_path: Path)
 
 
 class ShortensMany(ScriptedModel):
-    """A scripted model that answers up to three texts in one go."""
+    """A scripted model that answers up to three texts in one call."""
 
     async def process_many(self, texts: Sequence[TextToProcess]) -> list[Processed]:
         self.calls["process_many"] += 1
@@ -129,7 +129,7 @@ async def test_what_one_answer_to_many_leaves_open_is_asked_for_singly(tmp_path:
 
 
 async def test_too_long_reply_is_asked_for_again_then_left_to_the_builtin_model(tmp_path: Path) -> None:
-    """Beyond 1.25 times the target a reply is no answer; after `max_bad_replies` the built-in model shortens."""
+    """A reply beyond 1.25 times the target is unusable; after `max_bad_replies` the built-in model shortens."""
     model = ScriptedModel()
     only_shortening(model, lambda text, target: text[: target * 5 // 4 + 1])
     async with service_in(tmp_path / "data", model, language={"max_bad_replies": 3}) as service:
@@ -144,7 +144,7 @@ async def test_too_long_reply_is_asked_for_again_then_left_to_the_builtin_model(
 
 
 async def test_second_reply_counts_when_the_first_was_too_long(tmp_path: Path) -> None:
-    """A usable answer ends the asking."""
+    """A usable reply ends the retries."""
     model = ScriptedModel()
     replies = iter([BadReply("not JSON"), "A kettle, blue."])
     only_shortening(model, lambda text, target: next(replies))
@@ -157,7 +157,7 @@ async def test_second_reply_counts_when_the_first_was_too_long(tmp_path: Path) -
 
 @pytest.mark.alone
 async def test_absent_server_keeps_the_content_and_counts_the_scan(tmp_path: Path) -> None:
-    """A scan never waits for a server: the content stays, the scan counts, the next pass asks again, once."""
+    """A scan never waits for a server: the content stays, the scan counts, and the next pass tries once again."""
     model = ScriptedModel()
     only_shortening(model, lambda text, target: ModelUnavailable("connection refused"))
     language = {"max_retries": 5, "retry_base_ms": 2000, "retry_cap_ms": 2000}
@@ -196,7 +196,7 @@ async def test_short_targets_are_left_to_the_builtin_model(tmp_path: Path) -> No
 
 
 async def test_every_shortening_starts_from_the_first_content(tmp_path: Path) -> None:
-    """The second shortening is made from what the memory said first, not from the first shortening."""
+    """The second shortening starts from the first content, not from the first shortening."""
     model = ScriptedModel()
     only_shortening(model, lambda text, target: "Nothing like it at all.")
     async with service_in(tmp_path / "data", model) as service:
@@ -205,7 +205,7 @@ async def test_every_shortening_starts_from_the_first_content(tmp_path: Path) ->
         assert (await kettle(service)).content == "Nothing like it at all."
         only_shortening(model, lambda text, target: "Or else.")
         await one_pass(service, "ann")
-        # A quarter of the first length is more than the first reply had: nothing to gain. Then an eighth.
+        # A quarter of the first length is longer than the first reply: nothing to gain. Then an eighth.
         await one_pass(service, "ann")
         node = await kettle(service)
         assert node.content != "Nothing like it at all."
@@ -227,7 +227,7 @@ async def test_every_shortening_starts_from_the_first_content(tmp_path: Path) ->
 
 
 async def test_first_content_outlives_a_restart(tmp_path: Path) -> None:
-    """Also after the agent was closed and opened again, shortening starts from the first content."""
+    """Shortening starts from the first content, also after the agent was closed and opened again."""
     model = ScriptedModel()
     only_shortening(model, lambda text, target: "x" * target)
     async with service_in(tmp_path / "data", model) as service:
@@ -303,7 +303,7 @@ async def test_model_that_hangs_on_one_text_does_not_stop_a_memory_from_forgetti
 async def test_slice_cuts_a_model_call_off_and_the_node_is_first_next_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The slice's deadline is the model call's; the node cut off opens the next slice, uncounted till then."""
+    """A model call ends with its slice; the interrupted node starts the next slice, and its scan counts only then."""
     monkeypatch.setattr(slices, "MIN_MODEL_TIME_S", 0.2)
     model = ScriptedModel()
     counts_at_cut: list[int] = []
@@ -332,7 +332,7 @@ async def test_slice_cuts_a_model_call_off_and_the_node_is_first_next_time(
 
 
 async def test_model_call_gets_five_seconds_however_short_the_slice(tmp_path: Path) -> None:
-    """A slow but answering model is not cut off by a slice that is nearly over."""
+    """A slow model call is not cancelled by a slice that is nearly over."""
     assert slices.MIN_MODEL_TIME_S == 5.0
     model = ScriptedModel()
 
@@ -349,7 +349,7 @@ async def test_model_call_gets_five_seconds_however_short_the_slice(tmp_path: Pa
 
 
 async def test_agents_take_turns_slice_by_slice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When its time is up an agent goes to the back of the ring: two agents alternate, neither is starved."""
+    """When its time is up an agent moves to the end of the ring: two agents alternate, and neither starves."""
     model = ScriptedModel()
 
     both_wait = asyncio.Event()
@@ -420,7 +420,7 @@ async def test_slice_gives_way_to_foreground_work_of_its_agent(
 
 
 async def test_foreground_model_calls_go_first(tmp_path: Path) -> None:
-    """A digest that asks the model later goes before a shortening that waits longer."""
+    """A later model call of a digest runs before a shortening that has waited longer."""
     model = ScriptedModel()
     gate_is_shut = asyncio.Event()
 
@@ -452,7 +452,7 @@ async def test_foreground_model_calls_go_first(tmp_path: Path) -> None:
 
 
 def move_focus_on(agent: Any) -> None:
-    """Empty the focus, as erasing what is in it would."""
+    """Empty the focus, as an erasure of its nodes would."""
     draft = Draft(agent.workspace.network)
     draft.set_focus(())
     agent.workspace.commit(draft.change)
@@ -460,7 +460,7 @@ def move_focus_on(agent: Any) -> None:
 
 @pytest.mark.parametrize("concurrency", [1, 2, 3])
 async def test_so_many_slices_at_a_time(tmp_path: Path, concurrency: int) -> None:
-    """At most `compression_concurrency` agents shorten at a time, and as many as that do."""
+    """Exactly `compression_concurrency` agents shorten at a time."""
     model = ScriptedModel()
     at_once = most = 0
 
@@ -489,7 +489,7 @@ async def test_so_many_slices_at_a_time(tmp_path: Path, concurrency: int) -> Non
 
 
 async def test_pass_goes_on_at_its_node_after_a_restart(tmp_path: Path) -> None:
-    """A pass cut off in the middle resumes at the node it stopped at, under its number, nothing visited twice."""
+    """An interrupted pass resumes at its node, under its number, and visits no node twice."""
     model = ScriptedModel()
 
     def step(text: str, target: int) -> Any:
@@ -538,7 +538,7 @@ async def test_close_in_the_middle_of_a_pass_lets_it_rest(tmp_path: Path) -> Non
 
 
 async def test_owed_passes_are_done_one_by_one(tmp_path: Path) -> None:
-    """So many passes owed are so many passes done: none merged below `max_owed_passes`."""
+    """Each owed pass runs: none is merged below `max_owed_passes`."""
     async with service_in(tmp_path / "data", ScriptedModel()) as service:
         await fading(service, "ann", KETTLE)
         await settle(service, "ann")

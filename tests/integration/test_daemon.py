@@ -1,4 +1,4 @@
-"""The daemon as a whole, in a process of its own: the story of the README, and what may never happen."""
+"""The daemon as a whole, in a process of its own: the steps of the README, and the guarantees."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ ENGLISH = ("I moved to Lisbon in May.", "My sister Clara plays the cello.")
 
 
 def memories(text: str) -> list[str]:
-    """The blocks of a recall."""
+    """Return the blocks of a recall."""
     return text.split("\n---\n") if text else []
 
 
 def all_of(daemon: Daemon, path: str, listing: str) -> list[dict[str, Any]]:
-    """A whole listing, page by small page."""
+    """Return a complete listing, in small pages."""
     found: list[dict[str, Any]] = []
     token = ""
     while True:
@@ -67,7 +67,7 @@ def test_remember_and_recall_in_two_languages(daemon: Daemon) -> None:
 
 
 def test_inspect_tells_where_a_memory_came_from(daemon: Daemon) -> None:
-    """Nodes, focus, links, batches: all can be looked at, and lead from one to the other."""
+    """Nodes, focus, links and batches can be inspected, and refer to each other."""
     body = {
         "messages": [
             {
@@ -155,7 +155,7 @@ def test_memory_shrinks_goes_and_leaves_a_gap_that_is_known(tmp_path: Path) -> N
 
 
 def assert_gap_is_told(daemon: Daemon, gone: str, word: str) -> None:
-    """Ann once knew something, and both looking and recalling say so."""
+    """Assert that inspection and recall report the knowledge that Ann once had."""
     living = [node["id"] for node in all_of(daemon, "ann/nodes", "nodes")]
     dangling = [daemon.get(f"ann/nodes/{node_id}").json()["dangling"] for node_id in living]
     assert any(link["target"] == gone for links in dangling for link in links)
@@ -187,7 +187,7 @@ CUES: list[dict[str, Any]] = [
 
 
 def test_recalls_are_the_same_bytes_after_close_restart_and_kill(tmp_path: Path) -> None:
-    """Each cue gives the same bytes after closing the agent, a restart and a kill."""
+    """Each cue returns the same bytes after closing the agent, a restart and a kill."""
     with running_daemon(tmp_path / "data") as daemon:
         daemon.client.put(
             "/v1/agents/ann", json={"decay_rate": 0.8, "focus_limit": 3, "long_term_factor": 0.1}
@@ -224,7 +224,7 @@ def test_recalls_are_the_same_bytes_after_close_restart_and_kill(tmp_path: Path)
 
 
 def test_parameters_are_set_kept_compared_and_changed(tmp_path: Path) -> None:
-    """PUT makes or compares, PATCH changes, null goes back to the default; a restart keeps it."""
+    """PUT creates or compares, PATCH changes, null resets to the default; a restart keeps the values."""
     with running_daemon(tmp_path / "data") as daemon:
         client = daemon.client
         made = client.put("/v1/agents/ann", json={"decay_rate": 0.9, "locale": "en"})
@@ -254,7 +254,7 @@ def test_parameters_are_set_kept_compared_and_changed(tmp_path: Path) -> None:
 
 
 def test_erased_agent_is_gone_with_its_files(tmp_path: Path) -> None:
-    """DELETE leaves neither an answer nor a file nor a byte; the id may be used again, for a new agent."""
+    """DELETE leaves no response, file or byte of the agent; a new agent may use the id."""
     secret = "xylophonist"
     with running_daemon(tmp_path / "data") as daemon:
         for agent in ("ann", "Ann"):
@@ -301,7 +301,7 @@ ODD_IDS = [
 
 
 def test_hostile_ids_reach_nobody_elses_files(daemon: Daemon) -> None:
-    """Ids that could be read as a path are refused with a reason; nothing lies outside the directory."""
+    """Ids that could be read as a path are refused with a reason; no file is outside the directory."""
     daemon.remember("ann", "The kettle is blue.")
     daemon.flush("ann")
     root = daemon.data_dir
@@ -335,7 +335,7 @@ def test_hostile_ids_reach_nobody_elses_files(daemon: Daemon) -> None:
 
 
 def test_odd_ids_are_all_somebody_of_their_own(daemon: Daemon) -> None:
-    """Look-alikes, device names, case variants, escaped escapes: no two share a memory or a directory."""
+    """Look-alikes, device names, case variants and double escapes never share a memory or a directory."""
     ids = ["ann", *ODD_IDS]
     assert len(set(ids)) == len(ids)
     for number, agent in enumerate(ids):
@@ -358,7 +358,7 @@ def test_odd_ids_are_all_somebody_of_their_own(daemon: Daemon) -> None:
 
 
 def all_listed(daemon: Daemon) -> list[str]:
-    """Ids of all agents."""
+    """Return the ids of all agents."""
     found: list[str] = []
     token = ""
     while True:
@@ -454,7 +454,7 @@ def test_log_holds_no_content_and_no_forged_line(tmp_path: Path, form: str) -> N
 
 
 def test_settings_in_force_and_life_are_logged(tmp_path: Path) -> None:
-    """The log says with which settings a daemon ran, where it listened and that it stopped in order."""
+    """The log contains the settings of a daemon, its addresses and its normal stop."""
     with running_daemon(tmp_path / "data") as daemon:
         assert daemon.stop() == 0
         events = [json.loads(line) for line in daemon.log.splitlines() if line.startswith("{")]
@@ -469,7 +469,7 @@ def test_settings_in_force_and_life_are_logged(tmp_path: Path) -> None:
 
 
 def test_background_work_is_not_logged_under_a_request(tmp_path: Path) -> None:
-    """A line carries the id of the request it is about; digests and slices are about none."""
+    """A log line has the id of its request; digests and slices have none."""
     with running_daemon(tmp_path / "data", {"LOG__LEVEL": "debug"}) as daemon:
         body = {"messages": [{"role": "user", "content": "The kettle is blue."}]}
         daemon.post("ann/remember", body, headers={"X-Request-Id": "first-1"})

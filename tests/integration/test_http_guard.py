@@ -1,4 +1,4 @@
-"""The REST interface against web pages, rude clients and plain mistakes."""
+"""The REST interface against web pages, abusive clients and invalid requests."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Site:
         self.model = model
 
     async def agents(self) -> list[str]:
-        """Ids of all agents."""
+        """Return the ids of all agents."""
         return [a["agent_id"] for a in (await self.client.get("/v1/agents")).json()["agents"]]
 
 
@@ -69,7 +69,7 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
 
 
 def reason(response: httpx.Response) -> str:
-    """The reason in an error body, after a look at its shape."""
+    """Return the reason of an error body, after a check of its form."""
     error = response.json()["error"]
     assert error["code"] == response.status_code
     assert error["message"]
@@ -86,7 +86,7 @@ def reason(response: httpx.Response) -> str:
     "host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "", "10.0.0.1"]
 )
 async def test_foreign_host_is_refused(site: Site, host: str) -> None:
-    """A request that was sent to another name (a rebound DNS name) reaches no verb."""
+    """A request to another host name (DNS rebinding) reaches no operation."""
     response = await site.client.post("/v1/agents/ann/remember", json=BATCH, headers={"Host": host})
     assert (response.status_code, reason(response)) == (421, "MISDIRECTED_REQUEST")
     assert await site.agents() == []
@@ -96,12 +96,12 @@ async def test_foreign_host_is_refused(site: Site, host: str) -> None:
     "host", ["127.0.0.1", "localhost", "LOCALHOST:1", "[::1]:8420", "127.0.0.53:8420", "ip6-localhost"]
 )
 async def test_names_of_this_machine_are_taken(site: Site, host: str) -> None:
-    """Every loopback name will do, whatever the port."""
+    """Every loopback name is accepted, with any port."""
     assert (await site.client.get("/healthz", headers={"Host": host})).status_code == 200
 
 
 async def test_allowed_host_is_taken(tmp_path: Path) -> None:
-    """A name listed in `allowed_hosts` is taken, in any case; others are still refused."""
+    """A name in `allowed_hosts` is accepted, in any case; others are still refused."""
     async with site_in(tmp_path / "data", server={"allowed_hosts": ("Memory.example",)}) as site:
         assert (await site.client.get("/healthz", headers={"Host": "memory.EXAMPLE:8420"})).status_code == 200
         assert (await site.client.get("/healthz", headers={"Host": "other.example"})).status_code == 421
@@ -111,7 +111,7 @@ async def test_allowed_host_is_taken(tmp_path: Path) -> None:
     "origin", ["https://evil.example", "null", "http://127.0.0.1:1", "http://localhost", "file://", ""]
 )
 async def test_foreign_origin_is_refused(site: Site, origin: str) -> None:
-    """A web page of another origin changes and learns nothing, also where no body is needed."""
+    """A web page of another origin changes and reads nothing, also without a body."""
     await tell(site.service, "ann", "The kettle is blue.")
     for method, path in (("DELETE", ""), ("POST", "/close"), ("POST", "/recall"), ("GET", "/nodes")):
         response = await site.client.request(method, f"/v1/agents/ann{path}", headers={"Origin": origin})
@@ -127,7 +127,7 @@ async def test_own_origin_is_taken(site: Site) -> None:
 
 
 async def test_listed_origin_is_taken_and_told_so(tmp_path: Path) -> None:
-    """A page that CORS lists gets its preflight and its answers; one that is not listed does not."""
+    """A page that CORS lists gets its preflight and its responses; any other page does not."""
     page = "http://localhost:3000"
     async with site_in(tmp_path / "data", server={"cors_origins": (page,)}) as site:
         asked = {
@@ -151,7 +151,7 @@ OPENS_A_TAB = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Se
 
 
 def every_route(service: Service) -> list[tuple[str, str]]:
-    """Method and path of every route of the app, its documents and a file of them included."""
+    """Return method and path of every route, including the app's documents and one of their files."""
     app: Any = create_app(service)
     found = []
     for route in app._app.routes:
@@ -182,9 +182,9 @@ def every_route(service: Service) -> list[tuple[str, str]]:
     ],
 )
 async def test_no_route_answers_a_page_of_another_site(site: Site, site_values: list[str]) -> None:
-    """A request that a browser marks as coming from another site reaches no route, whatever its method.
+    """A request that a browser marks as coming from another site reaches no route, with any method.
 
-    An image or a script of a foreign page asks without an `Origin`: only `Sec-Fetch-Site` gives it away.
+    An image or a script of a foreign page sends no `Origin`: only `Sec-Fetch-Site` identifies it.
     """
     await tell(site.service, "ann", "The kettle is blue.")
     walked = every_route(site.service)
@@ -211,7 +211,7 @@ async def test_the_user_and_our_own_pages_are_answered(site: Site) -> None:
 
 
 async def test_only_pages_open_from_a_link_on_another_site(site: Site) -> None:
-    """A link opens / and /docs and nothing else; a frame, an image, a script and a form do not open them either."""
+    """A link opens only / and /docs; a frame, an image, a script and a form open not even them."""
     pages = [("GET", "/"), ("GET", "/docs")]
     for method, path in pages:
         response = await site.client.request(method, path, headers={**OPENS_A_TAB, "Accept": "text/html"})
@@ -238,7 +238,7 @@ async def test_only_pages_open_from_a_link_on_another_site(site: Site) -> None:
 
 @pytest.mark.parametrize("listed", ["http://localhost:3000", "*"])
 async def test_listed_origins_fetch_from_another_site(tmp_path: Path, listed: str) -> None:
-    """A page that CORS lists calls across sites, preflight included; without an `Origin` nothing does."""
+    """A page that CORS lists may call across sites, with its preflight; without an `Origin` no page may."""
     page = "http://localhost:3000"
     marks = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty"}
     async with site_in(tmp_path / "data", server={"cors_origins": (listed,)}) as site:
@@ -259,7 +259,7 @@ async def test_listed_origins_fetch_from_another_site(tmp_path: Path, listed: st
 
 
 async def test_no_other_origin_may_embed_any_response(site: Site) -> None:
-    """`Cross-Origin-Resource-Policy` is on files, streams, errors of every layer, and what is no HTTP at all."""
+    """`Cross-Origin-Resource-Policy` is on files, streams, errors of every layer, and responses to malformed HTTP."""
     await tell(site.service, "ann", "The kettle is blue.")
     await settle(site.service, "ann")
     for method, path, status in (
@@ -286,7 +286,7 @@ async def test_no_other_origin_may_embed_any_response(site: Site) -> None:
 
 
 def test_listening_beyond_this_machine_needs_a_word(tmp_path: Path) -> None:
-    """INSECURE_BIND for every address that is not loopback, unless `allow_insecure` says otherwise."""
+    """INSECURE_BIND for every address that is not loopback, unless `allow_insecure` is set."""
     for host in ("0.0.0.0", "::", "192.168.1.5", "example.org", "8.8.8.8"):
         with pytest.raises(Precondition) as refused:
             refuse_insecure_bind(settings_for(tmp_path, server={"host": host}))
@@ -335,7 +335,7 @@ async def test_compressed_body_is_refused(site: Site) -> None:
     "content_type", ["application/json; charset=utf-8", "Application/JSON;charset=UTF-8"]
 )
 async def test_utf8_by_name_is_taken(site: Site, content_type: str) -> None:
-    """The charset that JSON has anyway may be named."""
+    """An explicit UTF-8 charset is accepted."""
     body = json.dumps({"messages": [{"role": "user", "content": "蓝色的水壶"}]}, ensure_ascii=False)
     response = await site.client.post(
         "/v1/agents/ann/remember", content=body.encode(), headers={"Content-Type": content_type}
@@ -372,7 +372,7 @@ async def test_unreadable_bodies_are_bad_requests(site: Site, body: bytes) -> No
 
 
 async def test_large_bodies_are_refused_declared_or_not(tmp_path: Path) -> None:
-    """A body over the limit is refused: by its length before it is read, in chunks once it is over."""
+    """A body over the limit is refused: before it is read if its length is declared, else once it exceeds the limit."""
     async with site_in(tmp_path / "data", limits={"max_body_bytes": 4096}) as site:
         async with raw(site.url) as line:
             await line.send(
@@ -395,7 +395,7 @@ async def test_large_bodies_are_refused_declared_or_not(tmp_path: Path) -> None:
 
 
 async def test_chunked_body_within_the_limit_is_taken(site: Site) -> None:
-    """Length need not be declared."""
+    """A body without a declared length is accepted."""
 
     async def chunks() -> AsyncIterator[bytes]:
         body = json.dumps(BATCH).encode()
@@ -428,7 +428,7 @@ async def test_endless_and_contradictory_lengths_never_reach_a_verb(site: Site) 
 
 
 async def test_unknown_routes_and_methods_have_the_one_error_body(site: Site) -> None:
-    """404 and 405 look like every other error; FastAPI's own shape never appears."""
+    """404 and 405 have the form of every other error; FastAPI's own form never appears."""
     for method, path in (
         ("GET", "/v1"),
         ("GET", "/v2/agents"),
@@ -456,7 +456,7 @@ async def test_unknown_routes_and_methods_have_the_one_error_body(site: Site) ->
 
 
 async def test_long_answers_are_compressed_for_who_takes_it(site: Site) -> None:
-    """gzip where the caller takes it and it is worth it; the same bytes otherwise."""
+    """A long response is compressed with gzip if the client accepts it; the content is the same."""
     await tell(site.service, "ann", *(f"Fact number {number}." for number in range(60)))
     await settle(site.service, "ann")
     plain = await site.client.get("/v1/agents/ann/nodes", headers={"Accept-Encoding": "identity"})
@@ -470,7 +470,7 @@ async def test_long_answers_are_compressed_for_who_takes_it(site: Site) -> None:
 
 
 async def test_request_ids_come_back_or_are_made(site: Site) -> None:
-    """A usable request id is given back, any other replaced; errors carry one too."""
+    """A valid request id is returned, any other replaced; errors have one too."""
     for good in ("abc-1", "a" * 128, "trace:1.2_3"):
         response = await site.client.get("/healthz", headers={"X-Request-Id": good})
         assert response.headers["x-request-id"] == good
@@ -486,7 +486,7 @@ async def test_request_ids_come_back_or_are_made(site: Site) -> None:
 
 @pytest.mark.parametrize("agent", ["a?b", "a#b", "a%b", "a%3Fb", "记忆", "a b", "a&b=c;d", "ann", "🙂"])
 async def test_location_of_a_batch_leads_to_it(site: Site, agent: str) -> None:
-    """The `Location` of a 202 can be followed, whatever the id, and leads to no other agent."""
+    """The `Location` of a 202 can be followed, for any agent id, and refers to no other agent."""
     path = f"/v1/agents/{quote(agent, safe='')}"
     response = await site.client.post(f"{path}/remember", json=BATCH)
     assert response.status_code == 202
@@ -527,7 +527,7 @@ async def test_fault_of_ours_tells_the_caller_nothing_and_the_log_no_content(
 
 
 async def test_answers_are_sent_without_delay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No part of an answer waits for another part to be acknowledged, on whichever event loop."""
+    """No part of a response waits for the acknowledgement of another part, on either event loop."""
     delays: list[int] = []
     inner = Connection.connection_made
 
@@ -546,7 +546,7 @@ async def test_answers_are_sent_without_delay(tmp_path: Path, monkeypatch: pytes
 async def test_a_large_answer_waits_for_its_client_in_pieces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No more than two pieces of an answer are in a connection's buffer; read on, it comes whole."""
+    """At most two pieces of a response are in a connection's buffer; when the client reads, it arrives complete."""
     made: list[Connection] = []
     inner = Connection.connection_made
 
@@ -574,7 +574,7 @@ async def test_a_large_answer_waits_for_its_client_in_pieces(
 
 
 async def test_request_whose_caller_went_away_is_cancelled_before_it_begins(site: Site) -> None:
-    """A caller that hangs up takes a remember with it whose job has not begun; the next request is served."""
+    """A disconnected client cancels a remember whose job has not started; the next request is served."""
     await tell(site.service, "ann", "The kettle is blue.")
     await settle(site.service, "ann")
     agent = looking.opened_agent(site.service, "ann")
@@ -623,7 +623,7 @@ async def test_waiting_flush_ends_when_its_caller_goes_away(site: Site) -> None:
 
 
 async def test_half_sent_bodies_store_nothing(site: Site) -> None:
-    """A body that breaks off reaches no verb, even where what came is JSON by itself."""
+    """An incomplete body reaches no operation, even if its beginning is valid JSON."""
     body = json.dumps(BATCH).encode()
     for declared in ("Content-Length: 4000", "Transfer-Encoding: chunked"):
         line = await Raw.to(site.url)
@@ -637,7 +637,7 @@ async def test_half_sent_bodies_store_nothing(site: Site) -> None:
 
 
 async def test_slow_clients_hold_up_nobody(site: Site) -> None:
-    """A hundred clients that send byte by byte, or read nothing, cost the others nothing."""
+    """A hundred clients that send byte by byte, or read nothing, do not affect others."""
     await tell(site.service, "ann", "The kettle is blue.")
     await settle(site.service, "ann")
     lines = [await Raw.to(site.url) for _ in range(100)]
@@ -676,7 +676,7 @@ async def test_body_that_never_arrives_is_given_up(site: Site, monkeypatch: pyte
 
 
 async def test_connections_are_kept_and_refusals_do_not_confuse_them(site: Site) -> None:
-    """Many requests go over one connection, refused ones with a body among them; each gets its own answer."""
+    """Many requests use one connection, including refused ones with a body; each gets its own response."""
     body = json.dumps(BATCH).encode()
     async with raw(site.url) as line:
         for number in range(30):

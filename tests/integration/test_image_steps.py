@@ -56,13 +56,13 @@ class Image:
         self._directory = root
 
     def mapped(self, text: str) -> str:
-        """A text with the paths of the image below the root."""
+        """Return a text with the paths of the image below the root."""
         for place in ("/opt/ebbtide", "/var/lib/ebbtide"):
             text = text.replace(place, f"{self.root}{place}")
         return text
 
     def build(self) -> None:
-        """Do the steps of the first stage."""
+        """Run the steps of the first stage."""
         inherited = {
             k: v for k, v in os.environ.items() if not k.startswith(("EBBTIDE_", "PYTHON", "VIRTUAL_"))
         }
@@ -131,7 +131,7 @@ class Image:
             )
 
     def is_healthy(self, environment: dict[str, str]) -> bool:
-        """Whether the image's health check is content."""
+        """Whether the image's health check succeeds."""
         program, *arguments = health_check()
         found = shutil.which(program, path=environment["PATH"])
         assert found is not None
@@ -141,7 +141,7 @@ class Image:
 
 
 def _base_interpreter() -> str:
-    """The interpreter below this test's own virtual environment, as a base image would have it."""
+    """Return the interpreter of this test's virtual environment, as a base image would have it."""
     return str(getattr(sys, "_base_executable", sys.executable))
 
 
@@ -162,7 +162,7 @@ class Running(NamedTuple):
     client: httpx.Client
 
     def stop(self) -> int:
-        """SIGTERM; the exit code."""
+        """Send SIGTERM, and return the exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(STOP_TIMEOUT_S)
 
@@ -189,7 +189,7 @@ def _await_address(process: subprocess.Popen[bytes], image: Image, told_before: 
     """Return the address that a daemon logs after the given position of the log."""
     deadline = time.monotonic() + START_TIMEOUT_S
     while True:
-        # A line that is not whole yet is looked at again.
+        # An incomplete line is read again.
         lines = image.log.read_bytes()[told_before:].decode().split("\n")[:-1]
         for line in lines:
             if line.startswith("{") and (told := json.loads(line))["event"] == "listening":
@@ -208,7 +208,7 @@ def _await_ready(process: subprocess.Popen[bytes], image: Image, client: httpx.C
 
 
 def test_the_steps_install_what_the_package_needs(image: Image) -> None:
-    """After the steps, the environment contains the package itself instead of a link to its sources, and is whole."""
+    """After the steps, the environment contains the complete package instead of a link to its sources."""
     python = image.root / "opt/ebbtide/bin/python"
     done = subprocess.run([python, "-m", "pip", "check"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
@@ -218,7 +218,7 @@ def test_the_steps_install_what_the_package_needs(image: Image) -> None:
 
 
 def test_the_command_serves_and_ends_with_0_on_sigterm(image: Image) -> None:
-    """With the image's environment alone the daemon becomes ready, is healthy, and SIGTERM ends it in order."""
+    """With the image's environment alone the daemon becomes ready and healthy, and SIGTERM stops it normally."""
     with running(image) as daemon:
         assert image.is_healthy(daemon.environment)
         assert daemon.client.get("/readyz").json() == {"status": "ready", "reasons": []}

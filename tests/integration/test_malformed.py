@@ -29,7 +29,7 @@ def _received(connection: socket.socket) -> bytes:
 
 
 def test_what_is_no_http_gets_the_one_error_body(daemon: Daemon) -> None:
-    """MALFORMED_REQUEST as JSON, the connection closed; the next request is served."""
+    """MALFORMED_REQUEST as JSON closes the connection; the next request is served."""
     for raw in (
         b"HELLO\r\n\r\n",
         b"GET / HTTP/9.9\r\n\r\n",
@@ -44,7 +44,7 @@ def test_what_is_no_http_gets_the_one_error_body(daemon: Daemon) -> None:
 
 @pytest.mark.parametrize("many", [True, False])
 def test_an_endless_head_is_cut_off(daemon: Daemon, many: bool) -> None:
-    """A head larger than the limit is refused, whether in one header or in many; memory does not follow it."""
+    """A head larger than the limit is refused, in one header or in many; memory does not grow with it."""
     line = b"x" * (1 << 20)
     head = (
         b"".join(b"X%d: %s\r\n" % (n, line[:200]) for n in range(20_000))
@@ -59,7 +59,7 @@ def test_an_endless_head_is_cut_off(daemon: Daemon, many: bool) -> None:
 
 
 def test_escaped_paths_name_no_agent_twice(daemon: Daemon) -> None:
-    """Escapes in the route, escaped slashes and invalid UTF-8 are refused before any agent is made."""
+    """Escapes in the route, escaped slashes and invalid UTF-8 are refused before any agent is created."""
     body = json.dumps({"messages": [{"role": "user", "content": "hello there, old friend"}]}).encode()
     for path in (
         b"/v1/agents/%ff/remember",

@@ -1,4 +1,4 @@
-"""How much memory a daemon takes before anybody has asked it for anything, and what that must not include."""
+"""The memory of an idle daemon, and the modules that it must not load."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LATE = ("rjieba", "httpx", "matplotlib", "email_validator", "snowballstemmer")
 
 
 def resident_bytes(process_id: int) -> int:
-    """Memory of a process that is in use, pages of files that it has mapped included."""
+    """Return the resident memory of a process, including mapped files."""
     rollup = Path(f"/proc/{process_id}/smaps_rollup").read_text()
     found = re.search(r"^Rss:\s+(\d+) kB", rollup, re.MULTILINE)
     assert found is not None
@@ -28,7 +28,7 @@ def resident_bytes(process_id: int) -> int:
 
 @pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="memory is read from /proc")
 def test_idle_daemon_is_small(tmp_path: Path) -> None:
-    """A daemon that listens and has nothing to do holds at most 120 MiB, shared libraries included."""
+    """An idle daemon uses at most 120 MiB, including shared libraries."""
     with running_daemon(tmp_path / "data", executed=True) as daemon:
         assert daemon.client.get("/readyz").status_code == 200
         held = resident_bytes(daemon.process.pid)
@@ -37,14 +37,14 @@ def test_idle_daemon_is_small(tmp_path: Path) -> None:
 
 
 def test_what_few_daemons_need_is_loaded_late() -> None:
-    """Starting a daemon loads no Chinese dictionary, no HTTP client, nothing that draws."""
+    """A start loads no Chinese dictionary, no HTTP client and no plotting library."""
     code = f"import sys, ebbtide.daemon; print([name for name in {LATE!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 
 def test_chinese_is_understood_by_one_dictionary() -> None:
-    """The tagger is the segmenter's own: a second one would hold its 30 MB dictionary once more."""
+    """The tagger shares the segmenter's dictionary: a second one would use another 30 MB."""
     code = (
         "import sys\n"
         "from ebbtide.language.builtin.tokens import chinese_words\n"

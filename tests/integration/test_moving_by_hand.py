@@ -1,4 +1,4 @@
-"""backup, restore, export and import on the command line: with a daemon, and on a directory at rest."""
+"""backup, restore, export and import on the command line: with a daemon, and on a data directory without one."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ not json
 
 
 def told(daemon: Daemon) -> None:
-    """Two agents that remember a little."""
+    """Create two agents with a few memories."""
     daemon.remember("ann", "I moved to Lisbon in May. My cat came along.", "林月住在青岛，喜欢海。")
     daemon.remember("林月", "我五月搬到了青岛。")
     for agent in ("ann", "林月"):
@@ -58,7 +58,7 @@ def recalls(daemon: Daemon, agent: str) -> list[bytes]:
 
 
 def test_agents_are_backed_up_and_restored(daemon: Daemon, tmp_path: Path) -> None:
-    """All agents of a daemon at work become files that tar reads; restored under another id they answer the same."""
+    """All agents of a busy daemon become files that tar reads; restored under another id they answer the same."""
     told(daemon)
     out = tmp_path / "backups"
     made = answer(run("backup", "--out", str(out), "--json", url=daemon.url))["backups"]
@@ -79,7 +79,7 @@ def test_agents_are_backed_up_and_restored(daemon: Daemon, tmp_path: Path) -> No
 
 
 def test_an_agent_moves_to_a_new_directory(daemon: Daemon, tmp_path: Path) -> None:
-    """Exported from a daemon, imported offline where nothing was; backed up offline, restored into the daemon."""
+    """An agent is exported from a daemon and imported offline; backed up offline, and restored into the daemon."""
     told(daemon)
     before = recalls(daemon, "ann")
     lines = run("export", "ann", url=daemon.url)
@@ -105,7 +105,7 @@ def test_an_agent_moves_to_a_new_directory(daemon: Daemon, tmp_path: Path) -> No
 
 
 def imported(daemon: Daemon, path: Path) -> Any:
-    """Import a file twice: the second time nothing is done again."""
+    """Import a file twice: the second import changes nothing."""
     first = answer(run("import", str(path), "--agent", "ann", "--json", url=daemon.url))
     daemon.flush("ann")
     count = daemon.get("ann").json()["counts"]["messages"]
@@ -134,7 +134,7 @@ def test_mem0_memories_are_remembered(daemon: Daemon, tmp_path: Path) -> None:
 
 
 def test_a_memory_server_of_mcp_is_remembered(daemon: Daemon, tmp_path: Path) -> None:
-    """Entities and relations, in English and Chinese, as sentences; lines that are none are listed by number."""
+    """Entities and relations, in English and Chinese, become sentences; invalid lines are listed by number."""
     path = tmp_path / "memory.jsonl"
     path.write_text(MCP)
     done = imported(daemon, path)
@@ -153,7 +153,7 @@ def test_a_memory_server_of_mcp_is_remembered(daemon: Daemon, tmp_path: Path) ->
 
 
 def test_what_nobody_can_read_is_not_sent(daemon: Daemon, tmp_path: Path) -> None:
-    """A file of no known form, one that is not JSON at a line, and no agent: refused, nothing stored."""
+    """An unknown format, invalid JSON in a line, and a missing agent are refused; nothing is stored."""
     path = tmp_path / "file"
     for content, options in (
         ("hello", ()),

@@ -22,7 +22,7 @@ FOR_EVER = 3600.0
 
 
 class Choosy(ScriptedModel):
-    """A model that finds no usable words for conversations that hold `poison`."""
+    """A model without a usable reply for conversations that contain `poison`."""
 
     def __init__(self, poison: str) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class Choosy(ScriptedModel):
 
 @pytest.mark.alone
 async def test_hanging_model_holds_up_neither_remember_nor_recall(tmp_path: Path) -> None:
-    """While the model hangs, remember acknowledges at once and recall answers within its patience, counting."""
+    """While the model hangs, remember acknowledges at once, and recall answers within its patience."""
     model = ScriptedModel()
     async with service_in(tmp_path / "data", model) as service:
         await tell(service, "ann", "The kettle is blue.")
@@ -64,7 +64,7 @@ async def test_hanging_model_holds_up_neither_remember_nor_recall(tmp_path: Path
 
 @pytest.mark.alone
 async def test_patience_of_the_daemon_is_the_default(tmp_path: Path) -> None:
-    """A recall that names no patience waits `recall_patience_ms`."""
+    """A recall without its own patience waits `recall_patience_ms`."""
     model = ScriptedModel()
     model.always["segment"] = FOR_EVER
     async with service_in(tmp_path / "data", model, fleet={"recall_patience_ms": 300}) as service:
@@ -76,7 +76,7 @@ async def test_patience_of_the_daemon_is_the_default(tmp_path: Path) -> None:
 
 @pytest.mark.alone
 async def test_recall_without_patience_does_not_wait(tmp_path: Path) -> None:
-    """`patience_ms = 0` answers from what is there."""
+    """With `patience_ms = 0` a recall answers from the digested memories."""
     model = ScriptedModel()
     model.always["segment"] = FOR_EVER
     async with service_in(tmp_path / "data", model) as service:
@@ -87,7 +87,7 @@ async def test_recall_without_patience_does_not_wait(tmp_path: Path) -> None:
 
 
 async def test_hang_of_one_agent_leaves_another_alone(tmp_path: Path) -> None:
-    """An agent whose model call hangs keeps no other agent from remembering, digesting and recalling."""
+    """An agent whose model call hangs does not stop another from remembering, digesting and recalling."""
     model = ScriptedModel()
     async with service_in(tmp_path / "data", model, language={"model_concurrency": 2}) as service:
         model.script["segment"].append(FOR_EVER)
@@ -103,7 +103,7 @@ async def test_hang_of_one_agent_leaves_another_alone(tmp_path: Path) -> None:
 
 @pytest.mark.alone
 async def test_recall_does_not_wait_when_digests_take_longer_than_it_would(tmp_path: Path) -> None:
-    """When this agent's recent digests outlast the patience, waiting would be in vain: no wait at all."""
+    """If this agent's recent digests took longer than the patience, a recall does not wait at all."""
     model = ScriptedModel()
     model.always["segment"] = 0.6
     async with service_in(tmp_path / "data", model) as service:
@@ -122,7 +122,7 @@ async def test_recall_does_not_wait_when_digests_take_longer_than_it_would(tmp_p
 
 
 async def test_fast_model_recall_sees_what_was_said_before_it(tmp_path: Path) -> None:
-    """With a fast model a recall right after a remember sees it, without a flush, every time."""
+    """With a fast model a recall right after a remember finds it, without a flush, every time."""
     async with service_in(tmp_path / "data", ScriptedModel()) as service:
         for turn in range(12):
             await tell(service, "ann", f"Box {turn} holds item{turn}x.")
@@ -133,7 +133,7 @@ async def test_fast_model_recall_sees_what_was_said_before_it(tmp_path: Path) ->
 
 @pytest.mark.alone
 async def test_flush_answers_when_its_time_is_up(tmp_path: Path) -> None:
-    """A flush whose time runs out says where things stand instead of failing."""
+    """A flush that times out reports the state instead of failing."""
     model = ScriptedModel()
     model.always["segment"] = FOR_EVER
     async with service_in(tmp_path / "data", model) as service:
@@ -150,7 +150,7 @@ async def test_flush_answers_when_its_time_is_up(tmp_path: Path) -> None:
 
 @pytest.mark.alone
 async def test_outage_keeps_order_counts_nothing_and_ends_by_itself(tmp_path: Path) -> None:
-    """Without a server batches wait in order, uncounted and unwaited for; when it is back they are digested."""
+    """Without a server batches wait in order, uncounted and without delaying requests; then they are digested."""
     model = ScriptedModel()
     model.always["segment"] = ModelUnavailable("connection refused")
     language = {"retry_base_ms": 500, "retry_cap_ms": 500}
@@ -176,7 +176,7 @@ async def test_outage_keeps_order_counts_nothing_and_ends_by_itself(tmp_path: Pa
 
 
 async def test_call_is_repeated_with_patience_before_the_batch_waits(tmp_path: Path) -> None:
-    """One call survives `max_retries` transport failures without the digest being held up."""
+    """A call survives `max_retries` transport failures without delaying the digest."""
     model = ScriptedModel()
     model.script["segment"].extend([ModelUnavailable("502")] * 3)
     async with service_in(tmp_path / "data", model, language={"max_retries": 3}) as service:
@@ -187,7 +187,7 @@ async def test_call_is_repeated_with_patience_before_the_batch_waits(tmp_path: P
 
 
 async def test_answers_given_before_an_outage_are_not_asked_for_again(tmp_path: Path) -> None:
-    """A shaky server makes progress: what it has answered about the batch at the head is kept."""
+    """With an unstable server a digest keeps the replies for the batch at the head."""
     model = ScriptedModel()
     model.script["segment"].append(
         lambda: [Segment("The kettle is blue.", (0,)), Segment("The cup is red.", (0,))]
@@ -268,7 +268,7 @@ async def test_bad_replies_move_a_batch_to_the_tail_then_park_it(tmp_path: Path)
 
 
 async def test_put_off_batch_stands_behind_all_others(tmp_path: Path) -> None:
-    """A failed round moves a batch to the tail: also once its pause is over the others go first."""
+    """A failed round moves a batch to the tail: the others run first, even after its pause."""
     model = Choosy("poison")
     model.always["segment"] = 0.1
     language = {"max_bad_replies": 1, "retry_base_ms": 10, "park_after_attempts": 2}
@@ -285,7 +285,7 @@ async def test_put_off_batch_stands_behind_all_others(tmp_path: Path) -> None:
 
 
 async def test_put_off_batch_keeps_its_pause_over_a_restart(tmp_path: Path) -> None:
-    """The not-before time is on disk: a restart does not try a put-off batch at once, nor forget its count."""
+    """The earliest retry time is on disk: a restart neither retries a delayed batch at once nor resets its count."""
     language = {"max_bad_replies": 1, "retry_base_ms": 1500, "retry_cap_ms": 1500}
     model = Choosy("poison")
     async with service_in(tmp_path / "data", model, language=language) as service:
@@ -303,7 +303,7 @@ async def test_put_off_batch_keeps_its_pause_over_a_restart(tmp_path: Path) -> N
 
 
 async def test_server_failure_between_bad_replies_is_not_a_round(tmp_path: Path) -> None:
-    """Outages and bad replies are counted apart: an outage never moves a batch towards parking."""
+    """Outages and bad replies are counted separately: an outage never brings a batch closer to parking."""
     model = ScriptedModel()
     model.script["segment"].extend(
         [BadReply("?"), ModelUnavailable("gone"), BadReply("?"), ModelUnavailable("gone")]
@@ -317,7 +317,7 @@ async def test_server_failure_between_bad_replies_is_not_a_round(tmp_path: Path)
 
 
 async def test_segment_is_the_content_when_no_reply_can_be_used(tmp_path: Path) -> None:
-    """When processing fails for good the segment itself is the memory; the built-in model adds the rest."""
+    """If processing fails permanently the segment itself is the memory; the built-in model adds the rest."""
     model = ScriptedModel()
     model.always["process"] = BadReply("not JSON")
     async with service_in(tmp_path / "data", model, language={"max_bad_replies": 3}) as service:
@@ -332,7 +332,7 @@ async def test_segment_is_the_content_when_no_reply_can_be_used(tmp_path: Path) 
 
 
 async def test_relations_without_usable_names_stay_nameless(tmp_path: Path) -> None:
-    """When naming fails the links exist all the same, with an empty name."""
+    """If naming fails the links are created with an empty name."""
     model = ScriptedModel()
     model.always["relate"] = BadReply("not JSON")
     async with service_in(tmp_path / "data", model) as service:
@@ -346,7 +346,7 @@ async def test_relations_without_usable_names_stay_nameless(tmp_path: Path) -> N
 
 
 async def test_fault_of_ours_is_a_failed_round_not_the_end(tmp_path: Path) -> None:
-    """An unexpected exception in a digest neither stops the digest nor loses the batch."""
+    """An unexpected exception in a digest neither stops later digests nor loses the batch."""
     model = ScriptedModel()
     model.script["segment"].append(ZeroDivisionError("a bug"))
     async with service_in(tmp_path / "data", model) as service:
@@ -365,7 +365,7 @@ async def test_fault_of_ours_is_a_failed_round_not_the_end(tmp_path: Path) -> No
 
 
 async def test_close_cancels_the_model_call_and_the_batch_stays_at_the_head(tmp_path: Path) -> None:
-    """Close does not wait for the model; the batch it cut off is digested first after the next opening."""
+    """Close does not wait for the model; the interrupted batch is digested first after the next opening."""
     model = ScriptedModel()
     model.script["segment"].append(FOR_EVER)
     async with service_in(tmp_path / "data", model) as service:
@@ -401,7 +401,7 @@ async def test_batch_in_hand_at_a_stop_is_digested_after_the_next_start(tmp_path
 
 
 async def test_caller_who_goes_away_while_its_batch_is_stored_leaves_no_orphan(tmp_path: Path) -> None:
-    """A batch whose caller left during the commit is either not there or digested like any other."""
+    """A batch whose caller disconnected during the commit is either absent or digested like any other."""
     async with service_in(tmp_path / "data", ScriptedModel()) as service:
         await tell(service, "ann", "Fact number 1.")
         await settle(service, "ann")
@@ -427,7 +427,7 @@ async def test_caller_who_goes_away_while_its_batch_is_stored_leaves_no_orphan(t
 
 
 async def test_work_that_came_to_nothing_leaves_the_agent_idle(tmp_path: Path) -> None:
-    """Replays and refusals store nothing, so they must not make an agent look busy for ever."""
+    """Replays and refusals store nothing, so the agent does not appear busy afterwards."""
     async with service_in(tmp_path / "data", ScriptedModel()) as service:
         for agent in ("replayed", "refused", "unparked"):
             await tell(service, agent, "Fact number 1.", idempotency_key="once")

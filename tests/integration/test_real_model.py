@@ -1,7 +1,7 @@
-"""A real model server: llama.cpp's own, with a small real model, asked over HTTP like any other.
+"""A real model server: llama.cpp's own, with a small real model, over HTTP.
 
-SmolLM2-135M keeps a form and invents facts: this shows that the wire, the schemas and the guess of tokens hold,
-not that memories are good. Where the two packages are missing the tests are skipped, but not in CI.
+SmolLM2-135M keeps the format but invents facts: the tests cover the protocol, the schemas and the token estimate, not
+the quality of memories. Without the two packages the tests are skipped, but not in CI.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ time.sleep(3600)
 
 
 def address_in(log: Path) -> str:
-    """Where the server says it listens; empty until it does."""
+    """Return the address that the server reports; empty until then."""
     text = log.read_text(errors="replace")
     return text.partition("serving at ")[2].partition("\n")[0].strip()
 
@@ -89,14 +89,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def beside(server: str, **more: Any) -> dict[str, Any]:
-    """Settings for this server."""
+    """Return the settings for this server."""
     return {"model": "openai", "base_url": server, "num_ctx": CONTEXT, "model_timeout_ms": 120_000, **more}
 
 
 async def test_conversation_lives_through_a_real_model(
     server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Segmented, processed, related, compressed over HTTP: replies parse, every message is remembered."""
+    """Messages are segmented, processed, related and compressed over HTTP: replies parse, and no message is lost."""
     said = [
         "My name is Maria Keller and I moved to Lisbon on 3 May 2024.",
         "我有一只三岁的猫叫豆包，它喜欢睡在窗台上。",
@@ -129,7 +129,7 @@ async def test_conversation_lives_through_a_real_model(
 async def test_compression_goes_through_a_real_model(
     server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Memories that fade are shortened by the model or, where it fails, by rule; never beyond their target."""
+    """Fading memories are shortened by the model or, if it fails, by rules, and never exceed their target."""
     async with service_in(tmp_path / "data", None, language=beside(server)) as service:
         await fading(service, "ann", KETTLE, HARBOUR)
         await settle(service, "ann", timeout_ms=300_000)
@@ -166,6 +166,6 @@ TEXTS = [
 
 @pytest.mark.parametrize("text", TEXTS, ids=["zh", "en", "mixed", "code"])
 def test_guess_of_tokens_is_not_too_low(server: str, text: str) -> None:
-    """A real tokenizer, and an English one at that, never counts more tokens than we guess."""
+    """A real English tokenizer never counts more tokens than the estimate."""
     counted = httpx.post(f"{server}/tokenize", content=json.dumps({"content": text})).json()["tokens"]
     assert len(counted) <= estimate(text) <= 4 * len(counted)

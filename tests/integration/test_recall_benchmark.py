@@ -54,7 +54,7 @@ LATER_COUNT = 3
 
 
 class ScriptedDaemon(KeepAlive):
-    """Keeps what it is sent and answers with what plain BM25 finds in it."""
+    """A daemon that records its input and answers with the results of plain BM25."""
 
     def __init__(self, parked_count: int = 0) -> None:
         self.batches: dict[str, list[dict[str, Any]]] = defaultdict(list)
@@ -101,19 +101,19 @@ class ScriptedDaemon(KeepAlive):
 
 
 def tiny() -> list[Corpus]:
-    """The tiny set."""
+    """Return the tiny set."""
     corpora = read_set("tiny", Path("/nowhere"))
     assert not isinstance(corpora, MissingSet)
     return corpora
 
 
 def asked_of(daemon: ScriptedDaemon, *names: str) -> list[Any]:
-    """Everything that comes of asking the tiny set under these conditions."""
+    """Run the tiny set under these conditions."""
     return list(questioned(daemon, tiny(), names, LATER_COUNT, lambda _: None))
 
 
 def answered(condition: str, qid: str, worth: float, category: str = "single") -> Answered:
-    """A question all of whose measures are worth the same."""
+    """Return an answered question with the same value for all measures."""
     return Answered("tiny", "c", qid, category, condition, dict.fromkeys(NAMES, worth), 1.0)
 
 
@@ -121,7 +121,7 @@ def answered(condition: str, qid: str, worth: float, category: str = "single") -
 
 
 def test_the_tiny_set_holds_together() -> None:
-    """Both languages are there, every evidence is a turn of its own corpus, and questions are not their own answer."""
+    """Both languages are present, all evidence is in its own corpus, and no question contains its own answer."""
     corpora = tiny()
     assert [corpus.is_chinese for corpus in corpora] == [False, True]
     for corpus in corpora:
@@ -152,7 +152,7 @@ def test_a_limit_takes_from_the_whole_length() -> None:
 
 
 def test_corpora_put_together_stay_apart() -> None:
-    """In one agent no two turns share an id, and every question still has the evidence of its own corpus."""
+    """In one agent no two turns share an id, and every question keeps the evidence of its own corpus."""
     corpora = tiny()
     one = together(corpora)
     assert len({turn.turn_id for turn in one.turns}) == sum(len(corpus.turns) for corpus in corpora)
@@ -167,7 +167,7 @@ def test_corpora_put_together_stay_apart() -> None:
 
 
 def test_adversarial_questions_stand_apart() -> None:
-    """LoCoMo's category 5 is in no average but its own."""
+    """LoCoMo's category 5 is in no average except its own."""
     assert groups_of("locomo", "5-adversarial") == ("5-adversarial (apart)",)
     assert groups_of("locomo", "1-multi-hop") == (WHOLE, "1-multi-hop")
 
@@ -176,7 +176,7 @@ def test_adversarial_questions_stand_apart() -> None:
 
 
 def test_bm25_is_bm25() -> None:
-    """The score of a text is the formula's, counted by hand, and texts without a word of the query are not found."""
+    """The score of a text equals the formula, computed by hand; texts without a word of the query are not found."""
     words = PlainWords(["kiln kiln glaze", "glaze", "marathon train dog"])
     idf = math.log1p((3 - 1 + 0.5) / (1 + 0.5))
     expected = idf * 2 * (K1 + 1) / (2 + K1 * (1 - B + B * 3 / (7 / 3)))
@@ -229,7 +229,7 @@ def test_paragraphs_are_no_conversation() -> None:
 
 
 def test_answers_are_read_by_their_sources() -> None:
-    """Through a daemon that is plain BM25 the figures are those of plain BM25: nothing is lost in between."""
+    """With a daemon that is plain BM25 the figures equal those of plain BM25."""
     corpora = {corpus.corpus_id: corpus for corpus in tiny()}
     outcomes = asked_of(ScriptedDaemon(), "product")
     assert len(outcomes) == sum(len(corpus.questions) for corpus in corpora.values())
@@ -243,7 +243,7 @@ def test_answers_are_read_by_their_sources() -> None:
 
 
 def test_conditions_differ_in_one_thing() -> None:
-    """Each signal is switched off by one condition, both of meaning by one more; all others ask the same question."""
+    """One condition switches off each signal, one more both semantic ones; all others send the same query."""
     singles = [{"without": [name]} for name in SIGNALS]
     assert [condition.asks for condition in ABLATIONS.values()] == [
         *singles,
@@ -260,8 +260,7 @@ def test_conditions_differ_in_one_thing() -> None:
 
 
 def test_what_comes_later_comes_after() -> None:
-    """Unrelated batches are there for the conditions that say so and for no other, and forgetting is off on an agent
-    of its own."""
+    """Unrelated batches exist only for the conditions that name them, and forgetting is off on an agent of its own."""
     daemon = ScriptedDaemon()
     outcomes = asked_of(daemon, "product", *FORGETTING)
     names = [name for name, *_ in outcomes]
@@ -392,6 +391,6 @@ def test_the_picture_shows_what_was_measured() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 6])
 def test_a_picture_is_drawn_of_any_run(tmp_path: Path, count: int) -> None:
-    """Also of one in which nothing could be measured."""
+    """A picture can be drawn of a run without any measurement."""
     draw({"rows": picture_rows()[:count]}, tmp_path / "new" / "picture.png")
     assert (tmp_path / "new" / "picture.png").read_bytes().startswith(b"\x89PNG")

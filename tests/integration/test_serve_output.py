@@ -27,12 +27,12 @@ PORTS = ("--rest-port", "0", "--grpc-port", "0")
 
 
 def without_settings() -> dict[str, str]:
-    """The environment without variables of Ebbtide."""
+    """Return the environment without variables of Ebbtide."""
     return {name: value for name, value in os.environ.items() if not name.startswith("EBBTIDE_")}
 
 
 def test_a_terminal_gets_a_banner(tmp_path: Path) -> None:
-    """On a terminal the first lines name address, documentation, data directory, model and embedder; no JSON."""
+    """On a terminal the first lines contain address, documentation, data directory, model and embedder, but no JSON."""
     terminal, end = pty.openpty()
     command = [sys.executable, "-m", "ebbtide", "serve", "--data-dir", str(tmp_path / "data"), *PORTS]
     daemon = subprocess.Popen(
@@ -68,7 +68,7 @@ def test_a_terminal_gets_a_banner(tmp_path: Path) -> None:
 
 
 def test_a_pipe_gets_json_only(tmp_path: Path) -> None:
-    """Where standard error is not a terminal every line is JSON, and there is no banner."""
+    """If standard error is no terminal every line is JSON, and there is no banner."""
     command = [sys.executable, "-m", "ebbtide", "serve", "--data-dir", str(tmp_path / "data"), *PORTS]
     daemon = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env=without_settings(), cwd=ROOT, text=True
@@ -86,7 +86,7 @@ def test_a_pipe_gets_json_only(tmp_path: Path) -> None:
 
 @contextmanager
 def tls_server(tmp_path: Path) -> Iterator[int]:
-    """The port of an HTTPS server with a certificate of an authority of its own."""
+    """Return the port of an HTTPS server with a certificate of its own authority."""
     authority = trustme.CA()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("localhost", "127.0.0.1").configure_cert(context)
@@ -98,7 +98,7 @@ def tls_server(tmp_path: Path) -> Iterator[int]:
 
     class Server(HTTPServer):
         def handle_error(self, request: object, client_address: object) -> None:
-            """A refused handshake is what the test is about."""
+            """Ignore a refused handshake, which the test expects."""
 
     server = Server(("127.0.0.1", 0), Quiet)
     server.socket = context.wrap_socket(server.socket, server_side=True)
@@ -119,7 +119,7 @@ def recall(url: str, *options: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_an_untrusted_certificate_is_reported_as_that(tmp_path: Path) -> None:
-    """The message names the certificate and --ca-file; with the authority, the connection is made."""
+    """The message names the certificate and --ca-file; with the authority, the connection succeeds."""
     with tls_server(tmp_path) as port:
         url = f"https://127.0.0.1:{port}"
         done = recall(url)
@@ -144,7 +144,7 @@ def test_an_untrusted_certificate_is_reported_as_that(tmp_path: Path) -> None:
 def test_hints_name_a_command_that_exists(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, script: str, expected: str
 ) -> None:
-    """A hint calls the program as this user can: by name, by the path of the script, or through Python."""
+    """A hint names the program as the user started it: by name, by the path of the script, or through Python."""
     folder = tmp_path / ".venv" / "bin"
     folder.mkdir(parents=True)
     (folder / "ebbtide").write_text("#!/bin/sh\n")

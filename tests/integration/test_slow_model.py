@@ -32,7 +32,7 @@ def ollama() -> Iterator[FakeOllama]:
 
 
 def beside(server: FakeModelServer, **language: Any) -> dict[str, Any]:
-    """Settings of a daemon with this model server."""
+    """Return the settings of a daemon with this model server."""
     kind = "ollama" if isinstance(server, FakeOllama) else "openai"
     chosen = {"model": kind, "base_url": server.url, "retry_base_ms": 50, "retry_cap_ms": 200, **language}
     return {
@@ -42,12 +42,12 @@ def beside(server: FakeModelServer, **language: Any) -> dict[str, Any]:
 
 
 def p99(times_s: list[float]) -> float:
-    """The time that one in a hundred exceeds."""
+    """Return the 99th percentile."""
     return sorted(times_s)[int(len(times_s) * 0.99) - 1]
 
 
 def acknowledged_s(daemon: Daemon, agent: str, text: str) -> float:
-    """How long a remember took until it was acknowledged."""
+    """Return the time until a remember was acknowledged."""
     watch = Stopwatch()
     daemon.remember(agent, text)
     return watch.s
@@ -60,14 +60,14 @@ def contents(daemon: Daemon, agent: str) -> list[str]:
 
 
 def batches(daemon: Daemon, agent: str, state: str) -> list[dict[str, Any]]:
-    """An agent's batches of one state."""
+    """Return an agent's batches of one state."""
     listed: list[dict[str, Any]] = daemon.get(f"{agent}/batches?state={state}").json()["batches"]
     return listed
 
 
 @pytest.mark.alone
 def test_slow_model_costs_nobody_their_time(ollama: FakeOllama, tmp_path: Path) -> None:
-    """At 30 s a call, remember is acknowledged under 50 ms at p99 and recall keeps its patience, for all agents."""
+    """With 30 s per call, remember is acknowledged within 50 ms at p99 and recall keeps its patience."""
     with running_daemon(tmp_path / "data", beside(ollama)) as daemon:
         for agent in ("ann", "ben", "eve"):
             daemon.remember(agent, "The kettle is blue.")
@@ -75,7 +75,7 @@ def test_slow_model_costs_nobody_their_time(ollama: FakeOllama, tmp_path: Path) 
         ollama.always = SLOW
         slowest = []
         for _ in range(3):
-            # A busy machine may spoil one round of measuring, not three.
+            # A busy machine may spoil one round of measurements, but not three.
             times_s = [
                 acknowledged_s(daemon, ("ann", "ben")[number % 2], f"Fact number {number}.")
                 for number in range(200)
@@ -105,7 +105,7 @@ def test_slow_model_costs_nobody_their_time(ollama: FakeOllama, tmp_path: Path) 
 
 @pytest.mark.alone
 def test_slow_shortening_leaves_recall_alone(ollama: FakeOllama, tmp_path: Path) -> None:
-    """While compression paused for a slow model, remember and recall of the same agent do not."""
+    """While compression waits for a slow model, remember and recall of the same agent do not."""
     ollama.for_task["shorten"] = SLOW
     with running_daemon(tmp_path / "data", beside(ollama)) as daemon:
         assert daemon.client.put("/v1/agents/ann", json=QUICKLY).status_code == 201
@@ -171,7 +171,7 @@ def test_missing_model_degrades_and_resumes_by_itself(tmp_path: Path) -> None:
 
 
 def test_outage_keeps_the_order_and_ends_by_itself(tmp_path: Path) -> None:
-    """A server that is down, hangs or breaks delays memories; none is lost, none parked, and order is kept."""
+    """A server that is down, hangs or fails delays memories; none is lost or parked, and the order stays."""
     with FakeOpenAI().running_beside() as server:
         settings = beside(server, breaker_open_ms=100, breaker_cap_ms=200, model_timeout_ms=300)
         with running_daemon(tmp_path / "data", settings) as daemon:

@@ -1,4 +1,4 @@
-"""The soak in short: what must hold exactly does after some seconds as it does after ten minutes."""
+"""The soak in short: its exact checks hold after some seconds as after ten minutes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ SECONDS, AGENTS = (12.0, 12) if IS_ALL else (5.0, 6)
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="processes are looked at in /proc")
 def test_everything_at_once_loses_nothing(tmp_path: Path) -> None:
-    """Under a mixed load over both transports no request fails, no batch is lost or digested twice, stores are whole.
+    """Under a mixed load over both transports no request fails, no batch is lost or duplicated, and stores are valid.
 
-    Whether memory stays flat takes minutes to tell: `make soak`.
+    Whether memory stays flat takes minutes to decide: `make soak`.
     """
     outcome = soak(tmp_path / "data", SECONDS, AGENTS)
     assert outcome.failures == []
@@ -41,6 +41,6 @@ BATCH: dict[str, Any] = {"batch_id": "b1", "state": "digested", "message_count":
     ],
 )
 def test_what_is_not_as_it_was_sent_is_found(changed: dict[str, Any], fault: str) -> None:
-    """A batch that is set aside, changed, invented, or became memories twice or in part, is a fault."""
+    """A batch that is parked, changed, invented, or became memories twice or in part, is reported."""
     assert faults_of("ann", {"b1": 2}, [BATCH]) == []
     assert any(fault in found for found in faults_of("ann", {"b1": 2}, [{**BATCH, **changed}]))

@@ -1,4 +1,4 @@
-"""Several callers at once on one agent: one commit for those side by side, and what each of them is promised."""
+"""Concurrent callers of one agent: neighbouring requests share one commit, and each gets its own outcome."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FOR_EVER = 3600.0
 
 
 def commits_of(agent: Agent) -> int:
-    """How many commits the agent's store has seen, by LMDB's own count."""
+    """Return the number of commits of the agent's store, as LMDB counts them."""
     count: int = agent.workspace.store._environment.info()["last_txnid"]  # type: ignore[attr-defined]
     return count
 
@@ -43,7 +43,7 @@ async def taken(agent: Agent) -> AsyncIterator[None]:
 
 
 async def busy_agent(service: Service, model: ScriptedModel) -> Agent:
-    """Ann, whose digest hangs in the model, so that nothing but what a test asks reaches her store."""
+    """An agent whose digest hangs in the model, so that only the test's requests reach its store."""
     model.always["segment"] = FOR_EVER
     await tell(service, "ann", "Fact number 0.")
     agent = looking.opened_agent(service, "ann")
@@ -57,7 +57,7 @@ async def queued(agent: Agent, *requests: asyncio.Task[Remembered]) -> None:
 
 
 async def test_batches_side_by_side_cost_one_commit(tmp_path: Path) -> None:
-    """Each is acknowledged with a batch of its own, in the order they came, for one commit between them."""
+    """Each request is acknowledged with a batch of its own, in order, in one commit for all."""
     model = ScriptedModel()
     async with service_in(tmp_path / "data", model) as service:
         agent = await busy_agent(service, model)
@@ -104,7 +104,7 @@ async def test_recall_between_two_batches_sees_what_came_before_it(tmp_path: Pat
 
 
 async def test_errors_side_by_side_are_each_callers_own(tmp_path: Path) -> None:
-    """A key used for another body is refused, a replay is answered, and their neighbours are stored."""
+    """A key reused for another body is refused, a replay succeeds, and the neighbours are stored."""
     model = ScriptedModel()
     async with service_in(tmp_path / "data", model) as service:
         agent = await busy_agent(service, model)
@@ -143,7 +143,7 @@ async def test_commit_that_fails_is_told_to_everyone_in_it(tmp_path: Path) -> No
     async with service_in(tmp_path / "data", model) as service:
         agent = await busy_agent(service, model)
         async with taken(agent):
-            # Gone from under the job: that is an error of the whole commit.
+            # Removed during the job: an error of the whole commit.
             agent.workspace.store.close()
             requests = [asyncio.create_task(tell(service, "ann", f"Fact number {n}.")) for n in range(1, 4)]
             await queued(agent, *requests)
@@ -158,7 +158,7 @@ async def test_commit_that_fails_is_told_to_everyone_in_it(tmp_path: Path) -> No
 async def test_what_is_stored_is_acknowledged_whatever_comes_after(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Looking after an agent once its batch is stored may fail: that is neither an error nor leaves it lying."""
+    """A failure after a batch is stored neither fails the request nor leaves the batch undigested."""
     async with service_in(tmp_path / "data", ScriptedModel()) as service:
         await tell(service, "ann", "Fact number 0.")
         await settle(service, "ann")
