@@ -1,1 +1,1 @@
-"""Measuring: how good a language model is for a memory, and how fast the daemon is."""
+"""Benchmarks: the suitability of a language model, and the speed of the daemon."""

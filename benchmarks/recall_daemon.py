@@ -30,14 +30,10 @@ MOST_MESSAGES = 500
 """Messages of one batch; a longer session is split."""
 
 PARAGRAPHS = 100
-"""Sessions of one turn each are not conversations. This many form a batch, and nothing says that they belong
-together.
-"""
+"""This many sessions of one turn each form a batch, because they are not conversations and do not belong together."""
 
 FLUSH_EACH = 50
-"""Batches after which the benchmark waits for passes: an agent owes a bounded number, and further ones would be
-merged.
-"""
+"""Batches after which the benchmark waits for passes, because an agent merges passes above a limit."""
 
 FLUSH_MS = 600_000
 FLUSHES = 6

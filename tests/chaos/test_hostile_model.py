@@ -44,7 +44,7 @@ SETTINGS = {
 
 
 def attacks() -> dict[str, Attack]:
-    """All of them, or a few of each kind."""
+    """Return all attacks, or a few of each kind."""
     made = {
         **fast_attacks(),
         **slow_attacks(),

@@ -1,5 +1,4 @@
-"""Texts that are slow to process: other agents get responses with less than a second of CPU time, and a stop
-succeeds.
+"""Texts that are slow to process delay other agents by less than a second of CPU time, and a stop succeeds.
 
 Each text is sent as a message, a question, a topic, a correction, a parameter and a body. Meanwhile the test queries
 another agent repeatedly; its slowest response counts. The short form sends some of the texts, `make chaos` all.

@@ -37,13 +37,13 @@ FAST = "/dev/shm" if Path("/dev/shm").is_dir() else None
 REASONS = frozenset(
     {"BACKUP_UNREADABLE", "INVALID_PARAMETERS", "FORMAT_TOO_NEW", "BACKUP_OF_ANOTHER_AGENT", "STORE_FULL"}
 )
-"""How a file may be refused."""
+"""Reasons that may refuse a file."""
 
 AT_ONCE = 6
-"""Agents that are tried at a time: each waits now and then for work in the background."""
+"""Agents that are tried at a time; each waits now and then for background work."""
 
 RESTORES_AT_ONCE = 3
-"""Fewer than a daemon takes."""
+"""Fewer than a daemon allows."""
 
 
 def mutated(seed: int, sources: dict[tuple[str, str], bytes]) -> tuple[str, bytes]:

@@ -35,7 +35,7 @@ SETTINGS = {
     "SERVER__MAX_BUFFERED_BYTES": 16 * MIB,
 }
 GROWTH_BYTES = 64 * MIB + MANY * (192 << 10)
-"""How much memory silent clients may cost: four times what may be held for them, and 192 KiB a connection."""
+"""The most memory that silent clients may use: four times the limit for buffered data, and 192 KiB per connection."""
 
 NODES = b"GET /v1/agents/ann/nodes?page_size=1000 HTTP/1.1\r\nHost: localhost\r\n\r\n"
 SERVICE = "/ebbtide.v1.MemoryService/"
@@ -156,7 +156,7 @@ def test_a_head_byte_by_byte_has_one_deadline(daemon: Daemon) -> None:
             id="pipelined documents",
             marks=pytest.mark.full,
         ),
-        # Those that are refused for the bounds on streams and transfers go by themselves.
+        # Connections refused by the limits on streams and transfers close without the deadline.
         pytest.param(
             b"GET /v1/agents/ann/events HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", id="events"
         ),

@@ -98,7 +98,7 @@ def contents(daemon: Daemon, agent: str) -> list[str]:
 
 
 def begun(daemon: Daemon) -> None:
-    """Two agents that are open, and one that is not."""
+    """Create two agents that are open, and one that is not."""
     for agent in ("ann", "bob", "cid"):
         daemon.remember(agent, *KEPT)
         assert daemon.flush(agent)["digested"]

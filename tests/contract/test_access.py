@@ -40,7 +40,7 @@ Ask = Callable[..., Any]
 
 
 class Rest:
-    """Sends an operation by its route, without a body, and returns the reason of a refusal."""
+    """Send an operation by its route, without a body, and return the reason of a refusal."""
 
     def __init__(self, service: Service) -> None:
         self.app = create_app(service)
@@ -49,12 +49,12 @@ class Rest:
 
     @property
     def names(self) -> list[str]:
-        """Every operation that it has, by the routes of the application."""
+        """Return every operation of the transport, by the routes of the application."""
         by_route = {route: name for name, (route, _) in REQUIREMENTS.items()}
         return [by_route.get(route, route) for route in self.routes()]
 
     def routes(self) -> list[str]:
-        """`METHOD /path` of every route there is."""
+        """Return `METHOD /path` of every route."""
         app: Any = self.app
         found = [route for route in app._app.routes if getattr(route, "path", None)]
         pairs = [(getattr(r, "methods", None) or {"GET"}, r.path) for r in found]
@@ -84,7 +84,7 @@ class Rest:
 
 
 class Grpc:
-    """Sends an operation by its call, and returns the reason of a refusal."""
+    """Send an operation by its call, and return the reason of a refusal."""
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self.channel = channel
@@ -102,7 +102,7 @@ class Grpc:
         """Call any method with any bytes."""
         shown = tuple({**bearer(key), **metadata}.items())
         try:
-            # Of one answer or of many, each call is one that answers with a stream.
+            # The call is one that returns a stream, whatever the method.
             async for _ in self.channel.unary_stream(method)(body, metadata=shown):
                 pass
         except grpc.aio.AioRpcError as error:
@@ -111,7 +111,7 @@ class Grpc:
 
 
 def reason_of(error: Any) -> str:
-    """The reason of a refused call; its code is that of the table."""
+    """Return the reason of a refused call; its code is that of the table."""
     status = rpc_status.from_call(error)
     assert status is not None, error
     info = ErrorInfo()
@@ -122,7 +122,7 @@ def reason_of(error: Any) -> str:
 
 @contextlib.asynccontextmanager
 async def site(path: Path, **access: Any) -> AsyncIterator[tuple[Service, Rest, Grpc]]:
-    """A daemon of this process that asks for keys, over both transports."""
+    """A daemon of this process that requires keys, over both transports."""
     async with (
         service_in(path, access={**KEYS_ON, **access}) as service,
         grpc_served(service) as server,
@@ -132,12 +132,12 @@ async def site(path: Path, **access: Any) -> AsyncIterator[tuple[Service, Rest, 
 
 
 def needing(*needs: Needs) -> list[str]:
-    """Operations that need one of these."""
+    """Return the operations that need one of these scopes."""
     return [name for name, (_, required) in REQUIREMENTS.items() if required.needs in needs]
 
 
 async def test_the_table_has_every_route_and_every_call(tmp_path: Path) -> None:
-    """Nothing can be asked that the table does not name, and it names nothing that cannot be asked."""
+    """The table names exactly the operations of the daemon."""
     async with site(tmp_path / "d") as (_, rest, rpc):
         assert sorted(rest.routes()) == sorted(route for route, _ in REQUIREMENTS.values())
         assert set(rpc.names) <= REQUIREMENTS.keys()
@@ -152,7 +152,7 @@ async def test_the_table_has_every_route_and_every_call(tmp_path: Path) -> None:
 
 
 async def test_without_a_key_or_with_a_wrong_one_nothing_is_told(tmp_path: Path) -> None:
-    """No key: MISSING_KEY. Unknown, revoked, expired, another's secret, no key at all in form: INVALID_KEY alike."""
+    """No key is MISSING_KEY. An unknown, revoked, expired or malformed key and a wrong secret are all INVALID_KEY."""
     path = tmp_path / "d"
     good = new_key(path, *MOST_SCOPES)
     wrong = {
@@ -207,7 +207,7 @@ async def test_a_body_is_not_read_without_a_key(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("scope", MOST_SCOPES)
 async def test_a_scope_is_good_for_its_operations_only(tmp_path: Path, scope: str) -> None:
-    """A key with one scope: SCOPE_MISSING for every operation of the others, and not one thing is changed by it."""
+    """With a key of one scope, every operation of another scope is SCOPE_MISSING and changes nothing."""
     path = tmp_path / "d"
     key = new_key(path, scope)
     async with site(path) as (service, rest, rpc):
@@ -228,7 +228,7 @@ async def test_a_scope_is_good_for_its_operations_only(tmp_path: Path, scope: st
 
 
 async def test_another_agents_key_opens_nothing(tmp_path: Path) -> None:
-    """A key bound elsewhere: KEY_NOT_FOR_AGENT, the same whether the agent exists or not; nothing is made or lost."""
+    """A key for another agent is KEY_NOT_FOR_AGENT, whether the agent exists or not; nothing is created or lost."""
     path = tmp_path / "d"
     keys = [
         new_key(path, *MOST_SCOPES, agents=["bob", "an", "Ann", "ann2"]),
@@ -252,7 +252,7 @@ async def test_another_agents_key_opens_nothing(tmp_path: Path) -> None:
 
 
 async def test_a_bound_key_reaches_its_agents(tmp_path: Path) -> None:
-    """By name and by prefix, in any script: what is within reach is answered, and only that is listed, page by page."""
+    """By name and by prefix, in any script, a key reaches exactly the agents of its grant, also in listings."""
     path = tmp_path / "d"
     agents = ["ann", "bob", "team-1", "team-2", "team", "Team-3", "团队-林月", "林月"]
     key = new_key(path, "read", agents=["ann", "林月"], agent_prefixes=["team-", "团队"])
@@ -315,7 +315,7 @@ async def test_health_is_open_and_reflection_is_not(tmp_path: Path) -> None:
 async def test_keys_count_and_stop_counting_while_the_daemon_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A key made now is good soon, a revoked one is refused soon; a broken file changes nothing."""
+    """A new key is accepted soon, a revoked one is refused soon; a damaged key file changes nothing."""
     monkeypatch.setattr("ebbtide.access.keyring.LOOK_EVERY_S", 0.05)
     path = tmp_path / "d"
     first = new_key(path, "read")
@@ -353,7 +353,7 @@ async def test_keys_count_and_stop_counting_while_the_daemon_runs(
 
 
 async def becomes(rest: Rest, key: str, expected: str) -> None:
-    """Wait until a key fares so."""
+    """Wait until requests with a key have this result."""
     authentication = rest.app._authentication  # type: ignore[attr-defined]
 
     def fares() -> bool:
@@ -368,14 +368,14 @@ async def becomes(rest: Rest, key: str, expected: str) -> None:
 
 
 async def looked(rest: Rest) -> None:
-    """Wait until the daemon has looked at its file of keys twice from now on."""
+    """Wait until the daemon has read its key file twice from now on."""
     keyring = rest.app._authentication._keyring  # type: ignore[attr-defined]
     begun = keyring.looks
     await eventually(lambda: keyring.looks >= begun + 2)
 
 
 async def test_a_key_gets_so_many_requests(tmp_path: Path) -> None:
-    """RATE_LIMITED with the seconds to wait, over both transports together; another key is not affected."""
+    """RATE_LIMITED states the seconds to wait, and counts both transports together; another key is not affected."""
     path = tmp_path / "d"
     slow, free = new_key(path, "read", requests_per_s=0.01), new_key(path, "read")
     async with site(path, burst_s=300) as (_, rest, rpc):
@@ -441,7 +441,7 @@ async def test_an_address_is_not_what_a_header_says(tmp_path: Path) -> None:
 
 
 async def test_an_agent_gets_so_many_requests_whoever_asks(tmp_path: Path) -> None:
-    """RATE_LIMITED for one agent leaves others alone; it holds without keys too."""
+    """RATE_LIMITED for one agent does not affect others; the limit also applies without keys."""
     path = tmp_path / "d"
     keys = [new_key(path, "read"), new_key(path, "read")]
     async with site(path, agent_requests_per_s=0.01, burst_s=200) as (service, rest, rpc):
@@ -456,7 +456,7 @@ async def test_an_agent_gets_so_many_requests_whoever_asks(tmp_path: Path) -> No
 
 
 async def test_an_agent_holds_so_many_memories(tmp_path: Path) -> None:
-    """QUOTA_REACHED names the quota, the limit and what is held; nothing is stored; a replay is answered."""
+    """QUOTA_REACHED names the quota, the limit and the current number; nothing is stored; a replay succeeds."""
     said = {"messages": [{"role": "user", "content": "I moved to Lisbon in May."}], "idempotency_key": "k"}
     more = {"messages": [{"role": "user", "content": "In June I moved to Porto."}]}
     async with service_in(tmp_path / "d", access={"max_nodes_per_agent": 1}) as service:
@@ -499,7 +499,7 @@ async def test_an_agent_takes_so_much_room(tmp_path: Path) -> None:
 
 
 async def test_a_key_brings_in_so_many_agents(tmp_path: Path) -> None:
-    """QUOTA_REACHED for one agent more, by its own bound or the setting, also when many come at once."""
+    """One agent too many is QUOTA_REACHED, by the key's own limit or the setting, also for concurrent requests."""
     path = tmp_path / "d"
     own = new_key(path, "write", agent_prefixes=["team-"], max_agents=2)
     usual = new_key(path, "write", agent_prefixes=["林"])
@@ -522,7 +522,7 @@ async def test_a_key_brings_in_so_many_agents(tmp_path: Path) -> None:
 async def test_the_log_names_the_key_and_never_shows_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The line of a request carries the key's id, over both transports; no secret is in the log, of whatever key."""
+    """The log line of a request contains the key's id, over both transports; no secret of any key is in the log."""
     from ebbtide.telemetry import configure_log
 
     path = tmp_path / "d"

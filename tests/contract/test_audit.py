@@ -1,4 +1,4 @@
-"""The audit log over every transport: who did what to a memory, when, to how much; and that it is whole."""
+"""The audit log over every transport: actor, action, time and amount of each change, in a verifiable chain."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def verified(call: Caller, *texts: str) -> dict[str, Any]:
 
 
 async def test_what_is_done_is_told(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Each act leaves one record with what and how many; reading leaves none; no record holds content."""
+    """Each change leaves one record with its kind and counts; reading leaves none; no record contains content."""
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT, {"segment_max_chars": 80})
         await told(call, SAID, "The harbour smells of tar.", "Project Heron is late.")
@@ -87,7 +87,7 @@ async def test_what_is_done_is_told(tmp_path: Path, caller_in: CallerIn) -> None
 
 
 async def test_the_log_comes_in_pages(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Pages put together are the log; a bad page is refused."""
+    """The pages together are the log; an invalid page is refused."""
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT)
         for value in (0.5, 0.6, 0.7, 0.8):
@@ -108,7 +108,7 @@ async def test_the_log_comes_in_pages(tmp_path: Path, caller_in: CallerIn) -> No
 async def test_a_text_that_was_erased_is_known_by_whoever_holds_it(
     tmp_path: Path, caller_in: CallerIn
 ) -> None:
-    """The record is named that vouches for it, also after a restart; other texts are not known."""
+    """The response names the record that proves the erasure of a text, also after a restart; no other text has one."""
     async with caller_in(tmp_path) as call:
         await told(call, SAID, "The harbour smells of tar.")
         await call("POST", f"{AGENT}/forget", {"messages": ["m1"]})
@@ -153,7 +153,7 @@ async def test_a_changed_record_is_named(tmp_path: Path, caller_in: CallerIn) ->
 
 
 async def test_an_erased_agent_is_told_outside_its_directory(tmp_path: Path, caller_in: CallerIn) -> None:
-    """The answer names the record; nothing of the agent is left but that, and texts it held are known by it."""
+    """The response names the record. Only that record remains of the agent, and it proves the erased texts."""
     async with caller_in(tmp_path) as call:
         await told(call, SAID, "我外婆住在青岛。")
         answer = (await call("DELETE", AGENT)).json()
@@ -217,7 +217,7 @@ async def test_who_is_replaced_is_told_of(tmp_path: Path, caller_in: CallerIn) -
 
 
 async def test_who_comes_to_an_empty_place_tells_it(tmp_path: Path, caller_in: CallerIn) -> None:
-    """A restore after an erasure, and an export taken in as a new agent, are the latest record of who is there."""
+    """The latest record of an agent is its restore after an erasure, or its import as a new agent."""
     async with caller_in(tmp_path) as call:
         await told(call, SAID)
         content, lines = await call.download(f"{AGENT}/backup"), await call.download(f"{AGENT}/export")
@@ -259,7 +259,7 @@ async def test_who_replaces_an_agent_is_named(tmp_path: Path) -> None:
 
 
 async def test_an_erasure_that_was_cut_off_is_told_once(tmp_path: Path) -> None:
-    """A start finishes what a kill left of it, with one record, whether or not the first one was written."""
+    """A start finishes an interrupted erasure, with one record, whether or not the first one was written."""
     for when in ("before the record", "after the record"):
         root = tmp_path / when.replace(" ", "-")
         async with rest_in(root) as call:
@@ -297,7 +297,7 @@ async def test_an_erasure_that_failed_half_way_is_asked_for_again(tmp_path: Path
     async with service_in(tmp_path, embedding={"model": "off"}) as service:
         await tell(service, "ann", SAID)
         await settle(service, "ann")
-        # Where the proofs of the record should lie, nothing can be written.
+        # The proofs of the record cannot be written there.
         (tmp_path / "audit" / "1.proofs").mkdir(parents=True)
         with acting("key7"), pytest.raises(Unavailable):
             await service.fleet.delete_agent(AgentId("ann"))

@@ -43,7 +43,7 @@ FAR = (-1, 2**53 + 1, 2**63, 2**64 - 1, 10**30)
 
 
 def export(agent: dict[str, Any] | None = None, **changes: dict[str, Any]) -> bytes:
-    """An export of one message, batch, node and link, with some fields changed, by the type of the line."""
+    """Return an export of one message, batch, node and link, with some fields changed, by the type of the line."""
     lines = [HEADER, AGENT | NEXT | (agent or {}), RELATION, MESSAGE, BATCH, NODE, LINK]
     lines = [line | changes.get(str(line["type"]), {}) for line in lines]
     end = {"type": "end", "lines": len(lines)}
@@ -51,7 +51,7 @@ def export(agent: dict[str, Any] | None = None, **changes: dict[str, Any]) -> by
 
 
 def tiny(**agent: Any) -> bytes:
-    """An export of an agent that has nothing."""
+    """Return the export of an empty agent."""
     lines = [HEADER, AGENT | agent, {"type": "end", "lines": 2}]
     return b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines)
 
@@ -98,7 +98,7 @@ def caller_in(request: pytest.FixtureRequest) -> CallerIn:
 
 
 async def test_numbers_beyond_their_bounds_are_refused(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Each of them is refused at once with a line that names it, nothing is left behind, and the agent before stays."""
+    """Each number is refused at once with the name of its line; nothing is left behind, and the agent stays."""
     async with caller_in(tmp_path) as call:
         assert (await call.upload(f"{ANN}/restore", export())).status_code == 200
         before = (await call("GET", ANN)).json()
@@ -113,7 +113,7 @@ async def test_numbers_beyond_their_bounds_are_refused(tmp_path: Path, caller_in
 
 
 def test_offline_they_are_refused_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`ebbtide import --data-dir` applies the same bounds, and makes no agent."""
+    """`ebbtide import --data-dir` applies the same bounds, and creates no agent."""
     for number, (name, content) in enumerate(CASES.items()):
         file = tmp_path / f"{number}.jsonl"
         file.write_bytes(content)

@@ -1,4 +1,4 @@
-"""Files with the Python client: agents to a path or something open and back, a piece at a time, whole or not at all."""
+"""Files with the Python client: backup and restore with a path or an open file, in pieces, completely or not at all."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ FORMS = {"backup": "application/octet-stream", "export": "application/x-ndjson"}
 
 
 def told(daemon: Daemon, agent: str = "ann") -> None:
-    """An agent that knows something."""
+    """An agent with memories."""
     daemon.remember(agent, SAID)
     daemon.flush(agent)
 
 
 @pytest.fixture(params=["sync", "async"])
 def ask(request: pytest.FixtureRequest) -> Callable[..., Any]:
-    """Ask one thing with a client of each kind: `ask(verb, *arguments, url=…)`."""
+    """Call one operation with each kind of client: `ask(verb, *arguments, url=…)`."""
 
     def blocking(verb: str, *arguments: Any, options: Any = None, **client: Any) -> Any:
         with Client(**{"retries": ONCE, **client}) as memory:
@@ -70,7 +70,7 @@ def ask(request: pytest.FixtureRequest) -> Callable[..., Any]:
 
 
 def test_an_agent_leaves_and_comes_back(daemon: Daemon, tmp_path: Path, ask: Callable[..., Any]) -> None:
-    """To a path and to what is open, from both, as a backup and as an export: it answers as before."""
+    """With a path and an open file, by both clients, as a backup and as an export, the agent answers as before."""
     told(daemon)
     backup, export, buffer = tmp_path / "ann.ebb", tmp_path / "ann.jsonl", io.BytesIO(b"")
     assert ask("backup_agent", "ann", backup, url=daemon.url) == backup.stat().st_size > 0
@@ -107,7 +107,7 @@ def test_an_agent_leaves_and_comes_back(daemon: Daemon, tmp_path: Path, ask: Cal
 
 
 def test_what_the_daemon_refuses_is_raised(daemon: Daemon, tmp_path: Path, ask: Callable[..., Any]) -> None:
-    """Its errors arrive in their families, also before a large file was sent in vain; no file is left behind."""
+    """Errors of the daemon arrive in their families, also before a large upload; no file is left behind."""
     told(daemon)
     with pytest.raises(NotFound) as nobody:
         ask("backup_agent", "nobody", tmp_path / "nobody.ebb", url=daemon.url)
@@ -136,7 +136,7 @@ def test_what_the_daemon_refuses_is_raised(daemon: Daemon, tmp_path: Path, ask: 
 
 
 def test_a_source_that_fails_changes_nothing(daemon: Daemon, tmp_path: Path, ask: Callable[..., Any]) -> None:
-    """An error of the file itself is raised as it is, in the middle too; the agent that was to be replaced lives."""
+    """An error of the source file is raised unchanged, also in the middle of it; the agent to be replaced stays."""
     told(daemon)
     buffer = io.BytesIO()
     ask("backup_agent", "ann", buffer, url=daemon.url)
@@ -163,7 +163,7 @@ def test_a_source_that_fails_changes_nothing(daemon: Daemon, tmp_path: Path, ask
 def test_a_key_is_shown_from_the_environment(
     tmp_path: Path, ask: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The address, and the key from a file or a variable, as the command line reads them; an empty key is none."""
+    """The address, and the key from a file or a variable, are read as on the command line; an empty key means none."""
     path = tmp_path / "data"
     key, other = new_key(path, "admin", "read"), new_key(path, "read")
     (tmp_path / "key").write_text(f"{key}\n")
@@ -192,7 +192,7 @@ def test_a_key_is_shown_from_the_environment(
 
 
 class Torn(httpx.SyncByteStream, httpx.AsyncByteStream):
-    """Pieces of an answer, and then perhaps the end of the connection."""
+    """Pieces of a response, then optionally the end of the connection."""
 
     def __init__(self, pieces: int, *, breaks: bool) -> None:
         self._pieces, self._breaks = pieces, breaks
@@ -209,7 +209,7 @@ class Torn(httpx.SyncByteStream, httpx.AsyncByteStream):
 
 
 class Scripted(httpx.BaseTransport, httpx.AsyncBaseTransport):
-    """Answers one after the other, and reads what is sent without keeping it."""
+    """Return scripted responses in order, and read the request without keeping it."""
 
     def __init__(self, *answers: httpx.Response) -> None:
         self._answers = list(answers)
@@ -234,7 +234,7 @@ class Scripted(httpx.BaseTransport, httpx.AsyncBaseTransport):
 
 
 def file_of(pieces: int, *, breaks: bool = False, form: str = "backup") -> httpx.Response:
-    """An answer with a file."""
+    """Return a response with a file."""
     return httpx.Response(200, headers={"content-type": FORMS[form]}, stream=Torn(pieces, breaks=breaks))
 
 
@@ -252,7 +252,7 @@ def test_a_broken_transfer_leaves_no_half_file(tmp_path: Path, ask: Callable[...
 
 
 def test_an_answer_that_ends_too_soon_is_no_file(tmp_path: Path, ask: Callable[..., Any]) -> None:
-    """Over a real socket: fewer bytes than were promised are a broken connection."""
+    """Over a real socket, a response with fewer bytes than announced is a broken connection."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def answer() -> None:
@@ -308,7 +308,7 @@ def test_what_is_handed_over_is_sent_once(tmp_path: Path, ask: Callable[..., Any
 
 
 def test_no_file_is_ever_held_whole(tmp_path: Path, ask: Callable[..., Any]) -> None:
-    """64 MiB come and go while no more than a few pieces are in memory."""
+    """A transfer of 64 MiB in each direction has only a few pieces in memory."""
     large = tmp_path / "large"
     tracemalloc.start()
     try:
@@ -326,7 +326,7 @@ def test_no_file_is_ever_held_whole(tmp_path: Path, ask: Callable[..., Any]) -> 
 def test_a_target_that_cannot_be_a_file_is_refused_before_anything_is_asked(
     tmp_path: Path, ask: Callable[..., Any]
 ) -> None:
-    """A folder, a pipe, a folder that is not there; a link leads to the file it stands for."""
+    """A folder, a pipe and a missing folder are refused; a link is followed to its file."""
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path, tmp_path / "pipe", tmp_path / "none" / "ann.ebb"):
         transport = Scripted()
@@ -340,7 +340,7 @@ def test_a_target_that_cannot_be_a_file_is_refused_before_anything_is_asked(
 
 
 async def test_who_gives_up_leaves_nothing_behind(tmp_path: Path) -> None:
-    """A task that is cancelled in the middle of a backup leaves no file, under no name."""
+    """A task that is cancelled during a backup leaves no file under any name."""
     begun = asyncio.Event()
 
     class Endless(httpx.AsyncByteStream):
@@ -361,7 +361,7 @@ async def test_who_gives_up_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 def test_both_clients_take_the_same_credentials() -> None:
-    """Arguments of both constructors are the same, but for what tests put in place of the network."""
+    """Both constructors have the same arguments, except those with which tests replace the network."""
     kinds = [list(inspect.signature(kind).parameters) for kind in (Client, AsyncClient)]
     assert kinds[0] == kinds[1]
     for name in ("url", "api_key", "ca_file", "client_cert", "verify"):

@@ -1,6 +1,6 @@
-"""Every embedder keeps the port's promises: the built-in one, and those on both kinds of server.
+"""Every embedder keeps the promises of the interface: the built-in one, and those on both kinds of server.
 
-The second part is about servers alone, over real sockets: what they may answer, and what each failure means.
+The second part covers only servers, over real sockets: their possible responses, and the meaning of each failure.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def pool() -> Iterator[ThreadPoolExecutor]:
 async def on(
     server: FakeModelServer, pool: ThreadPoolExecutor, **options: Any
 ) -> AsyncIterator[ServedEmbedder]:
-    """An embedder on a fake, closed in the end."""
+    """An embedder on a fake, closed at the end."""
     given = EmbeddingOptions(server.url, NAME, timeout_s=5.0, breaker=NO_BREAKER)
     kind = OllamaEmbedder if isinstance(server, FakeOllama) else OpenAIEmbedder
     made = kind(replace(given, **options), pool)
@@ -116,7 +116,7 @@ async def test_there_is_a_vector_or_none_for_each_text(embedder: Embedder) -> No
 
 
 async def test_the_same_text_has_the_same_vector(embedder: Embedder) -> None:
-    """Many texts in one call have the vectors that each has by itself, and different texts different ones."""
+    """Many texts in one call have the vectors that each has alone, and different texts have different ones."""
     texts = [f"{word}: number {index}" for index in range(40) for word in ("Ann", "Bob")] + ["x"] * 70
     together = await embedder.embed(texts)
     assert len(together) == len(texts)
@@ -130,7 +130,7 @@ async def test_the_same_text_has_the_same_vector(embedder: Embedder) -> None:
 
 
 async def test_an_embedder_tells_of_itself_and_closes_twice(embedder: Embedder) -> None:
-    """The name says kind and model, the state that it is there; closing is idempotent."""
+    """The name contains kind and model, the state reports that it is available; closing is idempotent."""
     kind, _, name = embedder.model.partition(":")
     state = await embedder.state()
     assert (state.kind, state.name, state.available) == (kind, name, True)
@@ -185,19 +185,19 @@ async def test_a_server_with_less_room_is_asked_with_shorter_texts(
 
 
 async def test_a_server_that_takes_few_texts_is_asked_for_few(pool: ThreadPoolExecutor) -> None:
-    """A refusal for number halves requests, for good, and every text is answered all the same."""
+    """A refusal because of the number of texts halves requests permanently, and every text still gets a vector."""
     async with FakeOpenAI((NAME,)).running_here() as server, on(server, pool) as served:
         server.embeds_most_texts = 10
         texts = [f"text {index}" for index in range(70)]
         assert are_all_there(await served.embed(texts))
         before = len(server.embeds)
         await served.embed(texts[:24])
-        # 62 were left after the first 8: 31, 15 and at last 7 at a time.
+        # After the first 8, 62 were left: 31, 15 and at last 7 at a time.
         assert [len(body["input"]) for body in server.embeds[before:]] == [7, 7, 7, 3]
 
 
 async def test_a_body_refused_as_too_large_is_sent_in_parts(server: Any, served: ServedEmbedder) -> None:
-    """HTTP 413 without a reason means fewer texts, and of a single text that it is to be shorter."""
+    """HTTP 413 without a reason leads to fewer texts per request, and for a single text to a shorter one."""
     too_large = Reaction(status=413, body=b"<html>Payload</html>")
     server.script.append(too_large)
     assert are_all_there(await served.embed(["one", "two"]))
@@ -243,7 +243,7 @@ def test_marks_go_by_the_name_of_the_model(name: str, text: str, query: str) -> 
 
 
 async def test_a_size_that_is_set_is_asked_for(server: Any, pool: ThreadPoolExecutor) -> None:
-    """`dimensions` is sent, is part of the name on vectors, and an answer of another size is refused."""
+    """`dimensions` is sent and is part of the model name of vectors; a response of another size is refused."""
     async with on(server, pool, dimensions=4) as served:
         (vector,) = await served.embed(["the sea"])
         assert vector is not None and vector.shape == (4,)
@@ -254,7 +254,7 @@ async def test_a_size_that_is_set_is_asked_for(server: Any, pool: ThreadPoolExec
 
 
 async def test_the_settings_reach_the_server(pool: ThreadPoolExecutor) -> None:
-    """Address with or without /v1, key and name come from the settings; the key is never shown."""
+    """The URL with or without /v1, the key and the name come from the settings; the key is never shown."""
     async with FakeOpenAI(("e",)).running_here() as server:
         server.api_key = "s3cret"
         section = {"model": "openai", "name": "e", "api_key": "s3cret", "base_url": server.url + "/v1/"}
@@ -271,7 +271,7 @@ async def test_the_settings_reach_the_server(pool: ThreadPoolExecutor) -> None:
 
 
 def reply_of(served: ServedEmbedder, vectors: Any) -> dict[str, Any]:
-    """A reply of this kind of server with these vectors."""
+    """Return a reply of this kind of server with these vectors."""
     if served.kind == "ollama":
         return {"embeddings": vectors}
     return {"data": [{"index": index, "embedding": vector} for index, vector in enumerate(vectors)]}
@@ -298,7 +298,7 @@ BAD_VECTORS = {
 
 @pytest.mark.parametrize("vectors", BAD_VECTORS.values(), ids=BAD_VECTORS)
 async def test_only_one_form_of_reply_is_taken(server: Any, served: ServedEmbedder, vectors: Any) -> None:
-    """Anything but one vector of finite numbers for each text, all of one size, is a bad reply."""
+    """Any reply other than one vector of finite numbers for each text, all of one size, is a bad reply."""
     server.script.append(Reaction(body=json.dumps(reply_of(served, vectors)).encode()))
     with pytest.raises(BadReply):
         await served.embed(["one", "two"])
@@ -314,14 +314,14 @@ async def test_a_reply_without_vectors_is_a_bad_one(server: Any, served: ServedE
 
 
 async def test_whole_numbers_are_numbers(server: Any, served: ServedEmbedder) -> None:
-    """A vector is brought to length 1, whether its numbers have fractions or not."""
+    """A vector is normalised to length 1, with integers or fractions."""
     server.script.append(Reaction(body=json.dumps(reply_of(served, [[3, 4]])).encode()))
     (vector,) = await served.embed(["one"])
     assert vector is not None and np.allclose(vector, [0.6, 0.8])
 
 
 async def test_another_size_is_taken_up(server: Any, served: ServedEmbedder) -> None:
-    """Another model behind the same name is found out by the size of its vectors, and answers from then on."""
+    """Another model under the same name is detected by the size of its vectors, and used from then on."""
     await served.embed(["one"])
     server.vector_size += 1
     (vector,) = await served.embed(["one"])
@@ -333,7 +333,7 @@ async def test_another_size_is_taken_up(server: Any, served: ServedEmbedder) -> 
 
 
 async def test_one_reply_of_another_size_changes_nothing(server: Any, served: ServedEmbedder) -> None:
-    """A size that the next reply has not is the model's fault and no text's; the size before stays."""
+    """A single reply of another size counts as a failure of the model, not of a text; the earlier size stays."""
     await served.embed(["one"])
     server.script.append(Reaction(body=json.dumps(reply_of(served, [[3, 4]])).encode()))
     with pytest.raises(ModelUnavailable, match="different sizes"):
@@ -343,7 +343,7 @@ async def test_one_reply_of_another_size_changes_nothing(server: Any, served: Se
 
 
 async def test_vectors_of_one_call_have_one_size(server: Any, served: ServedEmbedder) -> None:
-    """Where the size changes between two requests of a call, nothing of it is used."""
+    """If the size changes between two requests of a call, no vector of the call is used."""
     first = [[1.0, 2.0]] * FIRST_TEXTS
     server.script.append(Reaction(body=json.dumps(reply_of(served, first)).encode()))
     texts = [f"text {index}" for index in range(FIRST_TEXTS + 2)]
@@ -398,7 +398,7 @@ async def test_an_answer_that_breaks_off_is_told_at_once(server: Any, pool: Thre
 
 
 async def test_a_text_over_which_the_server_breaks_is_found_out(server: Any, served: ServedEmbedder) -> None:
-    """A server that breaks twice over the same texts and is well in between has answered: a bad reply."""
+    """A server that fails twice on the same texts and works in between has answered: a bad reply."""
     broken = Reaction(status=500, body=b'{"error": "json: unsupported value: NaN"}')
     server.script.extend([broken, Reaction(), broken])
     with pytest.raises(BadReply, match="fails at these texts"):
@@ -419,7 +419,7 @@ async def test_a_model_that_is_not_there_is_named(server: Any, pool: ThreadPoolE
 
 
 async def test_a_refusal_is_about_the_texts_and_not_quoted(server: Any, served: ServedEmbedder) -> None:
-    """Any other refusal is a bad reply whose message repeats nothing of what the server said."""
+    """Any other refusal is a bad reply whose message repeats nothing of the server's response."""
     server.script.append(Reaction(status=400, body=b'{"error": "I do not like: the sea"}'))
     with pytest.raises(BadReply) as refused:
         await served.embed(["the sea"])
@@ -448,7 +448,7 @@ async def test_a_stopped_server_is_unavailable(server: Any, served: ServedEmbedd
 
 
 def test_cutting_keeps_what_fits_and_tears_nothing() -> None:
-    """A text that fits is untouched; a cut one fits, is no shorter than need be, and ends between characters."""
+    """A text that fits is unchanged; a truncated one fits, is as long as possible, and ends between characters."""
     assert cut_to("short", 2) == "short"
     for text in ("word " * 500, "字" * 500, " " * 5000 + "end", "👩‍👩‍👧 " * 100, ""):
         cut = cut_to(text, 50)

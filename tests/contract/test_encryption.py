@@ -1,4 +1,4 @@
-"""Encryption as a caller meets it, over both transports: nothing but refusals where a key is wrong."""
+"""Encryption from the caller's view, over both transports: with a wrong key there are only refusals."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ ENCRYPTED = {"encryption": {"master_key": KEY}}
 
 @pytest.fixture(params=MOSTLY_REST)
 def caller_in(request: pytest.FixtureRequest) -> CallerIn:
-    """Each transport in turn."""
+    """Yield a daemon and a caller over each transport."""
     return CALLERS[request.param]
 
 
 async def test_an_encrypted_agent_answers_like_any_other(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Remember, digest, recall, search, inspect, close, open again: the same answers, and no text on disk."""
+    """Remember, digest, recall, search, inspect, close and open give the same responses, and no text is on disk."""
     answers = []
     for name, sections in (("plain", {}), ("encrypted", ENCRYPTED)):
         async with caller_in(tmp_path / name, **sections) as call:
@@ -80,7 +80,7 @@ async def recalled(call: Any, agent: str = AGENT) -> str:
 
 
 def key_count(data_dir: Path, agent: str = "ann") -> int:
-    """How many keys there are for an agent."""
+    """Return the number of keys of an agent."""
     path = data_dir / "keys" / agent
     return len(json.loads(path.read_bytes())["keys"]) if path.exists() else 0
 
@@ -90,7 +90,7 @@ def key_count(data_dir: Path, agent: str = "ann") -> int:
 async def test_what_comes_in_plain_is_encrypted(
     tmp_path: Path, caller_in: CallerIn, form: str, there: str
 ) -> None:
-    """A plain agent that is restored where agents are encrypted is; keys of who was there before go with them."""
+    """A restored plain agent is encrypted if the daemon encrypts agents; the keys of a replaced agent are deleted."""
     async with caller_in(tmp_path / "plain") as call:
         before = await said_to(call)
         content = await call.download(f"{AGENT}/{form}")
@@ -141,7 +141,7 @@ async def test_an_encrypted_backup_comes_back_under_another_id(tmp_path: Path, c
 
 
 async def test_a_new_id_is_no_way_to_read_an_encrypted_backup_of_somebody_else(tmp_path: Path) -> None:
-    """KEY_NOT_FOR_AGENT where the API key is not for whose backup it is, whether that one's key is there or not."""
+    """KEY_NOT_FOR_AGENT if the API key does not reach the original agent, whether or not its data key exists."""
     scopes = ("read", "write", "admin")
     everyone = bearer(new_key(tmp_path, *scopes))
     only = bearer(new_key(tmp_path, *scopes, agents=("bea",)))
@@ -163,7 +163,7 @@ async def test_a_new_id_is_no_way_to_read_an_encrypted_backup_of_somebody_else(t
 
 
 async def test_a_restore_that_is_refused_leaves_no_key(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Neither a damaged export, nor one that came too late, leaves a key for an agent, or takes one away."""
+    """A damaged export, or one that came too late, neither leaves a key nor removes one."""
     async with caller_in(tmp_path / "plain") as call:
         await said_to(call)
         content = await call.download(f"{AGENT}/export")
@@ -189,7 +189,7 @@ async def test_a_restore_that_is_refused_leaves_no_key(tmp_path: Path, caller_in
 async def test_an_agent_without_its_key_is_refused_and_others_go_on(
     tmp_path: Path, caller_in: CallerIn
 ) -> None:
-    """MASTER_KEY_REFUSED and DATA_KEY_MISSING, nothing changed; the agent can still be deleted."""
+    """MASTER_KEY_REFUSED and DATA_KEY_MISSING change nothing; the agent can still be deleted."""
     data_dir = tmp_path / "data"
     async with caller_in(data_dir, **ENCRYPTED) as call:
         for name in ("ann", "bea", "cid"):
@@ -214,7 +214,7 @@ async def test_an_agent_without_its_key_is_refused_and_others_go_on(
 
 @pytest.mark.parametrize("key", ["", OTHER, "no key"], ids=["without", "another", "none"])
 async def test_a_daemon_with_another_master_key_does_not_start(tmp_path: Path, key: str) -> None:
-    """MASTER_KEY_REFUSED before anything is opened or made; the directory is let go, and works with the right key."""
+    """MASTER_KEY_REFUSED before any file is opened or created; the directory is released, and the right key works."""
     async with service_in(tmp_path / "data", **ENCRYPTED):
         pass
     before = digest(tmp_path / "data" / "keys")
@@ -229,7 +229,7 @@ async def test_a_daemon_with_another_master_key_does_not_start(tmp_path: Path, k
 
 
 async def test_the_key_may_stand_in_a_file(tmp_path: Path) -> None:
-    """`master_key_file` is the same key as `master_key`; one that cannot be read is refused by name."""
+    """`master_key_file` gives the same key as `master_key`; an unreadable file is refused by name."""
     async with service_in(tmp_path / "data", **ENCRYPTED) as service:
         await service.fleet.on_pool(lambda: None)
     (tmp_path / "key").write_text(f"{KEY}\n")
@@ -244,7 +244,7 @@ async def test_the_key_may_stand_in_a_file(tmp_path: Path) -> None:
 async def test_no_index_over_vectors_is_left_beside_an_encrypted_agent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sections: dict[str, Any]
 ) -> None:
-    """The file that a plain agent keeps over a restart is made of texts; an encrypted one goes without."""
+    """A plain agent keeps an index file over a restart, which derives from texts; an encrypted one has none."""
     monkeypatch.setattr(vectors, "EXACT_NUMBERS", 8 * 50)
     said = {"messages": [{"role": "user", "content": f"note {n} about {n % 7}"} for n in range(120)]}
     async with FakeOllama(("bge-m3",)).running_here() as server:
@@ -261,18 +261,18 @@ async def test_no_index_over_vectors_is_left_beside_an_encrypted_agent(
 
 
 def index_count(data_dir: Path) -> int:
-    """How many files of an index there are."""
+    """Return the number of index files."""
     return len(list(data_dir.rglob(f"{INDEX_FILE}*")))
 
 
 async def eventually_embedded(call: Any) -> None:
-    """Wait until everything has its vectors."""
+    """Wait until every message has its vector."""
     stands = (await call("POST", f"{AGENT}/flush", FLUSH)).json()
     assert stands.get("unembedded_messages") == 0, stands
 
 
 async def test_a_master_key_that_everybody_may_read_is_taken_with_a_warning(tmp_path: Path) -> None:
-    """The daemon starts and says so once in its log, by the name of the file; never for one that is kept close."""
+    """The daemon starts and warns once in its log, with the name of the file; a protected file causes no warning."""
     configure_log("warning", "json")
     file = tmp_path / "key"
     file.write_text(KEY)

@@ -38,7 +38,7 @@ async def lived(call: Caller, agent: str, *contents: str) -> dict[str, Any]:
 
 
 async def listed(call: Caller, **params: Any) -> list[dict[str, Any]]:
-    """Every record, page by page."""
+    """Return every record, page by page."""
     found: list[dict[str, Any]] = []
     token = ""
     while True:
@@ -60,7 +60,7 @@ async def verified(call: Caller, *texts: str, **fields: Any) -> dict[str, Any]:
 
 
 async def test_who_is_gone_is_told(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Each erased agent is one record with its id, counts and a hash that the erasure has named; none has content."""
+    """Each erased agent has one record with its id, counts and the hash that the erasure returned, without content."""
     async with caller_in(tmp_path) as call:
         assert await listed(call) == []
         assert await verified(call) == {
@@ -94,7 +94,7 @@ async def test_who_is_gone_is_told(tmp_path: Path, caller_in: CallerIn) -> None:
 async def test_the_log_comes_in_pages(
     tmp_path: Path, caller_in: CallerIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Pages put together are the log, also of one agent among many, however small the pieces it is read in."""
+    """The pages together are the log, also for one of many agents, with read blocks of any size."""
     async with caller_in(tmp_path) as call:
         for number in range(7):
             await lived(call, "ann" if number % 3 == 0 else f"bob{number}")
@@ -121,7 +121,7 @@ async def test_the_log_comes_in_pages(
 async def test_what_an_agent_held_is_known_by_whoever_holds_it(
     tmp_path: Path, caller_in: CallerIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first record that vouches for a text is named, among all or of one agent; no other text is known."""
+    """The first record that proves the erasure of a text is named, among all agents or for one."""
     async with caller_in(tmp_path) as call:
         await lived(call, "ann", SAID)
         await lived(call, "bob", SAID, WHERE)
@@ -146,7 +146,7 @@ async def test_what_an_agent_held_is_known_by_whoever_holds_it(
 
 
 async def test_a_changed_log_says_where(tmp_path: Path, caller_in: CallerIn) -> None:
-    """A record changed, one that cannot be read, and proofs that are missing each break the chain there."""
+    """A changed record, an unreadable one, and missing proofs each break the chain at their position."""
     async with caller_in(tmp_path) as call:
         for agent in ("ann", "bob", "eve"):
             await lived(call, agent, SAID)

@@ -1,4 +1,4 @@
-"""Every reason can be met over each transport that can say it (or at start), in the one shape of errors."""
+"""Every reason can occur over each transport that can express it (or at start), in the one form of errors."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def caller_in(request: pytest.FixtureRequest) -> CallerIn:
 
 
 async def test_unknown_paths_and_methods_have_the_same_body(tmp_path: Path) -> None:
-    """ROUTE_NOT_FOUND and METHOD_NOT_ALLOWED, with Allow; FastAPI's own shape never appears."""
+    """Both are ROUTE_NOT_FOUND and METHOD_NOT_ALLOWED, with Allow; FastAPI's own error form never appears."""
     async with rest_in(tmp_path) as call:
         for path in (
             "/v1",
@@ -46,13 +46,13 @@ async def test_unknown_paths_and_methods_have_the_same_body(tmp_path: Path) -> N
         response = await call("PATCH", "/v1/agents")
         assert response.json()["error"]["reason"] == "METHOD_NOT_ALLOWED"
         assert response.headers["allow"] == "GET"
-        # Of a path with several routes every method is named.
+        # For a path with several routes, every method is listed.
         response = await call("POST", "/v1/agents/ann")
         assert response.headers["allow"] == "DELETE, GET, PATCH, PUT"
 
 
 async def test_what_is_no_json_in_utf_8_is_an_unsupported_media_type(tmp_path: Path) -> None:
-    """A form, another charset, a compressed body, no type at all: UNSUPPORTED_MEDIA_TYPE, 415."""
+    """A form, another charset, a compressed body and a missing type are UNSUPPORTED_MEDIA_TYPE, 415."""
     async with rest_in(tmp_path) as call:
         for headers in (
             {"Content-Type": "text/plain"},
@@ -69,7 +69,7 @@ async def test_what_is_no_json_in_utf_8_is_an_unsupported_media_type(tmp_path: P
 
 
 async def test_a_body_over_the_limit_is_refused(tmp_path: Path) -> None:
-    """BODY_TOO_LARGE, 413, whether its length was declared or not."""
+    """BODY_TOO_LARGE, 413, with and without a declared length."""
     async with rest_in(tmp_path, limits={"max_body_bytes": 2048}) as call:
 
         async def pieces() -> Any:
@@ -84,7 +84,7 @@ async def test_a_body_over_the_limit_is_refused(tmp_path: Path) -> None:
 
 
 async def test_a_web_page_cannot_drive_the_daemon(tmp_path: Path) -> None:
-    """A foreign Origin is ORIGIN_NOT_ALLOWED, a foreign Host MISDIRECTED_REQUEST; listed ones pass."""
+    """A foreign Origin is ORIGIN_NOT_ALLOWED, a foreign Host MISDIRECTED_REQUEST; listed ones are accepted."""
     allowed = {"cors_origins": ["http://app.example"], "allowed_hosts": ["memory.example"]}
     async with rest_in(tmp_path, server=allowed) as call:
         for origin in ("http://evil.example", "null", "http://127.0.0.1:9", "http://[::1", ""):
@@ -115,7 +115,7 @@ async def test_a_web_page_cannot_drive_the_daemon(tmp_path: Path) -> None:
 
 
 async def test_an_agent_being_erased_is_told_so(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Requests that meet an erasure get AGENT_BEING_ERASED, and nothing is created meanwhile."""
+    """Requests during an erasure get AGENT_BEING_ERASED, and nothing is created meanwhile."""
     async with caller_in(tmp_path) as call:
         await settled(call)
         fleet, begun, gate = call.service.fleet, threading.Event(), threading.Event()
@@ -197,14 +197,14 @@ async def test_a_copy_of_a_directory_is_nobody(tmp_path: Path, caller_in: Caller
 
 
 def held_in(agents: Path) -> dict[str, bytes]:
-    """Every file of agents but those that list readers, or say that a store is open."""
+    """Return every file of the agents, except those that list readers or mark an open store."""
     without = {"lock.mdb", "in-use"}
     files = (path for path in agents.rglob("*") if path.is_file() and path.name not in without)
     return {str(path): path.read_bytes() for path in files}
 
 
 async def test_a_busy_agent_refuses_and_times_out(tmp_path: Path, caller_in: CallerIn) -> None:
-    """More requests than the mailbox holds are AGENT_BUSY; a turn that does not come is REQUEST_TIMED_OUT."""
+    """Requests that do not fit the mailbox are AGENT_BUSY; one whose turn does not come is REQUEST_TIMED_OUT."""
     sections = {"fleet": {"mailbox_size": 2}, "server": {"request_timeout_ms": 100}}
     async with caller_in(tmp_path, **sections) as call:
         await settled(call)
@@ -259,7 +259,7 @@ async def test_a_full_store_refuses_clearly(tmp_path: Path, caller_in: CallerIn)
 
 
 async def test_files_that_cannot_be_reached_are_unavailable(tmp_path: Path, caller_in: CallerIn) -> None:
-    """STORE_UNAVAILABLE, 503, when the operating system refuses; it passes when it no longer does."""
+    """STORE_UNAVAILABLE, 503, while the operating system refuses access; afterwards requests succeed again."""
     async with caller_in(tmp_path) as call:
         (tmp_path / "agents").rename(tmp_path / "away")
         response = await call("POST", f"{AGENT}/remember", HELLO)
@@ -269,7 +269,7 @@ async def test_files_that_cannot_be_reached_are_unavailable(tmp_path: Path, call
 
 
 async def test_a_stopping_daemon_and_a_closing_agent_say_so(tmp_path: Path, caller_in: CallerIn) -> None:
-    """SHUTTING_DOWN and AGENT_CLOSING are 503: ask again."""
+    """SHUTTING_DOWN and AGENT_CLOSING are 503, so that clients retry."""
     async with caller_in(tmp_path) as call:
         await settled(call)
         agent = call.service.fleet.open_agents[0]
@@ -284,7 +284,7 @@ async def test_a_stopping_daemon_and_a_closing_agent_say_so(tmp_path: Path, call
 async def test_a_fault_of_ours_tells_no_details(
     tmp_path: Path, caller_in: CallerIn, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """INTERNAL has a fixed message; neither answer nor log quotes what the exception said."""
+    """INTERNAL has a fixed message; neither response nor log contains the exception's message."""
 
     async def fail(*_: Any) -> None:
         raise ValueError("the secret of the lighthouse\nforged line")

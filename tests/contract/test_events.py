@@ -1,4 +1,4 @@
-"""Events of a memory arrive in order, once, from any number, over every transport."""
+"""Events of a memory arrive in order, exactly once, from any number, over every transport."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def caller_in(request: pytest.FixtureRequest) -> CallerIn:
 
 
 async def told(call: Any, **params: Any) -> list[dict[str, Any]]:
-    """The events that are there."""
+    """Return the available events."""
     reply = await call("GET", EVENTS, params={"follow": False, **params})
     assert reply.status_code == 200, reply.text
     if call.transport == "grpc":
@@ -56,7 +56,7 @@ async def told(call: Any, **params: Any) -> list[dict[str, Any]]:
 
 
 def frames(text: str) -> list[dict[str, Any]]:
-    """The events of a text/event-stream, after checking that their head says what their data says."""
+    """Return the events of a text/event-stream, after a check that their headers match their data."""
     found = []
     for block in filter(None, text.split("\n\n")):
         if block.startswith(":"):
@@ -74,7 +74,7 @@ def kinds(events: list[dict[str, Any]]) -> list[str]:
 
 
 async def test_a_batch_is_told_from_its_digest_to_its_pass(tmp_path: Path, caller_in: CallerIn) -> None:
-    """New memories with their batch and length, the focus, the digest, the pass: numbered without a gap."""
+    """New memories with their batch and length, the focus, the digest and the pass are numbered without a gap."""
     async with caller_in(tmp_path) as call:
         await tell(call.service, "ann", "I moved to Lisbon in May.", "My dog is called Rex.")
         await settle(call.service, "ann")
@@ -92,7 +92,7 @@ async def test_a_batch_is_told_from_its_digest_to_its_pass(tmp_path: Path, calle
 
 
 async def test_what_an_owner_does_is_told(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Corrections, deletions of memories and of what is left of a message, and other parameters."""
+    """Corrections, deletions of memories and of remaining messages, and changed parameters are events."""
     async with caller_in(tmp_path) as call:
         await tell(call.service, "ann", "I moved to Lisbon in May.", "My dog is called Rex.")
         await settle(call.service, "ann")
@@ -109,7 +109,7 @@ async def test_what_an_owner_does_is_told(tmp_path: Path, caller_in: CallerIn) -
 
 
 async def test_what_becomes_of_a_batch_that_fails_is_told(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Parked with its attempts, put back, and digested in the end."""
+    """A batch is reported as parked with its attempts, as retried, and as digested."""
     model = ScriptedModel()
     model.always["segment"] = BadReply("nonsense")
     async with caller_in(tmp_path, model, language={"park_after_attempts": 2, "max_bad_replies": 1}) as call:
@@ -184,7 +184,7 @@ async def test_numbers_go_on_after_a_restart(tmp_path: Path, caller_in: CallerIn
 
 
 async def test_what_is_no_longer_kept_is_never_skipped_silently(tmp_path: Path, caller_in: CallerIn) -> None:
-    """EVENTS_GONE names the first event that is there; without a number a stream begins with it."""
+    """EVENTS_GONE names the first available event; without a number a stream begins with it."""
     async with caller_in(tmp_path, store={"events_keep": 100}) as call:
         for number in range(40):
             await tell(call.service, "ann", f"This is message {number}.")
@@ -258,7 +258,7 @@ async def test_numbers_go_on_when_a_clock_was_set_back(
 
 
 class Standing(SystemClock):
-    """A clock that shows one moment."""
+    """A clock that does not move."""
 
     def __init__(self, now_ms: int) -> None:
         self._now_ms = now_ms
@@ -293,7 +293,7 @@ async def test_numbers_go_on_when_an_agent_is_erased_and_made_anew(
 
 
 async def test_streams_are_bounded(tmp_path: Path, caller_in: CallerIn) -> None:
-    """TOO_MANY_STREAMS beyond `limits.max_event_streams`; a stream that ends gives its place back."""
+    """TOO_MANY_STREAMS above `limits.max_event_streams`; a stream that ends frees its place."""
     async with caller_in(tmp_path, limits={"max_event_streams": 1}) as call:
         await tell(call.service, "ann", "One.")
         stream = await verb.watch_events(call.service, verb.WatchEventsRequest(agent_id="ann"))
@@ -306,7 +306,7 @@ async def test_streams_are_bounded(tmp_path: Path, caller_in: CallerIn) -> None:
 
 
 async def test_one_key_leaves_places_to_others(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Half of the streams are the most that a key gets; the error says whose limit it is, and others are admitted."""
+    """One key gets at most half of the streams; the error says which limit applies, and other keys are admitted."""
     first, second = new_key(tmp_path, "read"), new_key(tmp_path, "read")
     async with caller_in(tmp_path, access=KEYS_ON, limits={"max_event_streams": 5}) as call:
         await tell(call.service, "ann", "One.")
@@ -339,7 +339,7 @@ async def test_one_key_leaves_places_to_others(tmp_path: Path, caller_in: Caller
 async def followed_over_rest(
     service: Service, after: int | None = None, key: str | None = None
 ) -> AsyncIterator[AsyncIterator[Any]]:
-    """The events of ann as they come, over a socket."""
+    """Yield the events of ann as they arrive, over a socket."""
     async with served(service) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
         params = {} if after is None else {"after": after}
         async with client.stream("GET", EVENTS, params=params, headers=bearer(key)) as response:
@@ -361,7 +361,7 @@ async def followed_over_rest(
 async def followed_over_grpc(
     service: Service, after: int | None = None, key: str | None = None
 ) -> AsyncIterator[AsyncIterator[Any]]:
-    """The events of ann as they come, over gRPC."""
+    """Yield the events of ann as they arrive, over gRPC."""
     async with grpc_served(service) as server, grpc.aio.insecure_channel(server.target) as channel:
         call = channel.unary_stream(
             f"/{SERVICE.full_name}/WatchEvents",
@@ -381,7 +381,7 @@ FOLLOWED = {"rest": followed_over_rest, "grpc": followed_over_grpc}
 
 
 async def up_to(events: AsyncIterator[Any], kind: str) -> list[Any]:
-    """Events up to the first of a kind."""
+    """Return the events up to the first of a kind."""
     found = []
     async with asyncio.timeout(20):
         async for event in events:
@@ -393,7 +393,7 @@ async def up_to(events: AsyncIterator[Any], kind: str) -> list[Any]:
 
 @pytest.mark.parametrize("transport", FOLLOWED)
 async def test_a_follower_is_told_as_it_happens(tmp_path: Path, transport: str) -> None:
-    """First what is there, then what comes, without a gap; when it leaves its place is free again."""
+    """A follower gets the existing events, then new ones, without a gap; a disconnect frees its place."""
     async with service_in(tmp_path) as service:
         await tell(service, "ann", "One.")
         await settle(service, "ann")
@@ -439,7 +439,7 @@ async def end_of(events: AsyncIterator[Any]) -> tuple[list[Any], dict[str, Any]]
 
 
 def status_as_error(error: grpc.aio.AioRpcError) -> dict[str, Any]:
-    """The error that a call ended with."""
+    """Return the error that ended a call."""
     status = rpc_status.from_call(error)  # type: ignore[arg-type]
     assert status is not None, error
     info = ErrorInfo()
@@ -450,7 +450,7 @@ def status_as_error(error: grpc.aio.AioRpcError) -> dict[str, Any]:
 
 @pytest.mark.parametrize("transport", FOLLOWED)
 async def test_a_stop_ends_a_stream(tmp_path: Path, transport: str) -> None:
-    """A stream ends at once when the daemon begins to stop, and says so: SHUTTING_DOWN."""
+    """A stream ends at once with SHUTTING_DOWN when the daemon begins to stop."""
     async with service_in(tmp_path) as service:
         await tell(service, "ann", "One.")
         await settle(service, "ann")
@@ -466,7 +466,7 @@ async def test_a_stop_ends_a_stream(tmp_path: Path, transport: str) -> None:
 
 @pytest.mark.parametrize("transport", FOLLOWED)
 async def test_a_stop_ends_a_stream_that_is_just_awake(tmp_path: Path, transport: str) -> None:
-    """A stop that comes while a stream gathers what woke it is not overslept until the next sign of life."""
+    """A stop during the collection of new events ends the stream at once, not at the next keep-alive."""
     async with service_in(tmp_path) as service:
         await tell(service, "ann", "One.")
         await settle(service, "ann")
@@ -507,7 +507,7 @@ async def test_a_stop_ends_a_stream_whose_agent_is_busy(
 
 
 def changed(path: Path, key: str, **fields: Any) -> None:
-    """Change what is kept of a key, in its file."""
+    """Change the record of a key in the key file."""
     KeyFile(path).change(
         lambda known: (
             [msgspec.structs.replace(k, **fields) if k.id == id_of(key) else k for k in known],
@@ -575,7 +575,7 @@ async def test_a_stream_ends_when_its_key_expires(tmp_path: Path, transport: str
 
 @pytest.mark.parametrize("transport", FOLLOWED)
 async def test_what_happens_after_a_key_was_revoked_is_not_told(tmp_path: Path, transport: str) -> None:
-    """A stream that is woken by something new looks at its key first."""
+    """A stream checks its key before it sends a new event."""
     key = new_key(tmp_path, "read")
     async with service_in(tmp_path, access=KEYS_ON) as service:
         await tell(service, "ann", "One.")
@@ -592,7 +592,7 @@ async def test_what_happens_after_a_key_was_revoked_is_not_told(tmp_path: Path, 
 
 @pytest.mark.parametrize("transport", FOLLOWED)
 async def test_a_stream_whose_agent_is_replaced_ends_at_once(tmp_path: Path, transport: str) -> None:
-    """With EVENTS_GONE, though nothing happens to the agent that came in its place."""
+    """The stream ends with EVENTS_GONE, even if the new agent has no event."""
     async with service_in(tmp_path) as service, rest_in(tmp_path / "elsewhere") as call:
         await tell(call.service, "ann", "One.")
         await settle(call.service, "ann")
@@ -623,7 +623,7 @@ async def test_a_stream_whose_agent_is_erased_ends_with_the_reason(tmp_path: Pat
 
 
 async def test_a_slow_reader_that_falls_behind_is_told_so(tmp_path: Path) -> None:
-    """Where what it wants next was dropped meanwhile, its stream ends with EVENTS_GONE, in the middle."""
+    """If the next event of a stream was dropped meanwhile, the stream ends with EVENTS_GONE."""
     async with service_in(tmp_path, store={"events_keep": 100}) as service:
         await tell(service, "ann", "One.")
         await settle(service, "ann")
@@ -665,7 +665,7 @@ async def test_a_busy_agent_only_delays_a_stream(tmp_path: Path, monkeypatch: py
 
 
 async def test_signs_of_life_are_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When nothing happens an empty page comes, over REST as a comment; the agent is not opened for it."""
+    """Without events an empty page is sent, over REST as a comment; the agent is not opened for it."""
     monkeypatch.setattr(verb, "HEARTBEAT_S", 0.05)
     async with service_in(tmp_path) as service:
         await tell(service, "ann", "One.")
@@ -682,7 +682,7 @@ async def test_signs_of_life_are_sent(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 async def test_a_reconnecting_browser_misses_nothing(tmp_path: Path) -> None:
-    """`Last-Event-ID` goes before `after`; one that is no number is refused."""
+    """`Last-Event-ID` takes precedence over `after`; one that is no number is refused."""
     async with rest_in(tmp_path) as call:
         await tell(call.service, "ann", "One.")
         await settle(call.service, "ann")

@@ -84,7 +84,7 @@ async def filled(call: Caller) -> None:
 
 
 async def selections(call: Caller, kind: str) -> dict[str, Any]:
-    """A selection of all that shall go, of one kind."""
+    """Return a selection of everything to forget, of one kind."""
     if kind == "nodes":
         return {"nodes": [one["id"] for one in await nodes(call) if says_secret(one["content"])]}
     return {
@@ -103,7 +103,7 @@ SECRET_WORDS = ("Clara", "carpenter", "wooden boats", "Heron", "prototype", "小
 
 @pytest.mark.parametrize("kind", ["nodes", "messages", "conversations", "time_range"])
 async def test_no_file_holds_what_is_forgotten(tmp_path: Path, caller_in: CallerIn, kind: str) -> None:
-    """Neither plain bytes nor compressed frames nor keys nor any decoded value tell it; all else is found as before."""
+    """No plain bytes, compressed frames, keys or decoded values contain it; everything else is found as before."""
     directory = tmp_path / "agents" / "ann"
     async with caller_in(tmp_path) as call:
         await filled(call)
@@ -146,7 +146,7 @@ ONCE = 'There was something it "'
 
 
 def naming(*names: str) -> ScriptedModel:
-    """A model that gives links these names, then none."""
+    """Return a model that gives links these names, then none."""
     model = ScriptedModel()
     model.always["relate"] = BadReply("no name")
     for name in names:
@@ -155,7 +155,7 @@ def naming(*names: str) -> ScriptedModel:
 
 
 async def with_something_faded(call: Caller, **fields: Any) -> None:
-    """An agent of which n1 has faded, and n2 has a link to it with a name that a model made of it."""
+    """Create an agent whose n1 has faded, and whose n2 has a link to it with a name that a model created from it."""
     await call("PUT", AGENT, FADING)
     await told(call, QUITO, conversation_id="clinic", **fields)
     await told(call, "My cat Miso sleeps on the warm windowsill every single afternoon, as cats do.")
@@ -165,7 +165,7 @@ async def with_something_faded(call: Caller, **fields: Any) -> None:
 
 
 async def dangling(call: Caller, target: str = "n1") -> list[str]:
-    """The names of links that point at a memory."""
+    """Return the names of links that point at a memory."""
     links = (await call("GET", f"{AGENT}/links")).json()["links"]
     return [one["relation"] for one in links if one["target"] == target]
 
@@ -212,7 +212,7 @@ async def test_a_faded_memory_leaves_no_name_of_a_link(
 
 
 async def test_other_names_stay(tmp_path: Path, caller_in: CallerIn) -> None:
-    """A selection takes no name of a link to something else, living or faded."""
+    """A selection removes no name of a link to another memory, living or faded."""
     async with caller_in(tmp_path, naming(HARD, "sleeps near")) as call:
         await with_something_faded(call)
         before = (await call("GET", f"{AGENT}/links")).json()["links"]
@@ -227,7 +227,7 @@ async def test_other_names_stay(tmp_path: Path, caller_in: CallerIn) -> None:
 async def test_a_corrected_memory_keeps_no_name_of_what_it_said_before(
     tmp_path: Path, caller_in: CallerIn, selection: dict[str, Any]
 ) -> None:
-    """Its links stay, at either end, without the name that a model made of the words that are forgotten."""
+    """Links at either end stay, without the name that a model derived from the forgotten words."""
     async with caller_in(tmp_path, naming(HARD)) as call:
         await call("PUT", AGENT, {"segment_max_chars": 200})
         await told(call, QUITO)
@@ -248,7 +248,7 @@ async def test_a_corrected_memory_keeps_no_name_of_what_it_said_before(
 async def test_names_go_also_where_it_is_not_known_any_more_what_a_memory_came_from(
     tmp_path: Path, caller_in: CallerIn
 ) -> None:
-    """Where the status of its batch is dropped, names go of whatever is not known to come from elsewhere."""
+    """If the status of a batch was dropped, names are removed unless they are known to have another origin."""
     limits = {"batch_status_keep": 2}
     async with caller_in(tmp_path, naming(HARD), store=limits) as call:
         await with_something_faded(call)
@@ -259,7 +259,7 @@ async def test_names_go_also_where_it_is_not_known_any_more_what_a_memory_came_f
 
 
 async def test_a_topic_goes_with_its_sentences_and_nothing_else(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Of a message that says three things two stay, at their places; a word within a word is not the topic."""
+    """Two of three sentences of a message remain at their positions; a word within a word is not the topic."""
     directory = tmp_path / "agents" / "ann"
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT, SENTENCES)
@@ -295,7 +295,7 @@ async def test_speakers_narrow_what_a_topic_takes(tmp_path: Path, caller_in: Cal
 
 
 async def test_equal_words_elsewhere_are_told_and_stay(tmp_path: Path, caller_in: CallerIn) -> None:
-    """A message that says the same stays unless it is selected, and the answer names it."""
+    """An unselected message with the same text stays, and the response names it."""
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT, SENTENCES)
         await told(call, CLARA)
@@ -307,7 +307,7 @@ async def test_equal_words_elsewhere_are_told_and_stay(tmp_path: Path, caller_in
 
 
 async def test_nothing_selected_is_refused(tmp_path: Path, caller_in: CallerIn) -> None:
-    """An empty selection, an empty stretch of time and ids that are none are refused, and lose nothing."""
+    """An empty selection, an empty time range and invalid ids are refused, and delete nothing."""
     async with caller_in(tmp_path) as call:
         await told(call, CLARA)
         refusals = {
@@ -379,7 +379,7 @@ async def test_a_parked_batch_can_be_forgotten(tmp_path: Path, caller_in: Caller
 
 
 async def test_forgetting_what_is_gone_changes_nothing(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Asked again, a selection finds nothing, leaves no record and is no error."""
+    """A repeated selection finds nothing, leaves no record and is no error."""
     async with caller_in(tmp_path) as call:
         await told(call, CLARA)
         first = await forgotten(call, messages=["m1"])
@@ -396,7 +396,7 @@ BLUEBIRD = "The nuclear codename is Bluebird."
 
 
 async def erased(call: Caller, *texts: str) -> list[bool]:
-    """Whether the audit log vouches for these texts."""
+    """Return whether the audit log proves the erasure of these texts."""
     answer = await call("POST", f"{AGENT}/audit/verify", {"texts": list(texts)})
     assert answer.status_code == 200, answer.json()
     return [one["erased"] for one in answer.json()["texts"]]
@@ -411,7 +411,7 @@ async def erased(call: Caller, *texts: str) -> list[bool]:
 async def test_every_text_that_went_is_proved(
     tmp_path: Path, caller_in: CallerIn, selection: dict[str, Any], is_digested: bool
 ) -> None:
-    """Each message, sentence and memory is known as erased, whether or not it had become a memory; others are not."""
+    """The log proves the erasure of each message, sentence and memory, digested or not, and of no other text."""
     model = ScriptedModel()
     if not is_digested:
         if "nodes" in selection:
@@ -467,7 +467,7 @@ async def test_a_message_whose_memories_go_one_by_one_is_proved_whole(
 async def test_what_was_taken_away_before_leaves_the_files_with_the_next_forget(
     tmp_path: Path, caller_in: CallerIn, how: str
 ) -> None:
-    """A deleted, corrected or withdrawn text is found by no selection; the next one leaves its bytes behind."""
+    """No selection finds a deleted, corrected or withdrawn text; the next one removes its bytes from the files."""
     directory = tmp_path / "agents" / "ann"
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT, SENTENCES)
@@ -513,7 +513,7 @@ ZOE, BEN = "zoe@example.com", "ben@example.com"
 
 
 async def test_what_was_redacted_is_found_as_it_was_given(tmp_path: Path, caller_in: CallerIn) -> None:
-    """A conversation is found by its name from before, while and after it is redacted; one of another stays."""
+    """A conversation is found by its original name, stored before or under redaction; another one stays."""
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT, SENTENCES)
         await told(call, CLARA, conversation_id=f"mail {ZOE}")
@@ -578,7 +578,7 @@ async def test_what_redaction_made_like_others_goes_only_when_that_is_said(
 async def test_a_topic_that_is_named_around_what_stays_is_told(
     tmp_path: Path, caller_in: CallerIn, fields: dict[str, Any]
 ) -> None:
-    """A speaker, a conversation, a caller's id or metadata that name a topic stay, and the answer says where."""
+    """A remaining speaker, conversation, id or metadata that names a topic is reported with its position."""
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT, SENTENCES)
         await told(call, KEPT[0])
@@ -620,7 +620,7 @@ async def test_a_topic_that_is_named_around_what_waits_is_told(tmp_path: Path, c
 async def test_a_dry_run_tells_what_the_real_run_does(
     tmp_path: Path, caller_in: CallerIn, selection: dict[str, Any]
 ) -> None:
-    """Memories, messages and bytes are the same, however many sentences and memories take the same words along."""
+    """Memories, messages and bytes are equal, even if several sentences and memories contain the same words."""
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT, {"segment_max_chars": 160})
         await told(call, f"{BLUEBIRD}  It is secret.\n{BLUEBIRD} {CLARA}", BLUEBIRD, conversation_id="talk")

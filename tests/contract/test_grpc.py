@@ -42,18 +42,18 @@ REMEMBER = "/ebbtide.v1.MemoryService/Remember"
 
 
 def stub_on(channel: Any) -> Any:
-    """The generated stub, as a client would use it."""
+    """Return the generated stub, as a client would use it."""
     return memory_service_pb2_grpc.MemoryServiceStub(channel)
 
 
 def hello(**fields: Any) -> remember_pb2.RememberRequest:
-    """A request to remember one message."""
+    """Return a request to remember one message."""
     message = remember_pb2.Message(role=remember_pb2.ROLE_USER, content="The kettle is blue.")
     return remember_pb2.RememberRequest(**{"agent_id": "ann", "messages": [message], **fields})
 
 
 async def reason(call: Any, error: grpc.aio.AioRpcError) -> str:
-    """The reason in the details of an error."""
+    """Return the reason from the details of an error."""
     found: str = call._refusal(error).json()["error"]["reason"]
     return found
 
@@ -72,7 +72,7 @@ async def test_what_is_no_message_is_refused(tmp_path: Path, body: bytes) -> Non
 
 
 async def test_what_is_absent_is_empty(tmp_path: Path) -> None:
-    """No messages are EMPTY_MESSAGES, no agent id is an invalid one, no role is missing, no content is empty."""
+    """No messages are EMPTY_MESSAGES, no agent id is INVALID_AGENT_ID, no role is MISSING_FIELD; no content is empty."""
     async with grpc_in(tmp_path) as call:
         stub = stub_on(call.channel)
         for request, expected in (
@@ -88,7 +88,7 @@ async def test_what_is_absent_is_empty(tmp_path: Path) -> None:
 
 
 async def test_fields_of_another_schema_are_refused(tmp_path: Path) -> None:
-    """A field number the schema does not have is UNKNOWN_FIELD, with the place and the number, at any depth."""
+    """A field number that the schema does not have is UNKNOWN_FIELD, with its place and number, at any depth."""
     async with grpc_in(tmp_path) as call:
         request = hello()
         request.messages[0].MergeFromString(b"\xb8\x3e\x01")
@@ -99,7 +99,7 @@ async def test_fields_of_another_schema_are_refused(tmp_path: Path) -> None:
 
 
 async def test_times_are_read_in_whole_milliseconds(tmp_path: Path) -> None:
-    """Parts of a millisecond are cut off, also before 1970; a Timestamp out of its own range is refused."""
+    """Fractions of a millisecond are truncated, also before 1970; a Timestamp out of its range is refused."""
     async with grpc_in(tmp_path) as call:
         stub = stub_on(call.channel)
         for seconds, nanos in ((5, 1_999_999), (-1, 999_999_999)):
@@ -122,7 +122,7 @@ async def test_times_are_read_in_whole_milliseconds(tmp_path: Path) -> None:
 
 
 async def test_a_batch_is_the_same_over_both_transports(tmp_path: Path) -> None:
-    """One idempotency key and one body, sent over gRPC and over REST, are one batch; metadata included."""
+    """The same idempotency key and body over gRPC and over REST are one batch, including metadata."""
     body = {
         **HELLO,
         "conversation_id": "c1",
@@ -141,7 +141,7 @@ async def test_a_batch_is_the_same_over_both_transports(tmp_path: Path) -> None:
 
 
 async def test_metadata_holds_what_json_can_hold(tmp_path: Path) -> None:
-    """A number that is none is refused with its place."""
+    """NaN and infinity are refused with their place."""
     async with grpc_in(tmp_path) as call:
         request = hello()
         request.metadata.update({"a": {"b": [1, float("nan")]}})
@@ -152,7 +152,7 @@ async def test_metadata_holds_what_json_can_hold(tmp_path: Path) -> None:
 
 
 async def test_a_parameter_is_changed_or_reset_not_both(tmp_path: Path) -> None:
-    """`reset` names what goes back to the default; a name in both places is refused."""
+    """`reset` names the parameters to reset; one that is also set is refused."""
     async with grpc_in(tmp_path) as call:
         stub = stub_on(call.channel)
         opened = await stub.OpenAgent(
@@ -170,7 +170,7 @@ async def test_a_parameter_is_changed_or_reset_not_both(tmp_path: Path) -> None:
 
 
 async def test_a_message_over_the_limit_is_refused_by_grpc_itself(tmp_path: Path) -> None:
-    """More than `limits.max_body_bytes` is RESOURCE_EXHAUSTED, compressed or not, and nothing is stored."""
+    """A message above `limits.max_body_bytes` is RESOURCE_EXHAUSTED, compressed or not, and nothing is stored."""
     async with grpc_in(tmp_path, limits={"max_body_bytes": 4096}) as call:
         stub = stub_on(call.channel)
         big = hello(messages=[remember_pb2.Message(role=remember_pb2.ROLE_USER, content="x" * 5000)])
@@ -186,7 +186,7 @@ async def test_a_message_over_the_limit_is_refused_by_grpc_itself(tmp_path: Path
 
 
 async def test_calls_that_do_not_exist_are_told_so(tmp_path: Path) -> None:
-    """ROUTE_NOT_FOUND as UNIMPLEMENTED, of whatever service and kind of call."""
+    """Unknown services and methods of any kind are ROUTE_NOT_FOUND as UNIMPLEMENTED."""
     async with grpc_in(tmp_path) as call:
         for path in ("/ebbtide.v1.MemoryService/Forget", "/ebbtide.v2.MemoryService/Recall", "/x/y"):
             with pytest.raises(grpc.aio.AioRpcError) as caught:
@@ -199,7 +199,7 @@ async def test_calls_that_do_not_exist_are_told_so(tmp_path: Path) -> None:
 
 
 async def test_request_ids_come_back_or_are_made(tmp_path: Path) -> None:
-    """A usable `x-request-id` is given back, also with an error; any other is replaced."""
+    """A valid `x-request-id` is returned, also with an error; any other is replaced."""
     async with grpc_in(tmp_path) as call:
         stub = stub_on(call.channel)
         for given, is_kept in (("abc-1", True), ("a b", False), ("", False), ("a" * 129, False)):
@@ -216,7 +216,7 @@ async def test_request_ids_come_back_or_are_made(tmp_path: Path) -> None:
 
 
 def test_details_fit_into_what_clients_take() -> None:
-    """However much is wrong, the details stay below the metadata limit of clients, the reason in them."""
+    """With any number of violations, the details stay below the metadata limit of clients and contain the reason."""
     violations = [FieldViolation("字" * 80, "错" * 200) for _ in range(10)]
     status = status_of(InvalidRequest("字" * 300, violations=violations))
     assert status.ByteSize() <= MAX_STATUS_BYTES
@@ -228,7 +228,7 @@ def test_details_fit_into_what_clients_take() -> None:
 
 
 async def test_a_call_whose_deadline_passes_before_its_turn_is_not_run(tmp_path: Path) -> None:
-    """DEADLINE_EXCEEDED, the job leaves the mailbox, nothing is stored; the next call is served."""
+    """DEADLINE_EXCEEDED removes the job from the mailbox and stores nothing; the next call is served."""
     async with grpc_in(tmp_path) as call:
         await settled(call)
         agent, gate = call.service.fleet.open_agents[0], threading.Event()
@@ -310,7 +310,7 @@ async def test_a_waiting_call_ends_when_its_caller_goes_away(tmp_path: Path) -> 
 
 
 async def test_health_follows_readiness(tmp_path: Path) -> None:
-    """Ready and degraded are SERVING, a daemon that takes nothing is NOT_SERVING; unknown names are NOT_FOUND."""
+    """Ready and degraded are SERVING, an unavailable daemon is NOT_SERVING; unknown names are NOT_FOUND."""
     model = ScriptedModel()
     async with grpc_in(tmp_path, model) as call:
         stub = health_pb2_grpc.HealthStub(call.channel)
@@ -332,7 +332,7 @@ async def test_health_follows_readiness(tmp_path: Path) -> None:
 
 
 async def test_the_service_describes_itself(tmp_path: Path) -> None:
-    """Reflection lists the services, and its files are enough to make a request without any stub."""
+    """Reflection lists the services, and its files suffice to send a request without a stub."""
 
     def look(target: str) -> tuple[list[str], list[str]]:
         with grpc.insecure_channel(target) as channel:
@@ -402,7 +402,7 @@ async def _finish(call: Any) -> Any:
 
 
 async def test_a_taken_port_is_found_before_anything_is_opened(tmp_path: Path) -> None:
-    """The port is refused with what the operating system says, not shared, and named as the gRPC port."""
+    """The error contains the operating system's message and names the gRPC port; the port is not shared."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(OSError, match="in use") as caught:
@@ -424,7 +424,7 @@ async def test_a_taken_port_is_found_before_anything_is_opened(tmp_path: Path) -
 
 
 async def test_a_port_nobody_asked_for_stops_no_daemon(tmp_path: Path) -> None:
-    """When the default port is taken and none was set, a free one is used: a second daemon starts."""
+    """If the default port is in use and none was set, a free one is used: a second daemon starts."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         settings = settings_for(tmp_path)
@@ -486,7 +486,7 @@ def test_stubs_made_by_someone_else_work_with_a_real_daemon(daemon: Daemon, tmp_
 
 
 async def test_calls_beyond_the_bound_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So many calls are under way on all connections together; one more is refused, and served when there is room."""
+    """The number of concurrent calls over all connections is limited; a refused call succeeds after another ends."""
     monkeypatch.setattr(rpc_server, "MAX_CALLS", 2)
     async with (
         service_in(tmp_path) as service,

@@ -1,4 +1,4 @@
-"""A model server that attacks: whatever it sends, a call ends in time, takes little, and sends nothing elsewhere."""
+"""A hostile model server: each call ends in time, uses few resources, and contacts no other server."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ HARMLESS = {
     "UTF-16",
     "cookies",
 }
-"""Valid JSON in which the clients find nothing usable."""
+"""Valid JSON without usable content."""
 
 
 class Strain:
@@ -54,7 +54,7 @@ class Strain:
         self._began_s = time.thread_time()
 
     async def watch(self) -> None:
-        """Note the longest time that the loop was away."""
+        """Record the longest time that the loop was blocked."""
         while True:
             before_s = time.thread_time()
             await asyncio.sleep(0.001)
@@ -62,13 +62,13 @@ class Strain:
 
     @property
     def total_s(self) -> float:
-        """All of it."""
+        """Return the total CPU time."""
         return time.thread_time() - self._began_s
 
 
 @asynccontextmanager
 async def strained() -> AsyncIterator[Strain]:
-    """Assert that the loop goes round and memory stays flat during a block."""
+    """Assert that the event loop runs and memory stays flat during a block."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     strain = Strain()
     watching = asyncio.create_task(strain.watch())
@@ -91,7 +91,7 @@ async def fault_of(call: Awaitable[object]) -> str:
 
 @pytest.mark.parametrize("name", FAST)
 async def test_an_attack_ends_as_an_outage(name: str) -> None:
-    """Bytes without end, bombs, redirects, nonsense: ended at once, with no byte sent elsewhere and no cookie taken."""
+    """Endless data, bombs, redirects and nonsense end at once; no byte is sent elsewhere and no cookie is accepted."""
     async with HostileServer(FAST[name]).running_here() as server, strained():
         wire = HttpConnection(server.url, timeout_s=10.0, api_key=KEY)
         for _ in range(2):
@@ -99,7 +99,7 @@ async def test_an_attack_ends_as_an_outage(name: str) -> None:
             assert (fault == "") == (name in HARMLESS), fault
             assert "did not answer" not in fault and CONTENT not in fault
         await wire.close()
-    # Two calls, two requests: nothing was followed. The key goes to this server and no cookie comes back.
+    # Two calls, two requests: no redirect was followed. The key is sent to this server, and no cookie is returned.
     assert len(server.requests) == 2
     assert all("cookie" not in request.headers for request in server.requests)
     assert {request.headers["authorization"] for request in server.requests} == {f"Bearer {KEY}"}
@@ -108,7 +108,7 @@ async def test_an_attack_ends_as_an_outage(name: str) -> None:
 
 @pytest.mark.parametrize("name", SLOW)
 async def test_a_drip_ends_at_the_deadline(name: str) -> None:
-    """However steadily something comes: the time is that of the whole call, and what has come takes little."""
+    """A slow drip does not extend the deadline of the call, and its data uses little memory."""
     async with HostileServer(SLOW[name]).running_here() as server, strained():
         wire = HttpConnection(server.url, timeout_s=0.4, api_key=KEY)
         begin_s = time.monotonic()
@@ -119,7 +119,7 @@ async def test_a_drip_ends_at_the_deadline(name: str) -> None:
 
 
 async def test_interim_responses_are_counted() -> None:
-    """A flood of 1xx ends by its bytes, long before a deadline of minutes."""
+    """A flood of 1xx responses ends by its size, long before a deadline of minutes."""
     flood = endless(piece=b"HTTP/1.1 100 Continue\r\nx: " + b"y" * 8000 + b"\r\n\r\n")
     async with HostileServer(flood).running_here() as server, strained():
         wire = HttpConnection(server.url, timeout_s=60.0)
@@ -130,13 +130,13 @@ async def test_interim_responses_are_counted() -> None:
 
 
 async def segmented(model: ServedModel) -> None:
-    """Ask for segments, as a digest does."""
+    """Request segments, as a digest does."""
     segments = checked_segments(await model.segment(SAID, max_chars=200), SAID, 200)
     assert sum(len(segment.text) for segment in segments) < 2000
 
 
 async def processed(model: ServedModel) -> None:
-    """Ask for a summary, as a digest does."""
+    """Request a summary, as a digest does."""
     checked_processed(await model.process(CONTENT), CONTENT, "", None)
 
 
@@ -148,7 +148,7 @@ def on(server: HostileServer, kind: Any) -> ServedModel:
 
 @pytest.mark.parametrize(("number", "name"), list(enumerate(REPLIES)))
 async def test_what_a_model_writes_is_read_within_bounds(number: int, name: str) -> None:
-    """Half a megabyte of anything in a well-formed reply: taken within limits, or refused, never much work."""
+    """Half a megabyte in a well-formed reply is accepted within limits, or refused, at little cost."""
     kind = (OllamaChat, OpenAICompatibleChat)[number % 2]
     async with HostileServer(whole(chat(REPLIES[name]))).running_here() as server, strained():
         model = on(server, kind)
@@ -160,7 +160,7 @@ async def test_what_a_model_writes_is_read_within_bounds(number: int, name: str)
 
 
 def test_segments_are_not_far_more_than_was_said() -> None:
-    """Each segment becomes a memory: a model cannot make thousands of one message, of text or of single letters."""
+    """Each segment becomes a memory: a model cannot create thousands of one message, from text or single letters."""
     alone = Segment(CONTENT, (0,), 0)
     assert checked_segments([alone], SAID, 200) == [alone]
     for more in ([Segment(str(n), (0,), None) for n in range(100)], [alone] * 16):

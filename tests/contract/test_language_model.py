@@ -1,4 +1,4 @@
-"""Every language model keeps the port's promises: the built-in one, those on servers, the scripted one of tests."""
+"""Every language model keeps the promises of the interface: built-in, on servers, and scripted."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def model(request: pytest.FixtureRequest) -> AsyncIterator[LanguageModel]:
 
 
 async def test_segments_come_from_messages_that_exist_in_order(model: LanguageModel) -> None:
-    """Segments pass the check every reply passes, in the order of the text, and stand word for word."""
+    """Segments pass the check of every reply, in the order of the text, and are verbatim."""
     segments = await model.segment(CONVERSATION, max_chars=200)
     assert checked_segments(segments, CONVERSATION, 200) == segments
     assert [s.messages[0] for s in segments] == sorted(s.messages[0] for s in segments)
@@ -60,7 +60,7 @@ async def test_segments_come_from_messages_that_exist_in_order(model: LanguageMo
 
 
 async def test_process_keeps_to_its_target(model: LanguageModel) -> None:
-    """Content never exceeds its target and never drops the speaker while there is room."""
+    """Content never exceeds its target and keeps the speaker if there is room."""
     text = CONVERSATION[0].prefix + CONVERSATION[0].text
     whole = await model.process(text, prefix="林月: ")
     assert whole.content == text
@@ -73,14 +73,14 @@ async def test_process_keeps_to_its_target(model: LanguageModel) -> None:
 
 
 async def test_relate_answers_once_for_each_focus(model: LanguageModel) -> None:
-    """One name a focus, short enough, empty where nothing is shared."""
+    """There is one name per focus, within the limit, empty if the texts share nothing."""
     names = await model.relate("豆包今天又打翻了猫粮。", ["豆包是一只三岁的猫。", "The roof is leaking."])
     assert checked_names(names, 2) == names
     assert names[1] == ""
 
 
 async def test_what_is_answered_in_one_go_is_answered_alike(model: LanguageModel) -> None:
-    """Where a model answers many questions at once, it answers the first of them as it does each by itself."""
+    """A model that answers many requests in one call answers the first of them as it does singly."""
     process_many, relate_many = (getattr(model, name, None) for name in ("process_many", "relate_many"))
     if process_many is None or relate_many is None:
         assert process_many is relate_many
@@ -108,7 +108,7 @@ async def test_what_is_answered_in_one_go_is_answered_alike(model: LanguageModel
 
 
 async def test_a_model_tells_of_itself_and_closes_twice(model: LanguageModel) -> None:
-    """State names the model; closing is idempotent."""
+    """The state names the model; closing is idempotent."""
     assert (await model.state()).available
     await model.close()
     await model.close()

@@ -19,7 +19,7 @@ from tests.support.in_process import ask, service_in, settle, tell
 
 AGENT = "/v1/agents/ann"
 LINES = "".join(f"Kettle {n} is blue, and my sister Clara plays the cello on day {n}.\n" for n in range(900))
-"""Long enough for a worker process, and no other reason to refuse it."""
+"""Long enough for a worker process, and otherwise valid."""
 
 NO_TIME = {"text_timeout_ms": 1}
 
@@ -32,14 +32,14 @@ def caller_in(request: pytest.FixtureRequest) -> CallerIn:
 
 @pytest.fixture
 def hurried() -> Iterator[TextWorkers]:
-    """Workers that end every call at once."""
+    """Workers that time out every call at once."""
     made = TextWorkers(time_limit_s=1e-6)
     yield made
     made.close()
 
 
 async def test_request_that_takes_too_long_is_refused(caller_in: CallerIn, tmp_path: Path) -> None:
-    """Reading the body, the texts of a batch or a question beyond the limit is TEXT_TOO_COMPLEX; nothing is stored."""
+    """A body, the texts of a batch or a query over the time limit is TEXT_TOO_COMPLEX; nothing is stored."""
     async with caller_in(tmp_path, limits=NO_TIME) as call:
         hello = {"messages": [{"role": "user", "content": "The kettle is blue."}]}
         assert (await call("POST", f"{AGENT}/remember", hello)).status_code == 202
@@ -55,7 +55,7 @@ async def test_request_that_takes_too_long_is_refused(caller_in: CallerIn, tmp_p
 
 
 async def test_long_texts_are_remembered_and_found(caller_in: CallerIn, tmp_path: Path) -> None:
-    """Within the limit a long text becomes memories, cites its bytes, and is found, as a short one."""
+    """Within the limit a long text becomes memories, cites its bytes, and is found, like a short one."""
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT, {"pii": "tag"})
         content = LINES + "My address is ann@example.org."
@@ -92,7 +92,7 @@ async def test_batch_that_takes_too_long_is_parked(tmp_path: Path, hurried: Text
 async def test_correction_and_erasure_that_take_too_long_are_refused(
     tmp_path: Path, hurried: TextWorkers
 ) -> None:
-    """A memory keeps what it says, and a topic erases nothing; with more time both succeed."""
+    """A memory keeps its content, and a topic erases nothing; with more time both succeed."""
     async with service_in(tmp_path / "data") as service:
         await tell(service, "ann", "The kettle is blue.")
         await tell(service, "ann", LINES)

@@ -1,4 +1,4 @@
-"""`GET /v1/me` and GetMe: a caller learns what its key allows, over both transports alike."""
+"""`GET /v1/me` and GetMe: a caller gets the permissions of its key, over both transports."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def caller_in(request: pytest.FixtureRequest) -> CallerIn:
 
 
 async def test_a_caller_learns_what_its_key_allows(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Scopes and reach are those of the key that was sent; a key without scopes for anything else may ask too."""
+    """Scopes and reach are those of the key; a key without any other scope may call it too."""
     key = new_key(tmp_path, "write", "read", agents=["ann"])
     async with caller_in(tmp_path, access=KEYS_ON) as call:
         call.show(key)

@@ -1,4 +1,4 @@
-"""Recall by meaning over every transport: vectors in the background, from models that come, go and change."""
+"""Semantic recall over every transport: vectors computed in the background, with models that change or fail."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def index_files(data_dir: Path) -> list[Path]:
 
 
 async def embedded(call: Caller) -> None:
-    """Wait until everything has its vectors."""
+    """Wait until every message has its vector."""
     stands = (await call("POST", f"{AGENT}/flush", FLUSH)).json()
     assert stands["digested"] and stands["unembedded_messages"] == 0
 
@@ -52,7 +52,7 @@ async def why_off(call: Caller, query: str = "Where did Ann move?", **fields: An
 
 
 async def test_other_words_find_what_was_said(tmp_path: Path, caller_in: CallerIn) -> None:
-    """A question that shares no word with its answer finds it by meaning, and says by what."""
+    """A query without a common word finds its answer by meaning, and reports the signal."""
     query = "kitten kitty feline pets"
     async with caller_in(tmp_path) as call:
         await talked(call)
@@ -65,7 +65,7 @@ async def test_other_words_find_what_was_said(tmp_path: Path, caller_in: CallerI
 
 
 async def test_without_an_embedder_words_go_on(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Switched off, nothing waits for vectors, questions are answered, and every look says why."""
+    """With embedding off nothing waits for vectors, queries are answered, and every response gives the reason."""
     async with caller_in(tmp_path, **OFF) as call:
         await talked(call)
         await embedded(call)
@@ -76,7 +76,7 @@ async def test_without_an_embedder_words_go_on(tmp_path: Path, caller_in: Caller
 
 
 async def test_a_language_the_model_does_not_know(tmp_path: Path, caller_in: CallerIn) -> None:
-    """The built-in English model has no say in a Chinese question, which words answer."""
+    """The built-in English model is not used for a Chinese query, which words answer."""
     async with caller_in(tmp_path) as call:
         await talked(call)
         await embedded(call)
@@ -85,7 +85,7 @@ async def test_a_language_the_model_does_not_know(tmp_path: Path, caller_in: Cal
 
 
 async def test_vectors_from_a_server(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Every message is embedded once, a question at each asking; nothing is embedded again after a restart."""
+    """Every message is embedded once, a query each time; nothing is embedded again after a restart."""
     async with FakeOllama(("bge-m3",)).running_here() as server:
         async with caller_in(tmp_path, **on(server)) as call:
             await talked(call)
@@ -117,7 +117,7 @@ async def test_an_embedder_that_is_away(tmp_path: Path, caller_in: CallerIn) -> 
 
 
 async def test_a_slow_embedder_does_not_hold_a_question(tmp_path: Path, caller_in: CallerIn) -> None:
-    """A question waits for its vector as long as the setting says, and is answered without it then."""
+    """A query waits for its vector up to the configured time, and is then answered without it."""
     async with FakeOllama(("bge-m3",)).running_here() as server:
         settings = {"embedding": {**on(server)["embedding"], "query_timeout_ms": 50}}
         async with caller_in(tmp_path, **settings) as call:
@@ -128,7 +128,7 @@ async def test_a_slow_embedder_does_not_hold_a_question(tmp_path: Path, caller_i
 
 
 async def test_another_model_embeds_everything_anew(tmp_path: Path, caller_in: CallerIn) -> None:
-    """After a change of model questions are answered all along, and no vector of the old model takes part."""
+    """After a change of model, queries are answered throughout, and no vector of the old model is used."""
     async with FakeOllama(("bge-m3", "other")).running_here() as server:
         async with caller_in(tmp_path, **on(server)) as call:
             await talked(call)
@@ -150,7 +150,7 @@ async def test_another_model_embeds_everything_anew(tmp_path: Path, caller_in: C
 async def test_a_text_that_breaks_the_model_costs_only_its_vector(
     tmp_path: Path, caller_in: CallerIn
 ) -> None:
-    """Where the server breaks over one text, that one is found by its words, and the others have vectors."""
+    """A text on which the server fails is found by its words, and the others have vectors."""
     async with FakeOllama(("bge-m3",)).running_here() as server:
         server.breaks_over = "ERR-4711"
         async with caller_in(tmp_path, **on(server)) as call:
@@ -177,7 +177,7 @@ SPOKEN = {f"m{place}": f"{speaker}: {text}" for place, (speaker, text, *_) in en
 
 
 async def all_have_their_vectors(call: Caller, server: Any) -> None:
-    """Each message is found first by the vector of its own text."""
+    """Assert that the vector of each message's text finds it first."""
     for name, text in SPOKEN.items():
         form = {"vector": vector_of(text, server.vector_size)}
         found = (await call("POST", SEARCH, form)).json()["memories"]
@@ -211,7 +211,7 @@ async def test_useless_vectors_cost_nothing_but_time(
 
 
 async def test_many_agents_held_up_are_one_reason(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Readiness says once that there are no vectors, however many agents wait for theirs."""
+    """Readiness reports missing vectors once, for any number of waiting agents."""
     async with FakeOllama(("bge-m3",)).running_here() as server:
         server.always = REACTIONS["null"]
         async with caller_in(tmp_path, **on(server)) as call:
@@ -234,7 +234,7 @@ async def test_a_few_useless_replies_cost_no_vector(tmp_path: Path, caller_in: C
 
 
 async def test_a_model_that_breaks_down_later_is_to_blame(tmp_path: Path, caller_in: CallerIn) -> None:
-    """A text that failed twice keeps its claim where the model is no longer well at the end of the round."""
+    """If the model fails at the end of a round, texts that failed twice stay queued."""
     null, well = REACTIONS["null"], Reaction()
     async with FakeOllama(("bge-m3",)).running_here() as server:
         # All three, the first, the probe, the first again, the other two, the probe again.
@@ -273,7 +273,7 @@ async def test_another_size_under_the_same_name(tmp_path: Path, caller_in: Calle
 
 @pytest.mark.parametrize("by_message", [False, True])
 async def test_another_size_after_a_restart(tmp_path: Path, caller_in: CallerIn, by_message: bool) -> None:
-    """A model replaced while the daemon was down is found out by the next question or the next message."""
+    """A model replaced while the daemon was down is detected by the next query or message."""
     async with FakeOllama(("bge-m3",)).running_here() as server:
         async with caller_in(tmp_path, **on(server)) as call:
             await talked(call)
@@ -285,7 +285,7 @@ async def test_another_size_after_a_restart(tmp_path: Path, caller_in: CallerIn,
             else:
                 count = len(server.embeds)
                 assert (await why_off(call))["semantic"] == "vectors of another size"
-                # The question and all that was said, before anybody asks how far it is.
+                # The query and all messages, before the first request for the progress.
                 await eventually(lambda: sum(len(body["input"]) for body in server.embeds[count:]) == 7)
             await embedded(call)
             assert "semantic" not in await why_off(call)

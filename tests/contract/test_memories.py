@@ -1,4 +1,4 @@
-"""Memories that are there, over every transport: corrected, deleted with everything they were made from."""
+"""Memories over every transport: correction, and deletion with all their source texts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.scripted_model import ScriptedModel
 AGENT = "/v1/agents/ann"
 MAP = {"map_bytes": 1 << 20, "max_map_bytes": 1 << 28}
 SENTENCES = {"segment_max_chars": 80}
-"""Makes a memory of every sentence below."""
+"""Creates a memory of every sentence below."""
 
 TOLD = (
     "I moved to Lisbon in the spring of last year, together with my cat Miso. "
@@ -46,7 +46,7 @@ async def nodes(call: Caller) -> dict[str, dict[str, Any]]:
 
 
 async def saying(call: Caller, word: str) -> str:
-    """The only memory that says a word."""
+    """Return the only memory that contains a word."""
     [found] = [name for name, node in (await nodes(call)).items() if word in node["content"]]
     return found
 
@@ -59,7 +59,7 @@ async def answered(call: Caller, query: str, **fields: Any) -> list[dict[str, An
 
 
 def texts_on_disk(path: Path) -> list[str]:
-    """Every text that the agent's store refers to."""
+    """Return every text that the agent's store refers to."""
     store = LmdbStore.open(path / "agents" / "ann", **MAP)
     try:
         return store.read(
@@ -131,7 +131,7 @@ async def test_what_was_deleted_stays_deleted_after_a_restart(tmp_path: Path, ca
 
 
 async def test_deleting_twice_finds_nothing_the_second_time(tmp_path: Path, caller_in: CallerIn) -> None:
-    """A deleted memory, one that never was and what is no id at all are not found; nothing else is touched."""
+    """A deleted memory, an unknown one and an invalid id are not found; nothing else changes."""
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT, SENTENCES)
         await settled(call, TOLD)
@@ -155,7 +155,7 @@ async def test_the_last_memory_of_a_message_leaves_nothing_to_be_found(
 
 
 async def test_an_equal_text_said_again_is_another_memory(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Deleting one of two that say the same leaves the other with its words, though the store keeps them once."""
+    """Deleting one of two memories with equal words keeps the other, though the store shares their text."""
     async with caller_in(tmp_path) as call:
         await settled(call, "The harbour smells of tar.")
         await settled(call, "The harbour smells of tar.")
@@ -165,7 +165,7 @@ async def test_an_equal_text_said_again_is_another_memory(tmp_path: Path, caller
 
 
 async def test_words_stay_where_another_living_memory_has_them(tmp_path: Path) -> None:
-    """Memories that a model worded cite the whole message: it goes with the last of them."""
+    """Memories in a model's words cite the whole message, which is deleted with the last of them."""
     model = ScriptedModel()
     model.always["segment"] = lambda: [Segment("Ann likes tar.", (0,)), Segment("Ann likes oranges.", (0,))]
     async with rest_in(tmp_path, model) as call:
@@ -177,7 +177,7 @@ async def test_words_stay_where_another_living_memory_has_them(tmp_path: Path) -
 
 
 async def test_many_are_deleted_and_each_is_told_of(tmp_path: Path, caller_in: CallerIn) -> None:
-    """One result for each id in the order asked, whether it was there, never was, or is no id at all."""
+    """There is one result for each id in the requested order, for existing, unknown and invalid ids."""
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT, SENTENCES)
         await settled(call, TOLD)
@@ -208,7 +208,7 @@ async def test_a_bad_list_of_memories_is_refused(
 
 
 async def faded(call: Caller) -> None:
-    """An agent that has forgotten what was said first, which search still shows: as m1."""
+    """Create an agent that has forgotten its first message, which search still shows: as m1."""
     await call("PUT", AGENT, {"decay_rate": 0.3, "focus_limit": 1})
     for word in ("tar", "bread", "coffee", "fish"):
         await settled(call, f"The old harbour smells of {word}.")
@@ -285,7 +285,7 @@ async def test_of_a_message_goes_only_what_no_living_memory_cites(
 
 
 async def test_a_message_under_a_living_memory_keeps_its_words(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Nothing is left to delete of what is cited whole, and it is found as before."""
+    """A fully cited message has nothing left to delete, and is found as before."""
     async with caller_in(tmp_path) as call:
         await settled(call, "The harbour smells of tar.")
         before = await answered(call, "harbour")
@@ -294,7 +294,7 @@ async def test_a_message_under_a_living_memory_keeps_its_words(tmp_path: Path, c
 
 
 async def test_a_message_that_is_not_digested_is_left_alone(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Waiting or parked it is refused, one or among many, and then its memory is made of all that was said."""
+    """A waiting or parked message is refused, alone or among others; its memory later has its whole text."""
     model = ScriptedModel()
     model.always["segment"] = ModelUnavailable("asleep")
     async with caller_in(tmp_path, model, language={"park_after_attempts": 1, "max_bad_replies": 1}) as call:
@@ -361,7 +361,7 @@ async def test_a_corrected_memory_is_found_by_its_new_words_only(tmp_path: Path,
 
 
 async def test_a_memory_is_corrected_and_deleted_again_and_again(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Each correction takes the place of the one before, and a deletion takes the last one too."""
+    """Each correction replaces the one before, and a deletion removes the last one too."""
     async with caller_in(tmp_path) as call:
         await settled(call, "The harbour smells of tar.")
         for word in ("oranges", "fish", "coffee"):
@@ -402,7 +402,7 @@ async def test_keywords_alone_leave_the_words_alone(tmp_path: Path, caller_in: C
 async def test_a_bad_correction_is_refused(
     tmp_path: Path, caller_in: CallerIn, fields: dict[str, Any], reason: str, place: str
 ) -> None:
-    """The error names the field, and the memory is as it was."""
+    """The error names the field, and the memory is unchanged."""
     async with caller_in(tmp_path) as call:
         await settled(call, "The harbour smells of tar.")
         before = await nodes(call)
@@ -454,7 +454,7 @@ async def noted(call: Caller) -> None:
 async def test_a_question_is_narrowed_to_metadata(
     tmp_path: Path, caller_in: CallerIn, metadata: dict[str, Any], expected: set[str]
 ) -> None:
-    """All given values must be equal, a message's own before its batch's; the same after a restart."""
+    """All given values must be equal, with a message's own before its batch's; the same after a restart."""
     async with caller_in(tmp_path) as call:
         await answered_nothing(call)
         await noted(call)
@@ -465,7 +465,7 @@ async def test_a_question_is_narrowed_to_metadata(
 
 
 async def answered_nothing(call: Caller) -> None:
-    """An agent whose archive is loaded before anything is said."""
+    """An agent whose archive is loaded before the first message."""
     await call("PUT", AGENT, {})
     assert await answered(call, "train") == []
 
@@ -473,7 +473,7 @@ async def answered_nothing(call: Caller) -> None:
 async def test_sources_tell_metadata_and_a_correction_keeps_or_changes_it(
     tmp_path: Path, caller_in: CallerIn
 ) -> None:
-    """Node and answer tell the same; corrected words keep it, corrected metadata keeps the words."""
+    """Node and recall return the same metadata; corrected words keep it, corrected metadata keeps the words."""
     async with caller_in(tmp_path) as call:
         await noted(call)
         merged = {"topic": "travel", "by": "phone", "tags": ["a", "b"], "stars": 3}
@@ -515,7 +515,7 @@ async def test_sources_tell_metadata_and_a_correction_keeps_or_changes_it(
 async def test_metadata_that_is_not_flat_or_too_large_is_refused(
     tmp_path: Path, caller_in: CallerIn, metadata: dict[str, Any], reason: str
 ) -> None:
-    """With a message, in a correction and in a question alike; nothing is stored."""
+    """Such metadata is refused in a message, a correction and a query; nothing is stored."""
     async with caller_in(tmp_path) as call:
         await settled(call, "The harbour smells of tar.")
         said = {"messages": [{"role": "user", "content": "x", "metadata": metadata}]}
@@ -533,7 +533,7 @@ async def test_metadata_that_is_not_flat_or_too_large_is_refused(
 
 
 async def test_a_search_finds_what_a_question_finds(tmp_path: Path, caller_in: CallerIn) -> None:
-    """The same memories in the same order as a recall with that query, each with its score, best first."""
+    """A search returns the same memories in the same order as a recall with that query, with scores, best first."""
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT, SENTENCES)
         await settled(call, TOLD, conversation_id="c1", metadata={"topic": "family"})
@@ -575,7 +575,7 @@ async def test_a_search_finds_what_a_question_finds(tmp_path: Path, caller_in: C
 async def test_a_bad_search_is_refused(
     tmp_path: Path, caller_in: CallerIn, fields: dict[str, Any], reason: str, place: str
 ) -> None:
-    """The error names the field as it was given."""
+    """The error names the field as the client sent it."""
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT, {})
         error = (await call("POST", f"{AGENT}/search", fields)).json()["error"]

@@ -33,7 +33,7 @@ def caller_in(request: pytest.FixtureRequest) -> CallerIn:
 
 
 async def scraped(service: Service) -> Samples:
-    """Every sample: by its name and the values of its labels."""
+    """Return every sample by its name and its labels."""
     text = (await get_metrics(service)).decode()
     return {
         (sample.name, frozenset(sample.labels.values())): sample.value
@@ -47,7 +47,7 @@ def of(samples: Samples, name: str, *labels: str) -> float:
 
 
 async def test_requests_are_counted_by_verb_and_outcome(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Each request once, with its family of errors where it failed, and its duration."""
+    """Each request is counted once, with its error family if it failed, and its duration."""
     async with caller_in(tmp_path) as call:
         await call("POST", "/v1/agents/ann/remember", HELLO)
         await call("POST", "/v1/agents/ann/remember", {"messages": []})
@@ -62,7 +62,7 @@ async def test_requests_are_counted_by_verb_and_outcome(tmp_path: Path, caller_i
 
 
 async def test_what_becomes_of_batches_and_memories_is_counted(tmp_path: Path) -> None:
-    """Accepted, digested, created, passes, model calls by task; a replayed batch is not accepted twice."""
+    """Accepted, digested, created, passes and model calls by task are counted; a replayed batch does not count."""
     async with service_in(tmp_path) as service:
         for _ in range(2):
             await tell(service, "ann", "I moved to Lisbon.", "My dog is Rex.", idempotency_key="k1")
@@ -81,7 +81,7 @@ async def test_what_becomes_of_batches_and_memories_is_counted(tmp_path: Path) -
 
 
 async def test_a_parked_batch_is_counted_at_once(tmp_path: Path) -> None:
-    """The gauge follows without a further request of the agent, and bad replies are told apart."""
+    """The gauge is updated without a further request to the agent, and bad replies are a separate count."""
     model = ScriptedModel()
     model.always["segment"] = BadReply("nonsense")
     bounds = {"park_after_attempts": 1, "max_bad_replies": 1}
@@ -96,7 +96,7 @@ async def test_a_parked_batch_is_counted_at_once(tmp_path: Path) -> None:
 
 
 async def test_agents_are_told_apart_only_when_asked(tmp_path: Path) -> None:
-    """No id by default; with `metrics.per_agent` so many at most."""
+    """No id by default; with `metrics.per_agent`, a limited number of ids."""
     for name, apart, most in (("a", False, 100), ("b", True, 100), ("c", True, 2)):
         options = {"per_agent": apart, "max_agents": most}
         async with service_in(tmp_path / name, metrics=options) as service:
@@ -120,7 +120,7 @@ async def test_metrics_are_served_as_prometheus_reads_them(tmp_path: Path) -> No
 
 
 def taking(saved: bytearray) -> Callable[[bytes], Awaitable[object]]:
-    """Takes the pieces of a file."""
+    """Consume the pieces of a file."""
 
     async def take(piece: bytes) -> None:
         saved.extend(piece)
@@ -129,7 +129,7 @@ def taking(saved: bytearray) -> Callable[[bytes], Awaitable[object]]:
 
 
 async def in_pieces(content: bytes) -> AsyncIterator[bytes]:
-    """A file as it comes in."""
+    """Yield a file in pieces, as it is uploaded."""
     yield content
 
 
@@ -137,7 +137,7 @@ async def in_pieces(content: bytes) -> AsyncIterator[bytes]:
 
 
 async def test_agents_that_could_not_be_opened_are_told(tmp_path: Path) -> None:
-    """Work left by an earlier life that cannot be taken up degrades readiness until it can be or is erased."""
+    """Unfinished work that cannot be resumed degrades readiness until it resumes or the agent is erased."""
     model = ScriptedModel()
     model.always["segment"] = 1000.0
     async with service_in(tmp_path, model) as service:
@@ -157,7 +157,7 @@ async def test_agents_that_could_not_be_opened_are_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mending", ["put back", "erased", "restored"])
 async def test_agents_with_damaged_data_are_told(tmp_path: Path, mending: str) -> None:
-    """Once one was met readiness is degraded and counts it, without its id, until it is erased, restored or whole."""
+    """A damaged agent degrades readiness, counted without its id, until it is erased, restored or repaired."""
     async with service_in(tmp_path) as service:
         for name in ("ann", "bea"):
             await tell(service, name, "I moved to Lisbon in May.")
@@ -191,7 +191,7 @@ async def test_agents_with_damaged_data_are_told(tmp_path: Path, mending: str) -
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 async def test_a_data_directory_that_cannot_be_written_is_unavailable(tmp_path: Path) -> None:
-    """Nothing can be accepted there, and readiness says so."""
+    """A data directory that cannot be written is unavailable, and readiness says so."""
     async with service_in(tmp_path) as service:
         (tmp_path / "work").chmod(0o500)
         try:
@@ -201,7 +201,7 @@ async def test_a_data_directory_that_cannot_be_written_is_unavailable(tmp_path: 
 
 
 async def test_what_a_digest_waits_over_is_told(tmp_path: Path) -> None:
-    """A digest that sleeps because its store refuses degrades readiness, in words."""
+    """A digest that waits because its store refuses writes degrades readiness, with a message."""
     async with service_in(tmp_path) as service:
         await tell(service, "ann", "One.")
         await settle(service, "ann")

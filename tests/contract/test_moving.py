@@ -1,4 +1,4 @@
-"""Backup, export and restore over REST and gRPC: who comes back is who went, and nothing is lost on the way."""
+"""Backup, export and restore over REST and gRPC preserve the agent and lose nothing."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def caller_in(request: pytest.FixtureRequest) -> CallerIn:
 
 
 async def told(call: Any, agent: str = ANN) -> None:
-    """Remember a little, with everything that a message can have; digested, scanned, embedded."""
+    """Remember some messages with all their possible fields; digest, scan and embed them."""
     for number, text in enumerate(SAID):
         messages = [
             {"role": "user", "content": text, "speaker": "Ann", "timestamp": 1_683_554_400_000 + number}
@@ -63,7 +63,7 @@ async def told(call: Any, agent: str = ANN) -> None:
 
 
 async def flushed(call: Any, agent: str) -> None:
-    """Everything digested, owed passes done, vectors made."""
+    """Wait until every batch is digested, owed passes are done, and vectors exist."""
     done = await call("POST", f"{agent}/flush", {"passes": True, "vectors": True, "timeout_ms": 60_000})
     assert done.json()["digested"]
 
@@ -78,7 +78,7 @@ async def looks(call: Any, agent: str) -> list[Any]:
 
 @pytest.mark.parametrize("form", FORMS)
 async def test_who_comes_back_answers_the_same(tmp_path: Path, caller_in: CallerIn, form: str) -> None:
-    """Recalls, with and without a question, and all that can be looked at, are equal byte for byte elsewhere."""
+    """Recalls, with and without a query, and all inspections of a restored agent are equal byte for byte."""
     async with caller_in(tmp_path / "here") as call:
         await call("PUT", ANN, {"focus_limit": 2, "decay_rate": 0.8})
         await told(call)
@@ -98,7 +98,7 @@ async def test_who_comes_back_answers_the_same(tmp_path: Path, caller_in: Caller
 
 @pytest.mark.parametrize("form", FORMS)
 async def test_the_inbox_comes_along_and_goes_on(tmp_path: Path, caller_in: CallerIn, form: str) -> None:
-    """Batches that were accepted but not digested are digested where the agent comes back, without being asked."""
+    """Accepted batches that were not digested are digested after the restore, without a request."""
     stuck = ScriptedModel()
     stuck.always["segment"] = 60.0
     async with caller_in(tmp_path / "here", stuck) as call:
@@ -118,7 +118,7 @@ async def test_the_inbox_comes_along_and_goes_on(tmp_path: Path, caller_in: Call
 
 
 async def test_an_agent_is_replaced_only_when_told_to(tmp_path: Path, caller_in: CallerIn) -> None:
-    """AGENT_EXISTS without `replace`; with it the agent is who it was when it was backed up, also while it is open."""
+    """AGENT_EXISTS without `replace`; with it the agent has the state of its backup, also if it was open."""
     async with caller_in(tmp_path) as call:
         await told(call)
         before = await looks(call, ANN)
@@ -136,7 +136,7 @@ async def test_an_agent_is_replaced_only_when_told_to(tmp_path: Path, caller_in:
 
 @pytest.mark.parametrize("form", FORMS)
 async def test_another_id_is_taken_only_when_told_to(tmp_path: Path, caller_in: CallerIn, form: str) -> None:
-    """BACKUP_OF_ANOTHER_AGENT without `rename`; with it there are two agents that know the same, and share nothing."""
+    """BACKUP_OF_ANOTHER_AGENT without `rename`; with it there are two equal agents that share nothing."""
     async with caller_in(tmp_path) as call:
         await told(call)
         content = await call.download(f"{ANN}/{form}")
@@ -151,7 +151,7 @@ async def test_another_id_is_taken_only_when_told_to(tmp_path: Path, caller_in: 
 
 
 async def test_what_is_not_sound_changes_nothing(tmp_path: Path, caller_in: CallerIn) -> None:
-    """A file that breaks off, has a wrong byte or is something else is BACKUP_UNREADABLE; the old agent stays."""
+    """A truncated file, a wrong byte and any other file are BACKUP_UNREADABLE; the old agent stays."""
     async with caller_in(tmp_path) as call:
         await told(call)
         before = await looks(call, ANN)
@@ -171,7 +171,7 @@ async def test_what_is_not_sound_changes_nothing(tmp_path: Path, caller_in: Call
 
 
 async def test_an_upload_has_a_bound_of_its_own(tmp_path: Path, caller_in: CallerIn) -> None:
-    """A backup larger than a body may be is taken; one beyond `max_upload_bytes` is BODY_TOO_LARGE."""
+    """A backup larger than a body's limit is accepted; one beyond `max_upload_bytes` is BODY_TOO_LARGE."""
     limits = {"max_body_bytes": 70_000, "max_upload_bytes": 2_000_000}
     async with caller_in(tmp_path, limits=limits) as call:
         long = [{"role": "user", "content": " ".join(f"{n * 7919:x}" for n in range(5000))}]
@@ -196,7 +196,7 @@ async def test_who_is_not_there_is_not_made(tmp_path: Path, caller_in: CallerIn)
 async def test_transfers_are_bounded(
     tmp_path: Path, caller_in: CallerIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """TOO_MANY_TRANSFERS when all places are taken, with a hint when to come back; then it works again."""
+    """TOO_MANY_TRANSFERS when all places are in use, with Retry-After; then transfers succeed again."""
     monkeypatch.setattr(transfers, "MAX_TRANSFERS", 1)
     async with caller_in(tmp_path) as call:
         await told(call)
@@ -208,7 +208,7 @@ async def test_transfers_are_bounded(
 
 
 async def test_one_key_leaves_places_to_others(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Half of the transfers are the most that a key gets; the error says so, and another key passes."""
+    """One key gets at most half of the transfers; the error says so, and another key is admitted."""
     first, second = new_key(tmp_path, "admin"), new_key(tmp_path, "admin")
     async with caller_in(tmp_path, access=KEYS_ON) as call:
         await tell(call.service, "ann", *SAID)
@@ -255,7 +255,7 @@ async def test_requests_during_a_restore_are_told_so(tmp_path: Path, caller_in: 
 async def test_a_backup_beside_a_busy_writer_holds_what_was_acknowledged(
     tmp_path: Path, caller_in: CallerIn
 ) -> None:
-    """While batches keep coming, and the map grows: every batch answered before the backup began is in it."""
+    """During a stream of batches that grow the map, a backup contains every batch acknowledged before it began."""
     async with caller_in(tmp_path / "here", store={"initial_map_bytes": 1 << 18}) as call:
         acknowledged, stop = 0, asyncio.Event()
 
@@ -284,7 +284,7 @@ async def test_a_backup_beside_a_busy_writer_holds_what_was_acknowledged(
 
 
 async def test_a_web_page_cannot_send_a_backup(tmp_path: Path) -> None:
-    """A form's content type is UNSUPPORTED_MEDIA_TYPE, and a foreign Origin is refused as everywhere."""
+    """A form's content type is UNSUPPORTED_MEDIA_TYPE, and a foreign Origin is refused as for every route."""
     async with rest_in(tmp_path) as call:
         for kind in (
             "text/plain",

@@ -55,14 +55,14 @@ def caller_in(request: pytest.FixtureRequest) -> CallerIn:
 
 @pytest.fixture
 def verbose_log() -> Iterator[None]:
-    """A log of everything but content."""
+    """Log everything except content."""
     configure_log("debug", "json")
     yield
     configure_log("error", "json")
 
 
 def telling_model() -> ScriptedModel:
-    """A model that puts the word into summaries, keywords and names of links."""
+    """A model that includes the word in summaries, keywords and names of links."""
     model = ScriptedModel()
 
     def processed() -> Processed:
@@ -87,7 +87,7 @@ def telling_model() -> ScriptedModel:
 
 
 def held_in(data_dir: Path) -> list[str]:
-    """The files of a data directory, those of its agents and all others, that hold the word as it is."""
+    """Return the files of a data directory, of agents and others, that contain the word verbatim."""
     files = [path for path in data_dir.rglob("*") if path.is_file()]
     return [str(path) for path in files if MARK.encode() in path.read_bytes() or MARK in path.name]
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document is fit for code generators: complete, without ambiguity, and accepted by two of them."""
+"""The OpenAPI document is fit for code generators: complete, unambiguous, and accepted by two of them."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ def document() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def operations(document: dict[str, Any]) -> dict[str, Any]:
-    """Every operation by its id."""
+    """Return every operation by its id."""
     return {one["operationId"]: one for methods in document["paths"].values() for one in methods.values()}
 
 
 @pytest.fixture(scope="module")
 def schemas(document: dict[str, Any]) -> dict[str, Any]:
-    """Every schema by its name."""
+    """Return every schema by its name."""
     found: dict[str, Any] = document["components"]["schemas"]
     return found
 
 
 def parts(value: Any) -> Iterator[dict[str, Any]]:
-    """Every object within a part of the document, except examples."""
+    """Yield every object within a part of the document, except examples."""
     if isinstance(value, dict):
         yield value
         for key, inner in value.items():
@@ -54,7 +54,7 @@ def parts(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def body_of(operation: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
-    """The schema of an operation's JSON body."""
+    """Return the schema of an operation's JSON body."""
     reference = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"]
     found: dict[str, Any] = schemas[reference.rpartition("/")[2]]
     return found
@@ -72,14 +72,14 @@ def test_operation_ids_are_the_names_of_the_rpcs(operations: dict[str, Any]) -> 
 
 
 def test_no_null_defaults_and_no_titles(document: dict[str, Any]) -> None:
-    """No schema has a title or a default of null; a field may be called `title` all the same."""
+    """No schema has a title or a default of null; a field named `title` is allowed."""
     for part in parts({"paths": document["paths"], "components": document["components"]}):
         assert not isinstance(part.get("title"), str)
         assert "default" not in part or part["default"] is not None
 
 
 def test_query_parameters_are_never_null(operations: dict[str, Any]) -> None:
-    """A query parameter has one type: an address cannot express null."""
+    """A query parameter has one type, because a URL cannot express null."""
     for operation in operations.values():
         for parameter in operation["parameters"]:
             assert "anyOf" not in parameter.get("schema", {})
@@ -123,7 +123,7 @@ def test_enumerations_have_every_value(schemas: dict[str, Any], operations: dict
 
 
 def test_api_keys_are_declared(document: dict[str, Any], operations: dict[str, Any]) -> None:
-    """The document names the bearer scheme and a server; health needs no key, everything else may."""
+    """The document names the bearer scheme and a server; health needs no key, every other route may."""
     assert document["servers"] == [{"url": "/"}]
     scheme = document["components"]["securitySchemes"]["apiKey"]
     assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
@@ -163,7 +163,7 @@ def test_null_is_declared_where_a_patch_takes_it(schemas: dict[str, Any], operat
 
 
 def test_responses_require_what_they_always_have(schemas: dict[str, Any]) -> None:
-    """A field is optional in a response only where the daemon may leave it out."""
+    """A field is optional in a response only if the daemon may omit it."""
     assert schemas["Health"]["required"] == ["status", "version"]
     assert set(schemas["Recalled"]["properties"]) - set(schemas["Recalled"]["required"]) == {
         "memories",
@@ -182,7 +182,7 @@ def skip_locally(reason: str) -> None:
 
 
 def test_typescript_compiles_a_program_on_the_document(document: dict[str, Any], tmp_path: Path) -> None:
-    """openapi-typescript makes types on which a sample compiles, strict and with exact optional fields."""
+    """openapi-typescript generates types on which a sample compiles, strict and with exact optional fields."""
     executable = node()
     if executable is None:
         skip_locally("Node is not installed")
@@ -204,11 +204,11 @@ def test_typescript_compiles_a_program_on_the_document(document: dict[str, Any],
 
 
 def test_a_python_client_is_generated_and_imported(document: dict[str, Any], tmp_path: Path) -> None:
-    """openapi-python-client reads the document without a warning, and every module that it makes can be imported."""
+    """openapi-python-client reads the document without a warning, and every generated module can be imported."""
     if find_spec("openapi_python_client") is None:
         skip_locally("openapi-python-client is not installed")
     (tmp_path / "openapi.json").write_text(json.dumps(document))
-    # The tool knows no JSON lines. Its own formatter is left out: it costs time.
+    # The tool does not support JSON lines. Its own formatter is skipped to save time.
     (tmp_path / "config.yaml").write_text(
         "content_type_overrides: {application/x-ndjson: application/octet-stream}\npost_hooks: []\n"
     )

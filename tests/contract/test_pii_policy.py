@@ -1,4 +1,4 @@
-"""The door, over every transport: personal data tagged or redacted, echoes and repeats left out."""
+"""Filters on ingest, over every transport: personal data is tagged or redacted, recalled text is dropped."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ TELLING: dict[str, Any] = {
 
 @pytest.fixture
 def talkative_log() -> Iterator[None]:
-    """A log of everything, with content."""
+    """Log everything, including content."""
     configure_log("debug", "json", log_content=True, without_personal=redacted)
     yield
     configure_log("error", "json")
@@ -68,12 +68,12 @@ def caller_in(request: pytest.FixtureRequest) -> CallerIn:
 
 
 def told_by(*contents: str, role: str = "user", **fields: Any) -> dict[str, Any]:
-    """A batch of messages."""
+    """Return a batch of messages."""
     return {"messages": [{"role": role, "content": content} for content in contents], **fields}
 
 
 async def remembered(call: Caller, body: dict[str, Any]) -> dict[str, Any]:
-    """Remember, wait for the digest, and give the batch's status."""
+    """Remember, wait for the digest, and return the status of the batch."""
     answer = await call("POST", f"{AGENT}/remember", body)
     assert answer.status_code == 202, answer.json()
     await call("POST", f"{AGENT}/flush", {"timeout_ms": 20_000})
@@ -84,7 +84,7 @@ async def remembered(call: Caller, body: dict[str, Any]) -> dict[str, Any]:
 
 
 async def sources(call: Caller, node_id: str) -> list[dict[str, Any]]:
-    """The sources of a memory."""
+    """Return the sources of a memory."""
     found: list[dict[str, Any]] = (await call("GET", f"{AGENT}/nodes/{node_id}")).json()["sources"]
     return found
 
@@ -93,7 +93,7 @@ async def sources(call: Caller, node_id: str) -> list[dict[str, Any]]:
 
 
 def every_byte(data_dir: Path) -> bytes:
-    """All that is on disk: files as they stand, and every value of every store, unpacked."""
+    """Return all bytes on disk: raw files, and every value of every store, unpacked."""
     found = [path.read_bytes() for path in data_dir.rglob("*") if path.is_file()]
     for path in data_dir.rglob("data.mdb"):
         with lmdb.open(str(path.parent), readonly=True, lock=False, max_dbs=64) as env, env.begin() as txn:
@@ -148,7 +148,7 @@ async def test_what_is_redacted_is_nowhere(
 async def test_ids_are_keyed_so_that_what_belongs_together_stays_together(
     tmp_path: Path, caller_in: CallerIn
 ) -> None:
-    """Under redact a conversation is found by the id its caller gives, another one is not, and a replay is a replay."""
+    """Under redact a conversation is found by the caller's original id, no other is, and replays are recognised."""
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT, {"pii": "redact"})
         batch = await remembered(call, TELLING)
@@ -169,7 +169,7 @@ async def test_ids_are_keyed_so_that_what_belongs_together_stays_together(
 
 
 async def test_offsets_count_in_the_redacted_text(tmp_path: Path, caller_in: CallerIn) -> None:
-    """A source names bytes of the text as it is stored, not as it came."""
+    """A source names bytes of the text as it is stored, not as it was sent."""
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT, {"pii": "redact"})
         batch = await remembered(call, told_by("我的邮箱是ann.miller@example.com。我住在青岛的海边。"))
@@ -282,7 +282,7 @@ async def test_tagged_text_is_stored_as_it_is_and_told_of(tmp_path: Path, caller
 
 
 async def test_a_policy_holds_from_now_on(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Off by default; a change concerns what is remembered afterwards, and leaves what is stored as it is."""
+    """Off by default; a change applies to later messages, and leaves stored ones unchanged."""
     text = "Write to ann.miller@example.com about the boat."
     async with caller_in(tmp_path) as call:
         before = await remembered(call, told_by(text))
@@ -304,7 +304,7 @@ async def test_a_policy_holds_from_now_on(tmp_path: Path, caller_in: CallerIn) -
 async def test_what_waits_meets_the_policy_that_is_in_force_when_its_turn_comes(
     tmp_path: Path, caller_in: CallerIn, key: str | None
 ) -> None:
-    """A batch and a correction that stand behind a change of `pii` are stored under the new policy, in any order."""
+    """A batch and a correction queued after a change of `pii` are stored under the new policy, in any order."""
     async with caller_in(tmp_path) as call:
         first = await remembered(call, told_by("I moved to Lisbon in May."))
         node = f"{AGENT}/nodes/{first['node_ids'][0]}"
@@ -347,7 +347,7 @@ async def test_what_waits_meets_the_policy_that_is_in_force_when_its_turn_comes(
 async def test_what_was_accepted_before_a_change_keeps_what_it_was_stored_with(
     tmp_path: Path, caller_in: CallerIn
 ) -> None:
-    """A batch that was acknowledged under another policy is digested as it was stored, and can be forgotten."""
+    """A batch acknowledged under another policy is digested as it was stored, and can be forgotten."""
     model, text = ScriptedModel(), "Write to ann.miller@example.com about the boat."
     going_on = asyncio.Event()
 
@@ -374,7 +374,7 @@ FIRST = ("I moved to Lisbon in May with my cat Miso.", "My neighbour Bob repairs
 
 
 async def test_what_a_recall_has_told_is_not_remembered_again(tmp_path: Path, caller_in: CallerIn) -> None:
-    """A prompt with an answer in it comes in without the answer; of an answer alone nothing is stored."""
+    """A prompt that contains recalled text is stored without it; a message of only recalled text is not stored."""
     async with caller_in(tmp_path) as call:
         await remembered(call, told_by(*FIRST))
         text = (await call("POST", f"{AGENT}/recall", {})).json()["text"]
@@ -402,7 +402,7 @@ async def test_what_a_recall_has_told_is_not_remembered_again(tmp_path: Path, ca
 
 
 async def test_a_user_who_says_it_again_is_heard(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Repetition makes new memories, also right after a recall; and nothing is dropped where that is not wanted."""
+    """A user's repetition creates new memories, also right after a recall; with the filter off nothing is dropped."""
     async with caller_in(tmp_path) as call:
         await remembered(call, told_by(FIRST[0]))
         text = (await call("POST", f"{AGENT}/recall", {})).json()["text"]

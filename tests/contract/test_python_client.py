@@ -1,4 +1,4 @@
-"""The Python client against the daemon: every verb, every family, safe retries, a context window that loses nothing."""
+"""The Python client against the daemon: every operation, every error family, safe retries, and the context window."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ SWIFT = Retries(first_pause_s=0.001)
 
 @contextlib.asynccontextmanager
 async def client_in(path: Path, **sections: dict[str, Any]) -> AsyncIterator[AsyncClient]:
-    """A daemon without servers, and the async client on it."""
+    """A daemon without servers, with the async client."""
     async with service_in(path, **sections) as service:
         transport = httpx.ASGITransport(create_app(service))
         async with AsyncClient(transport=transport, retries=SWIFT) as client:
@@ -68,7 +68,7 @@ async def client_in(path: Path, **sections: dict[str, Any]) -> AsyncIterator[Asy
 
 
 class Script:
-    """A transport with scripted responses, one a request; the last one repeats."""
+    """A transport with scripted responses, one per request; the last one repeats."""
 
     def __init__(self, *answers: httpx.Response | type[httpx.RequestError]) -> None:
         self.requests: list[httpx.Request] = []
@@ -88,14 +88,14 @@ class Script:
 
 
 def scripted(*answers: Any, **options: Any) -> tuple[Client, Script]:
-    """A client on a script."""
+    """Return a client on a script."""
     script = Script(*answers)
     options = {"retries": SWIFT, **options}
     return Client(transport=httpx.MockTransport(script), **options), script
 
 
 def refused(reason: str, retry_after_s: float | None = None) -> httpx.Response:
-    """The daemon's own answer for a reason."""
+    """Return the daemon's own response for a reason."""
     family = FAMILIES[REASONS[reason].family]
     answer = problem(family("why", reason=reason, retry_after_s=retry_after_s))
     return httpx.Response(answer.status_code, headers=dict(answer.headers), content=bytes(answer.body))
@@ -116,7 +116,7 @@ RECALLED = httpx.Response(200, json={"text": "[Memory] x", "pending_batches": 0,
 
 
 async def test_every_verb_works_on_a_daemon(tmp_path: Path) -> None:
-    """Each verb of the async client makes a request the daemon takes, and reads its answer."""
+    """Each method of the async client sends a request that the daemon accepts, and reads its response."""
     async with client_in(tmp_path) as memory:
         made = await memory.open_agent("ann", {"focus_limit": 2})
         assert made.is_new and made.agent.parameters.focus_limit == 2
@@ -193,11 +193,11 @@ def test_the_sync_client_speaks_to_a_real_daemon(daemon: Daemon) -> None:
 
 
 NOT_RPCS = {"get_health", "get_readiness", "get_metrics", "import_agent"}
-"""Operations of the client that no RPC has: REST only, and a restore that refuses backups."""
+"""Methods of the client without an RPC: REST only, and a restore that refuses backups."""
 
 
 def builders() -> dict[str, Any]:
-    """Every function that builds a call."""
+    """Yield every function that builds a call."""
     return {
         name: build
         for name, build in vars(calls).items()
@@ -219,7 +219,7 @@ def test_both_clients_have_every_operation() -> None:
 
 
 def test_the_sync_client_is_generated_from_the_async_one() -> None:
-    """The committed file is what the generator makes."""
+    """The committed file equals the generator's output."""
     assert generate_sync_client.render() == generate_sync_client.FILE.read_text()
 
 
@@ -268,7 +268,7 @@ def test_methods_take_every_field_of_a_request() -> None:
     ids=["text", "dict", "message", "list", "generator"],
 )
 def test_remember_takes_a_text_a_message_or_several(given: Any, sent: Any) -> None:
-    """A string is a message of the user; one message need not be in a list."""
+    """A string is a message of the user; a single message needs no list."""
     memory, script = scripted(DONE)
     memory.remember("ann", given)
     assert script.bodies[0]["messages"] == sent
@@ -319,7 +319,7 @@ def test_a_wrong_type_raises_what_the_method_takes(call: Callable[[Client], Any]
 
 
 def test_an_answer_of_a_newer_daemon_is_read() -> None:
-    """Unknown fields are left out; a missing field or one of another type is an unexpected answer."""
+    """Unknown fields are ignored; a missing field or one of another type is an unexpected response."""
     newer = {**ACCEPTED, "mood": {"calm": True}}
     memory, _ = scripted(httpx.Response(202, json=newer))
     assert memory.remember("ann", SAID) == models.Remembered(
@@ -350,14 +350,14 @@ def test_every_reason_arrives_in_its_family(reason: str) -> None:
 
 
 def test_the_families_are_those_of_the_daemon() -> None:
-    """The client has an exception of the name of every family, all of one root."""
+    """The client has an exception with the name of every family, all with one base class."""
     for name in FAMILIES:
         assert issubclass(getattr(ebbtide_client, name), EbbtideError)
     assert not issubclass(EbbtideError, DaemonError)
 
 
 async def test_a_refusal_tells_every_field(tmp_path: Path) -> None:
-    """Message, reason, violations and metadata arrive whole, and survive pickling and copying."""
+    """Message, reason, violations and metadata arrive complete, and survive pickling and copying."""
     async with client_in(tmp_path) as memory:
         with pytest.raises(InvalidRequest) as caught:
             await memory.remember("ann", [{"role": "boss", "content": 3}])
@@ -378,7 +378,7 @@ async def test_a_refusal_tells_every_field(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("agent_id", ["", ".", "..", "a/b", "\ud800", " a", "../ann", "a\\b"])
 async def test_hostile_agent_ids_never_become_another_path(tmp_path: Path, agent_id: str) -> None:
-    """An id that no agent can have is InvalidRequest, whatever it would do to a path."""
+    """An id that no agent can have is InvalidRequest, and never changes the path."""
     async with client_in(tmp_path) as memory:
         await memory.open_agent("ann")
         for verb in (memory.delete_agent, memory.get_agent, memory.close_agent, memory.recall):
@@ -389,7 +389,7 @@ async def test_hostile_agent_ids_never_become_another_path(tmp_path: Path, agent
 
 
 async def test_odd_texts_are_refused_by_the_daemon_and_not_by_python(tmp_path: Path) -> None:
-    """A lone surrogate and NaN reach the daemon, whose refusal names them."""
+    """A lone surrogate and NaN reach the daemon, whose error names them."""
     async with client_in(tmp_path) as memory:
         for said, metadata in (("\ud800", None), ("x", {"n": float("nan")})):
             with pytest.raises(InvalidRequest):
@@ -415,7 +415,7 @@ def test_failures_of_the_connection_are_all_translated() -> None:
 
 
 def test_what_is_no_daemon_is_told_apart() -> None:
-    """A web page where the daemon should be is an unexpected answer; a proxy's 502 is Unavailable, 429 Exhausted."""
+    """A web page instead of a daemon is an unexpected response; a proxy's 502 is Unavailable, 429 Exhausted."""
     for status, kind in ((200, UnexpectedAnswer), (404, UnexpectedAnswer), (302, UnexpectedAnswer)):
         memory, script = scripted(httpx.Response(status, text="<html>hello</html>"))
         with pytest.raises(kind):
@@ -515,7 +515,7 @@ def test_what_is_not_safe_is_sent_once(failure: Any) -> None:
 
 @pytest.mark.parametrize("reason", [r for r, told in REASONS.items() if told.http not in (429, 503, 504)])
 def test_a_refusal_that_stays_is_not_asked_again(reason: str) -> None:
-    """No 4xx but 429, and neither 500 nor 507, is tried twice."""
+    """No 4xx except 429, and neither 500 nor 507, is retried."""
     memory, script = scripted(refused(reason))
     with pytest.raises(EbbtideError):
         memory.recall("ann")
@@ -523,12 +523,12 @@ def test_a_refusal_that_stays_is_not_asked_again(reason: str) -> None:
 
 
 def tries_of(retries: Retries, clock: Callable[[], float] = lambda: 0.0) -> Attempts:
-    """Tries of a recall without chance."""
+    """Return the attempts of a recall, without random jitter."""
     return Attempts(calls.recall("ann"), retries, clock, lambda low, high: high)
 
 
 def test_pauses_grow_and_are_bounded() -> None:
-    """Pauses double up to the longest one, tries are counted, and no try begins after the total."""
+    """Pauses double up to the maximum, attempts are counted, and none begins after the total time."""
     lost = ConnectionFailed("lost")
     tries = tries_of(Retries(attempts=6, first_pause_s=1, longest_pause_s=4))
     assert [tries.pause_s(lost) for _ in range(6)] == [1, 2, 4, 4, 4, None]
@@ -565,7 +565,7 @@ def test_retry_after_is_honoured_with_a_cap() -> None:
 
 
 class LosesAnswers(httpx.AsyncBaseTransport):
-    """A transport whose connection breaks after the daemon has answered, some times."""
+    """A transport whose connection breaks after the daemon has responded, a given number of times."""
 
     def __init__(self, inner: httpx.AsyncBaseTransport, times: int) -> None:
         self._inner = inner
@@ -580,7 +580,7 @@ class LosesAnswers(httpx.AsyncBaseTransport):
 
 
 async def test_a_lost_answer_never_doubles_a_batch(tmp_path: Path) -> None:
-    """The batch was stored and the answer lost: the retry finds it, and it is there once."""
+    """If the response of a stored batch is lost, the retry finds the batch, which exists once."""
     async with service_in(tmp_path) as service:
         transport = LosesAnswers(httpx.ASGITransport(create_app(service)), 2)
         async with AsyncClient(transport=transport, retries=SWIFT) as memory:
@@ -590,7 +590,7 @@ async def test_a_lost_answer_never_doubles_a_batch(tmp_path: Path) -> None:
 
 
 def test_waiting_verbs_get_the_time_they_asked_for() -> None:
-    """A flush or patient recall extends the timeout by its own wait; others have the client's."""
+    """A flush or patient recall extends the timeout by its own wait; others use the client's."""
     flushed = {
         "digested": True,
         "passes_done": True,
@@ -613,13 +613,13 @@ def test_waiting_verbs_get_the_time_they_asked_for() -> None:
 
 
 def turn(number: int, chars: int = 70) -> list[dict[str, Any]]:
-    """A user's message and its answer, 24 tokens each."""
+    """Return a user's message and its answer, 24 tokens each."""
     text = f"{number}".ljust(chars, "x")
     return [{"role": "user", "content": text}, {"role": "assistant", "content": text}]
 
 
 def contents(messages: list[dict[str, Any]]) -> list[str]:
-    """The first letter of each message."""
+    """Return the first letter of each message."""
     return [message["content"][:1] for message in messages]
 
 
@@ -627,7 +627,7 @@ SYSTEM = {"role": "system", "content": "s"}
 
 
 def test_tokens_are_guessed_cautiously() -> None:
-    """A token for each CJK character, one per 3.5 characters of other text, none for nothing."""
+    """The estimate is one token per CJK character, one per 3.5 other characters, none for an empty text."""
     assert estimate_tokens("") == 0
     assert estimate_tokens("x" * 7) == 2
     assert estimate_tokens("x" * 8) == 3
@@ -637,7 +637,7 @@ def test_tokens_are_guessed_cautiously() -> None:
 
 
 def test_the_overflow_is_one_batch_of_whole_turns() -> None:
-    """Over 80 % the oldest turns go as one batch, the system prompt and the newest turn stay, memory comes first."""
+    """Over 80 % the oldest turns become one batch, the system prompt and the newest turn stay, memory comes first."""
     memory, script = scripted(RECALLED)
     window = ContextWindow(memory, "ann", context_max_tokens=300, conversation_id="c1")
     window.add(SYSTEM, *turn(1), *turn(2), *turn(3), *turn(4))
@@ -663,7 +663,7 @@ def test_the_overflow_is_one_batch_of_whole_turns() -> None:
 
 @pytest.mark.parametrize("failure", [httpx.ReadError, httpx.ConnectError, refused("QUEUE_FULL", 99)], ids=str)
 def test_nothing_is_lost_when_remember_fails(failure: Any) -> None:
-    """Messages stay in the window; the next time the same batch goes out under the same key, then what came since."""
+    """Messages stay in the window; the next attempt sends the same batch under the same key, then newer messages."""
     memory, script = scripted(failure, retries=Retries(attempts=1))
     window = ContextWindow(memory, "ann", context_max_tokens=100)
     window.add(SYSTEM, *turn(1), *turn(2))
@@ -696,7 +696,7 @@ def test_a_fault_that_does_not_pass_is_raised_and_loses_nothing() -> None:
 
 
 def test_the_end_of_a_conversation_is_remembered_whole() -> None:
-    """submit(everything=True) sends every turn as one batch and keeps the system prompt; again, there is nothing."""
+    """submit(everything=True) sends every turn as one batch and keeps the system prompt; a repetition sends nothing."""
     memory, script = scripted(DONE)
     window = ContextWindow(memory, "ann", context_max_tokens=1000)
     assert window.submit() is None
@@ -719,7 +719,7 @@ def test_the_end_of_a_conversation_is_remembered_whole() -> None:
 
 
 def test_messages_of_tools_and_of_parts_are_remembered_as_text() -> None:
-    """A tool's answer is remembered under its role's name, parts as their text, a mere tool call not at all."""
+    """A tool's answer is remembered under its role's name, parts as their text; a bare tool call is skipped."""
     memory, script = scripted(DONE)
     window = ContextWindow(memory, "ann", context_max_tokens=1000)
     window.add(
@@ -742,7 +742,7 @@ def test_messages_of_tools_and_of_parts_are_remembered_as_text() -> None:
 
 
 async def test_what_is_too_much_for_one_batch_is_sent_in_several(tmp_path: Path) -> None:
-    """More than 1000 messages, and a text beyond 100 000 characters, still fit through the daemon's limits."""
+    """More than 1000 messages, and a text beyond 100 000 characters, are split to fit the daemon's limits."""
     async with client_in(tmp_path, fleet={"recall_patience_ms": 0}) as memory:
         window = AsyncContextWindow(memory, "ann", context_max_tokens=10**7)
         window.add({"role": "user", "content": "y" * 250_000})
@@ -755,7 +755,7 @@ async def test_what_is_too_much_for_one_batch_is_sent_in_several(tmp_path: Path)
 
 
 def test_memory_gets_half_of_what_is_free() -> None:
-    """As many whole memories as fit, strongest first; none when there is no room, and no empty message."""
+    """As many whole memories as fit are included, strongest first; without room there is no empty message."""
     window = Window(max_tokens=100, threshold_ratio=0.8, keep_ratio=0.2, count_tokens=len)
     window.add({"role": "user", "content": "u" * 16}, 0)
     blocks = ["[Memory] " + letter * 6 for letter in "abc"]
@@ -778,14 +778,14 @@ def test_memory_gets_half_of_what_is_free() -> None:
     ids=str,
 )
 def test_a_window_that_cannot_work_is_refused(options: dict[str, Any]) -> None:
-    """Ratios and limits outside their ranges are ValueErrors when the window is made."""
+    """Ratios and limits outside their ranges are ValueErrors at construction."""
     memory, _ = scripted(DONE)
     with pytest.raises(ValueError, match="context_"):
         ContextWindow(memory, "ann", **{"context_max_tokens": 100, **options})
 
 
 async def test_a_window_over_a_daemon_brings_back_what_left_it(tmp_path: Path) -> None:
-    """Through a real store: what left comes back when asked for; one overflow is one batch though answers got lost."""
+    """With a real store, removed messages are recalled later; one overflow is one batch even if responses got lost."""
     async with service_in(tmp_path) as service:
         transport = LosesAnswers(httpx.ASGITransport(create_app(service)), 0)
         async with AsyncClient(transport=transport, retries=Retries(attempts=1)) as memory:
@@ -804,7 +804,7 @@ async def test_a_window_over_a_daemon_brings_back_what_left_it(tmp_path: Path) -
 
 
 async def test_two_tasks_that_prepare_at_once_send_one_batch(tmp_path: Path) -> None:
-    """Both may send the parcel; the daemon stores it once, and only its messages leave."""
+    """Both may send the batch; the daemon stores it once, and only its messages leave the window."""
     async with client_in(tmp_path) as memory:
         window = AsyncContextWindow(memory, "ann", context_max_tokens=100)
         window.add(*turn(1), *turn(2))
@@ -836,7 +836,7 @@ def run(daemon: Daemon, *command: str) -> str:
 
 
 def test_samples_and_the_readme_run_as_they_are(daemon: Daemon, tmp_path: Path) -> None:
-    """Every sample, and what the README and docs/clients.md print as Python, does what it says on a real daemon."""
+    """Every sample, and the Python code in the README and docs/clients.md, works as described on a real daemon."""
     told = {path.name: run(daemon, str(path), daemon.url) for path in sorted((HOME / "samples").glob("*.py"))}
     assert "I moved to Lisbon in May." in told.pop("first_recall.py")
     assert "青岛" in told.pop("many_agents.py")

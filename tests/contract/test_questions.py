@@ -1,4 +1,4 @@
-"""Hybrid recall over every transport: questions over everything an agent ever heard, with sources, in a budget."""
+"""Hybrid recall over every transport: queries over everything an agent heard, with sources, within a budget."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def batch(*places: int) -> dict[str, Any]:
 
 
 async def heard(call: Caller, **parameters: Any) -> None:
-    """An agent that heard both conversations and made memories of them; vectors may be on their way."""
+    """An agent that heard both conversations and digested them; vectors may be pending."""
     await call("PUT", AGENT, parameters)
     for places in ((0, 1, 2), (3, 4, 5)):
         assert (await call("POST", f"{AGENT}/remember", batch(*places))).status_code == 202
@@ -85,14 +85,14 @@ def ids(answer: dict[str, Any]) -> list[str]:
 async def test_a_question_is_answered_by_what_was_said(
     tmp_path: Path, caller_in: CallerIn, query: str, expected: str
 ) -> None:
-    """The first memory is the one that answers, in either language, codes and two-character words included."""
+    """The first memory answers the query, in either language, including codes and two-character words."""
     async with caller_in(tmp_path) as call:
         await talked(call)
         assert ids(await asked(call, query))[0] == expected
 
 
 async def test_sources_resolve_to_the_bytes_that_were_said(tmp_path: Path, caller_in: CallerIn) -> None:
-    """A citation names the caller's message and the exact slice of its UTF-8, and the hash of the whole."""
+    """A citation names the caller's message, the exact slice of its UTF-8 bytes, and the hash of the whole."""
     async with caller_in(tmp_path) as call:
         await talked(call)
         answer = await asked(call, "Ann Bob Clara 外婆 青岛 Lisbon harbour boats ticket")
@@ -144,7 +144,7 @@ async def test_what_was_forgotten_is_found_in_the_archive(tmp_path: Path, caller
 
 
 async def test_what_is_not_digested_yet_is_found_at_once(tmp_path: Path, caller_in: CallerIn) -> None:
-    """A model that never answers does not keep a question from what was just said."""
+    """A model that never answers does not hide the latest messages from a query."""
     model = ScriptedModel()
     model.always["segment"] = 600.0
     async with caller_in(tmp_path, model) as call:
@@ -171,7 +171,7 @@ async def test_what_is_not_digested_yet_is_found_at_once(tmp_path: Path, caller_
 async def test_filters_let_nothing_else_through(
     tmp_path: Path, caller_in: CallerIn, filters: dict[str, Any], expected: set[str]
 ) -> None:
-    """Each filter holds, and so do several together."""
+    """Each filter applies, alone and combined with others."""
     async with caller_in(tmp_path) as call:
         await talked(call)
         everything = "Lisbon cat harbour tar oranges home Clara boats 外婆 青岛 ticket answer"
@@ -180,7 +180,7 @@ async def test_filters_let_nothing_else_through(
 
 
 async def test_a_role_finds_who_has_no_name(tmp_path: Path, caller_in: CallerIn) -> None:
-    """`speakers=["user"]` finds what users said without a speaker, and nothing of the assistant or of named ones."""
+    """`speakers=["user"]` finds messages of users without a speaker, and none of the assistant or of named speakers."""
     said = [
         {"role": "user", "content": "My kettle is blue."},
         {"role": "assistant", "content": "A blue kettle is nice."},
@@ -201,7 +201,7 @@ async def test_a_role_finds_who_has_no_name(tmp_path: Path, caller_in: CallerIn)
 async def test_created_after_looks_at_when_a_message_was_accepted(
     tmp_path: Path, caller_in: CallerIn
 ) -> None:
-    """`created_after` lets through what was accepted at or after a time, whatever time the message has itself."""
+    """`created_after` selects messages accepted at or after a time, regardless of their own timestamps."""
     async with caller_in(tmp_path) as call:
         await settled(call, {"messages": [{"role": "user", "content": "My kettle is blue.", "timestamp": 5}]})
         accepted_ms = (await call("GET", f"{AGENT}/batches/b1")).json()["accepted_at"]
@@ -213,7 +213,7 @@ async def test_created_after_looks_at_when_a_message_was_accepted(
 
 @pytest.mark.parametrize("tokenizer", sorted(TOKENIZERS))
 async def test_a_budget_is_never_exceeded(tmp_path: Path, caller_in: CallerIn, tokenizer: str) -> None:
-    """The tokenizer's count of the whole text, marks and citations included, stays within the budget."""
+    """The tokenizer's count of the whole text, including marks and citations, stays within the budget."""
     async with caller_in(tmp_path) as call:
         await talked(call)
         query = "Lisbon cat harbour tar oranges home Clara boats 外婆 青岛 ticket answer"
@@ -237,7 +237,7 @@ LONG = (
 async def test_what_is_too_long_is_told_by_its_key_sentences(
     tmp_path: Path, caller_in: CallerIn, tokenizer: str
 ) -> None:
-    """Instead of being dropped; the gaps are marked, the budget holds, the explanation and the source say the whole."""
+    """Long memories are shortened instead of dropped; gaps are marked, and the source cites the whole message."""
     async with caller_in(tmp_path) as call:
         said = {"messages": [{"role": "user", "content": LONG, "speaker": "Ann", "id": "m0"}]}
         assert (await call("POST", f"{AGENT}/remember", said)).status_code == 202
@@ -297,12 +297,12 @@ async def test_the_learnt_order_can_be_switched_off(tmp_path: Path, caller_in: C
             for share in memory["signals"]
             if share["signal"] == "learned"
         ]
-        # Places keep their scores: what one memory gains others lose.
+        # Positions keep their scores, so one memory gains what others lose.
         assert sum(shares) == pytest.approx(0, abs=1e-3)
 
 
 async def test_a_question_may_ask_for_several_things(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Both are answered first, in English and in Chinese, and by whatever form of a word."""
+    """All parts are answered first, in English and in Chinese, with any form of a word."""
     async with caller_in(tmp_path) as call:
         await talked(call)
         for query in (
@@ -348,7 +348,7 @@ async def test_answers_are_the_same_after_a_restart(tmp_path: Path, caller_in: C
 
 
 async def test_asking_changes_nothing(tmp_path: Path, caller_in: CallerIn) -> None:
-    """No focus, strength, scan count or node is another one after a question."""
+    """A query changes no focus, strength, scan count or node."""
     async with caller_in(tmp_path) as call:
         await talked(call)
         looks = [f"{AGENT}/focus", f"{AGENT}/nodes", f"{AGENT}/links"]
@@ -361,13 +361,13 @@ async def test_asking_changes_nothing(tmp_path: Path, caller_in: CallerIn) -> No
 async def test_an_empty_agent_and_an_unanswerable_question_say_nothing(
     tmp_path: Path, caller_in: CallerIn
 ) -> None:
-    """Nothing found is the empty text, not an error and not everything."""
+    """An empty result is the empty text, neither an error nor everything."""
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT, {})
         assert (await asked(call, "Where did Ann move?"))["text"] == ""
         assert (await asked(call, "Where did Ann move?", explain=True))["explanation"]["memories"] == []
         await talked(call)
-        # Vectors are always near something; that is left to what asks for meaning.
+        # Vectors always have a nearest neighbour; semantic queries are tested elsewhere.
         answer = await asked(call, "zebra quantum", without=["semantic", "window"])
         assert (answer["text"], answer["memories"]) == ("", [])
 
@@ -398,7 +398,7 @@ async def test_an_empty_agent_and_an_unanswerable_question_say_nothing(
 async def test_what_is_outside_the_limits_is_refused(
     tmp_path: Path, caller_in: CallerIn, fields: dict[str, Any], reason: str, place: str
 ) -> None:
-    """A bad field gets a clear error that names it, and nothing is looked for."""
+    """An invalid field is a clear error that names it, and no search runs."""
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT, {})
         with unless_unsayable(reason):
@@ -537,7 +537,7 @@ async def test_of_equals_the_newer_and_the_living_come_first(tmp_path: Path, cal
 async def test_words_of_one_chinese_character_are_found(
     tmp_path: Path, caller_in: CallerIn, query: str, expected: str
 ) -> None:
-    """A word of one character finds what says it, alone and in a question."""
+    """A word of one character finds the memories that contain it, alone and in a query."""
     said = [
         "猫喜欢睡觉。",
         "我买了一本书。",

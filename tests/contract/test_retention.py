@@ -27,7 +27,7 @@ async def said(call: Caller, text: str = SAID) -> None:
 
 
 async def cited(call: Caller) -> dict[str, Any]:
-    """The one memory of boats, as it is cited."""
+    """Return the only memory about boats, with its citation."""
     answer = (await call("POST", f"{AGENT}/recall", {"query": "boats", "citations": True})).json()
     [memory] = answer["memories"]
     found: dict[str, Any] = memory
@@ -56,7 +56,7 @@ async def test_with_none_nothing_is_quoted(tmp_path: Path, caller_in: CallerIn) 
 
 
 async def test_lowering_takes_away_what_is_there(tmp_path: Path, caller_in: CallerIn) -> None:
-    """A change to none withdraws texts kept so far, in the background, and a restart does not bring them back."""
+    """A change to none withdraws earlier texts in the background, and a restart does not restore them."""
     async with caller_in(tmp_path) as call:
         await said(call)
         assert (await cited(call))["sources"][0]["quote"] == SAID
@@ -73,7 +73,7 @@ async def test_lowering_takes_away_what_is_there(tmp_path: Path, caller_in: Call
 async def test_what_fell_due_while_an_agent_was_closed_goes_when_it_opens(
     tmp_path: Path, caller_in: CallerIn
 ) -> None:
-    """A daemon that is started with another default applies it to what it finds."""
+    """A daemon with another default applies it to existing texts."""
     async with caller_in(tmp_path) as call:
         await said(call)
     async with caller_in(tmp_path, memory={"retention": "none"}) as call:
@@ -82,7 +82,7 @@ async def test_what_fell_due_while_an_agent_was_closed_goes_when_it_opens(
 
 @pytest.mark.parametrize("bad", ["", "forever", "days", "days:0", "days:1.5", "days:99999", "None"])
 async def test_what_is_no_retention_is_refused(tmp_path: Path, caller_in: CallerIn, bad: str) -> None:
-    """The error names the parameter, what was given and what is allowed; the agent keeps what it had."""
+    """The error names the parameter, the value and the allowed values; the agent keeps its setting."""
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT, {"retention": "days:7"})
         answer = await call("PATCH", AGENT, {"retention": bad})

@@ -41,11 +41,11 @@ LIMITED = {
     "page_token": ["?", "bm9kZXM6eA"],
     "topic": ["", LONG],
 }
-"""Bad values by field, where its type does not say enough."""
+"""Invalid values by field, if its type does not determine them."""
 
 
 def bad_values(operation: Operation, name: str, schema: dict[str, Any]) -> Iterator[Any]:
-    """Values of the right type that a field does not allow; some fields allow some of them."""
+    """Return values of the right type that a field does not allow; some fields allow some of them."""
     options = schema.get("anyOf", [schema])
     kinds = {option.get("type") for option in options}
     is_list_of_ids = name == "messages" and operation.name == "ForgetMemories"
@@ -70,7 +70,7 @@ async def both(tmp_path: Path) -> AsyncIterator[tuple[RestCaller, GrpcCaller]]:
 
 
 async def outcome(call: Any, operation: Operation, fields: dict[str, Any]) -> Any:
-    """The error of a request, None if it is accepted."""
+    """Return the error of a request, or None if it is accepted."""
     path = operation.path.format(**IDS)
     if operation.has_body:
         response = await call(operation.method, path, fields)
@@ -85,12 +85,12 @@ async def outcome(call: Any, operation: Operation, fields: dict[str, Any]) -> An
 
 
 def fields_of(operation: Operation) -> list[str]:
-    """The fields of a request that are not in the path."""
+    """Return the fields of a request that are not in the path."""
     return [name for name in operation.request.model_fields if name not in (*operation.in_path, "reset")]
 
 
 async def test_a_bad_field_has_one_error(both: tuple[RestCaller, GrpcCaller]) -> None:
-    """Out of range, an unknown word, too long, too many: code, reason, message and violations are equal."""
+    """Out of range, an unknown value, too long, too many: code, reason, message and violations are equal."""
     rest, rpc = both
     compared = 0
     for operation in CATALOGUE:
@@ -118,12 +118,12 @@ async def test_a_bad_field_has_one_error(both: tuple[RestCaller, GrpcCaller]) ->
 
 
 def as_compared(error: Any) -> Any:
-    """An error without quotes: REST sends the words of a query as texts, where protobuf has numbers."""
+    """Return an error without quotes: REST sends query values as texts, where protobuf has numbers."""
     return None if error is None else json.loads(json.dumps(error).replace("'", ""))
 
 
 async def test_an_unknown_field_is_named(both: tuple[RestCaller, GrpcCaller]) -> None:
-    """A field that an operation does not have is UNKNOWN_FIELD over both, with its name or number."""
+    """An unknown field is UNKNOWN_FIELD over both transports, with its name or number."""
     for operation in CATALOGUE:
         if operation.is_rpc and operation.has_body:
             base = next(iter(operation.examples.values()), {})
@@ -135,7 +135,7 @@ async def test_an_unknown_field_is_named(both: tuple[RestCaller, GrpcCaller]) ->
 
 
 async def test_a_value_of_the_wrong_type_names_its_field(both: tuple[RestCaller, GrpcCaller]) -> None:
-    """REST names the field of a value of another type; protobuf cannot say most of these."""
+    """REST names the field with a value of another type; protobuf cannot express most of these."""
     rest, rpc = both
     for operation in CATALOGUE:
         if not operation.is_rpc or operation.kind is Kind.UPLOAD:
@@ -154,7 +154,7 @@ async def test_a_value_of_the_wrong_type_names_its_field(both: tuple[RestCaller,
 
 
 async def test_what_is_missing_is_named(both: tuple[RestCaller, GrpcCaller]) -> None:
-    """A request without anything to do names the field that it lacks, over both transports."""
+    """A request without any action names the missing field, over both transports."""
     for name, field in (("Search", "query"), ("UpdateNode", "content"), ("ForgetMemories", "the body")):
         operation = next(one for one in CATALOGUE if one.name == name)
         errors = [await outcome(call, operation, {}) for call in both]

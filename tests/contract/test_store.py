@@ -1,4 +1,4 @@
-"""The store of one agent: durable, growing, refusing, translating; the same in plain and sealed."""
+"""The store of one agent: durability, growth, refusals, error translation; the same for plain and encrypted stores."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def node(node_id: int, content: str = "content", **fields: object) -> Node:
 
 
 def test_a_store_remembers_whose_it_is_across_lives(tmp_path: Path, seal: Seal | None) -> None:
-    """Identity, counters and records are there after closing and opening."""
+    """Identity, counters and records are the same after closing and opening."""
     made = LmdbStore.create(tmp_path, IDENTITY, map_bytes=SMALL, max_map_bytes=1 << 26, seal=seal)
     made.write(lambda txn: put_batch(txn, "hello", "你好"))
     made.close()
@@ -75,7 +75,7 @@ def test_a_store_remembers_whose_it_is_across_lives(tmp_path: Path, seal: Seal |
 
 
 def test_a_write_that_raises_leaves_nothing(store: LmdbStore) -> None:
-    """Whole or absent: an error inside a transaction undoes all of it."""
+    """An error inside a transaction undoes all of it."""
 
     def fail(txn: WriteTransaction) -> None:
         put_batch(txn, "hello")
@@ -118,14 +118,14 @@ def test_a_full_map_refuses_and_keeps_everything(tmp_path: Path, seal: Seal | No
 
 
 def test_equal_texts_are_kept_once_and_counted(store: LmdbStore) -> None:
-    """Chunks are shared by equal texts."""
+    """Equal texts share a chunk."""
     store.write(lambda txn: put_batch(txn, "same", "same", "other"))
     entries = store.read(lambda txn: sum(1 for _ in txn.tables.items(layout.CHUNKS)))  # type: ignore[attr-defined]
     assert entries == 2
 
 
 def test_a_change_is_written_with_its_index_entries(store: LmdbStore) -> None:
-    """Links bring backlinks; a link put again is replaced; forgetting takes links, scans and backlinks along."""
+    """Links create backlinks; a repeated link is replaced; forgetting removes links, scans and backlinks."""
     links = [Link(1, 2, "下文", 0.5, 0), Link(2, 1, "", 1.0, 0), Link(1, 2, "", 0.25, 0)]
     store.write(lambda txn: txn.apply(Change(nodes=[node(1), node(2)], links=links, next_node_id=3)))
     assert check_store(store) == []
@@ -140,7 +140,7 @@ def test_a_change_is_written_with_its_index_entries(store: LmdbStore) -> None:
 
 
 def test_scan_counters_of_many_nodes_are_packed(store: LmdbStore) -> None:
-    """A scan is a counter in a block, not a record: thousands fit in a few values."""
+    """Scan counters are packed in blocks: thousands fit in a few values."""
     nodes = [node(i) for i in range(1, 3001)]
     scans = {i: ScanState(i % 7, 7) for i in range(1, 3001)}
     store.write(lambda txn: txn.apply(Change(nodes=nodes, next_node_id=3001, finished_passes=7)))
@@ -169,7 +169,7 @@ def test_statuses_are_pruned_by_count_and_by_age(store: LmdbStore) -> None:
 
 
 def test_deferred_parked_and_retried_batches_keep_their_messages(store: LmdbStore) -> None:
-    """To the tail, out of the inbox, back to the tail: never dropped."""
+    """A batch moves to the tail, out of the inbox, and back to the tail, and is never dropped."""
     first = store.write(lambda txn: put_batch(txn, "one"))
     store.write(lambda txn: put_batch(txn, "two"))
     moved = store.write(lambda txn: txn.inbox.defer(first))
@@ -185,7 +185,7 @@ def test_deferred_parked_and_retried_batches_keep_their_messages(store: LmdbStor
 
 
 def test_a_newer_format_is_refused_not_guessed(tmp_path: Path) -> None:
-    """Data of a newer Ebbtide is FORMAT_TOO_NEW and stays as it is."""
+    """Data of a newer Ebbtide is FORMAT_TOO_NEW and stays unchanged."""
     newer = Identity("ann", 1, 7, layout.FORMAT_VERSION + 1)
     LmdbStore.create(tmp_path, newer, map_bytes=SMALL, max_map_bytes=1 << 26).close()
     with pytest.raises(Precondition) as caught:
@@ -201,7 +201,7 @@ def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_damaged_value_is_corruption_not_a_crash(store: LmdbStore) -> None:
-    """A node that cannot be decoded surfaces as STORE_CORRUPTED."""
+    """A node that cannot be decoded is STORE_CORRUPTED."""
     store.write(lambda txn: txn.tables.put(layout.NODES, layout.u64(1), b"\xc1"))  # type: ignore[attr-defined]
     with pytest.raises(Corrupted):
         store.read(lambda txn: list(txn.nodes.all()))

@@ -29,7 +29,7 @@ HELLO = {"messages": [{"role": "user", "content": "I moved to Lisbon in May."}]}
 
 @pytest.fixture
 async def kept() -> AsyncIterator[InMemorySpanExporter]:
-    """Every span of the test, in memory."""
+    """Collect every span of the test in memory."""
     exporter = InMemorySpanExporter()
     tracing = OpenTelemetry(TelemetrySettings(), exporter)
     trace_with(tracing)
@@ -43,7 +43,7 @@ def spans(kept: InMemorySpanExporter) -> list[Any]:
 
 
 def path_of(span: Any, everything: list[Any]) -> list[str]:
-    """Names from the outermost span that we made down to this one."""
+    """Return the names from our outermost span down to this one."""
     by_id = {one.context.span_id: one for one in everything}
     names = [span.name]
     while span.parent is not None and span.parent.span_id in by_id:
@@ -79,7 +79,7 @@ async def over_grpc(path: Path) -> None:
 async def test_one_trace_leads_from_the_caller_to_the_model(
     tmp_path: Path, kept: InMemorySpanExporter, way: Any, first: str
 ) -> None:
-    """Request, verb, job with its wait, commit; and, below the same request, digest, model call, its commit."""
+    """Request, operation, job with its wait, and commit; below the same request, digest, model call, and its commit."""
     await way(tmp_path)
     everything = [one for one in spans(kept) if f"{one.context.trace_id:032x}" == TRACE]
     paths = {tuple(path_of(one, everything)) for one in everything}
@@ -127,7 +127,7 @@ async def test_agents_ids_are_told_only_when_asked(tmp_path: Path) -> None:
 
 
 async def test_spans_reach_a_collector() -> None:
-    """Where an endpoint is set spans are sent there by OTLP over HTTP, at the latest at the end."""
+    """With an endpoint, spans are sent by OTLP over HTTP, at the latest at the end."""
     bodies: list[bytes] = []
 
     async def collect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -154,7 +154,7 @@ async def test_spans_reach_a_collector() -> None:
 
 
 async def test_nothing_is_traced_without_an_endpoint(tmp_path: Path) -> None:
-    """No span, and nothing of OpenTelemetry is even loaded."""
+    """There is no span, and OpenTelemetry is not even imported."""
     assert start_tracing(TelemetrySettings()) is None
     script = (
         "import sys, ebbtide.daemon; from ebbtide.telemetry import span, origin\n"
@@ -175,7 +175,7 @@ async def test_nothing_is_traced_without_an_endpoint(tmp_path: Path) -> None:
 async def test_an_endpoint_without_the_extra_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """MISSING_EXTRA at the start, with what to install."""
+    """MISSING_EXTRA at the start names the package to install."""
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
     with pytest.raises(Precondition) as caught:
         async with service_in(tmp_path, telemetry={"otlp_endpoint": "http://127.0.0.1:9/v1/traces"}):

@@ -34,7 +34,7 @@ def caller_in(request: pytest.FixtureRequest) -> CallerIn:
 
 
 class Endless:
-    """A check that never ends by itself, as one over a number of a file would not; it rests, as all long work does."""
+    """A check that never ends by itself, and yields like all long work."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.is_running = False
@@ -48,7 +48,7 @@ class Endless:
 
 
 async def exported(service: Service, agent: str) -> bytes:
-    """The export of an agent."""
+    """Return the export of an agent."""
     pieces: list[bytes] = []
 
     async def take(piece: bytes) -> None:
@@ -60,7 +60,7 @@ async def exported(service: Service, agent: str) -> bytes:
 
 
 async def in_pieces(content: bytes, *, then_hang: bool = False) -> AsyncIterator[bytes]:
-    """A file as a client sends it, which may stop sending."""
+    """Yield a file in pieces, as a client sends it; the client may stop sending."""
     yield content[:100]
     yield content[100:]
     if then_hang:
@@ -68,7 +68,7 @@ async def in_pieces(content: bytes, *, then_hang: bool = False) -> AsyncIterator
 
 
 async def is_clean(service: Service) -> bool:
-    """Whether nothing of a transfer is left: no file, no place that is taken."""
+    """Whether nothing of a transfer is left: no file, and no place in use."""
     await eventually(lambda: not list(service.fleet.data.transfers.iterdir()))
     with contextlib.ExitStack() as held:
         for _ in range(transfers.MAX_TRANSFERS):
@@ -79,7 +79,7 @@ async def is_clean(service: Service) -> bool:
 async def test_a_restore_ends_at_its_deadline(
     tmp_path: Path, caller_in: CallerIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """REQUEST_TIMED_OUT names the setting; the agent before stays, no file and no place is left."""
+    """REQUEST_TIMED_OUT names the setting; the old agent stays, and no file and no used place is left."""
     limits = {"transfer_timeout_s": 1.0}
     async with caller_in(tmp_path, limits=limits) as call:
         await tell(call.service, "ann", "I moved to Lisbon in May.")
@@ -96,7 +96,7 @@ async def test_a_restore_ends_at_its_deadline(
 
 
 async def test_a_client_that_sends_nothing_more_is_cut_off_at_the_deadline(tmp_path: Path) -> None:
-    """The deadline counts from the first piece, not only for the work on what arrived."""
+    """The deadline counts from the first piece, and covers more than the processing of received data."""
     async with service_in(tmp_path, limits={"transfer_timeout_s": 0.5}) as service:
         await tell(service, "ann", "I moved to Lisbon in May.")
         content = await exported(service, "ann")
@@ -128,7 +128,7 @@ async def test_a_client_that_takes_nothing_more_is_cut_off_at_the_deadline(tmp_p
 async def test_a_stop_cancels_a_restore(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_sent: bool
 ) -> None:
-    """While it is worked on, and while it is still being sent: SHUTTING_DOWN at once, nothing left behind."""
+    """During processing and during the upload, it ends at once with SHUTTING_DOWN and leaves nothing behind."""
     async with service_in(tmp_path) as service:
         await tell(service, "ann", "I moved to Lisbon in May.")
         content = await exported(service, "ann")
@@ -170,7 +170,7 @@ async def test_a_restore_whose_client_is_gone_does_not_hold_up_a_stop(
 async def test_an_agent_that_takes_its_place_is_not_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once the work is done and the rename has begun, a stop waits for it, and the agent is there."""
+    """After the work is done and the rename has started, a stop waits for it, and the agent exists."""
     async with service_in(tmp_path) as service:
         await tell(service, "ann", "I moved to Lisbon in May.")
         content = await exported(service, "ann")
@@ -194,7 +194,7 @@ async def test_an_agent_that_takes_its_place_is_not_stopped(
 async def test_a_file_that_is_being_made_is_cancelled_by_a_stop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A backup or export that is not sent yet ends at once: its caller asks again after the restart."""
+    """A backup or export that is not sent yet ends at once; its caller retries after the restart."""
     async with service_in(tmp_path) as service:
         await tell(service, "ann", "I moved to Lisbon in May.")
         is_running = asyncio.Event()

@@ -1,7 +1,7 @@
-"""Every verb over every transport: the same cases, fields, limits and errors.
+"""Every operation over every transport: the same cases, fields, limits and errors.
 
-A transport is a caller of `tests/support/callers.py`: it takes a verb by its route and gives back status, reason
-and body. Cases that only make sense over one transport say so by using its caller.
+A transport is a caller of `tests/support/callers.py`: it calls an operation by its route and returns status, reason
+and body. Cases for a single transport use its caller directly.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ async def test_recall_is_byte_for_byte_as_specified(tmp_path: Path, caller_in: C
     async with caller_in(tmp_path) as call:
         await settled(call)
         answer = (await call("POST", f"{AGENT}/recall", {"keywords": ["LISBON"]})).json()
-        # Protobuf has no way to leave out what is empty.
+        # Protobuf cannot distinguish absent from empty.
         unasked = {} if call.transport == "rest" else {"memories": [], "explanation": None}
         assert answer == unasked | {
             "text": "[Memory] Ann: I moved to Lisbon in May with my cat Miso.",
@@ -76,7 +76,7 @@ async def test_recall_is_byte_for_byte_as_specified(tmp_path: Path, caller_in: C
 
 
 async def test_recall_in_chinese_marks_and_separates_memories(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Chinese memories are marked in Chinese; blocks stand apart by the separator, newest focus first."""
+    """Chinese memories are marked in Chinese; the separator is between blocks, newest focus first."""
     async with caller_in(tmp_path) as call:
         await settled(
             call,
@@ -91,7 +91,7 @@ async def test_recall_in_chinese_marks_and_separates_memories(tmp_path: Path, ca
 
 
 async def test_recall_gives_plain_text_to_who_asks_for_it(tmp_path: Path) -> None:
-    """`Accept: text/plain` gets the bare text, the counts in headers; anything else gets JSON."""
+    """`Accept: text/plain` gets the bare text, with the counts in headers; any other value gets JSON."""
     async with rest_in(tmp_path) as call:
         await settled(call)
         plain = await call("POST", f"{AGENT}/recall", {}, headers={"Accept": "text/plain"})
@@ -105,14 +105,14 @@ async def test_recall_gives_plain_text_to_who_asks_for_it(tmp_path: Path) -> Non
 
 
 async def test_an_unknown_keyword_recalls_nothing(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Nothing found is the empty string, not an error."""
+    """A recall without matches is the empty string, not an error."""
     async with caller_in(tmp_path) as call:
         await settled(call)
         assert (await call("POST", f"{AGENT}/recall", {"keywords": ["zebra"]})).json()["text"] == ""
 
 
 async def test_reads_never_create_an_agent(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Every verb that is no remember and no PUT answers AGENT_NOT_FOUND for an agent that never was."""
+    """Every operation except remember and PUT returns AGENT_NOT_FOUND for an unknown agent."""
     async with caller_in(tmp_path) as call:
         for method, path, body in (
             ("GET", "", None),
@@ -186,7 +186,7 @@ async def test_reads_never_create_an_agent(tmp_path: Path, caller_in: CallerIn) 
 async def test_a_bad_remember_is_refused_whole(
     tmp_path: Path, caller_in: CallerIn, body: Any, reason: str, field: str
 ) -> None:
-    """Bad input names its field and reason, and nothing of the batch is stored: not even the agent."""
+    """Invalid input names its field and reason, and nothing is stored: neither the batch nor the agent."""
     async with caller_in(tmp_path) as call:
         with unless_unsayable(reason):
             response = await call("POST", f"{AGENT}/remember", body)
@@ -212,7 +212,7 @@ async def test_a_bad_remember_is_refused_whole(
     ],
 )
 async def test_what_is_no_json_object_is_refused(tmp_path: Path, raw: bytes) -> None:
-    """Broken JSON, NaN, lone surrogates and other things than an object are INVALID_JSON."""
+    """Broken JSON, NaN, lone surrogates and values other than an object are INVALID_JSON."""
     async with rest_in(tmp_path) as call:
         headers = {"Content-Type": "application/json"}
         reason = await call.refused("POST", f"{AGENT}/remember", content=raw, headers=headers)
@@ -285,7 +285,7 @@ async def test_put_creates_then_finds_then_refuses_differences(tmp_path: Path, c
 async def test_parameters_are_bounded(
     tmp_path: Path, caller_in: CallerIn, parameters: Any, reason: str
 ) -> None:
-    """Each parameter has its range, on PUT and on PATCH; a refused PATCH changes nothing."""
+    """Each parameter has its range, in PUT and PATCH; a refused PATCH changes nothing."""
     async with caller_in(tmp_path) as call:
         with unless_unsayable(reason):
             assert await call.refused("PUT", AGENT, parameters) == reason
@@ -297,7 +297,7 @@ async def test_parameters_are_bounded(
 
 
 async def test_idempotency_does_the_work_once(tmp_path: Path, caller_in: CallerIn) -> None:
-    """The same key and body answer with the first batch, also after a restart; another body is refused."""
+    """The same key and body return the first batch, also after a restart; another body is refused."""
     body = {**HELLO, "idempotency_key": "k1"}
     for life in range(2):
         async with caller_in(tmp_path) as call:
@@ -311,7 +311,7 @@ async def test_idempotency_does_the_work_once(tmp_path: Path, caller_in: CallerI
 
 
 async def test_the_idempotency_header_is_the_field(tmp_path: Path) -> None:
-    """`Idempotency-Key` says the same as the field; both, and different, are refused."""
+    """`Idempotency-Key` equals the field; two different values are refused."""
     body = {**HELLO, "idempotency_key": "k1"}
     async with rest_in(tmp_path) as call:
         await call("POST", f"{AGENT}/remember", body)
@@ -322,7 +322,7 @@ async def test_the_idempotency_header_is_the_field(tmp_path: Path) -> None:
 
 
 async def test_a_full_inbox_refuses_and_keeps_what_it_has(tmp_path: Path, caller_in: CallerIn) -> None:
-    """At max_queue_size batches remember is 429 QUEUE_FULL with Retry-After; nothing of it is stored."""
+    """At max_queue_size batches remember is 429 QUEUE_FULL with Retry-After, and stores nothing."""
     model = ScriptedModel()
     model.always["segment"] = 60.0
     async with caller_in(tmp_path, model) as call:
@@ -336,7 +336,7 @@ async def test_a_full_inbox_refuses_and_keeps_what_it_has(tmp_path: Path, caller
 
 
 async def test_inspection_shows_the_network(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Nodes, links, focus and sources can be looked at, with strengths as they count now."""
+    """Nodes, links, focus and sources can be inspected, with current strengths."""
     batch = {
         "messages": [
             {
@@ -404,7 +404,7 @@ async def test_the_product_knows_what_it_forgot(tmp_path: Path, caller_in: Calle
 
 
 async def test_listings_page_without_loss_or_repeat(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Pages of any size add up to the whole listing, for nodes, links, batches and agents."""
+    """Pages of any size together are the whole listing, for nodes, links, batches and agents."""
     async with caller_in(tmp_path) as call:
         await settled(
             call,
@@ -447,7 +447,7 @@ async def test_listings_page_without_loss_or_repeat(tmp_path: Path, caller_in: C
     ],
 )
 async def test_bad_pages_are_refused(tmp_path: Path, caller_in: CallerIn, options: Any, reason: str) -> None:
-    """A page size or token that cannot be used is refused, and so is an unknown option."""
+    """An unusable page size or token is refused, and so is an unknown option."""
     async with caller_in(tmp_path) as call:
         await settled(call)
         assert await call.refused("GET", f"{AGENT}/nodes", params=options) == reason
@@ -471,7 +471,7 @@ async def test_batches_are_listed_by_state(tmp_path: Path, caller_in: CallerIn) 
 
 
 async def test_compress_owes_passes_up_to_the_limit(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Asked-for passes are done; more than max_owed_passes are refused, and so is less than one."""
+    """Requested passes run; more than max_owed_passes are refused, and so are fewer than one."""
     async with caller_in(tmp_path) as call:
         await settled(call)
         done = (await call("GET", AGENT)).json()["finished_passes"]
@@ -487,7 +487,7 @@ async def test_compress_owes_passes_up_to_the_limit(tmp_path: Path, caller_in: C
 async def test_close_then_any_verb_opens_again_with_equal_recalls(
     tmp_path: Path, caller_in: CallerIn
 ) -> None:
-    """Closing puts everything on disk; the next recall answers the same, byte for byte."""
+    """Closing writes everything to disk; the next recall is the same, byte for byte."""
     async with caller_in(tmp_path) as call:
         await settled(
             call,
@@ -504,7 +504,7 @@ async def test_close_then_any_verb_opens_again_with_equal_recalls(
 
 
 async def test_erase_removes_the_agent_and_its_files(tmp_path: Path, caller_in: CallerIn) -> None:
-    """DELETE removes the agent and its directory, and a new agent of that id starts empty."""
+    """DELETE removes the agent and its directory, and a new agent with that id starts empty."""
     async with caller_in(tmp_path) as call:
         await settled(call)
         erased = (await call("DELETE", AGENT)).json()
@@ -536,7 +536,7 @@ async def test_erase_removes_the_agent_and_its_files(tmp_path: Path, caller_in: 
 async def test_hostile_agent_ids_are_refused_before_anything_happens(
     tmp_path: Path, caller_in: CallerIn, path: str
 ) -> None:
-    """An id that could be a path, a line break or another id in disguise is INVALID_AGENT_ID everywhere."""
+    """An id that could be a path, a line break or another id in disguise is INVALID_AGENT_ID for every operation."""
     async with caller_in(tmp_path) as call:
         for method, rest, body in (("PUT", "", {}), ("POST", "/remember", HELLO), ("DELETE", "", None)):
             assert await call.refused(method, f"/v1/agents/{path}{rest}", body) == "INVALID_AGENT_ID"
@@ -544,7 +544,7 @@ async def test_hostile_agent_ids_are_refused_before_anything_happens(
 
 
 async def test_an_agent_id_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
-    """Bytes in a path that are no UTF-8 are INVALID_AGENT_ID; a protobuf text cannot hold them."""
+    """Bytes in a path that are not UTF-8 are INVALID_AGENT_ID; a protobuf string cannot contain them."""
     async with rest_in(tmp_path) as call:
         for method, rest, body in (("PUT", "", {}), ("POST", "/remember", HELLO), ("DELETE", "", None)):
             assert await call.refused(method, f"/v1/agents/%FF{rest}", body) == "INVALID_AGENT_ID"
@@ -568,7 +568,7 @@ async def test_odd_but_good_agent_ids_are_kept_apart(tmp_path: Path, caller_in: 
 
 
 async def test_the_daemon_tells_of_itself(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Model and scheduler answer without an agent."""
+    """The model and the scheduler can be queried without an agent."""
     async with caller_in(tmp_path) as call:
         await settled(call)
         model = (await call("GET", "/v1/model")).json()
@@ -581,7 +581,7 @@ async def test_the_daemon_tells_of_itself(tmp_path: Path, caller_in: CallerIn) -
 
 
 async def test_the_daemon_is_healthy_and_ready(tmp_path: Path) -> None:
-    """Health and readiness answer without an agent; over gRPC that is the health service."""
+    """Health and readiness work without an agent; over gRPC they are the health service."""
     async with rest_in(tmp_path) as call:
         await settled(call)
         assert (await call("GET", "/healthz")).json()["status"] == "ok"
@@ -589,7 +589,7 @@ async def test_the_daemon_is_healthy_and_ready(tmp_path: Path) -> None:
 
 
 async def test_the_root_names_the_documentation(tmp_path: Path) -> None:
-    """`GET /` gives a program JSON and a browser a page; both name the version and /docs, and need no key."""
+    """`GET /` returns JSON to a program and a page to a browser; both name the version and /docs, and need no key."""
     async with rest_in(tmp_path, access=KEYS_ON) as call:
         response = await call("GET", "/")
         assert response.json() | {"docs": "/docs", "version": __version__} == response.json()
@@ -599,7 +599,7 @@ async def test_the_root_names_the_documentation(tmp_path: Path) -> None:
 
 
 async def test_probes_may_use_head(tmp_path: Path) -> None:
-    """HEAD of /healthz and /readyz has the status of GET, and needs no key; elsewhere it is METHOD_NOT_ALLOWED."""
+    """HEAD of /healthz and /readyz has the status of GET, and needs no key; other routes are METHOD_NOT_ALLOWED."""
     async with rest_in(tmp_path, access=KEYS_ON) as call:
         assert (await call("HEAD", "/healthz")).status_code == 200
         assert (await call("HEAD", "/readyz")).status_code == 200
@@ -627,7 +627,7 @@ async def test_times_may_be_iso_8601(tmp_path: Path, time: str, stored: int) -> 
 
 
 async def test_a_time_that_is_no_time_is_refused_with_a_hint(tmp_path: Path) -> None:
-    """Seconds are refused with what to do; so is a text without a time zone, or of another form."""
+    """Seconds are refused with a hint; so is a text without a time zone, or in another form."""
     async with rest_in(tmp_path) as call:
         for time, reason, hint in (
             (1_777_636_800, "INVALID_VALUE", "looks like seconds: multiply it by 1000"),
@@ -642,7 +642,7 @@ async def test_a_time_that_is_no_time_is_refused_with_a_hint(tmp_path: Path) -> 
 
 
 async def test_a_time_with_a_unit_is_never_taken_for_seconds(tmp_path: Path) -> None:
-    """A Timestamp of gRPC in the first months of 1970 is that time."""
+    """A Timestamp of gRPC in the first months of 1970 is accepted as that time."""
     async with grpc_in(tmp_path) as call:
         await settled(call, {"messages": [{**HELLO["messages"][0], "timestamp": 1_700_000_000}]})
         nodes = (await call("GET", f"{AGENT}/nodes")).json()["nodes"]
@@ -650,7 +650,7 @@ async def test_a_time_with_a_unit_is_never_taken_for_seconds(tmp_path: Path) -> 
 
 
 async def test_an_unknown_query_option_is_named(tmp_path: Path) -> None:
-    """The error names the option that does not exist, and those that do."""
+    """The error names the unknown option, and lists the known ones."""
     async with rest_in(tmp_path) as call:
         error = (await call("GET", "/v1/agents?page=2")).json()["error"]
         assert error["reason"] == "UNKNOWN_FIELD"
@@ -660,7 +660,7 @@ async def test_an_unknown_query_option_is_named(tmp_path: Path) -> None:
 
 
 async def test_readiness_tells_the_truth(tmp_path: Path) -> None:
-    """A model that does not answer, or a full disk, is degraded (200); a stopping daemon is unavailable (503)."""
+    """An unavailable model or a full disk is degraded (200); a stopping daemon is unavailable (503)."""
     model = ScriptedModel()
     async with rest_in(tmp_path, model, store={"low_disk_bytes": 1 << 50}) as call:
         call.service.model_client.under_way[0] = -1e6
@@ -677,7 +677,7 @@ async def test_readiness_tells_the_truth(tmp_path: Path) -> None:
 
 
 async def test_the_openapi_document_describes_every_body(tmp_path: Path) -> None:
-    """Every reference resolves, every body has an example that the verb itself accepts, 422 is nowhere."""
+    """Every reference resolves, every body has an example that the operation accepts, and 422 does not occur."""
     async with rest_in(tmp_path) as call:
         document = (await call("GET", "/openapi.json")).json()
         text = json.dumps(document)
@@ -712,7 +712,7 @@ async def test_the_openapi_document_describes_every_body(tmp_path: Path) -> None
 
 
 async def test_documentation_is_served_without_the_net(tmp_path: Path) -> None:
-    """/docs loads nothing from elsewhere and its files are there."""
+    """/docs loads nothing from other hosts, and its files exist."""
     async with rest_in(tmp_path) as call:
         page = await call("GET", "/docs")
         assert page.status_code == 200
@@ -736,7 +736,7 @@ async def test_the_system_speaks_only_when_told_to(tmp_path: Path, caller_in: Ca
 
 
 async def test_an_emoji_is_digested_into_nothing(tmp_path: Path, caller_in: CallerIn) -> None:
-    """A batch without words makes no memory and owes no pass, and is digested all the same."""
+    """A batch without words creates no memory and owes no pass, but is digested."""
     async with caller_in(tmp_path) as call:
         await settled(
             call, {"messages": [{"role": "user", "content": "🎉🎉 \n"}, {"role": "user", "content": ""}]}
@@ -770,7 +770,7 @@ async def test_monstrous_values_are_refused_like_any_other(
 
 
 async def test_a_refused_parameter_tells_its_range(tmp_path: Path) -> None:
-    """The message names the field, the value and the range, for numbers, choices and whole forms."""
+    """The message names the field, the value and the allowed range, for numbers, choices and syntaxes."""
     async with rest_in(tmp_path) as call:
         for body, message in (
             ({"decay_rate": 0}, "decay_rate: 0 is not allowed; allowed: above 0 to 1"),

@@ -1,6 +1,6 @@
-"""How much is tried: `FUZZ_EXAMPLES` requests of a kind, or 5 in `make test` and 15 in `make test-all`.
+"""The number of examples: `FUZZ_EXAMPLES` requests of a kind, or 5 in `make test` and 15 in `make test-all`.
 
-The same ones are tried every time unless the variable is set.
+The examples are the same every time unless the variable is set.
 """
 
 from __future__ import annotations
@@ -21,4 +21,4 @@ FUZZING = settings(
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
-"""Of every test here."""
+"""The settings of every fuzz test."""

@@ -290,9 +290,7 @@ def places(folder: Path) -> dict[str, Path]:
 def test_what_is_no_file_is_refused_at_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
-    """A pipe without a writer, an endless device, a folder, a link to itself: each fails with one sentence and code
-    10.
-    """
+    """A pipe without a writer, an endless device, a folder and a link to itself give one sentence and code 10."""
     for name, place in places(tmp_path).items():
         with pytest.raises(SystemExit) as ended:
             main([command, str(place), "--url", "http://127.0.0.1:9"])

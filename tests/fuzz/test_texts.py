@@ -92,9 +92,7 @@ def test_whatever_is_asked_for_is_answered_or_refused(
 @FUZZING
 @given(agent_id=TEXTS.filter(is_sayable))
 def test_agent_ids_are_taken_as_they_are_or_refused(fuzzed: Daemon, agent_id: str) -> None:
-    """An accepted agent id is listed byte for byte; ids that are not in NFC or contain forbidden characters are
-    refused.
-    """
+    """An accepted agent id is listed byte for byte; ids not in NFC or with forbidden characters are refused."""
     path = f"/v1/agents/{quote(agent_id, safe='')}"
     response = fuzzed.client.put(path, json={})
     if response.status_code in (200, 201):
@@ -106,9 +104,7 @@ def test_agent_ids_are_taken_as_they_are_or_refused(fuzzed: Daemon, agent_id: st
 
 
 def test_lines_of_a_megabyte_are_refused_by_name_and_length(fuzzed: Daemon) -> None:
-    """A text over the limit is refused with TEXT_TOO_LONG and the name of the field; one at the limit is stored
-    whole.
-    """
+    """A text over the limit is TEXT_TOO_LONG with the name of the field; one at the limit is stored whole."""
     limit = 100_000
     for text in ("x" * LINE_BYTES, "长" * (LINE_BYTES // 3), "𝔘" * (LINE_BYTES // 4)):
         response = sent(

@@ -143,9 +143,7 @@ class Interleaved(RuleBasedStateMachine):
         self.passes_count_up()
 
     def network_is_sound(self) -> None:
-        """Links have living sources and strengths in [0, 1]; the focus contains living nodes once each, within its
-        limit.
-        """
+        """Links have living sources and strengths in [0, 1]; the focus contains living nodes once, within its limit."""
         network = self.home.workspace.network
         living = set(network.node_ids())
         assert set(self.home.nodes()) == living
@@ -169,9 +167,7 @@ class Interleaved(RuleBasedStateMachine):
         self.newest = max(self.newest, self.home.workspace.network.next_node_id - 1)
 
     def passes_count_up(self) -> None:
-        """At most one scan per pass, none of nodes that stay in focus, none of
-        newer nodes; pass numbers rise by one.
-        """
+        """A pass scans a node at most once, and none that stays in focus or is newer; pass numbers rise by one."""
         network, state = self.home.workspace.network, self.pass_state()
         done = self.home.counters()[0]
         assert done - self.counters[0] in (0, 1)

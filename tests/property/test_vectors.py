@@ -77,9 +77,7 @@ def alike(found: np.ndarray | None, expected: list[float] | None) -> None:
 @histories.examples(150)
 @given(history=changes, seed=st.integers(0, 2**32 - 1), count=st.integers(0, PASSAGES))
 def test_scores_are_cosines_of_centred_vectors(history: list, seed: int, count: int) -> None:
-    """After any sequence of puts, replacements and drops, each passage scores as in plain numpy, and the rest the
-    least.
-    """
+    """After puts, replacements and drops, each passage scores as in plain numpy, and the rest the least."""
     vectors, held = after(history)
     assert len(vectors) == len(held)
     query = directions(1, seed)[0]

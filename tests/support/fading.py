@@ -26,11 +26,11 @@ QUICKLY = {
     "link_initial_strength": 0.0,
     "long_term_factor": 0.0,
 }
-"""The nodes of a first batch but the last two are worth 0.5 one pass after its focus has moved on, then 0.25 …"""
+"""One pass after the focus has moved, all but the last two nodes of a first batch have importance 0.5, then 0.25 …"""
 
 
 async def fading(service: Service, agent: str, *texts: str, **parameters: Any) -> None:
-    """An agent whose memories of `texts` are due to be shortened in the pass that is owed when this returns."""
+    """Create an agent whose memories of `texts` are due to be shortened in its owed pass."""
     await open_agent(service, OpenAgentRequest(agent_id=agent, parameters={**QUICKLY, **parameters}))
     await tell(service, agent, *texts, "Somebody stands beside it.", "Somebody is in focus.")
     await settle(service, agent)

@@ -1,7 +1,7 @@
 """Faults of the disk under a running daemon: system calls that fail or are slow for some time.
 
-`strace` attaches to the daemon, answers chosen calls with an error or delays them, and lets go at the end of the
-block. Nothing of the daemon is changed.
+`strace` attaches to the daemon, answers the chosen calls with an error or delays them, and detaches at the end of the
+block. The daemon itself is unchanged.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.support.waiting import wait_until
 
 @contextlib.contextmanager
 def failing(daemon: Daemon, calls: str, fault: str) -> Iterator[None]:
-    """Make `calls` (names with commas) of the daemon end in a `fault` such as `error=EIO` during the block."""
+    """Make `calls` (names separated by commas) of the daemon end in a `fault` such as `error=EIO` during the block."""
     strace = shutil.which("strace")
     if strace is None:
         if os.environ.get("CI"):

@@ -46,9 +46,7 @@ def backup_of(
 
 
 def sound_file(*, chunks: dict[bytes, bytes] | None = None, node_count: int = 200) -> bytes:
-    """Return the LMDB file of an agent, with these chunks as they are stored, and with these values in a table of
-    their own.
-    """
+    """Return the LMDB file of an agent, with these stored chunks, and with these values in a table of their own."""
     with tempfile.TemporaryDirectory() as place:
         data = DataDirectory(Path(place), initial_map_bytes=1 << 20, max_map_bytes=1 << 30)
         data.acquire()

@@ -1,4 +1,4 @@
-"""The daemon without servers, inside the test: every verb on a real store, with a model of the test's choice."""
+"""The daemon without servers, inside the test: every operation on a real store, with a model chosen by the test."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ebbtide.verbs.service import Service
 from tests.support.process import check_data_directory
 
 IMPATIENT: dict[str, Any] = {"retry_base_ms": 5, "retry_cap_ms": 20, "max_retries": 0}
-"""Failures in tests are not worth waiting for."""
+"""Short timeouts and retries, so that tests do not wait for failures."""
 
 
 def settings_for(data_dir: Path, **sections: dict[str, Any]) -> Settings:
-    """Settings with a data directory, and whatever a test wants to differ."""
+    """Return settings with a data directory, and with the test's own values."""
     store = {"data_dir": data_dir, **sections.pop("store", {})}
     language = {**IMPATIENT, **sections.pop("language", {})}
     return load_settings({"store": store, "language": language, **sections})
@@ -29,7 +29,7 @@ def settings_for(data_dir: Path, **sections: dict[str, Any]) -> Settings:
 
 @contextlib.asynccontextmanager
 async def service_in(data_dir: Path, model: Any = None, **sections: dict[str, Any]) -> AsyncIterator[Service]:
-    """A service for the length of a block; afterwards every store it left is checked."""
+    """Run a service for the length of a block; then check every store that it left."""
     options: dict[str, Any] = {} if model is None else {"make": lambda settings, builtin: model}
     settings = settings_for(data_dir, **sections)
     async with opened(settings, **options) as service:
@@ -44,7 +44,7 @@ async def tell(service: Service, agent: str, *texts: str, **fields: Any) -> Reme
 
 
 async def settle(service: Service, agent: str, *, passes: bool = True, timeout_ms: int = 20_000) -> Flushed:
-    """Wait until everything is digested, and passes are done."""
+    """Wait until everything is digested and passes are done."""
     return await flush(service, FlushRequest(agent_id=agent, passes=passes, timeout_ms=timeout_ms))
 
 

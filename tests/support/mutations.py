@@ -1,7 +1,7 @@
-"""Mutations of exports and backups: numbers at their extremes, types swapped, parts dropped, doubled, moved, made huge.
+"""Mutations of exports and backups: extreme numbers, swapped types, parts that are dropped, doubled, moved or huge.
 
-A mutation is chosen by a seed, so that the same one can be made again. A mutated file is otherwise whole: the number of
-lines and the sums fit, since a reader that stops there never sees what is mutated.
+A seed chooses a mutation, so that it can be repeated. Line counts and checksums of a mutated file are correct,
+because a reader that stops there never sees the mutation.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ Path_ = tuple[Any, ...]
 
 
 def _leaves(value: Any, path: Path_ = ()) -> Iterator[Path_]:
-    """The places of all values within a value, itself included."""
+    """Yield the positions of all values within a value, including itself."""
     yield path
     if isinstance(value, dict):
         for key in value:
@@ -72,7 +72,7 @@ def _at(value: Any, path: Path_) -> Any:
 
 
 def mutated_value(dice: Random, value: Any) -> Any:
-    """One place within a value, which may be changed in place, holds something else."""
+    """Change one position within a value, possibly in place, and return the value."""
     paths = [path for path in _leaves(value) if path]
     if not paths:
         return other_value(dice, value)
@@ -91,7 +91,7 @@ def mutated_value(dice: Random, value: Any) -> Any:
 
 
 def other_value(dice: Random, value: Any) -> Any:
-    """Something instead of a value, mostly of the same type."""
+    """Return a replacement of a value, mostly of the same type."""
     roll = dice.random()
     if roll < 0.15:
         return dice.choice((*NUMBERS, *TEXTS, *OTHERS))
@@ -118,7 +118,7 @@ def other_value(dice: Random, value: Any) -> Any:
 
 
 def mutated_export(dice: Random, export: bytes) -> bytes:
-    """An export with one to three mutations, whose last line fits."""
+    """Return an export with one to three mutations and a correct last line."""
     lines: list[Any] = [json.loads(line) for line in export.splitlines()[:-1]]
     for _ in range(dice.choice((1, 1, 1, 2, 3))):
         lines = _mutated_lines(dice, lines)
@@ -133,7 +133,7 @@ def mutated_export(dice: Random, export: bytes) -> bytes:
 def _mutated_lines(dice: Random, lines: list[Any]) -> list[Any]:
     places = [place for place, line in enumerate(lines) if isinstance(line, dict)]
     kinds = sorted({str(lines[place].get("type")) for place in places})
-    # The agent has one line among hundreds, and the most numbers.
+    # The agent has one line among hundreds, but the most numbers.
     kind = dice.choice([*kinds, "agent", "agent", "batch", "node"])
     place = dice.choice([p for p in places if lines[p].get("type") == kind] or places)
     roll, other = dice.random(), dice.randrange(len(lines))
@@ -166,7 +166,7 @@ def _mutated_text(dice: Random, line: str) -> str:
 
 
 def unpacked(backup: bytes) -> tuple[Manifest, bytes]:
-    """The manifest and the LMDB file of a backup."""
+    """Return the manifest and the LMDB file of a backup."""
     with tarfile.open(fileobj=io.BytesIO(backup)) as archive:
         told, packed = (archive.extractfile(name) for name in (MANIFEST, DATA))
         assert told is not None and packed is not None
@@ -175,7 +175,7 @@ def unpacked(backup: bytes) -> tuple[Manifest, bytes]:
 
 
 def packed(manifest: Manifest, data: bytes) -> bytes:
-    """A backup of an LMDB file, with sums that fit."""
+    """Return a backup of an LMDB file, with correct checksums."""
     into = io.BytesIO()
     told = msgspec.structs.replace(manifest, data_bytes=len(data))
     write_backup(into, told, io.BytesIO(zstandard.compress(data)))
@@ -183,7 +183,7 @@ def packed(manifest: Manifest, data: bytes) -> bytes:
 
 
 def mutated_backup(dice: Random, backup: bytes) -> bytes:
-    """A backup in whose store some entries were changed, or, of one in ten, some bytes of its file."""
+    """Return a backup with some changed entries in its store or, in one of ten, some changed bytes of its file."""
     manifest, data = unpacked(backup)
     if dice.random() < 0.1:
         flipped = bytearray(data)
@@ -194,7 +194,7 @@ def mutated_backup(dice: Random, backup: bytes) -> bytes:
 
 
 def with_entries(data: bytes, change: Callable[[Any, dict[layout.Table[Any], Any]], None]) -> bytes:
-    """An LMDB file whose entries were changed."""
+    """Return an LMDB file with changed entries."""
     fast = "/dev/shm" if Path("/dev/shm").is_dir() else None
     with tempfile.TemporaryDirectory(dir=fast) as folder:
         file = Path(folder) / "data.mdb"
@@ -242,7 +242,7 @@ def _other_key(dice: Random, key: bytes) -> bytes:
 
 
 def _other_record(dice: Random, value: bytes) -> bytes:
-    """The value with one field changed, where it is an encoded record; else with other bytes."""
+    """Return the value with one field changed if it is an encoded record, else with other bytes."""
     try:
         record = msgspec.msgpack.decode(value)
     except UNDECODABLE:

@@ -70,9 +70,7 @@ ALLOWED = re.compile(
 
 @dataclass(frozen=True)
 class Fault:
-    """The fault before the step of this number; steps start at 1, and 0 means no fault. `kind` is a key of JUMPS or
-    ERRNOS.
-    """
+    """The fault before the step of this number, from 1; 0 means no fault. `kind` is a key of JUMPS or ERRNOS."""
 
     kind: str = "none"
     at: int = 0

@@ -1,4 +1,4 @@
-"""Every compiled pattern of the package, and what the code does with it."""
+"""Every compiled pattern of the package, and its uses in the code."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from ebbtide.retrieval import normalisation, topic
 from tests.tidy.pages import PACKAGE, modules
 
 DEEPEST = 4
-"""Containers within containers that are searched for patterns."""
+"""The depth of nested containers that are searched for patterns."""
 
 METHODS = frozenset({"search", "match", "fullmatch", "split", "findall", "finditer", "sub", "subn"})
 ANCHORED = frozenset({"match", "fullmatch"})
-"""Methods that try a pattern at one place only."""
+"""Methods that match a pattern at one position only."""
 
 TOPICS = ("Ann", "小明", "Ann Lee", "a\u200bb c", "x.y (z)", "'ab'", "a a a a a a a a a a b")
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A compiled pattern, the name of the constant that holds it, and whether it is tried at one place only."""
+    """A compiled pattern, the name of its constant, and whether it is matched at one position only."""
 
     name: str
     pattern: re.Pattern[str]
@@ -53,7 +53,7 @@ def _reached(value: Any, depth: int = DEEPEST) -> Iterator[re.Pattern[str]]:
 
 @cache
 def compiled() -> tuple[Found, ...]:
-    """Every pattern that a module of the package holds, each once, and those that are made while it runs."""
+    """Return every pattern of the package's modules, each once, including those compiled at run time."""
     found: dict[tuple[str, int], Found] = {}
     for info in pkgutil.walk_packages(ebbtide.__path__, "ebbtide."):
         if info.name.endswith("__main__"):
@@ -78,7 +78,7 @@ def compiled() -> tuple[Found, ...]:
 
 @cache
 def _uses(path: Path) -> dict[str, frozenset[str]]:
-    """Which methods a module calls on each of its names."""
+    """Return the methods that a module calls on each of its names."""
     uses: dict[str, set[str]] = {}
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.attr in METHODS:
@@ -87,7 +87,7 @@ def _uses(path: Path) -> dict[str, frozenset[str]]:
 
 
 def made_elsewhere() -> list[str]:
-    """Places outside of the top level of a module that hand a pattern to `re`: `module:function`."""
+    """Return `module:function` of each function that passes a pattern to `re`."""
     found = []
     for path in modules():
         tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -100,7 +100,7 @@ def made_elsewhere() -> list[str]:
 
 
 def readers_by_pattern() -> set[tuple[str, str]]:
-    """(module, function) of every function that applies a pattern or normalises."""
+    """Return (module, function) of every function that applies a pattern or normalises."""
     found = set()
     for path in modules():
         tree = ast.parse(path.read_text(encoding="utf-8"))

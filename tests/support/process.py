@@ -44,8 +44,11 @@ class Daemon:
         *,
         executed: bool = False,
     ) -> None:
-        """Describe a daemon that is not started yet. Without `executed` and a prefix it is forked, with its imports
-        done; a test about memory, the command line or the start itself executes one."""
+        """Describe a daemon that is not started yet.
+
+        Without `executed` and a prefix it is forked, with its imports done. A test about memory, the command line or
+        the start itself executes one.
+        """
         self.data_dir = data_dir
         self._module = module
         self._executed = executed or bool(prefix)

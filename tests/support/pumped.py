@@ -15,10 +15,10 @@ with warnings.catch_warnings():
     from re import _parser  # type: ignore[attr-defined]
 
 FEWEST = 16
-"""A repeat of fewer than this many cannot make a text slow alone."""
+"""A repeat with a smaller maximum cannot make a text slow alone."""
 
 MOST_SAMPLES = 3
-"""How many characters of a set are tried."""
+"""The number of characters of a set that are tried."""
 
 SUFFIXES = ("", "\x00", "é", "x", "1 ")
 """Characters that make a match fail at the end of a repeat, for nearly every pattern."""

@@ -1,4 +1,4 @@
-"""Clients that connect, say something, and then neither read nor finish; and a look at what they cost a daemon."""
+"""Clients that connect, send something, and then neither read nor finish; and their cost for a daemon."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ PAGE_BYTES = resource.getpagesize()
 
 
 def place_of(target: str) -> tuple[str, int]:
-    """Host and port of a URL, or of a target of gRPC."""
+    """Return host and port of a URL, or of a gRPC target."""
     found = urlsplit(target if "//" in target else f"//{target}")
     assert found.hostname is not None and found.port is not None
     return found.hostname, found.port
 
 
 def connected(target: str) -> socket.socket:
-    """A connection that takes as little as the kernel allows when it does not read."""
+    """Connect with the smallest receive buffer that the kernel allows."""
     made = socket.socket()
     made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     made.settimeout(30)
@@ -41,7 +41,7 @@ def connected(target: str) -> socket.socket:
 
 
 def is_closed(client: socket.socket) -> bool:
-    """Whether the other side has closed a connection; reads nothing that could make room."""
+    """Whether the other side has closed a connection; reads nothing, which would free buffer space."""
     poller = select.poll()
     poller.register(client, select.POLLIN | select.POLLRDHUP)
     events = dict(poller.poll(0)).get(client.fileno(), 0)
@@ -49,7 +49,7 @@ def is_closed(client: socket.socket) -> bool:
 
 
 class HalfCaller:
-    """A client of gRPC, by hand: it makes a call and grants no byte of the answer."""
+    """A gRPC client written by hand: it makes a call and grants no window for the response."""
 
     def __init__(self, target: str, *, window: int = 0) -> None:
         self.socket = connected(target)
@@ -64,7 +64,7 @@ class HalfCaller:
             self._http.increment_flow_control_window((1 << 31) - 1 - 65535)
 
     def call(self, method: str, message: bytes, *, of: int | None = None) -> None:
-        """Send a call, or of its message only the first bytes: `of` is the length that is announced."""
+        """Send a call, or only the first bytes of its message: `of` is the announced length."""
         stream = self._http.get_next_available_stream_id()
         headers = [
             (":method", "POST"),
@@ -80,7 +80,7 @@ class HalfCaller:
         self.socket.sendall(self._http.data_to_send())
 
     def answer_pings(self) -> None:
-        """Read what has come, and answer what keeps the connection alive."""
+        """Read the received frames, and answer pings."""
         self.socket.setblocking(False)
         with contextlib.suppress(BlockingIOError, ConnectionError):
             received = self.socket.recv(65536)

@@ -1,6 +1,6 @@
-"""Writes the tables of operations in the docs from the catalogue; `python -m tests.tidy.generate_api`.
+"""Write the tables of operations in the docs from the catalogue: `python -m tests.tidy.generate_api`.
 
-A table is found by its head row, so the text around it is free to change. A test runs this and compares.
+A table is found by its header row, so the text around it may change. A test compares the pages with the output.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ TABLES: dict[str, tuple[str, Callable[[], Iterator[tuple[str, ...]]]]] = {
     "operating.md": ("| operation | route | scope | key |", _requirements),
     "api.md": ("| route | operation | what it does |", _routes),
 }
-"""The generated table of each page: its head row, and its rows."""
+"""The generated table of each page: its header row, and its rows."""
 
 
 def render(name: str, page: str) -> str:
-    """Return the page with its table generated again."""
+    """Return the page with its table regenerated."""
     head, rows = TABLES[name]
     made = "".join(f"| {' | '.join(cells)} |\n" for cells in rows())
     table = re.compile(rf"({re.escape(head)}\n\|[-| :]+\|\n)(?:\|.*\|\n)*")

@@ -1,6 +1,6 @@
-"""Writes the table of bounds in docs/export-format.md; `python -m tests.tidy.generate_bounds`.
+"""Write the table of bounds in docs/export-format.md: `python -m tests.tidy.generate_bounds`.
 
-One row for each bound, with the fields that have it. A test runs it and compares.
+There is one row for each bound, with its fields. A test compares the page with the output.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ POWERS = {1 << power: f"2^{power}" for power in range(28, 64)}
 
 
 def table() -> str:
-    """The table of bounds."""
+    """Return the table of bounds."""
     fields: dict[str, list[str]] = {}
     for line in inspect.multi_type_info(AnyLine.__args__):
         assert isinstance(line, inspect.StructType)
@@ -33,7 +33,7 @@ def table() -> str:
 
 
 def render(page: str) -> str:
-    """The page with its table made again."""
+    """Return the page with its table regenerated."""
     return BLOCK.sub(lambda found: f"{found[1]}{table()}{found[2]}", page)
 
 
@@ -43,7 +43,7 @@ def _bounds(struct: inspect.StructType, name: str) -> Iterator[tuple[str, str]]:
 
 
 def _of_type(kind: Any, name: str) -> Iterator[tuple[str, str]]:
-    """(field, bound) of a type and the types within it."""
+    """Yield (field, bound) of a type and the types within it."""
     if isinstance(kind, inspect.UnionType):
         for one in kind.types:
             yield from _of_type(one, name)
@@ -90,7 +90,7 @@ def _number(value: Any) -> str:
 
 
 def unbounded() -> list[str]:
-    """Numbers of a line that have no bound on one side."""
+    """Return the numbers of a line without a bound on one side."""
     found = msgspec.inspect.multi_type_info(AnyLine.__args__)
     return [
         name

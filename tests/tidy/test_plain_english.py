@@ -31,7 +31,7 @@ DENIED = [
 
 @pytest.mark.parametrize("sentence", DENIED)
 def test_the_rules_find_what_they_are_for(sentence: str) -> None:
-    """A sentence that a native reader stumbles over is a hit."""
+    """Each sentence contains a denied phrase."""
     assert list(hits(prose_of(sentence)))
 
 
@@ -56,12 +56,12 @@ def test_the_rules_let_plain_sentences_pass(sentence: str) -> None:
 
 
 def test_code_on_a_page_is_no_prose() -> None:
-    """Fenced blocks, code spans and headings of a page are left out; its table cells are read."""
+    """Fenced blocks, code spans and headings of a page are skipped; table cells are checked."""
     page = ROOT / "docs" / "unwritten.md"
     texts = list(page_texts(page, "# What it holds\n\n```\nmade anew\n```\n\nRun `anew`.\n\n| told | x |\n"))
     assert [hit.phrase for text in texts for hit in hits(text)] == ["told x"]
 
 
 def test_every_rule_offers_plainer_words() -> None:
-    """A hit says what to write instead."""
+    """Each rule suggests plainer words."""
     assert all(RULES.values())

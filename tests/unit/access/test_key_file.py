@@ -99,9 +99,7 @@ def test_two_keys_of_one_id_are_refused(tmp_path: Path) -> None:
 
 
 def test_changes_at_once_lose_nothing(tmp_path: Path) -> None:
-    """Eight concurrent writers with ten keys each store eighty keys, and a concurrent reader always reads a complete
-    file.
-    """
+    """Eight concurrent writers with ten keys each store eighty keys, and a reader always reads a complete file."""
     faults: list[BaseException] = []
     is_over = threading.Event()
 

@@ -62,9 +62,7 @@ def test_buckets_are_bounded() -> None:
 
 
 def test_what_counts_as_one_remote() -> None:
-    """All spellings of an IPv4 address are one remote; an IPv6 /64 is one remote; so are all texts that are no
-    address.
-    """
+    """All spellings of an IPv4 address are one remote; an IPv6 /64 is one remote; so are all invalid addresses."""
     assert remote_of("192.0.2.7") == remote_of("::ffff:192.0.2.7") != remote_of("192.0.2.8")
     assert remote_of("2001:db8:1:2::1") == remote_of("2001:db8:1:2:ffff::9") != remote_of("2001:db8:1:3::1")
     assert remote_of("127.0.0.1") == "127.0.0.1"

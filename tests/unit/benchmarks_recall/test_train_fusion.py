@@ -40,9 +40,7 @@ def node(
 
 
 def test_trees_are_kept_as_they_were_grown() -> None:
-    """Each row gets the sum of its leaves; a feature that was never missing in training counts as 0, else as the tree
-    says.
-    """
+    """Each row gets the sum of its leaves; a missing feature counts as 0 unless it was missing in training."""
     kept = train_fusion.kept_form(Grown(), ("one", "two"), 1.0)
     rows = np.array([[-1.0, 0.0], [0.0, 0.25], [0.0, 3.5], [np.nan, np.nan]])
     assert Trees.of(kept).sums(rows).tolist() == [5.0, 6.0, 5.0, 8.0]

@@ -150,9 +150,7 @@ def test_what_is_about_all_ends_the_row() -> None:
 
 
 def test_a_damaged_agent_stops_no_verification(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """All readable audit logs are verified, including that of erased agents; each unreadable one is named with its
-    reason.
-    """
+    """All readable audit logs are verified, including that of erased agents; others are named with a reason."""
     key = ("--master-key-file", str(root / "key"))
     assert run(root, "encryption", "encrypt", "bea", *key) == 0
     assert run(root, "encryption", "destroy", "bea", "--yes") == 0

@@ -110,9 +110,7 @@ def test_store_network_and_archive_agree_after_deletions_and_corrections(
 
 
 def test_several_go_in_one_commit_and_each_is_told_of(home: Home) -> None:
-    """Each target has one outcome, in order. A repeated target exists once, and
-    a link between two targets counts once.
-    """
+    """Each target has one outcome, in order. A repeated target, and a link between two targets, count once."""
     home.remember([(f"{word} in the harbour", []) for word in WORDS[:4]], {})
     links = len(home.store.read(lambda txn: list(txn.links.all())))
     done = delete(home, 2, 9, 1, 2)

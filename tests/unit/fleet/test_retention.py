@@ -94,9 +94,7 @@ def test_with_none_texts_go_with_the_digest(home: Home) -> None:
 
 
 def test_memories_are_found_by_their_own_words(home: Home) -> None:
-    """A living memory is found by its current content, with its source and an empty quote; a forgotten one is not
-    found.
-    """
+    """A living memory is found by its current content, with its source and an empty quote; no forgotten one is."""
     home.workspace.change_parameters({"retention": "none"})
     home.remember([(BOAT, []), (TEA, [])], {})
     assert texts(home) == [None]

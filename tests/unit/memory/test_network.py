@@ -119,9 +119,7 @@ def test_forgetting_a_supporter_takes_its_support_along() -> None:
 def test_slots_of_forgotten_nodes_are_dropped_but_not_sought_at_every_change(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Many unreferenced slots are dropped at once; slots with dangling links
-    stay and are not examined at every change.
-    """
+    """Many unreferenced slots are dropped at once; slots with dangling links stay and are not re-examined each time."""
     monkeypatch.setattr(memory_network, "MIN_DEAD", 4)
     drops = 0
     plain = Network._drop_dead

@@ -66,9 +66,7 @@ def halved(candidate: Candidate, fits: Callable[[str], bool]) -> str:
 def test_what_is_shortened_keeps_the_budget_too(
     sizes: list[tuple[int, float]], budget: int, most: int
 ) -> None:
-    """Shortened forms fill the rest of the budget, in the given order and number, and each dropped candidate is
-    listed.
-    """
+    """Shortened forms fill the rest of the budget, in the given order, and each dropped candidate is listed."""
     found = [candidate(k, f"{k:03}" + "x" * size, value) for k, (size, value) in enumerate(sizes)]
     answer = pack(found, max_results=most, token_budget=budget, count=len, word=word, shorten=halved)
     assert len(word([kept.text for kept in answer.kept])) <= budget
