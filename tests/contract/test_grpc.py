@@ -72,7 +72,7 @@ async def test_what_is_no_message_is_refused(tmp_path: Path, body: bytes) -> Non
 
 
 async def test_what_is_absent_is_empty(tmp_path: Path) -> None:
-    """No messages are EMPTY_MESSAGES, no agent id is INVALID_AGENT_ID, no role is MISSING_FIELD; no content is empty."""
+    """No messages are EMPTY_MESSAGES, no agent id INVALID_AGENT_ID, no role MISSING_FIELD; no content is empty."""
     async with grpc_in(tmp_path) as call:
         stub = stub_on(call.channel)
         for request, expected in (
