@@ -33,7 +33,7 @@ def test_opened_and_closed_agents_leave_nothing_behind() -> None:
     assert [look["open"] for look in seen["looks"]][-3:] == [0, min(AGENTS, OPEN_AT_MOST), 0]
 
 
-def test_what_grows_is_found() -> None:
+def test_growth_is_reported() -> None:
     """Growth of each observed resource is reported as a fault with its name."""
     flat = Look(1000, 0, 1.0, 80.0, 10, 7, 2, 90_000)
     assert faults_of([flat] * 4, OPEN_AGENT_KIB) == []

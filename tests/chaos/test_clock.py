@@ -45,7 +45,7 @@ def test_clock_set_back_and_forth_loses_and_disorders_nothing(tmp_path: Path) ->
             assert daemon.remember("ann", fact, idempotency_key=f"key {number}") == f"b{number + 1}"
 
 
-def test_batch_that_was_put_off_is_due_when_the_clock_is_set_back(tmp_path: Path) -> None:
+def test_delayed_batch_is_due_after_its_pause_when_the_clock_is_set_back(tmp_path: Path) -> None:
     """A delayed batch waits for its pause, not until the clock is back at its old time."""
     data_dir = tmp_path / "data"
     nonsense_file(data_dir).touch()

@@ -68,7 +68,7 @@ def lengths(size: int) -> Sequence[int]:
 
 
 @pytest.mark.timeout(240)
-def test_a_file_that_was_cut_is_damage_and_not_the_end(made: Path, tmp_path: Path) -> None:
+def test_a_truncated_file_is_reported_as_damage(made: Path, tmp_path: Path) -> None:
     """Other agents are served, the next start succeeds, and the agent can be deleted or replaced by its backup."""
     for number, length in enumerate(lengths((made / "agents/ann/data.mdb").stat().st_size)):
         data_dir = tmp_path / str(number)
@@ -94,7 +94,7 @@ def test_a_file_that_was_cut_is_damage_and_not_the_end(made: Path, tmp_path: Pat
 
 
 @pytest.mark.timeout(240)
-def test_whichever_page_is_damaged_it_is_told_as_damage(made: Path, tmp_path: Path) -> None:
+def test_damaged_pages_are_reported_as_damage(made: Path, tmp_path: Path) -> None:
     """With one garbage page per agent a response is right or STORE_CORRUPTED; the daemon counts and survives them."""
     data_dir, pages = tmp_path / "data", range(2, 22, 1 if IS_ALL else 3)
     content = (made.parent / "ann.ebb").read_bytes()

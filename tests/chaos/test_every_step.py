@@ -173,7 +173,7 @@ def spread(count: int, most: int, most_in_full: int = 1_000_000, first: int = 1)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_kill_at_any_step_leaves_the_old_agent_or_the_new_one_whole(
+def test_a_kill_at_any_step_leaves_the_old_agent_or_the_new_one(
     trials: Callable[[str], Trial], name: str
 ) -> None:
     """After a kill a start cleans up, the checker finds nothing, no hidden text is in a file, and a retry works."""
@@ -212,7 +212,7 @@ def test_a_clock_that_is_set_at_any_step_changes_no_outcome(
 
 
 @pytest.mark.parametrize(("name", "kind"), faults(["vanish", *ERRNOS]))
-def test_a_disk_that_is_gone_from_any_step_on_leaves_the_old_agent_or_the_new_one_whole(
+def test_a_disk_that_fails_at_any_step_leaves_the_old_agent_or_the_new_one(
     trials: Callable[[str], Trial], name: str, kind: str
 ) -> None:
     """While the disk fails nothing is acknowledged; the daemon reports it and continues once the disk is back."""

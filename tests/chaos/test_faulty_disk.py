@@ -41,7 +41,7 @@ def contents(daemon: Daemon, agent: str) -> list[str]:
         (WRITES, "error=ENOSPC:when=2+2", 507, "STORE_FULL"),
     ],
 )
-def test_what_the_disk_refuses_is_refused_and_nothing_acknowledged_is_lost(
+def test_failed_writes_are_refused_and_no_acknowledged_batch_is_lost(
     tmp_path: Path, calls: str, fault: str, status: int, reason: str
 ) -> None:
     """While the disk fails a remember is stored or refused with a reason, and reads work; then everything works.
@@ -83,7 +83,7 @@ def test_what_the_disk_refuses_is_refused_and_nothing_acknowledged_is_lost(
             assert contents(daemon, "ann") == [*accepted, "The cup is red."]
 
 
-def test_digest_and_compression_take_up_again_what_a_failing_disk_stopped(tmp_path: Path) -> None:
+def test_digest_and_compression_resume_after_a_disk_failure(tmp_path: Path) -> None:
     """Background work that the disk interrupted is done later, exactly once, without a request."""
     with running_daemon(tmp_path / "data", {**QUICK, "MEMORY__DECAY_RATE": "1.0"}) as daemon:
         texts = [f"Fact number {number} about the harbour." for number in range(30)]
@@ -99,7 +99,7 @@ def test_digest_and_compression_take_up_again_what_a_failing_disk_stopped(tmp_pa
         assert daemon.stop() == 0
 
 
-def test_slow_disk_of_one_agent_holds_nobody_elses_reads_up(tmp_path: Path) -> None:
+def test_slow_disk_delays_only_acknowledgements(tmp_path: Path) -> None:
     """When each fsync takes half a second, only acknowledgements wait for it."""
     with running_daemon(tmp_path / "data", QUICK) as daemon:
         for agent in ("ann", "bob"):

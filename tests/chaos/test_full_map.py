@@ -62,7 +62,7 @@ def fill(daemon: Daemon, agent: str, characters: int, role: str = "user", most: 
     raise AssertionError("it never got full")
 
 
-def test_full_map_refuses_keeps_what_it_has_and_goes_on_with_a_larger_one(tmp_path: Path) -> None:
+def test_full_map_refuses_writes_until_it_is_larger(tmp_path: Path) -> None:
     """A full map refuses with STORE_FULL and stores nothing; reads work, and other agents are not affected.
 
     After a restart with a larger map everything acknowledged is there and is digested.
@@ -98,7 +98,7 @@ def test_full_map_refuses_keeps_what_it_has_and_goes_on_with_a_larger_one(tmp_pa
         assert all(b["node_ids"] and b["attempts"] == 0 for b in states)
 
 
-def test_full_map_refuses_only_what_does_not_fit_of_many_at_once(tmp_path: Path) -> None:
+def test_full_map_refuses_only_concurrent_batches_that_do_not_fit(tmp_path: Path) -> None:
     """An acknowledged batch is stored and a refused one is not, whatever other batches share its commit.
 
     Small batches are accepted while large concurrent ones are refused for lack of space.
@@ -164,7 +164,7 @@ def test_failed_write_of_a_full_map_does_not_wedge_the_store(tmp_path: Path) -> 
 # --- a disk without room ---------------------------------------------------------------------------------
 
 
-def test_full_disk_refuses_and_recovers_when_room_is_made(tmp_path: Path) -> None:
+def test_full_disk_refuses_writes_and_recovers(tmp_path: Path) -> None:
     """A full disk refuses with STORE_FULL and loses nothing; with space again the daemon continues without help."""
     settings = {"LANGUAGE__RETRY_CAP_MS": 500, "LANGUAGE__RETRY_BASE_MS": 100}
     with mounted(tmp_path / "disk") as disk, running_daemon(disk / "data", settings) as daemon:

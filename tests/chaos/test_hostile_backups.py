@@ -98,7 +98,7 @@ def test_bombs_in_backups_trouble_no_other_agent(
         assert daemon.stop() == 0
 
 
-def test_the_command_line_says_what_is_wrong_with_a_bomb(tmp_path: Path) -> None:
+def test_the_command_line_refuses_bombs_with_a_sentence(tmp_path: Path) -> None:
     """Offline each is one sentence and an exit code; no file is left, and the next files are restored."""
     kinds = {name: FORGED_FILES[name]() for name in ("branches with one child many times", "2^50 pages")}
     bad = []

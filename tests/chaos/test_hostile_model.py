@@ -78,7 +78,7 @@ def states(daemon: Daemon) -> list[str]:
 
 
 @pytest.mark.timeout(600)
-def test_whatever_a_model_server_does_nothing_is_lost_and_nobody_waits(
+def test_hostile_model_server_loses_no_batch_and_delays_no_agent(
     server: HostileServer, tmp_path: Path
 ) -> None:
     """Batches wait or are parked and are digested later; others recall in time; memory stays flat; the daemon stops."""

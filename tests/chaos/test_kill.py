@@ -202,7 +202,7 @@ def pages(daemon: Daemon, path: str, listing: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.timeout(120 + 10 * ROUNDS)
-def test_acknowledged_is_digested_exactly_once_however_often_it_is_killed(tmp_path: Path) -> None:
+def test_acknowledged_batches_are_digested_exactly_once_after_any_kill(tmp_path: Path) -> None:
     """An accepted batch is neither lost nor digested twice; a digest is complete or absent.
 
     The daemon is killed at random moments under mixed load; one agent has many concurrent clients. After each kill
@@ -357,9 +357,7 @@ def test_commit_is_on_disk_before_it_is_acknowledged(tmp_path: Path, traced: tup
         assert any(c.name == "fsync" and path in c.text and c.ended < first.begun for c in calls), path
 
 
-def test_shared_commit_is_on_disk_before_anyone_in_it_is_acknowledged(
-    tmp_path: Path, traced: tuple[str, ...]
-) -> None:
+def test_shared_commit_is_on_disk_before_any_acknowledgement(tmp_path: Path, traced: tuple[str, ...]) -> None:
     """Each of many concurrent requests is answered after its pages, a sync, and the meta page, in this order."""
     trace = tmp_path / "trace"
     ids = [f"traced-{number:02}" for number in range(24)]

@@ -63,7 +63,7 @@ def test_other_name_for_the_same_directory_is_the_same_directory(tmp_path: Path)
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="open files are read from /proc")
-def test_lock_is_not_inherited_by_what_the_daemon_starts(tmp_path: Path) -> None:
+def test_lock_is_not_inherited_by_child_processes(tmp_path: Path) -> None:
     """The descriptor of the lock is closed on exec: a child process cannot keep the directory locked."""
     with running_daemon(tmp_path / "data") as daemon:
         descriptors = Path(f"/proc/{daemon.process.pid}/fd")
@@ -73,7 +73,7 @@ def test_lock_is_not_inherited_by_what_the_daemon_starts(tmp_path: Path) -> None
         assert int(flags, 8) & os.O_CLOEXEC
 
 
-def test_taken_port_is_told_as_such(tmp_path: Path) -> None:
+def test_port_in_use_is_reported(tmp_path: Path) -> None:
     """A port in use is one sentence and an exit code of its own, and no store was opened."""
     with running_daemon(tmp_path / "data") as daemon:
         port = daemon.url.rpartition(":")[2]

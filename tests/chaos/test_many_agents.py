@@ -127,7 +127,7 @@ async def prepare(data_dir: Path) -> None:
         await tell(service, "Behind!", "The spoon is green.")
 
 
-def test_start_beside_ten_thousand_agents_opens_only_those_with_work(tmp_path: Path) -> None:
+def test_start_with_ten_thousand_agents_opens_only_those_with_work(tmp_path: Path) -> None:
     """A start costs no more with idle agents on disk, opens those with work, and continues it without a request."""
     data_dir = tmp_path / "data"
     asyncio.run(prepare(data_dir))
@@ -179,7 +179,7 @@ def test_start_beside_ten_thousand_agents_opens_only_those_with_work(tmp_path: P
         assert '"level": "error"' not in daemon.log
 
 
-def test_agent_that_cannot_be_resumed_keeps_no_other_from_it(tmp_path: Path) -> None:
+def test_agent_that_cannot_be_resumed_does_not_stop_others(tmp_path: Path) -> None:
     """A marked agent without a store or with damaged metadata is skipped; all others resume."""
     data_dir = tmp_path / "data"
     hang_file(data_dir).touch()
@@ -276,7 +276,7 @@ def test_three_at_a_time_serve_twelve_in_rotation(tmp_path: Path) -> None:
         assert most == 3, "as many as allowed, never more, also while one closes and another opens"
 
 
-def test_too_many_agents_is_said_with_a_time_to_come_back(tmp_path: Path) -> None:
+def test_too_many_agents_are_refused_with_retry_after(tmp_path: Path) -> None:
     """When all open agents are busy another is refused with Retry-After, and is served once one is idle."""
     data_dir = tmp_path / "data"
     hang_file(data_dir).touch()

@@ -35,7 +35,7 @@ def is_within(service: Service) -> bool:
     return not service.fleet.memory_budget.is_exceeded
 
 
-async def test_many_agents_stay_within_the_bound_and_nobody_notices(tmp_path: Path) -> None:
+async def test_many_agents_stay_within_the_bound(tmp_path: Path) -> None:
     """Open agents stay within the bound for any number of used agents, and recalls are equal after a close."""
     agents = [f"agent{number}" for number in range(60)]
     async with service_in(tmp_path, fleet={"max_resident_bytes": 2 * MIB}) as service:
@@ -57,7 +57,7 @@ async def test_many_agents_stay_within_the_bound_and_nobody_notices(tmp_path: Pa
         await eventually(lambda: is_within(service))
 
 
-async def test_agents_that_grow_push_out_idle_ones(tmp_path: Path) -> None:
+async def test_growing_agents_close_idle_ones(tmp_path: Path) -> None:
     """The least recently used idle agent is closed when another grows by a digest, without any opening."""
     async with service_in(tmp_path) as service:
         for agent in ("first", "second", "third", "growing"):
@@ -148,7 +148,7 @@ def anonymous_bytes(process_id: int) -> int:
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
-def test_the_process_stays_as_small_as_it_says(tmp_path: Path) -> None:
+def test_process_memory_stays_near_the_bound(tmp_path: Path) -> None:
     """The memory of the process for many agents stays near the bound, not near their sum."""
     bound, agents = (4 * MIB, 120) if IS_ALL else (2 * MIB, 60)
     with running_daemon(tmp_path / "data", {"FLEET__MAX_RESIDENT_BYTES": bound}) as daemon:

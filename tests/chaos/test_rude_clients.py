@@ -52,7 +52,7 @@ def request(agent: str, text: str) -> bytes:
     return head.encode() + body
 
 
-def test_clients_that_vanish_in_the_middle_leave_nothing_behind(tmp_path: Path) -> None:
+def test_disconnecting_clients_leave_nothing_behind(tmp_path: Path) -> None:
     """Clients that disconnect within a head, a body, or before the response leave no half of a batch.
 
     A batch that arrived complete is stored whole or not at all, and the daemon has no more sockets open than before.
@@ -121,7 +121,7 @@ def test_agents_opened_in_a_burst_are_all_served(tmp_path: Path) -> None:
         assert daemon.stop() == 0
 
 
-def test_out_of_file_descriptors_is_told_and_passes(tmp_path: Path) -> None:
+def test_daemon_recovers_from_a_lack_of_descriptors(tmp_path: Path) -> None:
     """When connections use every descriptor the daemon waits or refuses; when they close it works as before."""
     limit = ("bash", "-c", f'ulimit -n {FEW_DESCRIPTORS}; exec "$@"', "limited")
     with running_daemon(tmp_path / "data", QUIET, prefix=limit) as daemon:

@@ -147,7 +147,7 @@ def test_stop_does_not_wait_for_a_model_that_hangs(tmp_path: Path, number: signa
         assert daemon.stop() == 0
 
 
-def test_stop_does_not_wait_for_who_watches(tmp_path: Path) -> None:
+def test_stop_does_not_wait_for_event_streams(tmp_path: Path) -> None:
     """Idle event streams over both ports end with SHUTTING_DOWN, and the stop does not wait for them."""
     with running_daemon(tmp_path / "data", {"SERVER__SHUTDOWN_GRACE_S": 60}) as daemon:
         daemon.remember("ann", "The kettle is blue.")
@@ -281,7 +281,7 @@ def test_stop_in_the_middle_of_passes_resumes_them(tmp_path: Path) -> None:
         assert after["finished_passes"] == before["finished_passes"] + 90
 
 
-def test_signal_right_after_the_start_ends_it(tmp_path: Path) -> None:
+def test_signal_during_the_start_stops_the_daemon(tmp_path: Path) -> None:
     """A stop signal during the start ends the daemon and does no harm."""
     with running_daemon(tmp_path / "data", executed=True) as daemon:
         daemon.remember("ann", "The kettle is blue.")

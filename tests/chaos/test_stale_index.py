@@ -152,7 +152,7 @@ def forgotten_and_ended(data_dir: Path, model: FakeOllama, way: Forget, kill_aft
 
 @pytest.mark.timeout(120 + 60 * ROUNDS)
 @pytest.mark.parametrize("name", WAYS if KILLS else ["deleted"])
-def test_what_was_forgotten_stays_forgotten_whatever_index_lies_there(
+def test_forgotten_text_is_not_found_through_a_stale_index(
     made: Path, model: FakeOllama, tmp_path: Path, name: str
 ) -> None:
     """After a stop or a kill and with the old file copied back, no query finds the secret, and no byte is left."""
@@ -180,7 +180,7 @@ def test_what_was_forgotten_stays_forgotten_whatever_index_lies_there(
         assert left_in(data_dir, traces) == [], kill_after_s
 
 
-def test_an_encrypted_agent_takes_up_no_index(made: Path, model: FakeOllama, tmp_path: Path) -> None:
+def test_an_encrypted_agent_uses_no_index(made: Path, model: FakeOllama, tmp_path: Path) -> None:
     """An index from before the encryption is removed at the first query, and no new one is written."""
     data_dir = tmp_path / "data"
     shutil.copytree(made, data_dir)

@@ -150,7 +150,7 @@ def test_a_disk_that_comes_back_is_used_again(tmp_path: Path, kind: Callable[[Pa
 
 
 @pytest.mark.parametrize("kind", [Disk, Mount])
-def test_a_daemon_whose_disk_is_gone_stops_within_its_grace(
+def test_a_daemon_without_its_disk_stops_within_its_grace(
     tmp_path: Path, kind: Callable[[Path], Disk]
 ) -> None:
     """A stop without the directory does not hang; acknowledged batches are there once the directory is back."""

@@ -151,7 +151,7 @@ async def test_the_table_has_every_route_and_every_call(tmp_path: Path) -> None:
         ] == []
 
 
-async def test_without_a_key_or_with_a_wrong_one_nothing_is_told(tmp_path: Path) -> None:
+async def test_requests_without_a_valid_key_are_refused(tmp_path: Path) -> None:
     """No key is MISSING_KEY. An unknown, revoked, expired or malformed key and a wrong secret are all INVALID_KEY."""
     path = tmp_path / "d"
     good = new_key(path, *MOST_SCOPES)
@@ -374,7 +374,7 @@ async def looked(rest: Rest) -> None:
     await eventually(lambda: keyring.looks >= begun + 2)
 
 
-async def test_a_key_gets_so_many_requests(tmp_path: Path) -> None:
+async def test_requests_of_a_key_are_limited(tmp_path: Path) -> None:
     """RATE_LIMITED states the seconds to wait, and counts both transports together; another key is not affected."""
     path = tmp_path / "d"
     slow, free = new_key(path, "read", requests_per_s=0.01), new_key(path, "read")
@@ -440,7 +440,7 @@ async def test_an_address_is_not_what_a_header_says(tmp_path: Path) -> None:
     assert told == [401, 401, 429, 429]
 
 
-async def test_an_agent_gets_so_many_requests_whoever_asks(tmp_path: Path) -> None:
+async def test_requests_to_an_agent_are_limited_for_all_callers(tmp_path: Path) -> None:
     """RATE_LIMITED for one agent does not affect others; the limit also applies without keys."""
     path = tmp_path / "d"
     keys = [new_key(path, "read"), new_key(path, "read")]
@@ -455,7 +455,7 @@ async def test_an_agent_gets_so_many_requests_whoever_asks(tmp_path: Path) -> No
         assert [await rest("GetFocus", None), await rest("GetFocus", None)] == [ALLOWED, "RATE_LIMITED"]
 
 
-async def test_an_agent_holds_so_many_memories(tmp_path: Path) -> None:
+async def test_memories_of_an_agent_are_limited(tmp_path: Path) -> None:
     """QUOTA_REACHED names the quota, the limit and the current number; nothing is stored; a replay succeeds."""
     said = {"messages": [{"role": "user", "content": "I moved to Lisbon in May."}], "idempotency_key": "k"}
     more = {"messages": [{"role": "user", "content": "In June I moved to Porto."}]}
@@ -476,7 +476,7 @@ async def test_an_agent_holds_so_many_memories(tmp_path: Path) -> None:
         assert (await client.post(f"{place}/remember", json=more)).status_code == 202
 
 
-async def test_an_agent_takes_so_much_room(tmp_path: Path) -> None:
+async def test_disk_space_of_an_agent_is_limited(tmp_path: Path) -> None:
     """Batches are accepted until the pages in use reach the quota, then QUOTA_REACHED. Other agents still work."""
     dice, quota = Random(1), 1 << 20
     async with service_in(tmp_path / "d", access={"max_bytes_per_agent": quota}) as service:
@@ -498,7 +498,7 @@ async def test_an_agent_takes_so_much_room(tmp_path: Path) -> None:
         assert (await client.post("/v1/agents/bob/remember", json=body)).status_code == 202
 
 
-async def test_a_key_brings_in_so_many_agents(tmp_path: Path) -> None:
+async def test_agents_created_by_a_key_are_limited(tmp_path: Path) -> None:
     """One agent too many is QUOTA_REACHED, by the key's own limit or the setting, also for concurrent requests."""
     path = tmp_path / "d"
     own = new_key(path, "write", agent_prefixes=["team-"], max_agents=2)
@@ -519,7 +519,7 @@ async def test_a_key_brings_in_so_many_agents(tmp_path: Path) -> None:
         assert len(erased) == 6
 
 
-async def test_the_log_names_the_key_and_never_shows_it(
+async def test_the_log_contains_the_key_id_and_no_secret(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The log line of a request contains the key's id, over both transports; no secret of any key is in the log."""

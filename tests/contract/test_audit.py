@@ -55,7 +55,7 @@ async def verified(call: Caller, *texts: str) -> dict[str, Any]:
     return found
 
 
-async def test_what_is_done_is_told(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_every_change_is_recorded(tmp_path: Path, caller_in: CallerIn) -> None:
     """Each change leaves one record with its kind and counts; reading leaves none; no record contains content."""
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT, {"segment_max_chars": 80})
@@ -105,9 +105,7 @@ async def test_the_log_comes_in_pages(tmp_path: Path, caller_in: CallerIn) -> No
         assert await call.refused("GET", "/v1/agents/bob/audit") == "AGENT_NOT_FOUND"
 
 
-async def test_a_text_that_was_erased_is_known_by_whoever_holds_it(
-    tmp_path: Path, caller_in: CallerIn
-) -> None:
+async def test_the_erasure_of_a_text_can_be_proved(tmp_path: Path, caller_in: CallerIn) -> None:
     """The response names the record that proves the erasure of a text, also after a restart; no other text has one."""
     async with caller_in(tmp_path) as call:
         await told(call, SAID, "The harbour smells of tar.")
@@ -152,7 +150,7 @@ async def test_a_changed_record_is_named(tmp_path: Path, caller_in: CallerIn) ->
     await context.__aexit__(None, None, None)
 
 
-async def test_an_erased_agent_is_told_outside_its_directory(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_an_erased_agent_is_recorded_outside_its_directory(tmp_path: Path, caller_in: CallerIn) -> None:
     """The response names the record. Only that record remains of the agent, and it proves the erased texts."""
     async with caller_in(tmp_path) as call:
         await told(call, SAID, "我外婆住在青岛。")
@@ -175,7 +173,7 @@ def check_last_traces(root: Path, record_hash: str) -> None:
         assert b"Clara" not in content and "青岛".encode() not in content, path
 
 
-async def test_who_is_replaced_is_told_of(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_a_replaced_agent_is_recorded(tmp_path: Path, caller_in: CallerIn) -> None:
     """A restore over an agent is recorded in its new log, with the end of the replaced log.
 
     The log of erased agents records it as an erasure, with proofs of the old texts.
@@ -216,7 +214,7 @@ async def test_who_is_replaced_is_told_of(tmp_path: Path, caller_in: CallerIn) -
         assert [path.name for path in (tmp_path / "agents").iterdir()] == ["ann"]
 
 
-async def test_who_comes_to_an_empty_place_tells_it(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_a_restored_or_imported_agent_records_its_origin(tmp_path: Path, caller_in: CallerIn) -> None:
     """The latest record of an agent is its restore after an erasure, or its import as a new agent."""
     async with caller_in(tmp_path) as call:
         await told(call, SAID)
@@ -236,7 +234,7 @@ async def test_who_comes_to_an_empty_place_tells_it(tmp_path: Path, caller_in: C
         assert len(list(records_of(call.service.fleet.data.erased))) == 1
 
 
-async def test_who_replaces_an_agent_is_named(tmp_path: Path) -> None:
+async def test_the_key_that_replaces_an_agent_is_recorded(tmp_path: Path) -> None:
     """Both logs name the key that restored the agent."""
     async with (
         service_in(tmp_path, embedding={"model": "off"}) as service,
@@ -258,7 +256,7 @@ async def test_who_replaces_an_agent_is_named(tmp_path: Path) -> None:
     assert [json.loads(one.text)["actor"] for one in (replaced, fresh)] == ["key7"] * 2
 
 
-async def test_an_erasure_that_was_cut_off_is_told_once(tmp_path: Path) -> None:
+async def test_an_interrupted_erasure_is_recorded_once(tmp_path: Path) -> None:
     """A start finishes an interrupted erasure, with one record, whether or not the first one was written."""
     for when in ("before the record", "after the record"):
         root = tmp_path / when.replace(" ", "-")
@@ -292,7 +290,7 @@ def tells_and_dies(data: DataDirectory, doomed: Path) -> None:
     raise KeyboardInterrupt
 
 
-async def test_an_erasure_that_failed_half_way_is_asked_for_again(tmp_path: Path) -> None:
+async def test_a_failed_erasure_can_be_repeated(tmp_path: Path) -> None:
     """An interrupted erasure hides the agent. A repetition finishes it, with one record of the first caller."""
     async with service_in(tmp_path, embedding={"model": "off"}) as service:
         await tell(service, "ann", SAID)

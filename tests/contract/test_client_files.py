@@ -106,7 +106,7 @@ def test_an_agent_leaves_and_comes_back(daemon: Daemon, tmp_path: Path, ask: Cal
         assert "Lisbon" in daemon.recall(f"eve{number}", "Lisbon")
 
 
-def test_what_the_daemon_refuses_is_raised(daemon: Daemon, tmp_path: Path, ask: Callable[..., Any]) -> None:
+def test_errors_of_the_daemon_are_raised(daemon: Daemon, tmp_path: Path, ask: Callable[..., Any]) -> None:
     """Errors of the daemon arrive in their families, also before a large upload; no file is left behind."""
     told(daemon)
     with pytest.raises(NotFound) as nobody:
@@ -160,7 +160,7 @@ def test_a_source_that_fails_changes_nothing(daemon: Daemon, tmp_path: Path, ask
     assert "Lisbon" in daemon.recall("ann", "Lisbon")
 
 
-def test_a_key_is_shown_from_the_environment(
+def test_the_client_reads_the_key_from_the_environment(
     tmp_path: Path, ask: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The address, and the key from a file or a variable, are read as on the command line; an empty key means none."""
@@ -271,7 +271,7 @@ def test_an_answer_that_ends_too_soon_is_no_file(tmp_path: Path, ask: Callable[.
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_broken_transfer_is_begun_anew_where_nothing_is_left_of_it(
+def test_a_broken_download_is_retried_only_if_nothing_was_written(
     tmp_path: Path, ask: Callable[..., Any]
 ) -> None:
     """A path receives the complete second attempt. An open file that already received bytes is not written again."""
@@ -286,7 +286,7 @@ def test_a_broken_transfer_is_begun_anew_where_nothing_is_left_of_it(
     assert len(transport.requests) == 2 and len(buffer.getvalue()) == 3 * (64 << 10)
 
 
-def test_what_is_handed_over_is_sent_once(tmp_path: Path, ask: Callable[..., Any]) -> None:
+def test_a_restore_is_sent_once(tmp_path: Path, ask: Callable[..., Any]) -> None:
     """A restore is sent once, because it changes data. Its parameters are in the query string."""
     (tmp_path / "a").write_bytes(b"{}")
     transport = Scripted(refused("TOO_MANY_TRANSFERS", 0))
@@ -307,7 +307,7 @@ def test_what_is_handed_over_is_sent_once(tmp_path: Path, ask: Callable[..., Any
     assert dict(transport.requests[0].url.params) == {"replace": "true", "rename": "true"}
 
 
-def test_no_file_is_ever_held_whole(tmp_path: Path, ask: Callable[..., Any]) -> None:
+def test_files_are_transferred_in_pieces(tmp_path: Path, ask: Callable[..., Any]) -> None:
     """A transfer of 64 MiB in each direction has only a few pieces in memory."""
     large = tmp_path / "large"
     tracemalloc.start()
@@ -323,9 +323,7 @@ def test_no_file_is_ever_held_whole(tmp_path: Path, ask: Callable[..., Any]) -> 
         tracemalloc.stop()
 
 
-def test_a_target_that_cannot_be_a_file_is_refused_before_anything_is_asked(
-    tmp_path: Path, ask: Callable[..., Any]
-) -> None:
+def test_an_unusable_target_is_refused_before_the_request(tmp_path: Path, ask: Callable[..., Any]) -> None:
     """A folder, a pipe and a missing folder are refused; a link is followed to its file."""
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path, tmp_path / "pipe", tmp_path / "none" / "ann.ebb"):
@@ -339,7 +337,7 @@ def test_a_target_that_cannot_be_a_file_is_refused_before_anything_is_asked(
     assert (tmp_path / "real").stat().st_mode & 0o777 == 0o600
 
 
-async def test_who_gives_up_leaves_nothing_behind(tmp_path: Path) -> None:
+async def test_a_cancelled_backup_leaves_no_file(tmp_path: Path) -> None:
     """A task that is cancelled during a backup leaves no file under any name."""
     begun = asyncio.Event()
 

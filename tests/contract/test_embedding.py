@@ -129,7 +129,7 @@ async def test_the_same_text_has_the_same_vector(embedder: Embedder) -> None:
         assert np.array_equal(alone, found)
 
 
-async def test_an_embedder_tells_of_itself_and_closes_twice(embedder: Embedder) -> None:
+async def test_an_embedder_reports_its_state_and_closes_twice(embedder: Embedder) -> None:
     """The name contains kind and model, the state reports that it is available; closing is idempotent."""
     kind, _, name = embedder.model.partition(":")
     state = await embedder.state()
@@ -141,7 +141,7 @@ async def test_an_embedder_tells_of_itself_and_closes_twice(embedder: Embedder) 
 # --- servers: requests ----------------------------------------------------------------------------
 
 
-async def test_few_texts_are_asked_for_until_the_size_is_known(server: Any, served: ServedEmbedder) -> None:
+async def test_the_first_request_has_few_texts(server: Any, served: ServedEmbedder) -> None:
     """The first request is small, later ones have at most 64 texts, and no text is sent twice."""
     assert served.dimension is None
     await served.embed([f"text {index}" for index in range(FIRST_TEXTS + 2 * MAX_TEXTS + 1)])
@@ -168,9 +168,7 @@ async def test_a_long_text_is_cut_before_it_is_sent(server: Any, served: ServedE
         assert whole.startswith(sent)
 
 
-async def test_a_server_with_less_room_is_asked_with_shorter_texts(
-    server: Any, served: ServedEmbedder
-) -> None:
+async def test_a_server_with_less_room_gets_shorter_texts(server: Any, served: ServedEmbedder) -> None:
     """A refusal for length makes texts permanently shorter. If a short text is refused too, it is a bad reply."""
     server.embeds_most_tokens = 100
     long = "the old house by the sea " * 100
@@ -184,7 +182,7 @@ async def test_a_server_with_less_room_is_asked_with_shorter_texts(
     assert are_all_there(await served.embed(["the sea"]))
 
 
-async def test_a_server_that_takes_few_texts_is_asked_for_few(pool: ThreadPoolExecutor) -> None:
+async def test_a_server_that_accepts_few_texts_gets_few(pool: ThreadPoolExecutor) -> None:
     """A refusal because of the number of texts halves requests permanently, and every text still gets a vector."""
     async with FakeOpenAI((NAME,)).running_here() as server, on(server, pool) as served:
         server.embeds_most_texts = 10
@@ -242,7 +240,7 @@ def test_marks_go_by_the_name_of_the_model(name: str, text: str, query: str) -> 
     assert prefixes_of(name) == (text, query)
 
 
-async def test_a_size_that_is_set_is_asked_for(server: Any, pool: ThreadPoolExecutor) -> None:
+async def test_a_configured_size_is_requested(server: Any, pool: ThreadPoolExecutor) -> None:
     """`dimensions` is sent and is part of the model name of vectors; a response of another size is refused."""
     async with on(server, pool, dimensions=4) as served:
         (vector,) = await served.embed(["the sea"])
@@ -297,7 +295,7 @@ BAD_VECTORS = {
 
 
 @pytest.mark.parametrize("vectors", BAD_VECTORS.values(), ids=BAD_VECTORS)
-async def test_only_one_form_of_reply_is_taken(server: Any, served: ServedEmbedder, vectors: Any) -> None:
+async def test_invalid_replies_are_bad_replies(server: Any, served: ServedEmbedder, vectors: Any) -> None:
     """Any reply other than one vector of finite numbers for each text, all of one size, is a bad reply."""
     server.script.append(Reaction(body=json.dumps(reply_of(served, vectors)).encode()))
     with pytest.raises(BadReply):
@@ -320,7 +318,7 @@ async def test_whole_numbers_are_numbers(server: Any, served: ServedEmbedder) ->
     assert vector is not None and np.allclose(vector, [0.6, 0.8])
 
 
-async def test_another_size_is_taken_up(server: Any, served: ServedEmbedder) -> None:
+async def test_a_new_size_of_vectors_is_detected(server: Any, served: ServedEmbedder) -> None:
     """Another model under the same name is detected by the size of its vectors, and used from then on."""
     await served.embed(["one"])
     server.vector_size += 1
@@ -378,9 +376,7 @@ OUTAGES = {
 
 
 @pytest.mark.parametrize("outage", OUTAGES.values(), ids=OUTAGES)
-async def test_no_server_says_nothing_about_texts(
-    server: Any, served: ServedEmbedder, outage: Reaction
-) -> None:
+async def test_an_outage_blames_no_text(server: Any, served: ServedEmbedder, outage: Reaction) -> None:
     """Every failure of the server is ModelUnavailable, and embedding resumes when the server is back."""
     server.always = outage
     with pytest.raises(ModelUnavailable):
@@ -389,7 +385,7 @@ async def test_no_server_says_nothing_about_texts(
     assert are_all_there(await served.embed(["one"]))
 
 
-async def test_an_answer_that_breaks_off_is_told_at_once(server: Any, pool: ThreadPoolExecutor) -> None:
+async def test_a_closed_connection_is_reported_at_once(server: Any, pool: ThreadPoolExecutor) -> None:
     """A closed connection is reported at once, however long the timeout is."""
     server.always = OUTAGES["cut off"]
     async with on(server, pool, timeout_s=FOR_EVER) as served:
@@ -397,7 +393,7 @@ async def test_an_answer_that_breaks_off_is_told_at_once(server: Any, pool: Thre
             await served.embed(["one"])
 
 
-async def test_a_text_over_which_the_server_breaks_is_found_out(server: Any, served: ServedEmbedder) -> None:
+async def test_a_text_that_breaks_the_server_is_detected(server: Any, served: ServedEmbedder) -> None:
     """A server that fails twice on the same texts and works in between has answered: a bad reply."""
     broken = Reaction(status=500, body=b'{"error": "json: unsupported value: NaN"}')
     server.script.extend([broken, Reaction(), broken])

@@ -87,7 +87,7 @@ def key_count(data_dir: Path, agent: str = "ann") -> int:
 
 @pytest.mark.parametrize("form", ["backup", "export"])
 @pytest.mark.parametrize("there", ["nobody", "a sealed one"])
-async def test_what_comes_in_plain_is_encrypted(
+async def test_restored_plain_agents_are_encrypted(
     tmp_path: Path, caller_in: CallerIn, form: str, there: str
 ) -> None:
     """A restored plain agent is encrypted if the daemon encrypts agents; the keys of a replaced agent are deleted."""
@@ -140,7 +140,7 @@ async def test_an_encrypted_backup_comes_back_under_another_id(tmp_path: Path, c
         await eventually(lambda: key_count(tmp_path, "cid") == 0)
 
 
-async def test_a_new_id_is_no_way_to_read_an_encrypted_backup_of_somebody_else(tmp_path: Path) -> None:
+async def test_a_new_id_gives_no_access_to_an_encrypted_backup(tmp_path: Path) -> None:
     """KEY_NOT_FOR_AGENT if the API key does not reach the original agent, whether or not its data key exists."""
     scopes = ("read", "write", "admin")
     everyone = bearer(new_key(tmp_path, *scopes))
@@ -186,9 +186,7 @@ async def test_a_restore_that_is_refused_leaves_no_key(tmp_path: Path, caller_in
         assert await recalled(call) == before
 
 
-async def test_an_agent_without_its_key_is_refused_and_others_go_on(
-    tmp_path: Path, caller_in: CallerIn
-) -> None:
+async def test_an_agent_without_its_key_does_not_affect_others(tmp_path: Path, caller_in: CallerIn) -> None:
     """MASTER_KEY_REFUSED and DATA_KEY_MISSING change nothing; the agent can still be deleted."""
     data_dir = tmp_path / "data"
     async with caller_in(data_dir, **ENCRYPTED) as call:
@@ -228,7 +226,7 @@ async def test_a_daemon_with_another_master_key_does_not_start(tmp_path: Path, k
         pass
 
 
-async def test_the_key_may_stand_in_a_file(tmp_path: Path) -> None:
+async def test_the_master_key_may_be_in_a_file(tmp_path: Path) -> None:
     """`master_key_file` gives the same key as `master_key`; an unreadable file is refused by name."""
     async with service_in(tmp_path / "data", **ENCRYPTED) as service:
         await service.fleet.on_pool(lambda: None)
@@ -241,7 +239,7 @@ async def test_the_key_may_stand_in_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sections", [{}, ENCRYPTED], ids=["plain", "encrypted"])
-async def test_no_index_over_vectors_is_left_beside_an_encrypted_agent(
+async def test_an_encrypted_agent_has_no_vector_index_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sections: dict[str, Any]
 ) -> None:
     """A plain agent keeps an index file over a restart, which derives from texts; an encrypted one has none."""
@@ -271,7 +269,7 @@ async def eventually_embedded(call: Any) -> None:
     assert stands.get("unembedded_messages") == 0, stands
 
 
-async def test_a_master_key_that_everybody_may_read_is_taken_with_a_warning(tmp_path: Path) -> None:
+async def test_a_world_readable_master_key_causes_a_warning(tmp_path: Path) -> None:
     """The daemon starts and warns once in its log, with the name of the file; a protected file causes no warning."""
     configure_log("warning", "json")
     file = tmp_path / "key"

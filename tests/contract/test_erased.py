@@ -59,7 +59,7 @@ async def verified(call: Caller, *texts: str, **fields: Any) -> dict[str, Any]:
     return found
 
 
-async def test_who_is_gone_is_told(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_erased_agents_are_recorded(tmp_path: Path, caller_in: CallerIn) -> None:
     """Each erased agent has one record with its id, counts and the hash that the erasure returned, without content."""
     async with caller_in(tmp_path) as call:
         assert await listed(call) == []
@@ -118,7 +118,7 @@ async def test_the_log_comes_in_pages(
         )
 
 
-async def test_what_an_agent_held_is_known_by_whoever_holds_it(
+async def test_the_erasure_of_an_agents_text_can_be_proved(
     tmp_path: Path, caller_in: CallerIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first record that proves the erasure of a text is named, among all agents or for one."""

@@ -51,7 +51,7 @@ async def test_unknown_paths_and_methods_have_the_same_body(tmp_path: Path) -> N
         assert response.headers["allow"] == "DELETE, GET, PATCH, PUT"
 
 
-async def test_what_is_no_json_in_utf_8_is_an_unsupported_media_type(tmp_path: Path) -> None:
+async def test_bodies_other_than_utf_8_json_are_an_unsupported_media_type(tmp_path: Path) -> None:
     """A form, another charset, a compressed body and a missing type are UNSUPPORTED_MEDIA_TYPE, 415."""
     async with rest_in(tmp_path) as call:
         for headers in (
@@ -114,7 +114,7 @@ async def test_a_web_page_cannot_drive_the_daemon(tmp_path: Path) -> None:
             assert (await call("GET", "/healthz", headers=headers)).status_code == 200, headers
 
 
-async def test_an_agent_being_erased_is_told_so(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_requests_during_an_erasure_are_refused(tmp_path: Path, caller_in: CallerIn) -> None:
     """Requests during an erasure get AGENT_BEING_ERASED, and nothing is created meanwhile."""
     async with caller_in(tmp_path) as call:
         await settled(call)
@@ -136,7 +136,7 @@ async def test_an_agent_being_erased_is_told_so(tmp_path: Path, caller_in: Calle
         assert await call.refused("GET", AGENT) == "AGENT_NOT_FOUND"
 
 
-async def test_data_that_cannot_be_read_is_told_apart(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_kinds_of_unreadable_data_have_their_reasons(tmp_path: Path, caller_in: CallerIn) -> None:
     """FORMAT_TOO_NEW, AGENT_ID_MISMATCH and STORE_CORRUPTED have no details, and other agents still work."""
     async with caller_in(tmp_path / "data") as call:
         for name in ("ann", "bea", "cid", "dan"):
@@ -164,7 +164,7 @@ async def test_data_that_cannot_be_read_is_told_apart(tmp_path: Path, caller_in:
 
 
 @pytest.mark.parametrize("has_meta", [False, True])
-async def test_a_copy_of_a_directory_is_nobody(tmp_path: Path, caller_in: CallerIn, has_meta: bool) -> None:
+async def test_a_copied_directory_is_no_agent(tmp_path: Path, caller_in: CallerIn, has_meta: bool) -> None:
     """A copied agent directory is AGENT_ID_MISMATCH.
 
     Nothing is written to the copy or the original. The list and a start ignore the copy, and it can be replaced.
@@ -281,7 +281,7 @@ async def test_a_stopping_daemon_and_a_closing_agent_say_so(tmp_path: Path, call
         assert (response.status_code, response.json()["error"]["reason"]) == (503, "SHUTTING_DOWN")
 
 
-async def test_a_fault_of_ours_tells_no_details(
+async def test_an_internal_error_reveals_no_details(
     tmp_path: Path, caller_in: CallerIn, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """INTERNAL has a fixed message; neither response nor log contains the exception's message."""
@@ -299,7 +299,7 @@ async def test_a_fault_of_ours_tells_no_details(
     assert "lighthouse" not in response.text + capsys.readouterr().err
 
 
-def test_every_reason_is_met_by_a_test() -> None:
+def test_every_reason_is_produced_by_a_test() -> None:
     """The table has no reason that no test produces."""
     tests = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
     assert [reason for reason in REASONS if f'"{reason}"' not in tests] == []

@@ -73,7 +73,7 @@ def kinds(events: list[dict[str, Any]]) -> list[str]:
     return [event["kind"] for event in events]
 
 
-async def test_a_batch_is_told_from_its_digest_to_its_pass(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_a_batch_has_events_from_its_digest_to_its_pass(tmp_path: Path, caller_in: CallerIn) -> None:
     """New memories with their batch and length, the focus, the digest and the pass are numbered without a gap."""
     async with caller_in(tmp_path) as call:
         await tell(call.service, "ann", "I moved to Lisbon in May.", "My dog is called Rex.")
@@ -91,7 +91,7 @@ async def test_a_batch_is_told_from_its_digest_to_its_pass(tmp_path: Path, calle
     assert "Lisbon" not in json.dumps(events)
 
 
-async def test_what_an_owner_does_is_told(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_changes_by_the_owner_are_events(tmp_path: Path, caller_in: CallerIn) -> None:
     """Corrections, deletions of memories and of remaining messages, and changed parameters are events."""
     async with caller_in(tmp_path) as call:
         await tell(call.service, "ann", "I moved to Lisbon in May.", "My dog is called Rex.")
@@ -108,7 +108,7 @@ async def test_what_an_owner_does_is_told(tmp_path: Path, caller_in: CallerIn) -
     assert events[3]["parameters"] == ["decay_rate", "locale"]
 
 
-async def test_what_becomes_of_a_batch_that_fails_is_told(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_a_failing_batch_has_events(tmp_path: Path, caller_in: CallerIn) -> None:
     """A batch is reported as parked with its attempts, as retried, and as digested."""
     model = ScriptedModel()
     model.always["segment"] = BadReply("nonsense")
@@ -134,7 +134,7 @@ async def eventually_parked(service: Service) -> None:
     raise AssertionError("nothing was parked")
 
 
-async def test_a_pass_tells_what_it_shortened_broke_and_forgot(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_a_pass_reports_its_changes(tmp_path: Path, caller_in: CallerIn) -> None:
     """A pass reports each shortened memory, and once each forgotten memory and each broken link."""
     fading = {"decay_rate": 0.3, "link_break_threshold": 0.05, "long_term_factor": 0.0, "focus_limit": 1}
     async with caller_in(tmp_path, memory=fading) as call:
@@ -155,7 +155,7 @@ async def test_a_pass_tells_what_it_shortened_broke_and_forgot(tmp_path: Path, c
     assert all(event["pass_number"] for event in events if event["kind"] in ("LinkBroken", "NodeForgotten"))
 
 
-async def test_a_stream_goes_on_after_any_number(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_a_stream_starts_after_any_number(tmp_path: Path, caller_in: CallerIn) -> None:
     """A stream starts after a given number; -1 is the end. Lower numbers and unused numbers are refused."""
     async with caller_in(tmp_path) as call:
         await tell(call.service, "ann", "One.", "Two.", "Three.")
@@ -169,7 +169,7 @@ async def test_a_stream_goes_on_after_any_number(tmp_path: Path, caller_in: Call
         assert await call.refused("GET", "/v1/agents/nobody/events") == "AGENT_NOT_FOUND"
 
 
-async def test_numbers_go_on_after_a_restart(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_numbers_continue_after_a_restart(tmp_path: Path, caller_in: CallerIn) -> None:
     """After a restart, earlier events are the same, and new events follow them."""
     async with caller_in(tmp_path) as call:
         await tell(call.service, "ann", "One.")
@@ -183,7 +183,7 @@ async def test_numbers_go_on_after_a_restart(tmp_path: Path, caller_in: CallerIn
     assert [event["sequence"] for event in after] == list(range(1, len(after) + 1))
 
 
-async def test_what_is_no_longer_kept_is_never_skipped_silently(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_missing_events_are_an_error(tmp_path: Path, caller_in: CallerIn) -> None:
     """EVENTS_GONE names the first available event; without a number a stream begins with it."""
     async with caller_in(tmp_path, store={"events_keep": 100}) as call:
         for number in range(40):
@@ -238,7 +238,7 @@ async def test_numbers_never_come_back_with_an_agent(tmp_path: Path, caller_in: 
             assert await told(call) == events, "nothing of before comes along"
 
 
-async def test_numbers_go_on_when_a_clock_was_set_back(
+async def test_numbers_continue_after_the_clock_was_set_back(
     tmp_path: Path, caller_in: CallerIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Numbers grow with each replacement, also after the clock was set back."""
@@ -267,9 +267,7 @@ class Standing(SystemClock):
         return self._now_ms
 
 
-async def test_numbers_go_on_when_an_agent_is_erased_and_made_anew(
-    tmp_path: Path, caller_in: CallerIn
-) -> None:
+async def test_numbers_continue_when_an_agent_is_created_again(tmp_path: Path, caller_in: CallerIn) -> None:
     """An agent created again continues the numbers, whether by a message, PUT or a file, also after a restart."""
     async with caller_in(tmp_path) as call:
         await tell(call.service, "ann", "One.", "Two.")
@@ -305,7 +303,7 @@ async def test_streams_are_bounded(tmp_path: Path, caller_in: CallerIn) -> None:
         assert call.service.fleet.event_streams.count == 0
 
 
-async def test_one_key_leaves_places_to_others(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_one_key_gets_half_of_the_places(tmp_path: Path, caller_in: CallerIn) -> None:
     """One key gets at most half of the streams; the error says which limit applies, and other keys are admitted."""
     first, second = new_key(tmp_path, "read"), new_key(tmp_path, "read")
     async with caller_in(tmp_path, access=KEYS_ON, limits={"max_event_streams": 5}) as call:
@@ -392,7 +390,7 @@ async def up_to(events: AsyncIterator[Any], kind: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("transport", FOLLOWED)
-async def test_a_follower_is_told_as_it_happens(tmp_path: Path, transport: str) -> None:
+async def test_a_follower_gets_events_as_they_happen(tmp_path: Path, transport: str) -> None:
     """A follower gets the existing events, then new ones, without a gap; a disconnect frees its place."""
     async with service_in(tmp_path) as service:
         await tell(service, "ann", "One.")
@@ -465,7 +463,7 @@ async def test_a_stop_ends_a_stream(tmp_path: Path, transport: str) -> None:
 
 
 @pytest.mark.parametrize("transport", FOLLOWED)
-async def test_a_stop_ends_a_stream_that_is_just_awake(tmp_path: Path, transport: str) -> None:
+async def test_a_stop_ends_a_stream_that_reads_events(tmp_path: Path, transport: str) -> None:
     """A stop during the collection of new events ends the stream at once, not at the next keep-alive."""
     async with service_in(tmp_path) as service:
         await tell(service, "ann", "One.")
@@ -574,7 +572,7 @@ async def test_a_stream_ends_when_its_key_expires(tmp_path: Path, transport: str
 
 
 @pytest.mark.parametrize("transport", FOLLOWED)
-async def test_what_happens_after_a_key_was_revoked_is_not_told(tmp_path: Path, transport: str) -> None:
+async def test_no_event_is_sent_after_the_key_was_revoked(tmp_path: Path, transport: str) -> None:
     """A stream checks its key before it sends a new event."""
     key = new_key(tmp_path, "read")
     async with service_in(tmp_path, access=KEYS_ON) as service:
@@ -622,7 +620,7 @@ async def test_a_stream_whose_agent_is_erased_ends_with_the_reason(tmp_path: Pat
     assert [event["error"]["reason"] for event in last] == ["AGENT_NOT_FOUND"]
 
 
-async def test_a_slow_reader_that_falls_behind_is_told_so(tmp_path: Path) -> None:
+async def test_a_reader_that_falls_behind_gets_an_error(tmp_path: Path) -> None:
     """If the next event of a stream was dropped meanwhile, the stream ends with EVENTS_GONE."""
     async with service_in(tmp_path, store={"events_keep": 100}) as service:
         await tell(service, "ann", "One.")

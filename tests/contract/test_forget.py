@@ -245,9 +245,7 @@ async def test_a_corrected_memory_keeps_no_name_of_what_it_said_before(
     assert not Traces([HARD, "Quitoitis"]).found_in(tmp_path / "agents" / "ann")
 
 
-async def test_names_go_also_where_it_is_not_known_any_more_what_a_memory_came_from(
-    tmp_path: Path, caller_in: CallerIn
-) -> None:
+async def test_names_are_removed_if_their_origin_is_unknown(tmp_path: Path, caller_in: CallerIn) -> None:
     """If the status of a batch was dropped, names are removed unless they are known to have another origin."""
     limits = {"batch_status_keep": 2}
     async with caller_in(tmp_path, naming(HARD), store=limits) as call:
@@ -258,7 +256,7 @@ async def test_names_go_also_where_it_is_not_known_any_more_what_a_memory_came_f
         assert await dangling(call) == [""]
 
 
-async def test_a_topic_goes_with_its_sentences_and_nothing_else(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_only_the_sentences_about_a_topic_are_deleted(tmp_path: Path, caller_in: CallerIn) -> None:
     """Two of three sentences of a message remain at their positions; a word within a word is not the topic."""
     directory = tmp_path / "agents" / "ann"
     async with caller_in(tmp_path) as call:
@@ -282,7 +280,7 @@ async def test_a_topic_goes_with_its_sentences_and_nothing_else(tmp_path: Path, 
     assert traces.found_in(directory) == []
 
 
-async def test_speakers_narrow_what_a_topic_takes(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_speakers_narrow_a_topic(tmp_path: Path, caller_in: CallerIn) -> None:
     """Several filters apply together: only Ben's messages about the topic are deleted."""
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT, SENTENCES)
@@ -294,7 +292,7 @@ async def test_speakers_narrow_what_a_topic_takes(tmp_path: Path, caller_in: Cal
         assert "late again" in left["content"]
 
 
-async def test_equal_words_elsewhere_are_told_and_stay(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_equal_words_elsewhere_are_reported_and_stay(tmp_path: Path, caller_in: CallerIn) -> None:
     """An unselected message with the same text stays, and the response names it."""
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT, SENTENCES)
@@ -332,9 +330,7 @@ async def test_nothing_selected_is_refused(tmp_path: Path, caller_in: CallerIn) 
         assert len(await nodes(call)) == 1
 
 
-async def test_what_is_in_the_hands_of_the_model_does_not_come_back(
-    tmp_path: Path, caller_in: CallerIn
-) -> None:
+async def test_a_digest_in_progress_restores_nothing(tmp_path: Path, caller_in: CallerIn) -> None:
     """A digest that read erased messages is refused, and the rest of its batch is digested again."""
     model, going_on = ScriptedModel(), asyncio.Event()
 
@@ -378,7 +374,7 @@ async def test_a_parked_batch_can_be_forgotten(tmp_path: Path, caller_in: Caller
     assert Traces(["Clara", "carpenter"]).found_in(tmp_path / "agents" / "ann") == []
 
 
-async def test_forgetting_what_is_gone_changes_nothing(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_repeating_a_selection_changes_nothing(tmp_path: Path, caller_in: CallerIn) -> None:
     """A repeated selection finds nothing, leaves no record and is no error."""
     async with caller_in(tmp_path) as call:
         await told(call, CLARA)
@@ -408,7 +404,7 @@ async def erased(call: Caller, *texts: str) -> list[bool]:
     ids=lambda one: str(next(iter(one))),
 )
 @pytest.mark.parametrize("is_digested", [True, False])
-async def test_every_text_that_went_is_proved(
+async def test_every_erased_text_is_proved(
     tmp_path: Path, caller_in: CallerIn, selection: dict[str, Any], is_digested: bool
 ) -> None:
     """The log proves the erasure of each message, sentence and memory, digested or not, and of no other text."""
@@ -433,9 +429,7 @@ async def test_every_text_that_went_is_proved(
         assert await erased(call, "The harbour smells of tar.") == [False]
 
 
-async def test_what_was_corrected_or_deleted_before_is_proved_too(
-    tmp_path: Path, caller_in: CallerIn
-) -> None:
+async def test_earlier_corrections_and_deletions_are_proved(tmp_path: Path, caller_in: CallerIn) -> None:
     """Texts that a correction or a deletion removed before are proved by the next forget."""
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT, SENTENCES)
@@ -451,9 +445,7 @@ async def test_what_was_corrected_or_deleted_before_is_proved_too(
         assert await erased(call, *texts, KEPT[0]) == [True] * 4 + [False]
 
 
-async def test_a_message_whose_memories_go_one_by_one_is_proved_whole(
-    tmp_path: Path, caller_in: CallerIn
-) -> None:
+async def test_a_message_deleted_by_its_memories_is_proved(tmp_path: Path, caller_in: CallerIn) -> None:
     """The text of a message is deleted with the last of its memories, and the proof covers the whole text."""
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT, SENTENCES)
@@ -464,7 +456,7 @@ async def test_a_message_whose_memories_go_one_by_one_is_proved_whole(
 
 
 @pytest.mark.parametrize("how", ["DELETE", "PATCH", "nodes/delete"])
-async def test_what_was_taken_away_before_leaves_the_files_with_the_next_forget(
+async def test_bytes_of_earlier_deletions_are_removed_by_the_next_forget(
     tmp_path: Path, caller_in: CallerIn, how: str
 ) -> None:
     """No selection finds a deleted, corrected or withdrawn text; the next one removes its bytes from the files."""
@@ -512,7 +504,9 @@ async def test_texts_that_retention_withdrew_leave_the_files_with_the_next_forge
 ZOE, BEN = "zoe@example.com", "ben@example.com"
 
 
-async def test_what_was_redacted_is_found_as_it_was_given(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_redacted_conversations_are_found_by_their_original_name(
+    tmp_path: Path, caller_in: CallerIn
+) -> None:
     """A conversation is found by its original name, stored before or under redaction; another one stays."""
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT, SENTENCES)
@@ -529,7 +523,7 @@ async def test_what_was_redacted_is_found_as_it_was_given(tmp_path: Path, caller
 
 
 @pytest.mark.parametrize("by", ["speakers", "topic"])
-async def test_what_redaction_made_like_others_goes_only_when_that_is_said(
+async def test_ambiguous_redacted_text_is_deleted_only_on_request(
     tmp_path: Path, caller_in: CallerIn, by: str
 ) -> None:
     """Forgetting a redacted address is refused if nothing else matches; else the doubtful messages are reported."""
@@ -575,7 +569,7 @@ async def test_what_redaction_made_like_others_goes_only_when_that_is_said(
     ],
     ids=str,
 )
-async def test_a_topic_that_is_named_around_what_stays_is_told(
+async def test_remaining_mentions_of_a_topic_are_reported(
     tmp_path: Path, caller_in: CallerIn, fields: dict[str, Any]
 ) -> None:
     """A remaining speaker, conversation, id or metadata that names a topic is reported with its position."""
@@ -591,7 +585,7 @@ async def test_a_topic_that_is_named_around_what_stays_is_told(
         assert (await forgotten(call, topic="Bluebird"))["also_found_count"] == 0
 
 
-async def test_a_topic_that_is_named_around_what_waits_is_told(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_mentions_in_waiting_batches_are_reported(tmp_path: Path, caller_in: CallerIn) -> None:
     """One message of a waiting batch is deleted. A remaining message whose speaker names the topic is reported."""
     model = ScriptedModel()
     model.always["segment"] = BadReply("no JSON")
@@ -617,7 +611,7 @@ async def test_a_topic_that_is_named_around_what_waits_is_told(tmp_path: Path, c
     ],
     ids=str,
 )
-async def test_a_dry_run_tells_what_the_real_run_does(
+async def test_a_dry_run_reports_what_the_real_run_does(
     tmp_path: Path, caller_in: CallerIn, selection: dict[str, Any]
 ) -> None:
     """Memories, messages and bytes are equal, even if several sentences and memories contain the same words."""
@@ -635,7 +629,7 @@ async def test_a_dry_run_tells_what_the_real_run_does(
         assert gone["counts"]["messages"] == len(gone["messages"])
 
 
-async def test_what_a_kill_prevented_is_made_up_for(tmp_path: Path) -> None:
+async def test_a_rewrite_prevented_by_a_kill_is_done_at_the_next_start(tmp_path: Path) -> None:
     """If the daemon is killed after an erasure and before the rewrite, the next start rewrites the files."""
     directory = tmp_path / "agents" / "ann"
     async with service_in(tmp_path, embedding={"model": "off"}) as service:

@@ -62,7 +62,7 @@ async def reason(call: Any, error: grpc.aio.AioRpcError) -> str:
 
 
 @pytest.mark.parametrize("body", [b"\xff", b"\x0a\x02\xff\xfe", b"\x12\x05ab", b"\x0a\x7f"])
-async def test_what_is_no_message_is_refused(tmp_path: Path, body: bytes) -> None:
+async def test_invalid_bytes_are_refused(tmp_path: Path, body: bytes) -> None:
     """Bytes that are not a message, or a text that is not UTF-8, are INVALID_JSON, not an internal error."""
     async with grpc_in(tmp_path) as call:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
@@ -71,7 +71,7 @@ async def test_what_is_no_message_is_refused(tmp_path: Path, body: bytes) -> Non
         assert await reason(call, caught.value) == "INVALID_JSON"
 
 
-async def test_what_is_absent_is_empty(tmp_path: Path) -> None:
+async def test_absent_fields_are_empty(tmp_path: Path) -> None:
     """No messages are EMPTY_MESSAGES, no agent id INVALID_AGENT_ID, no role MISSING_FIELD; no content is empty."""
     async with grpc_in(tmp_path) as call:
         stub = stub_on(call.channel)
@@ -185,7 +185,7 @@ async def test_a_message_over_the_limit_is_refused_by_grpc_itself(tmp_path: Path
 # --- what is answered ----------------------------------------------------------------------------------
 
 
-async def test_calls_that_do_not_exist_are_told_so(tmp_path: Path) -> None:
+async def test_unknown_calls_are_reported(tmp_path: Path) -> None:
     """Unknown services and methods of any kind are ROUTE_NOT_FOUND as UNIMPLEMENTED."""
     async with grpc_in(tmp_path) as call:
         for path in ("/ebbtide.v1.MemoryService/Forget", "/ebbtide.v2.MemoryService/Recall", "/x/y"):
@@ -198,7 +198,7 @@ async def test_calls_that_do_not_exist_are_told_so(tmp_path: Path) -> None:
         assert caught.value.code() is Code.UNIMPLEMENTED
 
 
-async def test_request_ids_come_back_or_are_made(tmp_path: Path) -> None:
+async def test_request_ids_are_returned_or_created(tmp_path: Path) -> None:
     """A valid `x-request-id` is returned, also with an error; any other is replaced."""
     async with grpc_in(tmp_path) as call:
         stub = stub_on(call.channel)
@@ -262,7 +262,7 @@ async def test_a_call_that_is_cancelled_before_its_turn_is_not_run(tmp_path: Pat
         assert (await call("GET", AGENT)).json()["counts"]["messages"] == 1
 
 
-async def test_a_call_that_arrives_too_late_is_not_begun(tmp_path: Path) -> None:
+async def test_a_call_that_arrives_too_late_is_not_run(tmp_path: Path) -> None:
     """If a deadline passes while the daemon is blocked, the request is not executed later."""
     async with grpc_in(tmp_path) as call, grpc_served(call.service) as server:
 
@@ -288,7 +288,7 @@ async def test_a_call_that_arrives_too_late_is_not_begun(tmp_path: Path) -> None
         assert (await call("GET", "/v1/agents")).json()["agents"] == []
 
 
-async def test_a_waiting_call_ends_when_its_caller_goes_away(tmp_path: Path) -> None:
+async def test_a_waiting_call_ends_when_its_caller_disconnects(tmp_path: Path) -> None:
     """A waiting flush or recall releases its agent when the caller disconnects."""
     model = ScriptedModel()
     model.always["segment"] = 3600.0
@@ -354,7 +354,7 @@ async def test_the_service_describes_itself(tmp_path: Path) -> None:
 # --- start and stop ------------------------------------------------------------------------------------
 
 
-async def test_streams_that_stand_open_hold_up_no_stop(tmp_path: Path) -> None:
+async def test_open_streams_do_not_delay_a_stop(tmp_path: Path) -> None:
     """At a stop, a health watch gets NOT_SERVING and ends, and an idle reflection stream is closed at once."""
     async with service_in(tmp_path, server={"shutdown_grace_s": 30}) as service:
         async with grpc_served(service) as server:
@@ -371,7 +371,7 @@ async def test_streams_that_stand_open_hold_up_no_stop(tmp_path: Path) -> None:
         await channel.close()
 
 
-async def test_calls_in_hand_are_finished_at_a_stop(tmp_path: Path) -> None:
+async def test_calls_in_progress_are_completed_at_a_stop(tmp_path: Path) -> None:
     """At a stop, received calls are completed and new ones are refused."""
     async with service_in(tmp_path) as service:
         gate = threading.Event()
@@ -401,7 +401,7 @@ async def _finish(call: Any) -> Any:
     return await call
 
 
-async def test_a_taken_port_is_found_before_anything_is_opened(tmp_path: Path) -> None:
+async def test_a_port_in_use_is_detected_before_the_start(tmp_path: Path) -> None:
     """The error contains the operating system's message and names the gRPC port; the port is not shared."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -423,7 +423,7 @@ async def test_a_taken_port_is_found_before_anything_is_opened(tmp_path: Path) -
     await first.release()
 
 
-async def test_a_port_nobody_asked_for_stops_no_daemon(tmp_path: Path) -> None:
+async def test_a_default_port_in_use_is_replaced(tmp_path: Path) -> None:
     """If the default port is in use and none was set, a free one is used: a second daemon starts."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -454,7 +454,7 @@ with grpc.insecure_channel(sys.argv[1]) as channel:
 """
 
 
-def test_stubs_made_by_someone_else_work_with_a_real_daemon(daemon: Daemon, tmp_path: Path) -> None:
+def test_generated_stubs_work_with_a_real_daemon(daemon: Daemon, tmp_path: Path) -> None:
     """A client with stubs generated from the schema remembers and recalls. The daemon then stops with code 0."""
     stubs = tmp_path / "stubs"
     stubs.mkdir()

@@ -147,7 +147,7 @@ def on(server: HostileServer, kind: Any) -> ServedModel:
 
 
 @pytest.mark.parametrize(("number", "name"), list(enumerate(REPLIES)))
-async def test_what_a_model_writes_is_read_within_bounds(number: int, name: str) -> None:
+async def test_replies_are_parsed_within_bounds(number: int, name: str) -> None:
     """Half a megabyte in a well-formed reply is accepted within limits, or refused, at little cost."""
     kind = (OllamaChat, OpenAICompatibleChat)[number % 2]
     async with HostileServer(whole(chat(REPLIES[name]))).running_here() as server, strained():

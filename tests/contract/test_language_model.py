@@ -79,7 +79,7 @@ async def test_relate_answers_once_for_each_focus(model: LanguageModel) -> None:
     assert names[1] == ""
 
 
-async def test_what_is_answered_in_one_go_is_answered_alike(model: LanguageModel) -> None:
+async def test_answers_to_many_equal_single_answers(model: LanguageModel) -> None:
     """A model that answers many requests in one call answers the first of them as it does singly."""
     process_many, relate_many = (getattr(model, name, None) for name in ("process_many", "relate_many"))
     if process_many is None or relate_many is None:
@@ -107,7 +107,7 @@ async def test_what_is_answered_in_one_go_is_answered_alike(model: LanguageModel
     assert await process_many([(endless, "", None)] * 2) == [await model.process(endless)]
 
 
-async def test_a_model_tells_of_itself_and_closes_twice(model: LanguageModel) -> None:
+async def test_a_model_reports_its_state_and_closes_twice(model: LanguageModel) -> None:
     """The state names the model; closing is idempotent."""
     assert (await model.state()).available
     await model.close()

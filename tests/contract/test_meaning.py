@@ -64,7 +64,7 @@ async def test_other_words_find_what_was_said(tmp_path: Path, caller_in: CallerI
         assert "m0" not in ids(await asked(call, query, without=["semantic", "window"]))
 
 
-async def test_without_an_embedder_words_go_on(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_without_an_embedder_words_are_used(tmp_path: Path, caller_in: CallerIn) -> None:
     """With embedding off nothing waits for vectors, queries are answered, and every response gives the reason."""
     async with caller_in(tmp_path, **OFF) as call:
         await talked(call)
@@ -127,7 +127,7 @@ async def test_a_slow_embedder_does_not_hold_a_question(tmp_path: Path, caller_i
             assert (await why_off(call))["semantic"] == "the embedder did not answer in time"
 
 
-async def test_another_model_embeds_everything_anew(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_another_model_embeds_everything_again(tmp_path: Path, caller_in: CallerIn) -> None:
     """After a change of model, queries are answered throughout, and no vector of the old model is used."""
     async with FakeOllama(("bge-m3", "other")).running_here() as server:
         async with caller_in(tmp_path, **on(server)) as call:
@@ -404,7 +404,7 @@ async def test_very_many_vectors_are_indexed(
             assert await nearest(call) != "m77"
 
 
-async def test_a_vector_alone_is_all_that_is_asked_by(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_a_vector_alone_decides_a_search(tmp_path: Path, caller_in: CallerIn) -> None:
     """An exact vector match ranks first, despite newer memories in focus and in the same conversation."""
     async with FakeOllama(("bge-m3",)).running_here() as server, caller_in(tmp_path, **on(server)) as call:
         await call("PUT", AGENT)

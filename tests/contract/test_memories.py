@@ -75,7 +75,7 @@ def texts_on_disk(path: Path) -> list[str]:
 # --- deleting ------------------------------------------------------------------------------------------
 
 
-async def test_a_deleted_memory_is_gone_with_its_words(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_a_deleted_memory_is_removed_with_its_words(tmp_path: Path, caller_in: CallerIn) -> None:
     """No node, link, focus, recall or query contains a deleted memory, and its neighbours do not change."""
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT, SENTENCES)
@@ -110,7 +110,7 @@ async def test_a_deleted_memory_is_gone_with_its_words(tmp_path: Path, caller_in
     assert not any("Clara" in text for text in texts_on_disk(tmp_path))
 
 
-async def test_what_was_deleted_stays_deleted_after_a_restart(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_deletions_survive_a_restart(tmp_path: Path, caller_in: CallerIn) -> None:
     """An index rebuilt from the store gives the same results as the one updated by the deletion."""
     queries = ["Where did Ann move?", "谁住在青岛？", "Clara boats", "Ann"]
     async with caller_in(tmp_path) as call:
@@ -176,7 +176,7 @@ async def test_words_stay_where_another_living_memory_has_them(tmp_path: Path) -
         assert await answered(call, "oranges") == []
 
 
-async def test_many_are_deleted_and_each_is_told_of(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_many_deletions_report_each_result(tmp_path: Path, caller_in: CallerIn) -> None:
     """There is one result for each id in the requested order, for existing, unknown and invalid ids."""
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT, SENTENCES)
@@ -222,9 +222,7 @@ async def shown(call: Caller, text: str) -> dict[str, str]:
     return {memory["id"]: memory["content"] for memory in answer.json()["memories"]}
 
 
-async def test_what_search_shows_of_a_forgotten_memory_is_deleted(
-    tmp_path: Path, caller_in: CallerIn
-) -> None:
+async def test_a_forgotten_memory_can_be_deleted(tmp_path: Path, caller_in: CallerIn) -> None:
     """A forgotten memory is deleted by the id of its message, also after a restart. Other memories remain."""
     async with caller_in(tmp_path) as call:
         await faded(call)
@@ -257,9 +255,7 @@ async def test_a_forgotten_memory_says_where_its_words_may_be(tmp_path: Path, ca
             assert ("forgotten" in error["message"], "search" in error["message"]) == (is_forgotten,) * 2
 
 
-async def test_of_a_message_goes_only_what_no_living_memory_cites(
-    tmp_path: Path, caller_in: CallerIn
-) -> None:
+async def test_only_uncited_words_of_a_message_are_deleted(tmp_path: Path, caller_in: CallerIn) -> None:
     """Words cited by living memories remain; the other words are deleted. Results keep the requested order."""
     model = ScriptedModel()
     content = "Good morning! 青岛的海很美。 Bye　bye."
@@ -470,7 +466,7 @@ async def answered_nothing(call: Caller) -> None:
     assert await answered(call, "train") == []
 
 
-async def test_sources_tell_metadata_and_a_correction_keeps_or_changes_it(
+async def test_sources_have_metadata_that_a_correction_keeps_or_changes(
     tmp_path: Path, caller_in: CallerIn
 ) -> None:
     """Node and recall return the same metadata; corrected words keep it, corrected metadata keeps the words."""
@@ -532,7 +528,7 @@ async def test_metadata_that_is_not_flat_or_too_large_is_refused(
 # --- search --------------------------------------------------------------------------------------------
 
 
-async def test_a_search_finds_what_a_question_finds(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_a_search_finds_the_same_as_a_recall(tmp_path: Path, caller_in: CallerIn) -> None:
     """A search returns the same memories in the same order as a recall with that query, with scores, best first."""
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT, SENTENCES)

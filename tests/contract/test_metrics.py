@@ -61,7 +61,7 @@ async def test_requests_are_counted_by_verb_and_outcome(tmp_path: Path, caller_i
     assert of(samples, "ebbtide_request_duration_seconds_count", transport, "remember") == 2
 
 
-async def test_what_becomes_of_batches_and_memories_is_counted(tmp_path: Path) -> None:
+async def test_batches_and_memories_are_counted(tmp_path: Path) -> None:
     """Accepted, digested, created, passes and model calls by task are counted; a replayed batch does not count."""
     async with service_in(tmp_path) as service:
         for _ in range(2):
@@ -95,7 +95,7 @@ async def test_a_parked_batch_is_counted_at_once(tmp_path: Path) -> None:
     assert of(samples, "ebbtide_model_calls_total", "segment", "bad_reply") >= 1
 
 
-async def test_agents_are_told_apart_only_when_asked(tmp_path: Path) -> None:
+async def test_agents_are_labels_only_if_configured(tmp_path: Path) -> None:
     """No id by default; with `metrics.per_agent`, a limited number of ids."""
     for name, apart, most in (("a", False, 100), ("b", True, 100), ("c", True, 2)):
         options = {"per_agent": apart, "max_agents": most}
@@ -136,7 +136,7 @@ async def in_pieces(content: bytes) -> AsyncIterator[bytes]:
 # --- readiness -----------------------------------------------------------------------------------------------
 
 
-async def test_agents_that_could_not_be_opened_are_told(tmp_path: Path) -> None:
+async def test_agents_that_cannot_be_opened_degrade_readiness(tmp_path: Path) -> None:
     """Unfinished work that cannot be resumed degrades readiness until it resumes or the agent is erased."""
     model = ScriptedModel()
     model.always["segment"] = 1000.0
@@ -156,7 +156,7 @@ async def test_agents_that_could_not_be_opened_are_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mending", ["put back", "erased", "restored"])
-async def test_agents_with_damaged_data_are_told(tmp_path: Path, mending: str) -> None:
+async def test_agents_with_damaged_data_degrade_readiness(tmp_path: Path, mending: str) -> None:
     """A damaged agent degrades readiness, counted without its id, until it is erased, restored or repaired."""
     async with service_in(tmp_path) as service:
         for name in ("ann", "bea"):
@@ -200,7 +200,7 @@ async def test_a_data_directory_that_cannot_be_written_is_unavailable(tmp_path: 
             (tmp_path / "work").chmod(0o700)
 
 
-async def test_what_a_digest_waits_over_is_told(tmp_path: Path) -> None:
+async def test_a_waiting_digest_degrades_readiness(tmp_path: Path) -> None:
     """A digest that waits because its store refuses writes degrades readiness, with a message."""
     async with service_in(tmp_path) as service:
         await tell(service, "ann", "One.")

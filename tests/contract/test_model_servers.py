@@ -96,7 +96,7 @@ OUTAGES = {
 
 
 @pytest.mark.parametrize("fault", OUTAGES)
-async def test_server_failures_are_no_servers(pair: Pair, fault: str) -> None:
+async def test_server_failures_count_as_outages(pair: Pair, fault: str) -> None:
     """Every invalid HTTP response counts as an unavailable server. The next valid response is accepted."""
     pair.server.always = OUTAGES[fault]
     with pytest.raises(ModelUnavailable) as caught:
@@ -108,7 +108,7 @@ async def test_server_failures_are_no_servers(pair: Pair, fault: str) -> None:
     assert await pair.model.segment(SAID, max_chars=200)
 
 
-async def test_refused_connection_is_no_server(pair: Pair) -> None:
+async def test_refused_connection_counts_as_outage(pair: Pair) -> None:
     """A refused connection is an unavailable server. A recovered server is used again automatically."""
     await pair.server.stop()
     with pytest.raises(ModelUnavailable, match="cannot be reached"):
@@ -120,7 +120,7 @@ async def test_refused_connection_is_no_server(pair: Pair) -> None:
     assert (await pair.model.process("The roof is leaking.")).keywords
 
 
-async def test_hanging_server_is_no_server() -> None:
+async def test_hanging_server_counts_as_outage() -> None:
     """A call ends at its timeout, and counts as an unavailable server; the connection is closed."""
     async with FakeOllama().running_here() as server:
         model = on(server, timeout_s=0.3).model
@@ -208,7 +208,7 @@ async def test_replies_cut_off_at_their_limit_are_bad_replies(pair: Pair) -> Non
     assert all(0 < limit < 1000 for limit in limits)
 
 
-async def test_missing_model_is_told_clearly(pair: Pair) -> None:
+async def test_missing_model_is_named(pair: Pair) -> None:
     """A server without the model counts as unavailable; the state names the missing model and the server."""
     pair.server.models = ["other:1b"]
     with pytest.raises(ModelUnavailable, match="is not on the server"):
@@ -222,7 +222,7 @@ async def test_missing_model_is_told_clearly(pair: Pair) -> None:
     assert await pair.model.segment(SAID, max_chars=200)
 
 
-async def test_failures_do_not_quote_what_was_said(pair: Pair) -> None:
+async def test_failures_do_not_quote_the_conversation(pair: Pair) -> None:
     """A server's error that repeats the conversation does not put it into our errors, which are logged."""
     for status in (400, 404, 413, 422, 500, 503):
         pair.server.always = Reaction(status=status, body=json.dumps({"error": SAID[0].text}).encode())
@@ -231,7 +231,7 @@ async def test_failures_do_not_quote_what_was_said(pair: Pair) -> None:
         assert "青岛" not in str(caught.value)
 
 
-async def test_secret_is_sent_and_not_shown(openai: FakeOpenAI) -> None:
+async def test_secret_is_sent_and_not_logged(openai: FakeOpenAI) -> None:
     """Every request has the key, no representation shows it, and a refused key is reported as an outage."""
     openai.api_key = "sk-very-secret"
     right = on(openai, api_key="sk-very-secret")
@@ -316,7 +316,7 @@ async def test_many_messages_keep_their_numbers(pair: Pair) -> None:
     assert len(pair.server.chats) >= 5
 
 
-async def test_long_conversations_are_asked_about_portion_by_portion(pair: Pair) -> None:
+async def test_long_conversations_are_sent_in_portions(pair: Pair) -> None:
     """Each portion has its own time and its own retries; an outage in the middle repeats only one of them."""
     messages = [Utterance("user", "", f"Box {n} holds item {n}x.") for n in range(90)]
     asking = ModelClient(pair.model, PriorityLimiter(1), RetryPolicy(max_retries=0))
@@ -383,7 +383,7 @@ async def test_labels_are_kept_while_there_is_room(pair: Pair) -> None:
 # --- Ollama ------------------------------------------------------------------------------------------
 
 
-async def test_context_goes_up_in_steps_and_never_down(ollama: FakeOllama) -> None:
+async def test_context_grows_in_steps_and_never_shrinks(ollama: FakeOllama) -> None:
     """Alternating short and long texts cause at most two loads, because Ollama reloads a model for each num_ctx."""
     model = on(ollama, num_ctx=32768).model
     for _ in range(5):
@@ -397,7 +397,7 @@ async def test_context_goes_up_in_steps_and_never_down(ollama: FakeOllama) -> No
     await model.close()
 
 
-async def test_context_really_served_is_seen(ollama: FakeOllama) -> None:
+async def test_effective_context_is_detected(ollama: FakeOllama) -> None:
     """A server with less context than requested is detected; nothing is truncated."""
     ollama.made_for, ollama.serves = 32768, 2048
     model = on(ollama, num_ctx=8192).model
@@ -409,7 +409,7 @@ async def test_context_really_served_is_seen(ollama: FakeOllama) -> None:
     await model.close()
 
 
-async def test_truncated_first_answer_is_thrown_away(ollama: FakeOllama) -> None:
+async def test_truncated_first_answer_is_discarded(ollama: FakeOllama) -> None:
     """If even the first prompt lost its front, its answer is discarded and requested in parts."""
     ollama.serves, ollama.tokens_per_guess = 2048, 0.9
     model = on(ollama, num_ctx=8192).model
@@ -430,7 +430,7 @@ async def test_model_made_for_less_bounds_the_context(ollama: FakeOllama) -> Non
     await model.close()
 
 
-async def test_guess_of_tokens_learns_from_the_server(ollama: FakeOllama) -> None:
+async def test_token_estimate_learns_from_the_server(ollama: FakeOllama) -> None:
     """The token counts of the server correct the estimate, and requests become smaller."""
     ollama.tokens_per_guess, ollama.made_for = 2.0, 8192
     pair = on(ollama, num_ctx=8192)
@@ -445,9 +445,7 @@ async def test_guess_of_tokens_learns_from_the_server(ollama: FakeOllama) -> Non
 @pytest.mark.parametrize(
     ("refused", "left"), [({"schema"}, "json"), ({"schema", "json"}, None), (set(), dict)]
 )
-async def test_old_ollama_is_asked_as_it_understands(
-    ollama: FakeOllama, refused: set[str], left: Any
-) -> None:
+async def test_old_ollama_gets_supported_requests(ollama: FakeOllama, refused: set[str], left: Any) -> None:
     """A version without schemas, or without formats, is detected once and remembered."""
     ollama.refuses_formats, ollama.refuses_think = refused, True
     model = on(ollama).model
@@ -475,7 +473,7 @@ DIALECTS = {
 
 
 @pytest.mark.parametrize("name", DIALECTS)
-async def test_dialect_is_found_out_and_remembered(openai: FakeOpenAI, name: str) -> None:
+async def test_dialect_is_detected_and_remembered(openai: FakeOpenAI, name: str) -> None:
     """The client detects the dialect of each server, and after a few requests none is wasted."""
     openai.takes, openai.refuses_with, expected = DIALECTS[name]
     model = on(openai).model
@@ -517,7 +515,7 @@ async def test_odd_refusal_does_not_spoil_the_dialect(openai: FakeOpenAI) -> Non
     await model.close()
 
 
-async def test_words_a_server_refuses_are_left_out(openai: FakeOpenAI) -> None:
+async def test_refused_parameters_are_omitted(openai: FakeOpenAI) -> None:
     """Optional parameters are omitted after the first refusal, and max_tokens gets its newer name."""
     openai.refuses_words = {"chat_template_kwargs", "temperature", "seed", "max_tokens"}
     model = on(openai).model
@@ -538,7 +536,7 @@ async def test_context_is_learnt_from_refusals(openai: FakeOpenAI) -> None:
     await model.close()
 
 
-async def test_server_with_one_model_of_another_name_is_taken(openai: FakeOpenAI) -> None:
+async def test_server_with_one_model_of_another_name_is_accepted(openai: FakeOpenAI) -> None:
     """llama.cpp accepts any name, so a different listed name does not mean that the model is missing."""
     openai.owned_by = "llamacpp"
     pair = on(openai)
@@ -580,7 +578,7 @@ async def test_breaker_opens_probes_and_closes(pair: Pair) -> None:
     await model.close()
 
 
-async def test_retry_after_is_kept(pair: Pair) -> None:
+async def test_retry_after_is_respected(pair: Pair) -> None:
     """A server with Retry-After gets no request before that time."""
     pair.server.script.append(Reaction(status=429, body=b"{}", headers={"retry-after": "0.3"}))
     with pytest.raises(ModelUnavailable):

@@ -77,7 +77,7 @@ async def looks(call: Any, agent: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("form", FORMS)
-async def test_who_comes_back_answers_the_same(tmp_path: Path, caller_in: CallerIn, form: str) -> None:
+async def test_a_restored_agent_answers_the_same(tmp_path: Path, caller_in: CallerIn, form: str) -> None:
     """Recalls, with and without a query, and all inspections of a restored agent are equal byte for byte."""
     async with caller_in(tmp_path / "here") as call:
         await call("PUT", ANN, {"focus_limit": 2, "decay_rate": 0.8})
@@ -97,7 +97,7 @@ async def test_who_comes_back_answers_the_same(tmp_path: Path, caller_in: Caller
 
 
 @pytest.mark.parametrize("form", FORMS)
-async def test_the_inbox_comes_along_and_goes_on(tmp_path: Path, caller_in: CallerIn, form: str) -> None:
+async def test_the_inbox_is_restored_and_digested(tmp_path: Path, caller_in: CallerIn, form: str) -> None:
     """Accepted batches that were not digested are digested after the restore, without a request."""
     stuck = ScriptedModel()
     stuck.always["segment"] = 60.0
@@ -117,7 +117,7 @@ async def test_the_inbox_comes_along_and_goes_on(tmp_path: Path, caller_in: Call
         assert (await call("POST", f"{ANN}/remember", body)).json()["batch_id"] == "b1"
 
 
-async def test_an_agent_is_replaced_only_when_told_to(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_an_agent_is_replaced_only_on_request(tmp_path: Path, caller_in: CallerIn) -> None:
     """AGENT_EXISTS without `replace`; with it the agent has the state of its backup, also if it was open."""
     async with caller_in(tmp_path) as call:
         await told(call)
@@ -135,7 +135,7 @@ async def test_an_agent_is_replaced_only_when_told_to(tmp_path: Path, caller_in:
 
 
 @pytest.mark.parametrize("form", FORMS)
-async def test_another_id_is_taken_only_when_told_to(tmp_path: Path, caller_in: CallerIn, form: str) -> None:
+async def test_another_id_is_used_only_on_request(tmp_path: Path, caller_in: CallerIn, form: str) -> None:
     """BACKUP_OF_ANOTHER_AGENT without `rename`; with it there are two equal agents that share nothing."""
     async with caller_in(tmp_path) as call:
         await told(call)
@@ -150,7 +150,7 @@ async def test_another_id_is_taken_only_when_told_to(tmp_path: Path, caller_in: 
         assert (await call("POST", f"{BEA}/recall", {})).json()["text"]
 
 
-async def test_what_is_not_sound_changes_nothing(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_a_damaged_file_changes_nothing(tmp_path: Path, caller_in: CallerIn) -> None:
     """A truncated file, a wrong byte and any other file are BACKUP_UNREADABLE; the old agent stays."""
     async with caller_in(tmp_path) as call:
         await told(call)
@@ -185,7 +185,7 @@ async def test_an_upload_has_a_bound_of_its_own(tmp_path: Path, caller_in: Calle
         assert (answer.status_code, reason_of(answer)) == (413, "BODY_TOO_LARGE")
 
 
-async def test_who_is_not_there_is_not_made(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_a_missing_agent_is_not_created(tmp_path: Path, caller_in: CallerIn) -> None:
     """A backup or an export of a missing agent does not create it."""
     async with caller_in(tmp_path) as call:
         for form in FORMS:
@@ -207,7 +207,7 @@ async def test_transfers_are_bounded(
         assert await call.download(f"{ANN}/backup")
 
 
-async def test_one_key_leaves_places_to_others(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_one_key_gets_half_of_the_places(tmp_path: Path, caller_in: CallerIn) -> None:
     """One key gets at most half of the transfers; the error says so, and another key is admitted."""
     first, second = new_key(tmp_path, "admin"), new_key(tmp_path, "admin")
     async with caller_in(tmp_path, access=KEYS_ON) as call:
@@ -229,7 +229,7 @@ async def test_one_key_leaves_places_to_others(tmp_path: Path, caller_in: Caller
         assert (await answered(first)).status_code == 200
 
 
-async def test_requests_during_a_restore_are_told_so(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_requests_during_a_restore_are_refused(tmp_path: Path, caller_in: CallerIn) -> None:
     """During a restore, requests get AGENT_BEING_RESTORED and neither open the old agent nor create one."""
     async with caller_in(tmp_path) as call:
         await told(call)
@@ -252,7 +252,7 @@ async def test_requests_during_a_restore_are_told_so(tmp_path: Path, caller_in: 
         assert (await call("GET", ANN)).status_code == 200
 
 
-async def test_a_backup_beside_a_busy_writer_holds_what_was_acknowledged(
+async def test_a_backup_during_writes_contains_every_acknowledged_batch(
     tmp_path: Path, caller_in: CallerIn
 ) -> None:
     """During a stream of batches that grow the map, a backup contains every batch acknowledged before it began."""

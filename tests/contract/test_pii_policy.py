@@ -108,7 +108,7 @@ def every_byte(data_dir: Path) -> bytes:
 
 
 @pytest.mark.usefixtures("talkative_log")
-async def test_what_is_redacted_is_nowhere(
+async def test_redacted_data_is_nowhere(
     tmp_path: Path, caller_in: CallerIn, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Redacted data is in no file, stored value, log line, model request or response."""
@@ -145,9 +145,7 @@ async def test_what_is_redacted_is_nowhere(
         assert secret.encode() not in stored, f"{name} on disk"
 
 
-async def test_ids_are_keyed_so_that_what_belongs_together_stays_together(
-    tmp_path: Path, caller_in: CallerIn
-) -> None:
+async def test_redacted_ids_stay_distinct_and_linked(tmp_path: Path, caller_in: CallerIn) -> None:
     """Under redact a conversation is found by the caller's original id, no other is, and replays are recognised."""
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT, {"pii": "redact"})
@@ -214,7 +212,7 @@ async def test_a_correction_is_redacted_too(tmp_path: Path, caller_in: CallerIn)
         ({"messages": [{"role": f"{'x' * 30} 4111 1111 1111 1111", "content": "x"}]}, "4111"),
     ],
 )
-async def test_errors_do_not_echo_what_is_personal(tmp_path: Path, body: dict[str, Any], secret: str) -> None:
+async def test_errors_do_not_echo_personal_data(tmp_path: Path, body: dict[str, Any], secret: str) -> None:
     """An error names the field and shows no personal data of its value, under every policy. Nothing is stored."""
     async with CALLERS["rest"](tmp_path) as call:
         refused = await call("POST", f"{AGENT}/remember", body)
@@ -223,7 +221,7 @@ async def test_errors_do_not_echo_what_is_personal(tmp_path: Path, body: dict[st
         assert (await call("GET", AGENT)).status_code == 404
 
 
-async def test_what_is_no_id_is_not_repeated_as_it_is(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_invalid_ids_are_not_echoed(tmp_path: Path, caller_in: CallerIn) -> None:
     """Errors and responses do not repeat an invalid id, because it may be personal data."""
     secret = "zoe@example.com"
     async with caller_in(tmp_path) as call:
@@ -248,7 +246,7 @@ async def test_what_is_no_id_is_not_repeated_as_it_is(tmp_path: Path, caller_in:
 
 
 @pytest.mark.usefixtures("talkative_log")
-def test_the_log_shows_content_without_what_is_personal() -> None:
+def test_logged_content_has_no_personal_data() -> None:
     """With log_content, log lines contain the message text without personal data."""
     assert loggable("Write to ann.miller@example.com.") == "Write to [email]."
 
@@ -256,7 +254,7 @@ def test_the_log_shows_content_without_what_is_personal() -> None:
 # --- tag, off ------------------------------------------------------------------------------------------------
 
 
-async def test_tagged_text_is_stored_as_it_is_and_told_of(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_tagged_text_is_stored_unchanged_and_reported(tmp_path: Path, caller_in: CallerIn) -> None:
     """Under tag, a source lists the personal data of its slice in bytes of the message, and the batch the number."""
     text = "我的邮箱是ann.miller@example.com。电话13800138000，打给我。"
     async with caller_in(tmp_path) as call:
@@ -281,7 +279,7 @@ async def test_tagged_text_is_stored_as_it_is_and_told_of(tmp_path: Path, caller
         )
 
 
-async def test_a_policy_holds_from_now_on(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_a_policy_applies_to_later_messages(tmp_path: Path, caller_in: CallerIn) -> None:
     """Off by default; a change applies to later messages, and leaves stored ones unchanged."""
     text = "Write to ann.miller@example.com about the boat."
     async with caller_in(tmp_path) as call:
@@ -301,7 +299,7 @@ async def test_a_policy_holds_from_now_on(tmp_path: Path, caller_in: CallerIn) -
 
 
 @pytest.mark.parametrize("key", [None, "k"], ids=["without a key", "with a key"])
-async def test_what_waits_meets_the_policy_that_is_in_force_when_its_turn_comes(
+async def test_waiting_requests_follow_the_current_policy(
     tmp_path: Path, caller_in: CallerIn, key: str | None
 ) -> None:
     """A batch and a correction queued after a change of `pii` are stored under the new policy, in any order."""
@@ -344,9 +342,7 @@ async def test_what_waits_meets_the_policy_that_is_in_force_when_its_turn_comes(
             )
 
 
-async def test_what_was_accepted_before_a_change_keeps_what_it_was_stored_with(
-    tmp_path: Path, caller_in: CallerIn
-) -> None:
+async def test_accepted_batches_keep_their_policy(tmp_path: Path, caller_in: CallerIn) -> None:
     """A batch acknowledged under another policy is digested as it was stored, and can be forgotten."""
     model, text = ScriptedModel(), "Write to ann.miller@example.com about the boat."
     going_on = asyncio.Event()
@@ -373,7 +369,7 @@ async def test_what_was_accepted_before_a_change_keeps_what_it_was_stored_with(
 FIRST = ("I moved to Lisbon in May with my cat Miso.", "My neighbour Bob repairs old sailing boats.")
 
 
-async def test_what_a_recall_has_told_is_not_remembered_again(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_recalled_text_is_not_remembered_again(tmp_path: Path, caller_in: CallerIn) -> None:
     """A prompt that contains recalled text is stored without it; a message of only recalled text is not stored."""
     async with caller_in(tmp_path) as call:
         await remembered(call, told_by(*FIRST))
@@ -401,7 +397,7 @@ async def test_what_a_recall_has_told_is_not_remembered_again(tmp_path: Path, ca
         assert cello["message_count"] == 0
 
 
-async def test_a_user_who_says_it_again_is_heard(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_repetitions_by_users_are_remembered(tmp_path: Path, caller_in: CallerIn) -> None:
     """A user's repetition creates new memories, also right after a recall; with the filter off nothing is dropped."""
     async with caller_in(tmp_path) as call:
         await remembered(call, told_by(FIRST[0]))
@@ -426,7 +422,7 @@ async def test_a_recall_in_between_makes_no_other_request_of_a_replay(
         assert (again.status_code, again.json()["batch_id"]) == (202, first["batch_id"])
 
 
-async def test_what_was_deleted_can_be_told_again(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_deleted_text_can_be_remembered_again(tmp_path: Path, caller_in: CallerIn) -> None:
     """A deleted text is not treated as recalled: it can be stored again."""
     async with caller_in(tmp_path) as call:
         [node_id] = (await remembered(call, told_by(FIRST[0])))["node_ids"]
@@ -435,9 +431,7 @@ async def test_what_was_deleted_can_be_told_again(tmp_path: Path, caller_in: Cal
         assert (await remembered(call, told_by(text)))["dropped_recalled"] == 0
 
 
-async def test_repeats_within_a_batch_are_collapsed_where_that_is_wanted(
-    tmp_path: Path, caller_in: CallerIn
-) -> None:
+async def test_repeats_within_a_batch_are_collapsed_if_enabled(tmp_path: Path, caller_in: CallerIn) -> None:
     """Off by default. If on, repetitions of one speaker are stored once, and those of different speakers once each."""
     spoken = [("Ann", FIRST[0]), ("Ann", FIRST[1]), ("Ann", FIRST[0]), ("Bob", FIRST[0])]
     body = {"messages": [{"role": "user", "speaker": who, "content": text} for who, text in spoken]}

@@ -309,7 +309,7 @@ def test_times_may_be_datetimes() -> None:
         (lambda m: m.open_agent("ann", decay=1), "unexpected keyword argument 'decay'"),
     ],
 )
-def test_a_wrong_type_raises_what_the_method_takes(call: Callable[[Client], Any], text: str) -> None:
+def test_a_wrong_type_raises_the_allowed_types(call: Callable[[Client], Any], text: str) -> None:
     """A method called with a wrong type raises TypeError with the allowed types; nothing is sent."""
     memory, script = scripted(DONE)
     with pytest.raises(TypeError) as caught:
@@ -356,7 +356,7 @@ def test_the_families_are_those_of_the_daemon() -> None:
     assert not issubclass(EbbtideError, DaemonError)
 
 
-async def test_a_refusal_tells_every_field(tmp_path: Path) -> None:
+async def test_an_error_has_every_field(tmp_path: Path) -> None:
     """Message, reason, violations and metadata arrive complete, and survive pickling and copying."""
     async with client_in(tmp_path) as memory:
         with pytest.raises(InvalidRequest) as caught:
@@ -414,7 +414,7 @@ def test_failures_of_the_connection_are_all_translated() -> None:
         memory.recall("ann")
 
 
-def test_what_is_no_daemon_is_told_apart() -> None:
+def test_responses_of_other_servers_are_distinguished() -> None:
     """A web page instead of a daemon is an unexpected response; a proxy's 502 is Unavailable, 429 Exhausted."""
     for status, kind in ((200, UnexpectedAnswer), (404, UnexpectedAnswer), (302, UnexpectedAnswer)):
         memory, script = scripted(httpx.Response(status, text="<html>hello</html>"))
@@ -437,7 +437,7 @@ def test_what_is_no_daemon_is_told_apart() -> None:
         memory.get_agent("ann")
 
 
-def test_secrets_are_told_to_nobody_else() -> None:
+def test_secrets_are_sent_only_to_the_daemon() -> None:
     """The key is sent as a bearer token. No repr and no message contains it, or a password of the URL."""
     script = Script(httpx.ConnectError)
     with Client(
@@ -462,7 +462,7 @@ def test_secrets_are_told_to_nobody_else() -> None:
 
 
 @pytest.mark.parametrize("url", ["", "127.0.0.1:8420", "ftp://x", "http://", "http://[::1"])
-def test_a_url_that_is_none_is_refused_at_once(url: str) -> None:
+def test_an_invalid_url_is_refused_at_once(url: str) -> None:
     """An invalid URL or a timeout of zero is refused when the client is created."""
     with pytest.raises(ValueError, match="http://127"):
         Client(url)
@@ -482,7 +482,7 @@ PASSING = [
 
 
 @pytest.mark.parametrize("failure", PASSING, ids=str)
-def test_what_is_safe_is_sent_again(failure: Any) -> None:
+def test_safe_requests_are_retried(failure: Any) -> None:
     """Reads, flush and remember are retried after transient failures, with the same bytes and key."""
     answers: list[tuple[Callable[[Client], Any], httpx.Response]] = [
         (lambda memory: memory.recall("ann", ["x"]), RECALLED),
@@ -497,7 +497,7 @@ def test_what_is_safe_is_sent_again(failure: Any) -> None:
 
 
 @pytest.mark.parametrize("failure", PASSING, ids=str)
-def test_what_is_not_safe_is_sent_once(failure: Any) -> None:
+def test_unsafe_requests_are_sent_once(failure: Any) -> None:
     """Changes without an idempotency key are sent once."""
     for ask in (
         lambda memory: memory.compress("ann"),
@@ -514,7 +514,7 @@ def test_what_is_not_safe_is_sent_once(failure: Any) -> None:
 
 
 @pytest.mark.parametrize("reason", [r for r, told in REASONS.items() if told.http not in (429, 503, 504)])
-def test_a_refusal_that_stays_is_not_asked_again(reason: str) -> None:
+def test_permanent_errors_are_not_retried(reason: str) -> None:
     """No 4xx except 429, and neither 500 nor 507, is retried."""
     memory, script = scripted(refused(reason))
     with pytest.raises(EbbtideError):
@@ -589,7 +589,7 @@ async def test_a_lost_answer_never_doubles_a_batch(tmp_path: Path) -> None:
             assert len((await memory.list_batches("ann")).batches) == 2
 
 
-def test_waiting_verbs_get_the_time_they_asked_for() -> None:
+def test_waiting_calls_extend_the_timeout() -> None:
     """A flush or patient recall extends the timeout by its own wait; others use the client's."""
     flushed = {
         "digested": True,
@@ -685,7 +685,7 @@ def test_nothing_is_lost_when_remember_fails(failure: Any) -> None:
     assert contents(window.messages) == ["s", "3", "3"]
 
 
-def test_a_fault_that_does_not_pass_is_raised_and_loses_nothing() -> None:
+def test_a_permanent_error_is_raised_and_loses_nothing() -> None:
     """`prepare` raises a permanent error and keeps every message in the window."""
     memory, _ = scripted(refused("METADATA_TOO_LARGE"))
     window = ContextWindow(memory, "ann", context_max_tokens=100)
@@ -741,7 +741,7 @@ def test_messages_of_tools_and_of_parts_are_remembered_as_text() -> None:
         window.add({"content": "x"})
 
 
-async def test_what_is_too_much_for_one_batch_is_sent_in_several(tmp_path: Path) -> None:
+async def test_large_overflows_are_sent_in_several_batches(tmp_path: Path) -> None:
     """More than 1000 messages, and a text beyond 100 000 characters, are split to fit the daemon's limits."""
     async with client_in(tmp_path, fleet={"recall_patience_ms": 0}) as memory:
         window = AsyncContextWindow(memory, "ann", context_max_tokens=10**7)
@@ -784,7 +784,7 @@ def test_a_window_that_cannot_work_is_refused(options: dict[str, Any]) -> None:
         ContextWindow(memory, "ann", **{"context_max_tokens": 100, **options})
 
 
-async def test_a_window_over_a_daemon_brings_back_what_left_it(tmp_path: Path) -> None:
+async def test_a_window_recalls_removed_messages(tmp_path: Path) -> None:
     """With a real store, removed messages are recalled later; one overflow is one batch even if responses got lost."""
     async with service_in(tmp_path) as service:
         transport = LosesAnswers(httpx.ASGITransport(create_app(service)), 0)
@@ -803,7 +803,7 @@ async def test_a_window_over_a_daemon_brings_back_what_left_it(tmp_path: Path) -
             assert len((await memory.list_batches("ann")).batches) == 1
 
 
-async def test_two_tasks_that_prepare_at_once_send_one_batch(tmp_path: Path) -> None:
+async def test_concurrent_prepare_calls_send_one_batch(tmp_path: Path) -> None:
     """Both may send the batch; the daemon stores it once, and only its messages leave the window."""
     async with client_in(tmp_path) as memory:
         window = AsyncContextWindow(memory, "ann", context_max_tokens=100)

@@ -82,7 +82,7 @@ def ids(answer: dict[str, Any]) -> list[str]:
         ("What did Bob say about boats?", "m3"),
     ],
 )
-async def test_a_question_is_answered_by_what_was_said(
+async def test_a_query_finds_its_answer(
     tmp_path: Path, caller_in: CallerIn, query: str, expected: str
 ) -> None:
     """The first memory answers the query, in either language, including codes and two-character words."""
@@ -91,7 +91,7 @@ async def test_a_question_is_answered_by_what_was_said(
         assert ids(await asked(call, query))[0] == expected
 
 
-async def test_sources_resolve_to_the_bytes_that_were_said(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_sources_resolve_to_the_original_bytes(tmp_path: Path, caller_in: CallerIn) -> None:
     """A citation names the caller's message, the exact slice of its UTF-8 bytes, and the hash of the whole."""
     async with caller_in(tmp_path) as call:
         await talked(call)
@@ -108,9 +108,7 @@ async def test_sources_resolve_to_the_bytes_that_were_said(tmp_path: Path, calle
             assert source["chunk_id"] == hashlib.sha256(text.encode()).hexdigest()
 
 
-async def test_the_text_tells_the_memories_in_order_with_their_sources(
-    tmp_path: Path, caller_in: CallerIn
-) -> None:
+async def test_the_text_contains_memories_in_order_with_sources(tmp_path: Path, caller_in: CallerIn) -> None:
     """With citations each memory is followed by its source, in its language. Without them it has only contents."""
     async with caller_in(tmp_path) as call:
         await talked(call)
@@ -127,7 +125,7 @@ async def test_the_text_tells_the_memories_in_order_with_their_sources(
         assert not plain.get("memories") and not plain.get("explanation")
 
 
-async def test_what_was_forgotten_is_found_in_the_archive(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_forgotten_memories_are_found_in_the_archive(tmp_path: Path, caller_in: CallerIn) -> None:
     """The archive returns forgotten memories and marks them. Without the archive they are not returned."""
     async with caller_in(tmp_path) as call:
         await talked(call, decay_rate=0.1, focus_limit=1, long_term_factor=0.0, link_initial_strength=0.1)
@@ -143,7 +141,7 @@ async def test_what_was_forgotten_is_found_in_the_archive(tmp_path: Path, caller
         assert all(memory["state"] == "living" for memory in without["memories"])
 
 
-async def test_what_is_not_digested_yet_is_found_at_once(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_undigested_messages_are_found_at_once(tmp_path: Path, caller_in: CallerIn) -> None:
     """A model that never answers does not hide the latest messages from a query."""
     model = ScriptedModel()
     model.always["segment"] = 600.0
@@ -168,7 +166,7 @@ async def test_what_is_not_digested_yet_is_found_at_once(tmp_path: Path, caller_
         ({"kinds": ["episode"], "sources": ["s1"]}, {"m0", "m1", "m2"}),
     ],
 )
-async def test_filters_let_nothing_else_through(
+async def test_filters_exclude_everything_else(
     tmp_path: Path, caller_in: CallerIn, filters: dict[str, Any], expected: set[str]
 ) -> None:
     """Each filter applies, alone and combined with others."""
@@ -179,7 +177,7 @@ async def test_filters_let_nothing_else_through(
         assert set(ids(await asked(call, everything, **filters))) == expected
 
 
-async def test_a_role_finds_who_has_no_name(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_a_role_finds_unnamed_speakers(tmp_path: Path, caller_in: CallerIn) -> None:
     """`speakers=["user"]` finds messages of users without a speaker, and none of the assistant or of named speakers."""
     said = [
         {"role": "user", "content": "My kettle is blue."},
@@ -234,7 +232,7 @@ LONG = (
 
 
 @pytest.mark.parametrize("tokenizer", sorted(TOKENIZERS))
-async def test_what_is_too_long_is_told_by_its_key_sentences(
+async def test_long_memories_are_shortened_to_key_sentences(
     tmp_path: Path, caller_in: CallerIn, tokenizer: str
 ) -> None:
     """Long memories are shortened instead of dropped; gaps are marked, and the source cites the whole message."""
@@ -258,7 +256,7 @@ async def test_what_is_too_long_is_told_by_its_key_sentences(
             assert count_tokens(less["text"], tokenizer) <= small
 
 
-async def test_an_explanation_says_how_the_answer_came_about(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_an_explanation_describes_the_ranking(tmp_path: Path, caller_in: CallerIn) -> None:
     """The explanation contains the words, the speakers, the unused signals, the scores, and the omitted memories."""
     async with caller_in(tmp_path) as call:
         await talked(call)
@@ -395,7 +393,7 @@ async def test_an_empty_agent_and_an_unanswerable_question_say_nothing(
         ({"mode": "associative", "speakers": ["Ann"]}, "INVALID_VALUE", "speakers"),
     ],
 )
-async def test_what_is_outside_the_limits_is_refused(
+async def test_values_outside_the_limits_are_refused(
     tmp_path: Path, caller_in: CallerIn, fields: dict[str, Any], reason: str, place: str
 ) -> None:
     """An invalid field is a clear error that names it, and no search runs."""
@@ -432,7 +430,9 @@ async def test_a_question_in_two_steps_is_followed(tmp_path: Path, caller_in: Ca
         assert set(gave) <= {"naming", "pagerank", "weight"} and gave[0] == "naming"
 
 
-async def test_without_the_archive_only_what_lives_is_told(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_without_the_archive_only_living_memories_are_returned(
+    tmp_path: Path, caller_in: CallerIn
+) -> None:
     """Many forgotten matches do not displace living ones, and no text of a forgotten memory is returned."""
     forgetful = {
         "decay_rate": 0.1,
@@ -553,7 +553,7 @@ async def test_words_of_one_chinese_character_are_found(
         assert ids(await asked(call, query))[0] == expected
 
 
-async def test_a_larger_budget_tells_no_worse_sentence(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_a_larger_budget_keeps_the_best_sentence(tmp_path: Path, caller_in: CallerIn) -> None:
     """A budget that fits the best sentence returns it, and so does every larger budget."""
     said = (
         "First the weather was dull. The invoice 4711 from Müller AG came in May. We then ate soup. The dog slept. "

@@ -55,7 +55,7 @@ async def test_with_none_nothing_is_quoted(tmp_path: Path, caller_in: CallerIn) 
         assert (source["quote"], source["chunk_id"]) == ("", "")
 
 
-async def test_lowering_takes_away_what_is_there(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_a_lower_retention_removes_existing_texts(tmp_path: Path, caller_in: CallerIn) -> None:
     """A change to none withdraws earlier texts in the background, and a restart does not restore them."""
     async with caller_in(tmp_path) as call:
         await said(call)
@@ -70,7 +70,7 @@ async def test_lowering_takes_away_what_is_there(tmp_path: Path, caller_in: Call
         assert await cited(call) == before
 
 
-async def test_what_fell_due_while_an_agent_was_closed_goes_when_it_opens(
+async def test_texts_that_expired_while_closed_are_removed_at_opening(
     tmp_path: Path, caller_in: CallerIn
 ) -> None:
     """A daemon with another default applies it to existing texts."""
@@ -81,7 +81,7 @@ async def test_what_fell_due_while_an_agent_was_closed_goes_when_it_opens(
 
 
 @pytest.mark.parametrize("bad", ["", "forever", "days", "days:0", "days:1.5", "days:99999", "None"])
-async def test_what_is_no_retention_is_refused(tmp_path: Path, caller_in: CallerIn, bad: str) -> None:
+async def test_an_invalid_retention_is_refused(tmp_path: Path, caller_in: CallerIn, bad: str) -> None:
     """The error names the parameter, the value and the allowed values; the agent keeps its setting."""
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT, {"retention": "days:7"})

@@ -153,7 +153,7 @@ async def test_a_value_of_the_wrong_type_names_its_field(both: tuple[RestCaller,
                     await outcome(rpc, operation, {**base, name: wrong})
 
 
-async def test_what_is_missing_is_named(both: tuple[RestCaller, GrpcCaller]) -> None:
+async def test_a_missing_field_is_named(both: tuple[RestCaller, GrpcCaller]) -> None:
     """A request without any action names the missing field, over both transports."""
     for name, field in (("Search", "query"), ("UpdateNode", "content"), ("ForgetMemories", "the body")):
         operation = next(one for one in CATALOGUE if one.name == name)

@@ -54,7 +54,7 @@ def node(node_id: int, content: str = "content", **fields: object) -> Node:
     return msgspec.structs.replace(Node(node_id, content, "phrase", ("key",), 1, len(content)), **fields)
 
 
-def test_a_store_remembers_whose_it_is_across_lives(tmp_path: Path, seal: Seal | None) -> None:
+def test_a_store_keeps_its_identity(tmp_path: Path, seal: Seal | None) -> None:
     """Identity, counters and records are the same after closing and opening."""
     made = LmdbStore.create(tmp_path, IDENTITY, map_bytes=SMALL, max_map_bytes=1 << 26, seal=seal)
     made.write(lambda txn: put_batch(txn, "hello", "你好"))
@@ -117,7 +117,7 @@ def test_a_full_map_refuses_and_keeps_everything(tmp_path: Path, seal: Seal | No
     store.close()
 
 
-def test_equal_texts_are_kept_once_and_counted(store: LmdbStore) -> None:
+def test_equal_texts_are_stored_once_and_counted(store: LmdbStore) -> None:
     """Equal texts share a chunk."""
     store.write(lambda txn: put_batch(txn, "same", "same", "other"))
     entries = store.read(lambda txn: sum(1 for _ in txn.tables.items(layout.CHUNKS)))  # type: ignore[attr-defined]
@@ -193,7 +193,7 @@ def test_a_newer_format_is_refused_not_guessed(tmp_path: Path) -> None:
     assert caught.value.reason == "FORMAT_TOO_NEW"
 
 
-def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_no_store_is_refused(tmp_path: Path) -> None:
     """A file that is no LMDB environment is STORE_CORRUPTED, not a crash."""
     (tmp_path / "data.mdb").write_bytes(b"this is not a database" * 1000)
     with pytest.raises(Corrupted):

@@ -111,7 +111,7 @@ async def test_names_of_the_conventions_and_errors_by_reason(
     assert named["verb get_agent"].events == ()
 
 
-async def test_agents_ids_are_told_only_when_asked(tmp_path: Path) -> None:
+async def test_agent_ids_are_traced_only_if_configured(tmp_path: Path) -> None:
     """With `telemetry.agent_ids` the span of a digest names its agent."""
     exporter = InMemorySpanExporter()
     tracing = OpenTelemetry(TelemetrySettings(agent_ids=True), exporter)

@@ -95,7 +95,7 @@ async def test_a_restore_ends_at_its_deadline(
         assert await is_clean(call.service)
 
 
-async def test_a_client_that_sends_nothing_more_is_cut_off_at_the_deadline(tmp_path: Path) -> None:
+async def test_a_silent_upload_ends_at_the_deadline(tmp_path: Path) -> None:
     """The deadline counts from the first piece, and covers more than the processing of received data."""
     async with service_in(tmp_path, limits={"transfer_timeout_s": 0.5}) as service:
         await tell(service, "ann", "I moved to Lisbon in May.")
@@ -107,7 +107,7 @@ async def test_a_client_that_sends_nothing_more_is_cut_off_at_the_deadline(tmp_p
         assert await is_clean(service)
 
 
-async def test_a_client_that_takes_nothing_more_is_cut_off_at_the_deadline(tmp_path: Path) -> None:
+async def test_an_unread_download_ends_at_the_deadline(tmp_path: Path) -> None:
     """A client that stops reading is disconnected at the deadline and frees its slot."""
     async with service_in(tmp_path, limits={"transfer_timeout_s": 0.5}) as service:
         await tell(service, "ann", "I moved to Lisbon in May.")
@@ -148,7 +148,7 @@ async def test_a_stop_cancels_a_restore(
         await eventually(lambda: not list(folder.iterdir()))
 
 
-async def test_a_restore_whose_client_is_gone_does_not_hold_up_a_stop(
+async def test_a_restore_of_a_disconnected_client_does_not_delay_a_stop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Closing the daemon cancels restores whose clients have disconnected, and removes their files."""
@@ -167,7 +167,7 @@ async def test_a_restore_whose_client_is_gone_does_not_hold_up_a_stop(
     assert [path.name for path in (tmp_path / "agents").iterdir()] == ["ann"]
 
 
-async def test_an_agent_that_takes_its_place_is_not_stopped(
+async def test_a_stop_waits_for_the_rename_of_a_restore(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After the work is done and the rename has started, a stop waits for it, and the agent exists."""
@@ -191,9 +191,7 @@ async def test_an_agent_that_takes_its_place_is_not_stopped(
         assert data.exists(AgentId("bea"))
 
 
-async def test_a_file_that_is_being_made_is_cancelled_by_a_stop(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_stop_cancels_a_file_in_preparation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A backup or export that is not sent yet ends at once; its caller retries after the restart."""
     async with service_in(tmp_path) as service:
         await tell(service, "ann", "I moved to Lisbon in May.")

@@ -90,7 +90,7 @@ async def test_recall_in_chinese_marks_and_separates_memories(tmp_path: Path, ca
         )
 
 
-async def test_recall_gives_plain_text_to_who_asks_for_it(tmp_path: Path) -> None:
+async def test_recall_returns_plain_text_on_request(tmp_path: Path) -> None:
     """`Accept: text/plain` gets the bare text, with the counts in headers; any other value gets JSON."""
     async with rest_in(tmp_path) as call:
         await settled(call)
@@ -211,7 +211,7 @@ async def test_a_bad_remember_is_refused_whole(
         b"{}{}",
     ],
 )
-async def test_what_is_no_json_object_is_refused(tmp_path: Path, raw: bytes) -> None:
+async def test_a_body_that_is_no_json_object_is_refused(tmp_path: Path, raw: bytes) -> None:
     """Broken JSON, NaN, lone surrogates and values other than an object are INVALID_JSON."""
     async with rest_in(tmp_path) as call:
         headers = {"Content-Type": "application/json"}
@@ -380,7 +380,7 @@ async def test_inspection_shows_the_network(tmp_path: Path, caller_in: CallerIn)
         assert await call.refused("POST", f"{AGENT}/batches/b1/retry") == "BATCH_NOT_PARKED"
 
 
-async def test_the_product_knows_what_it_forgot(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_a_recall_reports_forgotten_memories(tmp_path: Path, caller_in: CallerIn) -> None:
     """A forgotten node is NODE_FORGOTTEN, and a memory that linked to it reports the gap."""
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT, {"decay_rate": 0.3, "focus_limit": 1})
@@ -551,7 +551,7 @@ async def test_an_agent_id_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
         assert list((tmp_path / "agents").iterdir()) == []
 
 
-async def test_odd_but_good_agent_ids_are_kept_apart(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_unusual_valid_agent_ids_stay_distinct(tmp_path: Path, caller_in: CallerIn) -> None:
     """Ids of any script, case and punctuation each have a memory of their own."""
     ids = ["Ann", "ann", "安", "a b", "a.b", "~x", "CON", "nul", "🦊", "a:b?c#d", "x" * 128, "%41"]
     async with caller_in(tmp_path) as call:
@@ -567,7 +567,7 @@ async def test_odd_but_good_agent_ids_are_kept_apart(tmp_path: Path, caller_in: 
         assert listed == set(ids)
 
 
-async def test_the_daemon_tells_of_itself(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_the_daemon_describes_itself(tmp_path: Path, caller_in: CallerIn) -> None:
     """The model and the scheduler can be queried without an agent."""
     async with caller_in(tmp_path) as call:
         await settled(call)
@@ -641,7 +641,7 @@ async def test_a_time_that_is_no_time_is_refused_with_a_hint(tmp_path: Path) -> 
             assert error["field_violations"][0]["field"] == "messages[0].timestamp"
 
 
-async def test_a_time_with_a_unit_is_never_taken_for_seconds(tmp_path: Path) -> None:
+async def test_a_protobuf_timestamp_is_never_mistaken_for_seconds(tmp_path: Path) -> None:
     """A Timestamp of gRPC in the first months of 1970 is accepted as that time."""
     async with grpc_in(tmp_path) as call:
         await settled(call, {"messages": [{**HELLO["messages"][0], "timestamp": 1_700_000_000}]})
@@ -659,7 +659,7 @@ async def test_an_unknown_query_option_is_named(tmp_path: Path) -> None:
         assert (error["reason"], error["field_violations"][0]["field"]) == ("INVALID_AGENT_ID", "agent_id")
 
 
-async def test_readiness_tells_the_truth(tmp_path: Path) -> None:
+async def test_readiness_reflects_the_state(tmp_path: Path) -> None:
     """An unavailable model or a full disk is degraded (200); a stopping daemon is unavailable (503)."""
     model = ScriptedModel()
     async with rest_in(tmp_path, model, store={"low_disk_bytes": 1 << 50}) as call:
@@ -723,7 +723,7 @@ async def test_documentation_is_served_without_the_net(tmp_path: Path) -> None:
             assert (await call("GET", file)).status_code == 200
 
 
-async def test_the_system_speaks_only_when_told_to(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_system_messages_are_digested_only_if_enabled(tmp_path: Path, caller_in: CallerIn) -> None:
     """System messages are stored but become memories only with digest_system."""
     batch = {"messages": [{"role": "system", "content": "You are a helpful gardener who loves roses."}]}
     async with caller_in(tmp_path) as call:
@@ -735,7 +735,7 @@ async def test_the_system_speaks_only_when_told_to(tmp_path: Path, caller_in: Ca
         assert (await call("GET", AGENT)).json()["counts"]["nodes"] == 1
 
 
-async def test_an_emoji_is_digested_into_nothing(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_an_emoji_creates_no_memory(tmp_path: Path, caller_in: CallerIn) -> None:
     """A batch without words creates no memory and owes no pass, but is digested."""
     async with caller_in(tmp_path) as call:
         await settled(
@@ -769,7 +769,7 @@ async def test_monstrous_values_are_refused_like_any_other(
         assert len(response.text) < 1000
 
 
-async def test_a_refused_parameter_tells_its_range(tmp_path: Path) -> None:
+async def test_a_refused_parameter_names_its_range(tmp_path: Path) -> None:
     """The message names the field, the value and the allowed range, for numbers, choices and syntaxes."""
     async with rest_in(tmp_path) as call:
         for body, message in (

@@ -194,7 +194,7 @@ def assert_is_sentence(text: str) -> None:
 
 
 @pytest.mark.parametrize("form", ["auto", "mem0", "mcp-memory", "conversation"])
-def test_a_changed_file_is_taken_or_refused_with_a_sentence(form: str) -> None:
+def test_a_mutated_file_is_imported_or_refused_with_a_sentence(form: str) -> None:
     """Any mutation of a valid file is imported or refused, without a traceback, a long text or a control character."""
     dice = random.Random(f"files {form}")
     outcomes = set()
@@ -287,7 +287,7 @@ def places(folder: Path) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize("command", ["import", "remember", "restore"])
-def test_what_is_no_file_is_refused_at_once(
+def test_a_path_that_is_no_regular_file_is_refused_at_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
     """A pipe without a writer, an endless device, a folder and a link to itself give one sentence and code 10."""

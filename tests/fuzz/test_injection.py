@@ -86,7 +86,7 @@ def nodes_of(daemon: Daemon, agent: str) -> list[dict[str, Any]]:
     return nodes
 
 
-def test_orders_in_a_conversation_reach_nothing(attacked: Daemon) -> None:
+def test_instructions_in_a_conversation_have_no_effect(attacked: Daemon) -> None:
     """No name exceeds its limit, no log line is forged, no other agent is affected, and nothing blocks."""
     daemon = attacked
     daemon.remember("victim", NEIGHBOUR)

@@ -72,7 +72,7 @@ def delete_all_agents(daemon: Daemon) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_sequences_of_requests_end_in_no_fault_of_ours(api: Any, fuzzed: Daemon) -> None:
+def test_sequences_of_requests_cause_no_server_error(api: Any, fuzzed: Daemon) -> None:
     """Requests built from earlier responses cause no server error, with creation, change and deletion in between."""
     machine = api.exclude(path=EVENTS).as_state_machine()
 

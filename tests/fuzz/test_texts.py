@@ -50,9 +50,7 @@ def sent(daemon: Daemon, method: str, path: str, body: Any) -> Any:
 
 @FUZZING
 @given(text=TEXTS, speaker=TEXTS, conversation=TEXTS)
-def test_what_is_remembered_is_what_was_said(
-    fuzzed: Daemon, text: str, speaker: str, conversation: str
-) -> None:
+def test_remembered_text_is_unchanged(fuzzed: Daemon, text: str, speaker: str, conversation: str) -> None:
     """A source returns the same bytes; lone surrogates are refused, and nothing of the batch is stored."""
     body = {
         "messages": [{"role": "user", "content": f"The harbour: {text}", "speaker": speaker}],
@@ -78,7 +76,7 @@ def test_what_is_remembered_is_what_was_said(
 
 @FUZZING
 @given(keywords=st.lists(TEXTS, max_size=4), relations=st.lists(TEXTS, max_size=4), query=TEXTS)
-def test_whatever_is_asked_for_is_answered_or_refused(
+def test_any_recall_is_answered_or_refused(
     fuzzed: Daemon, keywords: list[str], relations: list[str], query: str
 ) -> None:
     """A recall with any words gets a response."""
@@ -91,7 +89,7 @@ def test_whatever_is_asked_for_is_answered_or_refused(
 
 @FUZZING
 @given(agent_id=TEXTS.filter(is_sayable))
-def test_agent_ids_are_taken_as_they_are_or_refused(fuzzed: Daemon, agent_id: str) -> None:
+def test_agent_ids_are_accepted_unchanged_or_refused(fuzzed: Daemon, agent_id: str) -> None:
     """An accepted agent id is listed byte for byte; ids not in NFC or with forbidden characters are refused."""
     path = f"/v1/agents/{quote(agent_id, safe='')}"
     response = fuzzed.client.put(path, json={})

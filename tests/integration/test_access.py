@@ -68,7 +68,7 @@ def model_over_grpc(target: str, credentials: grpc.ChannelCredentials | None, ke
             return str(error.code().name)  # type: ignore[attr-defined]
 
 
-def test_a_key_from_its_making_to_its_end(tmp_path: Path) -> None:
+def test_a_key_from_creation_to_revocation(tmp_path: Path) -> None:
     """A key is created while the daemon runs, used by command line and client, refused out of reach, and revoked."""
     data = tmp_path / "data"
     with running_daemon(data, ASKS) as daemon:
@@ -121,7 +121,7 @@ def test_a_key_from_its_making_to_its_end(tmp_path: Path) -> None:
         assert secret not in (data / "keys.json").read_text()
 
 
-def test_every_command_shows_a_key(tmp_path: Path) -> None:
+def test_every_command_accepts_a_key(tmp_path: Path) -> None:
     """Every command accepts a key; a bound key sees its own agents."""
     data, files = tmp_path / "data", tmp_path / "files"
     key = new_key(data, "read", "write", "admin")
@@ -156,7 +156,7 @@ def test_every_command_shows_a_key(tmp_path: Path) -> None:
         assert json.loads(whole.stdout)["erased_agents"]["records"] == 3, "ann was replaced twice, bob erased"
 
 
-def test_keys_made_at_once_are_all_there(tmp_path: Path) -> None:
+def test_concurrently_created_keys_all_exist(tmp_path: Path) -> None:
     """Two concurrent command lines do not lose each other's key."""
     arguments = ("keys", "create", "--scope", "read", "--all-agents", "--data-dir", str(tmp_path / "d"))
     outputs = [tmp_path / f"out{number}" for number in range(4)]
@@ -180,7 +180,7 @@ def test_keys_made_at_once_are_all_there(tmp_path: Path) -> None:
         ("--scope", "read", "--all-agents", "--name", "a\nb"),
     ],
 )
-def test_a_key_that_makes_no_sense_is_not_made(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+def test_an_invalid_key_is_not_created(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     """A sentence is on standard error and no file is written; a key for all agents needs an explicit option."""
     done = ebbtide("keys", "create", "--data-dir", str(tmp_path / "d"), *arguments)
     assert done.returncode in (ExitCode.USAGE, ExitCode.REFUSED)
@@ -188,7 +188,7 @@ def test_a_key_that_makes_no_sense_is_not_made(tmp_path: Path, arguments: tuple[
     assert not (tmp_path / "d").exists()
 
 
-def test_what_cannot_be_used_stops_the_start(tmp_path: Path) -> None:
+def test_unusable_files_prevent_a_start(tmp_path: Path) -> None:
     """A damaged key file and an invalid certificate each give one sentence and a named exit code."""
     data = tmp_path / "data"
     new_key(data, "read")
@@ -308,7 +308,7 @@ def test_both_ports_speak_tls(tmp_path: Path) -> None:
         assert daemon.stop() == 0
 
 
-def test_callers_can_be_asked_for_certificates(tmp_path: Path) -> None:
+def test_client_certificates_can_be_required(tmp_path: Path) -> None:
     """With a client authority, both ports refuse connections without a certificate of it."""
     own, foreign = Authority(tmp_path / "own"), Authority(tmp_path / "foreign")
     with running_daemon(tmp_path / "data", own.settings(asks_for_certificates=True)) as daemon:
@@ -406,7 +406,7 @@ def test_another_authority_for_callers_counts_without_a_restart(tmp_path: Path) 
         assert daemon.stop() == 0
 
 
-def test_connections_that_only_linger_hold_no_stop(tmp_path: Path) -> None:
+def test_idle_connections_do_not_delay_a_stop(tmp_path: Path) -> None:
     """A client that keeps its connection open without a TLS close does not delay a stop."""
     own = Authority(tmp_path / "certs")
     settings = {**own.settings(asks_for_certificates=False), "SERVER__SHUTDOWN_GRACE_S": 600}

@@ -111,7 +111,7 @@ async def test_large_body_that_is_refused_is_read_in_a_worker_process_too(
         assert offloaded == ["read_request", "read_request"]
 
 
-async def test_large_request_and_long_listing_of_grpc_are_converted_beside_the_loop(
+async def test_large_request_and_long_listing_of_grpc_are_converted_off_the_loop(
     tmp_path: Path, threads_of: Callable[[str, str], list[str]], offloaded: list[str]
 ) -> None:
     """A worker process reads a large request, a thread writes a long listing; small ones stay on the event loop."""
@@ -131,7 +131,7 @@ async def test_large_request_and_long_listing_of_grpc_are_converted_beside_the_l
         assert (in_thread(reading), in_thread(writing)) == ({False}, {True})
 
 
-async def test_openapi_document_is_made_once_beside_the_loop(
+async def test_openapi_document_is_generated_once_off_the_loop(
     tmp_path: Path, threads_of: Callable[[str, str], list[str]]
 ) -> None:
     """The document is generated on the offload thread, at the first request for it, because that takes long."""
@@ -144,7 +144,7 @@ async def test_openapi_document_is_made_once_beside_the_loop(
         assert len(making) == 1
 
 
-async def test_answer_is_worded_in_the_agents_job(
+async def test_recall_text_is_formatted_in_the_agents_job(
     tmp_path: Path, threads_of: Callable[[str, str], list[str]]
 ) -> None:
     """Any number of memories is formatted on a job's thread."""
@@ -204,7 +204,7 @@ async def test_long_batch_becomes_memories_one_at_a_time(
     ],
     ids=["messages", "no messages", "fields", "fields of a message", "keywords", "relations"],
 )
-async def test_no_more_faults_are_looked_for_than_are_told(
+async def test_no_more_violations_are_searched_than_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str, body: Any, field: str
 ) -> None:
     """A body with a hundred thousand errors costs no more than parsing it, and the response names the first few."""
@@ -240,7 +240,7 @@ async def test_unknown_parameters_without_number_are_refused(tmp_path: Path) -> 
         assert len(fields) == MAX_VIOLATIONS
 
 
-async def test_metadata_is_written_no_further_than_it_may_go(tmp_path: Path) -> None:
+async def test_metadata_is_encoded_only_up_to_its_limit(tmp_path: Path) -> None:
     """Metadata of any size is refused as soon as it exceeds the limit."""
     async with rest_in(tmp_path) as call:
         for metadata in ({"k": ["v" * 50] * 100_000}, {"k": "v" * 5000}, {"k" * 5000: 1}):

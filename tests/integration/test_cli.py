@@ -34,7 +34,7 @@ def answer(done: Done) -> Any:
     return json.loads(done.stdout)
 
 
-def test_what_is_told_is_recalled(daemon: Daemon) -> None:
+def test_remembered_text_is_recalled(daemon: Daemon) -> None:
     """A transcript on standard input is remembered and recalled, as text and as JSON."""
     told = run("remember", "-", "--wait", "--json", url=daemon.url, text="Ann: I moved to Lisbon in May.\n")
     assert [batch["batch_id"] for batch in answer(told)["batches"]] == ["b1"]
@@ -47,7 +47,7 @@ def test_what_is_told_is_recalled(daemon: Daemon) -> None:
     assert nothing.stderr.startswith("No memory near the focus contains Porto.")
 
 
-def test_what_was_met_at_the_door_is_told(daemon: Daemon) -> None:
+def test_filtered_text_is_reported(daemon: Daemon) -> None:
     """`remember` reports redacted data and skipped messages, as text and as JSON."""
     settings = {"pii": "redact", "collapse_repeats": True}
     assert httpx.put(f"{daemon.url}/v1/agents/default", json=settings, timeout=30).status_code == 201
@@ -132,7 +132,7 @@ def test_a_held_directory_names_its_holder(daemon: Daemon) -> None:
         assert "Traceback" not in done.stderr
 
 
-def test_offline_tells_what_online_told(daemon: Daemon) -> None:
+def test_offline_output_equals_online_output(daemon: Daemon) -> None:
     """Agents and memories are the same from the directory as from the daemon; reading writes nothing."""
     daemon.remember("ann", "I moved to Lisbon in May.", "The flat is small.")
     daemon.flush("ann", vectors=True)
@@ -178,7 +178,7 @@ def test_signals_end_the_daemon_cleanly(daemon: Daemon, number: signal.Signals) 
     assert daemon.process.wait(20) == 0
 
 
-def test_a_taken_port_has_its_own_code(daemon: Daemon, tmp_path: Path) -> None:
+def test_a_port_in_use_has_its_own_exit_code(daemon: Daemon, tmp_path: Path) -> None:
     """A second daemon on the same port reports it, with the remedy."""
     port = daemon.url.rpartition(":")[2]
     done = run("serve", "--data-dir", str(tmp_path / "other"), "--rest-port", port)
@@ -253,7 +253,7 @@ def test_forgetting_for_good_is_proved(daemon: Daemon, tmp_path: Path) -> None:
     assert broken.returncode == ExitCode.DAMAGED and "record 1" in broken.stderr
 
 
-def test_events_are_told_one_a_line(daemon: Daemon) -> None:
+def test_events_are_printed_one_per_line(daemon: Daemon) -> None:
     """`events` prints events as text and as JSON lines, from a number on, and reports an unknown agent."""
     daemon.remember("ann", "I moved to Lisbon in May.")
     daemon.post("ann/flush", {"passes": True})

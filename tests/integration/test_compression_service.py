@@ -97,7 +97,7 @@ class ShortensMany(ScriptedModel):
         return [await self.process(t, prefix=p, target_length=most) for t, p, most in texts[:3]]
 
 
-async def test_texts_are_asked_for_together_where_a_model_takes_many(tmp_path: Path) -> None:
+async def test_texts_are_shortened_together_if_the_model_supports_it(tmp_path: Path) -> None:
     """Seven memories that fade in one pass are shortened in three requests, each once and with its own target."""
     model = ShortensMany()
     only_shortening(model, lambda text, target: text[:target])
@@ -115,7 +115,7 @@ async def test_texts_are_asked_for_together_where_a_model_takes_many(tmp_path: P
         assert 3 <= model.calls["process_many"] <= before + 3
 
 
-async def test_what_one_answer_to_many_leaves_open_is_asked_for_singly(tmp_path: Path) -> None:
+async def test_texts_without_an_answer_are_requested_singly(tmp_path: Path) -> None:
     """A model that fails at many texts, or at the first of them, still shortens every one of them."""
     model = ShortensMany()
     failures = iter([ModelUnavailable("refused"), BadReply("not JSON"), BadReply("not JSON")])
@@ -128,7 +128,7 @@ async def test_what_one_answer_to_many_leaves_open_is_asked_for_singly(tmp_path:
         assert [node.content for node in nodes] == [text[: len(text) // 2] for text in texts]
 
 
-async def test_too_long_reply_is_asked_for_again_then_left_to_the_builtin_model(tmp_path: Path) -> None:
+async def test_too_long_reply_is_retried_then_left_to_the_builtin_model(tmp_path: Path) -> None:
     """A reply beyond 1.25 times the target is unusable; after `max_bad_replies` the built-in model shortens."""
     model = ScriptedModel()
     only_shortening(model, lambda text, target: text[: target * 5 // 4 + 1])
@@ -256,7 +256,7 @@ async def test_latest_sixteen_rewrites_are_kept(tmp_path: Path) -> None:
             assert later.length_before == earlier.length_after > later.length_after
 
 
-async def test_node_changed_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
+async def test_node_changed_during_shortening_is_not_overwritten(tmp_path: Path) -> None:
     """A shortening is applied only if the content has not changed since the request."""
     model = ScriptedModel()
 
@@ -380,7 +380,7 @@ async def test_agents_take_turns_slice_by_slice(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.alone
-async def test_slice_gives_way_to_foreground_work_of_its_agent(
+async def test_slice_yields_to_foreground_work_of_its_agent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A slice ends after its current step while jobs of the same agent wait, and the pass continues later."""
@@ -459,7 +459,7 @@ def move_focus_on(agent: Any) -> None:
 
 
 @pytest.mark.parametrize("concurrency", [1, 2, 3])
-async def test_so_many_slices_at_a_time(tmp_path: Path, concurrency: int) -> None:
+async def test_concurrent_slices_are_limited(tmp_path: Path, concurrency: int) -> None:
     """Exactly `compression_concurrency` agents shorten at a time."""
     model = ScriptedModel()
     at_once = most = 0
@@ -488,7 +488,7 @@ async def test_so_many_slices_at_a_time(tmp_path: Path, concurrency: int) -> Non
 # --- over a restart --------------------------------------------------------------------------------------
 
 
-async def test_pass_goes_on_at_its_node_after_a_restart(tmp_path: Path) -> None:
+async def test_pass_resumes_at_its_node_after_a_restart(tmp_path: Path) -> None:
     """An interrupted pass resumes at its node, under its number, and visits no node twice."""
     model = ScriptedModel()
 
@@ -520,7 +520,7 @@ async def test_pass_goes_on_at_its_node_after_a_restart(tmp_path: Path) -> None:
         assert (told.finished_passes, told.owed_passes) == (2, 0)
 
 
-async def test_close_in_the_middle_of_a_pass_lets_it_rest(tmp_path: Path) -> None:
+async def test_close_pauses_a_pass(tmp_path: Path) -> None:
     """A closed agent does not compress. Its pass continues with the next verb."""
     model = ScriptedModel()
     only_shortening(model, lambda text, target: asyncio.sleep(FOR_EVER))

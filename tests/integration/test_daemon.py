@@ -66,7 +66,7 @@ def test_remember_and_recall_in_two_languages(daemon: Daemon) -> None:
     assert daemon.post("ann/recall", {}, headers={"Accept": "*/*"}).json()["pending_batches"] == 0
 
 
-def test_inspect_tells_where_a_memory_came_from(daemon: Daemon) -> None:
+def test_inspection_shows_the_origin_of_a_memory(daemon: Daemon) -> None:
     """Nodes, focus, links and batches can be inspected, and refer to each other."""
     body = {
         "messages": [
@@ -109,7 +109,7 @@ def test_inspect_tells_where_a_memory_came_from(daemon: Daemon) -> None:
     assert daemon.post("nobody/recall").json()["error"]["reason"] == "AGENT_NOT_FOUND"
 
 
-def test_memory_shrinks_goes_and_leaves_a_gap_that_is_known(tmp_path: Path) -> None:
+def test_memory_shrinks_and_is_forgotten_with_a_trace(tmp_path: Path) -> None:
     """An unused memory shrinks step by step, is forgotten at last, and leaves a gap that a recall reports.
 
     Closing the agent, restarts and recalls do not change this.
@@ -223,7 +223,7 @@ def test_recalls_are_the_same_bytes_after_close_restart_and_kill(tmp_path: Path)
         assert everything() == before, "nothing was owed"
 
 
-def test_parameters_are_set_kept_compared_and_changed(tmp_path: Path) -> None:
+def test_parameters_are_set_compared_and_changed(tmp_path: Path) -> None:
     """PUT creates or compares, PATCH changes, null resets to the default; a restart keeps the values."""
     with running_daemon(tmp_path / "data") as daemon:
         client = daemon.client
@@ -253,7 +253,7 @@ def test_parameters_are_set_kept_compared_and_changed(tmp_path: Path) -> None:
         assert back.json()["parameters"]["decay_rate"] == 0.97
 
 
-def test_erased_agent_is_gone_with_its_files(tmp_path: Path) -> None:
+def test_erased_agent_leaves_no_files(tmp_path: Path) -> None:
     """DELETE leaves no response, file or byte of the agent; a new agent may use the id."""
     secret = "xylophonist"
     with running_daemon(tmp_path / "data") as daemon:
@@ -300,7 +300,7 @@ ODD_IDS = [
 """Unusual valid ids, each of a different agent."""
 
 
-def test_hostile_ids_reach_nobody_elses_files(daemon: Daemon) -> None:
+def test_hostile_ids_reach_no_other_files(daemon: Daemon) -> None:
     """Ids that could be read as a path are refused with a reason; no file is outside the directory."""
     daemon.remember("ann", "The kettle is blue.")
     daemon.flush("ann")
@@ -334,7 +334,7 @@ def test_hostile_ids_reach_nobody_elses_files(daemon: Daemon) -> None:
     assert daemon.get("ann").json()["counts"]["messages"] == 1
 
 
-def test_odd_ids_are_all_somebody_of_their_own(daemon: Daemon) -> None:
+def test_unusual_ids_are_separate_agents(daemon: Daemon) -> None:
     """Look-alikes, device names, case variants and double escapes never share a memory or a directory."""
     ids = ["ann", *ODD_IDS]
     assert len(set(ids)) == len(ids)
@@ -453,7 +453,7 @@ def test_log_holds_no_content_and_no_forged_line(tmp_path: Path, form: str) -> N
     assert " level='error'" not in log
 
 
-def test_settings_in_force_and_life_are_logged(tmp_path: Path) -> None:
+def test_settings_start_and_stop_are_logged(tmp_path: Path) -> None:
     """The log contains the settings of a daemon, its addresses and its normal stop."""
     with running_daemon(tmp_path / "data") as daemon:
         assert daemon.stop() == 0

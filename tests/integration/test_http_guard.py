@@ -95,12 +95,12 @@ async def test_foreign_host_is_refused(site: Site, host: str) -> None:
 @pytest.mark.parametrize(
     "host", ["127.0.0.1", "localhost", "LOCALHOST:1", "[::1]:8420", "127.0.0.53:8420", "ip6-localhost"]
 )
-async def test_names_of_this_machine_are_taken(site: Site, host: str) -> None:
+async def test_loopback_names_are_accepted(site: Site, host: str) -> None:
     """Every loopback name is accepted, with any port."""
     assert (await site.client.get("/healthz", headers={"Host": host})).status_code == 200
 
 
-async def test_allowed_host_is_taken(tmp_path: Path) -> None:
+async def test_allowed_host_is_accepted(tmp_path: Path) -> None:
     """A name in `allowed_hosts` is accepted, in any case; others are still refused."""
     async with site_in(tmp_path / "data", server={"allowed_hosts": ("Memory.example",)}) as site:
         assert (await site.client.get("/healthz", headers={"Host": "memory.EXAMPLE:8420"})).status_code == 200
@@ -120,13 +120,13 @@ async def test_foreign_origin_is_refused(site: Site, origin: str) -> None:
     assert await site.agents() == ["ann"]
 
 
-async def test_own_origin_is_taken(site: Site) -> None:
+async def test_own_origin_is_accepted(site: Site) -> None:
     """The daemon's own pages (/docs) may call it."""
     response = await site.client.post("/v1/agents/ann/remember", json=BATCH, headers={"Origin": site.url})
     assert response.status_code == 202
 
 
-async def test_listed_origin_is_taken_and_told_so(tmp_path: Path) -> None:
+async def test_listed_origin_is_accepted(tmp_path: Path) -> None:
     """A page that CORS lists gets its preflight and its responses; any other page does not."""
     page = "http://localhost:3000"
     async with site_in(tmp_path / "data", server={"cors_origins": (page,)}) as site:
@@ -200,7 +200,7 @@ async def test_no_route_answers_a_page_of_another_site(site: Site, site_values: 
     assert await site.agents() == ["ann"]
 
 
-async def test_the_user_and_our_own_pages_are_answered(site: Site) -> None:
+async def test_users_and_own_pages_are_answered(site: Site) -> None:
     """Requests of users, of /docs, and of programs without browser headers are answered on every route."""
     for marks in ({}, {"Sec-Fetch-Site": "none"}, {"Sec-Fetch-Site": "same-origin"}):
         for method, path in every_route(site.service):
@@ -285,7 +285,7 @@ async def test_no_other_origin_may_embed_any_response(site: Site) -> None:
         assert (answer.status, answer.headers[POLICY]) == (400, "same-origin")
 
 
-def test_listening_beyond_this_machine_needs_a_word(tmp_path: Path) -> None:
+def test_listening_beyond_this_machine_must_be_allowed(tmp_path: Path) -> None:
     """INSECURE_BIND for every address that is not loopback, unless `allow_insecure` is set."""
     for host in ("0.0.0.0", "::", "192.168.1.5", "example.org", "8.8.8.8"):
         with pytest.raises(Precondition) as refused:
@@ -334,7 +334,7 @@ async def test_compressed_body_is_refused(site: Site) -> None:
 @pytest.mark.parametrize(
     "content_type", ["application/json; charset=utf-8", "Application/JSON;charset=UTF-8"]
 )
-async def test_utf8_by_name_is_taken(site: Site, content_type: str) -> None:
+async def test_explicit_utf8_charset_is_accepted(site: Site, content_type: str) -> None:
     """An explicit UTF-8 charset is accepted."""
     body = json.dumps({"messages": [{"role": "user", "content": "蓝色的水壶"}]}, ensure_ascii=False)
     response = await site.client.post(
@@ -394,7 +394,7 @@ async def test_large_bodies_are_refused_declared_or_not(tmp_path: Path) -> None:
         assert response.status_code == 202
 
 
-async def test_chunked_body_within_the_limit_is_taken(site: Site) -> None:
+async def test_chunked_body_within_the_limit_is_accepted(site: Site) -> None:
     """A body without a declared length is accepted."""
 
     async def chunks() -> AsyncIterator[bytes]:
@@ -455,7 +455,7 @@ async def test_unknown_routes_and_methods_have_the_one_error_body(site: Site) ->
     assert (response.status_code, reason(response)) == (400, "INVALID_PAGE")
 
 
-async def test_long_answers_are_compressed_for_who_takes_it(site: Site) -> None:
+async def test_long_responses_are_compressed_on_request(site: Site) -> None:
     """A long response is compressed with gzip if the client accepts it; the content is the same."""
     await tell(site.service, "ann", *(f"Fact number {number}." for number in range(60)))
     await settle(site.service, "ann")
@@ -469,7 +469,7 @@ async def test_long_answers_are_compressed_for_who_takes_it(site: Site) -> None:
     assert "content-encoding" not in short.headers
 
 
-async def test_request_ids_come_back_or_are_made(site: Site) -> None:
+async def test_request_ids_are_returned_or_created(site: Site) -> None:
     """A valid request id is returned, any other replaced; errors have one too."""
     for good in ("abc-1", "a" * 128, "trace:1.2_3"):
         response = await site.client.get("/healthz", headers={"X-Request-Id": good})
@@ -496,7 +496,7 @@ async def test_location_of_a_batch_leads_to_it(site: Site, agent: str) -> None:
     assert await site.agents() == [agent]
 
 
-async def test_fault_of_ours_tells_the_caller_nothing_and_the_log_no_content(
+async def test_internal_error_reveals_no_details_and_logs_no_content(
     site: Site,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
@@ -573,7 +573,7 @@ async def test_a_large_answer_waits_for_its_client_in_pieces(
 # --- rude clients ------------------------------------------------------------------------------------------
 
 
-async def test_request_whose_caller_went_away_is_cancelled_before_it_begins(site: Site) -> None:
+async def test_queued_request_is_cancelled_when_its_caller_disconnects(site: Site) -> None:
     """A disconnected client cancels a remember whose job has not started; the next request is served."""
     await tell(site.service, "ann", "The kettle is blue.")
     await settle(site.service, "ann")
@@ -603,7 +603,7 @@ async def test_request_whose_caller_went_away_is_cancelled_before_it_begins(site
     assert [b.batch_id for b in await looking.batches(site.service, "ann")] == ["b1"], "nothing was stored"
 
 
-async def test_waiting_flush_ends_when_its_caller_goes_away(site: Site) -> None:
+async def test_waiting_flush_ends_when_its_caller_disconnects(site: Site) -> None:
     """A waiting flush or recall releases its agent when the caller disconnects."""
     site.model.always["segment"] = 3600.0
     await tell(site.service, "ann", "The kettle is blue.")
@@ -636,7 +636,7 @@ async def test_half_sent_bodies_store_nothing(site: Site) -> None:
     assert (await site.client.post("/v1/agents/ann/remember", json=BATCH)).status_code == 202
 
 
-async def test_slow_clients_hold_up_nobody(site: Site) -> None:
+async def test_slow_clients_delay_no_other_client(site: Site) -> None:
     """A hundred clients that send byte by byte, or read nothing, do not affect others."""
     await tell(site.service, "ann", "The kettle is blue.")
     await settle(site.service, "ann")
@@ -675,7 +675,7 @@ async def test_body_that_never_arrives_is_given_up(site: Site, monkeypatch: pyte
         assert (answer.status, json.loads(answer.body)["error"]["reason"]) == (504, "REQUEST_TIMED_OUT")
 
 
-async def test_connections_are_kept_and_refusals_do_not_confuse_them(site: Site) -> None:
+async def test_connections_are_reused_after_refusals(site: Site) -> None:
     """Many requests use one connection, including refused ones with a body; each gets its own response."""
     body = json.dumps(BATCH).encode()
     async with raw(site.url) as line:

@@ -28,7 +28,7 @@ def _received(connection: socket.socket) -> bytes:
         return b""
 
 
-def test_what_is_no_http_gets_the_one_error_body(daemon: Daemon) -> None:
+def test_malformed_http_gets_the_usual_error_body(daemon: Daemon) -> None:
     """MALFORMED_REQUEST as JSON closes the connection; the next request is served."""
     for raw in (
         b"HELLO\r\n\r\n",

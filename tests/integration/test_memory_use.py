@@ -36,7 +36,7 @@ def test_idle_daemon_is_small(tmp_path: Path) -> None:
         assert held <= IDLE_BYTES
 
 
-def test_what_few_daemons_need_is_loaded_late() -> None:
+def test_optional_modules_are_loaded_late() -> None:
     """A start loads no Chinese dictionary, no HTTP client and no plotting library."""
     code = f"import sys, ebbtide.daemon; print([name for name in {LATE!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -152,7 +152,7 @@ def test_a_memory_server_of_mcp_is_remembered(daemon: Daemon, tmp_path: Path) ->
     assert "works at Anthropic" in daemon.recall("ann", "Anthropic")
 
 
-def test_what_nobody_can_read_is_not_sent(daemon: Daemon, tmp_path: Path) -> None:
+def test_unreadable_files_are_not_sent(daemon: Daemon, tmp_path: Path) -> None:
     """An unknown format, invalid JSON in a line, and a missing agent are refused; nothing is stored."""
     path = tmp_path / "file"
     for content, options in (
@@ -169,7 +169,7 @@ def test_what_nobody_can_read_is_not_sent(daemon: Daemon, tmp_path: Path) -> Non
     assert answer(run("agents", "--json", url=daemon.url)) == {"agents": []}
 
 
-def test_a_damaged_agent_keeps_no_other_from_its_backup(daemon: Daemon, tmp_path: Path) -> None:
+def test_a_damaged_agent_does_not_stop_a_backup_of_all(daemon: Daemon, tmp_path: Path) -> None:
     """A backup of all agents saves the others, names the damaged one with the reason, and exits with an error."""
     daemon.remember("aaa", "I moved to Lisbon in May.")
     daemon.remember("bea", "I like the sea.")

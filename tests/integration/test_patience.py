@@ -43,7 +43,7 @@ class Choosy(ScriptedModel):
 
 
 @pytest.mark.alone
-async def test_hanging_model_holds_up_neither_remember_nor_recall(tmp_path: Path) -> None:
+async def test_hanging_model_delays_neither_remember_nor_recall(tmp_path: Path) -> None:
     """While the model hangs, remember acknowledges at once, and recall answers within its patience."""
     model = ScriptedModel()
     async with service_in(tmp_path / "data", model) as service:
@@ -186,7 +186,7 @@ async def test_call_is_repeated_with_patience_before_the_batch_waits(tmp_path: P
         assert service.model_client.tallies["segment"].unavailable == 3
 
 
-async def test_answers_given_before_an_outage_are_not_asked_for_again(tmp_path: Path) -> None:
+async def test_answers_from_before_an_outage_are_kept(tmp_path: Path) -> None:
     """With an unstable server a digest keeps the replies for the batch at the head."""
     model = ScriptedModel()
     model.script["segment"].append(
@@ -267,7 +267,7 @@ async def test_bad_replies_move_a_batch_to_the_tail_then_park_it(tmp_path: Path)
         assert refused.value.reason == "BATCH_NOT_PARKED"
 
 
-async def test_put_off_batch_stands_behind_all_others(tmp_path: Path) -> None:
+async def test_delayed_batch_is_behind_all_others(tmp_path: Path) -> None:
     """A failed round moves a batch to the tail: the others run first, even after its pause."""
     model = Choosy("poison")
     model.always["segment"] = 0.1
@@ -284,7 +284,7 @@ async def test_put_off_batch_stands_behind_all_others(tmp_path: Path) -> None:
         ]
 
 
-async def test_put_off_batch_keeps_its_pause_over_a_restart(tmp_path: Path) -> None:
+async def test_delayed_batch_keeps_its_pause_over_a_restart(tmp_path: Path) -> None:
     """The earliest retry time is on disk: a restart neither retries a delayed batch at once nor resets its count."""
     language = {"max_bad_replies": 1, "retry_base_ms": 1500, "retry_cap_ms": 1500}
     model = Choosy("poison")
@@ -345,7 +345,7 @@ async def test_relations_without_usable_names_stay_nameless(tmp_path: Path) -> N
         assert [b.attempts for b in await looking.batches(service, "ann")] == [0, 0]
 
 
-async def test_fault_of_ours_is_a_failed_round_not_the_end(tmp_path: Path) -> None:
+async def test_internal_error_is_a_failed_round(tmp_path: Path) -> None:
     """An unexpected exception in a digest neither stops later digests nor loses the batch."""
     model = ScriptedModel()
     model.script["segment"].append(ZeroDivisionError("a bug"))
@@ -383,7 +383,7 @@ async def test_close_cancels_the_model_call_and_the_batch_stays_at_the_head(tmp_
         assert [(b.attempts, b.node_ids) for b in done] == [(0, ["n1"]), (0, ["n2"])]
 
 
-async def test_batch_in_hand_at_a_stop_is_digested_after_the_next_start(tmp_path: Path) -> None:
+async def test_current_batch_at_a_stop_is_digested_after_the_next_start(tmp_path: Path) -> None:
     """A stop cancels the model call, and the next start digests the batch automatically."""
     model = ScriptedModel()
     model.always["segment"] = FOR_EVER
@@ -400,7 +400,7 @@ async def test_batch_in_hand_at_a_stop_is_digested_after_the_next_start(tmp_path
         assert [b.node_ids for b in await looking.batches(service, "ann")] == [["n1"], ["n2"]]
 
 
-async def test_caller_who_goes_away_while_its_batch_is_stored_leaves_no_orphan(tmp_path: Path) -> None:
+async def test_disconnect_during_a_commit_leaves_no_orphan(tmp_path: Path) -> None:
     """A batch whose caller disconnected during the commit is either absent or digested like any other."""
     async with service_in(tmp_path / "data", ScriptedModel()) as service:
         await tell(service, "ann", "Fact number 1.")
@@ -426,7 +426,7 @@ async def test_caller_who_goes_away_while_its_batch_is_stored_leaves_no_orphan(t
         assert answer.pending_batches == 0
 
 
-async def test_work_that_came_to_nothing_leaves_the_agent_idle(tmp_path: Path) -> None:
+async def test_requests_that_store_nothing_leave_the_agent_idle(tmp_path: Path) -> None:
     """Replays and refusals store nothing, so the agent does not appear busy afterwards."""
     async with service_in(tmp_path / "data", ScriptedModel()) as service:
         for agent in ("replayed", "refused", "unparked"):
@@ -441,7 +441,7 @@ async def test_work_that_came_to_nothing_leaves_the_agent_idle(tmp_path: Path) -
         await eventually(lambda: all(agent.is_idle for agent in service.fleet.open_agents), 3)
 
 
-async def test_relations_are_named_anew_when_the_focus_moved_meanwhile(tmp_path: Path) -> None:
+async def test_relations_are_requested_again_after_the_focus_moved(tmp_path: Path) -> None:
     """If the focus changes during a model call, the relations are requested again before the commit.
 
     A digest sees the focus cut to `focus_limit`, so lowering the limit changes it.

@@ -93,7 +93,7 @@ def beside(server: str, **more: Any) -> dict[str, Any]:
     return {"model": "openai", "base_url": server, "num_ctx": CONTEXT, "model_timeout_ms": 120_000, **more}
 
 
-async def test_conversation_lives_through_a_real_model(
+async def test_conversation_is_digested_with_a_real_model(
     server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Messages are segmented, processed, related and compressed over HTTP: replies parse, and no message is lost."""
@@ -126,7 +126,7 @@ async def test_conversation_lives_through_a_real_model(
         assert sum(task.unavailable for task in model.tasks.values()) == 0
 
 
-async def test_compression_goes_through_a_real_model(
+async def test_compression_works_with_a_real_model(
     server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Fading memories are shortened by the model or, if it fails, by rules, and never exceed their target."""

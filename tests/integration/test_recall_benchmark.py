@@ -132,7 +132,7 @@ def test_the_tiny_set_holds_together() -> None:
         assert all(turn.timestamp_ms for turn in corpus.turns)
 
 
-def test_a_missing_set_is_told_not_hidden(tmp_path: Path) -> None:
+def test_a_missing_set_is_reported(tmp_path: Path) -> None:
     """A missing data set causes a message with file and folder, and the run succeeds."""
     missing = read_set("locomo", tmp_path)
     assert isinstance(missing, MissingSet)
@@ -259,7 +259,7 @@ def test_conditions_differ_in_one_thing() -> None:
     assert {"archive": "never"} in changed
 
 
-def test_what_comes_later_comes_after() -> None:
+def test_unrelated_batches_come_after_the_corpus() -> None:
     """Unrelated batches exist only for the conditions that name them, and forgetting is off on an agent of its own."""
     daemon = ScriptedDaemon()
     outcomes = asked_of(daemon, "product", *FORGETTING)
@@ -326,7 +326,7 @@ def test_differences_are_over_shared_questions() -> None:
     assert told == {("product", "bm25"): (1, 1.0), ("no-graph", "product"): (1, -0.5)}
 
 
-def test_the_harm_of_forgetting_is_told_by_itself() -> None:
+def test_the_cost_of_forgetting_is_reported_separately() -> None:
     """After much further text, forgetting is compared with not forgetting, not only with a fresh memory."""
     worths = {"product": 1.0, "later": 0.5, "later-no-forgetting": 0.75}
     found = differences_of([answered(condition, "1", worth) for condition, worth in worths.items()])
@@ -377,7 +377,7 @@ def picture_rows() -> list[dict[str, Any]]:
     ]
 
 
-def test_the_picture_shows_what_was_measured() -> None:
+def test_the_picture_shows_the_measurements() -> None:
     """The picture shows complete sets with their conditions, and the baseline before the product."""
     sets, bars = bars_of(picture_rows())
     assert sets == ["locomo\n7 questions", "cmrc\n7 questions"]

@@ -66,7 +66,7 @@ def batches(daemon: Daemon, agent: str, state: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.alone
-def test_slow_model_costs_nobody_their_time(ollama: FakeOllama, tmp_path: Path) -> None:
+def test_slow_model_delays_no_request(ollama: FakeOllama, tmp_path: Path) -> None:
     """With 30 s per call, remember is acknowledged within 50 ms at p99 and recall keeps its patience."""
     with running_daemon(tmp_path / "data", beside(ollama)) as daemon:
         for agent in ("ann", "ben", "eve"):

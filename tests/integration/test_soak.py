@@ -40,7 +40,7 @@ BATCH: dict[str, Any] = {"batch_id": "b1", "state": "digested", "message_count":
         ({"node_ids": ["n1", "n3"]}, "not n1 to n2"),
     ],
 )
-def test_what_is_not_as_it_was_sent_is_found(changed: dict[str, Any], fault: str) -> None:
+def test_lost_or_changed_batches_are_detected(changed: dict[str, Any], fault: str) -> None:
     """A batch that is parked, changed, invented, or became memories twice or in part, is reported."""
     assert faults_of("ann", {"b1": 2}, [BATCH]) == []
     assert any(fault in found for found in faults_of("ann", {"b1": 2}, [{**BATCH, **changed}]))

@@ -123,7 +123,7 @@ async def test_errors_side_by_side_are_each_callers_own(tmp_path: Path) -> None:
         assert (await looking.info(service, "ann")).pending_batches == 3
 
 
-async def test_caller_that_goes_away_takes_only_its_own_batch_along(tmp_path: Path) -> None:
+async def test_cancelled_request_removes_only_its_own_batch(tmp_path: Path) -> None:
     """A cancelled request in a group is not stored; the others are."""
     model = ScriptedModel()
     async with service_in(tmp_path / "data", model) as service:
@@ -137,7 +137,7 @@ async def test_caller_that_goes_away_takes_only_its_own_batch_along(tmp_path: Pa
         assert [b.batch_id for b in await looking.batches(service, "ann")] == ["b1", "b2", "b3"]
 
 
-async def test_commit_that_fails_is_told_to_everyone_in_it(tmp_path: Path) -> None:
+async def test_failed_commit_is_reported_to_all_its_callers(tmp_path: Path) -> None:
     """If a commit fails, every caller in it gets the error, nothing is stored, and the next request succeeds."""
     model = ScriptedModel()
     async with service_in(tmp_path / "data", model) as service:
@@ -155,7 +155,7 @@ async def test_commit_that_fails_is_told_to_everyone_in_it(tmp_path: Path) -> No
         assert [b.batch_id for b in await looking.batches(service, "ann")] == ["b1"]
 
 
-async def test_what_is_stored_is_acknowledged_whatever_comes_after(
+async def test_stored_batch_is_acknowledged_despite_later_failures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A failure after a batch is stored neither fails the request nor leaves the batch undigested."""

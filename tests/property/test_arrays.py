@@ -173,7 +173,7 @@ def test_texts_match_as_strings_do(
     assert not any(through[slot] for slot in plain if slot not in expected)
 
 
-def test_what_is_forgotten_leaves_the_buffer() -> None:
+def test_forgotten_text_is_wiped_from_the_buffer() -> None:
     """A dropped or rewritten text is wiped at once, not at the next clean-up."""
     texts = FoldedTexts()
     texts.put(0, piece_of("the secret word", ["secret"]))

@@ -104,7 +104,7 @@ def found(home: Home, number: str) -> bool:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_what_is_selected_goes_and_nothing_else(seed: int) -> None:
+def test_only_selected_text_is_erased(seed: int) -> None:
     """Erased text is not found, all other text is, and files contain nothing else."""
     dice, home, said = Random(seed), Home({}), 0
     try:

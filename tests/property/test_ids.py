@@ -94,7 +94,7 @@ def test_refused_or_one_safe_path_component(text: str) -> None:
 
 @histories.examples(1000)
 @given(text=candidates)
-def test_what_ids_may_not_hold(text: str) -> None:
+def test_accepted_ids_contain_no_forbidden_characters(text: str) -> None:
     """An accepted id has 1-128 encodable characters in NFC, without separators, controls or blanks at its ends."""
     if accepted(text) is None:
         return
@@ -108,7 +108,7 @@ def test_what_ids_may_not_hold(text: str) -> None:
 
 @histories.examples(1000)
 @given(text=st.text(st.characters(categories=["L", "N", "P", "S", "M"]), min_size=1, max_size=128))
-def test_ordinary_ids_of_any_script_are_taken(text: str) -> None:
+def test_ordinary_ids_of_any_script_are_accepted(text: str) -> None:
     """Letters, digits, marks and signs of any script form an id once normalised, unless a rule forbids it."""
     text = unicodedata.normalize("NFC", text)
     if len(text) <= 128 and not set(text) & set("/\\") and text.strip(".") == text:

@@ -47,7 +47,7 @@ def live(home: Home, seed: int) -> None:
     events=st.lists(st.integers(0, 2**32), max_size=30),
     cues=st.lists(histories.cues, min_size=1, max_size=3),
 )
-def test_what_comes_back_is_what_went(
+def test_a_moved_agent_is_equal(
     form: str, defaults: dict[str, object], events: list[int], cues: list[dict[str, object]]
 ) -> None:
     """Every table of the store is equal byte for byte, every recall is equal, and the current pass continues."""

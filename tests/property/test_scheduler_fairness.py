@@ -101,7 +101,7 @@ TestWalk.settings = histories.examples(200, steps=40)
     visitors=st.lists(st.tuples(st.sampled_from("uvw"), st.booleans()), max_size=40),
     turns=st.integers(1, 40),
 )
-def test_between_two_turns_everyone_else_has_one(
+def test_between_two_turns_every_other_agent_has_one(
     steady: list[str], visitors: list[tuple[str, bool]], turns: int
 ) -> None:
     """Between two turns of an agent every other agent that waited throughout gets exactly one."""
@@ -127,7 +127,7 @@ def test_between_two_turns_everyone_else_has_one(
 
 
 @given(joins=st.booleans(), owes_more=st.booleans())
-def test_a_turn_in_progress_is_the_last_one_of_who_left(joins: bool, owes_more: bool) -> None:
+def test_a_key_that_left_gets_no_further_turn(joins: bool, owes_more: bool) -> None:
     """A key that leaves during its turn gets no further one unless it joins again, whatever the turn returns."""
     ring = Ring()
     ring.join("a")
@@ -183,7 +183,7 @@ actions = st.one_of(
 @given(concurrency=st.integers(1, 3), story=st.lists(actions, max_size=30))
 @example(concurrency=1, story=[("ask", "a"), ("withdraw", "a")])
 @example(concurrency=1, story=[("ask", "a"), ("pause", "a"), ("withdraw and go on", "a"), ("ask", "b")])
-def test_the_scheduler_serves_whoever_asks(concurrency: int, story: list[tuple[str, str]]) -> None:
+def test_the_scheduler_serves_every_queued_agent(concurrency: int, story: list[tuple[str, str]]) -> None:
     """After any sequence of enqueuing, removing and failing slices the scheduler still serves every queued agent."""
 
     async def play() -> None:

@@ -109,7 +109,7 @@ def test_windows_are_sums_of_centred_vectors(first: list, then: list, seed: int,
 
 @histories.examples(50)
 @given(history=changes, seed=st.integers(0, 2**32 - 1))
-def test_no_order_of_changes_shows(history: list, seed: int) -> None:
+def test_scores_do_not_depend_on_the_order_of_changes(history: list, seed: int) -> None:
     """Stored vectors score to seven digits as in an index that was filled in one step."""
     vectors, held = after(history)
     plain = Vectors("model", DIMENSION)

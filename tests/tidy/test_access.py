@@ -12,7 +12,7 @@ from ebbtide.cli.app import app
 from tests.tidy.pages import ROOT, read
 
 
-def test_commands_that_ask_a_daemon_can_show_who_asks() -> None:
+def test_commands_with_an_address_accept_credentials() -> None:
     """Every command with an address also has options for a key and certificates."""
     wanted = {"--api-key-file", "--ca-file", "--client-cert"}
     found = 0

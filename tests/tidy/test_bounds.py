@@ -55,13 +55,13 @@ def test_every_number_of_an_export_has_a_bound() -> None:
     assert unbounded() == []
 
 
-def test_the_page_tells_the_bounds_of_the_code() -> None:
+def test_the_page_lists_the_bounds_of_the_code() -> None:
     """The table on the page equals the generator's output."""
     page = PAGE.read_text(encoding="utf-8")
     assert page == render(page), "run: python -m tests.tidy.generate_bounds"
 
 
-def test_whatever_a_request_may_send_fits() -> None:
+def test_limits_of_requests_are_those_of_the_bounds() -> None:
     """The maxima of the settings that limit requests are those of the bounds."""
 
     def ceiling(name: str) -> int:

@@ -174,7 +174,7 @@ def test_the_image_has_two_stages_and_one_interpreter() -> None:
     assert image_environment()["PATH"].startswith(f"{target}/bin:")
 
 
-def test_the_image_runs_as_nobody_of_importance() -> None:
+def test_the_image_runs_as_an_unprivileged_user() -> None:
     """The user id is a number other than 0, owns the data directory, and installs nothing."""
     user = re.fullmatch(r"([1-9]\d*):([1-9]\d*)", the("USER"))
     assert user is not None
@@ -543,7 +543,7 @@ async def test_probes_ask_routes_that_answer_them(tmp_path: Path) -> None:
         assert await statuses(tmp_path / probe, (path, headers["Host"])) == [200]
 
 
-def test_the_pod_keeps_its_data_and_nothing_else() -> None:
+def test_the_pod_stores_only_its_data() -> None:
     """There is one pod, not as root, with its claim at the data directory and a read-only file system."""
     (stateful_set,) = objects("StatefulSet")
     (container,) = pod()["containers"]

@@ -97,7 +97,7 @@ async def test_errors_on_the_page_are_those_of_the_daemon(client: httpx.AsyncCli
     assert (await client.post(f"{ANN}/recall", json={"depth": 9})).json() == json.loads(in_errors[1])
 
 
-async def test_a_memory_fades_as_the_page_tells(client: httpx.AsyncClient) -> None:
+async def test_a_memory_fades_as_documented(client: httpx.AsyncClient) -> None:
     """The first memory of docs/memory-model.md shrinks pass by pass as in its table, and leaves its trace."""
     await client.put("/v1/agents/eve", json={"focus_limit": 1, "decay_rate": 0.5, "long_term_factor": 0})
     for text in EVE:

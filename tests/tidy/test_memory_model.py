@@ -48,7 +48,7 @@ def test_the_default_is_named() -> None:
 
 
 @pytest.mark.parametrize("page", ["README.md", PAGE, "docs/api.md"])
-def test_what_is_said_of_the_forgotten_is_what_recall_says(page: str) -> None:
+def test_sentences_about_forgotten_memories_are_those_of_recall(page: str) -> None:
     """The pages contain the sentences about forgotten memories byte for byte."""
     text = read(page)
     told = "R" if page == "docs/api.md" else "Clara"

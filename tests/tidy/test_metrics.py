@@ -95,7 +95,7 @@ def test_every_alert_says_what_to_do() -> None:
         assert rule["labels"]["severity"] in ("warning", "critical")
 
 
-def test_the_scrape_asks_where_the_daemon_tells() -> None:
+def test_the_scrape_matches_the_daemon() -> None:
     """Path and port are the daemon's, and the rules file exists."""
     config = yaml.safe_load(SCRAPE.read_text(encoding="utf-8"))
     [job] = config["scrape_configs"]

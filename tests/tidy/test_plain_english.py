@@ -30,7 +30,7 @@ DENIED = [
 
 
 @pytest.mark.parametrize("sentence", DENIED)
-def test_the_rules_find_what_they_are_for(sentence: str) -> None:
+def test_the_rules_find_denied_phrases(sentence: str) -> None:
     """Each sentence contains a denied phrase."""
     assert list(hits(prose_of(sentence)))
 
@@ -50,7 +50,7 @@ PLAIN = [
 
 
 @pytest.mark.parametrize("sentence", PLAIN)
-def test_the_rules_let_plain_sentences_pass(sentence: str) -> None:
+def test_the_rules_accept_plain_sentences(sentence: str) -> None:
     """The usual senses of the same words are no hits."""
     assert list(hits(prose_of(sentence))) == []
 

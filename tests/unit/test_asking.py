@@ -23,7 +23,7 @@ def asking(model: ScriptedModel, patience: RetryPolicy = QUICK) -> ModelClient:
     return ModelClient(model, PriorityLimiter(1), patience)
 
 
-async def test_transport_failures_are_repeated_then_surface() -> None:
+async def test_transport_failures_are_retried_then_raised() -> None:
     """A call is retried max_retries times; one failure more and the model is unavailable."""
     model = ScriptedModel()
     model.script["segment"].extend([ModelUnavailable("refused")] * 2)
@@ -37,7 +37,7 @@ async def test_transport_failures_are_repeated_then_surface() -> None:
     assert (ask.tallies["segment"].calls, ask.tallies["segment"].unavailable) == (6, 5)
 
 
-async def test_bad_replies_are_asked_again_at_once_then_surface() -> None:
+async def test_bad_replies_are_retried_at_once_then_raised() -> None:
     """A round fails after max_bad_replies unusable replies; the tally counts parsed replies."""
     model = ScriptedModel()
     model.script["segment"].extend([list, BadReply("half a JSON")])
@@ -75,7 +75,7 @@ class TakesMany(ScriptedModel):
         return [await self.process(t, prefix=p, target_length=most) for t, p, most in texts[:3]]
 
 
-async def test_a_model_that_takes_one_text_at_a_time_is_not_asked_for_many() -> None:
+async def test_a_model_for_single_texts_gets_single_requests() -> None:
     """The call returns nothing and counts nothing, and the caller sends single requests."""
     ask = asking(ScriptedModel())
     assert await ask.process_many([("a text", "", None)]) == []
@@ -83,7 +83,7 @@ async def test_a_model_that_takes_one_text_at_a_time_is_not_asked_for_many() -> 
     assert ask.tallies == {}
 
 
-async def test_texts_answered_in_one_go_count_as_a_call_each() -> None:
+async def test_texts_answered_together_count_as_a_call_each() -> None:
     """The first texts are answered, checked and counted like single requests."""
     model = TakesMany()
     ask = asking(model)
@@ -94,7 +94,7 @@ async def test_texts_answered_in_one_go_count_as_a_call_each() -> None:
     assert not ask.under_way
 
 
-async def test_answers_in_one_go_end_before_the_first_unusable_one() -> None:
+async def test_answers_to_many_end_before_the_first_unusable_one() -> None:
     """A bad reply among many does not affect the replies before it; its text remains for a single request."""
     model = TakesMany()
     model.script["process"].extend([lambda: Processed("fine", "", ()), lambda: Processed("", "", ())])
@@ -106,7 +106,7 @@ async def test_answers_in_one_go_end_before_the_first_unusable_one() -> None:
     assert ask.tallies["process"] == CallCounts(calls=2, parsed=1, bad_replies=1)
 
 
-async def test_a_server_that_fails_at_many_is_asked_singly_with_patience() -> None:
+async def test_a_server_that_fails_at_many_gets_single_requests() -> None:
     """An unanswered call for many texts is no error: it is counted, and returns nothing."""
     model = TakesMany()
     model.script["process"].append(ModelUnavailable("refused"))
@@ -118,7 +118,7 @@ async def test_a_server_that_fails_at_many_is_asked_singly_with_patience() -> No
     assert not ask.troubled
 
 
-async def test_foreground_goes_before_background_at_the_gate() -> None:
+async def test_foreground_passes_before_background() -> None:
     """Foreground calls pass before background calls, each kind in order, and never more than the limit at once."""
     gate, order, may_leave = PriorityLimiter(1), [], asyncio.Event()
 
@@ -136,7 +136,7 @@ async def test_foreground_goes_before_background_at_the_gate() -> None:
     assert order == ["first", "f1", "f2", "b1", "b2"]
 
 
-async def test_a_cancelled_wait_gives_its_place_at_the_gate_to_the_next() -> None:
+async def test_a_cancelled_wait_passes_its_place_on() -> None:
     """A cancelled call that waits, or has just been admitted, passes its place to the next call."""
     gate = PriorityLimiter(1)
     entered: list[int] = []

@@ -113,16 +113,16 @@ def free_goes_back() -> None:
     free(pieces[-1])
 
 
-def test_what_is_large_is_fresh_within_the_block_only() -> None:
+def test_large_allocations_are_fresh_within_the_block_only() -> None:
     """Within `fresh_pages`, even after an inner block, 2 MB come from the operating system; otherwise they do not."""
     in_a_fresh_process(large_is_fresh)
 
 
-def test_what_is_large_is_fresh_though_there_were_room_in_the_heap() -> None:
+def test_large_allocations_are_fresh_despite_free_heap() -> None:
     """Within `fresh_pages`, 2 MB come from the operating system though 8 MB are free; afterwards those are used."""
     in_a_fresh_process(large_is_fresh_beside_free_pieces)
 
 
-def test_what_is_free_goes_back_when_asked_for() -> None:
+def test_trim_heap_returns_free_memory() -> None:
     """Free memory between used blocks stays with the process until `trim_heap`."""
     in_a_fresh_process(free_goes_back)

@@ -157,7 +157,7 @@ def test_a_link_that_exists_gets_the_new_strength():
     assert oracle.link_records[(1, 2, "r")].strength_written == 1.0
 
 
-def test_focus_emptied_by_erasure_is_stood_in_for():
+def test_focus_emptied_by_erasure_is_replaced():
     """The entering nodes replace an empty focus whenever it is empty, not only in the first batch."""
     oracle = made(focus_limit=1)
     add(oracle, ["a"])
@@ -445,7 +445,7 @@ def test_slots_new_node_takes_the_place_of_the_least_important():
     assert oracle.dangling(3) == [(1, "")]
 
 
-def test_slots_full_of_focus_and_batch_goes_over_its_limit():
+def test_slots_full_of_focus_and_batch_exceed_the_limit():
     """Focus and batch are never drawn, so the limit may be exceeded for a while."""
     oracle = made(strategy="slots", max_nodes=2, focus_limit=1)
     add(oracle, ["a", "b", "c", "d"])
@@ -638,7 +638,7 @@ def test_text_of_dangling_links():
     assert oracle.recall(["none"], ["friend"], 0).text == "[记忆] 它有个friend，但我想不起来了"
 
 
-def test_dangling_links_of_others_are_not_told_when_something_matches():
+def test_dangling_links_of_others_are_not_reported_after_a_match():
     """Dangling links of other nodes are reported only if nothing matches."""
     oracle = graph({1: "a", 2: "b"}, {(2, 9, "x"): 1.0, (1, 2, ""): 1.0}, [1])
     assert oracle.recall(["a"], [], 2).text == "[Memory] a"

@@ -22,7 +22,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> RequestPriority:
     return RequestPriority()
 
 
-def test_background_rests_until_the_last_request_is_through(patient: RequestPriority) -> None:
+def test_background_waits_for_the_last_request(patient: RequestPriority) -> None:
     """Of two overlapping requests, only the end of the second one wakes background work."""
     went_on = threading.Event()
 
@@ -39,7 +39,7 @@ def test_background_rests_until_the_last_request_is_through(patient: RequestPrio
     worker.join()
 
 
-def test_nobody_rests_when_no_request_runs(patient: RequestPriority) -> None:
+def test_work_does_not_pause_without_requests(patient: RequestPriority) -> None:
     """Without requests, and after failed ones, work continues at once; otherwise this test would take half a minute."""
     with pytest.raises(ZeroDivisionError), patient.for_a_request():
         raise ZeroDivisionError
@@ -74,7 +74,7 @@ def pool() -> Iterator[ThreadPoolExecutor]:
         yield pool
 
 
-async def test_the_builtin_model_gives_way_between_texts(pool: ThreadPoolExecutor) -> None:
+async def test_the_builtin_model_yields_between_texts(pool: ThreadPoolExecutor) -> None:
     """The built-in model yields before each text, prompt and message."""
     asked: list[None] = []
     model = BuiltinModel(pool, lambda: asked.append(None))

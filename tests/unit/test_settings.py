@@ -109,7 +109,7 @@ def test_every_reason_belongs_to_a_family() -> None:
         Precondition("text", reason="QUEUE_FULL")
 
 
-def test_slots_need_room_beside_the_focus() -> None:
+def test_slots_need_room_besides_the_focus() -> None:
     """Under slots, max_nodes is at least focus_limit + 100; under scan it is not restricted."""
     AgentParameters(max_nodes=5)
     AgentParameters(strategy="slots", max_nodes=105)
@@ -125,7 +125,7 @@ def test_zero_results_means_the_ceiling() -> None:
     assert AgentParameters().limit_results(7) == 7
 
 
-def test_the_master_key_is_said_once_and_never_shown() -> None:
+def test_the_master_key_is_given_once_and_never_shown() -> None:
     """A file and a key together are refused; neither the refusal nor the printed settings quote the key."""
     key = "6d" * 32
     with pytest.raises(ValidationError, match="not both") as caught:

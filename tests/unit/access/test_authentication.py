@@ -32,7 +32,7 @@ def authentication(data_dir: Path) -> Authentication:
     return Authentication(AccessSettings(authentication="keys"), keyring, SystemClock())
 
 
-def test_who_was_never_admitted_gets_nowhere(tmp_path: Path) -> None:
+def test_unauthenticated_callers_have_no_access(tmp_path: Path) -> None:
     """With authentication enabled, a transport that skips it gets access to the health checks only."""
     access = authentication(tmp_path)
     for name, (_, required) in REQUIREMENTS.items():
@@ -60,7 +60,7 @@ def test_a_caller_is_known_by_the_id_of_its_key(tmp_path: Path) -> None:
     st.booleans(),
     st.one_of(st.none(), names),
 )
-def test_a_grant_allows_what_its_words_say_and_no_more(
+def test_a_grant_allows_exactly_its_scopes_and_reach(
     required: Requirement,
     scopes: set[str],
     agents: frozenset[str],
@@ -89,7 +89,7 @@ def test_a_grant_allows_what_its_words_say_and_no_more(
     assert refused.value.reason == ("KEY_NOT_FOR_AGENT" if has_scope else "SCOPE_MISSING")
 
 
-def test_tries_are_counted_for_each_address_unless_told_otherwise(tmp_path: Path) -> None:
+def test_attempts_are_counted_per_address_by_default(tmp_path: Path) -> None:
     """By default an address runs out of attempts, another one has its own, and a valid key passes."""
     good = list(bearer(new_key(tmp_path, "read")).values())
     access = authentication(tmp_path)
@@ -105,7 +105,7 @@ def test_tries_are_counted_for_each_address_unless_told_otherwise(tmp_path: Path
     assert access.admit(good, "192.0.2.7").key_id
 
 
-def test_tries_from_everywhere_take_bounded_memory(tmp_path: Path) -> None:
+def test_remembered_addresses_are_bounded(tmp_path: Path) -> None:
     """The number of remembered addresses is bounded."""
     access = authentication(tmp_path)
     for number in range(MAX_BUCKETS + 100):

@@ -24,7 +24,7 @@ def key(number: int, **fields: Any) -> Key:
     return Key(id=f"k{number:011}", **{**plain, "all_agents": True, **fields})
 
 
-def test_what_is_written_is_read_and_belongs_to_its_owner_alone(tmp_path: Path) -> None:
+def test_written_keys_are_read_back_and_readable_by_the_owner_only(tmp_path: Path) -> None:
     """Every field is read back; the file and its lock have mode 0600; no secret and no partial file remain."""
     secret = new_key(tmp_path / "new" / "d", "read", "admin", agents=["林月"], expires_at_ms=5, max_agents=2)
     file = KeyFile(tmp_path / "new" / "d")
@@ -147,9 +147,7 @@ def test_a_change_that_fails_changes_nothing(tmp_path: Path) -> None:
     assert len(file.read()) == 2
 
 
-def test_keys_and_what_is_remembered_of_revoked_ones_are_bounded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_keys_and_revoked_keys_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Too many keys are QUOTA_REACHED; of revoked keys the latest are kept, and they do not count against the bound."""
     monkeypatch.setattr(key_file, "MAX_KEYS", 3)
     monkeypatch.setattr(key_file, "KEPT_REVOKED", 2)

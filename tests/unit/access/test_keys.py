@@ -15,7 +15,7 @@ anything = st.one_of(st.text(), st.from_regex(r"ebb_[a-z0-9_]*_[0-9a-f]*", fullm
 
 
 @given(ids, secrets)
-def test_what_is_written_is_read_back(key_id: str, secret: str) -> None:
+def test_written_keys_are_parsed(key_id: str, secret: str) -> None:
     """Every key is parsed into its id and its secret, alone or after Bearer in any case."""
     key = written(key_id, secret)
     assert parsed(key) == (key_id, secret)
@@ -28,14 +28,14 @@ def test_what_is_written_is_read_back(key_id: str, secret: str) -> None:
 @example("ebb_" + "a" * 12 + "_" + "0" * 64 + "\n")
 @example("ebb_" + "a" * 12 + "_" + "٠" * 64)
 @example("EBB_" + "a" * 12 + "_" + "0" * 64)
-def test_what_is_read_is_written_the_same(text: str) -> None:
+def test_keys_have_one_format(text: str) -> None:
     """Any text is either no key, or exactly the text that its parsed parts produce: there is one format."""
     found = parsed(text)
     assert found is None or written(*found) == text
 
 
 @given(st.lists(st.text(), max_size=3))
-def test_any_header_is_taken_or_left(values: list[str]) -> None:
+def test_any_header_is_accepted_or_ignored(values: list[str]) -> None:
     """Any `Authorization` header yields no key, or a text without white space; two headers never yield one."""
     found = presented(values)
     assert found is None or not any(c.isspace() for c in found)
@@ -51,7 +51,7 @@ def test_new_keys_differ_and_have_the_form() -> None:
     assert {len(bytes.fromhex(secret)) for _, secret in made} == {32}
 
 
-def test_only_the_hash_is_kept_and_shown_is_less() -> None:
+def test_only_the_hash_is_stored_and_only_the_id_shown() -> None:
     """A key stores only the SHA-256 of its secret, and `repr` shows only the id."""
     secret = new_secret()
     key = Key(id="a" * 12, name="n", secret_sha256=hash_of(secret), scopes=("read",), created_at_ms=1)
@@ -61,7 +61,7 @@ def test_only_the_hash_is_kept_and_shown_is_less() -> None:
     assert repr(key) == str(key) == f"Key({'a' * 12!r})"
 
 
-def test_a_key_counts_until_it_is_revoked_or_expires() -> None:
+def test_a_key_is_valid_until_revoked_or_expired() -> None:
     """A key is invalid from the millisecond of its expiry on; a revoked one is always invalid."""
     key = Key(id="a" * 12, name="", secret_sha256="", scopes=("read",), created_at_ms=1, expires_at_ms=10)
     assert key.counts_at(9) and not key.counts_at(10)

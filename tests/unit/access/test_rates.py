@@ -13,9 +13,7 @@ from ebbtide.access.rates import Buckets, remote_of
     st.floats(0, 10),
     st.lists(st.floats(0, 3), min_size=1, max_size=200),
 )
-def test_no_stretch_of_time_gets_more_than_its_share(
-    per_s: float, burst_s: float, pauses_s: list[float]
-) -> None:
+def test_no_period_exceeds_the_rate(per_s: float, burst_s: float, pauses_s: list[float]) -> None:
     """In any period, the permitted requests are at most the burst plus the rate times the duration."""
     buckets = Buckets(burst_s)
     let_through: list[float] = []
@@ -31,7 +29,7 @@ def test_no_stretch_of_time_gets_more_than_its_share(
 
 
 @given(st.floats(0.1, 1000), st.floats(0, 10))
-def test_who_waits_as_told_gets_through(per_s: float, burst_s: float) -> None:
+def test_a_request_passes_after_the_stated_wait(per_s: float, burst_s: float) -> None:
     """The next request passes after the seconds that a refusal names, and not before."""
     buckets, now_s, wait_s = Buckets(burst_s), 5.0, 0.0
     for _ in range(20_000):
@@ -43,7 +41,7 @@ def test_who_waits_as_told_gets_through(per_s: float, burst_s: float) -> None:
     assert buckets.take("a", per_s, now_s + wait_s * 1.001 + 1e-6) == 0.0
 
 
-def test_names_do_not_share_a_bucket_and_time_may_stand_still() -> None:
+def test_names_do_not_share_a_bucket() -> None:
     """Names do not share a bucket; a clock that moves backwards adds no tokens."""
     buckets = Buckets(1.0)
     assert [buckets.take("a", 2.0, 1.0) == 0.0 for _ in range(3)] == [True, True, False]
@@ -61,7 +59,7 @@ def test_buckets_are_bounded() -> None:
         assert len(buckets) <= 10
 
 
-def test_what_counts_as_one_remote() -> None:
+def test_addresses_of_one_remote_are_equal() -> None:
     """All spellings of an IPv4 address are one remote; an IPv6 /64 is one remote; so are all invalid addresses."""
     assert remote_of("192.0.2.7") == remote_of("::ffff:192.0.2.7") != remote_of("192.0.2.8")
     assert remote_of("2001:db8:1:2::1") == remote_of("2001:db8:1:2:ffff::9") != remote_of("2001:db8:1:3::1")

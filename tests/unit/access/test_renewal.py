@@ -19,7 +19,7 @@ def renewed(path: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in path.iterdir()}
 
 
-def test_a_renewed_pair_is_taken_once_it_is_whole(tmp_path: Path) -> None:
+def test_a_renewed_pair_is_loaded_once_complete(tmp_path: Path) -> None:
     """A new certificate without its key is ignored silently; with its key, the pair takes effect."""
     renewal = Renewal(AccessSettings(**written(tmp_path)))
     before, fresh = renewal.current, renewed(tmp_path / "fresh")
@@ -35,7 +35,7 @@ def test_a_renewed_pair_is_taken_once_it_is_whole(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["cert.pem", "key.pem", "ca.pem"])
 @pytest.mark.parametrize("content", [None, b"", b"hunter2"])
-def test_what_stays_broken_is_told_and_what_works_stays(
+def test_damaged_files_are_reported_and_working_certificates_stay(
     tmp_path: Path, name: str, content: bytes | None
 ) -> None:
     """A missing, empty or invalid file is reported from the second check until it is repaired, without its content."""
@@ -54,7 +54,7 @@ def test_what_stays_broken_is_told_and_what_works_stays(
     assert renewal.current is before, "the same certificates, read again, replace nothing"
 
 
-def test_an_authority_that_was_taken_away_is_trusted_no_longer(tmp_path: Path) -> None:
+def test_a_removed_authority_is_no_longer_trusted(tmp_path: Path) -> None:
     """A new authority replaces the old one."""
     renewal = Renewal(AccessSettings(**written(tmp_path)))
     (before,) = renewal.current.context.get_ca_certs(binary_form=True)
@@ -64,7 +64,7 @@ def test_an_authority_that_was_taken_away_is_trusted_no_longer(tmp_path: Path) -
     assert before != after
 
 
-def test_what_cannot_be_used_at_a_start_is_refused(tmp_path: Path) -> None:
+def test_unusable_files_are_refused_at_a_start(tmp_path: Path) -> None:
     """Unusable files at a start are TLS_UNUSABLE: there is no earlier certificate to keep."""
     names = written(tmp_path)
     (tmp_path / "key.pem").write_bytes(b"")

@@ -27,7 +27,7 @@ def written(path: Path) -> dict[str, str]:
     }
 
 
-def test_good_files_are_taken_and_the_key_is_not_shown(tmp_path: Path) -> None:
+def test_valid_files_are_loaded_and_the_key_is_not_shown(tmp_path: Path) -> None:
     """Both servers get the contents of the files; `repr` shows no private key; without settings there is no TLS."""
     names = written(tmp_path)
     found = read_certificates(AccessSettings(**names))

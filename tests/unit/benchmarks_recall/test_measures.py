@@ -24,7 +24,7 @@ def answer_of(*turn_ids: str, token_count: int = 10) -> list[Result]:
     return [Result((turn_id,), token_count) for turn_id in turn_ids]
 
 
-def test_a_turn_told_twice_takes_one_rank() -> None:
+def test_a_repeated_turn_takes_one_rank() -> None:
     """A turn counts at its first appearance, and the turns after a repetition move up."""
     answer = [Result(("a", "b"), 1), Result(("a",), 1), Result((), 1), Result(("c",), 1)]
     assert ranked_turns(answer) == ["a", "b", "c"]

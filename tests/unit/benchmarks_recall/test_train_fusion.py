@@ -39,14 +39,14 @@ def node(
     }
 
 
-def test_trees_are_kept_as_they_were_grown() -> None:
+def test_saved_trees_equal_the_trained_ones() -> None:
     """Each row gets the sum of its leaves; a missing feature counts as 0 unless it was missing in training."""
     kept = train_fusion.kept_form(Grown(), ("one", "two"), 1.0)
     rows = np.array([[-1.0, 0.0], [0.0, 0.25], [0.0, 3.5], [np.nan, np.nan]])
     assert Trees.of(kept).sums(rows).tolist() == [5.0, 6.0, 5.0, 8.0]
 
 
-def test_what_may_only_be_judged_is_never_learnt_from() -> None:
+def test_evaluation_only_sets_are_never_trained_on() -> None:
     """A set whose licence allows evaluation only is not used for training."""
     assert not set(LEARNT) & set(JUDGED_ONLY)
     assert "locomo" in JUDGED_ONLY
@@ -54,7 +54,7 @@ def test_what_may_only_be_judged_is_never_learnt_from() -> None:
     assert set(WEIGHTS) | set(EACH) <= set(LEARNT)
 
 
-def test_bent_features_are_features() -> None:
+def test_monotone_features_are_features() -> None:
     """Monotone features are named as in the code, and none is both rising and falling."""
     assert set(train_fusion.RISES) | set(train_fusion.FALLS) <= set(FEATURES)
     assert not set(train_fusion.RISES) & set(train_fusion.FALLS)

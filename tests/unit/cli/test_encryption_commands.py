@@ -81,7 +81,7 @@ def test_the_master_key_is_changed(root: Path) -> None:
     assert run(root, "check", key="new.key") == 0
 
 
-def test_a_key_is_destroyed_only_when_somebody_says_so(
+def test_a_key_is_destroyed_only_after_confirmation(
     root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It asks for confirmation, or requires --yes without a terminal; afterwards the agent is listed but unreadable."""
@@ -98,7 +98,7 @@ def test_a_key_is_destroyed_only_when_somebody_says_so(
     assert run(root, "encryption", "destroy", "ann", "--yes") == ExitCode.NOT_FOUND
 
 
-def test_what_cannot_be_done_is_said(root: Path) -> None:
+def test_invalid_requests_have_exit_codes(root: Path) -> None:
     """A missing or invalid key and a missing or unknown agent each have an exit code, and change nothing."""
     assert run(root, "encryption", "encrypt", "ann") == ExitCode.BAD_SETTING
     assert run(root, "encryption", "encrypt", "zoe", key="old.key") == ExitCode.NOT_FOUND
@@ -110,7 +110,7 @@ def test_what_cannot_be_done_is_said(root: Path) -> None:
     assert run(root, "check") == 0
 
 
-def test_what_works_offline_takes_the_master_key(
+def test_offline_commands_accept_the_master_key(
     root: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """Every command that reads encrypted agents works with the key from the command line."""
@@ -135,9 +135,7 @@ def test_what_works_offline_takes_the_master_key(
     assert "--master-key-file needs --data-dir" in capsys.readouterr().err
 
 
-def test_a_key_file_that_everybody_may_read_is_taken_with_a_warning(
-    root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_world_readable_key_file_causes_a_warning(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each command warns once on standard error, with the file name: the master key, the new one, an API key."""
     rotate = ("encryption", "rotate-master", "--new-key-file", str(root / "new.key"))
     assert run(root, "encryption", "encrypt", "--all", key="old.key") == 0

@@ -103,14 +103,14 @@ def test_field_names_stay_as_they_are() -> None:
         (httpx.Response(404, json={"detail": "Not Found"}), "The server at"),
     ],
 )
-def test_what_is_no_daemon_is_unreachable(answer: httpx.Response | Exception, expected: str) -> None:
+def test_other_servers_are_unreachable(answer: httpx.Response | Exception, expected: str) -> None:
     """No response, a broken one, and one of another server are UNREACHABLE, with the address."""
     failure = failure_of(answer)
     assert failure.code == ExitCode.UNREACHABLE
     assert failure.message.startswith(expected)
 
 
-def test_a_daemon_at_work_is_waited_for() -> None:
+def test_long_operations_have_a_long_timeout() -> None:
     """Operations that grow with the agent have a timeout of an hour; the hint for a slow daemon is not to start one."""
     waits_s = []
 
@@ -131,7 +131,7 @@ def test_a_daemon_at_work_is_waited_for() -> None:
     assert waits_s == [3600.0, 3600.0, 60.0]
 
 
-def test_a_backwards_stretch_is_usage(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_reversed_interval_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
     """`forget` and `recall` name the options that were typed, before any request."""
     span = ("--since", "2025-05-03", "--until", "2025-05-01", "--url", "http://127.0.0.1:9")
     for command in (("forget", "ann"), ("recall", "-q", "tram")):
@@ -139,7 +139,7 @@ def test_a_backwards_stretch_is_usage(capsys: pytest.CaptureFixture[str]) -> Non
         assert "--until is over before --since begins" in capsys.readouterr().err
 
 
-def test_bad_addresses_are_usage() -> None:
+def test_invalid_addresses_are_usage_errors() -> None:
     """A --url that is no address is refused before any request."""
     for url in ("nonsense", "ftp://host", "http://"):
         with pytest.raises(Failure) as caught:
@@ -208,7 +208,7 @@ def test_commands_end_with_their_code(capsys: pytest.CaptureFixture[str]) -> Non
     assert run("agents", "--data-dir", "/no/such/directory") == ExitCode.NOT_FOUND
 
 
-def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     """`ebbtide --version` prints name and version."""
     assert run("--version") == ExitCode.OK
     assert capsys.readouterr().out.startswith("ebbtide ")

@@ -48,7 +48,7 @@ def spoil(root: Path, agent: str) -> None:
     file.write_bytes(b"\xa5" * file.stat().st_size)
 
 
-def test_a_damaged_agent_stops_no_backup(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_agent_does_not_stop_a_backup(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With one damaged agent the others are backed up, it is named with its reason, and the exit code is not 0."""
     spoil(root, "ann")
     assert run(root, "backup", "--out", str(root / "out"), "--json") == ExitCode.DAMAGED
@@ -61,7 +61,9 @@ def test_a_damaged_agent_stops_no_backup(root: Path, capsys: pytest.CaptureFixtu
     assert "1 of the agents could not be backed up." in printed.err
 
 
-def test_an_agent_without_its_key_stops_no_backup(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_agent_without_its_key_does_not_stop_a_backup(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """An agent without its key fails with its reason; the exit code is that of the refusal."""
     key = ("--master-key-file", str(root / "key"))
     assert run(root, "encryption", "encrypt", "bea", *key) == 0
@@ -73,7 +75,7 @@ def test_an_agent_without_its_key_stops_no_backup(root: Path, capsys: pytest.Cap
     assert "bea: " in printed.err and "[DATA_KEY_MISSING]" in printed.err
 
 
-def test_an_agent_that_nobody_can_name_is_told(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_agent_without_a_name_is_reported(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """An agent without `meta.json` is backed up under its own name, or reported under the name of its directory."""
     [hashed] = [path for path in (root / "data" / "agents").iterdir() if path.name.startswith("~")]
     for directory in ("bea", hashed.name):
@@ -84,7 +86,7 @@ def test_an_agent_that_nobody_can_name_is_told(root: Path, capsys: pytest.Captur
     assert [one["name"] for one in told["failed"]] == [hashed.name]
 
 
-def test_a_bad_file_stops_no_restore(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_file_does_not_stop_a_restore(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Of several files the valid ones are restored, and a damaged and a missing one are named."""
     assert run(root, "backup", "--out", str(root / "out")) == 0
     bad = root / "out" / "ann.ebb"
@@ -100,13 +102,13 @@ def test_a_bad_file_stops_no_restore(root: Path, capsys: pytest.CaptureFixture[s
     assert "2 of the files could not be restored." in printed.err
 
 
-def test_the_only_one_fails_as_it_is(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_single_agent_fails_with_its_own_error(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A command for one agent fails with that agent's error and code, without a count."""
     assert run(root, "backup", "zoe", "--out", str(root / "out")) == ExitCode.NOT_FOUND
     assert capsys.readouterr().err == "error: There is no agent of this id.\n"
 
 
-def test_what_is_gone_meanwhile_is_no_failure(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_agent_deleted_meanwhile_is_no_failure(capsys: pytest.CaptureFixture[str]) -> None:
     """A listed agent may be erased before its turn; one that was named explicitly must exist."""
     for is_asked_for in (False, True):
         row = OneByOne(["ann", "bea"], are_named=is_asked_for)
@@ -124,7 +126,7 @@ def test_what_is_gone_meanwhile_is_no_failure(capsys: pytest.CaptureFixture[str]
         assert caught.value.code == ExitCode.NOT_FOUND
 
 
-def test_the_code_tells_of_damage_first() -> None:
+def test_damage_decides_the_exit_code() -> None:
     """The exit code of damaged data takes precedence over failures that a retry may fix."""
     row = OneByOne(["ann", "bea", "cid"], are_named=True)
     for name, error in zip(row, (Unavailable("busy"), Corrupted("bad"), ValueError("odd")), strict=True):
@@ -136,7 +138,7 @@ def test_the_code_tells_of_damage_first() -> None:
     assert [one["message"] for one in row.failed] == ["Busy.", "Bad.", "Unreadable: ValueError: odd"]
 
 
-def test_what_is_about_all_ends_the_row() -> None:
+def test_an_unreachable_daemon_ends_the_run() -> None:
     """If no daemon answers, the other agents are not tried."""
     row = OneByOne(["ann", "bea"], are_named=True)
     tried = []
@@ -149,7 +151,7 @@ def test_what_is_about_all_ends_the_row() -> None:
         row.end("agents could not be backed up")
 
 
-def test_a_damaged_agent_stops_no_verification(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_agent_does_not_stop_a_verification(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """All readable audit logs are verified, including that of erased agents; others are named with a reason."""
     key = ("--master-key-file", str(root / "key"))
     assert run(root, "encryption", "encrypt", "bea", *key) == 0
@@ -169,7 +171,7 @@ def test_a_damaged_agent_stops_no_verification(root: Path, capsys: pytest.Captur
     assert "2 of the audit logs could not be read." in printed
 
 
-def test_what_was_destroyed_is_told_by_its_name(
+def test_destroyed_keys_are_logged_by_name(
     root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The log of erased agents names the agent and the id of the destroyed key."""

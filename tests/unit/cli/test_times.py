@@ -23,12 +23,12 @@ HOUR_MS = 3_600_000
         ("1969-12-31", -24 * HOUR_MS, 0),
     ],
 )
-def test_a_stretch_is_typed(typed: str, begin: int, end: int) -> None:
+def test_intervals_are_parsed(typed: str, begin: int, end: int) -> None:
     """A day runs from its first to its last moment; a time of day is exact, in UTC or its zone."""
     assert (begin_ms(typed), end_ms(typed)) == (begin, end)
 
 
-def test_a_stretch_of_nothing_is_refused() -> None:
+def test_an_empty_interval_is_refused() -> None:
     """An interval that ends before it begins is a usage error with the names of both options."""
     check_stretch(None, 5)
     check_stretch(begin_ms("2025-05-01"), end_ms("2025-05-01"))
@@ -39,7 +39,7 @@ def test_a_stretch_of_nothing_is_refused() -> None:
 
 
 @pytest.mark.parametrize("typed", ["", "May", "2023-13-01", "08.05.2023", "9999-12-31"])
-def test_what_is_no_time_is_refused(typed: str) -> None:
+def test_an_invalid_time_is_refused(typed: str) -> None:
     """A text that is no day or time, or a day without a successor, is a usage error."""
     with pytest.raises(typer.BadParameter):
         end_ms(typed)

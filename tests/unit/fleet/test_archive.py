@@ -81,7 +81,7 @@ def test_a_refused_batch_is_not_found(home: Home) -> None:
     assert seen(home.workspace.open_archive.loaded) == seen(home.store.read(Archive.load))  # type: ignore[arg-type]
 
 
-def test_an_archive_that_cannot_follow_is_loaded_anew(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_archive_that_cannot_follow_is_reloaded(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """A failed update costs a reload, not an answer; the batch is accepted nevertheless."""
 
     def fail(*_: Any) -> None:
@@ -104,7 +104,7 @@ def test_messages_stored_without_passages_are_found(home: Home) -> None:
     assert seen(home.workspace.open_archive.loaded) == before  # type: ignore[arg-type]
 
 
-def test_a_shortened_memory_is_told_as_it_is_now_without_the_archive(home: Home) -> None:
+def test_a_shortened_memory_is_returned_as_it_is_without_the_archive(home: Home) -> None:
     """With the archive the original text is returned; without it, the current content."""
     said = "The boat in the old harbour is late again, and nobody knows why it is so."
     home.remember([(said, [])], {})
@@ -115,7 +115,7 @@ def test_a_shortened_memory_is_told_as_it_is_now_without_the_archive(home: Home)
     assert asked(home, "boat", archive="never") == [shorter]
 
 
-def test_worths_of_memories_come_to_their_passages(home: Home) -> None:
+def test_passages_get_the_values_of_their_memories(home: Home) -> None:
     """For some passages or for all, a passage gets the highest value among the memories of its message."""
     for place in range(6):
         home.remember([(f"boat {place}", ["boat"]), (f"tea {place}", ["tea"])], {})
@@ -156,7 +156,7 @@ def test_kept_shares_are_lengths_by_first_lengths(home: Home) -> None:
         (None, "s1, m7"),
     ],
 )
-def test_a_place_is_told_with_four_digits_of_the_year(timestamp_ms: int | None, told: str) -> None:
+def test_a_citation_has_a_four_digit_year(timestamp_ms: int | None, told: str) -> None:
     """The year has four digits; without a time the source consists of conversation and id."""
     record = MessageRecord(1, 1, 0, "user", "Ann", "m7", timestamp_ms, 5, "s1", b"key")
     assert record.place_label == told

@@ -109,7 +109,7 @@ def test_store_network_and_archive_agree_after_deletions_and_corrections(
         assert_it_agrees(home)
 
 
-def test_several_go_in_one_commit_and_each_is_told_of(home: Home) -> None:
+def test_several_deletions_share_a_commit_and_report_each_result(home: Home) -> None:
     """Each target has one outcome, in order. A repeated target, and a link between two targets, count once."""
     home.remember([(f"{word} in the harbour", []) for word in WORDS[:4]], {})
     links = len(home.store.read(lambda txn: list(txn.links.all())))
@@ -202,7 +202,7 @@ def test_a_refused_deletion_of_a_message_changes_nothing(home: Home) -> None:
         ([(2, 4)], [(4, 6), (8, 9)], [(2, 4)]),
     ],
 )
-def test_what_others_cite_stays(
+def test_cited_text_stays(
     spans: list[tuple[int, int]], others: list[tuple[int, int]], left: list[tuple[int, int]]
 ) -> None:
     """Only the shared part of a span is preserved."""

@@ -141,7 +141,7 @@ def _unanswered(task: object) -> object:
     return Shortened(task, None, "test")  # type: ignore[arg-type]
 
 
-def test_what_is_not_committed_is_not_told(home: Home) -> None:
+def test_uncommitted_changes_cause_no_event(home: Home) -> None:
     """When the commit of a digest, a deletion or a pass fails, no event is stored and no stream is woken."""
     told: list[Sequence[EventRun]] = []
     remember(home, Random(1), 0)

@@ -35,7 +35,7 @@ def fail_once(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
 
 
 @pytest.mark.parametrize("after", [0, 1])
-def test_a_digest_that_memory_cannot_follow_is_done_all_the_same(
+def test_a_digest_completes_after_a_failure_in_memory(
     home: Home, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
     """The batch is digested once, ids are not reused, and the next recall sees everything."""
@@ -55,7 +55,7 @@ def test_a_digest_that_memory_cannot_follow_is_done_all_the_same(
     assert snapshot(home.workspace.network) == seen
 
 
-def test_a_pass_that_memory_cannot_follow_goes_on(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pass_continues_after_a_failure_in_memory(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nodes forgotten on disk are also removed in memory, and the pass ends normally."""
     for number in range(12):
         home.remember([(f"batch number {number}", [])], {})

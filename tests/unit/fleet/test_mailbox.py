@@ -51,7 +51,7 @@ async def test_jobs_run_one_at_a_time_in_order(pool: ThreadPoolExecutor) -> None
     await box.close()
 
 
-async def test_an_error_reaches_who_asked_and_the_next_job_runs(pool: ThreadPoolExecutor) -> None:
+async def test_an_error_reaches_its_caller_and_the_next_job_runs(pool: ThreadPoolExecutor) -> None:
     """A failing job affects no other job."""
     box = Mailbox(pool, size=10)
     with pytest.raises(ZeroDivisionError):
@@ -60,7 +60,7 @@ async def test_an_error_reaches_who_asked_and_the_next_job_runs(pool: ThreadPool
     await box.close()
 
 
-async def test_a_job_that_runs_out_of_an_iterator_hangs_nobody(pool: ThreadPoolExecutor) -> None:
+async def test_a_job_that_raises_stop_iteration_blocks_no_caller(pool: ThreadPoolExecutor) -> None:
     """StopIteration, which no future accepts, becomes a RuntimeError: alone, with neighbours and in a group."""
     box, empty = Mailbox(pool, size=10), iter(())
     gate, blocker = await blocked(box)
@@ -95,7 +95,7 @@ async def test_a_full_box_refuses(pool: ThreadPoolExecutor) -> None:
     await box.close()
 
 
-async def test_a_turn_that_does_not_come_in_time_is_given_up(pool: ThreadPoolExecutor) -> None:
+async def test_a_job_that_does_not_start_in_time_fails(pool: ThreadPoolExecutor) -> None:
     """A job that does not start in time fails with REQUEST_TIMED_OUT and never runs; a started one completes."""
     box, gate, ran = Mailbox(pool, size=5), threading.Event(), []
     first = asyncio.create_task(box.run(gate.wait, timeout_s=0.3))
@@ -109,7 +109,7 @@ async def test_a_turn_that_does_not_come_in_time_is_given_up(pool: ThreadPoolExe
     assert ran == []
 
 
-async def test_a_caller_that_goes_away_takes_its_waiting_job_along(pool: ThreadPoolExecutor) -> None:
+async def test_a_cancelled_caller_removes_its_waiting_job(pool: ThreadPoolExecutor) -> None:
     """A job cancelled before its start does not run; a started one completes."""
     box, gate, runs, ran = Mailbox(pool, size=5), threading.Event(), threading.Event(), []
 
@@ -186,7 +186,7 @@ async def test_neighbours_run_as_one_in_their_order(pool: ThreadPoolExecutor) ->
     assert await asyncio.gather(*tasks) == [f"{n} stored" for n in range(5)]
 
 
-async def test_nobody_waits_for_company(pool: ThreadPoolExecutor) -> None:
+async def test_a_single_job_starts_at_once(pool: ThreadPoolExecutor) -> None:
     """A single job starts at once."""
     box, ran = Mailbox(pool, size=5), []
 
@@ -200,7 +200,7 @@ async def test_nobody_waits_for_company(pool: ThreadPoolExecutor) -> None:
     await box.close()
 
 
-async def test_what_stands_between_keeps_its_place(pool: ThreadPoolExecutor) -> None:
+async def test_other_jobs_keep_their_order(pool: ThreadPoolExecutor) -> None:
     """Grouping changes the order of no jobs."""
     post = Post(pool)
 
@@ -227,7 +227,9 @@ async def test_an_outcome_that_is_an_error_is_one_callers_own(pool: ThreadPoolEx
 
 
 @pytest.mark.parametrize("outcomes", [None, []])
-async def test_what_fails_as_one_fails_for_all_of_it(pool: ThreadPoolExecutor, outcomes: object) -> None:
+async def test_a_failure_of_a_group_reaches_all_its_callers(
+    pool: ThreadPoolExecutor, outcomes: object
+) -> None:
     """An exception or a missing outcome reaches every caller of the group and no other; the mailbox continues."""
     box, gate = Mailbox(pool, size=10), threading.Event()
 
@@ -249,7 +251,7 @@ async def test_what_fails_as_one_fails_for_all_of_it(pool: ThreadPoolExecutor, o
     await box.close()
 
 
-async def test_who_gives_up_before_it_begins_takes_only_its_own_along(pool: ThreadPoolExecutor) -> None:
+async def test_a_cancelled_caller_leaves_its_group(pool: ThreadPoolExecutor) -> None:
     """A caller that cancels or times out is left out, and its neighbours still run as a group."""
     post = Post(pool)
     first, gone, late, last = post.put(1), post.put(2), post.put(3, timeout_s=0.01), post.put(4)
@@ -262,7 +264,7 @@ async def test_who_gives_up_before_it_begins_takes_only_its_own_along(pool: Thre
     assert await asyncio.gather(first, last) == ["1 stored", "4 stored"]
 
 
-async def test_who_goes_away_once_it_has_begun_harms_nobody(pool: ThreadPoolExecutor) -> None:
+async def test_a_caller_that_leaves_a_running_group_affects_no_other(pool: ThreadPoolExecutor) -> None:
     """A group that has started completes for the remaining callers."""
     box, begun, gate = Mailbox(pool, size=5), threading.Event(), threading.Event()
     blocking = threading.Event()
@@ -347,7 +349,7 @@ async def blocked(box: Mailbox) -> tuple[threading.Event, asyncio.Task[bool]]:
     return gate, blocker
 
 
-async def test_short_jobs_that_wait_side_by_side_share_a_trip(counting: CountingPool) -> None:
+async def test_neighbouring_short_jobs_share_a_dispatch(counting: CountingPool) -> None:
     """They keep their order, their callers' contexts and their own outcomes; a failure affects no neighbour."""
     box, who = Mailbox(counting, size=100), ContextVar[int]("who")
     gate, blocker = await blocked(box)
@@ -368,7 +370,7 @@ async def test_short_jobs_that_wait_side_by_side_share_a_trip(counting: Counting
     await box.close()
 
 
-async def test_a_long_job_lets_nobody_begin_behind_it_in_its_trip(counting: CountingPool) -> None:
+async def test_dispatched_jobs_wait_behind_a_long_job(counting: CountingPool) -> None:
     """A dispatched job that has not started still waits: its caller may cancel or time out, and then it never runs."""
     box, begun, ran = Mailbox(counting, size=100), threading.Event(), []
     gate, blocker = await blocked(box)
@@ -398,7 +400,7 @@ async def test_a_long_job_lets_nobody_begin_behind_it_in_its_trip(counting: Coun
     await box.close()
 
 
-async def test_an_outcome_is_told_before_the_trip_is_over(counting: CountingPool) -> None:
+async def test_an_outcome_is_delivered_before_the_dispatch_ends(counting: CountingPool) -> None:
     """An outcome does not wait for later jobs of the same dispatch."""
     box, second = Mailbox(counting, size=10), threading.Event()
     gate, blocker = await blocked(box)
@@ -413,7 +415,7 @@ async def test_an_outcome_is_told_before_the_trip_is_over(counting: CountingPool
     await box.close()
 
 
-async def test_those_taken_along_keep_their_places_in_a_full_box(counting: CountingPool) -> None:
+async def test_dispatched_jobs_count_as_waiting(counting: CountingPool) -> None:
     """Dispatched jobs count as waiting until they start."""
     box, begun, gate = Mailbox(counting, size=2), threading.Event(), threading.Event()
 

@@ -58,12 +58,12 @@ def test_recalled_lines_are_removed(
     assert recall_filter.without(text, role) == (left, count)
 
 
-def test_nothing_is_recognised_before_anything_was_told() -> None:
+def test_nothing_is_recognised_before_a_recall() -> None:
     """Before any recall even a marked line is stored as it is."""
     assert RecallFilter().without(f"[Memory] {CAT}", "user") == (f"[Memory] {CAT}", 0)
 
 
-def test_what_is_gone_may_be_told_again(recall_filter: RecallFilter) -> None:
+def test_removed_memories_are_not_recognised(recall_filter: RecallFilter) -> None:
     """After memories were removed, no line counts as recalled."""
     recall_filter.clear()
     assert recall_filter.without(f"[Memory] {CAT}", "user") == (f"[Memory] {CAT}", 0)

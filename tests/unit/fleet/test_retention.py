@@ -77,7 +77,7 @@ def chunk_count(home: Home) -> int:
     return count
 
 
-def test_with_none_texts_go_with_the_digest(home: Home) -> None:
+def test_with_none_texts_are_removed_with_the_digest(home: Home) -> None:
     """Once a batch is digested, no text is left on disk or in memory; speaker and time stay."""
     home.workspace.change_parameters({"retention": "none"})
     home.accept([BOAT], speakers=["Ann"])
@@ -147,7 +147,7 @@ def test_days_are_counted_from_the_acceptance(home: Home) -> None:
     assert follows(home)
 
 
-def test_lowering_applies_to_what_is_there_and_raising_brings_nothing_back(home: Home) -> None:
+def test_lower_retention_applies_at_once_and_higher_restores_nothing(home: Home) -> None:
     """A shorter retention removes existing texts; a longer one applies to new texts and restores nothing."""
     home.remember([(BOAT, [])], {})
     assert not home.workspace.sweep(10, lambda: True)
@@ -160,7 +160,7 @@ def test_lowering_applies_to_what_is_there_and_raising_brings_nothing_back(home:
     assert recollected(home, "boat")[0].state == "living"
 
 
-def test_a_text_said_twice_goes_with_the_last_who_refers_to_it(home: Home) -> None:
+def test_a_shared_text_is_removed_with_its_last_reference(home: Home) -> None:
     """A waiting message keeps a text that another message has lost."""
     home.accept([BOAT])
     home.digest(home.task(), [], {})
@@ -173,7 +173,7 @@ def test_a_text_said_twice_goes_with_the_last_who_refers_to_it(home: Home) -> No
     assert chunk_count(home) == 0
 
 
-def test_steps_are_small_and_go_on_after_a_close(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_steps_are_small_and_resume_after_a_close(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """A step is small however much is due, and work left by a close or a kill resumes at the next opening."""
     for number in range(12):
         home.remember([(f"{BOAT} Number {number}.", [])], {})
@@ -231,7 +231,7 @@ def test_compression_works_from_the_present_content(home: Home) -> None:
     assert shortened, "some was shortened twice"
 
 
-def test_passages_that_are_missing_are_made_anew(home: Home) -> None:
+def test_missing_passages_are_rebuilt(home: Home) -> None:
     """The checker finds missing passages, repair drops them, and they are rebuilt on demand."""
     home.workspace.change_parameters({"retention": "none"})
     home.remember([(BOAT, [])], {})

@@ -59,7 +59,7 @@ async def test_a_turn_cut_off_before_it_began_is_given_to_the_next(slices: Slice
     await scheduler.stop()
 
 
-async def test_a_slice_that_fails_costs_nobody_else_a_turn(slices: Slices) -> None:
+async def test_a_failing_slice_does_not_block_others(slices: Slices) -> None:
     """A failing slice is counted, and the next agent gets its turn."""
     slices.fail.add("a")
     slices.gate.set()

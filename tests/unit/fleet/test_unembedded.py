@@ -91,7 +91,7 @@ def vectors_held(store: LmdbStore) -> dict[int, list[float]]:
     return {place: one.tolist() for place, one in found.items() if one is not None}
 
 
-def test_everything_is_asked_for_once(store: LmdbStore) -> None:
+def test_everything_is_embedded_once(store: LmdbStore) -> None:
     """Texts come with their speaker, long messages by passage; afterwards nothing is left to embed."""
     said(store, "Short.", "A sentence that is long. " * (MAX_PASSAGE_CHARS // 20))
     work = work_of(store, A)
@@ -121,7 +121,7 @@ def test_rounds_are_bounded(store: LmdbStore) -> None:
     assert numbers(work_of(store, A)) == list(range(TEXTS_PER_ROUND + 1, TEXTS_PER_ROUND + 11))
 
 
-def test_another_model_begins_anew(store: LmdbStore) -> None:
+def test_another_model_starts_from_scratch(store: LmdbStore) -> None:
     """Another model gets everything; its vectors are never mixed with those of the previous one."""
     said(store, "one", "two")
     keep(store, work_of(store, A), [vector(0), vector(1)])
@@ -134,7 +134,7 @@ def test_another_model_begins_anew(store: LmdbStore) -> None:
     assert left(store, B) == 1 and left(store, A) == 2
 
 
-def test_another_size_begins_anew(store: LmdbStore) -> None:
+def test_another_size_starts_from_scratch(store: LmdbStore) -> None:
     """A new dimension of the same model counts as another model; late results of the old dimension are dropped."""
     said(store, "one", "two")
     keep(store, work_of(store, A), [vector(0), None])
@@ -148,7 +148,7 @@ def test_another_size_begins_anew(store: LmdbStore) -> None:
     assert left(store, A) == left(store, A, 3) == 0 and left(store, A, 4) == 2
 
 
-def test_vectors_of_two_sizes_are_not_kept_together(store: LmdbStore) -> None:
+def test_vectors_of_two_sizes_are_not_mixed(store: LmdbStore) -> None:
     """If the dimension was unknown, all vectors of a round must have the same one."""
     said(store, "one", "two")
     axis = np.array([0, 1, 0], dtype=np.float32)
@@ -156,7 +156,7 @@ def test_vectors_of_two_sizes_are_not_kept_together(store: LmdbStore) -> None:
     assert left(store, A) == 2
 
 
-def test_a_store_that_does_not_tell_a_size_has_that_of_its_vectors(store: LmdbStore) -> None:
+def test_a_store_without_a_size_has_that_of_its_vectors(store: LmdbStore) -> None:
     """Vectors stored without a dimension are recomputed only if the dimension changes; recall works meanwhile."""
     said(store, "one", "two", "three")
     keep(store, work_of(store, A), [None, vector(0), vector(1)])
@@ -187,7 +187,7 @@ def test_vectors_that_come_after_the_model_changed_are_dropped(store: LmdbStore)
     assert vectors_held(store) == {0: vector(2).tolist()}
 
 
-def test_a_text_withdrawn_meanwhile_gets_no_vector(store: LmdbStore) -> None:
+def test_a_withdrawn_text_gets_no_vector(store: LmdbStore) -> None:
     """A text that was replaced while the model ran is embedded again; its neighbours keep their vectors."""
     said(store, "one", "secret", "three")
     work = work_of(store, A)
@@ -224,7 +224,7 @@ def test_a_mark_set_back_is_not_moved_on_by_an_answer_under_way(store: LmdbStore
     assert numbers(work_of(store, A)) == [1]
 
 
-def test_what_has_vectors_already_is_passed_over(store: LmdbStore) -> None:
+def test_messages_with_vectors_are_skipped(store: LmdbStore) -> None:
     """After the mark is set back, only messages without vectors are embedded, in bounded rounds."""
     count = MAX_MESSAGES_PER_ROUND + 5
     said(store, *(f"message {place}" for place in range(count)))

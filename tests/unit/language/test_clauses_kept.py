@@ -69,7 +69,7 @@ def test_a_relative_clause_without_its_head_is_reworded() -> None:
         ("They hope to become champions next season, of course.", "become champions", "hope"),
     ],
 )
-def test_a_condition_is_kept_wherever_it_stands(text: str, holds: str, without: str) -> None:
+def test_a_condition_is_kept_at_any_position(text: str, holds: str, without: str) -> None:
     """An order or a plan is never kept without its condition, and a hope never becomes a fact."""
     for target in range(4, len(text)):
         result = shorten(text, "", target)
@@ -85,7 +85,7 @@ def test_a_condition_is_kept_wherever_it_stands(text: str, holds: str, without: 
         ("我哥哥上个月在杭州买了一套学区房，花了三百二十万。", 8, "哥哥买学区房"),
     ],
 )
-def test_who_does_what_where_no_clause_fits(text: str, target: int, expected: str) -> None:
+def test_a_tiny_target_keeps_subject_verb_and_object(text: str, target: int, expected: str) -> None:
     """A tiny target yields subject, verb and object, in their order."""
     assert shorten(text, "", target) == expected
 
@@ -99,7 +99,7 @@ def test_who_does_what_where_no_clause_fits(text: str, target: int, expected: st
         "我妈妈在厦门开花店了吗？",
     ],
 )
-def test_no_gist_of_what_is_not_so(text: str) -> None:
+def test_a_negated_statement_is_never_made_plain(text: str) -> None:
     """A negated, planned, passive or questioned statement is never reduced to a plain one."""
     for target in range(4, 9):
         assert shorten(text, "", target) not in {"妈妈开花店", "妈妈骗客户", "妈妈骗定金"}

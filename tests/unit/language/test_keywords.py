@@ -119,7 +119,7 @@ def test_phrase_never_loses_a_negation() -> None:
         ("昨天晚上我们在江边放了烟花。", {"昨天晚上"}),
     ],
 )
-def test_what_nobody_writes_on_a_card_is_no_keyword(text: str, unwanted: set[str]) -> None:
+def test_uninformative_words_are_no_keywords(text: str, unwanted: set[str]) -> None:
     """Verbs, adjectives, addressed persons and small talk are omitted, even if little else is left."""
     assert not unwanted & set(keywords(text))
 

@@ -78,12 +78,12 @@ def test_content_outlives_small_talk(text: str, target: int, gone: str, kept: st
     ("text", "target"),
     [("Thanks, Ingrid! Sounds great. See you soon!", 30), ("谢谢你！真的太感谢了！再见！", 8)],
 )
-def test_small_talk_stays_where_there_is_nothing_else(text: str, target: int) -> None:
+def test_small_talk_stays_if_there_is_nothing_else(text: str, target: int) -> None:
     """A text of small talk only is not empty after shortening."""
     assert len(shorten(text, "", target)) >= 4
 
 
-def test_a_phrase_tells_what_the_memory_is_about() -> None:
+def test_a_phrase_contains_the_topic() -> None:
     """A phrase contains neither the greeting nor the addressed name."""
     assert phrase("哦，我明白了。你打算去敦煌看壁画。") == "你打算去敦煌看壁画"
     assert phrase("Congrats on selling your orchard, Ingrid! Did the neighbour buy it from you?") == (

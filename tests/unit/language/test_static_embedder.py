@@ -44,7 +44,7 @@ async def fresh(pool: Pool) -> AsyncIterator[StaticEmbedder]:
     yield StaticEmbedder(pool)
 
 
-async def test_what_means_alike_is_near(loaded: StaticEmbedder) -> None:
+async def test_similar_meanings_are_near(loaded: StaticEmbedder) -> None:
     """A question is nearer to its answer in other words than to an unrelated text."""
     question, answer, other = await loaded.embed(
         ["Which pet does she have?", "Ann: my cat sleeps all day.", "Ann: the invoice is due on Friday."]
@@ -53,7 +53,7 @@ async def test_what_means_alike_is_near(loaded: StaticEmbedder) -> None:
     assert question @ answer > question @ other + 0.1
 
 
-async def test_a_text_has_one_vector_whatever_stands_beside_it(loaded: StaticEmbedder) -> None:
+async def test_a_vector_does_not_depend_on_other_texts(loaded: StaticEmbedder) -> None:
     """A vector does not depend on the other texts of a call or their order; queries are embedded like texts."""
     texts = [f"The {word} house by the sea is old." for word in ("red", "blue", "very very small")] * 300
     together = await loaded.embed(texts)
@@ -90,7 +90,7 @@ async def test_it_says_what_the_package_says(loaded: StaticEmbedder) -> None:
         "🎉🎉 …",
     ],
 )
-async def test_what_is_not_english_gets_no_vector(loaded: StaticEmbedder, text: str) -> None:
+async def test_non_english_text_gets_no_vector(loaded: StaticEmbedder, text: str) -> None:
     """Texts in Chinese, Japanese, Korean and Russian, and texts without a word, get no vector."""
     assert await loaded.embed([text]) == [None]
     before, found, after = await loaded.embed(["The old house.", text, "The old house."])
@@ -103,7 +103,7 @@ async def test_what_is_not_english_gets_no_vector(loaded: StaticEmbedder, text: 
     "text",
     ["Ann: I moved to 青岛 in May and live in an old house.", "2026-05-01", "A naïve café", "😀 hello"],
 )
-def test_english_with_guests_is_english(text: str) -> None:
+def test_english_with_foreign_words_is_english(text: str) -> None:
     """Foreign names, accents, emoji and numbers do not make an English text foreign."""
     assert reads_as_english(text)
 
@@ -118,14 +118,14 @@ async def test_half_a_surrogate_pair_and_an_endless_text_are_no_trouble(loaded: 
     assert np.array_equal(endless, front)
 
 
-async def test_it_gives_way_between_texts(pool: Pool) -> None:
+async def test_the_embedder_yields_between_texts(pool: Pool) -> None:
     """The embedder yields to requests before every text."""
     rests: list[int] = []
     await StaticEmbedder(pool, lambda: rests.append(1)).embed(["one", "two", "three"])
     assert len(rests) == 3
 
 
-async def test_nothing_is_asked_of_the_net(fresh: StaticEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_network_is_not_used(fresh: StaticEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
     """Loading opens no connection and resolves no name."""
 
     def refuse(*_: object, **__: object) -> None:
@@ -168,7 +168,7 @@ def test_nothing_is_loaded_before_it_is_used() -> None:
         (FileNotFoundError("weights"), "FileNotFoundError"),
     ],
 )
-async def test_what_cannot_be_loaded_is_unavailable(
+async def test_a_package_that_cannot_be_loaded_is_unavailable(
     fresh: StaticEmbedder, monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
 ) -> None:
     """A missing or broken package raises ModelUnavailable, is reported by the state, and is tried only once."""

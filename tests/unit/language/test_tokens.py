@@ -37,7 +37,7 @@ PIECES = [
         (" We ran 5 km (in C++)\n", ["We", "ran", "5 km", "(", "in", "C++", ")"]),
     ],
 )
-def test_what_reads_as_one_thing_is_one_token(text: str, said: list[str]) -> None:
+def test_units_are_one_token(text: str, said: list[str]) -> None:
     """Addresses, paths, dates, amounts and compounds are one token; marks are separate."""
     assert [token.text for token in tokenize(text)] == said
 

@@ -139,7 +139,7 @@ def test_a_way_that_has_given_json_keeps_its_place() -> None:
         ("We met Clara in Porto and walked to the sea.", True),
     ],
 )
-def test_a_message_told_in_a_word_is_segmented_by_rule(told: str, is_kept: bool) -> None:
+def test_a_message_with_too_little_text_is_segmented_by_rules(told: str, is_kept: bool) -> None:
     """The model's segments are used only if they contain a fair share of the message."""
     text = "We met Clara in Porto on Sunday and walked down to the sea, where the boats were coming in."
     said = [
@@ -245,7 +245,7 @@ def test_dollar_signs_in_a_conversation_are_text() -> None:
 
 
 @given(st.text(max_size=300))
-def test_whatever_a_model_writes_is_an_object_or_a_bad_reply(text: str) -> None:
+def test_any_reply_is_an_object_or_a_bad_reply(text: str) -> None:
     """Any reply yields an object with the expected member, or BadReply."""
     for reply in (text, "{" + text, '{"a": ' + text + "}", "<think>" + text):
         with contextlib.suppress(BadReply):

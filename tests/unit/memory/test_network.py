@@ -172,7 +172,7 @@ def test_target_length(length: int, importance: float, target: int) -> None:
         (0.001, "forget"),
     ],
 )
-def test_what_a_visit_decides(strength: float, verdict: str) -> None:
+def test_a_visit_keeps_shortens_or_forgets(strength: float, verdict: str) -> None:
     """At 100 characters: whole at 1, shortened if it loses a quarter, forgotten below five characters."""
     made = network((1, 2, "", strength))
     assert visited(made, 2) == verdict
@@ -184,7 +184,7 @@ def test_a_short_memory_with_full_support_lives() -> None:
     assert visited(made, 2) == "keep"
 
 
-def test_what_is_in_focus_is_never_visited() -> None:
+def test_nodes_in_focus_are_never_visited() -> None:
     """A node in focus is neither scanned nor decayed, even without support."""
     made = network((1, 2, "", 0.001), focus=(2,))
     assert visited(made, 2) == "skip"

@@ -65,7 +65,7 @@ def by_matrix(links: Sequence[Ends], count: int, start: Sequence[int]) -> np.nda
     ),
     start=st.lists(st.integers(1, 6), min_size=1, max_size=3),
 )
-def test_what_is_pushed_is_what_the_matrix_says(links: list[Ends], start: list[int]) -> None:
+def test_closeness_equals_the_matrix(links: list[Ends], start: list[int]) -> None:
     """With enough rounds, closeness on any network is the stationary walk minus the start."""
     with pytest.MonkeyPatch.context() as changed:
         changed.setattr(pagerank, "MIN_MASS_PER_LINK", 1e-12)
@@ -83,13 +83,13 @@ def test_many_ways_are_closer_than_one() -> None:
     assert 1 not in found, "nobody comes back to it, so it is close to nothing but itself"
 
 
-def test_strength_decides_where_the_walker_goes() -> None:
+def test_the_walk_follows_links_in_proportion_to_strength() -> None:
     """Of two links, the stronger one is followed in proportion to its strength."""
     found = told(network((1, 2, 0.75), (1, 3, 0.25)), [1])
     assert found[2] == pytest.approx(3 * found[3])
 
 
-def test_what_is_forgotten_or_broken_leads_nowhere() -> None:
+def test_forgotten_nodes_and_broken_links_are_not_followed() -> None:
     """Links to forgotten nodes and broken links are not followed; a forgotten node is no start."""
     made = network((1, 2, 1.0), (1, 3, 1.0), (3, 4, 0.001))
     made.apply(Change(forgotten=[2]))
@@ -99,7 +99,7 @@ def test_what_is_forgotten_or_broken_leads_nowhere() -> None:
     assert not made.scratch().member.any()
 
 
-def test_shares_say_where_he_starts_how_often() -> None:
+def test_shares_weight_the_starts() -> None:
     """A start with three times the share counts three times as much; shares need not sum to 1."""
     made = network((1, 3, 1.0), (2, 4, 1.0))
     found = told(made, [1, 2], [30.0, 10.0])

@@ -166,7 +166,7 @@ def test_text_that_crashes_its_worker_is_refused(workers: TextWorkers) -> None:
     assert caught.value.reason == "TEXT_TOO_COMPLEX"
 
 
-def test_what_a_function_prints_does_not_get_between_the_frames(workers: TextWorkers) -> None:
+def test_output_of_a_function_does_not_corrupt_the_protocol(workers: TextWorkers) -> None:
     """A worker's standard output belongs to the protocol; prints go to standard error."""
     assert workers.call(len(LONG), worker_tasks.print_something, LONG) == LONG
 

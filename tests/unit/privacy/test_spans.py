@@ -55,7 +55,7 @@ def test_every_kind_keeps_its_floor(key: tuple[str, str]) -> None:
 
 
 @pytest.mark.parametrize("line", [line for line in LINES if line.spans], ids=lambda line: line.text[:20])
-def test_what_is_redacted_leaves_nothing_behind(line: Line) -> None:
+def test_redaction_removes_all_labelled_data(line: Line) -> None:
     """Redaction removes all labelled data and nothing else."""
     text, spans = line.text, line.spans
     if find(text) != list(spans):
@@ -125,7 +125,7 @@ def test_what_is_redacted_leaves_nothing_behind(line: Line) -> None:
         ("", []),
     ],
 )
-def test_what_is_found_and_where(text: str, expected: list[tuple[str, str]]) -> None:
+def test_data_is_found_in_any_context(text: str, expected: list[tuple[str, str]]) -> None:
     """Data is found next to Chinese characters, in full width, and with invisible characters, but not within a hash.
 
     Of two overlapping matches the larger is found.

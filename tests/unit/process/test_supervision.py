@@ -41,7 +41,7 @@ def test_dump_of_c_becomes_stacks_of_busy_threads() -> None:
     ]
 
 
-def test_half_a_dump_is_read_as_far_as_it_goes() -> None:
+def test_a_truncated_dump_is_parsed() -> None:
     """A truncated dump is parsed as far as possible: the process may be at its end."""
     for end in range(len(DUMP)):
         parse_dump(DUMP[:end])
@@ -77,7 +77,7 @@ def test_closing_time_follows_the_grace(grace_s: float, closing_s: float) -> Non
     assert closing_time_s(grace_s) == closing_s
 
 
-def test_daemon_goes_on_without_a_guardian(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_daemon_continues_without_a_guardian(monkeypatch: pytest.MonkeyPatch) -> None:
     """If no process can be started, the daemon warns and continues."""
 
     def refuse(*_: Any, **__: Any) -> None:

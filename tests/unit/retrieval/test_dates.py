@@ -106,7 +106,7 @@ def test_whole_dates_need_no_reference(text: str, expected: str) -> None:
         ("去年夏天", "2022-06-01..2022-08-31"),
     ],
 )
-def test_the_reference_tells_the_rest(text: str, expected: str) -> None:
+def test_incomplete_dates_use_the_reference(text: str, expected: str) -> None:
     """A date without year, month or week is resolved with the reference and marked as relative."""
     assert said(text) == [expected]
     assert date_ranges(text, REFERENCE_MS)[0].is_relative
@@ -130,12 +130,12 @@ def test_the_reference_tells_the_rest(text: str, expected: str) -> None:
         "",
     ],
 )
-def test_what_is_no_date_gives_none(text: str) -> None:
+def test_invalid_dates_yield_nothing(text: str) -> None:
     """Words and numbers that look like dates, and days that do not exist, yield nothing."""
     assert said(text) == []
 
 
-def test_a_month_and_a_season_of_the_present_have_begun() -> None:
+def test_the_current_month_and_season_are_of_this_year() -> None:
     """The current month is that of this year, also on its first day."""
     first_of_may = int(datetime(2023, 5, 1, tzinfo=UTC).timestamp() * 1000)
     assert said("in May", first_of_may) == ["2023-05-01..2023-05-31"]

@@ -32,7 +32,7 @@ def test_concentration_is_the_share_of_the_best_three(scores: list[float], expec
         ("Where is Ann?", [1.0] * 12, "no clear top"),
     ],
 )
-def test_each_sign_is_told(query: str, scores: list[float], why: str) -> None:
+def test_each_reason_is_reported(query: str, scores: list[float], why: str) -> None:
     """The reason is the first sign; there is none with a clear top among enough results."""
     question = parse_query(query, speakers=[], reference_ms=0)
     assert concentration(np.array(CLEAR_TOP)) >= CLEAR

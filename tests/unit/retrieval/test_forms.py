@@ -46,12 +46,12 @@ def asked(query: str) -> dict[int, float]:
         ("chose", "choosing"), ("wrote", "written"), ("flies", "flew"), ("thieves", "thief"), ("feet", "foot"),
     ],
 )  # fmt: skip
-def test_forms_of_a_word_are_asked_for_as_one(one: str, other: str) -> None:
+def test_forms_of_a_word_are_one_term(one: str, other: str) -> None:
     """Every form of a word yields the same search term."""
     assert one != other and asked(f"the {one}") == asked(f"the {other}")
 
 
-def test_what_usually_is_another_word_stays_by_itself() -> None:
+def test_ambiguous_forms_are_not_merged() -> None:
     """Forms that usually are another word, such as rose, ground and bore, are not merged."""
     for one, other in (
         ("rose", "rise"),

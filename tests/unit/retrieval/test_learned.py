@@ -56,7 +56,7 @@ def features_of(index: PassageIndex, **fields: Any) -> dict[int, dict[str, float
     }
 
 
-def test_what_is_said_is_counted_by_rarity(index: PassageIndex) -> None:
+def test_shares_of_the_query_are_weighted_by_rarity(index: PassageIndex) -> None:
     """The shares of the query in a passage and its neighbours equal those of plain loops."""
     terms = list(dict.fromkeys(words_of(QUERY)))
     said = [list(words_of(f"{speaker}: {text}")) for speaker, text in SAID]
@@ -98,7 +98,7 @@ def test_texts_leave_their_marks(index: PassageIndex) -> None:
     assert not any(row[name] for row in without.values() for name in marks)
 
 
-def test_who_and_when_are_told(index: PassageIndex) -> None:
+def test_speaker_and_date_are_features(index: PassageIndex) -> None:
     """The features say whether a speaker is named, and how far a passage is from the requested days."""
     found = features_of(index, speakers=[index.speaker_numbers["Ann"]], dates=[(2 * DAY_MS, 3 * DAY_MS)])
     assert (found[2]["speaker"], found[1]["speaker"]) == (1, -1)
@@ -108,7 +108,7 @@ def test_who_and_when_are_told(index: PassageIndex) -> None:
     assert plain[2]["speaker"] == 0 and plain[2]["date"] == -1
 
 
-def test_what_an_answer_is_asked_for_is_a_feature(index: PassageIndex) -> None:
+def test_the_kind_of_query_is_a_feature(index: PassageIndex) -> None:
     """The kind of query is a feature of every candidate, one kind at a time."""
     rows = features_of(index, asks_for="when").values()
     assert {row["asks for when"] for row in rows} == {1.0}

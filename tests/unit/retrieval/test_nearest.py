@@ -102,7 +102,7 @@ def test_few_vectors_get_no_index() -> None:
     assert not vectors.build_some(lambda: True) and vectors.index_image() is None
 
 
-def test_what_is_dropped_is_not_found() -> None:
+def test_dropped_vectors_are_not_found() -> None:
     """A dropped vector is absent from the next result."""
     vectors = indexed(COUNT)
     query = texts()[17]
@@ -113,7 +113,7 @@ def test_what_is_dropped_is_not_found() -> None:
     assert vectors.is_indexed and not gone & first(scores, 200)
 
 
-def test_what_is_new_or_replaced_is_found_at_once() -> None:
+def test_new_and_replaced_vectors_are_found_at_once() -> None:
     """All vectors are compared until the index is complete again."""
     vectors = indexed(SMALL)
     vectors.put(np.array([5, SMALL]), texts()[[SMALL + 1, SMALL + 2]])
@@ -124,7 +124,7 @@ def test_what_is_new_or_replaced_is_found_at_once() -> None:
         assert vectors.build_some(lambda: False) is False
 
 
-def test_a_mean_that_went_elsewhere_needs_a_new_index() -> None:
+def test_a_moved_mean_needs_a_new_index() -> None:
     """If the mean has moved, the index is not used and is rebuilt."""
     vectors = indexed(SMALL)
     others = -texts()[:SMALL]
@@ -157,7 +157,7 @@ def test_building_twice_gives_the_same_answers() -> None:
     assert np.array_equal(one.scores(texts()[2], SMALL), other.scores(texts()[2], SMALL))
 
 
-def test_an_index_of_other_passages_is_not_taken() -> None:
+def test_an_index_of_other_passages_is_rejected() -> None:
     """An image with a passage without a vector is rejected."""
     vectors = indexed(SMALL)
     fewer = filled(SMALL - 1)

@@ -15,7 +15,7 @@ MARKS = "\u0301\u0323\u0327"
 
 @settings(deadline=None)  # the first text compiles a pattern
 @given(st.text(max_size=200))
-def test_ordinary_text_is_normalised_as_ever(text: str) -> None:
+def test_ordinary_text_is_normalised_as_usual(text: str) -> None:
     """Without a long run of marks the result is that of the standard library."""
     assert nfkc(text) == unicodedata.normalize("NFKC", text)
 

@@ -63,9 +63,7 @@ def halved(candidate: Candidate, fits: Callable[[str], bool]) -> str:
     st.integers(1, 400),
     st.integers(1, 8),
 )
-def test_what_is_shortened_keeps_the_budget_too(
-    sizes: list[tuple[int, float]], budget: int, most: int
-) -> None:
+def test_shortened_candidates_keep_the_budget(sizes: list[tuple[int, float]], budget: int, most: int) -> None:
     """Shortened forms fill the rest of the budget, in the given order, and each dropped candidate is listed."""
     found = [candidate(k, f"{k:03}" + "x" * size, value) for k, (size, value) in enumerate(sizes)]
     answer = pack(found, max_results=most, token_budget=budget, count=len, word=word, shorten=halved)
@@ -81,7 +79,7 @@ def test_what_is_shortened_keeps_the_budget_too(
     assert len(answer.kept) >= min(1, len(plain.kept))
 
 
-def test_the_best_is_told_in_a_shorter_form_before_it_is_dropped() -> None:
+def test_the_best_is_shortened_before_it_is_dropped() -> None:
     """A candidate that is too long for any answer is shortened to fit next to others."""
     found = [candidate(1, "a" * 500, 0.9), candidate(2, "b" * 20, 0.5)]
     answer = pack(found, max_results=9, token_budget=120, count=len, word=word, shorten=halved)
@@ -125,7 +123,7 @@ def test_exactly_the_budget_fits() -> None:
     assert keys(short) == [1] and short.dropped == ((2, "budget"),)
 
 
-def test_the_best_is_kept_and_small_ones_fill_what_is_left() -> None:
+def test_the_best_is_kept_and_small_ones_fill_the_rest() -> None:
     """A long best memory is kept before cheap ones; a candidate that does not fit is skipped for one that does."""
     found = [candidate(1, "a" * 60, 0.9), candidate(2, "b" * 60, 0.8), candidate(3, "c" * 10, 0.2)]
     answer = packed(found, budget=110)
@@ -143,7 +141,7 @@ def test_value_for_tokens_decides_among_the_best() -> None:
     assert keys(packed(found, budget=100)) == [1, 3, 4]
 
 
-def test_saying_it_again_is_worth_less() -> None:
+def test_repetition_is_worth_less() -> None:
     """Of two with the same cost, one with new content is preferred to a slightly better one that repeats."""
     found = [
         candidate(1, "a" * 20, 1.0, range(10)),
@@ -162,7 +160,7 @@ def test_a_budget_too_small_gives_nothing(budget: int) -> None:
 
 
 @pytest.mark.parametrize("budget", [None, 50])
-def test_nothing_comes_of_nothing(budget: int | None) -> None:
+def test_no_candidates_give_an_empty_answer(budget: int | None) -> None:
     """No candidates or no budget return an empty answer."""
     assert packed([], budget=budget) == Packed((), ())
     assert packed([candidate(1, "a", 0.9)], most=0, budget=budget).dropped == ((1, "max_results"),)
@@ -200,7 +198,7 @@ def test_the_budget_is_never_exceeded(
 
 @settings(max_examples=60, deadline=None)
 @given(FOUND, st.integers(0, 20), st.none() | st.integers(0, 400))
-def test_order_stays_and_everyone_is_accounted_for(
+def test_order_stays_and_every_candidate_is_listed(
     found: list[tuple[str, float, frozenset[int]]], most: int, budget: int | None
 ) -> None:
     """Kept and dropped candidates are in the given order, each once, and the result is deterministic."""

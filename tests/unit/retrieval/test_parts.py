@@ -45,7 +45,7 @@ def test_each_part_asks(query: str, parts: tuple[str, ...]) -> None:
         "?？?",
     ],
 )
-def test_what_asks_for_one_thing_has_no_parts(query: str) -> None:
+def test_single_queries_have_no_parts(query: str) -> None:
     """Lists, names, clauses and statements next to a question are no parts."""
     assert parts_of(query) == ()
 

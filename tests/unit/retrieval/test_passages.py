@@ -100,7 +100,7 @@ def test_neighbours_are_those_of_the_same_conversation() -> None:
     assert index.column("next").tolist() == [2, 3, -1, -1]
 
 
-def test_only_a_dialogue_has_context_beside_a_message() -> None:
+def test_only_a_dialogue_has_neighbouring_messages() -> None:
     """Messages have neighbours only in a dialogue; passages of one message always do."""
     turns, notes = PassageIndex(), PassageIndex()
     for number in range(4):

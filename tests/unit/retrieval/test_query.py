@@ -117,7 +117,7 @@ def test_speakers_without_letters_are_never_named() -> None:
         ("颜色是什么", "what"),
     ],
 )
-def test_what_is_asked_for(query: str, asks_for: AsksFor) -> None:
+def test_the_kind_of_query_is_detected(query: str, asks_for: AsksFor) -> None:
     """The first question word decides; a clause that opens with "when" does not."""
     assert understood(query).asks_for == asks_for
 

@@ -48,13 +48,13 @@ def test_words_alone_rank_what_says_them(index: PassageIndex) -> None:
     assert (np.diff(found.scores) <= 0).all()
 
 
-def test_nothing_asked_finds_nothing(index: PassageIndex) -> None:
+def test_an_empty_query_finds_nothing(index: PassageIndex) -> None:
     """Without a known word and without a vector nothing is found."""
     assert ranked(index).passages.tolist() == []
     assert ranked(index, "never").passages.tolist() == []
 
 
-def test_who_is_named_lifts_what_she_said_and_finds_nothing_else(index: PassageIndex) -> None:
+def test_a_named_speaker_is_boosted_and_finds_nothing_else(index: PassageIndex) -> None:
     """A named speaker is boosted, and nothing else is found."""
     plain = {"without": ["conversation", "neighbours"]}
     assert ranked(index, "cat", speakers=[index.speaker_numbers["Bob"]], **plain).passages.tolist() == [3, 2]
@@ -73,7 +73,7 @@ def test_a_vector_finds_what_no_word_does(index: PassageIndex) -> None:
     assert "semantic" not in found.off
 
 
-def test_filters_hold_whatever_the_signals_say(index: PassageIndex) -> None:
+def test_filters_apply_to_every_signal(index: PassageIndex) -> None:
     """A filtered passage is never in the result."""
     allowed = np.array([False, True, True, True])
     found = ranked(index, "tea", semantic=np.array([1.0, 0, 0, 0]), allowed=allowed)
@@ -108,7 +108,7 @@ def pages() -> PassageIndex:
     return made
 
 
-def test_what_is_found_leads_to_what_it_names() -> None:
+def test_named_titles_are_followed() -> None:
     """A passage whose title a top passage names is found without a word of the query."""
     index = pages()
     terms = [frozenset(map(term_of, words_of(f"{title}: {text}"))) for title, text in PAGES]
@@ -134,7 +134,7 @@ def test_partners_of_a_dialogue_are_no_titles(index: PassageIndex) -> None:
     assert list(index.passages_named_by(frozenset({term_of("bob"), term_of("ann")}), 0)) == []
 
 
-def test_what_is_near_the_focus_is_lifted_and_nothing_is_found_by_it(index: PassageIndex) -> None:
+def test_the_graph_signal_boosts_and_finds_nothing(index: PassageIndex) -> None:
     """The graph signal reorders matches and finds nothing itself."""
     plain = {"without": ["conversation", "neighbours"]}
     near = np.array([0.0, 1.0, 0.0, 1.0])
@@ -147,7 +147,7 @@ def test_what_is_near_the_focus_is_lifted_and_nothing_is_found_by_it(index: Pass
     assert apart[0] > 0
 
 
-def test_links_from_what_is_found_first_lift_and_find_nothing(index: PassageIndex) -> None:
+def test_links_from_top_results_boost_and_find_nothing(index: PassageIndex) -> None:
     """Links from top results boost found passages only, and the scores show it."""
     plain = {"without": ["conversation", "neighbours"]}
     begun: list[tuple[list[int], list[float]]] = []
@@ -168,7 +168,7 @@ def test_links_from_what_is_found_first_lift_and_find_nothing(index: PassageInde
     assert off.scores.tolist() == without.scores.tolist()
 
 
-def test_who_answers_one_part_is_not_held_against_the_other() -> None:
+def test_a_full_answer_to_one_part_ranks_first() -> None:
     """A passage that answers one part fully ranks above one with a little of both."""
     made = PassageIndex()
     said = ["red boat yellow", "blue kite hill", "red stone kite wall pond", "a lamp", "grass"]

@@ -58,12 +58,12 @@ def test_sentences_end_where_they_end(text: str, count: int) -> None:
         (CHINESE, ("青岛",), 21, "Ann: …她住在青岛，每天去海边。…"),
     ],
 )
-def test_what_tells_most_is_told(text: str, words: tuple[str, ...], most: int, expected: str) -> None:
+def test_the_heaviest_sentences_are_kept(text: str, words: tuple[str, ...], most: int, expected: str) -> None:
     """The sentences with the highest weight are kept as far as they fit."""
     assert key_sentences(text, weights(*words), lambda told: len(told) <= most, "Ann: ") == expected
 
 
-def test_saying_it_again_brings_nothing() -> None:
+def test_repeated_terms_add_nothing() -> None:
     """A term counts once: a second sentence with it is omitted even if it fits."""
     text = "The boat is red. The boat is red, red, red. Tea is ready."
     assert key_sentences(text, weights("boat", "red"), lambda _: True) == "The boat is red. …"

@@ -27,7 +27,7 @@ def test_rows_go_down_every_tree() -> None:
     assert Trees.of(TWO_TREES).sums(rows).tolist() == [10.5, 20.5, 30.5, 10.25]
 
 
-def test_what_is_missing_goes_where_the_tree_says() -> None:
+def test_a_missing_value_follows_the_node() -> None:
     """A missing value goes where the node says."""
     rows = np.array([[np.nan, 0.0], [1.0, np.nan]])
     assert Trees.of(TWO_TREES).sums(rows).tolist() == [10.5, 30.25]

@@ -60,7 +60,7 @@ def test_a_vector_of_another_length_is_refused_whole(wrong: float) -> None:
     assert len(vectors) == 1 and np.allclose(vectors.of(0), drawn(1)[0], atol=1e-3)
 
 
-def test_what_is_dropped_is_gone_from_the_next_answer() -> None:
+def test_dropped_passages_score_like_unknown_ones() -> None:
     """A dropped passage scores like an unknown one; dropping an unknown one changes nothing."""
     vectors = Vectors("model", 16)
     vectors.put(np.arange(10), drawn(10))
@@ -86,7 +86,7 @@ def test_nothing_to_compare_is_none_not_zeros() -> None:
     assert vectors.scores(drawn(1)[0], 10) is not None
 
 
-def test_what_all_have_in_common_does_not_count() -> None:
+def test_the_common_component_does_not_count() -> None:
     """A query near the mean is nearest to the text that differs most, not to the most ordinary one."""
     common = np.zeros(16, dtype=np.float32)
     common[0] = 4.0

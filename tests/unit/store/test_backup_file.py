@@ -39,7 +39,7 @@ def files(data: Any) -> dict[str, bytes]:
         store.close()
 
 
-def test_no_wrong_byte_of_a_backup_is_taken(data: Any, files: dict[str, bytes]) -> None:
+def test_no_flipped_byte_of_a_backup_is_accepted(data: Any, files: dict[str, bytes]) -> None:
     """A flipped byte anywhere in the file is refused, and leaves nothing behind."""
     sound = files["backup"]
     received(data, sound)
@@ -52,7 +52,7 @@ def test_no_wrong_byte_of_a_backup_is_taken(data: Any, files: dict[str, bytes]) 
 
 
 @pytest.mark.parametrize("form", ["backup", "export"])
-def test_nothing_that_breaks_off_is_taken(data: Any, files: dict[str, bytes], form: str) -> None:
+def test_truncated_backups_are_refused(data: Any, files: dict[str, bytes], form: str) -> None:
     """A truncated backup, or one with extra data, is BACKUP_UNREADABLE."""
     sound = files[form]
     lengths = [*range(0, len(sound) - 1, 97), len(sound) - 2]
@@ -103,7 +103,7 @@ def made(data_bytes: int, packed: bytes, **fields: Any) -> bytes:
     return into.getvalue()
 
 
-def test_a_bomb_unpacks_no_further_than_it_says(data: Any) -> None:
+def test_a_bomb_unpacks_only_to_its_stated_size(data: Any) -> None:
     """Data larger than stated is refused; a stated size beyond the map limit is STORE_FULL."""
     bomb = zstandard.ZstdCompressor().compress(bytes(64 << 20))
     out = data.transfers / "out"
@@ -116,7 +116,7 @@ def test_a_bomb_unpacks_no_further_than_it_says(data: Any) -> None:
     assert not (data.transfers / "none").exists()
 
 
-def test_what_a_newer_ebbtide_wrote_is_refused(data: Any) -> None:
+def test_newer_formats_are_refused(data: Any) -> None:
     """A newer version of the format is FORMAT_TOO_NEW, even with unknown fields."""
     with pytest.raises(Precondition) as refused:
         received(data, made(0, b"", version=backup_file.VERSION + 1))

@@ -38,7 +38,7 @@ def verified(records: list[AuditRecord], head: AuditRecord) -> Verification:
     return found
 
 
-def test_anybody_can_follow_a_chain() -> None:
+def test_a_chain_is_verified_by_its_records_alone() -> None:
     """The records alone verify a chain: each line has the SHA-256 of the previous line."""
     records = chain(5)
     assert verified(records, records[-1]).broken_at is None
@@ -72,7 +72,7 @@ TAMPERED: dict[str, tuple[Callable[[list[AuditRecord]], object], int]] = {
 
 
 @pytest.mark.parametrize("how", TAMPERED)
-def test_what_was_tampered_with_is_named(how: str) -> None:
+def test_a_changed_record_is_found(how: str) -> None:
     """Verification names the first record that does not fit."""
     records = chain(5)
     head = records[-1]
@@ -108,7 +108,7 @@ def test_the_log_of_erased_agents_is_a_chain(tmp_path: Path) -> None:
     assert verified_log(log).broken_at == 1
 
 
-def test_an_erasure_is_told_once_and_never_left_out(tmp_path: Path) -> None:
+def test_an_erasure_is_recorded_exactly_once(tmp_path: Path) -> None:
     """A resumed deletion finds its record among later ones, and does not confuse it with another of the same time."""
     log = ErasedAgents(tmp_path)
     entry = AuditEntry(5, "-", "agent_erased", {"nodes": 1}, (proof_of(KEY, "one"),))
@@ -137,7 +137,7 @@ def kept_log(path: Path, count: int) -> ErasedAgents:
 
 
 @pytest.mark.parametrize("left", [0, 1, 2])
-def test_a_log_of_erased_agents_that_was_cut_shows(tmp_path: Path, left: int) -> None:
+def test_a_truncated_log_of_erased_agents_is_detected(tmp_path: Path, left: int) -> None:
     """A truncated log is detected by its head file, by a missing head file, or by proofs without a record."""
     log = kept_log(tmp_path, 3)
     assert verified_log(log).broken_at is None

@@ -241,7 +241,7 @@ LOST: dict[str, Callable[[Any], None]] = {
 
 
 @pytest.mark.parametrize("what", REPAIRABLE)
-def test_derived_damage_is_found_and_mended(store: LmdbStore, what: str) -> None:
+def test_derived_damage_is_found_and_repaired(store: LmdbStore, what: str) -> None:
     """Wrong derived entries are findings, and a rebuild repairs them."""
     store.write(REPAIRABLE[what])
     findings = check_store(store)
@@ -252,7 +252,7 @@ def test_derived_damage_is_found_and_mended(store: LmdbStore, what: str) -> None
 
 
 @pytest.mark.parametrize("what", LOST)
-def test_ground_damage_is_found_and_never_invented_away(store: LmdbStore, what: str) -> None:
+def test_ground_damage_is_found_and_never_hidden(store: LmdbStore, what: str) -> None:
     """Damaged ground state is a finding that a rebuild does not hide."""
     store.write(LOST[what])
     findings = check_store(store)

@@ -64,7 +64,7 @@ def test_other_ids_are_hashed(agent_id: str) -> None:
     assert name == name.lower()
 
 
-def test_a_second_holder_is_told_who_holds_the_directory(data: DataDirectory) -> None:
+def test_a_second_daemon_learns_the_holder_of_the_lock(data: DataDirectory) -> None:
     """Two daemons never share a directory; the error names the process with the lock."""
     import os
 
@@ -92,7 +92,7 @@ def test_an_agent_exists_from_creation_to_erasure(data: DataDirectory) -> None:
     assert list(data.agents.iterdir()) == []
 
 
-def test_a_creation_cut_off_in_the_middle_is_begun_anew(data: DataDirectory) -> None:
+def test_an_interrupted_creation_is_replaced(data: DataDirectory) -> None:
     """A directory without an identity has no accepted data, and a creation replaces it."""
     (data.agents / "ann").mkdir()
     assert not data.exists(ANN)
@@ -112,7 +112,7 @@ class CutOff(tuple[layout.Table[Any], ...]):
         raise Interrupted
 
 
-def test_a_creation_cut_off_among_its_tables_is_begun_anew(
+def test_a_creation_interrupted_among_its_tables_is_replaced(
     data: DataDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An interrupted creation leaves a whole store or a blank one, which the next creation replaces."""
@@ -219,7 +219,7 @@ class Refusing:
         return step
 
 
-def test_what_cannot_be_finished_stops_nobody_else(
+def test_an_unfinished_deletion_does_not_stop_a_start(
     data: DataDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A start skips a deletion that cannot be finished; a later start finishes it with one record."""
@@ -287,7 +287,7 @@ def test_an_erasure_that_failed_half_way_ends_when_the_name_is_used(
         assert len(list(records_of(data.erased))) == 2 * number, "it is another erasure, at the same moment"
 
 
-def test_who_was_replaced_is_told_of_when_that_becomes_possible(
+def test_a_missing_record_of_a_replacement_is_written_later(
     data: DataDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A replacement succeeds without its record; a start, a deletion or the next replacement writes it once."""

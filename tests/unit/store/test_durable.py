@@ -11,7 +11,7 @@ import pytest
 from ebbtide.store.durable import fresh_file, replace_file
 
 
-def test_parts_take_the_place_of_what_was_there(tmp_path: Path) -> None:
+def test_parts_replace_the_old_file(tmp_path: Path) -> None:
     """The file has the parts in order, for its owner only; leftovers of an interrupted write are removed."""
     path = tmp_path / "file"
     path.write_bytes(b"before")
@@ -22,7 +22,7 @@ def test_parts_take_the_place_of_what_was_there(tmp_path: Path) -> None:
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
 
 
-def test_whose_it_is_to_be_is_settled_before_anything_stands_in_it(tmp_path: Path) -> None:
+def test_ownership_is_set_before_any_content(tmp_path: Path) -> None:
     """`adopt` gets the new file while it is empty."""
     sizes: list[int] = []
     replace_file(tmp_path / "file", b"content", adopt=lambda own: sizes.append(os.fstat(own).st_size))
@@ -30,7 +30,7 @@ def test_whose_it_is_to_be_is_settled_before_anything_stands_in_it(tmp_path: Pat
 
 
 @pytest.mark.parametrize("step", ["write", "sync", "adopt", "rename"])
-def test_a_failure_leaves_what_was_there_and_nothing_else(
+def test_a_failed_write_leaves_the_old_file_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     """After an error at any step the file is unchanged, and no partial file is left."""

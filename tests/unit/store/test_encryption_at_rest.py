@@ -77,7 +77,7 @@ def test_no_text_is_found_in_any_file(data: DataDirectory, plain: DataDirectory)
     assert told(data) == told(plain)
 
 
-def test_what_is_deleted_leaves_nothing_either(data: DataDirectory) -> None:
+def test_deleted_text_leaves_no_trace_in_free_pages(data: DataDirectory) -> None:
     """Free pages of an encrypted store contain no plain text."""
     put_agent(data)
     store = data.open_store(ANN)
@@ -89,7 +89,7 @@ def test_what_is_deleted_leaves_nothing_either(data: DataDirectory) -> None:
     assert layout.text_key("Soon gone: Eichhörnchen in the attic") not in contents
 
 
-def test_meta_tells_the_key_and_no_file_of_the_agent_holds_it(data: DataDirectory) -> None:
+def test_meta_has_the_fingerprint_and_no_file_contains_the_key(data: DataDirectory) -> None:
     """`meta.json` has the fingerprint; the wrapped key is outside the agent's files, readable by its owner only."""
     put_agent(data)
     meta = data.meta("ann")
@@ -148,7 +148,7 @@ def test_a_lost_meta_file_costs_nothing_without_the_key(data: DataDirectory) -> 
     right.release()
 
 
-def test_plain_agents_stay_plain_and_live_beside_encrypted_ones(data: DataDirectory) -> None:
+def test_plain_agents_coexist_with_encrypted_ones(data: DataDirectory) -> None:
     """Existing agents stay unencrypted after a master key was set."""
     data.release()
     without = make(data.root, None)
@@ -196,7 +196,7 @@ def places(value: bytes) -> list[int]:
     return [0, 1, 12, 13, len(value) // 2, len(value) - 17, len(value) - 1]
 
 
-def test_a_rebuild_mends_an_encrypted_store(data: DataDirectory) -> None:
+def test_a_rebuild_repairs_an_encrypted_store(data: DataDirectory) -> None:
     """A rebuild of an encrypted store repairs derived entries and deletes texts without references."""
     put_agent(data)
     store = data.open_store(ANN)
@@ -281,7 +281,7 @@ def large(number: int) -> Node:
     return Node(number, content, "p", (), 1, len(content))
 
 
-def test_another_master_key_wraps_every_key_anew(data: DataDirectory) -> None:
+def test_a_new_master_key_rewraps_every_key(data: DataDirectory) -> None:
     """A rotation of the master key touches no agent, and a second run finishes an interrupted one."""
     put_agent(data, ANN)
     put_agent(data, BEA)

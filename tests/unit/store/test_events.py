@@ -37,7 +37,7 @@ def numbers(store: LmdbStore, start: int = 1) -> list[int]:
     return [event.sequence for event in store.read(lambda txn: list(txn.events.since(start)))]
 
 
-def test_what_is_put_is_read(store: LmdbStore) -> None:
+def test_stored_events_are_read_back(store: LmdbStore) -> None:
     """Events keep their numbers, focus and names, and each has its own sequence number."""
     put(store, forgotten(7, 9), focus_run([4, 2]), names_run(["locale"]))
     put(store, run_of(EventKind.NODE_COMPRESSED, [1 << 40], [90], [45], [3]))
@@ -66,7 +66,7 @@ def test_reading_begins_at_any_number(store: LmdbStore) -> None:
         assert numbers(store, start) == list(range(max(1, start), 8))
 
 
-def test_nothing_told_is_nothing_written(store: LmdbStore) -> None:
+def test_no_events_write_no_record(store: LmdbStore) -> None:
     """A commit without events writes no record and uses no number."""
     put(store)
     assert store.read(lambda txn: (txn.events.first_number(), txn.meta.next_event)) == (1, 1)

@@ -57,7 +57,7 @@ store.close()
 """
 
 
-def test_a_map_that_cannot_be_made_larger_is_taken_up_again(tmp_path: Path) -> None:
+def test_a_map_that_could_not_grow_can_grow_later(tmp_path: Path) -> None:
     """Without address space for a larger map the write is STORE_UNAVAILABLE; reads and small writes continue.
 
     As soon as there is space, the same store grows.

@@ -50,7 +50,7 @@ CASES = cases()
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_whatever_is_forged_is_refused_within_bounds(data: Any, name: str) -> None:
+def test_forged_backups_are_refused_within_bounds(data: Any, name: str) -> None:
     """A hostile backup is refused with one reason, in bounded time and memory, and leaves no file."""
     content = CASES[name]()
     begin_s = time.process_time()
@@ -63,7 +63,7 @@ def test_whatever_is_forged_is_refused_within_bounds(data: Any, name: str) -> No
     assert [path for path in data.transfers.rglob("*") if path.is_file()] == []
 
 
-def test_a_sound_file_of_the_same_making_is_taken(data: Any) -> None:
+def test_the_unforged_backup_is_accepted(data: Any) -> None:
     """The unforged backup, from which the forged ones are made, is accepted."""
     received(data, backup_of(hostile.sound_file(node_count=0)))
 

@@ -53,7 +53,7 @@ def test_a_copy_is_the_store(store: LmdbStore, tmp_path: Path) -> None:
     copy.close()
 
 
-def test_what_was_deleted_is_not_in_a_copy(store: LmdbStore, tmp_path: Path) -> None:
+def test_deleted_text_is_not_in_a_copy(store: LmdbStore, tmp_path: Path) -> None:
     """A copy does not contain deleted text that is still in free pages of the store."""
     node = Node(1, "the secret of the lighthouse " * 9, "", (), 0, 261)
     store.write(lambda txn: txn.apply(Change(nodes=[node])))
@@ -183,7 +183,7 @@ def told(store: LmdbStore, number: int, characters: int) -> None:
     store.write(lambda txn: txn.apply(Change(nodes=[node])))
 
 
-def test_a_copy_gives_way_in_a_map_that_cannot_grow(tmp_path: Path) -> None:
+def test_a_copy_yields_in_a_map_that_cannot_grow(tmp_path: Path) -> None:
     """A commit that needs pages which only a copy still reads ends the copy, which starts again."""
     (tmp_path / "store").mkdir()
     store = LmdbStore.create(
@@ -202,7 +202,7 @@ def test_a_copy_gives_way_in_a_map_that_cannot_grow(tmp_path: Path) -> None:
     store.close()
 
 
-def test_a_copy_of_a_full_store_goes_on_while_writes_are_refused(tmp_path: Path) -> None:
+def test_a_copy_of_a_full_store_continues_while_writes_are_refused(tmp_path: Path) -> None:
     """A write that fails for another lack of space does not end the copy."""
     (tmp_path / "store").mkdir()
     store = LmdbStore.create(

@@ -35,7 +35,7 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def test_what_was_kept_comes_back(path: Path) -> None:
+def test_a_saved_index_is_loaded(path: Path) -> None:
     """An index is loaded byte for byte; only its owner can read the file."""
     index = Index()
     assert load_index(path, "now", index) and index.image == b"some bytes"
@@ -52,7 +52,7 @@ def test_the_later_index_replaces_the_earlier(path: Path) -> None:
     assert load_index(path, "later", index) and index.image == b"other bytes"
 
 
-def test_without_an_index_the_file_goes(path: Path) -> None:
+def test_without_an_index_the_file_is_removed(path: Path) -> None:
     """Saving without an index removes the file."""
     save_index(path, "now", Index())
     assert not path.exists() and not load_index(path, "now", Index())
@@ -62,7 +62,7 @@ def test_without_an_index_the_file_goes(path: Path) -> None:
     ("stamp", "identity"),
     [("then", "model\nlibrary 1"), ("now", "other\nlibrary 1"), ("now", "model\nlibrary 2")],
 )
-def test_an_index_of_something_else_is_not_taken(path: Path, stamp: str, identity: str) -> None:
+def test_an_index_of_other_content_is_not_loaded(path: Path, stamp: str, identity: str) -> None:
     """An index of other content, another model or another library version is not loaded."""
     index = Index(identity=identity)
     assert not load_index(path, stamp, index) and index.image is None
@@ -80,13 +80,13 @@ def test_a_damaged_file_counts_as_none(path: Path) -> None:
         assert not load_index(path, "now", index) and index.image is None
 
 
-def test_what_is_no_file_counts_as_none(tmp_path: Path) -> None:
+def test_other_file_types_count_as_no_index(tmp_path: Path) -> None:
     """A directory in place of the file, or a missing directory, counts as no index."""
     assert not load_index(tmp_path, "now", Index())
     assert not load_index(tmp_path / "nowhere" / "vectors.index", "now", Index())
 
 
-def test_an_index_that_the_library_refuses_is_not_taken(path: Path) -> None:
+def test_an_index_that_the_library_refuses_is_not_loaded(path: Path) -> None:
     """The library may refuse a valid file."""
     index = Index()
     index.is_readable = False

@@ -21,7 +21,7 @@ def seal() -> Seal:
 
 
 @pytest.mark.parametrize("value", [b"", b"x", VALUE, bytes(100_000)], ids=len)
-def test_what_is_sealed_is_opened(seal: Seal, value: bytes) -> None:
+def test_sealed_values_are_opened(seal: Seal, value: bytes) -> None:
     """A value is decrypted unchanged, has a fixed overhead, and encrypts differently each time."""
     sealed = seal.seal(layout.NODES, KEY, value)
     assert seal.open(layout.NODES, KEY, sealed) == value
@@ -96,7 +96,7 @@ def test_a_master_key_is_read_however_it_is_written() -> None:
         assert not text or text not in caught.value.message
 
 
-def test_fingerprints_tell_keys_apart() -> None:
+def test_fingerprints_identify_keys() -> None:
     """A fingerprint has 16 hexadecimal digits, which are not part of the key."""
     key = new_data_key()
     assert Seal(1, key).fingerprint == Seal(2, key).fingerprint != Seal(1, new_data_key()).fingerprint

@@ -168,7 +168,7 @@ def keys_of(data: DataDirectory, name: str) -> int:
     return len(data.keys._file(name).keys)
 
 
-def test_what_is_refused_leaves_no_key(data: DataDirectory) -> None:
+def test_a_cancelled_import_leaves_no_key(data: DataDirectory) -> None:
     """A cancelled import leaves the keys unchanged; an installed one keeps its own."""
     content = form_of(data, "export")
     for taken in (content, content[: len(content) // 2]):
