@@ -73,7 +73,7 @@ def serve_http(engine: Engine) -> None:
 
 
 async def serve_grpc(engine: Engine) -> None:
-    """Two methods of grpc.aio with the messages of the daemon's interface."""
+    """Serve two methods of grpc.aio with the messages of the daemon's interface."""
     import grpc
     import grpc.aio
 

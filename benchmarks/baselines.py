@@ -80,7 +80,7 @@ class PlainMemory:
     def reach(
         self, focus: tuple[int, ...], relations: frozenset[str], depth: int
     ) -> dict[int, tuple[float, int]]:
-        """The (negative rounded strength, position of the focus) of every node within reach."""
+        """Return (negative rounded strength, position of the focus) of every node within reach."""
         reached: dict[int, tuple[float, int]] = {}
         fewest_hops: dict[int, int] = {}
         heap = [(-1.0, position, 0, -1.0, node_id) for position, node_id in enumerate(focus)]

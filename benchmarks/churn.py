@@ -108,7 +108,7 @@ class Churn:
         )
 
     async def live(self, number: int) -> None:
-        """The short life of one agent."""
+        """Create an agent, use it and close it."""
         agent = f"agent-{number}"
         message = Message(role="user", content=TEXTS[number % len(TEXTS)])
         await remember(self.service, RememberRequest(agent_id=agent, messages=[message]))
@@ -119,7 +119,7 @@ class Churn:
         await close_agent(self.service, AgentRequest(agent_id=agent))
 
     async def open_and_close(self, numbers: Iterable[int]) -> None:
-        """Short lives, so many at a time."""
+        """Create and close agents, this many at a time."""
         waiting = iter(numbers)
 
         async def work() -> None:
@@ -184,7 +184,7 @@ async def churn(data_dir: Path, agents: int) -> Outcome:
 
 
 def show(outcome: Outcome, console: Console) -> None:
-    """A table on the terminal."""
+    """Print a table on the terminal."""
     table = Table(title="Opening and closing agents", title_justify="left")
     for name in asdict(outcome.looks[0]):
         table.add_column(name.replace("_mib", " MiB"), justify="right")
@@ -197,7 +197,7 @@ def show(outcome: Outcome, console: Console) -> None:
 
 
 def place_for_data() -> Path | None:
-    """A disk in memory where there is one: what is measured is not the disk."""
+    """Return a file system in memory if there is one, so that the disk is not measured."""
     shared = Path("/dev/shm")
     return shared if os.access(shared, os.W_OK) else None
 

@@ -17,7 +17,7 @@ HEAD_END = b"\r\n\r\n"
 
 
 def request_bytes(method: str, host: str, path: str, body: bytes = b"", key: str = "") -> bytes:
-    """An HTTP/1.1 request as it goes over the wire, with an API key if there is one."""
+    """Return the bytes of an HTTP/1.1 request, with an API key if there is one."""
     head = f"{method} {path} HTTP/1.1\r\nhost: {host}\r\n"
     if key:
         head += f"authorization: Bearer {key}\r\n"

@@ -99,7 +99,7 @@ def check_same(answer: Answer, plain: PlainAnswer, focus: Focus, cue: Cue) -> No
 
 
 def oracle_ms(store: Path, plan: Plan, cue: Cue) -> float:
-    """How long the oracle of the property tests takes for one recall; it must recall what the engine recalls."""
+    """Return the time that the oracle of the property tests needs for one recall, after a check of its answer."""
     with opened(store, plan) as workspace:
         oracle = workspace.store.read(oracle_of)
         answer, _ = workspace.recall(cue)

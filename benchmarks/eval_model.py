@@ -69,7 +69,7 @@ def _share(part: int, whole: int) -> str:
 
 
 def load_samples() -> list[dict[str, Any]]:
-    """The sample conversations with the facts they hold."""
+    """Return the sample conversations with their facts."""
     samples: list[dict[str, Any]] = json.loads(SAMPLES.read_text(encoding="utf-8"))
     return samples
 
@@ -130,7 +130,7 @@ async def _evaluate_shortening(asking: ModelClient, score: Score, text: str, fac
 
 
 def show(scores: list[Score]) -> str:
-    """The scores side by side."""
+    """Print the scores side by side."""
     names = [row[0] for row in scores[0].rows()]
     columns = [[score.name, *(value for _, value in score.rows())] for score in scores]
     widths = [max(map(len, column)) for column in columns]
@@ -159,7 +159,7 @@ async def main(arguments: argparse.Namespace) -> None:
 
 
 def parse() -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--url", default="", help="address of the model server")
     parser.add_argument("--kind", choices=sorted(KINDS), default="ollama")

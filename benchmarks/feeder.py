@@ -25,7 +25,7 @@ PAUSE_S = 0.05
 
 @contextlib.contextmanager
 def feeding(url: str, agent_id: str, seed: int) -> Iterator[None]:
-    """An agent that is fed for the length of the block."""
+    """Keep the inbox of an agent filled for the length of the block."""
     command = [sys.executable, "-m", "benchmarks.feeder", url, agent_id, str(seed)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:

@@ -133,7 +133,7 @@ class Loaded:
 
 
 def run_load(kind: str, place: str, what: str, body: bytes, seconds: float, key: str = "") -> Loaded:
-    """A load from a process of its own; `what` is a path or a method."""
+    """Run a load from a process of its own; `what` is a path or a method."""
     command = [sys.executable, "-m", "benchmarks.load", kind, place, what, body.hex(), str(seconds), key]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=seconds + 60)
     if done.returncode:

@@ -37,7 +37,7 @@ class Spread:
 
     @classmethod
     def of(cls, samples: Iterable[float]) -> Spread:
-        """The spread of at least one sample."""
+        """Return the spread of at least one sample."""
         found = sorted(samples)
         return cls(
             len(found),
@@ -51,7 +51,7 @@ class Spread:
 
 
 def quantile(ordered: list[float], share: float) -> float:
-    """The quantile of ordered samples, between two of them where it falls there."""
+    """Return a quantile of ordered samples, interpolated between two of them if necessary."""
     place = share * (len(ordered) - 1)
     below = int(place)
     above = min(below + 1, len(ordered) - 1)

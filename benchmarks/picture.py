@@ -38,7 +38,7 @@ def draw(figures: Sequence[Figure], path: Path) -> None:
 
 
 def _by_reach(panel: Any, figures: Sequence[Figure]) -> None:
-    """Every query measured: time by nodes reached."""
+    """Draw every measured query: time by nodes reached."""
     styles = {"heapq": (HEAPQ, "heapq over dictionaries"), "ours": (OURS, "Ebbtide")}
     furthest = 1.0
     for name, (colour, label) in styles.items():
@@ -60,7 +60,7 @@ def _by_reach(panel: Any, figures: Sequence[Figure]) -> None:
 
 
 def _by_size(panel: Any, figures: Sequence[Figure]) -> None:
-    """P13: two hops, by how many memories there are."""
+    """Draw P13: two hops, by number of memories."""
     sizes = [figure.beside["nodes in memory"] for figure in figures]
     if sizes:
         for share, style in (("p95", "-"), ("p50", ":")):

@@ -25,7 +25,7 @@ class Plan:
     tell: Progress
 
     def times(self, full: int, quick: int) -> int:
-        """How often something is repeated."""
+        """Return the number of repetitions."""
         return quick if self.is_quick else full
 
     def scale_for(self, wanted: str) -> Scale:
@@ -40,7 +40,7 @@ class Plan:
         return kept_store(scale, self.seed, self.kept)
 
     def fresh(self, name: str) -> Path:
-        """An empty directory of this run."""
+        """Create an empty directory for this run."""
         number = sum(1 for _ in self.work.iterdir())
         place = self.work / f"{number:03}-{name}"
         place.mkdir()

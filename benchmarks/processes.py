@@ -41,7 +41,7 @@ def connected(daemon: Daemon, key: str = "") -> Iterator[KeepAlive]:
 
 
 def key_for(data_dir: Path) -> str:
-    """An API key that may do everything with the agents of a data directory."""
+    """Create an API key with all permissions for the agents of a data directory."""
     return new_key(data_dir, *SCOPES)
 
 

@@ -64,7 +64,7 @@ NAMES = (
 
 
 def measure(answer: Sequence[Result], gold: Gold) -> dict[str, float]:
-    """Every measure of one answer, each from 0 to 1, by its name."""
+    """Return every measure of one answer, each from 0 to 1, by its name."""
     ranked = ranked_turns(answer)
     firsts = {f"R@{depth}": share_found(ranked[:depth], gold) for depth in DEPTHS}
     return {
@@ -77,18 +77,18 @@ def measure(answer: Sequence[Result], gold: Gold) -> dict[str, float]:
 
 
 def ranked_turns(answer: Sequence[Result]) -> list[str]:
-    """The turns of an answer in order of their first appearance."""
+    """Return the turns of an answer in order of their first appearance."""
     return list(dict.fromkeys(turn_id for result in answer for turn_id in result.turn_ids))
 
 
 def share_found(turn_ids: Collection[str], gold: Gold) -> float:
-    """The share of gold groups of which any turn was found."""
+    """Return the share of gold groups with at least one turn found."""
     found = set(turn_ids)
     return sum(1 for group in gold if not found.isdisjoint(group)) / len(gold)
 
 
 def reciprocal_rank(ranked: Sequence[str], gold: Gold) -> float:
-    """One over the rank of the first gold turn; 0 when there is none."""
+    """Return one over the rank of the first gold turn; 0 if there is none."""
     wanted = frozenset().union(*gold)
     return next((1 / rank for rank, turn_id in enumerate(ranked, 1) if turn_id in wanted), 0.0)
 
@@ -105,7 +105,7 @@ def _discount(rank: int) -> float:
 
 
 def within(answer: Sequence[Result], budget: int) -> Sequence[Result]:
-    """The first results that together stay within so many tokens."""
+    """Return the first results that together have at most this many tokens."""
     taken = 0
     for place, result in enumerate(answer):
         taken += result.token_count
@@ -115,7 +115,7 @@ def within(answer: Sequence[Result], budget: int) -> Sequence[Result]:
 
 
 def paired_interval(ours: Sequence[float], theirs: Sequence[float]) -> Interval:
-    """How much better `ours` is than `theirs` over the same questions: paired bootstrap, 95 %."""
+    """Return how much better `ours` is than `theirs` over the same questions: paired bootstrap, 95 %."""
     if len(ours) != len(theirs) or not ours:
         raise ValueError(f"{len(ours)} questions cannot be paired with {len(theirs)}")
     differences = np.asarray(ours, dtype=np.float64) - np.asarray(theirs, dtype=np.float64)

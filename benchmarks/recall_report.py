@@ -134,7 +134,7 @@ def _row(key: tuple[str, str, str], answered: Sequence[Answered]) -> Row:
 
 
 def differences_of(answered: Iterable[Answered]) -> list[Difference]:
-    """The product against plain BM25, and every other condition of the product against the product."""
+    """Compare the product with plain BM25, and every other condition of the product with the product."""
     by_condition: dict[tuple[str, str], _ByQuestion] = {}
     for one in answered:
         if WHOLE in groups_of(one.set_name, one.category):
@@ -172,7 +172,7 @@ def _compared(
 
 
 def show(outcome: Outcome, console: Console) -> None:
-    """A table a set, the differences, and below them what was skipped and what failed."""
+    """Print a table per set, the differences, and below them skipped sets and failures."""
     for set_name in dict.fromkeys(row.set_name for row in outcome.rows):
         rows = _shown(outcome.rows, set_name)
         table = Table(title=f"Recall: {set_name} (shares in %)", title_justify="left")
@@ -235,7 +235,7 @@ def _difference_lines(differences: Sequence[Difference]) -> list[tuple[str, ...]
 
 
 def as_markdown(outcome: Outcome, machine: Mapping[str, object]) -> str:
-    """The tables as the documentation shows them."""
+    """Return the tables in the form of the documentation."""
     lines = []
     for set_name in dict.fromkeys(row.set_name for row in outcome.rows):
         lines += [f"### {set_name}", "", _line(_HEAD), _line(["---", "---", *["---:"] * (len(_HEAD) - 2)])]

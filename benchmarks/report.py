@@ -51,17 +51,17 @@ class Figure:
 
 
 def at_most(value: float, bound: float, unit: str, *, counts: bool = True, what: str = "") -> Claim:
-    """The claim that a value stays within a bound."""
+    """Return the claim that a value stays within a bound."""
     return Claim(f"{what} ≤ {bound:g} {unit}".strip(), value, bound, value <= bound if counts else None)
 
 
 def at_least(value: float, bound: float, unit: str, *, counts: bool = True, what: str = "") -> Claim:
-    """The claim that a value reaches a bound."""
+    """Return the claim that a value reaches a bound."""
     return Claim(f"{what} ≥ {bound:g} {unit}".strip(), value, bound, value >= bound if counts else None)
 
 
 def show(figures: Sequence[Figure], machine: Mapping[str, object], console: Console) -> None:
-    """The table, and below it what it was measured on."""
+    """Print the table, and below it the machine of the measurements."""
     table = Table(title="Ebbtide: performance", show_lines=True, title_justify="left")
     for name in ("row", "what"):
         table.add_column(name)
@@ -109,7 +109,7 @@ def _number(value: float) -> str:
 
 
 def as_markdown(figures: Sequence[Figure], machine: Mapping[str, object]) -> str:
-    """The table as the documentation shows it."""
+    """Return the table in the form of the documentation."""
     lines = [
         "| row | what | p50 | p95 | baselines of the same run, p50 | ratio | to reach | reached |",
         "|---|---|---:|---:|---|---|---|---|",

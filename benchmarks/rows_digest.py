@@ -167,7 +167,7 @@ def _floor_s(plan: Plan, said: Talk, digested: Path) -> float:
 
 
 def _entries(path: Path) -> list[tuple[layout.Table[Any], bytes, bytes]]:
-    """Every (table, key, value) of a store."""
+    """Yield every (table, key, value) of a store."""
     environment: Any = lmdb.open(str(path), max_dbs=len(layout.TABLES) + 16, readonly=True)
     try:
         found = []

@@ -158,7 +158,7 @@ def _calm(process_id: int) -> Resident:
 
 
 def _many_open(plan: Plan) -> Figure:
-    """Many agents opened one after the other; every tenth has memories."""
+    """Measure many agents opened one after the other; every tenth has memories."""
     fleet = kept_fleet(plan.times(FLEET, 50), plan.store(SCALES["S"]), plan.kept)
     count = plan.times(OPEN_AGENTS, 20)
     plan.tell(f"P10: {count} agents open")
@@ -205,7 +205,7 @@ def _disk_figure(what: str, store: Path, counts: bool) -> Figure:
 
 
 def _used_bytes(path: Path) -> tuple[dict[str, int], int]:
-    """Bytes of pages in use by table, and how many nodes there are."""
+    """Return the bytes of pages in use by table, and the number of nodes."""
     environment: Any = lmdb.open(str(path), max_dbs=len(layout.TABLES) + 16, readonly=True)
     try:
         used: dict[str, int] = {}

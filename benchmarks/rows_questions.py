@@ -46,7 +46,7 @@ MODEL = "drawn"
 
 
 def questions(plan: Plan) -> list[Figure]:
-    """P3: words, graph, packing, and vectors where the agent has some."""
+    """P3: words, graph, packing, and vectors if the agent has some."""
     scale = plan.scale_for("L")
     store = plan.store(scale)
     count = plan.times(200, 12) + WARM_UPS
@@ -93,7 +93,7 @@ class TermIndex:
         self._searcher, self._tantivy = index.searcher(), tantivy
 
     def first(self, question: str, most: int) -> list[int]:
-        """The passages that BM25 puts first."""
+        """Return the best passages by BM25."""
         query, should = self._tantivy.Query, self._tantivy.Occur.Should
         terms = analysed(question)[0].tolist()
         wanted = [(should, query.term_query(self._schema, "terms", str(term))) for term in terms]
@@ -102,7 +102,7 @@ class TermIndex:
 
 
 def nearest(vectors: NDArray[np.float32], query: NDArray[np.float32], most: int) -> NDArray[np.int64]:
-    """The vectors with the largest products, largest first."""
+    """Return the vectors with the largest products, largest first."""
     near = vectors @ query
     chosen = np.argpartition(-near, min(most, len(near)) - 1)[:most]
     return chosen[np.argsort(-near[chosen])]
@@ -166,7 +166,7 @@ def _figure(samples: dict[str, list[float]], what: str, *, counts: bool) -> Figu
 
 
 def _questions(texts: Sequence[str], count: int, dice: np.random.Generator) -> list[str]:
-    """Questions of `LEAST_TERMS` terms and more."""
+    """Return queries of `LEAST_TERMS` terms and more."""
     asked: list[str] = []
     while len(asked) < count:
         question = _question(texts[int(dice.integers(0, len(texts)))], dice)

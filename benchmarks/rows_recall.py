@@ -65,7 +65,7 @@ def _recall(
     queries: int,
     times: int = 1,
 ) -> list[Figure]:
-    """A figure for each kind of cue in `bounds` (ms at p95)."""
+    """Return a figure for each kind of cue in `bounds` (ms at p95)."""
     scale = plan.scale_for("L")
     store = plan.store(scale)
     foci = Topology(kept_graph(store)).focus_sets(queries + WARM_UPS, plan.seed + 1)
@@ -119,7 +119,7 @@ def growth(plan: Plan) -> list[Figure]:
 
 
 def _at_scale(plan: Plan, name: str) -> Figure:
-    """Two hops at one scale. Afterwards heapq answers some of the same queries, if dictionaries fit in memory."""
+    """Measure two hops at one scale. Then heapq answers some of the queries, if dictionaries fit in memory."""
     store = plan.store(SCALES[name])
     topology = Topology(kept_graph(store))
     foci = topology.focus_sets(plan.times(200, 20) + WARM_UPS, plan.seed + 2)
@@ -145,7 +145,7 @@ def _at_scale(plan: Plan, name: str) -> Figure:
 
 
 def _slope(figures: list[Figure]) -> Figure:
-    """The exponent by which p95 grows with the nodes reached: 1 is in proportion."""
+    """Return the exponent by which p95 grows with the nodes reached; 1 is in proportion."""
     logs = [(math.log(f.beside["nodes reached"]), math.log(f.ours.p95)) for f in figures]
     middle_x, middle_y = (sum(values) / len(logs) for values in zip(*logs, strict=True))
     covered = sum((x - middle_x) ** 2 for x, _ in logs)

@@ -172,7 +172,7 @@ class Soak:
         return len(os.listdir(f"/proc/{self.daemon.process.pid}/fd"))
 
     async def _watch(self, call: Call) -> None:
-        """A sample each second."""
+        """Take a sample every second."""
         begun_s = time.monotonic()
         while True:
             listed = (await call("GET", "/v1/agents?page_size=1000")).json()["agents"]
@@ -345,7 +345,7 @@ def soak(data_dir: Path, seconds: float, agents: int = AGENTS, seed: int = 1) ->
 
 
 def show(outcome: Outcome, console: Console) -> None:
-    """A table on the terminal."""
+    """Print a table on the terminal."""
     asked = ", ".join(f"{count} {name}" for name, count in sorted(outcome.requests.items()))
     waited = ", ".join(f"{count} {name}" for name, count in sorted(outcome.back_pressure.items())) or "never"
     table = Table(title=f"Ebbtide: {outcome.seconds:g} s of everything at once", title_justify="left")

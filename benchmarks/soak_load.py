@@ -111,7 +111,7 @@ class Texts:
         self._words = (*common_words(), *rare_words())
 
     def messages(self, dice: Random) -> list[dict[str, Any]]:
-        """A few messages in one language, now and then in both."""
+        """Return a few messages in one language, now and then in both."""
         turns = dice.choice(self._turns)
         said = [dice.choice(turns) for _ in range(dice.randint(1, MOST_MESSAGES))]
         if dice.random() < 0.1:

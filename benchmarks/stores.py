@@ -75,7 +75,7 @@ def _layout() -> str:
 
 
 def kept_graph(store: Path) -> Graph:
-    """The topology of a kept store."""
+    """Return the topology of a kept store."""
     return Graph.load(store / "graph.npz")
 
 
@@ -149,7 +149,7 @@ def _append(environment: Any, table: Any, entries: Entries) -> None:
 
 
 def _write_nodes(environment: Any, tables: Tables, ids: list[int], seed: int) -> None:
-    """Each node with its message; then every text once, in the order of its key."""
+    """Write each node with its message; then every text once, in the order of its key."""
     chunks: dict[bytes, bytes] = {}
     references: Counter[bytes] = Counter()
     compress = zstandard.ZstdCompressor().compress
@@ -192,7 +192,7 @@ def _write_nodes(environment: Any, tables: Tables, ids: list[int], seed: int) ->
 
 
 def _relations() -> Iterator[tuple[int, str]]:
-    """(id, name) of every relation, as they are stored."""
+    """Return the (id, name) of every relation, as they are stored."""
     return enumerate(RELATIONS, start=1)
 
 
@@ -243,7 +243,7 @@ def install(store: Path, data_dir: Path, agent_id: str) -> Path:
 
 
 def kept_fleet(agent_count: int, filled: Path, folder: Path) -> Path:
-    """A data directory with so many agents, one in ten a copy of `filled`, the others as good as empty."""
+    """Return a data directory with this many agents, one in ten a copy of `filled`, the others nearly empty."""
     place = folder / f"fleet-{agent_count}-{filled.name}"
     if not place.exists():
         with _made_whole(place) as fresh:
@@ -263,12 +263,12 @@ def agent_name(number: int) -> str:
 
 
 def open_store(path: Path) -> LmdbStore:
-    """A store as the daemon opens it."""
+    """Open a store as the daemon does."""
     return LmdbStore.open(path, map_bytes=1 << 20, max_map_bytes=MAP_BYTES)
 
 
 def copied(store: Path, folder: Path) -> Path:
-    """A copy of a kept store that may be changed."""
+    """Copy a kept store for modification."""
     place = Path(tempfile.mkdtemp(prefix="copy-", dir=folder))
     shutil.copyfile(store / "data.mdb", place / "data.mdb")
     return place

@@ -126,7 +126,7 @@ class Graph:
 
 
 def make_graph(scale: Scale, seed: int) -> Graph:
-    """A memory of this scale."""
+    """Return a memory of this scale."""
     dice = np.random.default_rng(seed)
     count = scale.node_count
     every_id = np.arange(1, int(count * (1 + GONE_SHARE)) + 1)
@@ -161,13 +161,13 @@ def make_graph(scale: Scale, seed: int) -> Graph:
 
 
 def _packed(first: Array, second: Array, names: Array) -> Array:
-    """One number for each link, in the order of the three."""
+    """Pack each link into one number, ordered by source, target and relation."""
     packed: Array = (first.astype(np.int64) << 38) | (second.astype(np.int64) << 8) | names
     return packed
 
 
 def _pairs(dice: np.random.Generator, count: int, wanted: int) -> tuple[Array, Array, Array]:
-    """Different (row, higher row, relation), neighbours included, `wanted` in all."""
+    """Return `wanted` different (row, higher row, relation), including neighbours."""
     rows = np.arange(count - 1)
     neighbours = _packed(rows, rows + 1, dice.choice(list(FORWARD), count - 1))
     weights = dice.random(count) ** (-1 / (TAIL - 1))
@@ -202,7 +202,7 @@ def _with_lost(
 
 
 def _strengths(dice: np.random.Generator, relations: Array, scan_counts: Array) -> tuple[Array, Array]:
-    """(strength as written, scans of the source since) of every link."""
+    """Return (strength as written, scans of the source since) of every link."""
     count = len(relations)
     kind = dice.random(count)
     is_neighbour = (relations > 0) & (relations <= max(FORWARD.values()))
@@ -230,7 +230,7 @@ class Topology:
         self.link_counts = np.bincount(rows, minlength=len(graph.ids))
 
     def focus_sets(self, count: int, seed: int) -> list[tuple[int, ...]]:
-        """Different foci of typical nodes."""
+        """Return different foci of typical nodes."""
         dice = np.random.default_rng(seed)
         least, most = TYPICAL_LINKS
         typical = self._ids[(self.link_counts >= least) & (self.link_counts <= most)]

@@ -57,7 +57,7 @@ class _Tongue:
         self.words_each_char = 1.6 / mean
 
     def texts(self, dice: np.random.Generator, count: int) -> Iterator[Text]:
-        """That many texts."""
+        """Yield this many texts."""
         shape = (count, self._words_needed(LONGEST))
         drawn = dice.choice(self.word_count, shape, p=self.weights)
         is_named = dice.random(shape) < NAMED_SHARE
@@ -91,7 +91,7 @@ class Writer:
         self.chinese = _Tongue(words.CHINESE, chinese_names, "", ("，", "。"))
 
     def texts(self, count: int) -> Iterator[Text]:
-        """That many texts, half of them in each language, in no particular order."""
+        """Yield this many texts, half of them in each language, in random order."""
         for begin in range(0, count, BLOCK):
             size = min(BLOCK, count - begin)
             is_chinese = self._dice.permutation(np.arange(size) < size // 2).tolist()

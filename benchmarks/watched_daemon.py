@@ -27,7 +27,7 @@ def lag_file(data_dir: Path) -> Path:
 
 
 def read_lags(data_dir: Path, begin_s: float, end_s: float) -> list[float]:
-    """The lags of the event loop, in ms, between two moments."""
+    """Return the lags of the event loop in ms between two moments."""
     notes = array("d", lag_file(data_dir).read_bytes())
     return [lag for moment, lag in zip(notes[::2], notes[1::2], strict=True) if begin_s <= moment <= end_s]
 

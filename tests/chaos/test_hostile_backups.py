@@ -33,7 +33,7 @@ LARGE = 512 * MIB if IS_LONG else 24 * MIB
 
 @cache
 def bombs() -> dict[str, bytes]:
-    """The kinds that take the most, a few in the short form."""
+    """Return the most expensive kinds, a few in the short form."""
     # Noise of one kind: 200 times smaller packed, which is just about allowed.
     block = os.urandom(2600) + bytes(MIB - 2600)
     packer = zstandard.ZstdCompressor(level=1).compressobj(size=LARGE)

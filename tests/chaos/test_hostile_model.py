@@ -65,7 +65,7 @@ def server() -> Iterator[HostileServer]:
 
 
 def settings(url: str) -> dict[str, object]:
-    """Settings with the model and the embedder on one server."""
+    """Return settings with the model and the embedder on one server."""
     places = {"LANGUAGE__BASE_URL": url, "EMBEDDING__BASE_URL": url}
     return {**SETTINGS, **places, "LANGUAGE__MODEL": "ollama", "EMBEDDING__MODEL": "ollama"}
 

@@ -50,7 +50,7 @@ def texts() -> list[str]:
 
 
 def window(n: int) -> dict[str, int]:
-    """The time of exactly one message."""
+    """Return the time range of exactly one message."""
     return {"begin": BEGIN_MS + n * MINUTE_MS, "end": BEGIN_MS + n * MINUTE_MS + 1}
 
 
@@ -115,7 +115,7 @@ def made(tmp_path_factory: pytest.TempPathFactory, model: FakeOllama) -> Path:
 
 
 def secret_bytes(made: Path) -> list[bytes]:
-    """The traces of the secret in files: its words, its vector in the store, and its vector in the index."""
+    """Return the traces of the secret in files: its words, its vector in the store, and its vector in the index."""
     vectors = np.array([vector_of(text, SIZE) for text in texts()])
     stored = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32).astype("<f2")
     mean = stored.sum(axis=0, dtype=np.float64) / COUNT

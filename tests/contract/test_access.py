@@ -122,7 +122,7 @@ def reason_of(error: Any) -> str:
 
 @contextlib.asynccontextmanager
 async def site(path: Path, **access: Any) -> AsyncIterator[tuple[Service, Rest, Grpc]]:
-    """A daemon of this process that requires keys, over both transports."""
+    """Run a daemon in this process that requires keys, over both transports."""
     async with (
         service_in(path, access={**KEYS_ON, **access}) as service,
         grpc_served(service) as server,

@@ -43,7 +43,7 @@ FORMS = {"backup": "application/octet-stream", "export": "application/x-ndjson"}
 
 
 def told(daemon: Daemon, agent: str = "ann") -> None:
-    """An agent with memories."""
+    """Create an agent with memories."""
     daemon.remember(agent, SAID)
     daemon.flush(agent)
 

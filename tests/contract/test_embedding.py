@@ -57,7 +57,7 @@ def pool() -> Iterator[ThreadPoolExecutor]:
 async def on(
     server: FakeModelServer, pool: ThreadPoolExecutor, **options: Any
 ) -> AsyncIterator[ServedEmbedder]:
-    """An embedder on a fake, closed at the end."""
+    """Run an embedder on a fake, and close it at the end."""
     given = EmbeddingOptions(server.url, NAME, timeout_s=5.0, breaker=NO_BREAKER)
     kind = OllamaEmbedder if isinstance(server, FakeOllama) else OpenAIEmbedder
     made = kind(replace(given, **options), pool)

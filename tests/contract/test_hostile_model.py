@@ -141,7 +141,7 @@ async def processed(model: ServedModel) -> None:
 
 
 def on(server: HostileServer, kind: Any) -> ServedModel:
-    """A model on a hostile server."""
+    """Return a model client on a hostile server."""
     breaker = BreakerPolicy(failures=1000)
     return ServedModel(kind(ServerOptions(server.url, "m", timeout_s=10.0, breaker=breaker)))
 

@@ -30,7 +30,7 @@ def caller_in(request: pytest.FixtureRequest) -> CallerIn:
 
 
 def on(server: FakeModelServer, name: str = "bge-m3") -> dict[str, dict[str, Any]]:
-    """Settings with an embedding model on a server."""
+    """Return settings with an embedding model on a server."""
     kind = next(kind for kind, made in SERVERS.items() if isinstance(server, made))
     return {"embedding": {"model": kind, "base_url": server.url, "name": name}}
 

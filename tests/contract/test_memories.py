@@ -461,7 +461,7 @@ async def test_a_question_is_narrowed_to_metadata(
 
 
 async def answered_nothing(call: Caller) -> None:
-    """An agent whose archive is loaded before the first message."""
+    """Create an agent whose archive is loaded before the first message."""
     await call("PUT", AGENT, {})
     assert await answered(call, "train") == []
 

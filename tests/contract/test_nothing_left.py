@@ -62,7 +62,7 @@ def verbose_log() -> Iterator[None]:
 
 
 def telling_model() -> ScriptedModel:
-    """A model that includes the word in summaries, keywords and names of links."""
+    """Return a model that includes the word in summaries, keywords and names of links."""
     model = ScriptedModel()
 
     def processed() -> Processed:

@@ -60,7 +60,7 @@ SWIFT = Retries(first_pause_s=0.001)
 
 @contextlib.asynccontextmanager
 async def client_in(path: Path, **sections: dict[str, Any]) -> AsyncIterator[AsyncClient]:
-    """A daemon without servers, with the async client."""
+    """Run a daemon without servers, with the async client."""
     async with service_in(path, **sections) as service:
         transport = httpx.ASGITransport(create_app(service))
         async with AsyncClient(transport=transport, retries=SWIFT) as client:

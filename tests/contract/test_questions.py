@@ -46,7 +46,7 @@ def batch(*places: int) -> dict[str, Any]:
 
 
 async def heard(call: Caller, **parameters: Any) -> None:
-    """An agent that heard both conversations and digested them; vectors may be pending."""
+    """Create an agent that heard both conversations and digested them; vectors may be pending."""
     await call("PUT", AGENT, parameters)
     for places in ((0, 1, 2), (3, 4, 5)):
         assert (await call("POST", f"{AGENT}/remember", batch(*places))).status_code == 202

@@ -50,7 +50,7 @@ METHODS = [
 
 @st.composite
 def messages(draw: Any, kind: Descriptor, depth: int = 0) -> Message:
-    """A message of a kind, with each of its fields set or unset."""
+    """Draw a message of a kind, with each of its fields set or unset."""
     made: Message = GetMessageClass(kind)()
     for field in kind.fields:
         if field.name == "agent_id" and draw(st.integers(0, 3)):

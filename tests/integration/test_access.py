@@ -245,7 +245,7 @@ class Authority:
         client.cert_chain_pems[0].write_to_path(path / "client.crt")
 
     def settings(self, *, asks_for_certificates: bool) -> dict[str, str]:
-        """Settings of a daemon that speaks TLS."""
+        """Return the settings of a daemon that uses TLS."""
         found = {
             "ACCESS__TLS_CERT_FILE": str(self.path / "server.pem"),
             "ACCESS__TLS_KEY_FILE": str(self.path / "server.key"),

@@ -43,7 +43,7 @@ async def taken(agent: Agent) -> AsyncIterator[None]:
 
 
 async def busy_agent(service: Service, model: ScriptedModel) -> Agent:
-    """An agent whose digest hangs in the model, so that only the test's requests reach its store."""
+    """Run a daemon whose agent's digest hangs in the model, so that only the test's requests reach its store."""
     model.always["segment"] = FOR_EVER
     await tell(service, "ann", "Fact number 0.")
     agent = looking.opened_agent(service, "ann")

@@ -207,7 +207,7 @@ def names_as_mapping(
 def assert_same_memory(
     network: Network, nodes: Mapping[int, Node], counters: tuple[int, int], oracle: Oracle
 ) -> None:
-    """Ids, focus, scans, contents, links with strengths, importance, pass number and owed passes are equal."""
+    """Assert equal ids, focus, scans, contents, links with strengths, importance, pass number and owed passes."""
     assert set(network.node_ids()) == set(nodes) == set(oracle.nodes)
     assert network.node_count == len(nodes)
     assert list(network.focus) == oracle.focus
@@ -225,7 +225,7 @@ def assert_same_memory(
 
 
 def assert_same_links(network: Network, oracle: Oracle) -> None:
-    """The links, including broken and dangling ones, have equal strengths and are found from both ends."""
+    """Assert that links, including broken and dangling ones, have equal strengths and are found from both ends."""
     strengths = {(link.source, link.target, link.relation): strength for link, strength in all_links(network)}
     expected = oracle.links()
     assert set(strengths) == set(expected)
@@ -249,7 +249,7 @@ def is_ambiguous(oracle: Oracle, relations: Sequence[str], depth: int) -> bool:
 
 
 def assert_same_recall(recall: Callable[[Cue], Answer], locale: str, cue: dict, oracle: Oracle) -> None:
-    """The memories are the same in the same order, with equal strengths and the same text."""
+    """Assert the same memories in the same order, with equal strengths and the same text."""
     most = oracle.parameters.max_search_results if cue["max_results"] is None else cue["max_results"]
     asked = Cue(cue["keywords"], cue["relations"], cue["depth"], most or 10_000)
     expected = oracle.recall(**cue)

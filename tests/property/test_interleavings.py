@@ -130,7 +130,7 @@ class Interleaved(RuleBasedStateMachine):
         raise AssertionError("the pass does not end")
 
     def pass_state(self) -> PassState | None:
-        """The current pass."""
+        """Return the current pass."""
         state: PassState | None = self.home.store.read(lambda txn: txn.meta.pass_state)
         return state
 

@@ -156,7 +156,7 @@ def digest_all(
 def assert_cites(
     home: Home, node: Node, segment: Segment, heard: list[Said], labels: list[str], numbers: list[int]
 ) -> None:
-    """A node cites the exact slice if it occurs in one message, else the whole of every message named."""
+    """Assert that a node cites the exact slice if it is in one message, else the whole of every named message."""
     texts = cited(home, node)
     assert first_content(home, node) == node.content
     own = {labels[i] for i in segment.messages}

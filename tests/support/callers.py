@@ -415,14 +415,14 @@ async def grpc_served(service: Service) -> AsyncIterator[GrpcServer]:
 
 @contextlib.asynccontextmanager
 async def rest_in(path: Path, model: Any = None, **sections: dict[str, Any]) -> AsyncIterator[RestCaller]:
-    """A daemon without servers, called over REST."""
+    """Run a daemon without servers, called over REST."""
     async with service_in(path, model, **sections) as service:
         yield RestCaller(service)
 
 
 @contextlib.asynccontextmanager
 async def grpc_in(path: Path, model: Any = None, **sections: dict[str, Any]) -> AsyncIterator[GrpcCaller]:
-    """A daemon with its gRPC server, called over gRPC."""
+    """Run a daemon with its gRPC server, called over gRPC."""
     async with (
         service_in(path, model, **sections) as service,
         grpc_served(service) as server,

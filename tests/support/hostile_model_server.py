@@ -155,7 +155,7 @@ ENDING: set[Attack] = set()
 
 
 def _tiny_chunks() -> Attack:
-    """A million chunks of one byte: 6 MB that are a million events of HTTP."""
+    """Send a million chunks of one byte: 6 MB that are a million events of HTTP."""
     return endless("transfer-encoding: chunked", piece=b"1\r\nx\r\n" * 100_000, limit=1 << 30)
 
 

@@ -114,7 +114,7 @@ def round12(value: float) -> float:
 
 
 def relation_key(relation: str) -> str:
-    """Two relation names are equal for a filter if their keys are equal (6)."""
+    """Return the key of a relation name; two names are equal for a filter if their keys are equal (6)."""
     folded = relation.casefold()
     return EQUAL_RELATIONS.get(folded, folded)
 

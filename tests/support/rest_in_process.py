@@ -76,7 +76,7 @@ class Raw:
 
 @contextlib.asynccontextmanager
 async def raw(url: str) -> AsyncIterator[Raw]:
-    """A raw connection for the length of a block."""
+    """Open a raw connection for the length of a block."""
     connection = await Raw.to(url)
     try:
         yield connection

@@ -70,7 +70,7 @@ def test_readme_stays_short(page: str) -> None:
 
 
 def commands(page: str) -> list[str]:
-    """The commands, code and responses of a README, without comments and string literals."""
+    """Return the commands, code and responses of a README, without comments and string literals."""
     found = re.findall(r"^```(bash|json|python)\n(.*?)^```", read(page), re.MULTILINE | re.DOTALL)
     return [re.sub(r" +# .*", "", re.sub(r'"[^"\n]*"', '""', code)) for _, code in found]
 

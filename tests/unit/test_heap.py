@@ -65,7 +65,7 @@ def in_a_fresh_process(check: Callable[[], None]) -> None:
 
 
 def large_is_fresh() -> None:
-    """The check of the test of `fresh_pages`."""
+    """Run the check of the test of `fresh_pages`."""
     configure_heap()
     free(allocate(2 * MIB))
     before = pieces_from_the_system()
@@ -85,7 +85,7 @@ def large_is_fresh() -> None:
 
 
 def large_is_fresh_beside_free_pieces() -> None:
-    """The check of the test with free blocks."""
+    """Run the check of the test with free blocks."""
     configure_heap()
     pieces = [allocate(MIB // 2) for _ in range(16)]
     kept = allocate(1000)
@@ -102,7 +102,7 @@ def large_is_fresh_beside_free_pieces() -> None:
 
 
 def free_goes_back() -> None:
-    """The check of the test of `trim_heap`."""
+    """Run the check of the test of `trim_heap`."""
     configure_heap()
     pieces = [allocate(MIB) for _ in range(64)]
     for piece in pieces[:-1]:

@@ -40,7 +40,7 @@ def run_pass(oracle, seed=1):
 
 
 def graph(contents, links, focus=(), **parameters):
-    """An oracle with the given nodes {id: content}, links {(s, t, r): strength} and focus."""
+    """Return an oracle with the given nodes {id: content}, links {(s, t, r): strength} and focus."""
     oracle = made(**parameters)
     for node_id, content in contents.items():
         oracle.nodes[node_id] = OracleNode(content, content, [], len(content))

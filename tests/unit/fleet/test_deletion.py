@@ -55,7 +55,7 @@ def faded(home: Home) -> tuple[ShorteningTask, ...]:
 
 
 def assert_it_agrees(home: Home) -> None:
-    """The derived data in memory equals that rebuilt from the store."""
+    """Assert that the derived data in memory equals that rebuilt from the store."""
     followed = home.workspace.open_archive.loaded
     assert followed is not None
     held = snapshot(home.workspace.network)

@@ -18,7 +18,7 @@ IBANS = ("GB82WEST12345698765432", "DE89370400440532013000", "NO9386011117947", 
 
 
 def changed(text: str, place: int, by: int) -> str:
-    """A text with one digit changed."""
+    """Return a text with one digit changed."""
     return f"{text[:place]}{(int(text[place]) + by) % 10}{text[place + 1 :]}"
 
 
@@ -47,7 +47,7 @@ def test_a_chinese_identity_number_with_one_wrong_digit_is_rejected() -> None:
 
 
 def born(day: str) -> str:
-    """An identity number with this date of birth and the correct check character."""
+    """Return an identity number with this date of birth and the correct check character."""
     number = f"110101{day}0010"
     return f"{number[:-1]}{ric.calc_check_digit(number)}"
 

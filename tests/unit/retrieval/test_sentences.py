@@ -17,7 +17,7 @@ CHINESE = "我们中午见面。外婆喝了茶。天气很好！她住在青岛
 
 
 def weights(*words: str) -> dict[int, float]:
-    """The terms of words; later ones weigh more."""
+    """Return the terms of words; later ones weigh more."""
     return {term_of(term): float(place) for place, word in enumerate(words, 1) for term in words_of(word)}
 
 

@@ -63,7 +63,7 @@ def test_truncated_backups_are_refused(data: Any, files: dict[str, bytes], form:
 
 
 def archive(*members: tarfile.TarInfo | tuple[str, bytes]) -> bytes:
-    """A tar archive with arbitrary members."""
+    """Return a tar archive with arbitrary members."""
     into = io.BytesIO()
     with tarfile.open(fileobj=into, mode="w") as tar:
         for member in members:
@@ -95,7 +95,7 @@ def test_names_and_links_of_an_archive_mean_nothing(data: Any, tmp_path: Path) -
 
 
 def made(data_bytes: int, packed: bytes, **fields: Any) -> bytes:
-    """A backup with right checksums and arbitrary data."""
+    """Return a backup with correct checksums and arbitrary data."""
     told = {"format": "ebbtide-backup", "version": 1, "ebbtide_version": "0", "store_format": 1}
     manifest = Manifest(**{**told, "agent_id": "ann", "taken_at": 0, "data_bytes": data_bytes, **fields})  # type: ignore[arg-type]
     into = io.BytesIO()

@@ -129,7 +129,7 @@ def test_an_erasure_is_recorded_exactly_once(tmp_path: Path) -> None:
 
 
 def kept_log(path: Path, count: int) -> ErasedAgents:
-    """A log of erased agents, each with proofs."""
+    """Write a log of erased agents, each with proofs."""
     log = ErasedAgents(path)
     for number in range(1, count + 1):
         log.append(AuditEntry(number, "-", "agent_erased", {}, (proof_of(KEY, f"t{number}"),)), "ann", KEY)

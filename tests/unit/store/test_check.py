@@ -108,7 +108,7 @@ def _passing(
 
 
 def _frame_of(size: int) -> bytes:
-    """The header of a Zstandard frame that declares a size."""
+    """Return the header of a Zstandard frame that declares a size."""
     return b"\x28\xb5\x2f\xfd\xe0" + size.to_bytes(8, "little") + bytes(16)
 
 

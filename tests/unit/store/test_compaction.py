@@ -29,7 +29,7 @@ KEPT = "The harbour smells of tar and oranges in the morning"
 
 
 def filled(path: Path) -> LmdbStore:
-    """A store in which texts of many sizes were written and erased, so pages were split, shared and freed."""
+    """Create a store in which texts of many sizes were written and erased, so pages were split, shared and freed."""
     path.mkdir(exist_ok=True)
     store = LmdbStore.create(path, Identity("ann", 1, 7, layout.FORMAT_VERSION), **MAPS)
     for number in range(1, 120):
@@ -59,7 +59,7 @@ def filled(path: Path) -> LmdbStore:
 
 
 def contents(store: LmdbStore) -> dict[layout.Table[Any], list[tuple[bytes, bytes]]]:
-    """Every entry of every table except the note of a due compaction."""
+    """Return every entry of every table except the note of a due compaction."""
 
     def read(txn: Any) -> dict[layout.Table[Any], list[tuple[bytes, bytes]]]:
         return {

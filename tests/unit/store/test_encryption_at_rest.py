@@ -29,7 +29,7 @@ MASTER, OTHER = MasterKey(b"m" * 32), MasterKey(b"o" * 32)
 
 
 def make(root: Path, master: MasterKey | None = MASTER) -> DataDirectory:
-    """A locked data directory."""
+    """Return a locked data directory."""
     made = DataDirectory(root, initial_map_bytes=1 << 18, max_map_bytes=1 << 26, master_key=master)
     made.acquire()
     return made
@@ -276,7 +276,7 @@ def test_without_room_for_both_nothing_is_changed(
 
 
 def large(number: int) -> Node:
-    """A large node."""
+    """Return a large node."""
     content = "".join(chr(0x4E00 + number * 50 + place) for place in range(2000))
     return Node(number, content, "p", (), 1, len(content))
 

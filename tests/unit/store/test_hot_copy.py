@@ -34,7 +34,7 @@ def store(tmp_path: Path) -> Iterator[LmdbStore]:
 
 
 def opened(path: Path) -> LmdbStore:
-    """The copy."""
+    """Open the copy."""
     return LmdbStore.open(path, **MAPS)
 
 
@@ -160,7 +160,7 @@ class Held:
                 return
 
     def content(self) -> dict[str, object]:
-        """The nodes in the finished copy."""
+        """Return the nodes in the finished copy."""
         self.release.set()
         self._thread.join(20)
         assert self.whole == [True]

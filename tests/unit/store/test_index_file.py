@@ -18,7 +18,7 @@ class Index:
         self.is_readable = True
 
     def index_image(self) -> bytes | None:
-        """The bytes to save."""
+        """Return the bytes to save."""
         return self.image
 
     def take_index(self, image: bytes) -> bool:

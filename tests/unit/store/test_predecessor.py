@@ -27,7 +27,7 @@ MOST = MAPS["max_map_bytes"]
 
 
 def made(data: DataDirectory, name: str, last_event: int = 0) -> Path:
-    """A closed agent with events up to a number."""
+    """Create a closed agent with events up to a number."""
     store = data.create_store(Identity(name, 1, 7, layout.FORMAT_VERSION))
     if last_event:
         store.write(lambda txn: txn.tables.put(layout.META, b"next_event", layout.u64(last_event + 1)))  # type: ignore[attr-defined]
