@@ -122,7 +122,7 @@ def costs_nothing(daemon: Daemon, make: Callable[[], socket.socket], timeout_s: 
         ),
     ],
 )
-def test_half_a_head_is_given_up(daemon: Daemon, half: bytes) -> None:
+def test_a_partial_head_is_disconnected(daemon: Daemon, half: bytes) -> None:
     """Connections with no data, half a head, too large a head, or half a second head are closed after the deadline."""
     costs_nothing(daemon, sender(daemon, half), SEND_S)
 
@@ -167,7 +167,7 @@ def test_a_head_byte_by_byte_has_one_deadline(daemon: Daemon) -> None:
         ),
     ],
 )
-def test_a_response_that_is_not_read_is_given_up(daemon: Daemon, request_of_much: bytes) -> None:
+def test_an_unread_response_is_cancelled(daemon: Daemon, request_of_much: bytes) -> None:
     """A client that reads nothing is closed after the deadline, with at most one piece of the response in memory."""
     costs_nothing(daemon, sender(daemon, request_of_much), SEND_S)
 
@@ -202,19 +202,19 @@ def test_bodies_that_do_not_arrive_are_bounded_together(daemon: Daemon) -> None:
         pytest.param((1 << 31) - 1, id="nothing read", marks=pytest.mark.full),
     ],
 )
-def test_a_grpc_response_that_is_not_read_is_given_up(daemon: Daemon, window: int) -> None:
+def test_an_unread_grpc_response_is_cancelled(daemon: Daemon, window: int) -> None:
     """A gRPC client that grants no window, or does not read its socket, is closed after the deadline."""
     listing = inspect_pb2.ListNodesRequest(agent_id="ann", page_size=1000)
     costs_nothing(daemon, caller(daemon, "ListNodes", listing, window=window), SEND_S)
 
 
-def test_a_grpc_stream_that_is_not_read_is_given_up(daemon: Daemon) -> None:
+def test_an_unread_grpc_stream_is_cancelled(daemon: Daemon) -> None:
     """An event stream to a client that grants no window is closed after the deadline."""
     watching = events_pb2.WatchEventsRequest(agent_id="ann")
     costs_nothing(daemon, caller(daemon, "WatchEvents", watching), SEND_S)
 
 
-def test_a_grpc_client_that_answers_pings_is_given_up_too(daemon: Daemon) -> None:
+def test_a_grpc_client_that_only_answers_pings_is_disconnected(daemon: Daemon) -> None:
     """A client that answers pings but grants no window for the response is closed too."""
     half = HalfCaller(daemon.grpc_target)
     request = inspect_pb2.ListNodesRequest(agent_id="ann", page_size=1000)
@@ -235,7 +235,7 @@ def test_a_grpc_client_that_answers_pings_is_given_up_too(daemon: Daemon) -> Non
         pytest.param(b"GET / HTTP/1.1\r\n", marks=pytest.mark.full),
     ],
 )
-def test_half_a_grpc_connection_is_given_up(daemon: Daemon, start: bytes) -> None:
+def test_a_partial_grpc_preface_is_disconnected(daemon: Daemon, start: bytes) -> None:
     """A connection to the gRPC port with only a part of the preface is closed after the deadline."""
 
     def make() -> socket.socket:
@@ -246,7 +246,7 @@ def test_half_a_grpc_connection_is_given_up(daemon: Daemon, start: bytes) -> Non
     costs_nothing(daemon, make, HEADER_S)
 
 
-def test_half_a_handshake_is_given_up(tmp_path: Path) -> None:
+def test_a_partial_handshake_is_disconnected(tmp_path: Path) -> None:
     """Half a TLS handshake is closed after the deadline on both ports, and other handshakes succeed."""
     authority = trustme.CA()
     certificate = authority.issue_cert("127.0.0.1")

@@ -124,7 +124,7 @@ def gone_s_answers(daemon: Daemon) -> None:
 
 
 @pytest.mark.parametrize("kind", [Disk, RemountedDisk, Mount])
-def test_a_disk_that_comes_back_is_used_again(tmp_path: Path, kind: Callable[[Path], Disk]) -> None:
+def test_a_restored_disk_is_used_again(tmp_path: Path, kind: Callable[[Path], Disk]) -> None:
     """Nothing is acknowledged without the directory; then everything works, and a restart finds what was stored."""
     disk = kind(tmp_path)
     try:

@@ -206,7 +206,7 @@ async def test_a_body_is_not_read_without_a_key(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("scope", MOST_SCOPES)
-async def test_a_scope_is_good_for_its_operations_only(tmp_path: Path, scope: str) -> None:
+async def test_a_scope_permits_only_its_operations(tmp_path: Path, scope: str) -> None:
     """With a key of one scope, every operation of another scope is SCOPE_MISSING and changes nothing."""
     path = tmp_path / "d"
     key = new_key(path, scope)

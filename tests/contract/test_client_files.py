@@ -69,7 +69,7 @@ def ask(request: pytest.FixtureRequest) -> Callable[..., Any]:
 # --- a real daemon -----------------------------------------------------------------------------------
 
 
-def test_an_agent_leaves_and_comes_back(daemon: Daemon, tmp_path: Path, ask: Callable[..., Any]) -> None:
+def test_an_agent_is_saved_and_restored(daemon: Daemon, tmp_path: Path, ask: Callable[..., Any]) -> None:
     """With a path and an open file, by both clients, as a backup and as an export, the agent answers as before."""
     told(daemon)
     backup, export, buffer = tmp_path / "ann.ebb", tmp_path / "ann.jsonl", io.BytesIO(b"")

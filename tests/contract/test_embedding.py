@@ -194,7 +194,7 @@ async def test_a_server_that_accepts_few_texts_gets_few(pool: ThreadPoolExecutor
         assert [len(body["input"]) for body in server.embeds[before:]] == [7, 7, 7, 3]
 
 
-async def test_a_body_refused_as_too_large_is_sent_in_parts(server: Any, served: ServedEmbedder) -> None:
+async def test_a_request_refused_as_too_large_is_split(server: Any, served: ServedEmbedder) -> None:
     """HTTP 413 without a reason leads to fewer texts per request, and for a single text to a shorter one."""
     too_large = Reaction(status=413, body=b"<html>Payload</html>")
     server.script.append(too_large)
@@ -422,7 +422,7 @@ async def test_a_refusal_is_about_the_texts_and_not_quoted(server: Any, served: 
     assert "the sea" not in str(refused.value)
 
 
-async def test_a_server_that_does_not_answer_is_left_alone(server: Any, pool: ThreadPoolExecutor) -> None:
+async def test_a_server_that_does_not_answer_opens_the_breaker(server: Any, pool: ThreadPoolExecutor) -> None:
     """After several failures the circuit breaker opens, requests fail at once, and the state gives the reason."""
     server.always = Reaction(delay_s=FOR_EVER)
     async with on(server, pool, timeout_s=0.1, breaker=BreakerPolicy(failures=2, open_s=60)) as served:
@@ -443,7 +443,7 @@ async def test_a_stopped_server_is_unavailable(server: Any, served: ServedEmbedd
         await served.embed(["one"])
 
 
-def test_cutting_keeps_what_fits_and_tears_nothing() -> None:
+def test_truncation_keeps_as_much_as_fits() -> None:
     """A text that fits is unchanged; a truncated one fits, is as long as possible, and ends between characters."""
     assert cut_to("short", 2) == "short"
     for text in ("word " * 500, "字" * 500, " " * 5000 + "end", "👩‍👩‍👧 " * 100, ""):

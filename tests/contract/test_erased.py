@@ -145,7 +145,7 @@ async def test_the_erasure_of_an_agents_text_can_be_proved(
         assert await call.refused("POST", "/v1/erased-agents/verify", odd) == "INVALID_AGENT_ID"
 
 
-async def test_a_changed_log_says_where(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_damage_of_the_log_is_located(tmp_path: Path, caller_in: CallerIn) -> None:
     """A changed record, an unreadable one, and missing proofs each break the chain at their position."""
     async with caller_in(tmp_path) as call:
         for agent in ("ann", "bob", "eve"):

@@ -224,7 +224,7 @@ async def test_other_names_stay(tmp_path: Path, caller_in: CallerIn) -> None:
 
 
 @pytest.mark.parametrize("selection", [{"messages": ["m1"]}, {"messages": ["m2"]}], ids=["target", "source"])
-async def test_a_corrected_memory_keeps_no_name_of_what_it_said_before(
+async def test_a_corrected_memory_keeps_no_name_of_a_link(
     tmp_path: Path, caller_in: CallerIn, selection: dict[str, Any]
 ) -> None:
     """Links at either end stay, without the name that a model derived from the forgotten words."""

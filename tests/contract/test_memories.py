@@ -154,7 +154,7 @@ async def test_the_last_memory_of_a_message_leaves_nothing_to_be_found(
         assert await answered(call, "Ann") == []
 
 
-async def test_an_equal_text_said_again_is_another_memory(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_an_equal_text_is_a_separate_memory(tmp_path: Path, caller_in: CallerIn) -> None:
     """Deleting one of two memories with equal words keeps the other, though the store shares their text."""
     async with caller_in(tmp_path) as call:
         await settled(call, "The harbour smells of tar.")

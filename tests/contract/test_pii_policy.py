@@ -180,7 +180,7 @@ async def test_offsets_count_in_the_redacted_text(tmp_path: Path, caller_in: Cal
             assert quoted in node["content"]
 
 
-async def test_a_correction_is_redacted_too(tmp_path: Path, caller_in: CallerIn) -> None:
+async def test_corrections_are_redacted_too(tmp_path: Path, caller_in: CallerIn) -> None:
     """The policy also redacts the new content of a correction."""
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT, {"pii": "redact"})
@@ -409,9 +409,7 @@ async def test_repetitions_by_users_are_remembered(tmp_path: Path, caller_in: Ca
         assert (kept["dropped_recalled"], len(kept["node_ids"])) == (0, 1)
 
 
-async def test_a_recall_in_between_makes_no_other_request_of_a_replay(
-    tmp_path: Path, caller_in: CallerIn
-) -> None:
+async def test_a_replay_is_recognised_after_a_recall(tmp_path: Path, caller_in: CallerIn) -> None:
     """A repeated request with the same key returns the first batch, despite a recall in between."""
     body = told_by("[Memory] I moved to Lisbon in May with my cat Miso.", idempotency_key="once")
     async with caller_in(tmp_path) as call:

@@ -196,9 +196,7 @@ async def test_a_role_finds_unnamed_speakers(tmp_path: Path, caller_in: CallerIn
             assert {one["sources"][0]["quote"] for one in found} == expected
 
 
-async def test_created_after_looks_at_when_a_message_was_accepted(
-    tmp_path: Path, caller_in: CallerIn
-) -> None:
+async def test_created_after_compares_the_time_of_acceptance(tmp_path: Path, caller_in: CallerIn) -> None:
     """`created_after` selects messages accepted at or after a time, regardless of their own timestamps."""
     async with caller_in(tmp_path) as call:
         await settled(call, {"messages": [{"role": "user", "content": "My kettle is blue.", "timestamp": 5}]})

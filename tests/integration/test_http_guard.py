@@ -664,7 +664,7 @@ async def test_slow_clients_delay_no_other_client(site: Site) -> None:
     assert (await site.client.get("/v1/agents/ann/batches")).json()["batches"][1:] == []
 
 
-async def test_body_that_never_arrives_is_given_up(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_body_that_never_arrives_times_out(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """A declared body that never arrives is answered with 504 after the timeout."""
     monkeypatch.setattr(http_checks, "BODY_TIMEOUT_S", 0.2)
     async with raw(site.url) as line:

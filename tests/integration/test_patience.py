@@ -121,7 +121,7 @@ async def test_recall_does_not_wait_when_digests_take_longer_than_it_would(tmp_p
         assert "cup" in found.text
 
 
-async def test_fast_model_recall_sees_what_was_said_before_it(tmp_path: Path) -> None:
+async def test_fast_model_recall_finds_the_latest_message(tmp_path: Path) -> None:
     """With a fast model a recall right after a remember finds it, without a flush, every time."""
     async with service_in(tmp_path / "data", ScriptedModel()) as service:
         for turn in range(12):

@@ -144,7 +144,7 @@ def test_a_missing_set_is_reported(tmp_path: Path) -> None:
     assert told["rows"] == [] and str(missing) in told["notes"]
 
 
-def test_a_limit_takes_from_the_whole_length() -> None:
+def test_a_limit_selects_questions_evenly() -> None:
     """A limited run selects questions evenly from first to last. A large limit selects all of them."""
     questions = [Question(str(number), "?", "c", (frozenset("a"),)) for number in range(10)]
     assert [question.qid for question in spread_out(questions, 3)] == ["0", "3", "6"]
@@ -293,7 +293,7 @@ def test_a_shortened_memory_is_seen_as_short() -> None:
     assert kept == [1.0, 0.5, 0.75, None]
 
 
-def test_a_lost_batch_is_no_figure() -> None:
+def test_an_agent_with_a_lost_batch_is_not_measured() -> None:
     """An agent that parked a batch is not measured."""
     with pytest.raises(RuntimeError, match="parked"):
         asked_of(ScriptedDaemon(parked_count=1), "product")

@@ -56,7 +56,7 @@ async def queued(agent: Agent, *requests: asyncio.Task[Remembered]) -> None:
     await eventually(lambda: agent.mailbox.waiting_count == len(requests))
 
 
-async def test_batches_side_by_side_cost_one_commit(tmp_path: Path) -> None:
+async def test_concurrent_batches_share_one_commit(tmp_path: Path) -> None:
     """Each request is acknowledged with a batch of its own, in order, in one commit for all."""
     model = ScriptedModel()
     async with service_in(tmp_path / "data", model) as service:
@@ -103,7 +103,7 @@ async def test_recall_between_two_batches_sees_what_came_before_it(tmp_path: Pat
         assert (await second).pending_batches == 3
 
 
-async def test_errors_side_by_side_are_each_callers_own(tmp_path: Path) -> None:
+async def test_errors_in_a_group_reach_their_own_callers(tmp_path: Path) -> None:
     """A key reused for another body is refused, a replay succeeds, and the neighbours are stored."""
     model = ScriptedModel()
     async with service_in(tmp_path / "data", model) as service:

@@ -125,7 +125,7 @@ def test_every_test_states_its_promise() -> None:
     assert silent == []
 
 
-def test_no_drawers() -> None:
+def test_modules_have_specific_names() -> None:
     """No module has a name that says nothing about its content."""
     drawers = {"utils", "helpers", "common", "manager", "base", "misc", "handlers"}
     assert [name_of(path) for path in modules() if path.stem in drawers] == []

@@ -26,7 +26,7 @@ def test_no_table_is_left_out() -> None:
     assert set(re.findall(r"<!-- generated: ([\w.]+) -->", page)) == set(tables())
 
 
-def test_everything_that_can_be_set_explains_itself() -> None:
+def test_every_setting_has_a_line_of_help() -> None:
     """Every setting and every parameter has a line of help."""
     sections = {name: field.annotation for name, field in Settings.model_fields.items()}
     fields = {

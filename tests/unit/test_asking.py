@@ -49,7 +49,7 @@ async def test_bad_replies_are_retried_at_once_then_raised() -> None:
     assert (ask.tallies["segment"].parsed, ask.tallies["segment"].bad_replies) == (1, 5)
 
 
-async def test_a_call_that_takes_too_long_is_a_server_failure() -> None:
+async def test_a_call_that_times_out_is_a_server_failure() -> None:
     """A call without an answer within the timeout is cancelled and counts as unavailable."""
     model = ScriptedModel()
     model.always["process"] = 30.0

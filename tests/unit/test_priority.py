@@ -59,7 +59,7 @@ def test_the_job_of_a_request_does_not_wait_for_itself(patient: RequestPriority)
     assert time.monotonic() - begun_s < 10
 
 
-def test_a_rest_ends_although_requests_never_do() -> None:
+def test_a_pause_ends_under_permanent_load() -> None:
     """Under a permanent load of requests, background work continues, slower."""
     priority = RequestPriority()
     with priority.for_a_request():

@@ -78,7 +78,7 @@ def damaged(**fields: Any) -> bytes:
         damaged(only_on_mondays=True),
     ],
 )
-def test_a_file_that_is_not_whole_is_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
+def test_a_damaged_key_file_is_refused_and_not_changed(tmp_path: Path, content: bytes) -> None:
     """A damaged file is KEY_FILE_UNUSABLE with its name; changes are refused too, so that it can be repaired."""
     file = KeyFile(tmp_path)
     file.path.write_bytes(content)
@@ -98,7 +98,7 @@ def test_two_keys_of_one_id_are_refused(tmp_path: Path) -> None:
         KeyFile(tmp_path).read()
 
 
-def test_changes_at_once_lose_nothing(tmp_path: Path) -> None:
+def test_concurrent_changes_lose_nothing(tmp_path: Path) -> None:
     """Eight concurrent writers with ten keys each store eighty keys, and a reader always reads a complete file."""
     faults: list[BaseException] = []
     is_over = threading.Event()

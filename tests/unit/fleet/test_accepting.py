@@ -179,7 +179,7 @@ def test_commit_that_fails_stores_none_of_them(store: CountingStore) -> None:
     assert numbers(workspace.inbox.accept([arrival("one", key="k"), arrival("two")])) == [1, 2]
 
 
-def test_failure_on_the_way_reaches_only_its_own(store: CountingStore) -> None:
+def test_a_failed_commit_does_not_affect_earlier_ones(store: CountingStore) -> None:
     """When batches are stored separately, those before a failing commit stay acknowledged."""
     workspace = opened(store)
     full = Exhausted("the disk is full", reason="STORE_FULL")

@@ -121,7 +121,7 @@ def test_several_deletions_share_a_commit_and_report_each_result(home: Home) -> 
     assert_it_agrees(home)
 
 
-def test_a_deletion_ends_when_its_time_is_up_and_has_done_something(home: Home) -> None:
+def test_a_deletion_that_times_out_has_made_progress(home: Home) -> None:
     """At least one memory is deleted, so that repeated calls come to an end."""
     home.remember([(f"{word} in the harbour", []) for word in WORDS[:4]], {})
     done = home.workspace.amend(lambda txn: delete_memories(txn, [1, 2, 3], is_time_up=lambda: True))

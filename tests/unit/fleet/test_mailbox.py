@@ -80,7 +80,7 @@ async def test_a_job_that_raises_stop_iteration_blocks_no_caller(pool: ThreadPoo
     await box.close()
 
 
-async def test_a_full_box_refuses(pool: ThreadPoolExecutor) -> None:
+async def test_a_full_mailbox_refuses(pool: ThreadPoolExecutor) -> None:
     """A job beyond the size is refused with AGENT_BUSY at once, and waiting jobs still run."""
     box, gate = Mailbox(pool, size=2), threading.Event()
     first = asyncio.create_task(box.run(gate.wait))
@@ -130,7 +130,7 @@ async def test_a_cancelled_caller_removes_its_waiting_job(pool: ThreadPoolExecut
     assert ran == ["begun"]
 
 
-async def test_a_closed_box_finishes_what_waits_and_takes_no_more(pool: ThreadPoolExecutor) -> None:
+async def test_a_closed_mailbox_completes_waiting_jobs(pool: ThreadPoolExecutor) -> None:
     """`close` returns after the last waiting job; later jobs get AGENT_CLOSING."""
     box = Mailbox(pool, size=5)
     waiting = [asyncio.create_task(box.run(lambda n=n: n)) for n in range(3)]  # type: ignore[misc]
@@ -216,7 +216,7 @@ async def test_other_jobs_keep_their_order(pool: ThreadPoolExecutor) -> None:
     await asyncio.gather(*waiting)
 
 
-async def test_an_outcome_that_is_an_error_is_one_callers_own(pool: ThreadPoolExecutor) -> None:
+async def test_an_error_as_outcome_reaches_its_own_caller(pool: ThreadPoolExecutor) -> None:
     """An error as outcome reaches its own caller only."""
     post = Post(pool)
     tasks = [post.put("a"), post.put(Exhausted("no", reason="QUEUE_FULL")), post.put("b")]

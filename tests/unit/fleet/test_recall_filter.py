@@ -69,7 +69,7 @@ def test_removed_memories_are_not_recognised(recall_filter: RecallFilter) -> Non
     assert recall_filter.without(f"[Memory] {CAT}", "user") == (f"[Memory] {CAT}", 0)
 
 
-def test_fingerprints_are_bounded_and_the_oldest_go(recall_filter: RecallFilter) -> None:
+def test_fingerprints_are_bounded_and_the_oldest_removed(recall_filter: RecallFilter) -> None:
     """The number of lines is bounded; a line that is recalled again is dropped later."""
     recall_filter.note([CAT])
     for number in range(MAX_FINGERPRINTS - 1):

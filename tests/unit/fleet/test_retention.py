@@ -116,7 +116,7 @@ def test_memories_are_found_by_their_own_words(home: Home) -> None:
     assert follows(home)
 
 
-def test_stretches_of_a_long_message_keep_their_own_memories(home: Home) -> None:
+def test_parts_of_a_long_message_keep_their_own_memories(home: Home) -> None:
     """Each part of a long message is found by its own memories, at its byte position, in any script."""
     home.workspace.change_parameters({"retention": "none"})
     first, second = (TEA * 50)[:800] + "。", BOAT * 20

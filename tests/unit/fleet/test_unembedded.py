@@ -207,7 +207,7 @@ def test_a_withdrawn_text_gets_no_vector(store: LmdbStore) -> None:
     assert left(store, A) == 0 and set(vectors_held(store)) == {0, 2}
 
 
-def test_a_mark_set_back_is_not_moved_on_by_an_answer_under_way(store: LmdbStore) -> None:
+def test_a_reset_mark_is_not_advanced_by_a_late_result(store: LmdbStore) -> None:
     """If the mark is set back while later messages are embedded, earlier ones are embedded next."""
     said(store, "one", "two")
     keep(store, work_of(store, A))

@@ -85,7 +85,7 @@ def test_breaker_follows_its_table() -> None:
     assert breaker.is_closed, "the count began anew"
 
 
-def test_bad_reply_is_an_answer_to_the_breaker() -> None:
+def test_bad_reply_counts_as_available_for_the_breaker() -> None:
     """An unusable reply closes the breaker, or keeps it closed: the server is available."""
     breaker = Breaker(BreakerPolicy(failures=2))
     for _ in range(5):

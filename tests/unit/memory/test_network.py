@@ -107,7 +107,7 @@ def test_leaving_focus_writes_the_links_as_one() -> None:
     assert Draft(made).importance(2) == 0.5
 
 
-def test_forgetting_a_supporter_takes_its_support_along() -> None:
+def test_forgetting_a_supporter_removes_its_support() -> None:
     """A forgotten node loses its outgoing links; links that point at it dangle."""
     made = network((1, 2, "朋友", 0.5), (2, 1, "", 0.5))
     made.apply(Change(forgotten=[1]))

@@ -53,7 +53,7 @@ def born(day: str) -> str:
 
 
 @pytest.mark.parametrize("day", ["19000229", "19901301", "19900431", "19900001"])
-def test_a_date_that_never_was_is_no_date_of_birth(day: str) -> None:
+def test_an_impossible_date_is_no_date_of_birth(day: str) -> None:
     """Leap years and the lengths of months count."""
     assert not checks.is_chinese_id(born(day))
 

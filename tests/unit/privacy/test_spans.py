@@ -143,7 +143,7 @@ def test_spans_ascend_and_stay_within_any_text(text: str) -> None:
 
 
 @given(st.text(max_size=30), st.text(max_size=30))
-def test_folding_finds_its_way_back(before: str, after: str) -> None:
+def test_folded_bounds_map_to_the_original(before: str, after: str) -> None:
     """Bounds in the folded text map back to the original characters."""
     text = f"{before}ｄ\u200bｅ㎏{after}"
     read = folded(text)

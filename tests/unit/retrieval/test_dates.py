@@ -183,7 +183,7 @@ PIECES = st.sampled_from(WORDS.split())
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(PIECES, max_size=14), st.sampled_from(["", " "]), st.integers(-(10**13), 10**14))
-def test_any_words_from_any_reference(pieces: list[str], joint: str, reference_ms: int) -> None:
+def test_ranges_are_valid_for_any_text(pieces: list[str], joint: str, reference_ms: int) -> None:
     """For any text and reference, ranges are whole days, not empty, with words of the text."""
     text = joint.join(pieces)
     for found in date_ranges(text, reference_ms):

@@ -134,7 +134,7 @@ def test_a_moved_mean_needs_a_new_index() -> None:
     assert first(vectors.scores(others[3], 2 * SMALL), 1) == {SMALL + 3}
 
 
-def test_filters_by_number_never_leave_nothing_to_compare() -> None:
+def test_filtered_passages_are_always_compared() -> None:
     """If none of the nearest is among the requested passages, those are compared."""
     vectors = indexed(COUNT)
     query = texts()[COUNT - 1]

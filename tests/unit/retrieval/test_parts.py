@@ -22,7 +22,7 @@ from ebbtide.retrieval.query import MAX_PARTS, parts_of
         ("你今天吃了吗？我姐姐的生日是几号来着？", ("你今天吃了吗", "我姐姐的生日是几号来着")),
     ],
 )
-def test_each_part_asks(query: str, parts: tuple[str, ...]) -> None:
+def test_each_subquery_is_found(query: str, parts: tuple[str, ...]) -> None:
     """A part is verbatim, without its final mark and the joining word."""
     assert parts_of(query) == parts
 

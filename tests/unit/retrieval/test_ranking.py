@@ -61,7 +61,7 @@ def test_a_named_speaker_is_boosted_and_finds_nothing_else(index: PassageIndex) 
     assert ranked(index, "cat", speakers=[index.speaker_numbers["Ann"]], **plain).passages.tolist() == [2, 3]
 
 
-def test_a_time_that_is_named_finds_what_was_said_then(index: PassageIndex) -> None:
+def test_a_named_time_finds_messages_of_that_time(index: PassageIndex) -> None:
     """A named time finds passages without a common word."""
     assert ranked(index, dates=[(DAY_MS, 2 * DAY_MS)], without=["conversation"]).passages.tolist() == [1]
 
@@ -87,7 +87,7 @@ def test_every_signal_can_be_switched_off(index: PassageIndex) -> None:
     assert set(found.off) == set(SIGNALS)
 
 
-def test_at_most_so_many_and_equal_ones_newest_first(index: PassageIndex) -> None:
+def test_results_are_limited_and_ties_newest_first(index: PassageIndex) -> None:
     """The best are kept; of equal scores the newer passage comes first."""
     found = ranked(index, dates=[(0, 4 * DAY_MS)], most=3, without=["conversation"])
     assert found.passages.tolist() == [3, 2, 1]

@@ -66,7 +66,7 @@ def test_a_text_names_a_topic_or_not(words: str, text: str, is_named: bool) -> N
     assert bool(Topic(words).stretches(text)) == is_named
 
 
-def test_stretches_are_whole_sentences_in_bytes() -> None:
+def test_ranges_are_whole_sentences_in_bytes() -> None:
     """Each sentence that names the topic is returned in UTF-8 bytes, adjacent ones merged."""
     text = "Ann sails. 小雯说她喜欢茶。Clara builds boats! 小雯也来了。小雯走了。The end."
     raw = text.encode()
@@ -79,7 +79,7 @@ def test_stretches_are_whole_sentences_in_bytes() -> None:
     assert found == ["The red\u200bboat sails. ", "The red boat, and a r\u200bed boat."]
 
 
-def test_stretches_are_in_the_bytes_of_the_very_text() -> None:
+def test_ranges_refer_to_the_original_bytes() -> None:
     """Bounds refer to the original bytes, in every composition, and with invisible characters."""
     for named in ("Cafe\u0301 Nero is ne\u200bw. ", unicodedata.normalize("NFD", "카페는 café Nero다. ")):
         text = f"A\u0301nna\u200b sails. {named}ﬁnis, she said."

@@ -197,7 +197,7 @@ def test_parameters_that_cannot_be_used_are_refused(data: Any, files: dict[str, 
         assert refused.value.reason == "INVALID_PARAMETERS"
 
 
-def test_another_agent_comes_in_only_under_a_new_name(data: Any, files: dict[str, bytes]) -> None:
+def test_another_agent_is_restored_only_under_a_new_id(data: Any, files: dict[str, bytes]) -> None:
     """A restore under another id is BACKUP_OF_ANOTHER_AGENT; with `rename` it keeps the seed."""
     for content in files.values():
         with pytest.raises(Precondition) as refused:

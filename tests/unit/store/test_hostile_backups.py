@@ -68,7 +68,7 @@ def test_the_unforged_backup_is_accepted(data: Any) -> None:
     received(data, backup_of(hostile.sound_file(node_count=0)))
 
 
-def test_a_list_of_free_pages_is_not_believed(data: Any) -> None:
+def test_a_list_of_free_pages_is_not_trusted(data: Any) -> None:
     """Only entries of known tables are copied, not the list of free pages or another table."""
     staged = received(data, backup_of(hostile.free_pages_in_use()), "bea", rename=True)
     with staged_store(staged) as store:
@@ -86,9 +86,7 @@ def test_a_walk_through_pages_ends(data: Any, tmp_path: Path, monkeypatch: pytes
     assert probe.is_sound(tmp_path)
 
 
-def test_a_copy_that_is_given_up_or_takes_too_long_leaves_no_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_aborted_copy_leaves_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An error of `pause` ends the copy, and a child that exceeds its time limit is ended."""
     children: list[subprocess.Popen[bytes]] = []
 
