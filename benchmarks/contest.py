@@ -99,7 +99,7 @@ def check_same(answer: Answer, plain: PlainAnswer, focus: Focus, cue: Cue) -> No
 
 
 def oracle_ms(store: Path, plan: Plan, cue: Cue) -> float:
-    """Return the time that the oracle of the property tests needs for one recall, after a check of its answer."""
+    """Return the duration of one recall by the oracle. Raise Disagreement if the engine recalls something else."""
     with opened(store, plan) as workspace:
         oracle = workspace.store.read(oracle_of)
         answer, _ = workspace.recall(cue)

@@ -107,7 +107,7 @@ def default_folder() -> Path:
 
 
 def read_set(name: str, folder: Path, limit: int | None = None) -> list[Corpus] | MissingSet:
-    """Read the corpora of a set. Raise MissingSet if there are none. `limit` is the maximum of questions per corpus."""
+    """Read the corpora of a set, or return why it is missing. `limit` is the maximum of questions per corpus."""
     path = TINY if name == "tiny" else folder / SETS[name]
     if not path.is_file():
         return MissingSet(name, f"there is no file {SETS[name]} in {folder} (--data names another folder)")

@@ -141,7 +141,7 @@ async def test_a_batch_is_the_same_over_both_transports(tmp_path: Path) -> None:
 
 
 async def test_metadata_holds_what_json_can_hold(tmp_path: Path) -> None:
-    """NaN and infinity are refused with their place."""
+    """NaN is refused with its place."""
     async with grpc_in(tmp_path) as call:
         request = hello()
         request.metadata.update({"a": {"b": [1, float("nan")]}})

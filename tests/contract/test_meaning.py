@@ -234,7 +234,7 @@ async def test_a_few_useless_replies_cost_no_vector(tmp_path: Path, caller_in: C
 
 
 async def test_a_model_that_breaks_down_later_is_to_blame(tmp_path: Path, caller_in: CallerIn) -> None:
-    """If the model fails at the end of a round, texts that failed twice stay queued."""
+    """A text that failed twice still gets its vector if the model also fails at the end of the round."""
     null, well = REACTIONS["null"], Reaction()
     async with FakeOllama(("bge-m3",)).running_here() as server:
         # All three, the first, the probe, the first again, the other two, the probe again.
