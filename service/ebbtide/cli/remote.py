@@ -195,8 +195,12 @@ class RemoteClient:
                 f"The certificate of {self.url} is not trusted.",
                 "Pass the certificate authority that signed it with --ca-file.",
             ),
+            "TLS_NOT_SPOKEN": (
+                f"The server at {self.url} does not use TLS.",
+                f"Pass --url {errors.without_tls(self.url)}.",
+            ),
         }.get(error.reason, (sentence(error.message), ""))
-        is_general = error.reason in ("NOT_CONNECTED", "CERTIFICATE_NOT_TRUSTED", "TLS_FAILED")
+        is_general = error.reason in ("NOT_CONNECTED", "CERTIFICATE_NOT_TRUSTED", "TLS_NOT_SPOKEN")
         hint = hint.format(program=program())
         return Failure(text, ExitCode.UNREACHABLE, hint=hint, ends_all=is_general)
 
