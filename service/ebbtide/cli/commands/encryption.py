@@ -15,7 +15,7 @@ from rich.table import Table
 
 from ebbtide.cli.console import counted, err, out, say, warn_of_open_key, write_json
 from ebbtide.cli.exit_codes import ExitCode
-from ebbtide.cli.failures import Failure
+from ebbtide.cli.failures import Failure, program
 from ebbtide.cli.options import DataDir, Json, MasterKeyFile
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def rotate(
             if _is_encrypted(data, agent_id):
                 say(f"{agent_id}  encrypted with new key {seal_agent(data, agent_id)}")
             else:
-                say(f"{agent_id}  is kept in plain; `ebbtide encryption encrypt` encrypts it")
+                say(f"{agent_id}  is not encrypted; `{program()} encryption encrypt` encrypts it")
 
 
 @encryption.command("decrypt")

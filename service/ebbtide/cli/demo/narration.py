@@ -110,9 +110,9 @@ EN = Narration(
         "Ebbtide keeps what you talk about and shortens the rest, step by step."
     ),
     next="Your turn",
-    next_serve="run the daemon",
-    next_remember="remember something",
-    next_recall="recall it",
+    next_serve="Run the daemon:",
+    next_remember="In a second terminal, remember something:",
+    next_recall="Recall it:",
     names={"lighthouse": "the lighthouse", "bakery": "the bakery", "whistle": "the whistle"},
 )
 
@@ -162,9 +162,9 @@ ZH = Narration(
         "正在谈的事完好如初；再没有什么支撑的，一个字一个字地淡去。"
     ),
     next="轮到你了",
-    next_serve="运行守护进程",
-    next_remember="告诉它一件事",
-    next_recall="再问问看",
+    next_serve="启动守护进程：",
+    next_remember="在另一个终端里告诉它一件事：",
+    next_recall="再问问看：",
     names={"lighthouse": "灯塔", "bakery": "面包店", "whistle": "铜哨"},
 )
 

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from ebbtide.cli.failures import program
 from ebbtide.cli.files.conversation import Request, bad_input
 from ebbtide.cli.files.messages import ROLES, BadMessage, is_unicode, time_ms
 from ebbtide.han import contains_han
@@ -52,7 +53,7 @@ def detected(head: bytes, name: str) -> str:
     """Return the format of a file, detected from its beginning."""
     text = head.decode("utf-8-sig", errors="replace").lstrip()
     if head.startswith(b"manifest.json\0"):
-        raise bad_input(f"{name} is a backup: use `ebbtide restore`.")
+        raise bad_input(f"{name} is a backup: use `{program()} restore`.")
     first = text.split("\n", 1)[0]
     try:
         line = json.loads(first)
