@@ -46,7 +46,7 @@ def delete(
     if as_json:
         write_json(answer)
     else:
-        _tell(answer)
+        _report(answer)
     if missing:
         raise Failure(f"Not found: {', '.join(missing[:MOST_SHOWN])}.", ExitCode.NOT_FOUND)
     if waiting:
@@ -72,7 +72,7 @@ def _ask(remote: Any, agent: str, nodes: list[str]) -> None:
         raise Failure("Nothing was deleted.", ExitCode.REFUSED)
 
 
-def _tell(answer: dict[str, Any]) -> None:
+def _report(answer: dict[str, Any]) -> None:
     links = sum(one["links_removed"] for one in answer["results"])
     byte_count = sum(one["bytes_withdrawn"] for one in answer["results"])
     gone = counted(answer["deleted_count"], "memory", "memories")

@@ -55,7 +55,7 @@ def forget(
     api_key_file: ApiKeyFile = None,
     ca_file: CaFile = None,
     client_cert: ClientCert = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would go.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only report what would be deleted.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -81,7 +81,7 @@ def forget(
     if as_json:
         write_json(answer)
     else:
-        _tell(answer)
+        _report(answer)
     if not dry_run and answer["proof"]["last_record"] and not answer["compacted"]:
         raise Failure(
             "Deleted, but the bytes are still in the file: there was no disk space to rewrite it.",
@@ -90,19 +90,19 @@ def forget(
         )
 
 
-def _ask(looked_up: dict[str, Any]) -> None:
+def _ask(preview: dict[str, Any]) -> None:
     if not sys.stdin.isatty():
         raise Failure(
             "Confirmation required, but standard input is not a terminal. Nothing was deleted; pass --yes.",
             ExitCode.USAGE,
         )
-    _tell(looked_up)
+    _report(preview)
     err().print("Delete for good? \\[y/N] ", end="")
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise Failure("Nothing was deleted.", ExitCode.REFUSED)
 
 
-def _tell(answer: dict[str, Any]) -> None:
+def _report(answer: dict[str, Any]) -> None:
     counts = answer["counts"]
     what = (
         f"{counted(counts['nodes'], 'memory', 'memories')}, {counted(counts['messages'], 'whole message')}, "

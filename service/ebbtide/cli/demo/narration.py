@@ -23,8 +23,8 @@ class Narration:
     more: str
     focus: str
     followed: str
-    asking: str
-    asking_how: str
+    recalling: str
+    recalling_how: str
     nothing: str
     others: str
     time: str
@@ -73,8 +73,8 @@ EN = Narration(
     more="… and {count} more",
     focus="in focus",
     followed="we follow this one: {name}",
-    asking="Recall",
-    asking_how=(
+    recalling="Recall",
+    recalling_how=(
         "A recall starts at the focus and follows the links. It returns plain text, ready for your language "
         "model, with the nearest memory first."
     ),
@@ -135,8 +135,8 @@ ZH = Narration(
     more="……还有 {count} 条",
     focus="焦点",
     followed="我们跟踪这一条：{name}",
-    asking="提问",
-    asking_how="回忆从焦点出发，沿着链接走。返回的是一段纯文本，可以直接交给语言模型，最近的排在最前。",
+    recalling="提问",
+    recalling_how="回忆从焦点出发，沿着链接走。返回的是一段纯文本，可以直接交给语言模型，最近的排在最前。",
     nothing="（什么也没想起来）",
     others="接着又是 {count} 次对话，焦点随之移动：",
     time="时间流过",

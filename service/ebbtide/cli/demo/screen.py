@@ -166,7 +166,7 @@ class Screen:
         await self._pause(BEAT_S)
 
     async def _recalled(self, event: Recalled) -> None:
-        await self._begin(self._say.asking, self._say.asking_how)
+        await self._begin(self._say.recalling, self._say.recalling_how)
         self._print()
         self._paragraph(event.question, "italic")
         await self._pause(GLANCE_S)
