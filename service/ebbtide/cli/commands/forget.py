@@ -16,9 +16,9 @@ from ebbtide.cli.credentials import credentials
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
 from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, Json, Url
-from ebbtide.cli.times import begin_ms, check_stretch, end_ms
+from ebbtide.cli.times import begin_ms, check_range, end_ms
 
-MOST_SHOWN = 20
+MAX_SHOWN = 20
 
 
 def forget(
@@ -63,7 +63,7 @@ def forget(
     from ebbtide.cli.remote import RemoteClient
     from ebbtide.ids import message_number
 
-    check_stretch(since, until)
+    check_range(since, until)
     messages = [name for name in names or [] if message_number(name) is not None]
     span = {"begin": since, "end": until}
     body: dict[str, Any] = {
@@ -113,8 +113,8 @@ def _report(answer: dict[str, Any]) -> None:
         losing = "would lose" if answer["dry_run"] else "lost"
         say(f"{counted(counts['relations'], 'link')} {losing} a name that mentions it.")
     if answer["also_found_count"]:
-        places = ", ".join(answer["also_found_in"][:MOST_SHOWN])
-        more = " …" if answer["also_found_count"] > MOST_SHOWN else ""
+        places = ", ".join(answer["also_found_in"][:MAX_SHOWN])
+        more = " …" if answer["also_found_count"] > MAX_SHOWN else ""
         say(f"The same words remain in {places}{more}.", "yellow")
     if answer["proof"]["last_record"]:
         say(

@@ -27,7 +27,7 @@ from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, Dat
 if TYPE_CHECKING:
     from ebbtide.cli.remote import RemoteClient
 
-MOST_SHOWN = 20
+MAX_SHOWN = 20
 DETECTION_BYTES = 64 << 10
 """Bytes that are read to detect the format."""
 
@@ -126,7 +126,7 @@ def _report(
         return
     stored_text = f"{counted(messages, 'message')} in {counted(len(stored), 'batch', 'batches')}"
     out().print(f"{stored_text} stored for {agent}.", markup=False)
-    for one in skipped[:MOST_SHOWN]:
+    for one in skipped[:MAX_SHOWN]:
         say(f"{one.place}: {one.why}", "yellow")
-    if len(skipped) > MOST_SHOWN:
-        say(f"… and {len(skipped) - MOST_SHOWN:,} more; --json lists them all.", "dim")
+    if len(skipped) > MAX_SHOWN:
+        say(f"… and {len(skipped) - MAX_SHOWN:,} more; --json lists them all.", "dim")

@@ -35,7 +35,7 @@ from ebbtide.cli.options import (
     Url,
     Without,
 )
-from ebbtide.cli.times import check_stretch
+from ebbtide.cli.times import check_range
 
 Words = Annotated[
     list[str] | None,
@@ -87,7 +87,7 @@ def recall(
     as_json: Json = False,
 ) -> None:
     """Recall memories that contain a word, or answer a --query. Without either: all memories near the focus."""
-    check_stretch(since, until)
+    check_range(since, until)
     command = _given(
         keywords=words or [],
         relations=relation or [],

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ebbtide.cli.remote import RemoteClient
 
 DEFAULT_BATCH_SIZE = 40
-MOST_MESSAGES = 1000
+MAX_MESSAGES = 1000
 SHOWN_IDS = 8
 
 
@@ -43,7 +43,7 @@ def remember(
         str | None, typer.Option("--conversation-id", help="Id that groups the batches of one conversation.")
     ] = None,
     batch_size: Annotated[
-        int, typer.Option("--batch-size", min=1, max=MOST_MESSAGES, help="Messages per batch.")
+        int, typer.Option("--batch-size", min=1, max=MAX_MESSAGES, help="Messages per batch.")
     ] = DEFAULT_BATCH_SIZE,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until all batches are digested.")] = False,
     as_json: Json = False,
