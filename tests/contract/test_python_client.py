@@ -486,6 +486,27 @@ def test_failures_of_the_connection_are_all_translated() -> None:
         memory.recall("ann")
 
 
+@pytest.mark.parametrize(
+    ("cause", "reason"),
+    [
+        ("[SSL: WRONG_VERSION_NUMBER] wrong version number (_ssl.c:1006)", "TLS_NOT_SPOKEN"),
+        ("[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed", "CERTIFICATE_NOT_TRUSTED"),
+    ],
+)
+def test_a_wrong_use_of_tls_is_reported_at_once(cause: str, reason: str) -> None:
+    """A connection that fails for a reason of TLS has a reason of its own and is not retried."""
+    attempts = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        attempts.append(request)
+        raise httpx.ConnectError(cause, request=request)
+
+    memory = Client("https://h:1", transport=httpx.MockTransport(handle), retries=SWIFT)
+    with pytest.raises(ConnectionFailed) as caught:
+        memory.get_health()
+    assert (caught.value.reason, caught.value.maybe_sent, len(attempts)) == (reason, False, 1)
+
+
 def test_what_is_no_daemon_is_told_apart() -> None:
     """A web page where the daemon should be is an unexpected answer; a proxy's 502 is Unavailable, 429 Exhausted."""
     for status, kind in ((200, UnexpectedAnswer), (404, UnexpectedAnswer), (302, UnexpectedAnswer)):

@@ -165,6 +165,7 @@ def test_an_untrusted_certificate_is_reported_as_that(tmp_path: Path) -> None:
         assert "is not an Ebbtide daemon" in trusted.stderr, "it is only a web server"
         plain = recall(f"http://127.0.0.1:{port}")
         assert plain.returncode == ExitCode.UNREACHABLE
+        assert f"If the daemon uses TLS, pass --url {url}." in plain.stderr
 
 
 def test_tls_to_a_daemon_without_it_is_reported_as_that(daemon: Daemon) -> None:

@@ -24,7 +24,7 @@ def curve(
         typer.Option("--out", help="Draw the curves into this file: .png, .svg or .pdf."),
     ] = None,
     passes: Annotated[
-        int, typer.Option("--passes", min=10, max=5000, help="Passes to follow the curves for.")
+        int, typer.Option("--passes", min=10, max=5000, help="Number of passes to simulate.")
     ] = MAX_PASSES,
     as_json: Json = False,
 ) -> None:

@@ -62,7 +62,9 @@ def create(
     max_agents: Annotated[
         int | None,
         typer.Option(
-            "--max-agents", min=0, help="Most agents of this key, instead of the setting; 0: no limit."
+            "--max-agents",
+            min=0,
+            help="Maximum number of agents of this key, instead of the setting; 0: no limit.",
         ),
     ] = None,
     data_dir: Where = None,

@@ -15,7 +15,7 @@ SUFFIXES = (".png", ".svg", ".pdf")
 
 
 def check_drawable(path: Path) -> None:
-    """Refuse early what could not be drawn in the end: another kind of file, or no matplotlib."""
+    """Raise a Failure if the curves cannot be drawn: the type of the file is unknown, or matplotlib is missing."""
     if path.suffix.lower() not in SUFFIXES:
         raise Failure(f"--out: {path.name} ends in none of {', '.join(SUFFIXES)}.", ExitCode.USAGE)
     if not path.parent.is_dir():
@@ -31,7 +31,7 @@ def check_drawable(path: Path) -> None:
 
 
 def draw(curves: list[Curve], path: Path, max_passes: int) -> None:
-    """Draw the share of content kept against passes since creation: one panel a decay rate."""
+    """Draw the share of the content that is left after each pass, with one panel per decay rate."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -78,11 +78,12 @@ def recall(
         int | None, typer.Option("--depth", help="Hops from the focus, 0-8; default: the agent's.")
     ] = None,
     max_results: Annotated[
-        int | None, typer.Option("--max-results", help="Most memories in the answer; 0 means 10000.")
+        int | None,
+        typer.Option("--max-results", help="Maximum number of memories in the answer; 0 means 10000."),
     ] = None,
     patience_ms: Annotated[
         int | None,
-        typer.Option("--patience-ms", help="Longest wait for batches that are not digested yet, 0-30000."),
+        typer.Option("--patience-ms", help="Maximum wait for batches that are not digested yet, 0-30000."),
     ] = None,
     as_json: Json = False,
 ) -> None:
