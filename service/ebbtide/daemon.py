@@ -187,8 +187,8 @@ async def opened(
         if embedder is not None:
             life.push_async_callback(embedder.close)
         metrics = Metrics()
-        gate = PriorityLimiter(settings.language.model_concurrency)
-        model_client = ModelClient(model, gate, _patience(settings), metrics=metrics)
+        limiter = PriorityLimiter(settings.language.model_concurrency)
+        model_client = ModelClient(model, limiter, _retry_policy(settings), metrics=metrics)
         shared = _shared_resources(settings, job_pool, data, model_client, builtin, clock, priority, embedder)
         fleet = _fleet(settings, shared)
         fleet.start()
@@ -327,7 +327,7 @@ def _careful(what: str, close: Callable[[], object]) -> Callable[[], None]:
     return run
 
 
-def _patience(settings: Settings) -> RetryPolicy:
+def _retry_policy(settings: Settings) -> RetryPolicy:
     language = settings.language
     timeout_s = language.model_timeout_ms / 1000
     if language.model != "builtin":

@@ -71,9 +71,9 @@ class OpenTelemetry:
     def span(self, name: str, parent: str, attributes: dict[str, Any]) -> Iterator[Span]:
         """Return a span for a block. An error that ends the block is recorded by its reason or type."""
         context = self._propagator.extract({"traceparent": parent}) if parent else None
-        told = {key: value for key, value in attributes.items() if key != "agent_id" or self._agent_ids}
+        recorded = {key: value for key, value in attributes.items() if key != "agent_id" or self._agent_ids}
         with self._tracer.start_as_current_span(
-            name, context=context, attributes=told, record_exception=False, set_status_on_exception=False
+            name, context=context, attributes=recorded, record_exception=False, set_status_on_exception=False
         ) as kept:
             try:
                 yield _Kept(kept)

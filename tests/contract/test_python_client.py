@@ -30,6 +30,7 @@ from ebbtide_client import (
     AsyncClient,
     AsyncContextWindow,
     Client,
+    ClientClosed,
     ConnectionFailed,
     ContextWindow,
     EbbtideError,
@@ -306,7 +307,22 @@ def test_times_may_be_datetimes() -> None:
             lambda m: m.backup_agent("ann", 3),
             "backup_agent() takes to as a string, a path or a file open for writing",
         ),
-        (lambda m: m.open_agent("ann", decay=1), "unexpected keyword argument 'decay'"),
+        (
+            lambda m: m.open_agent("ann", decay=1),
+            "open_agent(): got an unexpected keyword argument 'decay'. It takes agent_id, parameters.",
+        ),
+        (
+            lambda m: m.flush("ann", timeout=1),
+            "flush(): got an unexpected keyword argument 'timeout'. It takes agent_id; by name timeout_ms,",
+        ),
+        (lambda m: m.remember("ann"), "remember(): missing a required argument: 'messages'."),
+        (lambda m: m.get_me("ann"), "get_me(): too many positional arguments. It takes no arguments."),
+        (
+            lambda m: m.recall("ann", "tea"),
+            "not a string. Pass query='tea' to ask a question, or keywords=['tea'] to find words",
+        ),
+        (lambda m: m.search("ann", speakers="Bob"), "a list of strings, not a string. Pass speakers=['Bob']"),
+        (lambda m: m.recall("ann", 7), "recall() takes keywords as a list of strings, not int"),
     ],
 )
 def test_a_wrong_type_raises_the_allowed_types(call: Callable[[Client], Any], text: str) -> None:
@@ -316,6 +332,62 @@ def test_a_wrong_type_raises_the_allowed_types(call: Callable[[Client], Any], te
         call(memory)
     assert text in str(caught.value)
     assert script.requests == []
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+@pytest.mark.parametrize(
+    ("arguments", "options", "text"),
+    [
+        ((5,), {}, "{kind}() takes url as a string or None, not int"),
+        ((), {"timeout_s": "60"}, "{kind}() takes timeout_s as a number, not a string"),
+        ((), {"verify": "ca.pem"}, "{kind}() takes verify as an SSLContext or True or False, not a string"),
+        (
+            (),
+            {"apikey": "x"},
+            "{kind}(): got an unexpected keyword argument 'apikey'. It takes url; by name api_key",
+        ),
+    ],
+)
+def test_a_client_says_what_it_takes(
+    kind: type[Client] | type[AsyncClient],
+    arguments: tuple[Any, ...],
+    options: dict[str, Any],
+    text: str,
+) -> None:
+    """A client created with a wrong argument raises TypeError with the allowed arguments or types."""
+    with pytest.raises(TypeError) as caught:
+        kind(*arguments, **options)
+    assert str(caught.value).startswith(text.format(kind=kind.__name__))
+
+
+def test_a_closed_client_says_so(tmp_path: Path) -> None:
+    """Every kind of call on a closed client raises ClientClosed at once, and nothing is sent."""
+    memory, script = scripted(DONE)
+    memory.close()
+    memory.close()
+    source = tmp_path / "ann.ebb"
+    source.write_bytes(b"x")
+    for call in (
+        lambda: memory.recall("ann"),
+        lambda: next(iter(memory.every_agent())),
+        lambda: next(iter(memory.watch_events("ann"))),
+        lambda: memory.backup_agent("ann", tmp_path / "new.ebb"),
+        lambda: memory.restore_agent("ann", source),
+    ):
+        with pytest.raises(
+            ClientClosed, match=r"Client\('http://127.0.0.1:8420'\) is closed; create another"
+        ):
+            call()
+    assert script.requests == []
+    assert [path.name for path in tmp_path.iterdir()] == ["ann.ebb"]
+
+
+async def test_a_closed_async_client_says_so() -> None:
+    """A call on a closed async client raises ClientClosed."""
+    memory = AsyncClient()
+    await memory.aclose()
+    with pytest.raises(ClientClosed, match="AsyncClient"):
+        await memory.recall("ann")
 
 
 def test_an_answer_of_a_newer_daemon_is_read() -> None:
@@ -412,6 +484,27 @@ def test_failures_of_the_connection_are_all_translated() -> None:
     memory, _ = scripted(httpx.ReadError, retries=Retries(attempts=1))
     with pytest.raises(ConnectionFailed, match="was lost"):
         memory.recall("ann")
+
+
+@pytest.mark.parametrize(
+    ("cause", "reason"),
+    [
+        ("[SSL: WRONG_VERSION_NUMBER] wrong version number (_ssl.c:1006)", "TLS_NOT_SPOKEN"),
+        ("[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed", "CERTIFICATE_NOT_TRUSTED"),
+    ],
+)
+def test_a_wrong_use_of_tls_is_reported_at_once(cause: str, reason: str) -> None:
+    """A connection that fails for a reason of TLS has a reason of its own and is not retried."""
+    attempts = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        attempts.append(request)
+        raise httpx.ConnectError(cause, request=request)
+
+    memory = Client("https://h:1", transport=httpx.MockTransport(handle), retries=SWIFT)
+    with pytest.raises(ConnectionFailed) as caught:
+        memory.get_health()
+    assert (caught.value.reason, caught.value.maybe_sent, len(attempts)) == (reason, False, 1)
 
 
 def test_responses_of_other_servers_are_distinguished() -> None:

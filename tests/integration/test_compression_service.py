@@ -440,9 +440,9 @@ async def test_foreground_model_calls_go_first(tmp_path: Path) -> None:
         ben = looking.opened_agent(service, "ben")
         await ben.run(lambda: move_focus_on(ben))
         await compress(service, CompressRequest(agent_id="ben", passes=1))
-        await eventually(lambda: len(service.model_client.gate._waiting) == 1)
+        await eventually(lambda: len(service.model_client.limiter._waiting) == 1)
         await tell(service, "cat", "A first word.")
-        await eventually(lambda: len(service.model_client.gate._waiting) == 2)
+        await eventually(lambda: len(service.model_client.limiter._waiting) == 2)
         model.log.clear()
         gate_is_shut.set()
         for agent in ("cat", "ann", "ben"):

@@ -20,8 +20,11 @@ import pytest
 import trustme
 
 from ebbtide.cli import failures
+from ebbtide.cli.commands.serve import banner
+from ebbtide.cli.daemon_settings import settings_in_force
 from ebbtide.cli.exit_codes import ExitCode
-from tests.support.process import ROOT
+from ebbtide_client import Client, ConnectionFailed, Retries
+from tests.support.process import ROOT, Daemon
 
 PORTS = ("--rest-port", "0", "--grpc-port", "0")
 
@@ -63,8 +66,40 @@ def test_a_terminal_gets_a_banner(tmp_path: Path) -> None:
         re.fullmatch(r"http://127\.0\.0\.1:\d+", rows["address"])
         and rows["docs"] == f"{rows['address']}/docs"
     )
-    assert rows["model"] == "builtin" and rows["embedder"] and rows["stop"] == "Ctrl-C"
+    assert rows["model"].startswith("built in") and rows["embedder"] and rows["stop"] == "Ctrl-C"
     assert f"  data directory  {tmp_path / 'data'}" in lines
+
+
+@pytest.mark.parametrize(
+    ("language", "embedding", "is_installed", "model", "embedder"),
+    [
+        ({}, {}, False, "built in, rules for English and Chinese", "none, recall uses words and links only"),
+        ({}, {}, True, "built in, rules for English and Chinese", "wordllama-256 (built in)"),
+        ({}, {"model": "off"}, True, "built in", "none, recall uses words and links only"),
+        (
+            {"model": "openai", "model_name": "qwen3"},
+            {"model": "ollama", "name": "bge-m3", "dimensions": 256},
+            True,
+            "qwen3 (openai)",
+            "bge-m3@256 (ollama)",
+        ),
+    ],
+)
+def test_the_banner_names_the_models_in_use(
+    monkeypatch: pytest.MonkeyPatch,
+    language: dict[str, str],
+    embedding: dict[str, str | int],
+    is_installed: bool,
+    model: str,
+    embedder: str,
+) -> None:
+    """The banner shows the embedder that `auto` selects, and says what recall does without one."""
+    monkeypatch.setattr("ebbtide.language.embedding.has_builtin", lambda: is_installed)
+    settings = settings_in_force({"language": language, "embedding": embedding})
+    lines = banner("http://127.0.0.1:1", settings).splitlines()
+    rows = {line[2:18].strip(): line[18:] for line in lines if line.startswith("  ")}
+    assert rows["model"].startswith(model)
+    assert rows["embedder"] == embedder
 
 
 def test_a_pipe_gets_json_only(tmp_path: Path) -> None:
@@ -130,6 +165,19 @@ def test_an_untrusted_certificate_is_reported_as_that(tmp_path: Path) -> None:
         assert "is not an Ebbtide daemon" in trusted.stderr, "it is only a web server"
         plain = recall(f"http://127.0.0.1:{port}")
         assert plain.returncode == ExitCode.UNREACHABLE
+        assert f"If the daemon uses TLS, pass --url {url}." in plain.stderr
+
+
+def test_tls_to_a_daemon_without_it_is_reported_as_that(daemon: Daemon) -> None:
+    """An https address of a daemon that speaks plain HTTP: the error says so, and names the address to use."""
+    url = daemon.url.replace("http:", "https:")
+    done = recall(url)
+    assert done.returncode == ExitCode.UNREACHABLE
+    assert done.stderr == f"error: The server at {url} does not use TLS.\nPass --url {daemon.url}.\n"
+    with Client(url, retries=Retries(attempts=1)) as memory, pytest.raises(ConnectionFailed) as caught:
+        memory.get_health()
+    assert caught.value.message == f"the server at {url} does not use TLS; use {daemon.url}"
+    assert not caught.value.maybe_sent
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,11 @@ async def recorded() -> Console:
     with tempfile.TemporaryDirectory() as directory:
         async with opened(demo_settings(Path(directory))) as service:
             story = Story(service, "en")
-            await Screen(console, "en", story.conversation_count, is_paced=False).show(story.events())
+            # As in a clone of the repository after `make demo`.
+            screen = Screen(
+                console, "en", story.conversation_count, is_paced=False, program=".venv/bin/ebbtide"
+            )
+            await screen.show(story.events())
     return console
 
 

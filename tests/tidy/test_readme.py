@@ -94,7 +94,7 @@ def test_the_picture_of_the_demo_stands_alone() -> None:
     """docs/demo.svg is well-formed, shows every chapter of the demo, and loads nothing from the network."""
     picture = ET.fromstring(read("docs/demo.svg"))
     text = "".join(picture.itertext()).replace("\xa0", " ")
-    for heading in (EN.remembering, EN.asking, EN.time, EN.once, EN.end):
+    for heading in (EN.remembering, EN.recalling, EN.time, EN.once, EN.end):
         assert heading in text
     assert set(re.findall(r"https?://[^\"' )]+", read("docs/demo.svg"))) == {"http://www.w3.org/2000/svg"}
     assert "<script" not in read("docs/demo.svg")

@@ -16,7 +16,7 @@ import typer
 from ebbtide import __version__
 from ebbtide.cli.console import report, write_text
 from ebbtide.cli.exit_codes import ExitCode
-from ebbtide.cli.failures import Failure, as_failure
+from ebbtide.cli.failures import Failure, as_failure, program
 from ebbtide.errors import EbbtideError
 
 TRY = "Try it"
@@ -53,7 +53,7 @@ def make_app(names: Iterable[str] = tuple(COMMANDS)) -> typer.Typer:
     made = typer.Typer(
         name="ebbtide",
         help="A memory daemon for AI agents that forgets gracefully and knows what it forgot.",
-        epilog="New here? Try: ebbtide demo",
+        epilog=f"New here? Try: {program()} demo",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
@@ -75,8 +75,8 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def _print_version(is_asked: bool) -> None:
-    if is_asked:
+def _print_version(value: bool) -> None:
+    if value:
         write_text(f"ebbtide {__version__}")
         raise typer.Exit
 

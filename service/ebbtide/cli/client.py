@@ -1,6 +1,7 @@
 """The interface of a memory for commands: a running daemon, or a data directory that no daemon uses.
 
 `remote.py` and `offline.py` implement `MemoryClient`. Methods have the names of the operations and return their JSON.
+They return no models of `ebbtide_client`: `--json` prints a response with the fields that only a newer daemon knows.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Import packages without their optional parts, and without garbage collections in between.
 
-Some packages import whatever of rich, click or h2 is installed, although nothing here uses it. Blocking these parts
-for the time of an import leaves them out, as if they were not installed.
+Some packages import rich, click or h2 if they are installed, although Ebbtide does not need them there. While such a
+package is imported, these modules are blocked, as if they were not installed.
 """
 
 from __future__ import annotations

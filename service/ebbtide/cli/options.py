@@ -112,7 +112,7 @@ ArchiveUse = Annotated[
     typer.Option("--archive", help="When to search the archive: always, never or when_needed; with --query."),
 ]
 TokenBudget = Annotated[
-    int | None, typer.Option("--token-budget", help="Most tokens of the text; with --query.")
+    int | None, typer.Option("--token-budget", help="Maximum number of tokens in the text; with --query.")
 ]
 KeySentences = Annotated[
     bool,

@@ -1,7 +1,7 @@
-"""Small pictures made of characters: bars, and text folded to a width.
+"""Bars made of characters, and text folded to a width.
 
-Folding is done here because a terminal line of Chinese breaks between characters, not only at spaces, and
-because a full stop or a closing quote must not begin a line.
+`textwrap` breaks lines only at spaces. Chinese text also breaks between characters, but never before a full stop or a
+closing quote.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PIECE = re.compile(rf"\s++|[{_OPENING}]*+(?:[{_WIDE}]|[^\s{_WIDE}{_OPENING}{_CL
 
 
 def importance_bar(importance: float, style: str = "") -> Text:
-    """A bar that is full from 1 on, green while a memory is whole, then yellow, then red."""
+    """Return a bar for an importance from 0 to 1: green at 1, then yellow, below a third red."""
     share = max(0.0, min(importance, 1.0))
     filled = round(share * BAR_WIDTH)
     if share > 0 and filled == 0:
@@ -32,7 +32,7 @@ def importance_bar(importance: float, style: str = "") -> Text:
 
 
 def fold(text: str, width: int) -> list[str]:
-    """The text in lines of at most `width` cells. Line breaks in it are kept."""
+    """Return the text in lines of at most `width` cells. Existing line breaks stay."""
     lines: list[str] = []
     for paragraph in text.split("\n"):
         line = ""
@@ -49,7 +49,7 @@ def fold(text: str, width: int) -> list[str]:
 
 
 def _cut(text: str, width: int) -> list[str]:
-    """An unbreakable text in parts that fit."""
+    """Return a text without places to break in parts of at most `width` cells."""
     parts, begin, used = [], 0, 0
     for index, character in enumerate(text):
         cells = cell_len(character)
@@ -61,7 +61,7 @@ def _cut(text: str, width: int) -> list[str]:
 
 
 def indented(text: str, width: int, indent: str = "", first: str | None = None) -> str:
-    """The text folded, each line behind `indent`, the first behind `first` where one is given."""
+    """Return the text folded, with `indent` before each line, or `first` before the first one."""
     room = max(10, width - cell_len(indent))
     lines = fold(text, room)
     head = indent if first is None else first

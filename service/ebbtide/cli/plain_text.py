@@ -1,8 +1,8 @@
-"""Plain text as a conversation.
+"""Read plain text as a conversation.
 
-A transcript, whose lines read `Name: text`, becomes messages with speakers; lines without a name continue the
-previous message. `user:` and `assistant:` (用户 and 助手) name a role, not a person. Any other text becomes
-one message a paragraph.
+In a transcript, a line `Name: text` begins a message with a speaker, and a line without a name continues the previous
+message. `user:` and `assistant:` (用户 and 助手) are roles, not speakers. In any other text, each paragraph becomes a
+message of the user.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections import Counter
 from typing import Any
 
 _SPOKEN = re.compile(r"([^\W\d_][^:：\n]{0,79})[:：](?!//)\s*+(\S.*+)")
-MOST_NAME_WORDS, MOST_NAME_CHARS = 4, 40
+MAX_NAME_WORDS, MAX_NAME_CHARS = 4, 40
 
 ROLES = {
     "user": "user",
@@ -27,7 +27,7 @@ ROLES = {
 
 
 def read_text(text: str) -> list[tuple[int, dict[str, Any]]]:
-    """The messages in a text, each with the number of the line it begins on."""
+    """Return the messages of a text, each with the number of its first line."""
     lines = text.splitlines()
     spoken = [_spoken(line) for line in lines]
     if not _is_transcript(lines, spoken):
@@ -56,16 +56,19 @@ def _paragraphs(lines: list[str]) -> list[tuple[int, dict[str, Any]]]:
 
 
 def _spoken(line: str) -> tuple[str, str] | None:
-    """(name, text) of a line that reads `Name: text`."""
+    """Return (name, text) of a line `Name: text`, or None for any other line."""
     found = _SPOKEN.fullmatch(line.strip())
     name = "" if found is None else found[1].rstrip()
-    if found is None or len(name) > MOST_NAME_CHARS or len(name.split()) > MOST_NAME_WORDS:
+    if found is None or len(name) > MAX_NAME_CHARS or len(name.split()) > MAX_NAME_WORDS:
         return None
     return name, found[2]
 
 
 def _is_transcript(lines: list[str], spoken: list[tuple[str, str] | None]) -> bool:
-    """Whether the first line names a speaker, and names are the rule: half of the lines, or one comes back."""
+    """Return whether the text is a transcript.
+
+    Its first line has a speaker, and either half of the lines have one or a speaker occurs twice.
+    """
     filled = [parts for line, parts in zip(lines, spoken, strict=True) if line.strip()]
     if not filled or filled[0] is None:
         return False

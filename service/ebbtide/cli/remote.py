@@ -186,7 +186,7 @@ class RemoteClient:
             return refusal(error)
         text, hint = {
             "NOT_CONNECTED": (f"No daemon answers at {self.url}.", _START),
-            "CONNECTION_LOST": (f"The connection to {self.url} was lost.", _START),
+            "CONNECTION_LOST": (f"The connection to {self.url} was lost.", _START + self._tls_hint()),
             "NO_ANSWER_IN_TIME": (
                 f"The daemon did not answer within {timeout_s:.0f} s at {self.url}.",
                 "It may still be working. See its log, or GET /readyz.",
@@ -195,10 +195,19 @@ class RemoteClient:
                 f"The certificate of {self.url} is not trusted.",
                 "Pass the certificate authority that signed it with --ca-file.",
             ),
+            "TLS_NOT_SPOKEN": (
+                f"The server at {self.url} does not use TLS.",
+                f"Pass --url {errors.without_tls(self.url)}.",
+            ),
         }.get(error.reason, (sentence(error.message), ""))
-        is_general = error.reason in ("NOT_CONNECTED", "CERTIFICATE_NOT_TRUSTED", "TLS_FAILED")
-        hint = hint.format(program=program())
+        is_general = error.reason in ("NOT_CONNECTED", "CERTIFICATE_NOT_TRUSTED", "TLS_NOT_SPOKEN")
+        hint = hint.replace("{program}", program())  # an address may contain braces
         return Failure(text, ExitCode.UNREACHABLE, hint=hint, ends_all=is_general)
+
+    def _tls_hint(self) -> str:
+        # A server with TLS closes a connection without it, often without a response.
+        scheme, _, rest = self.url.partition("://")
+        return f" If the daemon uses TLS, pass --url https://{rest}." if scheme == "http" else ""
 
 
 _START = "Start one with `{program} serve`, or pass the address of another with --url."

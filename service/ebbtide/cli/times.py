@@ -27,13 +27,13 @@ def end_ms(text: str) -> int:
     try:
         return _milliseconds(moment + timedelta(days=1) if _DAY.fullmatch(text) else moment)
     except OverflowError:
-        raise typer.BadParameter(f"{text!r:.40} has no day after it") from None
+        raise typer.BadParameter(f"{text!r:.40} is the last possible day") from None
 
 
-def check_stretch(since_ms: int | None, until_ms: int | None) -> None:
+def check_range(since_ms: int | None, until_ms: int | None) -> None:
     """Raise a Failure if the range is empty."""
     if since_ms is not None and until_ms is not None and since_ms >= until_ms:
-        raise Failure("--until is over before --since begins: nothing can lie between them.", ExitCode.USAGE)
+        raise Failure("--until is over before --since begins, so the range is empty.", ExitCode.USAGE)
 
 
 def _moment(text: str) -> datetime:

@@ -39,7 +39,7 @@ MAX_HEADERS = 128
 MAX_PIPELINED = 16
 """Most pipelined requests that wait on one connection."""
 
-SWEEP_S = 0.25
+CHECK_INTERVAL_S = 0.25
 """How often connections are checked against their deadlines."""
 
 FAREWELL_S = 0.5
@@ -125,7 +125,7 @@ class Connections:
     async def sweep(self) -> None:
         """Close overdue connections, forever."""
         while True:
-            await asyncio.sleep(SWEEP_S)
+            await asyncio.sleep(CHECK_INTERVAL_S)
             self.close_overdue(asyncio.get_running_loop().time())
 
     def close_overdue(self, now_s: float) -> None:

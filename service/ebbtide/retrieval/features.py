@@ -78,7 +78,7 @@ def features(fused: Fused) -> Numbers:
     """Return a row for each candidate, with the columns of `FEATURES`."""
     neighbours = _Beside.of(fused)
     columns: Columns = {}
-    for group in (_scores, _said, _who_and_when, _company, _around, _told, _meant):
+    for group in (_scores, _said, _who_and_when, _company, _around, _text_marks, _meant):
         columns |= group(fused, neighbours)
     columns |= {f"asks for {kind}": float(fused.request.asks_for == kind) for kind in KINDS}
     rows = np.empty((len(fused.first), len(FEATURES)))
@@ -143,14 +143,14 @@ def _said(fused: Fused, neighbours: _Beside) -> Columns:
     """Compute how much of the query, weighted by rarity, a passage and its neighbours contain."""
     index, first, terms = fused.index, fused.first, list(fused.request.terms)
     own, near, how_rare = _occurrences(index, first, neighbours, terms)
-    is_telling = ~np.isin(terms, list(_names_of(index, fused.request)))
+    is_content = ~np.isin(terms, list(_names_of(index, fused.request)))
     says, either = own > 0, (own > 0) | near
-    whole, telling = max(float(how_rare.sum()), 1e-9), max(float((how_rare * is_telling).sum()), 1e-9)
+    whole, content = max(float(how_rare.sum()), 1e-9), max(float((how_rare * is_content).sum()), 1e-9)
     lengths = index.column("word_count")
     average = max(float(lengths.mean()), 1.0)
     length = lengths[first] / average
     gained = how_rare[:, None] * own * (K1 + 1) / (own + K1 * (1 - B + B * length))
-    alone, score = (gained * is_telling[:, None]).sum(axis=0), gained.sum(axis=0)
+    alone, score = (gained * is_content[:, None]).sum(axis=0), gained.sum(axis=0)
     said = np.sort(says * how_rare[:, None], axis=0)
     rare_here = np.maximum(np.log((len(first) + 1) / (says.sum(axis=1) + 0.5)), 0.0)
     known = max(int(np.count_nonzero(how_rare)), 1)
@@ -163,8 +163,8 @@ def _said(fused: Fused, neighbours: _Beside) -> Columns:
         "beside says": how_rare @ near / whole,
         "either says": how_rare @ either / whole,
         "beside adds": how_rare @ (either & ~says) / whole,
-        "says telling": (how_rare * is_telling) @ says / telling,
-        "either telling": (how_rare * is_telling) @ either / telling,
+        "says telling": (how_rare * is_content) @ says / content,
+        "either telling": (how_rare * is_content) @ either / content,
         "says here": rare_here @ says / max(float(rare_here.sum()), 1e-9),
         "rarest": said[-1] / max(float(how_rare.max()), 1e-9),
         "second": said[-2] if len(terms) > 1 else 0.0,
@@ -263,33 +263,33 @@ def _around(fused: Fused, neighbours: _Beside) -> Columns:
     }
 
 
-def _told(fused: Fused, neighbours: _Beside) -> Columns:
+def _text_marks(fused: Fused, neighbours: _Beside) -> Columns:
     """Compute marks of a passage's text; zeros if texts are not available."""
     names = ("asks", "asks last", "numbers", "names", "exclaims", "previous asks")
     text_of = fused.request.texts
     if text_of is None:
         return dict.fromkeys(names, 0.0)
     marks = np.array([_marks(text_of(passage)) for passage in fused.first.tolist()], dtype=np.float64)
-    asks = _asking(text_of, neighbours.previous)
+    asks = _are_questions(text_of, neighbours.previous)
     return dict(zip(names, (*marks.T, asks), strict=True))
 
 
-def _ends_asking(text: str) -> bool:
+def _ends_with_question(text: str) -> bool:
     return text.rstrip(_CLOSING).endswith(("?", "？"))
 
 
 def _marks(text: str) -> tuple[float, ...]:
     return (
         "?" in text or "？" in text,
-        _ends_asking(text),
+        _ends_with_question(text),
         _NUMBER.search(text) is not None,
         len(_NAME.findall(text)) + text.count("《"),
         text.count("!") + text.count("！"),
     )
 
 
-def _asking(text_of: Callable[[int], str], passages: NDArray[np.int64]) -> list[bool]:
-    return [passage >= 0 and _ends_asking(text_of(passage)) for passage in passages.tolist()]
+def _are_questions(text_of: Callable[[int], str], passages: NDArray[np.int64]) -> list[bool]:
+    return [passage >= 0 and _ends_with_question(text_of(passage)) for passage in passages.tolist()]
 
 
 def _meant(fused: Fused, neighbours: _Beside) -> Columns:

@@ -43,11 +43,11 @@ def parse_query(query: str, *, speakers: Sequence[str], reference_ms: int) -> Pa
     """Parse a query. Incomplete dates are resolved with the reference time; names are matched with `speakers`."""
     query = query[:MAX_CHARACTERS]
     return ParsedQuery(
-        text=_telling_words(query),
+        text=_content_words(query),
         phrases=_phrases(query),
         speakers=_named(query, speakers),
         dates=tuple(date_ranges(query, reference_ms)),
-        asks_for=_asked_for(query),
+        asks_for=_answer_kind(query),
         parts=parts_of(query),
         has_code=_CODE.search(query) is not None,
     )
@@ -103,7 +103,7 @@ _AUXILIARY = (
     r"(?:n['’]t)?(?![a-z])"
 )
 _MEASURES = "个次位只本张条岁台辆种件家人回遍"
-_ASKING: tuple[tuple[str, AsksFor, str], ...] = (
+_ANSWER_PATTERNS: tuple[tuple[str, AsksFor, str], ...] = (
     ("many", "how many", rf"\bhow\s++(?:many|much|often)\b|(?<![好十])几[{_MEASURES}]|多少"),
     ("when", "when", r"\b(?:what|which)\s++(?:date|day|year|month|week|time)\b|\bhow\s++long\s++ago\b"
                      r"|什么时[候间]|何时|哪一?[年天月日]|几[月号点日]|多久(?:以|之)?前|\bwhen\b"),
@@ -113,14 +113,16 @@ _ASKING: tuple[tuple[str, AsksFor, str], ...] = (
     ("who", "who", r"\bwho(?:m|se)?\b|谁|哪一?位|什么人"),
     ("what", "what", r"\bwhat\b|\bwhich\b|什么|啥|哪[个些种家]"),
 )  # fmt: skip
-_ASKED = re.compile("|".join(f"(?P<{name}>{pattern})" for name, _, pattern in _ASKING), re.IGNORECASE)
-_ASKS_FOR = {name: asks_for for name, asks_for, _ in _ASKING}
+_ANSWER_PATTERN = re.compile(
+    "|".join(f"(?P<{name}>{pattern})" for name, _, pattern in _ANSWER_PATTERNS), re.IGNORECASE
+)
+_ASKS_FOR = {name: asks_for for name, asks_for, _ in _ANSWER_PATTERNS}
 _THEN_ASKS = re.compile(rf"['’]s\b|\s*+(?:$|[?？,]|(?<=\s){_AUXILIARY})", re.IGNORECASE)
 
 
-def _asked_for(query: str) -> AsksFor:
+def _answer_kind(query: str) -> AsksFor:
     opening: AsksFor = ""
-    for match in _ASKED.finditer(query):
+    for match in _ANSWER_PATTERN.finditer(query):
         asks_for = _ASKS_FOR[match.lastgroup or ""]
         opens_clause = match[0].lower() in ("when", "where") and not _THEN_ASKS.match(query, match.end())
         if not opens_clause:
@@ -144,13 +146,13 @@ _QUESTION_WORDS = (
     rf"|多少[个次]?|(?<![好十])几[{_MEASURES}月号点]|怎么样?|如何|何时|何处|何地|[在是]哪"
 )
 _FILLER = re.compile(
-    rf"(?P<quoted>{_QUOTED})|(?P<asking>\b{_POLITE_PHRASES}|{_QUESTION_WORDS})|(?P<blank>\s++)", re.IGNORECASE
+    rf"(?P<quoted>{_QUOTED})|(?P<filler>\b{_POLITE_PHRASES}|{_QUESTION_WORDS})|(?P<blank>\s++)", re.IGNORECASE
 )
 _OPENING = re.compile(rf"{_AUXILIARY}\s", re.IGNORECASE)
 _EDGES = " \t\n,.;:?!，。；：？！、…"
 
 
-def _telling_words(query: str) -> str:
+def _content_words(query: str) -> str:
     left = _FILLER.sub(lambda match: match["quoted"] or " ", query)
     left = " ".join(left.split()).strip(_EDGES)
     if opening := _OPENING.match(left):

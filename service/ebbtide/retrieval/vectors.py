@@ -60,7 +60,7 @@ class Vectors:
         # Halves are multiples of 2^-24, so their sum in doubles is exact, whatever the order of changes.
         self._sum = np.zeros(dimension, dtype=np.float64)
         self._windows = WindowLengths()
-        self._last_asked: tuple[bytes, Scores] | None = None
+        self._last_products: tuple[bytes, Scores] | None = None
         self._last_common: Scores | None = None
         self._index: Nearest | None = None
         self._last_near: tuple[bytes, Numbers] | None = None
@@ -73,7 +73,7 @@ class Vectors:
     def nbytes(self) -> int:
         """Return the memory used."""
         arrays = (self._matrix, self._squares, self._passages, self._rows, self._sum)
-        kept = (self._last_asked[1] if self._last_asked else None, self._last_common)
+        kept = (self._last_products[1] if self._last_products else None, self._last_common)
         return (
             sum(array.nbytes for array in (*arrays, *kept) if array is not None)
             + self._windows.nbytes
@@ -264,11 +264,11 @@ class Vectors:
             part = self._matrix[rows]
             return products(part, query), products(part, mean.astype(np.float32))
         matrix, key = self._matrix[: self._count], query.tobytes()
-        if self._last_asked is None or self._last_asked[0] != key:
-            self._last_asked = key, products(matrix, query)
+        if self._last_products is None or self._last_products[0] != key:
+            self._last_products = key, products(matrix, query)
         if self._last_common is None:
             self._last_common = products(matrix, mean.astype(np.float32))
-        return self._last_asked[1], self._last_common
+        return self._last_products[1], self._last_common
 
     def _over_windows(
         self, rows: Numbers, before: Numbers, after: Numbers, query: SingleArray, mean: NDArray[np.float64]
@@ -293,8 +293,8 @@ class Vectors:
         """Return the scores of rows by passage."""
         passages = self._passages[rows]
         if int(passages.max()) >= passage_count:
-            asked_about = passages < passage_count
-            passages, cosines = passages[asked_about], cosines[asked_about]
+            is_included = passages < passage_count
+            passages, cosines = passages[is_included], cosines[is_included]
         scores = np.full(passage_count, cosines.min())
         scores[passages] = cosines
         return scores
@@ -325,7 +325,7 @@ class Vectors:
             self._rows = _grown(self._rows, max(passage_count, 2 * len(self._rows), 64), -1)
 
     def _changed(self, rows: Numbers | slice) -> None:
-        self._last_asked = self._last_common = self._last_near = None
+        self._last_products = self._last_common = self._last_near = None
         self._windows.forget(rows, self._count)
 
 

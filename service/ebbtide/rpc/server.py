@@ -36,7 +36,7 @@ IDLE_MS = 300_000
 """How long an idle connection stays open."""
 
 
-def _wanted_port(server: ServerSettings) -> int:
+def _port_to_bind(server: ServerSettings) -> int:
     """Return the configured port; a free one if none is configured and the default is in use.
 
     A second daemon is started with another REST port. It must not fail over a gRPC port that was not configured.
@@ -69,7 +69,7 @@ class GrpcServer:
             options=_options(settings, max_connections or server.max_connections),
             maximum_concurrent_rpcs=MAX_CALLS,
         )
-        self._port = self._bind(server.host, _wanted_port(server))
+        self._port = self._bind(server.host, _port_to_bind(server))
 
     def _bind(self, host: str, port: int) -> int:
         _refuse_taken(host, port)

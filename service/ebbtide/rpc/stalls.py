@@ -20,7 +20,7 @@ from ebbtide.metrics import Metrics
 from ebbtide.settings import ServerSettings
 from ebbtide.telemetry import get_log
 
-SWEEP_S = 0.25
+CHECK_INTERVAL_S = 0.25
 """How often waiting calls are checked against their deadlines."""
 
 ARRIVAL_S = 60.0
@@ -114,7 +114,7 @@ class Stalls:
         """Close the connections of overdue calls, forever."""
         while True:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(SWEEP_S):
+                async with asyncio.timeout(CHECK_INTERVAL_S):
                     await self._is_needed.wait()
             self._is_needed.clear()
             self._drop_overdue()

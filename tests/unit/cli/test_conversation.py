@@ -148,7 +148,7 @@ def test_a_bracket_does_not_make_it_json() -> None:
         (f'[{A[:-1]}, "timestamp": 1e30}}]', "f", ", line 1, message 1: timestamp: "),
         (f'{A}\n{A[:-1]}, "id": 7}}', "f", ", line 2: id: input should be a valid string"),
         ('[{"role": "user", "content": "\\ud800"}]', "f", ", line 1, message 1: content: contains a lone"),
-        (f'{{"messages": [{A}], "metadata": {{"a": NaN}}}}', "f", ": NaN is no number in JSON."),
+        (f'{{"messages": [{A}], "metadata": {{"a": NaN}}}}', "f", ": NaN is not a number in JSON."),
         (f'{{"messages": [{A}], "metadata": {{"a": {"9" * 5000}}}}}', "f", ": a number has too many"),
         ("[" * 100_000, "f.json", ".json: nested too deeply."),
     ],

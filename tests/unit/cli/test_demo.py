@@ -68,6 +68,16 @@ def test_the_first_recalls_return_the_followed_memories(events: list[Json]) -> N
     assert "charged a tiny bakery in Porto eleven times" in recalled[1]
 
 
+def test_the_last_panel_names_commands_that_exist(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After `make demo` in a clone, each command that the demo suggests begins with the path of the script."""
+    monkeypatch.setattr("ebbtide.cli.demo.command.program", lambda: ".venv/bin/ebbtide")
+    text = printed_by()
+    panel = text[text.index("Your turn") :]
+    for command in ("serve", "remember -", "recall Lisbon"):
+        assert f".venv/bin/ebbtide {command}" in panel
+    assert panel.count("ebbtide") == 3
+
+
 @pytest.mark.parametrize(("columns", "lang"), [(80, "en"), (120, "zh")])
 def test_the_demo_fits_the_screen(monkeypatch: pytest.MonkeyPatch, columns: int, lang: str) -> None:
     """The demo is plain text without a terminal, fits the screen, truncates no memory, and ignores the locale."""

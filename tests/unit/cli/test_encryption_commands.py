@@ -59,7 +59,7 @@ def test_agents_are_encrypted_rotated_checked_and_decrypted(
     assert run(root, "encryption", "encrypt", "ann", key="old.key") == 0
     assert told(root, capsys) == {"ann": (True, True), "bea": (False, False)}
     assert run(root, "encryption", "encrypt", "--all", key="old.key") == 0
-    assert "ann  is encrypted already" in capsys.readouterr().err
+    assert "ann  is already encrypted" in capsys.readouterr().err
     assert found_in(root / "data") == set()
     assert run(root, "encryption", "rotate", "--all", key="old.key") == 0
     assert run(root, "check", key="old.key") == 0

@@ -7,7 +7,7 @@ import typer
 
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
-from ebbtide.cli.times import begin_ms, check_stretch, end_ms
+from ebbtide.cli.times import begin_ms, check_range, end_ms
 
 MAY_8_MS = 1_683_504_000_000
 HOUR_MS = 3_600_000
@@ -30,10 +30,10 @@ def test_intervals_are_parsed(typed: str, begin: int, end: int) -> None:
 
 def test_an_empty_interval_is_refused() -> None:
     """An interval that ends before it begins is a usage error with the names of both options."""
-    check_stretch(None, 5)
-    check_stretch(begin_ms("2025-05-01"), end_ms("2025-05-01"))
+    check_range(None, 5)
+    check_range(begin_ms("2025-05-01"), end_ms("2025-05-01"))
     with pytest.raises(Failure) as caught:
-        check_stretch(begin_ms("2025-05-03"), end_ms("2025-05-01"))
+        check_range(begin_ms("2025-05-03"), end_ms("2025-05-01"))
     assert caught.value.code == ExitCode.USAGE
     assert caught.value.message.startswith("--until is over before --since begins")
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ebbtide_client.client import Client
     from ebbtide_client.context_window import AsyncContextWindow, ContextWindow
     from ebbtide_client.errors import (
+        ClientClosed,
         Conflict,
         ConnectionFailed,
         Corrupted,
@@ -46,6 +47,7 @@ _NAMES = {
         "ContextWindow",
     ),
     "errors": (
+        "ClientClosed",
         "Conflict",
         "ConnectionFailed",
         "Corrupted",
@@ -83,6 +85,7 @@ __all__ = [
     "AsyncClient",
     "AsyncContextWindow",
     "Client",
+    "ClientClosed",
     "Conflict",
     "ConnectionFailed",
     "ContextWindow",

@@ -1,4 +1,4 @@
-"""Check the types of arguments: a method called with a wrong one raises a TypeError that says what it takes.
+"""Check names and types of arguments: a method called with a wrong one raises a TypeError that says what it takes.
 
 The daemon checks values. Here only types are checked, before anything is sent, from the annotations of the function.
 """
@@ -12,6 +12,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, wraps
 from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
 
+MAX_SHOWN_CHARS = 40
+"""Longest part of a caller's text in an error."""
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -20,15 +23,28 @@ def checked(build: Callable[P, R]) -> Callable[P, R]:
     """Return the function with a check of its arguments. Iterables become lists where a list is taken."""
     signature = inspect.signature(build)
     hints = cache(lambda: get_type_hints(build))
+    called = build.__qualname__.removesuffix(".__init__")
 
     @wraps(build)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        bound = signature.bind(*args, **kwargs)
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{called}(): {error}. {_parameters(signature)}") from None
         for name, value in bound.arguments.items():
-            bound.arguments[name] = _accept(build.__name__, name, hints()[name], value)
+            if name != "self":
+                bound.arguments[name] = _accept(called, name, hints()[name], value)
         return build(*bound.args, **bound.kwargs)
 
     return call
+
+
+def _parameters(signature: inspect.Signature) -> str:
+    kinds = {name: one.kind for name, one in signature.parameters.items() if name != "self"}
+    named = [name for name, kind in kinds.items() if kind is inspect.Parameter.KEYWORD_ONLY]
+    parts = [", ".join(name for name in kinds if name not in named)]
+    parts += [f"by name {', '.join(named)}"] if named else []
+    return f"It takes {'; '.join(filter(None, parts)) or 'no arguments'}."
 
 
 class _Refused(Exception):
@@ -39,7 +55,18 @@ def _accept(function: str, name: str, kind: Any, value: Any) -> Any:
     try:
         return _fit(kind, value)
     except _Refused:
-        raise TypeError(f"{function}() takes {name} as {_describe(kind)}, not {_shown(value)}") from None
+        text = f"{function}() takes {name} as {_describe(kind)}, not {_shown(value)}"
+        raise TypeError(text + _suggestion(function, name, kind, value)) from None
+
+
+def _suggestion(function: str, name: str, kind: Any, value: Any) -> str:
+    """Return what to pass instead of a string where a list of strings is taken; else nothing."""
+    if not (isinstance(value, str) and get_origin(kind) is Sequence and get_args(kind)[0] is str):
+        return ""
+    text = repr(value if len(value) <= MAX_SHOWN_CHARS else f"{value[:MAX_SHOWN_CHARS]}…")
+    if (function, name) == ("recall", "keywords"):
+        return f". Pass query={text} to ask a question, or keywords=[{text}] to find words"
+    return f". Pass {name}=[{text}]"
 
 
 def _fit(kind: Any, value: Any) -> Any:
@@ -107,7 +134,7 @@ def _describe(kind: Any) -> str:
         return "a dict"
     if kind in NAMES:
         return NAMES[kind]
-    return DESCRIBED.get(kind.__name__) or f"a {kind.__name__}"
+    return DESCRIBED.get(kind.__name__) or f"{'an' if kind.__name__[0] in 'AEIOS' else 'a'} {kind.__name__}"
 
 
 def _shown(value: Any) -> str:

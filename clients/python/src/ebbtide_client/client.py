@@ -17,8 +17,9 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 import httpx
 
 from ebbtide_client import calls, wire
+from ebbtide_client.arguments import checked
 from ebbtide_client.calls import Call, PageCall, Reply, Saving, Sending
-from ebbtide_client.errors import EbbtideError, from_httpx
+from ebbtide_client.errors import ClientClosed, EbbtideError, from_httpx
 from ebbtide_client.event_stream import LEAST_TIMEOUT_S, EventStream
 from ebbtide_client.files import Download, Upload
 from ebbtide_client.models import EventInfo, Restored
@@ -114,6 +115,7 @@ class Client:
     EBBTIDE_CA_FILE, EBBTIDE_CLIENT_CERT. An empty `api_key` sends none. `transport` is for tests.
     """
 
+    @checked
     def __init__(
         self,
         url: str | None = None,
@@ -131,7 +133,7 @@ class Client:
         self._wire = wire.to(url, timeout_s, connect_timeout_s, api_key, headers)
         self._retries = retries or Retries()
         trust = wire.trust(verify, ca_file, client_cert)
-        self._http = httpx.Client(transport=transport, verify=trust, **self._wire.options)
+        self._connections = httpx.Client(transport=transport, verify=trust, **self._wire.options)
 
     def __repr__(self) -> str:
         return self._wire.describe("Client")
@@ -145,8 +147,14 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Close the connections. This does not affect any agent."""
-        self._http.close()
+        """Close the connections. This does not affect any agent. Idempotent."""
+        self._connections.close()
+
+    @property
+    def _http(self) -> httpx.Client:
+        if self._connections.is_closed:
+            raise ClientClosed(f"{self!r} is closed; create another client", reason="CLIENT_CLOSED")
+        return self._connections
 
     # --- operations --------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@
     ├── Corrupted          the data on disk is damaged
     ├── Internal           a bug in the daemon
     ├── ConnectionFailed   no response: no daemon, a lost connection, or a timeout
+    ├── ClientClosed       this client was closed: create another one
     └── UnexpectedAnswer   the response is not that of an Ebbtide daemon
 
 The `status` of a response selects the family. If this client does not know the status, the HTTP code does, so a new
@@ -129,6 +130,10 @@ class ConnectionFailed(EbbtideError):
     """Whether the daemon may have received and executed the request."""
 
 
+class ClientClosed(EbbtideError):
+    """The client was closed before the call. Nothing was sent."""
+
+
 class UnexpectedAnswer(EbbtideError):
     """The response is not that of an Ebbtide daemon, or of a much newer one."""
 
@@ -177,6 +182,9 @@ NOTHING_SENT: tuple[type[httpx.RequestError], ...] = (
 )
 """Failures before the first byte of a request was sent: the daemon cannot have executed it."""
 
+NOT_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE")
+"""Reasons of OpenSSL for the first bytes of a server that does not speak TLS."""
+
 
 def refusal(
     error: Mapping[str, Any], status: int, retry_after_s: float | None, request_id: str
@@ -206,17 +214,29 @@ def from_httpx(error: httpx.RequestError, place: str) -> EbbtideError:
     """Return the exception for a failure of httpx."""
     if isinstance(error, (httpx.DecodingError, httpx.TooManyRedirects)):
         return UnexpectedAnswer(f"the response from {place} cannot be read", reason="UNREADABLE_ANSWER")
-    if "CERTIFICATE_VERIFY_FAILED" in str(error):
+    if isinstance(error, NOTHING_SENT):
+        return _not_connected(str(error), place)
+    if isinstance(error, httpx.TimeoutException):
+        return ConnectionFailed(f"no response from {place} in time", reason="NO_ANSWER_IN_TIME")
+    return ConnectionFailed(f"the connection to {place} was lost", reason="CONNECTION_LOST")
+
+
+def _not_connected(cause: str, place: str) -> ConnectionFailed:
+    if "CERTIFICATE_VERIFY_FAILED" in cause:
         failed = ConnectionFailed(
             f"the certificate of {place} is not trusted; pass its certificate authority as ca_file",
             reason="CERTIFICATE_NOT_TRUSTED",
         )
-        failed.maybe_sent = False
-        return failed
-    if isinstance(error, NOTHING_SENT):
+    elif any(sign in cause for sign in NOT_TLS):
+        failed = ConnectionFailed(
+            f"the server at {place} does not use TLS; use {without_tls(place)}", reason="TLS_NOT_SPOKEN"
+        )
+    else:
         failed = ConnectionFailed(f"no daemon answers at {place}", reason="NOT_CONNECTED")
-        failed.maybe_sent = False
-        return failed
-    if isinstance(error, httpx.TimeoutException):
-        return ConnectionFailed(f"no response from {place} in time", reason="NO_ANSWER_IN_TIME")
-    return ConnectionFailed(f"the connection to {place} was lost", reason="CONNECTION_LOST")
+    failed.maybe_sent = False
+    return failed
+
+
+def without_tls(place: str) -> str:
+    """Return the address with `http` instead of `https`."""
+    return place.replace("https://", "http://", 1)

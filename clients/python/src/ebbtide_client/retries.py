@@ -18,6 +18,9 @@ from ebbtide_client.errors import ConnectionFailed, EbbtideError
 TEMPORARY = frozenset({429, 502, 503, 504})
 """Statuses after which another attempt may succeed."""
 
+PERMANENT = frozenset({"CERTIFICATE_NOT_TRUSTED", "TLS_NOT_SPOKEN"})
+"""Reasons of a failed connection after which no attempt succeeds."""
+
 
 @dataclass(frozen=True, slots=True)
 class Retries:
@@ -72,4 +75,5 @@ class Attempts:
 
 def may_pass(error: EbbtideError) -> bool:
     """Return whether the same request may succeed later."""
-    return isinstance(error, ConnectionFailed) or error.http_status in TEMPORARY
+    is_lost = isinstance(error, ConnectionFailed) and error.reason not in PERMANENT
+    return is_lost or error.http_status in TEMPORARY

@@ -91,19 +91,19 @@ def verify(
         if agent is None and not row.is_over:
             with row.trying(ERASED):
                 erased = _erased(client, texts)
-    told = found if erased is None else [*found, (ERASED, erased)]
+    results = found if erased is None else [*found, (ERASED, erased)]
     if as_json:
         # Separate from agents: an agent may have any name.
         logs = dict(found)
         write_json({"logs": logs, "erased_agents": erased, "failed": row.failed, "gone": row.gone})
     else:
-        for name, one in told:
-            _tell(name, one)
-    broken = [name for name, one in told if not one["intact"]]
+        for name, one in results:
+            _report(name, one)
+    broken = [name for name, one in results if not one["intact"]]
     if broken:
         raise Failure(f"The audit log is broken: {', '.join(broken)}.", ExitCode.DAMAGED)
     row.end("of the audit logs could not be read")
-    if text is not None and not any(one["texts"][0]["erased"] for _, one in told):
+    if text is not None and not any(one["texts"][0]["erased"] for _, one in results):
         raise Failure(f"No record shows that the text of {text} was deleted.", ExitCode.NOT_FOUND)
 
 
@@ -125,7 +125,7 @@ def _read(path: Path) -> str:
         raise Failure(f"{path}: cannot be read as UTF-8 text.", ExitCode.BAD_INPUT) from error
 
 
-def _tell(name: str, found: dict[str, Any]) -> None:
+def _report(name: str, found: dict[str, Any]) -> None:
     if found["intact"]:
         last = f", last {found['record_hash']}" if found["records"] else ""
         count = found["records"]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ebbtide.store.directory.data_directory import DataDirectory
     from ebbtide.store.integrity.check import Finding
 
-MOST_ROWS = 200
+MAX_ROWS = 200
 """Findings shown in the table; JSON has them all."""
 
 
@@ -137,9 +137,9 @@ def _show(report: Report) -> None:
     if not report.findings:
         out().print(f"{agents} checked, no findings.", markup=False)
         return
-    out().print(_table(report.findings[:MOST_ROWS]))
-    if len(report.findings) > MOST_ROWS:
-        say(f"… and {len(report.findings) - MOST_ROWS:,} more; --json lists them all.", "dim")
+    out().print(_table(report.findings[:MAX_ROWS]))
+    if len(report.findings) > MAX_ROWS:
+        say(f"… and {len(report.findings) - MAX_ROWS:,} more; --json lists them all.", "dim")
     repairable = sum(finding.is_repairable for finding in report.findings)
     hint = f"; --rebuild can repair {repairable:,}" if repairable else ""
     say(f"{counted(len(report.findings), 'finding')} in {agents} checked{hint}.")

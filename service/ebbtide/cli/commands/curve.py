@@ -14,8 +14,8 @@ from ebbtide.cli.options import Json
 if TYPE_CHECKING:
     from ebbtide.cli.commands.simulation import Curve
 
-MOST_PASSES = 700
-"""As far as the curves are followed: the default parameters have let go at 276."""
+MAX_PASSES = 700
+"""Default number of simulated passes. With the default parameters, a memory is forgotten after 276."""
 
 
 def curve(
@@ -24,8 +24,8 @@ def curve(
         typer.Option("--out", help="Draw the curves into this file: .png, .svg or .pdf."),
     ] = None,
     passes: Annotated[
-        int, typer.Option("--passes", min=10, max=5000, help="Passes to follow the curves for.")
-    ] = MOST_PASSES,
+        int, typer.Option("--passes", min=10, max=5000, help="Number of passes to simulate.")
+    ] = MAX_PASSES,
     as_json: Json = False,
 ) -> None:
     """Simulate the forgetting curve for several decay rates and long-term factors."""

@@ -16,7 +16,7 @@ from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
 from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, Json, Url
 
-MOST_SHOWN = 20
+MAX_SHOWN = 20
 
 
 def delete(
@@ -46,11 +46,11 @@ def delete(
     if as_json:
         write_json(answer)
     else:
-        _tell(answer)
+        _report(answer)
     if missing:
-        raise Failure(f"Not found: {', '.join(missing[:MOST_SHOWN])}.", ExitCode.NOT_FOUND)
+        raise Failure(f"Not found: {', '.join(missing[:MAX_SHOWN])}.", ExitCode.NOT_FOUND)
     if waiting:
-        raise Failure(f"Not digested yet: {', '.join(waiting[:MOST_SHOWN])}.", ExitCode.REFUSED)
+        raise Failure(f"Not digested yet: {', '.join(waiting[:MAX_SHOWN])}.", ExitCode.REFUSED)
 
 
 def _ask(remote: Any, agent: str, nodes: list[str]) -> None:
@@ -61,18 +61,18 @@ def _ask(remote: Any, agent: str, nodes: list[str]) -> None:
             "Confirmation required, but standard input is not a terminal. Nothing was deleted; pass --yes.",
             ExitCode.USAGE,
         )
-    for name in nodes[:MOST_SHOWN]:
+    for name in nodes[:MAX_SHOWN]:
         is_message = message_number(name) is not None
         content = "(part of a message)" if is_message else remote.get_node(agent, name)["content"]
         say(f"{name}  {content}")
-    if len(nodes) > MOST_SHOWN:
-        say(f"… and {len(nodes) - MOST_SHOWN} more", "dim")
+    if len(nodes) > MAX_SHOWN:
+        say(f"… and {len(nodes) - MAX_SHOWN} more", "dim")
     err().print("Delete for good? \\[y/N] ", end="")
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise Failure("Nothing was deleted.", ExitCode.REFUSED)
 
 
-def _tell(answer: dict[str, Any]) -> None:
+def _report(answer: dict[str, Any]) -> None:
     links = sum(one["links_removed"] for one in answer["results"])
     byte_count = sum(one["bytes_withdrawn"] for one in answer["results"])
     gone = counted(answer["deleted_count"], "memory", "memories")

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from ebbtide.cli.console import counted, err, out, say, warn_of_open_key, write_json
 from ebbtide.cli.exit_codes import ExitCode
-from ebbtide.cli.failures import Failure
+from ebbtide.cli.failures import Failure, program
 from ebbtide.cli.options import DataDir, Json, MasterKeyFile
 
 if TYPE_CHECKING:
@@ -27,13 +27,13 @@ encryption = typer.Typer(
 )
 
 Agents = Annotated[list[str] | None, typer.Argument(metavar="[AGENT]...", help="Only these agents.")]
-One = Annotated[str, typer.Argument(metavar="AGENT", help="Whose memory.")]
+One = Annotated[str, typer.Argument(metavar="AGENT", help="The agent.")]
 All = Annotated[bool, typer.Option("--all", help="Every agent.")]
 
 
 @encryption.command("status")
 def status(data_dir: DataDir = None, master_key_file: MasterKeyFile = None, as_json: Json = False) -> None:
-    """Which agents are encrypted, and under which keys. Needs no key."""
+    """Show which agents are encrypted, and the fingerprints of their keys. Needs no master key."""
     from ebbtide.cli.offline import locked
 
     with locked(data_dir, master_key_file) as (data, _):
@@ -42,7 +42,7 @@ def status(data_dir: DataDir = None, master_key_file: MasterKeyFile = None, as_j
     if as_json:
         write_json({"master_key": master, "agents": rows})
         return
-    say(f"Master key: {master or 'none, new agents are kept in plain'}.")
+    say(f"Master key: {master or 'none, new agents are not encrypted'}.")
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 3, 0, 0))
     for name in ("agent", "encrypted", "key"):
         table.add_column(name, overflow="fold")
@@ -69,14 +69,14 @@ def encrypt(
     data_dir: DataDir = None,
     master_key_file: MasterKeyFile = None,
 ) -> None:
-    """Encrypt agents that are kept in plain."""
+    """Encrypt agents that are not encrypted yet."""
     from ebbtide.cli.offline import locked
     from ebbtide.store.transfer.rewrite import seal_agent
 
     with locked(data_dir, master_key_file) as (data, _):
         for agent_id in _chosen(data, agents, every):
             if _is_encrypted(data, agent_id):
-                say(f"{agent_id}  is encrypted already")
+                say(f"{agent_id}  is already encrypted")
             else:
                 say(f"{agent_id}  encrypted with key {seal_agent(data, agent_id)}")
 
@@ -97,7 +97,7 @@ def rotate(
             if _is_encrypted(data, agent_id):
                 say(f"{agent_id}  encrypted with new key {seal_agent(data, agent_id)}")
             else:
-                say(f"{agent_id}  is kept in plain; `ebbtide encryption encrypt` encrypts it")
+                say(f"{agent_id}  is not encrypted; `{program()} encryption encrypt` encrypts it")
 
 
 @encryption.command("decrypt")
@@ -107,28 +107,26 @@ def decrypt(
     data_dir: DataDir = None,
     master_key_file: MasterKeyFile = None,
 ) -> None:
-    """Keep agents in plain again; their keys are destroyed, and backups made with them unreadable."""
+    """Decrypt agents. Their keys are destroyed, and backups made with them become unreadable."""
     from ebbtide.cli.offline import locked
     from ebbtide.store.transfer.rewrite import unseal_agent
 
     with locked(data_dir, master_key_file) as (data, _):
         for agent_id in _chosen(data, agents, every):
             was_sealed = unseal_agent(data, agent_id)
-            say(f"{agent_id}  is kept in plain{'' if was_sealed else ' already'}")
+            say(f"{agent_id}  {'decrypted' if was_sealed else 'is not encrypted'}")
 
 
 @encryption.command("rotate-master")
 def rotate_master(
     new_key_file: Annotated[
         Path,
-        typer.Option(
-            "--new-key-file", help="File of the new master key; the old one is the one that is set."
-        ),
+        typer.Option("--new-key-file", help="File with the new master key. The settings name the old one."),
     ],
     data_dir: DataDir = None,
     master_key_file: MasterKeyFile = None,
 ) -> None:
-    """Wrap every agent's key under another master key. The stores of the agents do not change."""
+    """Encrypt the keys of all agents with another master key. The stores of the agents do not change."""
     from ebbtide.cli.offline import locked
     from ebbtide.store.encryption.keys import read_master_key
 
@@ -137,14 +135,14 @@ def rotate_master(
     with locked(data_dir, master_key_file) as (data, _):
         rotated = data.keys.rotate_master(new)
     say(
-        f"{counted(rotated, 'key')} wrapped under the master key {new.fingerprint}; set it before the next start."
+        f"{counted(rotated, 'key')} encrypted with master key {new.fingerprint}. Set it before the next start."
     )
 
 
 @encryption.command("destroy")
 def destroy(
     agent: One,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     data_dir: DataDir = None,
     master_key_file: MasterKeyFile = None,
 ) -> None:
@@ -159,7 +157,7 @@ def destroy(
         [agent_id] = _chosen(data, [agent], every=False)
         directory = directory_name(agent_id)
         if not data.keys.has_keys(directory):
-            raise Failure(f"There is no key of {agent} in {data.root}.", ExitCode.NOT_FOUND)
+            raise Failure(f"{agent} has no key in {data.root}.", ExitCode.NOT_FOUND)
         if not yes:
             _ask(agent)
         # Write the record before the key is destroyed. Its fingerprint identifies the backups of that key.
@@ -168,7 +166,7 @@ def destroy(
         entry = AuditEntry(SystemClock().now_ms(), NO_ACTOR, "key_destroyed", details)
         data.erased.append(entry, agent_id, b"")
         data.keys.destroy(directory)
-    say(f"The key of {agent} is destroyed. Its files are unreadable; delete them as you delete any agent.")
+    say(f"The key of {agent} is destroyed, and its files are unreadable. Delete the agent to remove them.")
 
 
 def _chosen(data: DataDirectory, agents: list[str] | None, every: bool) -> list[AgentId]:
@@ -176,7 +174,7 @@ def _chosen(data: DataDirectory, agents: list[str] | None, every: bool) -> list[
     from ebbtide.store.directory.data_directory import directory_name
 
     if bool(agents) == every:
-        raise Failure("Say which agents, or --all.", ExitCode.USAGE)
+        raise Failure("Name the agents, or pass --all; not both.", ExitCode.USAGE)
     if every:
         metas = [data.meta(directory) for directory in data.directories()]
         return [AgentId(meta.agent_id) for meta in metas if meta is not None]
@@ -188,7 +186,7 @@ def _chosen(data: DataDirectory, agents: list[str] | None, every: bool) -> list[
 
 
 def _is_encrypted(data: DataDirectory, agent_id: AgentId) -> bool:
-    """By the store itself: `meta.json` may be behind after a command that was cut off."""
+    """Return whether the store is encrypted. After an interrupted command, `meta.json` may be outdated."""
     store = data.open_store(agent_id)
     try:
         return bool(store.sealed_with)

@@ -16,9 +16,9 @@ from ebbtide.cli.credentials import credentials
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
 from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, Json, Url
-from ebbtide.cli.times import begin_ms, check_stretch, end_ms
+from ebbtide.cli.times import begin_ms, check_range, end_ms
 
-MOST_SHOWN = 20
+MAX_SHOWN = 20
 
 
 def forget(
@@ -55,7 +55,7 @@ def forget(
     api_key_file: ApiKeyFile = None,
     ca_file: CaFile = None,
     client_cert: ClientCert = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would go.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only report what would be deleted.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -63,7 +63,7 @@ def forget(
     from ebbtide.cli.remote import RemoteClient
     from ebbtide.ids import message_number
 
-    check_stretch(since, until)
+    check_range(since, until)
     messages = [name for name in names or [] if message_number(name) is not None]
     span = {"begin": since, "end": until}
     body: dict[str, Any] = {
@@ -81,7 +81,7 @@ def forget(
     if as_json:
         write_json(answer)
     else:
-        _tell(answer)
+        _report(answer)
     if not dry_run and answer["proof"]["last_record"] and not answer["compacted"]:
         raise Failure(
             "Deleted, but the bytes are still in the file: there was no disk space to rewrite it.",
@@ -90,19 +90,19 @@ def forget(
         )
 
 
-def _ask(looked_up: dict[str, Any]) -> None:
+def _ask(preview: dict[str, Any]) -> None:
     if not sys.stdin.isatty():
         raise Failure(
             "Confirmation required, but standard input is not a terminal. Nothing was deleted; pass --yes.",
             ExitCode.USAGE,
         )
-    _tell(looked_up)
+    _report(preview)
     err().print("Delete for good? \\[y/N] ", end="")
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise Failure("Nothing was deleted.", ExitCode.REFUSED)
 
 
-def _tell(answer: dict[str, Any]) -> None:
+def _report(answer: dict[str, Any]) -> None:
     counts = answer["counts"]
     what = (
         f"{counted(counts['nodes'], 'memory', 'memories')}, {counted(counts['messages'], 'whole message')}, "
@@ -113,8 +113,8 @@ def _tell(answer: dict[str, Any]) -> None:
         losing = "would lose" if answer["dry_run"] else "lost"
         say(f"{counted(counts['relations'], 'link')} {losing} a name that mentions it.")
     if answer["also_found_count"]:
-        places = ", ".join(answer["also_found_in"][:MOST_SHOWN])
-        more = " …" if answer["also_found_count"] > MOST_SHOWN else ""
+        places = ", ".join(answer["also_found_in"][:MAX_SHOWN])
+        more = " …" if answer["also_found_count"] > MAX_SHOWN else ""
         say(f"The same words remain in {places}{more}.", "yellow")
     if answer["proof"]["last_record"]:
         say(

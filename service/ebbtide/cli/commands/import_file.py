@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ebbtide.cli.commands.remember import check
-from ebbtide.cli.commands.restore import Replace, put, tell
+from ebbtide.cli.commands.restore import Replace, put, report_restored
 from ebbtide.cli.connection import connected
 from ebbtide.cli.console import counted, out, progress, say, write_json
 from ebbtide.cli.credentials import credentials
@@ -27,7 +27,7 @@ from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, Dat
 if TYPE_CHECKING:
     from ebbtide.cli.remote import RemoteClient
 
-MOST_SHOWN = 20
+MAX_SHOWN = 20
 DETECTION_BYTES = 64 << 10
 """Bytes that are read to detect the format."""
 
@@ -62,7 +62,7 @@ def import_file(
     if form == "ebbtide":
         with connected(url, data_dir, shown, master_key_file, create=True) as client:
             done = put(client, file, agent, replace=replace)
-        (write_json if as_json else tell)(done)
+        (write_json if as_json else report_restored)(done)
         return
     if data_dir is not None:
         raise Failure("--data-dir: only an export of Ebbtide can be imported offline.", ExitCode.USAGE)
@@ -124,9 +124,9 @@ def _report(
             }
         )
         return
-    told = f"{counted(messages, 'message')} in {counted(len(stored), 'batch', 'batches')}"
-    out().print(f"{told} stored for {agent}.", markup=False)
-    for one in skipped[:MOST_SHOWN]:
+    stored_text = f"{counted(messages, 'message')} in {counted(len(stored), 'batch', 'batches')}"
+    out().print(f"{stored_text} stored for {agent}.", markup=False)
+    for one in skipped[:MAX_SHOWN]:
         say(f"{one.place}: {one.why}", "yellow")
-    if len(skipped) > MOST_SHOWN:
-        say(f"… and {len(skipped) - MOST_SHOWN:,} more; --json lists them all.", "dim")
+    if len(skipped) > MAX_SHOWN:
+        say(f"… and {len(skipped) - MAX_SHOWN:,} more; --json lists them all.", "dim")

@@ -16,7 +16,7 @@ from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, Dat
 from ebbtide.cli.pictures import importance_bar, indented
 
 LATEST_BATCHES = 5
-MOST_LINKS = 12
+MAX_LINKS = 12
 INDENT = "  "
 
 
@@ -147,13 +147,13 @@ def _show_node(console: Console, node: dict[str, Any]) -> None:
 def _links(console: Console, heading: str, links: list[dict[str, Any]], end: str) -> None:
     _heading(console, f"{heading}: {len(links)}")
     table = Table.grid(padding=(0, 2))
-    for link in sorted(links, key=lambda link: -link["strength"])[:MOST_LINKS]:
+    for link in sorted(links, key=lambda link: -link["strength"])[:MAX_LINKS]:
         bar = importance_bar(link["strength"], "cyan")
         table.add_row(f"{INDENT}{link[end]}", bar, f"{link['strength']:.3f}", link["relation"])
     if links:
         console.print(table)
-    if len(links) > MOST_LINKS:
-        _line(console, f"… and {len(links) - MOST_LINKS} weaker ones", "dim")
+    if len(links) > MAX_LINKS:
+        _line(console, f"… and {len(links) - MAX_LINKS} weaker ones", "dim")
 
 
 def _heading(console: Console, text: str) -> None:

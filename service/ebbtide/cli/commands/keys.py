@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ebbtide.access.keys import Key
 
 MS_PER_DAY = 86_400_000
-MOST_DAYS = 36_500
+MAX_DAYS = 36_500
 LONGEST_NAME = 200
 
 keys = typer.Typer(no_args_is_help=True, help="Create, list and revoke API keys.")
@@ -51,7 +51,7 @@ def create(
     all_agents: Annotated[bool, typer.Option("--all-agents", help="Allow all agents.")] = False,
     name: Annotated[str, typer.Option("--name", help="A note, shown by `keys list`.")] = "",
     expires_days: Annotated[
-        int | None, typer.Option("--expires-days", min=1, max=MOST_DAYS, help="Days until it expires.")
+        int | None, typer.Option("--expires-days", min=1, max=MAX_DAYS, help="Days until it expires.")
     ] = None,
     requests_per_s: Annotated[
         float | None,
@@ -62,7 +62,9 @@ def create(
     max_agents: Annotated[
         int | None,
         typer.Option(
-            "--max-agents", min=0, help="Most agents of this key, instead of the setting; 0: no limit."
+            "--max-agents",
+            min=0,
+            help="Maximum number of agents of this key, instead of the setting; 0: no limit.",
         ),
     ] = None,
     data_dir: Where = None,

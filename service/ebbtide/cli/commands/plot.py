@@ -15,7 +15,7 @@ SUFFIXES = (".png", ".svg", ".pdf")
 
 
 def check_drawable(path: Path) -> None:
-    """Refuse early what could not be drawn in the end: another kind of file, or no matplotlib."""
+    """Raise a Failure if the curves cannot be drawn: the type of the file is unknown, or matplotlib is missing."""
     if path.suffix.lower() not in SUFFIXES:
         raise Failure(f"--out: {path.name} ends in none of {', '.join(SUFFIXES)}.", ExitCode.USAGE)
     if not path.parent.is_dir():
@@ -30,8 +30,8 @@ def check_drawable(path: Path) -> None:
         ) from None
 
 
-def draw(curves: list[Curve], path: Path, most_passes: int) -> None:
-    """Draw the share of content kept against passes since creation: one panel a decay rate."""
+def draw(curves: list[Curve], path: Path, max_passes: int) -> None:
+    """Draw the share of the content that is left after each pass, with one panel per decay rate."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -42,7 +42,7 @@ def draw(curves: list[Curve], path: Path, most_passes: int) -> None:
     )
     for rate, panel in zip(DECAY_RATES, panels, strict=True):
         own = [curve for curve in curves if curve.case.decay_rate == rate]
-        _panel(panel, rate, own, most_passes)
+        _panel(panel, rate, own, max_passes)
     panels[0].set_ylabel(f"share of {CHARACTERS} characters kept")
     panels[-1].legend(title="long_term_factor", frameon=False, loc="lower left")
     figure.suptitle("How a memory fades: content kept, by compression passes since creation")
@@ -54,7 +54,7 @@ def draw(curves: list[Curve], path: Path, most_passes: int) -> None:
         pyplot.close(figure)
 
 
-def _panel(panel: Any, rate: float, curves: list[Curve], most_passes: int) -> None:
+def _panel(panel: Any, rate: float, curves: list[Curve], max_passes: int) -> None:
     ends = [curve.gone for curve in curves]
     for curve in curves:
         factor = curve.case.long_term_factor
@@ -68,7 +68,7 @@ def _panel(panel: Any, rate: float, curves: list[Curve], most_passes: int) -> No
             label=f"{factor:g}" + (" (default)" if factor == 0.02 else ""),
         )
     known = [end for end in ends if end is not None]
-    right = most_passes if len(known) < len(ends) else max(known) * 1.05
+    right = max_passes if len(known) < len(ends) else max(known) * 1.05
     panel.set_xlim(0, right)
     panel.set_ylim(0, 1.04)
     panel.set_title(f"decay_rate {rate:g}" + (" (default)" if rate == 0.97 else ""))

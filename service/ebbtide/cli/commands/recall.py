@@ -35,7 +35,7 @@ from ebbtide.cli.options import (
     Url,
     Without,
 )
-from ebbtide.cli.times import check_stretch
+from ebbtide.cli.times import check_range
 
 Words = Annotated[
     list[str] | None,
@@ -78,16 +78,17 @@ def recall(
         int | None, typer.Option("--depth", help="Hops from the focus, 0-8; default: the agent's.")
     ] = None,
     max_results: Annotated[
-        int | None, typer.Option("--max-results", help="Most memories in the answer; 0 means 10000.")
+        int | None,
+        typer.Option("--max-results", help="Maximum number of memories in the answer; 0 means 10000."),
     ] = None,
     patience_ms: Annotated[
         int | None,
-        typer.Option("--patience-ms", help="Longest wait for batches that are not digested yet, 0-30000."),
+        typer.Option("--patience-ms", help="Maximum wait for batches that are not digested yet, 0-30000."),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Recall memories that contain a word, or answer a --query. Without either: all memories near the focus."""
-    check_stretch(since, until)
+    check_range(since, until)
     command = _given(
         keywords=words or [],
         relations=relation or [],

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ebbtide.cli.remote import RemoteClient
 
 DEFAULT_BATCH_SIZE = 40
-MOST_MESSAGES = 1000
+MAX_MESSAGES = 1000
 SHOWN_IDS = 8
 
 
@@ -43,7 +43,7 @@ def remember(
         str | None, typer.Option("--conversation-id", help="Id that groups the batches of one conversation.")
     ] = None,
     batch_size: Annotated[
-        int, typer.Option("--batch-size", min=1, max=MOST_MESSAGES, help="Messages per batch.")
+        int, typer.Option("--batch-size", min=1, max=MAX_MESSAGES, help="Messages per batch.")
     ] = DEFAULT_BATCH_SIZE,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until all batches are digested.")] = False,
     as_json: Json = False,
@@ -62,7 +62,7 @@ def remember(
     if as_json:
         write_json({"agent_id": agent, "batches": stored, "flushed": flushed})
         return
-    _tell(agent, stored, flushed)
+    _report(agent, stored, flushed)
     if conversation.skipped:
         say(f"{counted(conversation.skipped, 'message')} without text skipped.", "dim")
 
@@ -77,7 +77,7 @@ def _read(file: str) -> bytes:
 
 
 def check(requests: list[Request], name: str) -> None:
-    """Refuse the whole file when the daemon would refuse a batch of it, by the daemon's own forms."""
+    """Validate every request with the daemon's own models. Raise a Failure for the first invalid one."""
     from ebbtide.errors import InvalidRequest
     from ebbtide.settings import LimitSettings
     from ebbtide.verbs.remember import RememberRequest
@@ -149,7 +149,7 @@ def _wait(remote: RemoteClient, agent: str) -> dict[str, Any]:
             bar.update(task, total=most, completed=most - pending)
 
 
-def _tell(agent: str, stored: list[dict[str, Any]], flushed: dict[str, Any] | None) -> None:
+def _report(agent: str, stored: list[dict[str, Any]], flushed: dict[str, Any] | None) -> None:
     ids = [batch["batch_id"] for batch in stored]
     shown = " ".join(ids) if len(ids) <= SHOWN_IDS else f"{ids[0]} … {ids[-1]}"
     messages = counted(sum(batch["messages"] for batch in stored), "message")

@@ -53,7 +53,7 @@ def restore(
         write_json({"restored": done, "failed": row.failed})
     else:
         for one in done:
-            tell(one)
+            report_restored(one)
     row.end("of the files could not be restored")
 
 
@@ -73,7 +73,7 @@ def put(client: MemoryClient, path: Path, new_id: str | None, *, replace: bool) 
         )
 
 
-def tell(done: dict[str, Any]) -> None:
+def report_restored(done: dict[str, Any]) -> None:
     """Print the result for a person."""
     memories = counted(done["counts"]["nodes"], "memory", "memories")
     messages = counted(done["counts"]["messages"], "message")

@@ -31,7 +31,9 @@ def search(
         list[str] | None,
         typer.Option("--conversation", help="Only messages of this conversation; repeatable."),
     ] = None,
-    most: Annotated[int | None, typer.Option("--max-results", help="Most memories; 0 means 10000.")] = None,
+    most: Annotated[
+        int | None, typer.Option("--max-results", help="Maximum number of memories; 0 means 10000.")
+    ] = None,
     living: Annotated[
         bool,
         typer.Option(

@@ -154,20 +154,35 @@ def _announce(url: str, settings: Settings) -> None:
 
 def banner(url: str, settings: Settings) -> str:
     """Return what a person needs to know of a daemon that listens: where it is, what it uses, what to try."""
-    language, embedding = settings.language, settings.embedding
-    model = language.model if language.model == "builtin" else f"{language.model_name} ({language.model})"
     key = "" if settings.access.authentication == "off" else ' -H "authorization: Bearer $EBBTIDE_API_KEY"'
     rows = {
         "address": url,
         "docs": f"{url}/docs",
         "data directory": str(settings.store.data_dir),
-        "model": model,
-        "embedder": embedding.model,
+        "model": _model(settings),
+        "embedder": _embedder(settings),
         "try": f"curl{key} {url}/v1/agents",
         "stop": "Ctrl-C",
     }
     lines = [f"  {name:<16}{value}" for name, value in rows.items()]
     return "\n".join(["", f"Ebbtide {__version__}", *lines, ""])
+
+
+def _model(settings: Settings) -> str:
+    language = settings.language
+    if language.model == "builtin":
+        return "built in, rules for English and Chinese"
+    return f"{language.model_name} ({language.model})"
+
+
+def _embedder(settings: Settings) -> str:
+    from ebbtide.language.embedding import BUILTIN_NAME, embedder_name
+
+    name = embedder_name(settings.embedding)
+    if name is None:
+        return "none, recall uses words and links only"
+    kind, _, model = name.partition(":")
+    return f"{BUILTIN_NAME} (built in)" if kind == "builtin" else f"{model} ({kind})"
 
 
 def _port_failure(error: OSError, settings: Settings) -> Failure:

@@ -1,8 +1,8 @@
-"""The forgetting curve by simulation: the engine itself, without store, model or clock.
+"""Simulate the forgetting curve with the memory model of the daemon, without a store, a language model or a clock.
 
-Batches of five memories of sixty characters, one complete pass after each, as in section 5.2 of the memory
-model. One batch in the middle of the stream is watched from its creation on: what share of its content is left
-after each pass. "Shortening" cuts to the target length, so lengths are exact and no language model plays a part.
+Each batch has five memories of sixty characters and is followed by one complete pass, as in section 5.2 of the memory
+model. The simulation follows one batch and records the share of its content that is left after each pass. Shortening
+cuts a memory to exactly the target length.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ebbtide.records import Node
 SEGMENTS = 5
 CHARACTERS = 60
 WARM_UP_BATCHES = 20
-"""Batches before the one that is watched: what comes before those has no link to it any more."""
+"""Batches before the followed one. Memories of earlier batches would have no links to it."""
 
 DECAY_RATES = (0.95, 0.97, 0.99)
 LONG_TERM_FACTORS = (0.0, 0.02, 0.05)
@@ -29,7 +29,7 @@ LONG_TERM_FACTORS = (0.0, 0.02, 0.05)
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One curve to draw."""
+    """The parameters of one curve."""
 
     decay_rate: float
     long_term_factor: float
@@ -37,12 +37,13 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """How one batch faded. `kept` is the share of its content after each pass.
+    """The simulated life of one batch.
 
-    Passes are counted from 0, the pass of the batch itself, which leaves it alone: it is in focus.
+    `kept` is the share of its content that is left after each pass. Pass 0 is that of the batch itself and changes
+    nothing, because the batch is in focus.
 
-    `cuts` and `ends` are, for each of its memories, the passes until it was first shortened and until it was
-    forgotten; shorter lists mean that it had not come to that within the passes simulated.
+    `cuts` and `ends` contain the pass in which each memory was first shortened and forgotten. Memories that were not
+    shortened or forgotten within the simulated passes are missing.
     """
 
     case: Case
@@ -52,27 +53,27 @@ class Curve:
 
     @property
     def first_cut(self) -> int | None:
-        """Passes until the middle one of the batch's memories is first shortened; None when it was not."""
-        return _middle(self.cuts)
+        """Return the median pass of the first shortening; None if it is beyond the simulated passes."""
+        return _median(self.cuts)
 
     @property
     def gone(self) -> int | None:
-        """Passes until the middle one of the batch's memories is forgotten; None when it was not."""
-        return _middle(self.ends)
+        """Return the median pass of the forgetting; None if it is beyond the simulated passes."""
+        return _median(self.ends)
 
 
-def _middle(passes: list[int]) -> int | None:
+def _median(passes: list[int]) -> int | None:
     middle = SEGMENTS // 2
     return sorted(passes)[middle] if len(passes) > middle else None
 
 
 def cases() -> list[Case]:
-    """Every curve, by decay rate and long-term factor."""
+    """Return every combination of decay rate and long-term factor."""
     return [Case(rate, factor) for rate in DECAY_RATES for factor in LONG_TERM_FACTORS]
 
 
-def simulate(case: Case, most_passes: int) -> Curve:
-    """The curve of one case over at most `most_passes` passes."""
+def simulate(case: Case, max_passes: int) -> Curve:
+    """Simulate one case for at most `max_passes` passes."""
     parameters = AgentParameters(decay_rate=case.decay_rate, long_term_factor=case.long_term_factor)
     network = Network(parameters)
     for number in range(1, WARM_UP_BATCHES + 1):
@@ -82,7 +83,7 @@ def simulate(case: Case, most_passes: int) -> Curve:
     kept: list[float] = []
     cuts: dict[int, int] = {}
     ends: dict[int, int] = {}
-    for passes in range(most_passes + 1):
+    for passes in range(max_passes + 1):
         _remember(network, WARM_UP_BATCHES + 1 + passes)
         _compress(network, WARM_UP_BATCHES + 1 + passes)
         left = {n: network.node(n).content_length if n in network else 0 for n in watched}

@@ -12,6 +12,7 @@ import typer
 
 from ebbtide.cli.console import out, write_json
 from ebbtide.cli.exit_codes import ExitCode
+from ebbtide.cli.failures import program
 from ebbtide.cli.options import Json
 
 if TYPE_CHECKING:
@@ -58,7 +59,9 @@ async def _demo(fast: bool, language: Language, as_json: bool) -> None:
                 await _write_events(story.events())
             else:
                 is_paced = console.is_terminal and not fast
-                screen = Screen(console, language, story.conversation_count, is_paced=is_paced)
+                screen = Screen(
+                    console, language, story.conversation_count, is_paced=is_paced, program=program()
+                )
                 await screen.show(story.events())
 
 

@@ -23,8 +23,8 @@ class Narration:
     more: str
     focus: str
     followed: str
-    asking: str
-    asking_how: str
+    recalling: str
+    recalling_how: str
     nothing: str
     others: str
     time: str
@@ -73,8 +73,8 @@ EN = Narration(
     more="… and {count} more",
     focus="in focus",
     followed="we follow this one: {name}",
-    asking="Recall",
-    asking_how=(
+    recalling="Recall",
+    recalling_how=(
         "A recall starts at the focus and follows the links. It returns plain text, ready for your language "
         "model, with the nearest memory first."
     ),
@@ -82,9 +82,9 @@ EN = Narration(
     others="{count} more conversations follow. The focus moves with each of them:",
     time="Time passes",
     time_how=(
-        "Time is measured in batches, not in hours. Each everyday message below is one batch. After each "
-        "batch, a compression pass weakens the links outside the focus. A memory with a support below 1 is "
-        "shortened."
+        "Time is measured in batches, not in hours. Each everyday message is one batch. After each batch, a "
+        "compression pass weakens the links outside the focus. A memory with a support below 1 is "
+        "shortened. The bar shows its importance."
     ),
     batches="{count} batches",
     after="batch {count}",
@@ -110,9 +110,9 @@ EN = Narration(
         "Ebbtide keeps what you talk about and shortens the rest, step by step."
     ),
     next="Your turn",
-    next_serve="run the daemon",
-    next_remember="remember something",
-    next_recall="recall it",
+    next_serve="Run the daemon:",
+    next_remember="In a second terminal, remember something:",
+    next_recall="Recall it:",
     names={"lighthouse": "the lighthouse", "bakery": "the bakery", "whistle": "the whistle"},
 )
 
@@ -125,8 +125,8 @@ ZH = Narration(
         "下面的每条记忆、每个回答都来自正在运行的引擎。"
     ),
     pace=(
-        "为了半分钟之内看完，这里每做一遍压缩，联系就减弱一成（decay_rate = {rate}）。"
-        "默认值是 0.97：走的是同一条路，只是慢三倍半。"
+        "为了半分钟之内看完，这里每做一轮压缩，链接就减弱一成（decay_rate = {rate}）。"
+        "默认值是 0.97：过程相同，只是慢三倍半。"
     ),
     remembering="记住",
     remembering_how="一次对话被切成若干条记忆，每条都与前后相邻的、以及先前焦点里的记忆相连；最新的几条进入焦点。",
@@ -135,14 +135,14 @@ ZH = Narration(
     more="……还有 {count} 条",
     focus="焦点",
     followed="我们跟踪这一条：{name}",
-    asking="提问",
-    asking_how="回忆从焦点出发，沿着联系走。答回来的是一段纯文本，可以直接交给语言模型，最近的排在最前。",
+    recalling="提问",
+    recalling_how="回忆从焦点出发，沿着链接走。返回的是一段纯文本，可以直接交给语言模型，最近的排在最前。",
     nothing="（什么也没想起来）",
     others="接着又是 {count} 次对话，焦点随之移动：",
     time="时间流过",
     time_how=(
-        "这里的时间不是钟点，而是批次。日常闲聊一条一批地进来，每批之后走一遍压缩：离开焦点的联系逐渐变弱。"
-        "支撑不足 1 的记忆，会按它最初的内容改写得更短。"
+        "时间以批次计，不以小时计。日常闲聊一条就是一批，每批之后做一轮压缩：焦点之外的链接逐渐减弱，"
+        "支撑不足 1 的记忆会被缩短。进度条表示记忆的重要度。"
     ),
     batches="{count} 批",
     after="第 {count} 批",
@@ -152,19 +152,19 @@ ZH = Narration(
     gone_row="{name}被遗忘了。它最后剩下的是：{last}",
     dangling_row="还有 {count} 条记忆连着它",
     once="我曾经知道",
-    once_how="遗忘和从不知道是两回事。{teller} 还在，它还连着已经消失的 {forgotten}。用它自己的关键词问一问：",
+    once_how="遗忘和从不知道是两回事。{teller} 还在，它仍连着已经遗忘的 {forgotten}。用它的关键词回忆：",
     once_before="{forgotten} 当初说的是：",
     once_after="记忆已经没有了，“曾经有过”却还在。读到这句话的智能体会说“我以前知道”，而不是编一个答案。",
     once_never="这一次，够得着的记忆里已经没有谁还连着被遗忘的那几条。",
     end="你看到了什么",
     seen=(
-        "{batches} 个批次，{passes} 遍压缩；记下 {made} 条，忘了 {gone} 条，还有 {left} 条。"
-        "正在谈的事完好如初；再没有什么支撑的，一个字一个字地淡去。"
+        "{batches} 个批次，{passes} 轮压缩；记下 {made} 条，忘了 {gone} 条，还有 {left} 条。"
+        "正在谈的事保持完整，其余的一步一步缩短。"
     ),
     next="轮到你了",
-    next_serve="运行守护进程",
-    next_remember="告诉它一件事",
-    next_recall="再问问看",
+    next_serve="启动守护进程：",
+    next_remember="在另一个终端里告诉它一件事：",
+    next_recall="再问问看：",
     names={"lighthouse": "灯塔", "bakery": "面包店", "whistle": "铜哨"},
 )
 

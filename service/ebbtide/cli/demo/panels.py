@@ -60,8 +60,8 @@ def followed_now(say: Narration, event: TimePassed, width: int) -> RenderableTyp
     return Group(Text(), table, said)
 
 
-def end_card(say: Narration, event: Done, width: int) -> Panel:
-    """Return the totals and the next commands to try."""
+def end_card(say: Narration, event: Done, width: int, program: str) -> Panel:
+    """Return the totals and the next commands to try. `program` is how the person calls Ebbtide."""
     seen = say.seen.format(
         batches=event.batch_count,
         passes=event.pass_count,
@@ -69,13 +69,13 @@ def end_card(say: Narration, event: Done, width: int) -> Panel:
         gone=event.memories_forgotten,
         left=event.memories_left,
     )
-    commands = Table.grid(padding=(0, 3))
-    commands.add_column(no_wrap=True, style="bold")
-    commands.add_column(style="dim")
-    commands.add_row("ebbtide serve", say.next_serve)
-    commands.add_row('echo "Ann: I moved to Lisbon." | ebbtide remember -', say.next_remember)
-    commands.add_row("ebbtide recall Lisbon", say.next_recall)
-    body = Group(Text("\n".join(fold(seen, width - 6))), Text(), Text(say.next, "bold cyan"), commands)
+    commands = {
+        say.next_serve: f"{program} serve",
+        say.next_remember: f'echo "Ann: I moved to Lisbon." | {program} remember -',
+        say.next_recall: f"{program} recall Lisbon",
+    }
+    steps = [Text.assemble(what, "\n", (f"  {command}", "bold")) for what, command in commands.items()]
+    body = Group(Text("\n".join(fold(seen, width - 6))), Text(), Text(say.next, "bold cyan"), *steps)
     return Panel(
         body,
         title=Text(say.end, "bold"),

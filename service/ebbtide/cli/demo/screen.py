@@ -45,9 +45,16 @@ class Screen:
     """Print the story to a console."""
 
     def __init__(
-        self, console: Console, language: Language, conversation_count: int, *, is_paced: bool
+        self,
+        console: Console,
+        language: Language,
+        conversation_count: int,
+        *,
+        is_paced: bool,
+        program: str,
     ) -> None:
         self._console = console
+        self._program = program
         self._say = OF[language]
         self._conversation_count = conversation_count
         self._is_paced = is_paced
@@ -159,7 +166,7 @@ class Screen:
         await self._pause(BEAT_S)
 
     async def _recalled(self, event: Recalled) -> None:
-        await self._begin(self._say.asking, self._say.asking_how)
+        await self._begin(self._say.recalling, self._say.recalling_how)
         self._print()
         self._paragraph(event.question, "italic")
         await self._pause(GLANCE_S)
@@ -223,7 +230,7 @@ class Screen:
         if self._say.once not in self._chapters:
             await self._begin(self._say.once, self._say.once_never)
         self._print()
-        self._print(end_card(self._say, event, self._width))
+        self._print(end_card(self._say, event, self._width, self._program))
 
     # --- helpers ------------------------------------------------------------------------------
 

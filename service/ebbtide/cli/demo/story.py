@@ -99,7 +99,7 @@ class Story:
             memories_left=info.counts.nodes,
         )
 
-    # --- remembering and asking --------------------------------------------------------------------
+    # --- remembering and recalling -----------------------------------------------------------------
 
     async def _remembering(self) -> AsyncIterator[Event]:
         for number, batch in enumerate(self._conversation["batches"], start=1):

@@ -1,16 +1,15 @@
 """Read conversations from JSON, JSON lines or plain text, as batches that can be sent.
 
-The daemon's own models validate the whole file before anything is sent. An invalid file is refused, and the error
-names the place and the fault. Other fields of an export (titles, model names) are ignored. Unknown fields of a message
-are refused, except those that chat exports are known to have.
-
-Supported forms:
+Supported formats:
 
     [message, ...]                       one conversation
-    {"messages": [message, ...], ...}    the same in REST form, or a chat export
-    {"batches": [[message, ...], ...]}   batches already cut; an item may also be {"messages": [...]}
-    message per line                     JSON lines; a line may also be {"messages": [...]}, a batch
+    {"messages": [message, ...], ...}    the body of a request, or a chat export
+    {"batches": [[message, ...], ...]}   batches; an item may also be {"messages": [...]}
+    one message per line                 JSON lines; a line may also be {"messages": [...]}, a batch
     text                                 see `plain_text.py`
+
+An error names the file, the line or the field, and the problem. Unknown fields of a message are an error, except those
+that chat exports are known to have. Other fields of an export, such as titles and model names, are ignored.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ from ebbtide.cli.plain_text import read_text
 
 Json = dict[str, Any]
 
-KEPT_OF_WRAPPER = ("conversation_id", "metadata", "idempotency_key")
-"""Fields of a batch besides `messages`."""
+BATCH_FIELDS = ("conversation_id", "metadata", "idempotency_key")
+"""Fields of a batch, except `messages`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A message in REST form, and its place in the file."""
+    """A message as a request contains it, and its place in the file."""
 
     message: Json
     place: str
@@ -42,7 +41,7 @@ class Placed:
 
 @dataclass(slots=True)
 class Batch:
-    """Messages that are sent together, with what the wrapper said of them. `is_cut` keeps it in one piece."""
+    """Messages of one batch and its other fields. If `is_cut`, the file defines the batch, and it is never divided."""
 
     messages: list[Placed]
     fields: Json = field(default_factory=dict)
@@ -51,23 +50,23 @@ class Batch:
 
 @dataclass(slots=True)
 class Conversation:
-    """The batches of a file, and the number of messages that were skipped because they have no text."""
+    """The batches of a file, and the number of messages without text, which are skipped."""
 
     batches: list[Batch]
     skipped: int = 0
 
 
 MAX_INPUT_BYTES = 128 << 20
-"""Largest file that is read: all of it is in memory, several times as large, before anything is sent."""
+"""Maximum size of a file. The whole file is in memory before anything is sent, and takes several times its size."""
 
 
 def bad_input(message: str) -> Failure:
-    """The failure for a file that cannot be taken."""
+    """Return the failure for an invalid file."""
     return Failure(f"{message} Nothing was sent.", ExitCode.BAD_INPUT)
 
 
 def read_whole(source: BinaryIO, name: str) -> bytes:
-    """Everything in a file or a pipe; a Failure where that is more than `MAX_INPUT_BYTES`."""
+    """Return the content of a file or a pipe. Raise a Failure if it is larger than `MAX_INPUT_BYTES`."""
     pieces, left = [], MAX_INPUT_BYTES
     if source.seekable():
         left -= source.seek(0, os.SEEK_END)
@@ -82,7 +81,7 @@ def read_whole(source: BinaryIO, name: str) -> bytes:
 
 
 def read_conversation(raw: bytes, name: str) -> Conversation:
-    """Return the batches in a file's bytes. `name` is the file's: its suffix gives the format, and errors name it."""
+    """Return the batches in the bytes of a file. The suffix of its name selects the format; errors contain the name."""
     text = _decode(raw, name)
     if not text.strip():
         raise bad_input(f"{name} is empty.")
@@ -113,7 +112,7 @@ def _looks_like_json(text: str, name: str) -> bool:
     if name.endswith((".json", ".jsonl", ".ndjson")):
         return True
     head = text.lstrip()
-    # A transcript may well begin with "[10:32] Ann: hello".
+    # A transcript may begin with "[10:32] Ann: hello".
     return head.startswith("{") or (head.startswith("[") and head[1:].lstrip()[:1] in ("{", "]"))
 
 
@@ -135,7 +134,7 @@ class _Reader:
             raise bad_input(f"{self.name}: expected messages, found {_kind(whole)}.")
 
     def _is_lines(self, text: str) -> bool:
-        """Whether the first line that is not blank is a JSON object by itself, and others follow."""
+        """Return whether the text is JSON lines: its first line is a JSON object, and more lines follow."""
         lines = [line for line in text.split("\n") if line.strip()]
         if self.name.endswith((".jsonl", ".ndjson")):
             return True
@@ -146,7 +145,7 @@ class _Reader:
 
     def _parsed(self, text: str, lines_before: int) -> Any:
         def refuse(name: str) -> None:
-            raise bad_input(f"{self.name}: {name} is no number in JSON.")
+            raise bad_input(f"{self.name}: {name} is not a number in JSON.")
 
         try:
             return json.loads(text, parse_constant=refuse)
@@ -197,7 +196,7 @@ class _Reader:
         messages = item.get("messages")
         if not isinstance(messages, list):
             raise bad_input(f"{self.name}, {place}messages: expected a list, found {_kind(messages)}.")
-        fields = {name: item[name] for name in KEPT_OF_WRAPPER if item.get(name) is not None}
+        fields = {name: item[name] for name in BATCH_FIELDS if item.get(name) is not None}
         return Batch(self._messages(messages, f"{place}messages", None), fields, is_cut)
 
     def _messages(self, items: list[Any], place: str, lines: list[int] | None) -> list[Placed]:
@@ -226,7 +225,7 @@ class _Reader:
 
 
 def _element_lines(text: str) -> list[int]:
-    """The line on which each element of a JSON array begins. `text` is known to be valid."""
+    """Return the number of the first line of each element of a JSON array. `text` must be valid JSON."""
     decoder = json.JSONDecoder()
     position, line, counted_to = text.index("[") + 1, 1, 0
     lines: list[int] = []
@@ -257,7 +256,7 @@ class Request:
 
 
 def cut(batches: list[Batch], size: int, conversation_id: str | None) -> list[Request]:
-    """The requests to send: at most `size` messages each, except where the file had cut them itself."""
+    """Return the requests to send. Each has at most `size` messages, unless the file defines its batches."""
     requests = []
     for batch in batches:
         fields = dict(batch.fields)

@@ -1,13 +1,13 @@
-"""Import of other memories as messages: mem0's JSON, and the JSON lines of the MCP memory server.
+"""Read the data of other memories as messages: the JSON of mem0, and the JSON lines of the MCP memory server.
 
-Supported forms:
+Supported formats:
 
     [memory, ...] or {"results": [memory, ...]}        mem0: {"id", "memory", "metadata", "created_at", "user_id", ...}
-    {"type": "entity" | "relation", ...} a line        MCP: {"name", "entityType", "observations"}, {"from", "to", ...}
+    {"type": "entity" | "relation", ...} per line      MCP: {"name", "entityType", "observations"}, {"from", "to", ...}
     {"entities": [...], "relations": [...]}            the same as one document
 
-Each memory, observation and relation becomes a message, word for word; its other fields become metadata. An entry that
-cannot become a message is skipped and reported with its place. This module sends no requests.
+Each memory, observation and relation becomes a message with the same words. Its other fields become metadata. An
+invalid entry is skipped and reported with its place in the file.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from ebbtide.cli.failures import program
 from ebbtide.cli.files.conversation import Request, bad_input
 from ebbtide.cli.files.messages import ROLES, BadMessage, is_unicode, time_ms
 from ebbtide.han import contains_han
@@ -25,16 +26,16 @@ from ebbtide.han import contains_han
 FORMATS = ("ebbtide", "mem0", "mcp-memory")
 
 BATCH_SIZE = 40
-MOST_CHARS = 100_000
-MOST_NAME_CHARS = 200
-MOST_METADATA_BYTES = 4096
+MAX_CHARS = 100_000
+MAX_NAME_CHARS = 200
+MAX_METADATA_BYTES = 4096
 
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """Something that was left out."""
+    """An entry, or a part of one, that is not imported: its place in the file, and the reason."""
 
     place: str
     why: str
@@ -49,10 +50,10 @@ class Foreign:
 
 
 def detected(head: bytes, name: str) -> str:
-    """Return the format of a file, detected from its beginning."""
+    """Return the format of a file from its first bytes. Raise a Failure if it is unknown."""
     text = head.decode("utf-8-sig", errors="replace").lstrip()
     if head.startswith(b"manifest.json\0"):
-        raise bad_input(f"{name} is a backup: use `ebbtide restore`.")
+        raise bad_input(f"{name} is a backup: use `{program()} restore`.")
     first = text.split("\n", 1)[0]
     try:
         line = json.loads(first)
@@ -71,7 +72,7 @@ def detected(head: bytes, name: str) -> str:
 
 
 def read_foreign(raw: bytes, name: str, form: str) -> Foreign:
-    """Everything in a file of another memory."""
+    """Return the content of a file in the format `form`."""
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -84,7 +85,7 @@ def read_foreign(raw: bytes, name: str, form: str) -> Foreign:
         else:
             _read_mcp(text, name, found)
     except RecursionError:
-        # A value that the parser accepts may still be nested too deeply to be written.
+        # Writing reaches its limit of nesting sooner than parsing.
         raise bad_input(f"{name}: nested too deeply.") from None
     return found
 
@@ -98,7 +99,7 @@ def _read_mem0(text: str, name: str, found: Foreign) -> None:
     if not isinstance(items, list):
         raise bad_input(f"{name}: expected a list of memories, or one under `results`.")
     if isinstance(whole, dict) and whole.get("relations"):
-        found.skipped.append(Skipped("relations", "mem0's graph is not taken; its memories are"))
+        found.skipped.append(Skipped("relations", "the graph of mem0 is not imported, only its memories"))
     by_conversation: dict[str, list[tuple[Json, str]]] = {}
     for index, item in enumerate(items):
         place = f"memory {index + 1}"
@@ -108,9 +109,9 @@ def _read_mem0(text: str, name: str, found: Foreign) -> None:
             found.skipped.append(Skipped(place, str(fault)))
             continue
         conversation = next((item[one] for one in ("run_id", "user_id", "agent_id") if item.get(one)), "mem0")
-        by_conversation.setdefault(str(conversation)[:MOST_NAME_CHARS], []).append((message, place))
+        by_conversation.setdefault(str(conversation)[:MAX_NAME_CHARS], []).append((message, place))
     for conversation, placed in by_conversation.items():
-        # Oldest first: what was learnt last is what the agent attends to.
+        # Oldest first, so that the newest memories end up in focus.
         placed.sort(key=lambda one: one[0].get("timestamp", 0))
         found.requests.extend(_requests(placed, conversation))
 
@@ -126,17 +127,16 @@ def _mem0_message(item: Any, place: str, found: Foreign) -> Json:
         message["timestamp"] = _whole_ms(moment)
     _name(message, "id", item.get("id"))
     _name(message, "speaker", item.get("actor_id"))
-    held = item.get("metadata")
-    beside = ("user_id", "agent_id", "run_id", "app_id", "categories", "created_at", "hash")
-    told = {one: item[one] for one in beside if item.get(one)}
-    _keep(
-        message, {**told, **(held if isinstance(held, dict) else {}), "imported_from": "mem0"}, place, found
-    )
+    names = ("user_id", "agent_id", "run_id", "app_id", "categories", "created_at", "hash")
+    metadata = {name: item[name] for name in names if item.get(name)}
+    if isinstance(item.get("metadata"), dict):
+        metadata |= item["metadata"]
+    _add_metadata(message, {**metadata, "imported_from": "mem0"}, place, found)
     return message
 
 
 def _whole_ms(moment: Any) -> int:
-    """A time in ms since the epoch: memories are put in its order, so it must be a number that has one."""
+    """Return a time in ms since the epoch, by which memories are sorted. Raise BadMessage for any other value."""
     found = time_ms(moment)
     if isinstance(found, bool) or not isinstance(found, int):
         raise BadMessage(
@@ -199,13 +199,13 @@ def _line(text: str) -> Json | None:
 
 def _of_entity(item: Json, entity: str, place: str, found: Foreign) -> list[tuple[Json, str]]:
     kind = item.get("entityType")
-    told: Json = {"entity": entity, "imported_from": "mcp-memory"}
+    metadata: Json = {"entity": entity, "imported_from": "mcp-memory"}
     messages = []
     if isinstance(kind, str) and kind.strip():
-        told["entity_type"] = kind
+        metadata["entity_type"] = kind
         is_han = contains_han(entity + kind)
         sentence = f"{entity}：{kind}" if is_han else f"{entity}: {kind}"
-        messages.append((_spoken(sentence, told, place, found), place))
+        messages.append((_spoken(sentence, metadata, place, found), place))
     observations = item.get("observations", [])
     if not isinstance(observations, list):
         found.skipped.append(Skipped(place, "observations: not a list"))
@@ -215,11 +215,11 @@ def _of_entity(item: Json, entity: str, place: str, found: Foreign) -> list[tupl
         try:
             content = _text(observation, "observation")
             colon = "：" if contains_han(content) else ": "
-            messages.append((_spoken(f"{entity}{colon}{content}", told, where, found), where))
+            messages.append((_spoken(f"{entity}{colon}{content}", metadata, where, found), where))
         except BadMessage as fault:
             found.skipped.append(Skipped(where, str(fault)))
     if not messages:
-        messages.append((_spoken(entity, told, place, found), place))
+        messages.append((_spoken(entity, metadata, place, found), place))
     return messages
 
 
@@ -227,13 +227,13 @@ def _of_relation(item: Json, source: str, place: str, found: Foreign) -> Json:
     target, relation = _text(item.get("to"), "to"), _text(item.get("relationType"), "relationType")
     words = relation.replace("_", " ").replace("-", " ")
     sentence = f"{source}{words}{target}" if contains_han(words) else f"{source} {words} {target}"
-    told = {"from": source, "to": target, "relation": relation, "imported_from": "mcp-memory"}
-    return _spoken(sentence, told, place, found)
+    metadata = {"from": source, "to": target, "relation": relation, "imported_from": "mcp-memory"}
+    return _spoken(sentence, metadata, place, found)
 
 
-def _spoken(content: str, told: Json, place: str, found: Foreign) -> Json:
+def _spoken(content: str, metadata: Json, place: str, found: Foreign) -> Json:
     message: Json = {"role": "user", "content": _text(content, "content")}
-    _keep(message, told, place, found)
+    _add_metadata(message, metadata, place, found)
     return message
 
 
@@ -254,8 +254,8 @@ def _parsed(text: str, name: str) -> Any:
 def _text(value: Any, what: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise BadMessage(f"{what}: no text")
-    if len(value) > MOST_CHARS:
-        raise BadMessage(f"{what}: {len(value):,} characters; allowed: at most {MOST_CHARS:,}")
+    if len(value) > MAX_CHARS:
+        raise BadMessage(f"{what}: {len(value):,} characters; allowed: at most {MAX_CHARS:,}")
     if not is_unicode(value):
         raise BadMessage(f"{what}: contains a lone surrogate; text must be valid Unicode")
     return value
@@ -263,16 +263,19 @@ def _text(value: Any, what: str) -> str:
 
 def _name(message: Json, name: str, value: Any) -> None:
     if isinstance(value, str | int) and value != "" and is_unicode(str(value)):
-        message[name] = str(value)[:MOST_NAME_CHARS]
+        message[name] = str(value)[:MAX_NAME_CHARS]
 
 
-def _keep(message: Json, told: Json, place: str, found: Foreign) -> None:
-    """Return the other fields of an entry as flat metadata, nested values as JSON; empty if they exceed the limits."""
+def _add_metadata(message: Json, metadata: Json, place: str, found: Foreign) -> None:
+    """Add the metadata to a message, with nested values as JSON.
+
+    If it is too large or cannot be written as JSON, report that instead. The message is imported without it.
+    """
     flat = {
-        str(name)[:MOST_NAME_CHARS]: value
+        str(name)[:MAX_NAME_CHARS]: value
         if isinstance(value, str | int | float)
         else json.dumps(value, ensure_ascii=False)
-        for name, value in told.items()
+        for name, value in metadata.items()
         if value is not None and name
     }
     try:
@@ -280,9 +283,9 @@ def _keep(message: Json, told: Json, place: str, found: Foreign) -> None:
     except ValueError:
         written = "\ud800"
     if not is_unicode(written):
-        found.skipped.append(Skipped(place, "metadata left out: not to be written as JSON"))
-    elif len(written.encode()) > MOST_METADATA_BYTES:
-        found.skipped.append(Skipped(place, f"metadata left out: more than {MOST_METADATA_BYTES} bytes"))
+        found.skipped.append(Skipped(place, "metadata left out: it cannot be written as JSON"))
+    elif len(written.encode()) > MAX_METADATA_BYTES:
+        found.skipped.append(Skipped(place, f"metadata left out: more than {MAX_METADATA_BYTES} bytes"))
     else:
         message["metadata"] = flat
 

@@ -1,8 +1,7 @@
-"""One message of a file: in REST form, or as chat exports write it.
+"""Read one message of a file: as a request contains it, or as chat exports write it.
 
-An export's `name` is the speaker, content in parts is joined, ISO 8601 times become milliseconds, `developer` is
-the system. A message that carries no text at all (a tool call, an image) is left out; a tool's output is no part
-of a conversation and is left out too.
+The field `name` of an export is the speaker. Parts of a content are joined, ISO 8601 times become milliseconds, and the
+role `developer` becomes `system`. Messages without text (tool calls, images) and the output of tools are skipped.
 """
 
 from __future__ import annotations
@@ -28,17 +27,17 @@ EXPORT_FIELDS = frozenset(
         "weight",
     }
 )
-"""Fields of chat exports that are read otherwise or mean nothing here."""
+"""Fields of chat exports that are allowed but not stored, except `name`."""
 
 TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
 
 
 class BadMessage(Exception):
-    """A fault of a message."""
+    """A message is invalid."""
 
 
 def read_message(item: Any) -> dict[str, Any] | None:
-    """The message in REST form; None when it has no text."""
+    """Return the message as a request contains it; None if it is skipped. Raise BadMessage if it is invalid."""
     if not isinstance(item, dict):
         raise BadMessage("a message is an object with role and content")
     unknown = [name for name in item if name not in FIELDS and name not in EXPORT_FIELDS]
@@ -69,7 +68,7 @@ def _check_unicode(message: dict[str, Any]) -> None:
 
 
 def is_unicode(text: str) -> bool:
-    """Whether a text can be written as UTF-8: not so with half of a surrogate pair, as `\\ud800`."""
+    """Return whether a text can be written as UTF-8. A lone surrogate such as `\\ud800` cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -117,7 +116,7 @@ def _part(part: Any, index: int) -> str:
 
 
 def time_ms(value: Any) -> Any:
-    """ISO 8601 as ms since the epoch; anything but a text as it is."""
+    """Return an ISO 8601 time in ms since the epoch, and any value that is not a string unchanged."""
     if not isinstance(value, str):
         return value
     try:

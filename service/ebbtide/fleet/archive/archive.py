@@ -55,9 +55,9 @@ def passages_from_memories(
     """
     entries = []
     for begin, length in spans:
-        telling = [node for node in nodes if _overlaps(node, record.number, begin, length)]
-        entry = replace(entry_of(content_of(telling), record.speaker, begin), length=length)
-        entries.append(_kept(entry, tuple(node.id for node in telling)))
+        overlapping = [node for node in nodes if _overlaps(node, record.number, begin, length)]
+        entry = replace(entry_of(content_of(overlapping), record.speaker, begin), length=length)
+        entries.append(_kept(entry, tuple(node.id for node in overlapping)))
     return entries
 
 

@@ -81,9 +81,9 @@ def without_names(network: Network, links: Sequence[Link]) -> Change:
         for state in network.link_states(network.links.of_source(network.slot_of(source))):
             link = state.link
             key = (link.source, link.target)
-            is_wanted = (*key, link.relation) in selection
-            gone += [link] if is_wanted else []
-            if is_wanted or (key in ends and link.relation == ""):
+            is_selected = (*key, link.relation) in selection
+            gone += [link] if is_selected else []
+            if is_selected or (key in ends and link.relation == ""):
                 known = strongest.get(key)
                 strongest[key] = state if known is None or state.strength > known.strength else known
     changed = {(link.source, link.target) for link in gone}

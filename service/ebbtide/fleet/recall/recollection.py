@@ -97,7 +97,7 @@ class QueryRunner:
             # Living memories first: they may suffice.
             query = replace(query, archive="never")
         semantic, window, why_off = self._meaning(query)
-        asked = RankingRequest(
+        request = RankingRequest(
             terms=weighted_terms(question, query.text),
             parts=[
                 terms for part in question.parts if (terms := weighted_terms(self._understood(part), part))
@@ -119,20 +119,20 @@ class QueryRunner:
         most = query.max_results * 3 // 2 + MIN_CANDIDATES
         if query.token_budget is not None:
             most = min(max(most, MIN_CANDIDATES_FOR_BUDGET), MAX_CANDIDATES_FOR_BUDGET)
-        ranking = rank(index, self.archive.words, asked, most)
+        ranking = rank(index, self.archive.words, request, most)
         archive: str = query.archive
         if is_archive_optional:
             archive = why_needed(question, ranking.scores) or "not needed"
             if archive != "not needed":
                 query = replace(query, archive="always")
-                asked = replace(asked, allowed=allowed_passages(query, self.archive, self.network))
-                ranking = rank(index, self.archive.words, asked, most)
+                request = replace(request, allowed=allowed_passages(query, self.archive, self.network))
+                ranking = rank(index, self.archive.words, request, most)
         found = self._worded(ranking, query)
-        packed = self._packed(found, query, self._idf(asked.terms))
+        packed = self._packed(found, query, self._idf(request.terms))
         by_key: dict[Hashable, Hit] = {one.passage: one for one in found}
         return Recollected(
             tuple(
-                _told_as(by_key[kept.key], kept.text, kept.key in packed.shortened) for kept in packed.kept
+                _as_packed(by_key[kept.key], kept.text, kept.key in packed.shortened) for kept in packed.kept
             ),
             tuple((by_key[key], why) for key, why in packed.dropped),
             ranking,
@@ -260,7 +260,7 @@ class QueryRunner:
             if not living:
                 return None
             state, content = LIVING, label + " ".join(node.content.removeprefix(label) for node in living)
-        elif _is_told_by(living, stretch, source):
+        elif _is_covered_by(living, stretch, source):
             state, content = LIVING, label + stretch
         else:
             is_pending = not living and not is_digested(self.txn, heard.record, self._batches)
@@ -302,14 +302,14 @@ class QueryRunner:
 
     def _packed(self, found: Sequence[Hit], query: Query, weights: Mapping[int, float]) -> Packed:
         # Copies of one content appear once in the text, so the content identifies the entry.
-        told = {one.content: one.told(cites=query.cites, locale=self.locale) for one in reversed(found)}
+        worded = {one.content: one.told(cites=query.cites, locale=self.locale) for one in reversed(found)}
         by_key = {one.passage: one for one in found}
 
         def shorten(candidate: Candidate, fits: Callable[[str], bool]) -> str:
             one = by_key[cast(int, candidate.key)]
 
             def is_short_enough(text: str) -> bool:
-                told[text] = replace(one, content=text).told(cites=query.cites, locale=self.locale)
+                worded[text] = replace(one, content=text).told(cites=query.cites, locale=self.locale)
                 return fits(text)
 
             text = one.content.removeprefix(one.label)
@@ -320,7 +320,7 @@ class QueryRunner:
             max_results=query.max_results,
             token_budget=query.token_budget,
             count=self.count_tokens,
-            word=lambda contents: word_answer((told[content] for content in contents), (), self.locale),
+            word=lambda contents: word_answer((worded[content] for content in contents), (), self.locale),
             shorten=shorten if query.key_sentences else None,
         )
 
@@ -340,7 +340,7 @@ class QueryRunner:
         return next((frozenset(terms_of(one).tolist()) for one in kept if one.begin == begin), frozenset())
 
 
-def _told_as(one: Hit, text: str, is_shortened: bool) -> Hit:
+def _as_packed(one: Hit, text: str, is_shortened: bool) -> Hit:
     return replace(one, content=text, is_shortened=True) if is_shortened else one
 
 
@@ -352,7 +352,7 @@ def _within(node: Node, source: Cited) -> Iterator[tuple[int, int]]:
             yield begin, min(end, source.length)
 
 
-def _is_told_by(living: Sequence[Node], stretch: str, source: Cited) -> bool:
+def _is_covered_by(living: Sequence[Node], stretch: str, source: Cited) -> bool:
     """Whether living, unshortened memories contain every word of a passage."""
     if not living or any(len(node.content) != node.original_length for node in living):
         return False

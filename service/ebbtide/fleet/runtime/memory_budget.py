@@ -65,7 +65,7 @@ class MemoryBudget:
         self._by_agent: dict[AgentId, int] = {}
         self._closed_bytes = 0
         self._recheck = asyncio.Event()
-        self._told_s = -inf
+        self._logged_s = -inf
         self._log = get_log("fleet")
 
     @property
@@ -123,8 +123,8 @@ class MemoryBudget:
 
     def _log_excess(self) -> None:
         now_s = asyncio.get_running_loop().time()
-        if self.is_exceeded and now_s >= self._told_s + LOG_INTERVAL_S:
-            self._told_s = now_s
+        if self.is_exceeded and now_s >= self._logged_s + LOG_INTERVAL_S:
+            self._logged_s = now_s
             self._log.warning(
                 "open agents exceed the memory limit",
                 held_bytes=self.held_bytes,

@@ -170,13 +170,13 @@ class State:
         self.open_archive.remove_index_file()
         network = self.network  # rebuilt here if necessary, not within the transaction
 
-        def write_and_tell(txn: WriteTransaction) -> tuple[A, list[EventRun]]:
+        def write_with_events(txn: WriteTransaction) -> tuple[A, list[EventRun]]:
             amended = write(txn)
             runs = build_events(network, amended.change, amended.erased_messages)
             self.log.write(txn, runs)
             return amended, runs
 
-        amended, runs = self.store.write(write_and_tell)
+        amended, runs = self.store.write(write_with_events)
         self.recall_filter.clear()
         self.follow(amended.change, amended.passage_updates, amended.update_archive)
         self.log.notify(runs)

@@ -33,7 +33,7 @@ def keywords(text: str) -> tuple[str, ...]:
     Weaker nouns fill up to three. Adjectives and empty words never do: fewer keywords are better than meaningless ones.
     """
     scored = _score(candidates(text))
-    chosen = _telling(scored)
+    chosen = _informative(scored)
     # Empty nouns are added only next to a keyword that is not empty.
     for empty in (_EMPTY, _SOCIAL) if chosen else (_EMPTY,):
         for _, candidate in scored:
@@ -54,12 +54,12 @@ def _may_fill(candidate: Candidate, empty: frozenset[str]) -> bool:
     return len(text) > 1 and text not in empty
 
 
-def telling_keywords(text: str) -> tuple[str, ...]:
+def informative_keywords(text: str) -> tuple[str, ...]:
     """Return the keywords that are informative enough to represent the text in its shortest form."""
-    return tuple(candidate.text for candidate in _telling(_score(candidates(text))))
+    return tuple(candidate.text for candidate in _informative(_score(candidates(text))))
 
 
-def _telling(scored: list[tuple[float, Candidate]]) -> list[Candidate]:
+def _informative(scored: list[tuple[float, Candidate]]) -> list[Candidate]:
     chosen: list[Candidate] = []
     for score, candidate in scored:
         if candidate.kind == "weak":

@@ -97,8 +97,8 @@ def _without_small_talk(text: str, found: list[Clause]) -> list[tuple[Clause, Se
         while at + 1 < len(pieces) and token.start >= pieces[at][0].end:
             at += 1
         pieces[at][1].append(token)
-    telling = [index for index, (_, tokens) in enumerate(pieces) if not is_small_talk(tokens)]
-    return list(pieces[telling[0] : telling[-1] + 1] if telling else pieces)
+    informative = [index for index, (_, tokens) in enumerate(pieces) if not is_small_talk(tokens)]
+    return list(pieces[informative[0] : informative[-1] + 1] if informative else pieces)
 
 
 def _conditioned(text: str, pieces: list[tuple[Clause, Sequence[Token]]]) -> set[int]:

@@ -24,14 +24,14 @@ _KINDS = frozenset(("name", "title", "code", "noun", "kin"))
 _STOPPED = PRONOUNS | TIME_FILLERS | VAGUE_NOUNS
 # Nouns of less weight do not connect two texts, except for persons and a few plain things.
 _SPECIFIC = 1.0
-_TELLING = (KIN - words("朋友 同事 同学")) | words(
+_INFORMATIVE = (KIN - words("朋友 同事 同学")) | words(
     "电影 音乐 孩子 老师 学校 客户 老板 会议 生日 产品 系统 猫 狗 车 书 歌 鱼 茶 酒 花 画 trip kid kids"
 )
 # Attributes of anything are no relation.
 _ANYTHING_HAS = word_list("common_attributes")
 # A single letter is not a name.
 _LATIN_MIN = 2
-_EMPTY = VAGUE_ENGLISH | EMPTY_ALONE | (WEAK_NOUNS - _TELLING) | _ANYTHING_HAS
+_EMPTY = VAGUE_ENGLISH | EMPTY_ALONE | (WEAK_NOUNS - _INFORMATIVE) | _ANYTHING_HAS
 _UNNAMING = _STOPPED | _ANYTHING_HAS
 
 _Names = dict[str, tuple[float, str]]
@@ -69,7 +69,9 @@ def _names(text: str) -> _Names:
     """Return the possible names in a text by their folded form, in order."""
     names: _Names = {}
     for candidate in candidates(text):
-        if candidate.kind not in _KINDS or (candidate.weight < _SPECIFIC and candidate.text not in _TELLING):
+        if candidate.kind not in _KINDS or (
+            candidate.weight < _SPECIFIC and candidate.text not in _INFORMATIVE
+        ):
             continue
         for weight, name in _forms(candidate):
             key = " ".join(stem(word) for word in name.split(" "))

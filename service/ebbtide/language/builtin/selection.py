@@ -57,14 +57,14 @@ def _greedy(units: list[Unit], order: list[int], target: int) -> tuple[set[int],
     chosen: set[int] = set()
     room = target
     all_hollow = all(unit.hollow for unit in units)
-    telling = sum(not unit.idle for unit in units)
+    informative_count = sum(not unit.idle for unit in units)
     for bound in (False, True):
         for index in order:
             unit = units[index]
             size = unit.end - unit.start + 1
             if index in chosen or (unit.hollow and not chosen and not all_hollow):
                 continue
-            if (unit.idle and len(chosen) < telling) or not _is_hosted(unit, chosen, bound):
+            if (unit.idle and len(chosen) < informative_count) or not _is_hosted(unit, chosen, bound):
                 continue
             if size <= room + 1 and not _would_mislead(units, index, chosen, room - size):
                 chosen.add(index)
@@ -95,8 +95,8 @@ def _better_part(
     part = _part(text, units[top], found, target)
     if part is None:
         return None
-    tells = sum(c.weight for c in found if part.start <= c.start and c.end <= part.end)
-    return part if tells > held else None
+    gained = sum(c.weight for c in found if part.start <= c.start and c.end <= part.end)
+    return part if gained > held else None
 
 
 def _whole(text: str, unit: Unit) -> Kept:
@@ -142,9 +142,9 @@ def _fill(
     if room < least or (kept and room < target * 0.25):
         return kept
     best: tuple[float, Kept] | None = None
-    telling = any(not unit.idle for unit in units)
+    has_informative = any(not unit.idle for unit in units)
     for index, unit in enumerate(units[:60]):
-        if index in chosen or _would_mislead(units, index, chosen, -1) or (unit.idle and telling):
+        if index in chosen or _would_mislead(units, index, chosen, -1) or (unit.idle and has_informative):
             continue
         if (kept or unit.strict) and unit.host >= 0 and unit.host not in chosen:
             continue

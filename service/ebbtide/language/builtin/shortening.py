@@ -11,7 +11,7 @@ from __future__ import annotations
 from ebbtide.language.builtin.candidates import candidates
 from ebbtide.language.builtin.composing import Kept, compose
 from ebbtide.language.builtin.excerpts import holds_negation
-from ebbtide.language.builtin.keywords import telling_keywords
+from ebbtide.language.builtin.keywords import informative_keywords
 from ebbtide.language.builtin.phrasing import phrase
 from ebbtide.language.builtin.scripts import cluster_cut, has_word, is_dense
 from ebbtide.language.builtin.selection import keep_best
@@ -111,7 +111,7 @@ def _keyword_list(body: str, target: int, dense: bool) -> str:
     """Return the most informative keywords that fit, in the order of the text."""
     chosen: list[str] = []
     mark = "、" if dense else ", "
-    for word in telling_keywords(body):
+    for word in informative_keywords(body):
         if len(mark.join([*chosen, word])) <= target:
             chosen.append(word)
     listed = ""

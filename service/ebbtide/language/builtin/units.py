@@ -43,7 +43,7 @@ class Unit(NamedTuple):
 
 
 # Numbers and dates weigh more in shortening than as keywords.
-_TELLING = {"number": 1.8, "time": 1.6, "code": 1.2, "weak": 0.5}
+_KIND_FACTORS = {"number": 1.8, "time": 1.6, "code": 1.2, "weak": 0.5}
 
 _POINTS = re.compile(r"(?:it|they|he|she|its|their|it's|they're|he's|she's)\b|[它他她其]", re.IGNORECASE)
 
@@ -108,7 +108,7 @@ def to_units(text: str, found: tuple[Candidate, ...]) -> list[Unit]:
             begin, at = last.start, bisect_left(found, last.start, key=_start_of)
         inside, hollow = 0.0, True
         while at < len(found) and found[at].start < clause.end:
-            inside += _TELLING.get(found[at].kind, 1.0) * found[at].weight
+            inside += _KIND_FACTORS.get(found[at].kind, 1.0) * found[at].weight
             hollow = hollow and (found[at].kind == "weak" or found[at].weight <= 0.6)
             at += 1
         units.append(_unit(text, begin, clause, inside, hollow, units))

@@ -75,7 +75,7 @@ class ModelClient:
     """A model behind a limiter, called with retries. The methods are those of the port, with a priority."""
 
     model: LanguageModel
-    gate: PriorityLimiter
+    limiter: PriorityLimiter
     patience: RetryPolicy
     tallies: dict[str, CallCounts] = field(default_factory=dict)
     under_way: dict[int, float] = field(default_factory=dict)
@@ -231,7 +231,7 @@ class ModelClient:
     async def _call(
         self, task: str, tally: CallCounts, ask: Callable[[], Awaitable[T]], priority: Priority
     ) -> T:
-        async with self.gate.passing(priority):
+        async with self.limiter.passing(priority):
             tally.calls += 1
             call, now_s = object(), asyncio.get_running_loop().time()
             self.under_way[id(call)] = now_s
