@@ -22,6 +22,7 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 from threadpoolctl import threadpool_limits
@@ -54,6 +55,7 @@ from ebbtide.store.directory.data_directory import DataDirectory
 from ebbtide.store.encryption.keys import is_open_to_all, master_key_of
 from ebbtide.telemetry import get_log, in_background
 from ebbtide.tracing import start_tracing, stop_tracing
+from ebbtide.verbs.catalogue import CATALOGUE
 from ebbtide.verbs.service import Service
 from ebbtide.verbs.transfers import Transfers
 
@@ -75,6 +77,14 @@ MAX_DESCRIPTORS = 1 << 20
 """The limit to assume if there is none."""
 
 DEFAULT_MAX_OPEN = 1000
+
+DEFERRED_MODULES = (
+    "ebbtide.language.builtin.segmentation",
+    "ebbtide.language.builtin.model",
+    "ebbtide.language.builtin.relations",
+    "ebbtide.fleet.recall.recollection",
+)
+"""Modules that the first batch or the first query imports. Without them the daemon listens sooner."""
 
 ModelMaker = Callable[[Settings, BuiltinModel], LanguageModel]
 
@@ -343,6 +353,17 @@ def _patience(settings: Settings) -> RetryPolicy:
     )
 
 
+def load_deferred_parts() -> None:
+    """Import the deferred modules and build the schemas of all operations, before the first request needs them."""
+    for operation in CATALOGUE:
+        operation.request.model_rebuild()
+        if operation.response is not None:
+            operation.response.model_rebuild()
+    for name in DEFERRED_MODULES:
+        import_module(name)
+    gc.freeze()
+
+
 async def serve(settings: Settings, on_ready: Callable[[str], None] | None = None) -> None:
     """Serve until SIGTERM or SIGINT. Everything is closed on return.
 
@@ -381,6 +402,7 @@ async def serve(settings: Settings, on_ready: Callable[[str], None] | None = Non
                 "settings in force", **_printable(settings)
             )
             log.info("listening", url=rest.url, grpc=rpc.target, version=__version__)
+            servers.create_task(service.fleet.on_pool(load_deferred_parts))
             stopping = servers.create_task(stop.wait())
             await asyncio.wait([stopping, *serving], return_when=asyncio.FIRST_COMPLETED)
             stopping.cancel()

@@ -1,6 +1,6 @@
 """What the fork server imports, so that no forked process has to (`tests/support/forks.py`).
 
-Imports only: nothing here may start a thread or a gRPC server, because a fork copies neither.
+It imports modules and builds schemas. Nothing here may start a thread or a gRPC server, because a fork copies neither.
 """
 
 import httpx  # noqa: F401
@@ -10,3 +10,6 @@ import snowballstemmer  # noqa: F401
 import uvloop  # noqa: F401
 
 import tests.support.operations  # noqa: F401
+from ebbtide.daemon import load_deferred_parts
+
+load_deferred_parts()
