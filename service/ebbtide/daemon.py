@@ -55,7 +55,6 @@ from ebbtide.store.directory.data_directory import DataDirectory
 from ebbtide.store.encryption.keys import is_open_to_all, master_key_of
 from ebbtide.telemetry import get_log, in_background
 from ebbtide.tracing import start_tracing, stop_tracing
-from ebbtide.verbs.catalogue import CATALOGUE
 from ebbtide.verbs.service import Service
 from ebbtide.verbs.transfers import Transfers
 
@@ -84,7 +83,7 @@ DEFERRED_MODULES = (
     "ebbtide.language.builtin.relations",
     "ebbtide.fleet.recall.recollection",
 )
-"""Modules that the first batch or the first query imports. Without them the daemon listens sooner."""
+"""Modules that only the first batch or the first query needs. The daemon imports them once it listens."""
 
 ModelMaker = Callable[[Settings, BuiltinModel], LanguageModel]
 
@@ -353,12 +352,8 @@ def _patience(settings: Settings) -> RetryPolicy:
     )
 
 
-def load_deferred_parts() -> None:
-    """Import the deferred modules and build the schemas of all operations, before the first request needs them."""
-    for operation in CATALOGUE:
-        operation.request.model_rebuild()
-        if operation.response is not None:
-            operation.response.model_rebuild()
+def import_deferred_modules() -> None:
+    """Import what the first batch and the first query need."""
     for name in DEFERRED_MODULES:
         import_module(name)
     gc.freeze()
@@ -402,7 +397,7 @@ async def serve(settings: Settings, on_ready: Callable[[str], None] | None = Non
                 "settings in force", **_printable(settings)
             )
             log.info("listening", url=rest.url, grpc=rpc.target, version=__version__)
-            servers.create_task(service.fleet.on_pool(load_deferred_parts))
+            servers.create_task(service.fleet.on_pool(import_deferred_modules))
             stopping = servers.create_task(stop.wait())
             await asyncio.wait([stopping, *serving], return_when=asyncio.FIRST_COMPLETED)
             stopping.cancel()

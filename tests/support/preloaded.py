@@ -10,6 +10,11 @@ import snowballstemmer  # noqa: F401
 import uvloop  # noqa: F401
 
 import tests.support.operations  # noqa: F401
-from ebbtide.daemon import load_deferred_parts
+from ebbtide.daemon import import_deferred_modules
+from ebbtide.verbs.catalogue import CATALOGUE
 
-load_deferred_parts()
+import_deferred_modules()
+for operation in CATALOGUE:
+    for model in (operation.request, operation.response):
+        if model is not None:
+            model.model_rebuild()
