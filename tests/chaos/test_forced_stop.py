@@ -28,7 +28,7 @@ pytestmark = [
 ]
 
 GRACE_S = 2
-SLACK_S = 1.5
+SLACK_S = 4
 """What a loaded machine may take on top."""
 
 EACH_WAY = ["backtrack", pytest.param("nap", marks=pytest.mark.full)]

@@ -81,7 +81,7 @@ def test_full_map_refuses_keeps_what_it_has_and_goes_on_with_a_larger_one(tmp_pa
         assert daemon.get("full").json()["pending_batches"] <= len(acknowledged)
         daemon.remember("other", "The cup is red.")
         assert daemon.recall("other", "cup") == "[Memory] The cup is red."
-        assert watch.s < 3
+        assert watch.s < 15, "half of what a request may wait"
         assert daemon.client.get("/readyz").status_code == 200
         assert daemon.stop() == 0
 

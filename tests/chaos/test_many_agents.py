@@ -294,7 +294,7 @@ def test_too_many_agents_is_said_with_a_time_to_come_back(tmp_path: Path) -> Non
             error = response.json()["error"]
             assert (error["reason"], error["status"]) == ("TOO_MANY_AGENTS", "RESOURCE_EXHAUSTED")
             assert int(response.headers["retry-after"]) >= 1
-        assert watch.s < 8
+        assert watch.s < 20
         assert len(opened_stores(daemon)) == 3
         # Those that are open go on: they remember, and recall.
         daemon.remember("one", "The spoon is green.")

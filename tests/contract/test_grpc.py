@@ -365,7 +365,7 @@ async def test_streams_that_stand_open_hold_up_no_stop(tmp_path: Path) -> None:
             await reflecting.write(reflection_pb2.ServerReflectionRequest(list_services=""))
             assert (await reflecting.read()).list_services_response.service
             watch = Stopwatch()
-        assert watch.s < 2
+        assert watch.s < 15, "half of the grace"
         assert (await watching.read()).status == NOT_SERVING
         assert await watching.read() is grpc.aio.EOF
         await channel.close()
@@ -392,7 +392,7 @@ async def test_calls_in_hand_are_finished_at_a_stop(tmp_path: Path) -> None:
             assert (await calling).batch_id == "b2"
             await blocked
         with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await stub.Remember(hello(), timeout=1)
+            await stub.Remember(hello(), timeout=5)
         assert caught.value.code() in (Code.UNAVAILABLE, Code.DEADLINE_EXCEEDED)
         await channel.close()
 
