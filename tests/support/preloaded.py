@@ -1,6 +1,6 @@
-"""What the fork server imports, so that no forked process has to (`tests/support/forks.py`).
+"""Imports and schemas that the fork server prepares for every forked process (`tests/support/forks.py`).
 
-It imports modules and builds schemas. Nothing here may start a thread or a gRPC server, because a fork copies neither.
+Nothing here may start a thread or a gRPC server, because a fork copies neither.
 """
 
 import httpx  # noqa: F401
