@@ -99,6 +99,8 @@ NOT_PROSE = ("language/builtin/", "retrieval/", "language/prompts/")
 LOG_EVENTS = frozenset({"settings in force"})
 """Names of log events with a denied phrase. Operators search for them, so they stay."""
 
+_CONFIGURATION_COMMENT = re.compile(r"(?:^|\s)##? ?(\w.*)$")
+
 _CODE = re.compile(r"^```.*?^```|<!--.*?-->|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 _MARKUP = re.compile(r"[*_>|]|\]\([^)\s]*\)")
 
@@ -211,6 +213,14 @@ def module_texts(path: Path, owner: str) -> Iterator[Text]:
             yield Text("messages", _place(path, line), said)
 
 
+def configuration_texts(path: Path) -> Iterator[Text]:
+    """The comments of a Makefile or a TOML file; in a Makefile also the help of a target."""
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        found = _CONFIGURATION_COMMENT.search(line)
+        if found is not None:
+            yield Text("build files", _place(path, number), found[1])
+
+
 def schema_texts(path: Path) -> Iterator[Text]:
     """The comments of a schema file, which are the documentation of the gRPC interface."""
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
@@ -266,6 +276,8 @@ def texts() -> Iterator[Text]:
                 yield from module_texts(module, owner)
     for module in modules(ROOT / "benchmarks"):
         yield from module_texts(module, "tests")
+    for name in ("Makefile", "pyproject.toml"):
+        yield from configuration_texts(ROOT / name)
     for schema in files(ROOT / "proto"):
         if schema.suffix == ".proto":
             yield from schema_texts(schema)
