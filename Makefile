@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-WORKERS ?= 2
+# On two cores: tests wait for daemons almost half of the time, so a third worker fills the gaps.
+WORKERS ?= 3
 READY := $(VENV)/.ready
 READY_DEV := $(VENV)/.ready-dev
 TESTS = $(BIN)/python -m pytest
@@ -19,7 +20,7 @@ demo-picture: $(READY_DEV)  ## record the demo as docs/demo.svg
 serve: $(READY)  ## run the daemon on http://127.0.0.1:8420
 	exec $(BIN)/ebbtide serve
 
-test: $(READY_DEV)  ## a sample of every kind of test: in parallel, then the tests that measure time; make test WORKERS=4 on a larger machine
+test: $(READY_DEV)  ## a sample of every kind of test: in parallel, then the tests that measure time; make test WORKERS=6 on a larger machine
 	$(PARALLEL_TESTS) -m "not alone and not full"
 	$(TESTS) -m "alone and not full"
 
