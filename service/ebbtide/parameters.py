@@ -36,7 +36,7 @@ def _checked_retention(value: str) -> str:
 class AgentParameters(BaseModel):
     """How one agent remembers and forgets (memory model, section 7)."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
 
     focus_limit: Annotated[int, Field(ge=1, le=64)] = Field(
         5, description="Most nodes in focus; nodes in focus are protected."

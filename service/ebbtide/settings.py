@@ -38,7 +38,8 @@ def default_data_dir() -> Path:
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    # The schema of `Settings` contains those of its sections, so each is built once.
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
 
 class _ModelServerSection(_Section):
@@ -436,28 +437,31 @@ class MemorySettings(AgentParameters):
     """Defaults of agent parameters."""
 
     # Values from the environment are strings.
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=False, allow_inf_nan=False)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=False, allow_inf_nan=False, defer_build=True
+    )
 
 
 class Settings(BaseSettings):
     """All settings."""
 
     model_config = SettingsConfigDict(
-        env_prefix="EBBTIDE_", env_nested_delimiter="__", extra="forbid", frozen=True
+        env_prefix="EBBTIDE_", env_nested_delimiter="__", extra="forbid", frozen=True, defer_build=True
     )
 
-    server: ServerSettings = ServerSettings()
-    access: AccessSettings = AccessSettings()
-    store: StoreSettings = Field(default_factory=StoreSettings)
-    encryption: EncryptionSettings = EncryptionSettings()
-    fleet: FleetSettings = FleetSettings()
-    language: LanguageSettings = LanguageSettings()
-    embedding: EmbeddingSettings = EmbeddingSettings()
-    memory: MemorySettings = MemorySettings()
-    limits: LimitSettings = LimitSettings()
-    log: LogSettings = LogSettings()
-    metrics: MetricsSettings = MetricsSettings()
-    telemetry: TelemetrySettings = TelemetrySettings()
+    # `model_construct` creates the defaults without building a schema for each section.
+    server: ServerSettings = ServerSettings.model_construct()
+    access: AccessSettings = AccessSettings.model_construct()
+    store: StoreSettings = Field(default_factory=StoreSettings.model_construct)
+    encryption: EncryptionSettings = EncryptionSettings.model_construct()
+    fleet: FleetSettings = FleetSettings.model_construct()
+    language: LanguageSettings = LanguageSettings.model_construct()
+    embedding: EmbeddingSettings = EmbeddingSettings.model_construct()
+    memory: MemorySettings = MemorySettings.model_construct()
+    limits: LimitSettings = LimitSettings.model_construct()
+    log: LogSettings = LogSettings.model_construct()
+    metrics: MetricsSettings = MetricsSettings.model_construct()
+    telemetry: TelemetrySettings = TelemetrySettings.model_construct()
 
     @classmethod
     def settings_customise_sources(
@@ -476,6 +480,8 @@ def load_settings(flags: dict[str, Any] | None = None, config: Path | None = Non
     """Return the settings. Raise ValidationError for bad fields, FileNotFoundError for a missing `config`."""
     if config is not None and not config.is_file():
         raise FileNotFoundError(f"there is no settings file {config}")
+    if config is None:
+        return Settings(**(flags or {}))
 
     class _WithFile(Settings):
         model_config = SettingsConfigDict(toml_file=config)

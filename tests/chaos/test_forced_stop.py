@@ -28,7 +28,7 @@ pytestmark = [
 ]
 
 GRACE_S = 2
-SLACK_S = 1.5
+SLACK_S = 4
 """Extra time for a loaded machine."""
 
 EACH_WAY = ["backtrack", pytest.param("nap", marks=pytest.mark.full)]

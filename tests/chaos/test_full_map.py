@@ -81,7 +81,7 @@ def test_full_map_refuses_writes_until_it_is_larger(tmp_path: Path) -> None:
         assert daemon.get("full").json()["pending_batches"] <= len(acknowledged)
         daemon.remember("other", "The cup is red.")
         assert daemon.recall("other", "cup") == "[Memory] The cup is red."
-        assert watch.s < 3
+        assert watch.s < 15, "half of what a request may wait"
         assert daemon.client.get("/readyz").status_code == 200
         assert daemon.stop() == 0
 

@@ -294,7 +294,7 @@ def test_too_many_agents_are_refused_with_retry_after(tmp_path: Path) -> None:
             error = response.json()["error"]
             assert (error["reason"], error["status"]) == ("TOO_MANY_AGENTS", "RESOURCE_EXHAUSTED")
             assert int(response.headers["retry-after"]) >= 1
-        assert watch.s < 8
+        assert watch.s < 20
         assert len(opened_stores(daemon)) == 3
         # Open agents continue to remember and recall.
         daemon.remember("one", "The spoon is green.")

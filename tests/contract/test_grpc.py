@@ -365,7 +365,7 @@ async def test_open_streams_do_not_delay_a_stop(tmp_path: Path) -> None:
             await reflecting.write(reflection_pb2.ServerReflectionRequest(list_services=""))
             assert (await reflecting.read()).list_services_response.service
             watch = Stopwatch()
-        assert watch.s < 2
+        assert watch.s < 15, "half of the grace"
         assert (await watching.read()).status == NOT_SERVING
         assert await watching.read() is grpc.aio.EOF
         await channel.close()
@@ -392,7 +392,7 @@ async def test_calls_in_progress_are_completed_at_a_stop(tmp_path: Path) -> None
             assert (await calling).batch_id == "b2"
             await blocked
         with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await stub.Remember(hello(), timeout=1)
+            await stub.Remember(hello(), timeout=5)
         assert caught.value.code() in (Code.UNAVAILABLE, Code.DEADLINE_EXCEEDED)
         await channel.close()
 
@@ -504,11 +504,13 @@ async def test_calls_beyond_the_bound_are_refused(tmp_path: Path, monkeypatch: p
 
         assert await code() is Code.OK
         held = [stub_on(others).RestoreAgent() for _ in range(2)]
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while await code() is not Code.RESOURCE_EXHAUSTED:
-                pass
+                # A call that arrived next to the one above was refused itself.
+                held = [stub_on(others).RestoreAgent() if call.done() else call for call in held]
+                await asyncio.sleep(0.01)
         for call in held:
             call.cancel()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while await code() is not Code.OK:
                 pass

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from ebbtide.offload.pool import INLINE, TextWorkers
+from ebbtide.rest import documents
 from ebbtide.verbs.remember import Message, RememberRequest, body_hash
 from ebbtide.verbs.requests import MAX_VIOLATIONS
 from ebbtide.verbs.service import LARGE_BYTES
@@ -135,7 +136,8 @@ async def test_openapi_document_is_generated_once_off_the_loop(
     tmp_path: Path, threads_of: Callable[[str, str], list[str]]
 ) -> None:
     """The document is generated on the offload thread, at the first request for it, because that takes long."""
-    making = threads_of("ebbtide.rest.documents", "get_openapi")
+    making = threads_of("ebbtide.rest.openapi_document", "get_openapi")
+    documents._encoded_document.cache_clear()
     async with rest_in(tmp_path) as call:
         first, second = [await call("GET", "/openapi.json") for _ in range(2)]
         assert first.content == second.content

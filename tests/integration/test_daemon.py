@@ -355,6 +355,8 @@ def test_unusual_ids_are_separate_agents(daemon: Daemon) -> None:
     names = [path.name for path in (daemon.data_dir / "agents").iterdir()]
     assert len({name.casefold() for name in names}) == len(ids), "also where case does not count"
     assert all(re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}|~[a-z2-7]{52}", name) for name in names)
+    # A killed daemon would leave many stores that a child process must read before they are checked.
+    assert daemon.stop() == 0
 
 
 def all_listed(daemon: Daemon) -> list[str]:

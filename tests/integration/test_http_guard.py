@@ -657,7 +657,7 @@ async def test_slow_clients_delay_no_other_client(site: Site) -> None:
         for _ in range(20):
             response = await site.client.post("/v1/agents/ann/recall", json={"keywords": ["kettle"]})
             assert "kettle" in response.json()["text"]
-        assert watch.s < 2.0
+        assert watch.s < 8, "a silent client is closed after ten seconds"
     finally:
         for line in lines:
             line.hang_up()

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from ebbtide.daemon import DEFERRED_MODULES
 from tests.support.process import running_daemon
 
 MIB = 1 << 20
 IDLE_BYTES = 120 * MIB
 
-LATE = ("rjieba", "httpx", "matplotlib", "email_validator", "snowballstemmer")
-"""Modules that not every daemon needs; `import ebbtide.daemon` does not import them."""
+LATE = ("rjieba", "httpx", "matplotlib", "email_validator", "snowballstemmer", "fastapi", *DEFERRED_MODULES)
+"""Modules that a daemon does not need in order to listen."""
 
 
 def resident_bytes(process_id: int) -> int:
@@ -37,8 +38,13 @@ def test_idle_daemon_is_small(tmp_path: Path) -> None:
 
 
 def test_optional_modules_are_loaded_late() -> None:
-    """A start loads no Chinese dictionary, no HTTP client and no plotting library."""
-    code = f"import sys, ebbtide.daemon; print([name for name in {LATE!r} if name in sys.modules])"
+    """A daemon listens before it imports dictionaries, an HTTP client, FastAPI, or rules for texts and queries."""
+    code = (
+        "import sys, ebbtide.daemon\n"
+        "from ebbtide.rest.documents import documents\n"
+        "documents()\n"
+        f"print([name for name in {LATE!r} if name in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

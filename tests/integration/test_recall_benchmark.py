@@ -43,7 +43,7 @@ from benchmarks.recall_data import (
 from benchmarks.recall_measures import LONGEST_ANSWER, NAMES, ranked_turns
 from benchmarks.recall_picture import bars_of, draw
 from benchmarks.recall_report import Answered, differences_of, rows_of
-from ebbtide.retrieval.ranking import SIGNALS
+from ebbtide.retrieval.ranking_request import SIGNALS
 from tests.support.quick_benchmark import run_quickly
 from tests.support.tier import IS_ALL
 

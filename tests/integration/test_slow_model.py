@@ -189,7 +189,7 @@ def test_outage_keeps_the_order_and_ends_by_itself(tmp_path: Path) -> None:
             assert daemon.client.get("/readyz").json()["status"] == "degraded"
             watch = Stopwatch()
             daemon.recall("ann")
-            assert watch.s < 0.5, "nobody waits for a server that does not answer"
+            assert watch.s < 1.5, "a recall does not wait two seconds for a server that does not respond"
             server.always = Reaction()
             assert daemon.flush("ann")["digested"]
             assert contents(daemon, "ann") == [f"Fact number {number}." for number in range(4)]

@@ -1,6 +1,6 @@
-"""Imports for the fork server, so that no forked process has to repeat them (`tests/support/forks.py`).
+"""Imports and schemas that the fork server prepares for every forked process (`tests/support/forks.py`).
 
-Imports only: nothing here may start a thread or a gRPC server, because a fork copies neither.
+Nothing here may start a thread or a gRPC server, because a fork copies neither.
 """
 
 import httpx  # noqa: F401
@@ -10,3 +10,11 @@ import snowballstemmer  # noqa: F401
 import uvloop  # noqa: F401
 
 import tests.support.operations  # noqa: F401
+from ebbtide.daemon import import_deferred_modules
+from ebbtide.verbs.catalogue import CATALOGUE
+
+import_deferred_modules()
+for operation in CATALOGUE:
+    for model in (operation.request, operation.response):
+        if model is not None:
+            model.model_rebuild()

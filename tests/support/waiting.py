@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 
-async def eventually(holds: Callable[[], object], timeout_s: float = 10.0) -> None:
+async def eventually(holds: Callable[[], object], timeout_s: float = 30.0) -> None:
     """Wait until a condition holds."""
     deadline_s = time.monotonic() + timeout_s
     while not holds():
@@ -15,7 +15,7 @@ async def eventually(holds: Callable[[], object], timeout_s: float = 10.0) -> No
         await asyncio.sleep(0.005)
 
 
-def wait_until(holds: Callable[[], object], timeout_s: float = 10.0, pause_s: float = 0.02) -> None:
+def wait_until(holds: Callable[[], object], timeout_s: float = 30.0, pause_s: float = 0.02) -> None:
     """Wait until a condition holds, without an event loop."""
     deadline_s = time.monotonic() + timeout_s
     while not holds():

@@ -97,6 +97,8 @@ NOT_PROSE = ("language/builtin/", "retrieval/", "language/prompts/")
 LOG_EVENTS = frozenset({"settings in force"})
 """Names of log events with a denied phrase. Operators search for them, so they are exempt."""
 
+_CONFIGURATION_COMMENT = re.compile(r"(?:^|\s)##? ?(\w.*)$")
+
 _CODE = re.compile(r"^```.*?^```|<!--.*?-->|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 _MARKUP = re.compile(r"[*_>|]|\]\([^)\s]*\)")
 
@@ -205,6 +207,14 @@ def module_texts(path: Path) -> Iterator[Text]:
             yield Text(_place(path, line), said)
 
 
+def configuration_texts(path: Path) -> Iterator[Text]:
+    """The comments of a Makefile or a TOML file; in a Makefile also the help of a target."""
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        found = _CONFIGURATION_COMMENT.search(line)
+        if found is not None:
+            yield Text(_place(path, number), found[1])
+
+
 def schema_texts(path: Path) -> Iterator[Text]:
     """Yield the comments of a schema file, which document the gRPC interface."""
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
@@ -258,6 +268,8 @@ def texts() -> Iterator[Text]:
         for module in modules(folder):
             if module != Path(__file__):
                 yield from module_texts(module)
+    for name in ("Makefile", "pyproject.toml"):
+        yield from configuration_texts(ROOT / name)
     for schema in files(ROOT / "proto"):
         if schema.suffix == ".proto":
             yield from schema_texts(schema)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from fastapi import FastAPI
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import GZipMiddleware
+from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ebbtide import __version__
 from ebbtide.errors import EbbtideError
 from ebbtide.rest import moving, problems
-from ebbtide.rest.documents import add_documents
+from ebbtide.rest.documents import documents
 from ebbtide.rest.home import home
 from ebbtide.rest.http_checks import HttpChecks
 from ebbtide.rest.routes import routes
@@ -33,14 +33,9 @@ class _Compression(GZipMiddleware):
 
 def create_app(service: Service) -> ASGIApp:
     """Return the ASGI application of a service."""
-    app = FastAPI(
-        title="Ebbtide",
-        version=__version__,
-        openapi_url=None,
-        docs_url=None,
-        redoc_url=None,
-        redirect_slashes=False,
-    )
+    app = Starlette(routes=[*routes(), Route("/", home), *documents()])
+    # A path with a slash at its end does not exist.
+    app.router.redirect_slashes = False
     app.state.service = service
     app.add_exception_handler(EbbtideError, problems.on_ebbtide_error)
     app.add_exception_handler(HTTPException, problems.on_http_exception)
@@ -55,8 +50,4 @@ def create_app(service: Service) -> ASGIApp:
             allow_headers=["authorization", "content-type", "idempotency-key", "x-request-id"],
             expose_headers=["x-request-id", "x-pending-batches", "x-parked-batches", "location"],
         )
-    # Not by include_router: finding a route of an included router takes longer than the route itself.
-    app.router.routes.extend(routes())
-    app.add_route("/", home, include_in_schema=False)
-    add_documents(app)
     return HttpChecks(app, service.settings, service.authentication, service.metrics)

@@ -23,7 +23,6 @@ from typing import Any
 from urllib.parse import unquote_to_bytes
 
 import structlog
-from fastapi.routing import APIRoute
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -271,7 +270,7 @@ def _route(scope: Scope) -> str:
 def _verb(scope: Scope) -> str:
     """Return the verb of a request, by the name that both transports have for it; `none` for other routes."""
     route = scope.get("route")
-    return route.name if isinstance(route, APIRoute) else "none"
+    return "none" if route is None else str(route.name)
 
 
 def _opens_a_tab(headers: Headers) -> bool:

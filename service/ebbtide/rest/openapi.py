@@ -16,7 +16,7 @@ from ebbtide.access.requirements import Needs
 from ebbtide.errors import REASONS
 from ebbtide.events import EventKind
 from ebbtide.records import BatchState
-from ebbtide.retrieval.ranking import SIGNALS
+from ebbtide.retrieval.ranking_request import SIGNALS
 from ebbtide.retrieval.tokenizers import TOKENIZERS
 from ebbtide.verbs.catalogue import CATALOGUE
 from ebbtide.verbs.recall import KINDS

@@ -2,8 +2,8 @@
 
     {"error": {"code", "status", "message", "reason", "metadata", "field_violations"?}}
 
-FastAPI's `detail` body and status 422 are never sent. The access line logs expected errors at level info. Corrupted and
-Internal are logged here at level error, once, and their details are not returned.
+The access line logs expected errors at level info. Corrupted and Internal are logged here at level error, once, and
+their details are not returned.
 """
 
 from __future__ import annotations

@@ -1,30 +1,27 @@
 """Routes, built from the catalogue of operations by one handler: path, query and body → request → verb → response.
 
-Everything that depends on the operation alone is computed when the routes are built. `SPECIAL` lists the operations
-that read headers or whose response is not JSON. Files and event streams have modules of their own.
+`SPECIAL` lists the operations that read headers or whose response is not JSON. Files and event streams have modules of
+their own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 from urllib.parse import quote
 
-from fastapi import Request
-from fastapi.routing import APIRoute
-from pydantic.json_schema import models_json_schema
-from starlette.requests import ClientDisconnect
-from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Route, request_response
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Match, Route
+from starlette.types import Scope
 
 from ebbtide.access.grants import CALLER
 from ebbtide.access.requirements import Needs
 from ebbtide.errors import FieldViolation, InvalidRequest
 from ebbtide.metrics import CONTENT_TYPE
-from ebbtide.rest.documents import body_of, stream_of
 from ebbtide.rest.moving import BINARY, FileResponse
-from ebbtide.rest.problems import ErrorBody
 from ebbtide.rest.streams import ServerSentEvents, position
 from ebbtide.telemetry import verb_span
 from ebbtide.verbs.agents import AgentInfo
@@ -37,11 +34,6 @@ from ebbtide.verbs.service import Service
 
 Handler = Callable[[Request], Awaitable[Response]]
 JSON = "application/json"
-
-ERRORS: dict[int | str, dict[str, Any]] = {
-    "4XX": {"model": ErrorBody, "description": "The request, the agent or a limit does not allow it."},
-    "5XX": {"model": ErrorBody, "description": "Not possible now, or an internal error."},
-}
 
 
 def service_of(request: Request) -> Service:
@@ -142,8 +134,9 @@ def _handler(operation: Operation, special: Special) -> Handler:
     """The handler of an operation: authorise, read the request, call the verb, respond."""
     model, verb, requires = operation.request, operation.verb, operation.requires
     name, has_body, status = operation.verb_name, operation.has_body, operation.status
-    if_empty = b"" if has_body and is_body_required(operation) else b"{}"
-    readers = _readers(operation)
+    # At the first request, because both build the schema of the request.
+    if_empty = cache(lambda: b"" if is_body_required(operation) else b"{}")
+    readers = cache(lambda: _readers(operation))
     with_headers, respond = special.with_headers, special.respond
 
     async def read(request: Request, service: Service) -> Any:
@@ -151,7 +144,7 @@ def _handler(operation: Operation, special: Special) -> Handler:
         limits = service.settings.limits
         if not has_body:
             return validated(model, fields, limits)
-        body = await request.body() or if_empty
+        body = await request.body() or if_empty()
         return await service.read_request(len(body), read_request, model, body, fields, limits)
 
     async def handle(request: Request) -> Response:
@@ -197,10 +190,10 @@ Reader = Callable[[str], Any]
 """From the text of a query option to the value of its field. The model refuses a text that fits no value."""
 
 
-def _query(request: Request, readers: Mapping[str, Reader]) -> dict[str, Any]:
+def _query(request: Request, readers_of: Callable[[], Mapping[str, Reader]]) -> dict[str, Any]:
     if not request.scope["query_string"]:
         return {}
-    given = dict(request.query_params)
+    given, readers = dict(request.query_params), readers_of()
     unknown = next((name for name in given if name not in readers), None)
     if unknown is not None:
         allowed = ", ".join(sorted(readers)) or "none"
@@ -239,80 +232,19 @@ def _as_bool(text: str) -> bool | str:
 # --- routes ----------------------------------------------------------------------------------------------
 
 
-class VerbRoute(APIRoute):
-    """A route that FastAPI documents, and that calls the handler of its operation directly."""
+class VerbRoute(Route):
+    """The route of an operation."""
 
     def __init__(self, operation: Operation) -> None:
-        special = SPECIAL.get(operation.name, Special())
-        handle = _handler(operation, special)
-        is_json = operation.response is not None and operation.kind is not Kind.STREAM
+        handler = _handler(operation, SPECIAL.get(operation.name, Special()))
+        super().__init__(operation.path, handler, name=operation.verb_name)
+        # Starlette would add HEAD to GET.
+        self.methods = {operation.method}
 
-        async def endpoint(request: Request) -> Response:
-            return await handle(request)
-
-        super().__init__(
-            operation.path,
-            endpoint,
-            methods=[operation.method],
-            name=operation.verb_name,
-            operation_id=operation.id,
-            description=(operation.verb.__doc__ or "").partition("\n\n")[0],
-            tags=[operation.tag],
-            status_code=operation.status if isinstance(operation.status, int) else 200,
-            response_model=operation.response,
-            response_class=JSONResponse if is_json else Response,
-            responses={**ERRORS, **special.responses},
-        )
-        self._operation = operation
-        # FastAPI's own way to an endpoint solves dependencies, of which there are none.
-        self.app = request_response(handle)
-
-    @property
-    def openapi_extra(self) -> dict[str, Any] | None:
-        """The parts of the request that FastAPI cannot derive. Computed when the OpenAPI document is requested."""
-        return _documented(self._operation)
-
-    @openapi_extra.setter
-    def openapi_extra(self, _: dict[str, Any] | None) -> None:
-        """Ignore what the base class sets."""
-
-
-def _documented(operation: Operation) -> dict[str, Any]:
-    """Return the parameters and the body of a request, which FastAPI cannot derive."""
-    _, schemas = models_json_schema(
-        [(operation.request, "validation")], ref_template="#/components/schemas/{model}"
-    )
-    properties = schemas["$defs"][operation.request.__name__].get("properties", {})
-    places = {**dict.fromkeys(operation.in_path, "path"), **dict.fromkeys(operation.in_query, "query")}
-    extra: dict[str, Any] = {}
-    if places:
-        extra["parameters"] = [
-            _parameter(name, place, dict(properties[name])) for name, place in places.items()
-        ]
-    if operation.kind is Kind.UPLOAD:
-        extra["requestBody"] = {"required": True, "content": {BACKUP_TYPE: BINARY, EXPORT_TYPE: BINARY}}
-    if operation.has_body:
-        extra |= body_of(operation, is_required=is_body_required(operation))
-    if operation.kind is Kind.STREAM:
-        assert operation.response is not None
-        extra |= stream_of(operation.response)
-    return extra
-
-
-def _parameter(name: str, place: str, schema: dict[str, Any]) -> dict[str, Any]:
-    description = schema.pop("description", "")
-    examples = schema.pop("examples", None)
-    options = [option for option in schema.pop("anyOf", []) if option != {"type": "null"}]
-    # An option of a query cannot be null.
-    schema |= options[0] if len(options) == 1 else {"anyOf": options} if options else {}
-    return {
-        "name": name,
-        "in": place,
-        "required": place == "path",
-        "schema": schema,
-        **({"description": description} if description else {}),
-        **({"example": examples[0]} if examples else {}),
-    }
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Return whether a request is for this route, and what to add to its scope: the route, for the metrics."""
+        match, found = super().matches(scope)
+        return match, found if match is Match.NONE else {**found, "route": self}
 
 
 def routes() -> list[BaseRoute]:

@@ -19,24 +19,7 @@ from ebbtide.retrieval import learned
 from ebbtide.retrieval.features import MAX_REORDERED, Fused
 from ebbtide.retrieval.lexical import Scores, WordScores
 from ebbtide.retrieval.passages import PassageIndex
-from ebbtide.retrieval.ranking_request import RankingRequest
-
-SIGNALS = (
-    "words",
-    "neighbours",
-    "semantic",
-    "window",
-    "speaker",
-    "dates",
-    "conversation",
-    "graph",
-    "naming",
-    "pagerank",
-    "weight",
-    "learned",
-)
-"""Names under which signals are reported and switched off."""
-
+from ebbtide.retrieval.ranking_request import SIGNALS, RankingRequest
 
 LIFTING = ("speaker", "graph")
 """Signals that only boost results: a speaker, or nearness to the focus, does not depend on the query. The same holds

@@ -10,6 +10,22 @@ from numpy.typing import NDArray
 
 from ebbtide.retrieval.lexical import Scores
 
+SIGNALS = (
+    "words",
+    "neighbours",
+    "semantic",
+    "window",
+    "speaker",
+    "dates",
+    "conversation",
+    "graph",
+    "naming",
+    "pagerank",
+    "weight",
+    "learned",
+)
+"""Names under which signals are reported and switched off."""
+
 
 @dataclass(frozen=True, slots=True)
 class RankingRequest:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import TYPE_CHECKING, BinaryIO, Self
 
 from pydantic import Field
 
@@ -28,13 +28,15 @@ from ebbtide.ids import AgentId
 from ebbtide.records import Identity
 from ebbtide.store.directory.data_directory import directory_name
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
-from ebbtide.store.transfer.receiving import Staged, receive
-from ebbtide.store.transfer.sending import Sending
 from ebbtide.store.translation import translated
 from ebbtide.verbs.agents import Counts
 from ebbtide.verbs.requests import AgentRequest, Response
 from ebbtide.verbs.service import Service
 from ebbtide.verbs.transfers import Transfer, handed_over, in_time
+
+if TYPE_CHECKING:
+    from ebbtide.store.transfer.receiving import Staged
+    from ebbtide.store.transfer.sending import Sending
 
 BACKUP_TYPE = "application/octet-stream"
 EXPORT_TYPE = "application/x-ndjson"
@@ -111,11 +113,13 @@ async def _leaving(
     with ExitStack() as held:
         transfer = held.enter_context(service.transfers.place())
         async with service.fleet.using(owner) as agent:
-            file = await service.transfers.make(
-                lambda is_given_up: make(
-                    agent, Sending(data, __version__, now_ms, is_given_up, transfer.rest)
-                )
-            )
+
+            def send(is_given_up: Callable[[], bool]) -> BinaryIO:
+                from ebbtide.store.transfer.sending import Sending
+
+                return make(agent, Sending(data, __version__, now_ms, is_given_up, transfer.rest))
+
+            file = await service.transfers.make(send)
         held.callback(file.close)
         size = file.seek(0, 2)
         file.seek(0)
@@ -182,6 +186,8 @@ async def _restored(
     now_ms = service.clock.now_ms()
 
     def make() -> Staged:
+        from ebbtide.store.transfer.receiving import receive
+
         with (folder / "arrived").open("rb") as source:
             return receive(
                 service.fleet.data,

@@ -30,7 +30,7 @@ from ebbtide.language.embedding import vector_of
 from ebbtide.memory.wording import SEPARATOR, word_answer
 from ebbtide.parameters import MAX_RESULTS_CEILING
 from ebbtide.records import Cue
-from ebbtide.retrieval.ranking import SIGNALS
+from ebbtide.retrieval.ranking_request import SIGNALS
 from ebbtide.retrieval.tokenizers import TOKENIZERS, count_tokens
 from ebbtide.verbs.explanation import Explanation, explained
 from ebbtide.verbs.inspect import SourceInfo, source_info

@@ -21,7 +21,7 @@ from ebbtide.fleet.recall.query import Query
 from ebbtide.fleet.recall.recollected import Hit
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.language.embedding import MAX_DIMENSIONS
-from ebbtide.retrieval.ranking import SIGNALS
+from ebbtide.retrieval.ranking_request import SIGNALS
 from ebbtide.verbs.limits import MaxItems, Several, Time
 from ebbtide.verbs.recall import (
     QueryRequest,

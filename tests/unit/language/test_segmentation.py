@@ -154,6 +154,6 @@ def test_a_long_label_leaves_room_for_the_text() -> None:
 )
 def test_hostile_text_is_linear(text: str) -> None:
     """A text of a megabyte is segmented in linear time."""
-    began = time.perf_counter()
+    began = time.process_time()
     cut(text)
-    assert time.perf_counter() - began < 1.5
+    assert time.process_time() - began < 1.5

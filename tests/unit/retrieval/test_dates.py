@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
-from time import perf_counter
+from time import process_time
 
 import pytest
 from hypothesis import given, settings
@@ -168,9 +168,9 @@ def test_several_dates_come_in_order_each_once() -> None:
 )
 def test_hostile_texts_are_read_fast(piece: str) -> None:
     """Reading takes linear time, and the number of ranges is limited."""
-    started = perf_counter()
+    started = process_time()
     found = date_ranges(piece * 10_000, REFERENCE_MS)
-    assert perf_counter() - started < 5
+    assert process_time() - started < 5
     assert len(found) <= MAX_RANGES
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from time import perf_counter
+from time import process_time
 
 import pytest
 
@@ -59,6 +59,6 @@ def test_no_more_parts_than_a_question_may_have() -> None:
 @pytest.mark.parametrize("piece", ["? ", " and ", "，另外", "，", ", and also ", "？」”", "who ", "; "])
 def test_a_long_query_is_read_in_linear_time(piece: str) -> None:
     """Ten thousand characters of separators are split quickly."""
-    begun = perf_counter()
+    begun = process_time()
     parts_of(piece * (10_000 // len(piece)))
-    assert perf_counter() - begun < 5.0
+    assert process_time() - begun < 5.0

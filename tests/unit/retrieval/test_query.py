@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from time import perf_counter
+from time import process_time
 
 import pytest
 
@@ -178,7 +178,7 @@ def test_hostile_queries_are_read_fast(piece: str) -> None:
     """Any query of ten thousand characters is parsed quickly."""
     understood("小明")  # Tables are made at the first call.
     query = (piece * 10_000)[:10_000]
-    started = perf_counter()
+    started = process_time()
     question = understood(query)
-    assert perf_counter() - started < 5
+    assert process_time() - started < 5
     assert len(question.phrases) <= MAX_PHRASES

@@ -11,8 +11,8 @@ import pytest
 from ebbtide.retrieval.analysis import term_of, words_of
 from ebbtide.retrieval.lexical import WordScores
 from ebbtide.retrieval.passages import IndexedPassage, PassageIndex, entries_of
-from ebbtide.retrieval.ranking import SIGNALS, Ranking, rank
-from ebbtide.retrieval.ranking_request import RankingRequest
+from ebbtide.retrieval.ranking import Ranking, rank
+from ebbtide.retrieval.ranking_request import SIGNALS, RankingRequest
 
 SAID = [
     ("Ann", "I drink tea in the harbour"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from time import perf_counter
+from time import process_time
 
 import pytest
 from hypothesis import given, settings
@@ -63,7 +63,7 @@ def test_longer_texts_do_not_count_less(text: str, more: str) -> None:
 @pytest.mark.parametrize("piece", ["a", "A", " ", "\n", "'", "a'", "字", "🙂", "1"])
 def test_counting_is_linear(piece: str) -> None:
     """A hundred thousand characters of any kind are counted at once."""
-    started = perf_counter()
+    started = process_time()
     for tokenizer in TOKENIZERS:
         count_tokens(piece * 100_000, tokenizer)
-    assert perf_counter() - started < 10
+    assert process_time() - started < 10

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ebbtide.han import contains_han
 from ebbtide.ids import NodeId, message_text_id, node_text_id
 from ebbtide.records import MessageRecord, Node
-from ebbtide.retrieval.query import ParsedQuery
-from ebbtide.retrieval.ranking import Ranking
+
+if TYPE_CHECKING:
+    from ebbtide.retrieval.query import ParsedQuery
+    from ebbtide.retrieval.ranking import Ranking
 
 LIVING, ARCHIVED, PENDING = "living", "archived", "pending"
 

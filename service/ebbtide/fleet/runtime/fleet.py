@@ -14,7 +14,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Hashable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ebbtide.actor import actor
 from ebbtide.errors import Conflict, Corrupted, EbbtideError, Exhausted, NotFound, Precondition, Unavailable
@@ -33,8 +33,10 @@ from ebbtide.records import AgentSummary
 from ebbtide.store.audit.erased_agents import ERASED
 from ebbtide.store.chain import AuditEntry, AuditRecord
 from ebbtide.store.directory.data_directory import DataDirectory
-from ebbtide.store.transfer.receiving import Staged
 from ebbtide.telemetry import get_log, in_background
+
+if TYPE_CHECKING:
+    from ebbtide.store.transfer.receiving import Staged
 
 T = TypeVar("T")
 

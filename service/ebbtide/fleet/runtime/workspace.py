@@ -7,6 +7,7 @@ at a time. Jobs commit first and then apply the change to memory; `agent_state.p
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from ebbtide.fleet.archive.archive import Archive
 from ebbtide.fleet.archive.retention import Sweep, before_ms
@@ -17,8 +18,6 @@ from ebbtide.fleet.deletion.relation_scrubbing import kept_link_count, links_to_
 from ebbtide.fleet.deletion.selection import SelectionSearch
 from ebbtide.fleet.ingest.inbox import Inbox
 from ebbtide.fleet.recall.query import Query
-from ebbtide.fleet.recall.recollected import Recollected
-from ebbtide.fleet.recall.recollection import QueryRunner
 from ebbtide.fleet.state.agent_state import State
 from ebbtide.fleet.state.event_builder import EventLog
 from ebbtide.ids import NodeId
@@ -30,6 +29,9 @@ from ebbtide.records import AgentCounts, Cue, Link
 from ebbtide.store.chain import AuditEntry
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.lmdb.transaction import ReadTransaction
+
+if TYPE_CHECKING:
+    from ebbtide.fleet.recall.recollected import Recollected
 
 
 class Workspace(State):
@@ -132,6 +134,8 @@ class Workspace(State):
         self, query: Query, now_ms: int, count_tokens: Callable[[str], int]
     ) -> tuple[Recollected, AgentCounts]:
         """Answer a query over everything the agent heard. Return the result and the counts of the agent."""
+        # Imported here, so that a daemon can listen before it has compiled the rules for queries.
+        from ebbtide.fleet.recall.recollection import QueryRunner
 
         def read(txn: ReadTransaction) -> tuple[Recollected, AgentCounts]:
             archive, locale = self.archive(txn), self.parameters.locale

@@ -1,7 +1,8 @@
 """The built-in model behind the language port.
 
 The rules run on the daemon's threads, or in a worker process if a text is long. The model needs no server and fails
-only if a text takes too long to process. It does not resolve pronouns or rephrase.
+only if a text takes too long to process. It does not resolve pronouns or rephrase. Methods import the rules, so that a
+daemon can listen before it has compiled them.
 """
 
 from __future__ import annotations
@@ -14,9 +15,6 @@ from itertools import accumulate, groupby, takewhile
 from typing import TypeVar
 
 from ebbtide.errors import InvalidRequest, Unavailable
-from ebbtide.language.builtin.model import process
-from ebbtide.language.builtin.relations import relate, relate_many
-from ebbtide.language.builtin.segmentation import segment
 from ebbtide.language.port import (
     BadReply,
     ModelState,
@@ -52,6 +50,8 @@ class BuiltinModel:
 
     async def segment(self, messages: Sequence[Utterance], *, max_chars: int) -> list[Segment]:
         """Return segments of one message each: a sentence, or a few short ones."""
+        from ebbtide.language.builtin.segmentation import segment
+
         found: list[Segment] = []
         offset = 0
         # No segment spans two messages, so a long message can be processed separately.
@@ -71,18 +71,24 @@ class BuiltinModel:
 
     async def process(self, text: str, *, prefix: str = "", target_length: int | None = None) -> Processed:
         """Return the text as a memory, reduced to its most informative clauses if a target length is given."""
+        from ebbtide.language.builtin.model import process
+
         if len(text) > MAX_INLINE_CHARS:
             return await self._offload(len(text), process, text, prefix, target_length)
         return await self._run(partial(process, text, prefix, target_length))
 
     async def relate(self, node: str, focuses: Sequence[str]) -> list[str]:
         """Return a noun that two texts share, for each focus, or an empty string."""
+        from ebbtide.language.builtin.relations import relate
+
         if (longest := max(map(len, (node, *focuses)))) > MAX_INLINE_CHARS:
             return await self._offload(longest, relate, node, focuses)
         return await self._run(partial(relate, node, focuses))
 
     async def process_many(self, texts: Sequence[TextToProcess]) -> list[Processed]:
         """Process the first texts, as many as make a batch."""
+        from ebbtide.language.builtin.model import process
+
         first = texts[: _batch_size(text for text, _, _ in texts)]
         if len(first[0][0]) > MAX_INLINE_CHARS:
             text, prefix, target_length = first[0]
@@ -91,6 +97,8 @@ class BuiltinModel:
 
     async def relate_many(self, questions: Sequence[tuple[str, Sequence[str]]]) -> list[list[str]]:
         """Relate the first nodes, as many as make a batch, each to its focuses."""
+        from ebbtide.language.builtin.relations import relate_many
+
         first = questions[: _batch_size(node for node, _ in questions)]
         longest = max(len(text) for node, focuses in first for text in (node, *focuses))
         if longest > MAX_INLINE_CHARS:

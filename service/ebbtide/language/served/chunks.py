@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ebbtide.language.builtin.scripts import cluster_cut, has_word
-from ebbtide.language.builtin.segmentation import segment as segment_by_rules
 from ebbtide.language.port import Segment, Utterance
 from ebbtide.language.tokens import estimate
 
@@ -117,6 +116,8 @@ def completed_by_rule(
     segments: Sequence[Segment], messages: Sequence[Utterance], max_chars: int
 ) -> list[Segment]:
     """Return the segments in the order of the text. Messages that the model omitted are segmented by rule."""
+    from ebbtide.language.builtin.segmentation import segment as segment_by_rules
+
     covered: dict[int, set[str]] = {}
     for segment in segments:
         for index in segment.messages:
