@@ -301,5 +301,32 @@ FAMILIES: dict[str, type[EbbtideError]] = {
 }
 """The families by name."""
 
+
+def no_agent() -> NotFound:
+    """Return the error for an id that no agent has."""
+    message = (
+        "No agent has this id. Check it with GET /v1/agents (ListAgents); remember and PUT create an agent."
+    )
+    return NotFound(message, reason="AGENT_NOT_FOUND")
+
+
+def no_node() -> NotFound:
+    """Return the error for an id that no node has. It does not repeat the id, which may be personal data."""
+    message = (
+        "No node has this id. Ids have the form n1; "
+        "check it with GET /v1/agents/{agent_id}/nodes (ListNodes) or search."
+    )
+    return NotFound(message, reason="NODE_NOT_FOUND")
+
+
+def no_batch() -> NotFound:
+    """Return the error for an id that no batch has, or whose status is no longer kept."""
+    message = (
+        "No batch has this id, or its status is no longer kept. Ids have the form b1; "
+        "check it with GET /v1/agents/{agent_id}/batches (ListBatches)."
+    )
+    return NotFound(message, reason="BATCH_NOT_FOUND")
+
+
 QUIET_MESSAGE = "internal error; the daemon's log has the details under this request id"
 """The message of Corrupted and Internal."""

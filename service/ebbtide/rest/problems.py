@@ -9,6 +9,7 @@ Internal are logged here at level error, once, and their details are not returne
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, MutableMapping
 from typing import Any
 
@@ -118,22 +119,34 @@ async def on_http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     refused: EbbtideError = InvalidRequest("The request cannot be read.", reason="INVALID_VALUE")
     if error.status_code == 405:
-        refusal = NotFound("This path does not support this method.", reason="METHOD_NOT_ALLOWED")
+        refusal = NotFound(
+            "This path does not support this method. See the Allow header.", reason="METHOD_NOT_ALLOWED"
+        )
         note_outcome(request.scope, refusal)
         response = problem(refusal)
         # The router reports the methods of one route; a path may have several.
         response.headers["Allow"] = ", ".join(sorted(_methods_at(request)))
         return response
     if error.status_code == 404:
-        refused = NotFound("This path does not exist.", reason="ROUTE_NOT_FOUND")
+        refused = NotFound("This path does not exist. See /docs for the paths.", reason="ROUTE_NOT_FOUND")
     note_outcome(request.scope, refused)
     return problem(refused)
+
+
+_WITHOUT_HEAD = re.compile(r"/v1/agents/[^/]++/(?:backup|export|events)")
+"""Paths that do not support HEAD: GET would create a file or a stream."""
+
+
+def supports_head(path: str) -> bool:
+    """Return whether a path that supports GET supports HEAD too."""
+    return _WITHOUT_HEAD.fullmatch(path) is None
 
 
 def _methods_at(request: Request) -> set[str]:
     """Return the methods that the path of a request supports."""
     found = (route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE)
-    return {method for route in found for method in getattr(route, "methods", None) or ()}
+    methods = {method for route in found for method in getattr(route, "methods", None) or ()}
+    return methods | {"HEAD"} if "GET" in methods and supports_head(request.scope["path"]) else methods
 
 
 async def on_fault(_: Request, error: Exception) -> Response:

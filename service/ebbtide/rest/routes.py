@@ -16,10 +16,9 @@ from fastapi.routing import APIRoute
 from pydantic.json_schema import models_json_schema
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Route, request_response
+from starlette.routing import BaseRoute, request_response
 
 from ebbtide.access.grants import CALLER
-from ebbtide.access.requirements import Needs
 from ebbtide.errors import FieldViolation, InvalidRequest
 from ebbtide.metrics import CONTENT_TYPE
 from ebbtide.rest.documents import body_of, stream_of
@@ -151,7 +150,8 @@ def _handler(operation: Operation, special: Special) -> Handler:
         limits = service.settings.limits
         if not has_body:
             return validated(model, fields, limits)
-        body = await request.body() or if_empty
+        # The HTTP checks have read the whole body, so it arrives as one message.
+        body = (await request.receive())["body"] or if_empty
         return await service.read_request(len(body), read_request, model, body, fields, limits)
 
     async def handle(request: Request) -> Response:
@@ -200,7 +200,8 @@ Reader = Callable[[str], Any]
 def _query(request: Request, readers: Mapping[str, Reader]) -> dict[str, Any]:
     if not request.scope["query_string"]:
         return {}
-    given = dict(request.query_params)
+    options = request.query_params.multi_items()
+    given = dict(options)
     unknown = next((name for name in given if name not in readers), None)
     if unknown is not None:
         allowed = ", ".join(sorted(readers)) or "none"
@@ -210,6 +211,11 @@ def _query(request: Request, readers: Mapping[str, Reader]) -> dict[str, Any]:
             reason="UNKNOWN_FIELD",
             violations=[FieldViolation("query string", f"{option} is not an option; allowed: {allowed}")],
         )
+    if len(given) < len(options):
+        names = [name for name, _ in options]
+        name = next(name for name in given if names.count(name) > 1)
+        description = f"given {names.count(name)} times; allowed: once"
+        raise InvalidRequest(f"{name}: {description}", violations=[FieldViolation(name, description)])
     return {name: readers[name](text) for name, text in given.items()}
 
 
@@ -317,9 +323,4 @@ def _parameter(name: str, place: str, schema: dict[str, Any]) -> dict[str, Any]:
 
 def routes() -> list[BaseRoute]:
     """Return the routes of every operation."""
-    probes = [one for one in CATALOGUE if one.requires.needs is Needs.NOTHING]
-    return [
-        *(VerbRoute(operation) for operation in CATALOGUE),
-        # Load balancers probe with HEAD, which the OpenAPI document need not name.
-        *(Route(one.path, _handler(one, Special()), methods=["HEAD"]) for one in probes),
-    ]
+    return [VerbRoute(operation) for operation in CATALOGUE]

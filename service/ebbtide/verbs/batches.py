@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from ebbtide.actor import actor
-from ebbtide.errors import NotFound
+from ebbtide.errors import no_batch
 from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.ids import batch_text_id, node_text_id, parse_batch_id
 from ebbtide.records import AgentCounts, Batch, BatchState
@@ -89,22 +89,19 @@ async def get_batch(service: Service, request: BatchRequest) -> BatchInfo:
     async with service.fleet.using(request.owner) as agent:
         number = parse_batch_id(request.batch_id)
         batch = await agent.run(lambda: agent.workspace.store.read(lambda txn: txn.inbox.get(number)))
-        return _info(_found(batch, number), agent.digest.current_batch)
+        return _info(_found(batch), agent.digest.current_batch)
 
 
 async def retry_batch(service: Service, request: BatchRequest) -> BatchInfo:
     """Return a parked batch to the inbox and reset its attempts. BATCH_NOT_PARKED otherwise."""
     async with service.fleet.using(request.owner) as agent:
         number = parse_batch_id(request.batch_id)
-        return _info(_found(await agent.retry(number), number), agent.digest.current_batch)
+        return _info(_found(await agent.retry(number)), agent.digest.current_batch)
 
 
-def _found(batch: Batch | None, number: int) -> Batch:
+def _found(batch: Batch | None) -> Batch:
     if batch is None:
-        raise NotFound(
-            f"there is no batch {batch_text_id(number)}, or its status is no longer kept",
-            reason="BATCH_NOT_FOUND",
-        )
+        raise no_batch()
     return batch
 
 

@@ -34,7 +34,7 @@ from ebbtide.telemetry import get_log, in_background
 from ebbtide.verbs.limits import MaxChars, MaxItems, Name, NotBlank, Several
 from ebbtide.verbs.pii_policy import PiiPolicy
 from ebbtide.verbs.recall import TimeRange
-from ebbtide.verbs.requests import AgentRequest, Response, invalid, refuse
+from ebbtide.verbs.requests import AgentRequest, Response, invalid, refuse, violation
 from ebbtide.verbs.service import Service
 
 MAX_NAMED = 1000
@@ -54,7 +54,7 @@ def _is_topic(words: str) -> str:
     try:
         Topic(words)
     except ValueError:
-        raise invalid(words, "words") from None
+        raise invalid(words, "at least one word") from None
     return words
 
 
@@ -94,8 +94,8 @@ class ForgetRequest(AgentRequest):
                 {}, "begin, end, or both; to delete everything, delete the agent", field="time_range"
             )
         if not (self.nodes or self.messages or self.topic or time or self.conversations or self.speakers):
-            allowed = "something to forget: nodes, messages, topic, time_range, conversations, speakers"
-            raise invalid({}, allowed, "MISSING_FIELD", "the body")
+            needed = "required; give nodes, messages, topic, time_range, conversations or speakers"
+            raise violation("MISSING_FIELD", needed, "the body")
         return self
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import Field
 
-from ebbtide.errors import NotFound
+from ebbtide.errors import NotFound, no_node
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import batch_text_id, node_text_id, parse_node_id
 from ebbtide.memory.draft import Draft
@@ -177,8 +177,11 @@ async def get_node(service: ReadingService, request: NodeRequest) -> NodeDetail:
         if found is not None:
             return found
         if number < workspace.network.next_node_id:
-            raise NotFound(f"node {request.node_id} is forgotten", reason="NODE_FORGOTTEN")
-        raise NotFound(f"there is no node {request.node_id}", reason="NODE_NOT_FOUND")
+            raise NotFound(
+                f"The node {request.node_id} is forgotten. A search of the archive may still find its text.",
+                reason="NODE_FORGOTTEN",
+            )
+        raise no_node()
 
 
 async def list_links(service: Service, request: AgentPageRequest) -> LinkPage:

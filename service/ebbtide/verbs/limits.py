@@ -137,7 +137,7 @@ def _milliseconds(value: Any) -> Any:
 
 def _checked_time(time_ms: int) -> int:
     if not EARLIEST_MS <= time_ms <= LATEST_MS:
-        raise invalid(time_ms, "ms since the epoch, years 1-9999")
+        raise invalid(time_ms, "milliseconds since the epoch, of the years 1-9999")
     return time_ms
 
 
@@ -167,7 +167,7 @@ def _refuse_large(metadata: Mapping[str, Any], info: ValidationInfo) -> None:
         try:
             part = next(parts, None)
         except ValueError:
-            raise invalid("infinity", "numbers that JSON can write") from None
+            raise violation("INVALID_VALUE", "contains an infinite number; allowed: finite numbers") from None
         if part is None:
             return
         size += len(part.encode())

@@ -32,7 +32,7 @@ from ebbtide.verbs.recall import (
     query_of,
     with_meaning,
 )
-from ebbtide.verbs.requests import Response, invalid
+from ebbtide.verbs.requests import Response, invalid, violation
 from ebbtide.verbs.service import Service
 
 MAX_VECTOR_NUMBER = 1e18
@@ -41,13 +41,13 @@ MAX_VECTOR_NUMBER = 1e18
 
 def _measurable(number: float) -> float:
     if not isfinite(number) or abs(number) > MAX_VECTOR_NUMBER:
-        raise invalid(number, f"a number from -{MAX_VECTOR_NUMBER:g} to {MAX_VECTOR_NUMBER:g}")
+        raise invalid(number, f"-{MAX_VECTOR_NUMBER:g} to {MAX_VECTOR_NUMBER:g}")
     return number
 
 
 def _has_direction(vector: list[float]) -> list[float]:
     if vector and not any(vector):
-        raise invalid(0, "a vector that is not zero")
+        raise violation("INVALID_VALUE", "all numbers are 0; allowed: at least one other number")
     return vector
 
 
@@ -73,7 +73,7 @@ class SearchRequest(QueryRequest):
     @model_validator(mode="after")
     def _looks_for_something(self) -> Self:
         if self.query is None and not self.vector:
-            raise invalid(None, "a question or words, or a vector", "MISSING_FIELD", "query")
+            raise violation("MISSING_FIELD", "required; give query, vector or both", "query")
         return self
 
 
