@@ -66,8 +66,10 @@ REASONS: dict[str, Reason] = {
     "UNKNOWN_FIELD": _invalid("The request names a field, parameter or query option that does not exist."),
     "MISSING_FIELD": _invalid("A required field is missing."),
     "WRONG_TYPE": _invalid("The value of a field has the wrong JSON type."),
-    "INVALID_VALUE": _invalid("The value of a field is outside its range or list."),
-    "EMPTY_MESSAGES": _invalid("`messages` is empty."),
+    "INVALID_VALUE": _invalid(
+        "The value of a field is outside its range or list, or a query option is given twice."
+    ),
+    "EMPTY_MESSAGES": _invalid("`messages` is missing or empty."),
     "TOO_MANY_MESSAGES": _invalid("`messages` has more messages than a batch may have."),
     "TEXT_TOO_LONG": _invalid("A text exceeds its limit."),
     "TOO_MANY_ITEMS": _invalid("A list has more items than its limit."),

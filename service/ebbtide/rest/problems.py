@@ -37,8 +37,8 @@ from ebbtide.verbs import requests
 class ViolationBody(requests.Response):
     """A field that was refused."""
 
-    field: str
-    description: str
+    field: str = Field(description="Path of the field, such as messages[0].content.")
+    description: str = Field(description="What is wrong with it, and what is allowed.")
 
 
 class ErrorDetails(requests.Response):
@@ -46,18 +46,25 @@ class ErrorDetails(requests.Response):
 
     code: int = Field(description="The HTTP status.", examples=[400])
     status: str = Field(description="The gRPC code.", examples=["INVALID_ARGUMENT"])
-    message: str = Field(examples=["depth: 9 is not allowed; allowed: 0-8"])
+    message: str = Field(
+        description="The error for people: the field, its value and what is allowed. The wording may change.",
+        examples=["depth: 9 is not allowed; allowed: 0-8"],
+    )
     reason: str = Field(
         description="The reason code, for programs; see docs/errors.md.", examples=["INVALID_DEPTH"]
     )
-    metadata: dict[str, str]
-    field_violations: list[ViolationBody] | None = None
+    metadata: dict[str, str] = Field(
+        description="Details of some errors, such as the limit that was reached."
+    )
+    field_violations: list[ViolationBody] | None = Field(
+        None, description="The invalid fields, at most ten; only if fields are invalid."
+    )
 
 
 class ErrorBody(requests.Response):
     """The body of every error."""
 
-    error: ErrorDetails
+    error: ErrorDetails = Field(description="The error.")
 
 
 RESOURCE_POLICY = ("Cross-Origin-Resource-Policy", "same-origin")

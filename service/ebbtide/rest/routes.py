@@ -117,8 +117,17 @@ def _from_position(request: Request, given: Any) -> Any:
 SPECIAL: Mapping[str, Special] = {
     "Remember": Special(with_headers=_with_idempotency_key, respond=_accepted),
     "Recall": Special(respond=_recalled, responses={200: {"content": {"text/plain": {}}}}),
-    "OpenAgent": Special(responses={201: {"model": AgentInfo, "description": "The agent was created."}}),
-    "WatchEvents": Special(with_headers=_from_position, respond=lambda _, stream: ServerSentEvents(stream)),
+    "OpenAgent": Special(
+        responses={
+            200: {"description": "The agent exists with the same parameters."},
+            201: {"model": AgentInfo, "description": "The agent was created."},
+        }
+    ),
+    "WatchEvents": Special(
+        with_headers=_from_position,
+        respond=lambda _, stream: ServerSentEvents(stream),
+        responses={200: {"description": "A stream of events; each has one of these as its data."}},
+    ),
     "BackupAgent": Special(
         respond=lambda _, file: FileResponse(file),
         responses={200: {"content": {BACKUP_TYPE: BINARY}, "description": "The backup."}},
@@ -129,7 +138,12 @@ SPECIAL: Mapping[str, Special] = {
     ),
     "GetMetrics": Special(
         respond=lambda _, text: Response(text, media_type=CONTENT_TYPE),
-        responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+        responses={
+            200: {
+                "content": {"text/plain": {"schema": {"type": "string"}}},
+                "description": "The metrics in the text format of Prometheus.",
+            }
+        },
     ),
 }
 
@@ -262,10 +276,11 @@ class VerbRoute(APIRoute):
             methods=[operation.method],
             name=operation.verb_name,
             operation_id=operation.id,
-            description=(operation.verb.__doc__ or "").partition("\n\n")[0],
+            description=_first_paragraph(operation.verb),
             tags=[operation.tag],
             status_code=operation.status if isinstance(operation.status, int) else 200,
             response_model=operation.response,
+            response_description=_first_paragraph(operation.response) or "The response.",
             response_class=JSONResponse if is_json else Response,
             responses={**ERRORS, **special.responses},
         )
@@ -281,6 +296,10 @@ class VerbRoute(APIRoute):
     @openapi_extra.setter
     def openapi_extra(self, _: dict[str, Any] | None) -> None:
         """Ignore what the base class sets."""
+
+
+def _first_paragraph(documented: object) -> str:
+    return (getattr(documented, "__doc__", None) or "").partition("\n\n")[0]
 
 
 def _documented(operation: Operation) -> dict[str, Any]:

@@ -205,10 +205,9 @@ def _writer(field: Field) -> Writer:
         return lambda message, value: setattr(message, name, numbers[prefix + value.upper()].number)
     if nested is None:
         return lambda message, value: setattr(message, name, value)
-    fill = {
-        Struct.DESCRIPTOR.full_name: _fill_struct,
-        Timestamp.DESCRIPTOR.full_name: _fill_timestamp,
-    }.get(nested.full_name, _fill)
+    is_struct = nested.full_name == Struct.DESCRIPTOR.full_name
+    is_time = nested.full_name == Timestamp.DESCRIPTOR.full_name
+    fill: Writer = _fill_struct if is_struct else _fill_timestamp if is_time else _fill
 
     def write(message: Message, value: Any) -> None:
         place = getattr(message, name)

@@ -44,7 +44,7 @@ class AgentInfo(Response):
     agent_id: str = Field(description="The agent's id.", examples=["ann"])
     created_at: int = Field(description="Creation time, ms since the epoch.")
     parameters: AgentParameters = Field(description="The current parameters.")
-    counts: Counts
+    counts: Counts = Field(description="Number of living memories, links and stored messages.")
     focus: list[str] = Field(description="Nodes in focus, newest first.", examples=[["n3", "n2"]])
     pending_batches: int = Field(description="Accepted batches not yet digested.")
     parked_batches: int = Field(description="Batches parked after repeated failures.")
@@ -58,7 +58,7 @@ class AgentInfo(Response):
 class AgentListing(Response):
     """An agent in a listing, which does not open it."""
 
-    agent_id: str
+    agent_id: str = Field(description="The agent's id.")
     created_at: int = Field(description="Creation time, ms since the epoch.")
     open: bool = Field(description="Whether the agent is open.")
     counts: Counts = Field(description="If the agent is not open: as of its last close.")
@@ -67,15 +67,15 @@ class AgentListing(Response):
 class AgentPage(Response):
     """A page of agents."""
 
-    agents: list[AgentListing]
+    agents: list[AgentListing] = Field(description="The agents of this page.")
     next_page_token: str = Field(description="Empty on the last page.")
 
 
 class Erased(Response):
     """The agent is deleted."""
 
-    agent_id: str
-    erased: bool = True
+    agent_id: str = Field(description="The id of the deleted agent.")
+    erased: bool = Field(True, description="True: the agent and its data are deleted.")
     record_number: int = Field(description="Number of the deletion's record in the log of erased agents.")
     record_hash: str = Field(
         description="Hash of that record in hexadecimal; it covers all records before it."
@@ -248,7 +248,7 @@ async def delete_agent(service: Service, request: AgentRequest) -> Erased:
 class Closed(Response):
     """The agent is closed."""
 
-    agent_id: str
+    agent_id: str = Field(description="The agent's id.")
     closed: bool = Field(description="Whether it was open.")
 
 

@@ -25,15 +25,15 @@ DEFAULT_TIMEOUT_MS = 30_000
 class BatchInfo(Response):
     """The current state of a batch."""
 
-    batch_id: str = Field(examples=["b1"])
+    batch_id: str = Field(description="Id of the batch.", examples=["b1"])
     state: str = Field(description="waiting, digesting, digested or parked.", examples=["digested"])
     accepted_at: int = Field(description="Time of acceptance, ms since the epoch.")
     digested_at: int | None = Field(description="Time of digestion, ms since the epoch.")
     not_before: int | None = Field(
         description="Earliest time of the next try after a failure, ms since the epoch."
     )
-    message_count: int
-    conversation_id: str
+    message_count: int = Field(description="Number of its messages.")
+    conversation_id: str = Field(description="The conversation that the caller gave; empty without one.")
     attempts: int = Field(description="Failed tries so far.")
     last_error: str = Field(description="Why the last try failed.")
     node_ids: list[str] = Field(description="The memories made from it.", examples=[["n1", "n2"]])
@@ -50,7 +50,7 @@ class BatchInfo(Response):
 class BatchPage(Response):
     """A page of batches."""
 
-    batches: list[BatchInfo]
+    batches: list[BatchInfo] = Field(description="The batches of this page, in the order of their ids.")
     next_page_token: str = Field(description="Empty on the last page.")
 
 
@@ -139,9 +139,9 @@ class Flushed(Response):
 
     digested: bool = Field(description="Whether every batch accepted before the request is digested.")
     passes_done: bool = Field(description="Whether no compression pass is owed.")
-    pending_batches: int
-    owed_passes: int
-    parked_batches: int
+    pending_batches: int = Field(description="Accepted batches not yet digested.")
+    owed_passes: int = Field(description="Compression passes owed, including the running one.")
+    parked_batches: int = Field(description="Batches parked after repeated failures.")
     unembedded_messages: int = Field(description="Messages without vectors; 0 without an embedder.")
 
 
@@ -191,7 +191,7 @@ class CompressRequest(AgentRequest):
 class Compressing(Response):
     """The passes owed now."""
 
-    owed_passes: int
+    owed_passes: int = Field(description="Compression passes owed, including the running one.")
 
 
 async def compress(service: Service, request: CompressRequest) -> Compressing:

@@ -125,8 +125,8 @@ class ForgetProof(Response):
 class Forgotten(Response):
     """The erased items; in a dry run, the items that would be erased."""
 
-    dry_run: bool
-    counts: ForgetCounts
+    dry_run: bool = Field(description="Whether this was a dry run, which erases nothing.")
+    counts: ForgetCounts = Field(description="The amount of erased data.")
     nodes: list[str] = Field(description="The memories; the first 1000.")
     messages: list[str] = Field(description="The messages erased as a whole; the first 1000.")
     partly: list[str] = Field(description="The messages of which only sentences are erased; the first 1000.")
@@ -134,7 +134,7 @@ class Forgotten(Response):
         description="Memories and messages that also mention it and remain; the first 1000."
     )
     also_found_count: int = Field(description="The total number.")
-    proof: ForgetProof
+    proof: ForgetProof = Field(description="The records of the audit log that prove the erasure.")
     compacted: bool = Field(description="Whether the files no longer contain any byte of it.")
 
 

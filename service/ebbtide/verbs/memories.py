@@ -126,7 +126,7 @@ class NodeDeletion(DeletedNode):
 class DeletedNodes(Response):
     """The result for each memory, in the order of the request."""
 
-    results: list[NodeDeletion]
+    results: list[NodeDeletion] = Field(description="One result for each id, in the order of the request.")
     deleted_count: int = Field(description="How many were deleted.")
 
 

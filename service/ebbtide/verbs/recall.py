@@ -213,13 +213,13 @@ class RecalledMemory(Response):
     """A memory of the response, in the order of the text."""
 
     id: str = Field(description="Id of its node, or of its message if no node of it lives.", examples=["n1"])
-    kind: str = Field(examples=["episode"])
-    content: str
+    kind: str = Field(description="episode: made from what was said.", examples=["episode"])
+    content: str = Field(description="The text of the memory.")
     state: str = Field(
         description="living, archived (shortened or forgotten since) or pending (not digested)."
     )
     node_ids: list[str] = Field(description="Living nodes made from it.")
-    sources: list[CitedSource]
+    sources: list[CitedSource] = Field(description="The slices of messages that it was made from.")
 
 
 class Recalled(Response):

@@ -29,10 +29,10 @@ from ebbtide.offload.pool import MAX_INLINE_CHARS
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import Batch, Identity, MessageRecord, PersonalSpan
 from ebbtide.store.layout import text_key
-from ebbtide.verbs.limits import FlatMetadata, MaxChars, MaxItems, Metadata, Name, Several, Time
+from ebbtide.verbs.limits import FlatMetadata, MaxChars, MaxItems, Metadata, Name, NotEmpty, Several, Time
 from ebbtide.verbs.metadata import merged_json, metadata_json
 from ebbtide.verbs.pii_policy import PiiPolicy
-from ebbtide.verbs.requests import AgentRequest, Fields, Response, invalid, requiring, violation
+from ebbtide.verbs.requests import AgentRequest, Fields, Response, requiring, violation
 from ebbtide.verbs.service import Service
 
 READING_COST = 8
@@ -60,12 +60,6 @@ class Message(Fields):
     )
 
 
-def _is_key(key: str) -> str:
-    if not key:
-        raise invalid(key, "a text that is not empty")
-    return key
-
-
 def _not_empty(messages: list[Message], info: ValidationInfo) -> list[Message]:
     if not messages:
         allowed = "at least 1" if info.context is None else f"1-{info.context.max_messages}"
@@ -85,7 +79,7 @@ class RememberRequest(AgentRequest):
     metadata: Metadata | None = Field(
         None, description="Free fields stored with the batch; at most 4 KiB as JSON."
     )
-    idempotency_key: Annotated[Name, AfterValidator(_is_key)] | None = Field(
+    idempotency_key: Annotated[Name, NotEmpty("a text that is not empty")] | None = Field(
         None, description="Repeating a request with the same key and body has no further effect."
     )
 

@@ -14,11 +14,19 @@ from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Annotated, Any, ClassVar, Literal, NoReturn, TypeVar, get_args, get_origin
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
 from pydantic_core import ErrorDetails, PydanticCustomError, from_json
 
 from ebbtide.errors import REASONS, FieldViolation, InvalidRequest
-from ebbtide.ids import AgentId, parse_agent_id
+from ebbtide.ids import MAX_AGENT_ID_LENGTH, AgentId, parse_agent_id
 from ebbtide.privacy.spans import redacted
 from ebbtide.settings import LimitSettings
 
@@ -54,15 +62,24 @@ def requiring(name: str) -> ConfigDict:
 
     def require(schema: dict[str, Any]) -> None:
         del schema["properties"][name]["default"]
+        schema["properties"][name]["minItems"] = 1
         schema.setdefault("required", []).append(name)
 
     return ConfigDict(json_schema_extra=require)
 
 
+AgentName = Annotated[
+    str,
+    AfterValidator(parse_agent_id),
+    WithJsonSchema({"type": "string", "minLength": 1, "maxLength": MAX_AGENT_ID_LENGTH}),
+]
+"""The id of an agent."""
+
+
 class AgentRequest(Request):
     """A request that names an agent."""
 
-    agent_id: Annotated[str, AfterValidator(parse_agent_id)] = Field(
+    agent_id: AgentName = Field(
         description="Id of the agent: 1-128 characters of any script.", examples=["ann"]
     )
 

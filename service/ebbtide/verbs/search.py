@@ -15,7 +15,7 @@ from math import isfinite
 from typing import Annotated, Self
 
 import numpy as np
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
 from ebbtide.fleet.recall.query import Query
 from ebbtide.fleet.recall.recollected import Hit
@@ -51,11 +51,14 @@ def _has_direction(vector: list[float]) -> list[float]:
     return vector
 
 
+_NUMBER = {"type": "number", "minimum": -MAX_VECTOR_NUMBER, "maximum": MAX_VECTOR_NUMBER}
+
+
 class SearchRequest(QueryRequest):
     """What to look for, and what narrows the results."""
 
     vector: Annotated[
-        list[Annotated[float, AfterValidator(_measurable)]],
+        list[Annotated[float, AfterValidator(_measurable), WithJsonSchema(_NUMBER)]],
         Several,
         MaxItems(MAX_DIMENSIONS),
         AfterValidator(_has_direction),
@@ -88,7 +91,7 @@ class FoundMemory(RecalledMemory):
 class Found(Response):
     """The found memories, best first."""
 
-    memories: list[FoundMemory]
+    memories: list[FoundMemory] = Field(description="The memories, best first.")
     pending_batches: int = Field(description="Accepted batches not yet digested.", examples=[0])
     parked_batches: int = Field(description="Batches parked after repeated failures.", examples=[0])
 
