@@ -82,7 +82,7 @@ class RestCaller:
         return await self._client.request(method, path, **options)
 
     async def download(self, path: str) -> bytes:
-        """A file, with its name and length told."""
+        """Download a file, whose response has its name and length."""
         response = await self._client.get(path)
         assert response.status_code == 200, response.text
         assert int(response.headers["content-length"]) == len(response.content)
@@ -122,7 +122,7 @@ PATTERNS = [
 
 
 class Reply:
-    """What came back, as REST would have it."""
+    """A response, in the form of REST."""
 
     def __init__(self, status_code: int, body: dict[str, Any], headers: dict[str, str]) -> None:
         self.status_code = status_code

@@ -38,7 +38,7 @@ class ViolationBody(requests.Response):
     """A field that was refused."""
 
     field: str = Field(description="Path of the field, such as messages[0].content.")
-    description: str = Field(description="What is wrong with it, and what is allowed.")
+    description: str = Field(description="The fault of the field, and the allowed values.")
 
 
 class ErrorDetails(requests.Response):

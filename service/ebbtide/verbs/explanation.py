@@ -16,7 +16,7 @@ class SignalShare(Response):
     """The contribution of one signal to a memory's score."""
 
     signal: str = Field(description="Name of the signal.")
-    score: float = Field(description="What the signal adds to the memory's score.")
+    score: float = Field(description="Contribution of the signal to the score of the memory.")
 
 
 class SignalOff(Response):

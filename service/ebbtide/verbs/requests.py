@@ -273,7 +273,7 @@ NAME_OF_TYPE = {
     "model_type": "an object",
     "finite_number": "a finite number",
 }
-"""What a field takes, by pydantic's error type."""
+"""The allowed type of a value, by pydantic's error type."""
 
 BOUNDS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
 """Words for the bounds of a number, by the names that annotations have for them."""

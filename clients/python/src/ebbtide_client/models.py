@@ -727,7 +727,7 @@ class SignalShare:
     """Name of the signal."""
 
     score: float
-    """What the signal adds to the memory's score."""
+    """Contribution of the signal to the score of the memory."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
