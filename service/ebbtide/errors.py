@@ -66,8 +66,10 @@ REASONS: dict[str, Reason] = {
     "UNKNOWN_FIELD": _invalid("The request names a field, parameter or query option that does not exist."),
     "MISSING_FIELD": _invalid("A required field is missing."),
     "WRONG_TYPE": _invalid("The value of a field has the wrong JSON type."),
-    "INVALID_VALUE": _invalid("The value of a field is outside its range or list."),
-    "EMPTY_MESSAGES": _invalid("`messages` is empty."),
+    "INVALID_VALUE": _invalid(
+        "The value of a field is outside its range or list, or a query option is given twice."
+    ),
+    "EMPTY_MESSAGES": _invalid("`messages` is missing or empty."),
     "TOO_MANY_MESSAGES": _invalid("`messages` has more messages than a batch may have."),
     "TEXT_TOO_LONG": _invalid("A text exceeds its limit."),
     "TOO_MANY_ITEMS": _invalid("A list has more items than its limit."),
@@ -300,6 +302,33 @@ FAMILIES: dict[str, type[EbbtideError]] = {
     )
 }
 """The families by name."""
+
+
+def no_agent() -> NotFound:
+    """Return the error for an id that no agent has."""
+    message = (
+        "No agent has this id. Check it with GET /v1/agents (ListAgents); remember and PUT create an agent."
+    )
+    return NotFound(message, reason="AGENT_NOT_FOUND")
+
+
+def no_node() -> NotFound:
+    """Return the error for an id that no node has. It does not repeat the id, which may be personal data."""
+    message = (
+        "No node has this id. Ids have the form n1; "
+        "check it with GET /v1/agents/{agent_id}/nodes (ListNodes) or search."
+    )
+    return NotFound(message, reason="NODE_NOT_FOUND")
+
+
+def no_batch() -> NotFound:
+    """Return the error for an id that no batch has, or whose status is no longer kept."""
+    message = (
+        "No batch has this id, or its status is no longer kept. Ids have the form b1; "
+        "check it with GET /v1/agents/{agent_id}/batches (ListBatches)."
+    )
+    return NotFound(message, reason="BATCH_NOT_FOUND")
+
 
 QUIET_MESSAGE = "internal error; the daemon's log has the details under this request id"
 """The message of Corrupted and Internal."""

@@ -6,7 +6,7 @@ import unicodedata
 from typing import NewType
 
 from ebbtide.bounds import Id
-from ebbtide.errors import FieldViolation, InvalidRequest, NotFound
+from ebbtide.errors import FieldViolation, InvalidRequest, no_batch, no_node
 
 AgentId = NewType("AgentId", str)
 """The id of an agent. Only `parse_agent_id` creates one from a request."""
@@ -65,8 +65,7 @@ def parse_node_id(text: str) -> NodeId:
     """Return the node id of a text form. Raise NODE_NOT_FOUND for any other text."""
     number = _numbered(text, "n")
     if number is None:
-        # The text may be personal data, so the error does not repeat it.
-        raise NotFound("There is no node with this id. Node ids have the form n1.", reason="NODE_NOT_FOUND")
+        raise no_node()
     return number
 
 
@@ -79,9 +78,7 @@ def parse_batch_id(text: str) -> int:
     """Return the batch number of a text form. Raise BATCH_NOT_FOUND for any other text."""
     number = _numbered(text, "b")
     if number is None:
-        raise NotFound(
-            "There is no batch with this id. Batch ids have the form b1.", reason="BATCH_NOT_FOUND"
-        )
+        raise no_batch()
     return number
 
 

@@ -45,10 +45,10 @@ async def test_unknown_paths_and_methods_have_the_same_body(tmp_path: Path) -> N
             assert await call.refused("GET", path) == "ROUTE_NOT_FOUND", path
         response = await call("PATCH", "/v1/agents")
         assert response.json()["error"]["reason"] == "METHOD_NOT_ALLOWED"
-        assert response.headers["allow"] == "GET"
+        assert response.headers["allow"] == "GET, HEAD"
         # For a path with several routes, every method is listed.
         response = await call("POST", "/v1/agents/ann")
-        assert response.headers["allow"] == "DELETE, GET, PATCH, PUT"
+        assert response.headers["allow"] == "DELETE, GET, HEAD, PATCH, PUT"
 
 
 async def test_bodies_other_than_utf_8_json_are_an_unsupported_media_type(tmp_path: Path) -> None:

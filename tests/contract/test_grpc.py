@@ -71,19 +71,20 @@ async def test_invalid_bytes_are_refused(tmp_path: Path, body: bytes) -> None:
         assert await reason(call, caught.value) == "INVALID_JSON"
 
 
-async def test_absent_fields_are_empty(tmp_path: Path) -> None:
-    """No messages are EMPTY_MESSAGES, no agent id INVALID_AGENT_ID, no role MISSING_FIELD; no content is empty."""
+async def test_absent_fields_are_empty_or_refused(tmp_path: Path) -> None:
+    """No messages are EMPTY_MESSAGES, no agent id is an invalid one; a message without role or content is refused."""
     async with grpc_in(tmp_path) as call:
         stub = stub_on(call.channel)
         for request, expected in (
             (hello(messages=[]), "EMPTY_MESSAGES"),
             (hello(agent_id=""), "INVALID_AGENT_ID"),
             (hello(messages=[remember_pb2.Message(content="x")]), "MISSING_FIELD"),
+            (hello(messages=[remember_pb2.Message(role=remember_pb2.ROLE_USER)]), "MISSING_FIELD"),
         ):
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 await stub.Remember(request)
             assert await reason(call, caught.value) == expected
-        bare = remember_pb2.Message(role=remember_pb2.ROLE_USER)
+        bare = remember_pb2.Message(role=remember_pb2.ROLE_USER, content="")
         assert (await stub.Remember(hello(messages=[bare]))).batch_id == "b1"
 
 

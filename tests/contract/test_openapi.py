@@ -17,6 +17,7 @@ import pytest
 
 from ebbtide.errors import REASONS
 from ebbtide.events import EventKind
+from ebbtide.settings import LimitSettings
 from tests.support.node import TYPESCRIPT, node
 from tests.support.openapi import openapi_document
 from tests.tidy.pages import ROOT
@@ -169,6 +170,74 @@ def test_responses_require_what_they_always_have(schemas: dict[str, Any]) -> Non
         "memories",
         "explanation",
     }
+
+
+def test_everything_is_described(
+    document: dict[str, Any], operations: dict[str, Any], schemas: dict[str, Any]
+) -> None:
+    """Every schema, property, parameter and response has a description of its own."""
+    for name, schema in schemas.items():
+        assert schema["description"], name
+        for field, part in schema.get("properties", {}).items():
+            assert part.get("description", "").strip(), (name, field)
+    for name, operation in operations.items():
+        assert operation["description"], name
+        for parameter in operation["parameters"]:
+            assert "$ref" in parameter or parameter["description"], (name, parameter)
+        for status, response in operation["responses"].items():
+            assert response["description"] not in ("", "Successful Response"), (name, status)
+
+
+KEYWORDS = {"string": "maxLength", "integer": "minimum", "array": "maxItems", "number": "maximum"}
+"""The keyword that a bounded value of each type declares."""
+
+UNBOUNDED = {
+    "kinds",
+    "without",
+    "nodes",
+    "start_nodes",
+    "node_ids",
+    "messages",
+    "node_id",
+    "batch_id",
+    "page_token",
+}
+"""Fields with ids, which are looked up, tokens, or lists of a few words."""
+
+
+def test_requests_declare_their_bounds(operations: dict[str, Any], schemas: dict[str, Any]) -> None:
+    """Texts, numbers and lists of requests have the default limits, and the description names the setting."""
+    fields = [
+        (name, field, schema)
+        for name, operation in operations.items()
+        if "application/json" in operation.get("requestBody", {}).get("content", {})
+        for field, schema in body_of(operation, schemas)["properties"].items()
+    ]
+    fields += [("Message", field, schema) for field, schema in schemas["Message"]["properties"].items()]
+    for name, field, schema in fields:
+        for part in parts(schema):
+            keyword = KEYWORDS.get(part.get("type", ""))
+            if keyword is None or {"enum", "const", "format"} & part.keys() or field in UNBOUNDED:
+                continue
+            assert {keyword, "exclusiveMinimum", "pattern"} & part.keys() or name in (
+                "openAgent",
+                "updateAgent",
+            ), (
+                name,
+                field,
+            )
+    recall = body_of(operations["recall"], schemas)["properties"]
+    assert recall["query"]["anyOf"][0]["maxLength"] == LimitSettings().max_query_chars
+    assert (recall["depth"]["anyOf"][0]["minimum"], recall["depth"]["anyOf"][0]["maximum"]) == (0, 8)
+    assert "`limits.max_query_chars`" in recall["query"]["description"]
+    assert recall["keywords"]["maxItems"] == LimitSettings().max_keywords
+    messages = body_of(operations["remember"], schemas)["properties"]["messages"]
+    assert (messages["minItems"], messages["maxItems"]) == (1, LimitSettings().max_messages)
+
+
+def test_no_internal_keys_are_left(document: dict[str, Any]) -> None:
+    """The document has no extension keys: the settings of limits are in the descriptions."""
+    assert not [key for part in parts(document) for key in part if key.startswith("x-")]
 
 
 # --- generators --------------------------------------------------------------------------------------

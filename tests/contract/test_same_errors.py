@@ -153,6 +153,61 @@ async def test_a_value_of_the_wrong_type_names_its_field(both: tuple[RestCaller,
                     await outcome(rpc, operation, {**base, name: wrong})
 
 
+async def test_a_missing_field_has_one_error(both: tuple[RestCaller, GrpcCaller]) -> None:
+    """A request without its fields, or a message without some of its own, has the same outcome over both."""
+    refused = set()
+    for operation in CATALOGUE:
+        if operation.is_rpc and operation.has_body:
+            errors = [await outcome(call, operation, {}) for call in both]
+            assert errors[0] == errors[1], operation.name
+            refused |= {operation.name} if errors[0] else set()
+    assert {"Remember", "Search", "UpdateNode", "DeleteNodes", "ForgetMemories"} <= refused
+    remember = next(one for one in CATALOGUE if one.name == "Remember")
+    for message in ({}, {"role": "user"}, {"content": "I like tea."}):
+        errors = [await outcome(call, remember, {"messages": [message]}) for call in both]
+        assert errors[0] == errors[1]
+        assert errors[0]["reason"] == "MISSING_FIELD"
+
+
+async def test_a_value_is_written_as_in_json(both: tuple[RestCaller, GrpcCaller]) -> None:
+    """A refused 0 is 0 over both, whether the field is an integer or not; null, true and false are those of JSON."""
+    open_agent = next(one for one in CATALOGUE if one.name == "OpenAgent")
+    for value in (0, 0.0, 2.0, 1.5):
+        errors = [await outcome(call, open_agent, {"decay_rate": value}) for call in both]
+        assert errors[0] == errors[1]
+    rest, _ = both
+    for fields, message in (
+        ({"decay_rate": None}, "decay_rate: null is not allowed; allowed: a number, above 0, at most 1"),
+        ({"decay_rate": 0}, "decay_rate: 0 is not allowed; allowed: above 0, at most 1"),
+        ({"focus_limit": True}, "focus_limit: true is not allowed; allowed: an integer, 1-64"),
+        ({"focus_limit": 2.0}, "focus_limit: 2.0 is not allowed; allowed: an integer"),
+    ):
+        assert (await outcome(rest, open_agent, fields))["message"] == message
+
+
+CREATE = ("Remember", "OpenAgent", "RestoreAgent")
+"""Operations that create the agent that they name."""
+
+
+async def test_unknown_ids_have_one_text(both: tuple[RestCaller, GrpcCaller]) -> None:
+    """Every operation on an unknown agent, node or batch has the same message, with the next step."""
+    texts: dict[str, set[str]] = {}
+    for operation in CATALOGUE:
+        if not operation.is_rpc or "agent_id" not in operation.in_path or operation.name in CREATE:
+            continue
+        agent = "ann" if len(operation.in_path) > 1 else "zoe"
+        for number in ("77", "0", "x"):
+            path = operation.path.format(agent_id=agent, node_id=f"n{number}", batch_id=f"b{number}")
+            body = next(iter(operation.examples.values()), {}) if operation.has_body else None
+            for call in both:
+                error = (await call(operation.method, path, body)).json()["error"]
+                assert error["code"] == 404, operation.name
+                texts.setdefault(error["reason"], set()).add(error["message"])
+    assert texts.keys() == {"AGENT_NOT_FOUND", "NODE_NOT_FOUND", "BATCH_NOT_FOUND"}
+    assert [len(found) for found in texts.values()] == [1, 1, 1], texts
+    assert all("GET /v1/agents" in text for found in texts.values() for text in found)
+
+
 async def test_a_missing_field_is_named(both: tuple[RestCaller, GrpcCaller]) -> None:
     """A request without any action names the missing field, over both transports."""
     for name, field in (("Search", "query"), ("UpdateNode", "content"), ("ForgetMemories", "the body")):

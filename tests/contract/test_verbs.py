@@ -141,7 +141,7 @@ async def test_reads_never_create_an_agent(tmp_path: Path, caller_in: CallerIn) 
 @pytest.mark.parametrize(
     ("body", "reason", "field"),
     [
-        ({}, "MISSING_FIELD", "messages"),
+        ({}, "EMPTY_MESSAGES", "messages"),
         ({"messages": []}, "EMPTY_MESSAGES", "messages"),
         ({"messages": "hello"}, "WRONG_TYPE", "messages"),
         ({"messages": [{"role": "user"}]}, "MISSING_FIELD", "messages[0].content"),
@@ -257,13 +257,23 @@ async def test_put_creates_then_finds_then_refuses_differences(tmp_path: Path, c
         assert created.status_code == 201
         assert created.json()["parameters"]["decay_rate"] == 0.9
         assert (await call("PUT", AGENT, {"decay_rate": 0.9})).status_code == 200
-        assert (await call("PUT", AGENT, {"parameters": {"decay_rate": 0.9}})).status_code == 200
         assert (await call("PUT", AGENT)).status_code == 200
         assert await call.refused("PUT", AGENT, {"decay_rate": 0.8}) == "PARAMETERS_DIFFER"
         patched = await call("PATCH", AGENT, {"decay_rate": 0.8, "locale": None})
         assert patched.json()["parameters"]["decay_rate"] == 0.8
         assert patched.json()["parameters"]["locale"] == "auto"
         assert (await call("GET", AGENT)).json()["parameters"] == patched.json()["parameters"]
+
+
+async def test_parameters_are_at_the_top_level(tmp_path: Path) -> None:
+    """PUT and PATCH refuse parameters under `parameters`, and say where they belong."""
+    async with rest_in(tmp_path) as call:
+        for method in ("PUT", "PATCH"):
+            error = (await call(method, AGENT, {"parameters": {"decay_rate": 0.9}})).json()["error"]
+            assert error["reason"] == "UNKNOWN_FIELD"
+            assert error["message"] == (
+                "parameters: no such field; send the parameters at the top level of the body"
+            )
 
 
 @pytest.mark.parametrize(
@@ -598,13 +608,33 @@ async def test_the_root_names_the_documentation(tmp_path: Path) -> None:
         assert 'href="/docs"' in page.text and __version__ in page.text
 
 
-async def test_probes_may_use_head(tmp_path: Path) -> None:
-    """HEAD of /healthz and /readyz has the status of GET, and needs no key; other routes are METHOD_NOT_ALLOWED."""
+async def test_head_is_get_without_a_body(tmp_path: Path) -> None:
+    """HEAD has the status and headers of GET, also without a key where GET needs none; not for files and streams."""
     async with rest_in(tmp_path, access=KEYS_ON) as call:
         assert (await call("HEAD", "/healthz")).status_code == 200
         assert (await call("HEAD", "/readyz")).status_code == 200
+        assert (await call("HEAD", "/v1/model")).status_code == 401
     async with rest_in(tmp_path / "open") as call:
-        assert (await call("HEAD", "/v1/model")).status_code == 405
+        await call("PUT", AGENT)
+        for path in ("/v1/model", "/v1/agents", AGENT, "/metrics", "/openapi.json", "/"):
+            got, head = await call("GET", path), await call("HEAD", path)
+            assert (head.status_code, head.content) == (200, b"")
+            assert head.headers["content-type"] == got.headers["content-type"]
+        assert (await call("HEAD", "/v1/agents/nobody")).status_code == 404
+        for path in ("backup", "export", "events"):
+            refused = await call("HEAD", f"{AGENT}/{path}")
+            assert (refused.status_code, refused.headers["allow"]) == (405, "GET")
+        assert (await call("POST", "/v1/model")).headers["allow"] == "GET, HEAD"
+
+
+async def test_a_query_option_is_given_once(tmp_path: Path) -> None:
+    """An option that is given twice is INVALID_VALUE with its name, instead of one of its values being ignored."""
+    async with rest_in(tmp_path) as call:
+        error = (await call("GET", "/v1/agents?page_size=1&page_size=2")).json()["error"]
+        assert error["reason"] == "INVALID_VALUE"
+        assert error["message"] == "page_size: given 2 times; allowed: once"
+        assert error["field_violations"][0]["field"] == "page_size"
+        assert (await call("GET", "/v1/agents?page_size=1&page_token=")).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -773,8 +803,8 @@ async def test_a_refused_parameter_names_its_range(tmp_path: Path) -> None:
     """The message names the field, the value and the allowed range, for numbers, choices and syntaxes."""
     async with rest_in(tmp_path) as call:
         for body, message in (
-            ({"decay_rate": 0}, "decay_rate: 0 is not allowed; allowed: above 0 to 1"),
-            ({"focus_limit": 99}, "focus_limit: 99 is not allowed; allowed: from 1 to 64"),
+            ({"decay_rate": 0}, "decay_rate: 0 is not allowed; allowed: above 0, at most 1"),
+            ({"focus_limit": 99}, "focus_limit: 99 is not allowed; allowed: 1-64"),
             ({"strategy": "x"}, "strategy: 'x' is not allowed; allowed: scan, slots"),
             (
                 {"strategy": "slots", "max_nodes": 50},

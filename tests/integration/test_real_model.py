@@ -22,7 +22,7 @@ import pytest
 
 from ebbtide.language.tokens import estimate
 from ebbtide.verbs.batches import CompressRequest, compress
-from ebbtide.verbs.service import get_model, get_readiness
+from ebbtide.verbs.service import EMPTY, get_model, get_readiness
 from tests.support import looking
 from tests.support.fading import HARBOUR, KETTLE, fading
 from tests.support.in_process import ask, service_in, settle, tell
@@ -116,7 +116,7 @@ async def test_conversation_is_digested_with_a_real_model(
         assert len(told) == 4, "every message is the source of some memory"
         assert all(node.phrase and node.keywords for node in nodes)
         assert (await ask(service, "ann")).text
-        model = await get_model(service)
+        model = await get_model(service, EMPTY)
         with capsys.disabled():
             print(f"\nreal model, {len(nodes)} memories of 4 messages")
             for name, task in model.tasks.items():

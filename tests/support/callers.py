@@ -41,8 +41,8 @@ from tests.support.keys import bearer
 
 SERVICE = memory_service_pb2.DESCRIPTOR.services_by_name["MemoryService"]
 
-UNSAYABLE = {"WRONG_TYPE", "MISSING_FIELD"}
-"""Reasons of cases that protobuf may be unable to express: its fields have one type, and absent fields are empty."""
+UNSAYABLE = {"WRONG_TYPE"}
+"""Reasons of cases that protobuf may be unable to express: its fields have one type."""
 
 FIRST_UNKNOWN = 30_000
 """Field numbers for names that the schema does not have."""
@@ -115,9 +115,6 @@ def reason_of(response: Any) -> str:
 
 ROUTES = {operation.route: operation.name for operation in CATALOGUE if operation.is_rpc}
 """Every operation: its route and its call."""
-
-REQUIRED = {"RememberRequest": {"messages"}, "DeleteNodesRequest": {"node_ids"}, "Message": {"content"}}
-"""Fields that JSON can leave out, where protobuf only has them empty."""
 
 PATTERNS = [
     (re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", route)), name) for route, name in ROUTES.items()
@@ -253,9 +250,6 @@ class GrpcCaller:
         return name, request
 
     def _put(self, message: Message, fields: dict[str, Any], path: str) -> None:
-        absent = REQUIRED.get(message.DESCRIPTOR.name, set()) - fields.keys()
-        if absent:
-            raise Unsayable(f"{path}{absent}")
         for name, value in fields.items():
             field = message.DESCRIPTOR.fields_by_name.get(name)
             if field is None:
@@ -325,7 +319,7 @@ class GrpcCaller:
 
 
 def _parameters(name: str, body: dict[str, Any]) -> dict[str, Any]:
-    given = body["parameters"] if body.keys() == {"parameters"} else body
+    given = body
     if name == "OpenAgent":
         return {"parameters": given}
     kept = {key: value for key, value in given.items() if value is not None}

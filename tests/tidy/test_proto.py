@@ -258,6 +258,25 @@ def _kinds(field: Any) -> set[str]:
     return {by_kind[field.cpp_type]}
 
 
+def test_unset_fields_have_the_defaults_of_the_model() -> None:
+    """The server leaves unset flags and lists out of a request, so the model's defaults must be those of protobuf."""
+    compared = 0
+    for operation in CATALOGUE:
+        if not operation.is_rpc:
+            continue
+        for field in SERVICE.methods_by_name[operation.name].input_type.fields:
+            is_left_out = field.is_repeated or not field.has_presence
+            if is_left_out and field.enum_type is None and field.name in operation.request.model_fields:
+                model_field = operation.request.model_fields[field.name]
+                is_text = field.cpp_type == field.CPPTYPE_STRING and not field.is_repeated
+                assert is_text or not model_field.is_required(), (operation.name, field.name)
+                if not model_field.is_required():
+                    default = [] if field.is_repeated else field.default_value
+                    assert model_field.get_default(call_default_factory=True) == default
+                compared += 1
+    assert compared > 50
+
+
 # --- on its page -----------------------------------------------------------------------------------------
 
 

@@ -44,7 +44,7 @@ class Grant:
         if self.scopes.isdisjoint(required.scopes):
             wanted = " or ".join(required.scopes)
             raise Forbidden(
-                f"The API key lacks the required scope: {wanted}.",
+                f"The API key lacks the required scope: {wanted}. Use a key with it.",
                 reason="SCOPE_MISSING",
                 metadata={"scope": wanted},
             )
@@ -52,10 +52,13 @@ class Grant:
             return
         if required.needs is Needs.EVERY_AGENT:
             raise Forbidden(
-                "This covers every agent, but the API key is bound to some.", reason="KEY_NOT_FOR_AGENT"
+                "This request covers every agent, but the API key is bound to some. Use a key without bounds.",
+                reason="KEY_NOT_FOR_AGENT",
             )
         if agent_id is None or not self.reach.covers(agent_id):
-            raise Forbidden("The API key is bound to other agents.", reason="KEY_NOT_FOR_AGENT")
+            raise Forbidden(
+                "The API key is bound to other agents. Use a key for this agent.", reason="KEY_NOT_FOR_AGENT"
+            )
 
 
 def granting(scopes: Iterable[str], reach: Reach) -> Grant:

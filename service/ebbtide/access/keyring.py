@@ -93,5 +93,5 @@ class Keyring:
         """Return what a key grants now; INVALID_KEY once it is revoked or expired."""
         key, grant = self._keys.get(key_id, NOTHING)
         if not key.counts_at(now_ms):
-            raise Unauthenticated("The API key was revoked or has expired.", reason="INVALID_KEY")
+            raise Unauthenticated("Invalid API key (unknown, revoked or expired).", reason="INVALID_KEY")
         return grant

@@ -41,7 +41,7 @@ from ebbtide.errors import (
 )
 from ebbtide.metrics import Metrics
 from ebbtide.rest.connections import PIECE_BYTES, Connection, connection_of
-from ebbtide.rest.problems import RESOURCE_POLICY, note_outcome, outcome_of, problem
+from ebbtide.rest.problems import RESOURCE_POLICY, note_outcome, outcome_of, problem, supports_head
 from ebbtide.settings import Settings
 from ebbtide.telemetry import get_log, request_id_from, span
 from ebbtide.verbs.catalogue import OPEN_ROUTES
@@ -87,6 +87,10 @@ class HttpChecks:
         """Check a request, pass it on, and log its outcome."""
         if scope["type"] != "http":
             return
+        method = scope["method"]
+        if method == "HEAD" and supports_head(scope["path"]):
+            # A response to HEAD is that to GET. The server knows the method from its own scope and sends no body.
+            scope = {**scope, "method": "GET"}
         headers = Headers(scope=scope)
         request_id = request_id_from(headers.get("x-request-id"))
         begun_s = time.monotonic()
@@ -113,7 +117,7 @@ class HttpChecks:
                 "rest.request", parent=headers.get("traceparent", ""), request_id=request_id
             ) as current:
                 await self._serve(scope, headers, receive, answer)
-                current.set("http.request.method", scope["method"])
+                current.set("http.request.method", method)
                 current.set("http.route", _route(scope))
                 current.set("http.response.status_code", status)
         except asyncio.CancelledError:
@@ -122,7 +126,9 @@ class HttpChecks:
             if status or task is None:
                 raise
             task.uncancel()
-            stopping = Unavailable("the daemon is stopping", reason="SHUTTING_DOWN")
+            stopping = Unavailable(
+                "The daemon is stopping. Retry when it is running again.", reason="SHUTTING_DOWN"
+            )
             note_outcome(scope, stopping)
             await problem(stopping)(scope, receive, answer)
         except Exception as error:
@@ -141,7 +147,7 @@ class HttpChecks:
             self._metrics.request("rest", _verb(scope), outcome_of(scope, status), took_s)
             self._log.info(
                 "request",
-                method=scope["method"],
+                method=method,
                 path=_route(scope),
                 status=status,
                 took_ms=round(took_s * 1000, 1),
@@ -212,8 +218,7 @@ class HttpChecks:
     def _admit(self, scope: Scope, headers: Headers) -> None:
         """Authenticate the caller. A browser's preflight request has no credentials."""
         is_preflight = scope["method"] == "OPTIONS" and "access-control-request-method" in headers
-        method = "GET" if scope["method"] == "HEAD" else scope["method"]
-        is_open = f"{method} {scope['path']}" in OPEN_ROUTES
+        is_open = f"{scope['method']} {scope['path']}" in OPEN_ROUTES
         if is_open or (is_preflight and self._origins):
             return
         # The address of the connection: an attacker could choose that in a header.
@@ -309,7 +314,7 @@ def _check_path(scope: Scope) -> None:
             fault = "is not UTF-8"
     if fault is not None:
         raise InvalidRequest(
-            f"agent_id {fault}",
+            f"agent_id: {fault}; allowed: 1-128 characters of any script, without slashes",
             reason="INVALID_AGENT_ID",
             violations=[FieldViolation("agent_id", fault)],
         )

@@ -19,6 +19,7 @@ from ebbtide.records import BatchState
 from ebbtide.retrieval.ranking_request import SIGNALS
 from ebbtide.retrieval.tokenizers import TOKENIZERS
 from ebbtide.verbs.catalogue import CATALOGUE
+from ebbtide.verbs.limits import SETTING
 from ebbtide.verbs.recall import KINDS
 
 Schema = dict[str, Any]
@@ -125,6 +126,9 @@ def complete(document: Schema) -> None:
     for (name, field), values in OPEN_ENUMS.items():
         _suggest(schemas[name]["properties"][field], values)
     _require_what_responses_have(document)
+    for schema in schemas.values():
+        for field in schema.get("properties", {}).values():
+            _describe_limits(field)
     by_id = {operation["operationId"]: operation for _, operation in operations(document)}
     for (name, field), values in BODY_ENUMS.items():
         _restrict(schemas[body_name(by_id[name])]["properties"][field], values)
@@ -134,6 +138,7 @@ def complete(document: Schema) -> None:
         for parameter in operation["parameters"]:
             if "schema" in parameter:
                 _drop_null(parameter["schema"])
+                _describe_limits(parameter)
     for (name, field), values in QUERY_ENUMS.items():
         _restrict(next(p for p in by_id[name]["parameters"] if p.get("name") == field)["schema"], values)
     for part in (*schemas.values(), *by_id.values()):
@@ -264,6 +269,26 @@ def _describe_texts(operation: Schema) -> None:
             **operation["responses"]["200"],
             "description": "Unavailable: no request is accepted.",
         }
+
+
+def _describe_limits(field: Schema) -> None:
+    """Name the settings that change the limits of a field in its description."""
+    names = sorted(set(_settings_in(field)))
+    if names:
+        settings = " and ".join(f"`limits.{name}`" for name in names)
+        sets = "sets the limit" if len(names) == 1 else "set the limits"
+        field["description"] = f"{field['description']} {settings} {sets}."
+
+
+def _settings_in(part: Any) -> Iterator[str]:
+    """Remove the names of settings from a part of the document, and yield them."""
+    if isinstance(part, dict):
+        if SETTING in part:
+            yield part.pop(SETTING)
+        part = list(part.values())
+    if isinstance(part, list):
+        for value in part:
+            yield from _settings_in(value)
 
 
 def _drop_null(schema: Schema) -> None:

@@ -99,14 +99,19 @@ def _route(operation: Operation) -> APIRoute:
         methods=[operation.method],
         name=operation.verb_name,
         operation_id=operation.id,
-        description=(operation.verb.__doc__ or "").partition("\n\n")[0],
+        description=_first_paragraph(operation.verb),
         tags=[operation.tag],
         status_code=operation.status if isinstance(operation.status, int) else 200,
         response_model=operation.response,
+        response_description=_first_paragraph(operation.response) or "The response.",
         response_class=JSONResponse if is_json else Response,
         responses={**ERRORS, **special.responses},
         openapi_extra=_request_of(operation),
     )
+
+
+def _first_paragraph(documented: object) -> str:
+    return (getattr(documented, "__doc__", None) or "").partition("\n\n")[0]
 
 
 async def _endpoint(_: Request) -> Response:

@@ -9,6 +9,7 @@ their details are not returned.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, MutableMapping
 from typing import Any
 
@@ -36,8 +37,8 @@ from ebbtide.verbs import requests
 class ViolationBody(requests.Response):
     """A field that was refused."""
 
-    field: str
-    description: str
+    field: str = Field(description="Path of the field, such as messages[0].content.")
+    description: str = Field(description="The fault of the field, and the allowed values.")
 
 
 class ErrorDetails(requests.Response):
@@ -45,18 +46,25 @@ class ErrorDetails(requests.Response):
 
     code: int = Field(description="The HTTP status.", examples=[400])
     status: str = Field(description="The gRPC code.", examples=["INVALID_ARGUMENT"])
-    message: str = Field(examples=["depth: 9 is not allowed; allowed: 0-8"])
+    message: str = Field(
+        description="The error for people: the field, its value and what is allowed. The wording may change.",
+        examples=["depth: 9 is not allowed; allowed: 0-8"],
+    )
     reason: str = Field(
         description="The reason code, for programs; see docs/errors.md.", examples=["INVALID_DEPTH"]
     )
-    metadata: dict[str, str]
-    field_violations: list[ViolationBody] | None = None
+    metadata: dict[str, str] = Field(
+        description="Details of some errors, such as the limit that was reached."
+    )
+    field_violations: list[ViolationBody] | None = Field(
+        None, description="The invalid fields, at most ten; only if fields are invalid."
+    )
 
 
 class ErrorBody(requests.Response):
     """The body of every error."""
 
-    error: ErrorDetails
+    error: ErrorDetails = Field(description="The error.")
 
 
 RESOURCE_POLICY = ("Cross-Origin-Resource-Policy", "same-origin")
@@ -118,22 +126,34 @@ async def on_http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     refused: EbbtideError = InvalidRequest("The request cannot be read.", reason="INVALID_VALUE")
     if error.status_code == 405:
-        refusal = NotFound("This path does not support this method.", reason="METHOD_NOT_ALLOWED")
+        refusal = NotFound(
+            "This path does not support this method. See the Allow header.", reason="METHOD_NOT_ALLOWED"
+        )
         note_outcome(request.scope, refusal)
         response = problem(refusal)
         # The router reports the methods of one route; a path may have several.
         response.headers["Allow"] = ", ".join(sorted(_methods_at(request)))
         return response
     if error.status_code == 404:
-        refused = NotFound("This path does not exist.", reason="ROUTE_NOT_FOUND")
+        refused = NotFound("This path does not exist. See /docs for the paths.", reason="ROUTE_NOT_FOUND")
     note_outcome(request.scope, refused)
     return problem(refused)
+
+
+_WITHOUT_HEAD = re.compile(r"/v1/agents/[^/]++/(?:backup|export|events)")
+"""Paths that do not support HEAD: GET would create a file or a stream."""
+
+
+def supports_head(path: str) -> bool:
+    """Return whether a path that supports GET supports HEAD too."""
+    return _WITHOUT_HEAD.fullmatch(path) is None
 
 
 def _methods_at(request: Request) -> set[str]:
     """Return the methods that the path of a request supports."""
     found = (route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE)
-    return {method for route in found for method in getattr(route, "methods", None) or ()}
+    methods = {method for route in found for method in getattr(route, "methods", None) or ()}
+    return methods | {"HEAD"} if "GET" in methods and supports_head(request.scope["path"]) else methods
 
 
 async def on_fault(_: Request, error: Exception) -> Response:

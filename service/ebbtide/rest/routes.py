@@ -18,7 +18,6 @@ from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Scope
 
 from ebbtide.access.grants import CALLER
-from ebbtide.access.requirements import Needs
 from ebbtide.errors import FieldViolation, InvalidRequest
 from ebbtide.metrics import CONTENT_TYPE
 from ebbtide.rest.moving import BINARY, FileResponse
@@ -110,8 +109,17 @@ def _from_position(request: Request, given: Any) -> Any:
 SPECIAL: Mapping[str, Special] = {
     "Remember": Special(with_headers=_with_idempotency_key, respond=_accepted),
     "Recall": Special(respond=_recalled, responses={200: {"content": {"text/plain": {}}}}),
-    "OpenAgent": Special(responses={201: {"model": AgentInfo, "description": "The agent was created."}}),
-    "WatchEvents": Special(with_headers=_from_position, respond=lambda _, stream: ServerSentEvents(stream)),
+    "OpenAgent": Special(
+        responses={
+            200: {"description": "The agent exists with the same parameters."},
+            201: {"model": AgentInfo, "description": "The agent was created."},
+        }
+    ),
+    "WatchEvents": Special(
+        with_headers=_from_position,
+        respond=lambda _, stream: ServerSentEvents(stream),
+        responses={200: {"description": "A stream of events; each has one of these as its data."}},
+    ),
     "BackupAgent": Special(
         respond=lambda _, file: FileResponse(file),
         responses={200: {"content": {BACKUP_TYPE: BINARY}, "description": "The backup."}},
@@ -122,7 +130,12 @@ SPECIAL: Mapping[str, Special] = {
     ),
     "GetMetrics": Special(
         respond=lambda _, text: Response(text, media_type=CONTENT_TYPE),
-        responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+        responses={
+            200: {
+                "content": {"text/plain": {"schema": {"type": "string"}}},
+                "description": "The metrics in the text format of Prometheus.",
+            }
+        },
     ),
 }
 
@@ -144,7 +157,8 @@ def _handler(operation: Operation, special: Special) -> Handler:
         limits = service.settings.limits
         if not has_body:
             return validated(model, fields, limits)
-        body = await request.body() or if_empty()
+        # The HTTP checks have read the whole body, so it arrives as one message.
+        body = (await request.receive())["body"] or if_empty()
         return await service.read_request(len(body), read_request, model, body, fields, limits)
 
     async def handle(request: Request) -> Response:
@@ -193,7 +207,8 @@ Reader = Callable[[str], Any]
 def _query(request: Request, readers_of: Callable[[], Mapping[str, Reader]]) -> dict[str, Any]:
     if not request.scope["query_string"]:
         return {}
-    given, readers = dict(request.query_params), readers_of()
+    options = request.query_params.multi_items()
+    given, readers = dict(options), readers_of()
     unknown = next((name for name in given if name not in readers), None)
     if unknown is not None:
         allowed = ", ".join(sorted(readers)) or "none"
@@ -203,6 +218,11 @@ def _query(request: Request, readers_of: Callable[[], Mapping[str, Reader]]) -> 
             reason="UNKNOWN_FIELD",
             violations=[FieldViolation("query string", f"{option} is not an option; allowed: {allowed}")],
         )
+    if len(given) < len(options):
+        names = [name for name, _ in options]
+        name = next(name for name in given if names.count(name) > 1)
+        description = f"given {names.count(name)} times; allowed: once"
+        raise InvalidRequest(f"{name}: {description}", violations=[FieldViolation(name, description)])
     return {name: readers[name](text) for name, text in given.items()}
 
 
@@ -249,9 +269,4 @@ class VerbRoute(Route):
 
 def routes() -> list[BaseRoute]:
     """Return the routes of every operation."""
-    probes = [one for one in CATALOGUE if one.requires.needs is Needs.NOTHING]
-    return [
-        *(VerbRoute(operation) for operation in CATALOGUE),
-        # Load balancers probe with HEAD, which the OpenAPI document need not name.
-        *(Route(one.path, _handler(one, Special()), methods=["HEAD"]) for one in probes),
-    ]
+    return [VerbRoute(operation) for operation in CATALOGUE]

@@ -9,7 +9,7 @@ the schema does not have are refused, as over REST.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
@@ -56,31 +56,56 @@ def given(message: Message, path: str = "") -> dict[str, Any]:
     """Return the fields of a message by name. UNKNOWN_FIELD for a field that the schema does not have."""
     _refuse_unknown(message, path)
     shape = _shape(message.DESCRIPTOR)
-    found: dict[str, Any] = {**shape.implied, **{name: [] for name in shape.repeated}}
+    found = dict(shape.implied)
     for field, value in message.ListFields():
-        place = f"{path}{field.name}"
-        if field.is_repeated:
-            _refuse_long(place, len(value))
-            found[field.name] = [_taken(field, item, f"{place}[{i}]") for i, item in enumerate(value)]
-        elif not _is_unspecified(field, value):
-            found[field.name] = _taken(field, value, place)
+        name, is_repeated, read = shape.fields[field]
+        if is_repeated:
+            _refuse_long(f"{path}{name}", len(value))
+            found[name] = (
+                [read(item, f"{path}{name}[{i}]") for i, item in enumerate(value)] if read else [*value]
+            )
+        else:
+            found[name] = read(value, f"{path}{name}") if read else value
     return found
 
 
+Reader = Callable[[Any, str], Any]
+"""From the value of a field and its path to the value in JSON."""
+
+
 class _Shape(NamedTuple):
-    """The fields that are present though unset: most of a request's fields are."""
+    """How the fields of a message are read. Computed once for each kind of message."""
 
     implied: Mapping[str, Any]
-    repeated: tuple[str, ...]
+    """Texts without presence, which are there though unset. The model has the same defaults for all others."""
+    fields: Mapping[Field, tuple[str, bool, Reader | None]]
+    """The name of each field, whether it is repeated, and how its value is read; None for as it is."""
 
 
 @cache
 def _shape(kind: Descriptor) -> _Shape:
-    alone = [field for field in kind.fields if not field.is_repeated and not field.has_presence]
+    implied = [
+        field
+        for field in kind.fields
+        if field.cpp_type == field.CPPTYPE_STRING and not field.is_repeated and not field.has_presence
+    ]
     return _Shape(
-        {field.name: field.default_value for field in alone if field.enum_type is None},
-        tuple(field.name for field in kind.fields if field.is_repeated),
+        {field.name: "" for field in implied},
+        {field: (field.name, field.is_repeated, _reader(field)) for field in kind.fields},
     )
+
+
+def _reader(field: Field) -> Reader | None:
+    if field.enum_type is not None:
+        return lambda value, _: word_of(field.enum_type, value)
+    if field.message_type is None:
+        return None
+    name = field.message_type.full_name
+    if name == Timestamp.DESCRIPTOR.full_name:
+        return _milliseconds
+    if name == Struct.DESCRIPTOR.full_name:
+        return _object
+    return lambda value, place: given(value, f"{place}.")
 
 
 def _refuse_long(place: str, count: int) -> None:
@@ -103,22 +128,6 @@ def _refuse_unknown(message: Message, path: str) -> None:
         reason="UNKNOWN_FIELD",
         violations=[FieldViolation(field, "no such field") for field in fields[:10]],
     )
-
-
-def _is_unspecified(field: Field, value: Any) -> bool:
-    return field.enum_type is not None and value == 0
-
-
-def _taken(field: Field, value: Any, place: str) -> Any:
-    if field.enum_type is not None:
-        return word_of(field.enum_type, value)
-    if isinstance(value, Timestamp):
-        return _milliseconds(value, place)
-    if isinstance(value, Struct):
-        return _object(value, place)
-    if isinstance(value, Message):
-        return given(value, f"{place}.")
-    return value
 
 
 def word_of(enum: Enum, number: int) -> str | int:
@@ -170,38 +179,69 @@ def answered(kind: type[M], response: BaseModel) -> M:
 
 
 def _fill(message: Message, fields: Mapping[str, Any]) -> None:
-    by_name = message.DESCRIPTOR.fields_by_name
+    writers = _writers(message.DESCRIPTOR)
     for name, value in fields.items():
         if value is not None:
-            _put(message, by_name[name], value)
+            writers[name](message, value)
 
 
-def _put(message: Message, field: Field, value: Any) -> None:
-    place = getattr(message, field.name)
-    if isinstance(value, dict) and field.is_repeated:
+Writer = Callable[[Any, Any], None]
+"""Sets one field of a message to a value in JSON."""
+
+
+@cache
+def _writers(kind: Descriptor) -> Mapping[str, Writer]:
+    return {field.name: _writer(field) for field in kind.fields}
+
+
+def _writer(field: Field) -> Writer:
+    name, nested = field.name, field.message_type
+    if field.is_repeated:
+        if nested is None:
+            return lambda message, value: getattr(message, name).extend(value)
+        return _map_writer(name, nested) if nested.GetOptions().map_entry else _list_writer(name)
+    if field.enum_type is not None:
+        prefix, numbers = _prefix(field.enum_type), field.enum_type.values_by_name
+        return lambda message, value: setattr(message, name, numbers[prefix + value.upper()].number)
+    if nested is None:
+        return lambda message, value: setattr(message, name, value)
+    is_struct = nested.full_name == Struct.DESCRIPTOR.full_name
+    is_time = nested.full_name == Timestamp.DESCRIPTOR.full_name
+    fill: Writer = _fill_struct if is_struct else _fill_timestamp if is_time else _fill
+
+    def write(message: Message, value: Any) -> None:
+        place = getattr(message, name)
+        fill(place, value)
+        place.SetInParent()
+
+    return write
+
+
+def _map_writer(name: str, entry: Descriptor) -> Writer:
+    if entry.fields_by_name["value"].message_type is None:
+        return lambda message, value: getattr(message, name).update(value)
+
+    def write(message: Message, value: Mapping[str, Any]) -> None:
+        place = getattr(message, name)
         for key, item in value.items():
-            if isinstance(item, dict):
-                _fill(place[key], item)
-            else:
-                place[key] = item
-    elif field.is_repeated:
+            _fill(place[key], item)
+
+    return write
+
+
+def _list_writer(name: str) -> Writer:
+    def write(message: Message, value: Any) -> None:
+        place = getattr(message, name)
         for item in value:
-            if field.message_type is not None:
-                _fill(place.add(), item)
-            else:
-                place.append(item)
-    elif isinstance(place, Struct):
-        place.update(value)
-        place.SetInParent()
-    elif isinstance(place, Timestamp):
-        place.seconds, rest_ms = divmod(value, 1000)
-        place.nanos = rest_ms * NANOS_PER_MS
-        place.SetInParent()
-    elif field.message_type is not None:
-        _fill(place, value)
-        place.SetInParent()
-    elif field.enum_type is not None:
-        name = _prefix(field.enum_type) + value.upper()
-        setattr(message, field.name, field.enum_type.values_by_name[name].number)
-    else:
-        setattr(message, field.name, value)
+            _fill(place.add(), item)
+
+    return write
+
+
+def _fill_struct(struct: Struct, value: Mapping[str, Any]) -> None:
+    struct.update(value)
+
+
+def _fill_timestamp(time: Timestamp, time_ms: int) -> None:
+    time.seconds, rest_ms = divmod(time_ms, 1000)
+    time.nanos = rest_ms * NANOS_PER_MS

@@ -11,7 +11,7 @@ from typing import Any
 from grpc_reflection.v1alpha import reflection
 
 from ebbtide.errors import EbbtideError
-from ebbtide.rpc.servicer import Servicer
+from ebbtide.rpc.servicer import Servicer, metadata_of
 
 _ReflectionServicer: Any = reflection.aio.ReflectionServicer  # type: ignore[attr-defined]
 
@@ -26,7 +26,7 @@ class Reflection(_ReflectionServicer):  # type: ignore[misc]
     async def ServerReflectionInfo(self, request_iterator: Any, context: Any) -> AsyncIterator[Any]:  # noqa: N802
         """Respond to requests about the schema, one after the other."""
         try:
-            self._servicer.admit(context)
+            self._servicer.admit(context, metadata_of(context))
         except EbbtideError as error:
             await self._servicer.refuse(context, error)
         async for answer in super().ServerReflectionInfo(request_iterator, context):

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
-from functools import lru_cache
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from functools import cache, lru_cache
 from typing import Any, NoReturn, TypeVar
 
 import grpc
@@ -52,6 +52,9 @@ ITEM_BYTES = 512
 Handlers = Sequence["grpc.GenericRpcHandler[Any, Any]"]
 
 EOF: Any = grpc.aio.EOF  # type: ignore[attr-defined] # The stubs do not know it.
+
+Metadata = Mapping[str, Sequence[str]]
+"""The text values in a call's metadata, by name."""
 
 T = TypeVar("T")
 
@@ -145,7 +148,7 @@ class Servicer:
                 fields = await anext(messages, None)
                 if fields is None:
                     raise InvalidRequest("agent_id: required in the first message", reason="MISSING_FIELD")
-                first_piece = fields.pop("chunk")
+                first_piece = fields.pop("chunk", b"")
                 self._permit(operation.requires, fields["agent_id"])
                 request = validated(operation.request, fields, self._service.settings.limits)
 
@@ -153,7 +156,7 @@ class Servicer:
                     if first_piece:
                         yield first_piece
                     async for message in messages:
-                        yield message["chunk"]
+                        yield message.get("chunk", b"")
 
                 response = await operation.verb(self._service, request, pieces())
                 return answered(response_kind, response).SerializeToString()
@@ -203,17 +206,18 @@ class Servicer:
         self._in_hand += 1
         self.idle.clear()
         context.add_done_callback(self._on_done)
-        request_id = _request_id(context)
+        metadata = metadata_of(context)
+        request_id = _request_id(metadata)
         structlog.contextvars.bind_contextvars(request_id=request_id)
         context.set_trailing_metadata(((REQUEST_ID_KEY, request_id),))
         begun_s = time.monotonic()
         code, outcome = "CANCELLED", "cancelled"
         try:
             _refuse_late(context)
-            parent = next(iter(_metadata(context, "traceparent")), "")
+            parent = metadata.get("traceparent", [""])[0]
             with span("rpc.request", parent=parent, request_id=request_id) as current:
                 current.set("rpc.method", method)
-                self.admit(context)
+                self.admit(context, metadata)
                 with verb_span(VERBS.get(method, "none")):
                     done = await work()
             code, outcome = "OK", "ok"
@@ -241,10 +245,10 @@ class Servicer:
         if not self._in_hand:
             self.idle.set()
 
-    def admit(self, context: Context) -> None:
+    def admit(self, context: Context, metadata: Metadata) -> None:
         """Authenticate the caller. MISSING_KEY, INVALID_KEY, RATE_LIMITED, RATE_LIMITED_TRIES."""
-        shown, address = _metadata(context, AUTHORIZATION_KEY), _address(context.peer())
-        caller = self._service.authentication.admit(shown, address)
+        authorizations = metadata.get(AUTHORIZATION_KEY, ())
+        caller = self._service.authentication.admit(authorizations, _address(context.peer()))
         let_ask(caller)
         if caller.key_id:
             structlog.contextvars.bind_contextvars(key=caller.key_id)
@@ -253,7 +257,7 @@ class Servicer:
         """End a call with an error."""
         status = status_of(error)
         metadata = (
-            (REQUEST_ID_KEY, request_id or _request_id(context)),
+            (REQUEST_ID_KEY, request_id or _request_id(metadata_of(context))),
             (DETAILS_KEY, status.SerializeToString()),
         )
         self.stalls.finishing(context, 0)
@@ -269,7 +273,10 @@ class _Fallback(grpc.GenericRpcHandler):  # type: ignore[type-arg]
         """Return a handler for any kind of call, which waits for no message."""
 
         async def refuse() -> bytes:
-            raise NotFound("This call does not exist.", reason="ROUTE_NOT_FOUND")
+            raise NotFound(
+                "This call does not exist. See the calls of ebbtide.v1.MemoryService.",
+                reason="ROUTE_NOT_FOUND",
+            )
 
         async def handle(_: Any, context: Context) -> None:
             await self._servicer.answer("", context, refuse)
@@ -284,7 +291,7 @@ def read_message(
 
     Raise INVALID_JSON, UNKNOWN_FIELD or TOO_MANY_ITEMS for a message that cannot be read.
     """
-    fields = given(decoded(GetMessageClass(SERVICE.methods_by_name[name].input_type), body))
+    fields = given(decoded(_request_kind(name), body))
     agent_id = fields.get("agent_id")
     try:
         return agent_id, validated(OPERATIONS[name].request, fields, limits)
@@ -292,14 +299,19 @@ def read_message(
         return agent_id, error
 
 
+@cache
+def _request_kind(name: str) -> type[Message]:
+    return GetMessageClass(SERVICE.methods_by_name[name].input_type)
+
+
 def _bulk(answer: BaseModel) -> int:
     """Estimate the work of writing a response: lists are written field by field, texts at once."""
-    listed = sum(len(value) for _, value in answer if isinstance(value, list))
+    listed = sum(len(value) for value in vars(answer).values() if isinstance(value, list))
     return listed * ITEM_BYTES
 
 
-def _request_id(context: Context) -> str:
-    return request_id_from(next(iter(_metadata(context, REQUEST_ID_KEY)), None))
+def _request_id(metadata: Metadata) -> str:
+    return request_id_from(metadata.get(REQUEST_ID_KEY, [None])[0])
 
 
 @lru_cache(1024)
@@ -308,13 +320,13 @@ def _address(peer: str) -> str:
     return place_of(peer)[0]
 
 
-def _metadata(context: Context, wanted: str) -> list[str]:
-    """Return the text values of one name in a call's metadata."""
-    return [
-        value
-        for name, value in context.invocation_metadata() or ()
-        if name == wanted and isinstance(value, str)
-    ]
+def metadata_of(context: Context) -> Metadata:
+    """Return the text values in a call's metadata by name. gRPC builds them at each call of its method."""
+    found: dict[str, list[str]] = {}
+    for name, value in context.invocation_metadata() or ():
+        if isinstance(value, str):
+            found.setdefault(name, []).append(value)
+    return found
 
 
 def _refuse_late(context: Context) -> None:

@@ -26,7 +26,7 @@ from google.protobuf import struct_pb2 as google_dot_protobuf_dot_struct__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19\x65\x62\x62tide/v1/remember.proto\x12\nebbtide.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xce\x01\n\x07Message\x12\x1e\n\x04role\x18\x01 \x01(\x0e\x32\x10.ebbtide.v1.Role\x12\x0f\n\x07\x63ontent\x18\x02 \x01(\t\x12-\n\ttimestamp\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x02id\x18\x04 \x01(\tH\x00\x88\x01\x01\x12\x14\n\x07speaker\x18\x05 \x01(\tH\x01\x88\x01\x01\x12)\n\x08metadata\x18\x06 \x01(\x0b\x32\x17.google.protobuf.StructB\x05\n\x03_idB\n\n\x08_speaker\"\xd9\x01\n\x0fRememberRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12%\n\x08messages\x18\x02 \x03(\x0b\x32\x13.ebbtide.v1.Message\x12\x1c\n\x0f\x63onversation_id\x18\x03 \x01(\tH\x00\x88\x01\x01\x12)\n\x08metadata\x18\x04 \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x1c\n\x0fidempotency_key\x18\x05 \x01(\tH\x01\x88\x01\x01\x42\x12\n\x10_conversation_idB\x12\n\x10_idempotency_key\"\xca\x01\n\x10RememberResponse\x12\x10\n\x08\x62\x61tch_id\x18\x01 \x01(\t\x12\x17\n\x0fpending_batches\x18\x02 \x01(\x03\x12\x32\n\x03pii\x18\x03 \x03(\x0b\x32%.ebbtide.v1.RememberResponse.PiiEntry\x12\x18\n\x10\x64ropped_recalled\x18\x04 \x01(\x05\x12\x11\n\tcollapsed\x18\x05 \x01(\x05\x1a*\n\x08PiiEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x05:\x02\x38\x01\"<\n\x0cPersonalData\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x03\x12\x0e\n\x06length\x18\x03 \x01(\x03*P\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\r\n\tROLE_USER\x10\x01\x12\x12\n\x0eROLE_ASSISTANT\x10\x02\x12\x0f\n\x0bROLE_SYSTEM\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19\x65\x62\x62tide/v1/remember.proto\x12\nebbtide.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xdf\x01\n\x07Message\x12\x1e\n\x04role\x18\x01 \x01(\x0e\x32\x10.ebbtide.v1.Role\x12\x14\n\x07\x63ontent\x18\x02 \x01(\tH\x00\x88\x01\x01\x12-\n\ttimestamp\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x02id\x18\x04 \x01(\tH\x01\x88\x01\x01\x12\x14\n\x07speaker\x18\x05 \x01(\tH\x02\x88\x01\x01\x12)\n\x08metadata\x18\x06 \x01(\x0b\x32\x17.google.protobuf.StructB\n\n\x08_contentB\x05\n\x03_idB\n\n\x08_speaker\"\xd9\x01\n\x0fRememberRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12%\n\x08messages\x18\x02 \x03(\x0b\x32\x13.ebbtide.v1.Message\x12\x1c\n\x0f\x63onversation_id\x18\x03 \x01(\tH\x00\x88\x01\x01\x12)\n\x08metadata\x18\x04 \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x1c\n\x0fidempotency_key\x18\x05 \x01(\tH\x01\x88\x01\x01\x42\x12\n\x10_conversation_idB\x12\n\x10_idempotency_key\"\xca\x01\n\x10RememberResponse\x12\x10\n\x08\x62\x61tch_id\x18\x01 \x01(\t\x12\x17\n\x0fpending_batches\x18\x02 \x01(\x03\x12\x32\n\x03pii\x18\x03 \x03(\x0b\x32%.ebbtide.v1.RememberResponse.PiiEntry\x12\x18\n\x10\x64ropped_recalled\x18\x04 \x01(\x05\x12\x11\n\tcollapsed\x18\x05 \x01(\x05\x1a*\n\x08PiiEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x05:\x02\x38\x01\"<\n\x0cPersonalData\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x03\x12\x0e\n\x06length\x18\x03 \x01(\x03*P\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\r\n\tROLE_USER\x10\x01\x12\x12\n\x0eROLE_ASSISTANT\x10\x02\x12\x0f\n\x0bROLE_SYSTEM\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,16 +35,16 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_REMEMBERRESPONSE_PIIENTRY']._loaded_options = None
   _globals['_REMEMBERRESPONSE_PIIENTRY']._serialized_options = b'8\001'
-  _globals['_ROLE']._serialized_start=800
-  _globals['_ROLE']._serialized_end=880
+  _globals['_ROLE']._serialized_start=817
+  _globals['_ROLE']._serialized_end=897
   _globals['_MESSAGE']._serialized_start=105
-  _globals['_MESSAGE']._serialized_end=311
-  _globals['_REMEMBERREQUEST']._serialized_start=314
-  _globals['_REMEMBERREQUEST']._serialized_end=531
-  _globals['_REMEMBERRESPONSE']._serialized_start=534
-  _globals['_REMEMBERRESPONSE']._serialized_end=736
-  _globals['_REMEMBERRESPONSE_PIIENTRY']._serialized_start=694
-  _globals['_REMEMBERRESPONSE_PIIENTRY']._serialized_end=736
-  _globals['_PERSONALDATA']._serialized_start=738
-  _globals['_PERSONALDATA']._serialized_end=798
+  _globals['_MESSAGE']._serialized_end=328
+  _globals['_REMEMBERREQUEST']._serialized_start=331
+  _globals['_REMEMBERREQUEST']._serialized_end=548
+  _globals['_REMEMBERRESPONSE']._serialized_start=551
+  _globals['_REMEMBERRESPONSE']._serialized_end=753
+  _globals['_REMEMBERRESPONSE_PIIENTRY']._serialized_start=711
+  _globals['_REMEMBERRESPONSE_PIIENTRY']._serialized_end=753
+  _globals['_PERSONALDATA']._serialized_start=755
+  _globals['_PERSONALDATA']._serialized_end=815
 # @@protoc_insertion_point(module_scope)

@@ -81,20 +81,24 @@ class Message(_message.Message):
         self,
         *,
         role: Global___Role.ValueType = ...,
-        content: _builtins.str = ...,
+        content: _builtins.str | None = ...,
         timestamp: _timestamp_pb2.Timestamp | None = ...,
         id: _builtins.str | None = ...,
         speaker: _builtins.str | None = ...,
         metadata: _struct_pb2.Struct | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_id", b"_id", "_speaker", b"_speaker", "id", b"id", "metadata", b"metadata", "speaker", b"speaker", "timestamp", b"timestamp"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_content", b"_content", "_id", b"_id", "_speaker", b"_speaker", "content", b"content", "id", b"id", "metadata", b"metadata", "speaker", b"speaker", "timestamp", b"timestamp"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_id", b"_id", "_speaker", b"_speaker", "content", b"content", "id", b"id", "metadata", b"metadata", "role", b"role", "speaker", b"speaker", "timestamp", b"timestamp"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_content", b"_content", "_id", b"_id", "_speaker", b"_speaker", "content", b"content", "id", b"id", "metadata", b"metadata", "role", b"role", "speaker", b"speaker", "timestamp", b"timestamp"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__content: _TypeAlias = _typing.Literal["content"]  # noqa: Y015
+    _WhichOneofArgType__content: _TypeAlias = _typing.Literal["_content", b"_content"]  # noqa: Y015
     _WhichOneofReturnType__id: _TypeAlias = _typing.Literal["id"]  # noqa: Y015
     _WhichOneofArgType__id: _TypeAlias = _typing.Literal["_id", b"_id"]  # noqa: Y015
     _WhichOneofReturnType__speaker: _TypeAlias = _typing.Literal["speaker"]  # noqa: Y015
     _WhichOneofArgType__speaker: _TypeAlias = _typing.Literal["_speaker", b"_speaker"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__content) -> _WhichOneofReturnType__content | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__id) -> _WhichOneofReturnType__id | None: ...
     @_typing.overload

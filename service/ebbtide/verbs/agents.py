@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from ebbtide.access.grants import CALLER
 from ebbtide.actor import actor
-from ebbtide.errors import Conflict, NotFound
+from ebbtide.errors import Conflict, no_agent
 from ebbtide.ids import node_text_id
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import AgentCounts
@@ -17,7 +17,16 @@ from ebbtide.store.chain import AuditEntry
 from ebbtide.store.lmdb.transaction import ReadTransaction
 from ebbtide.verbs.paging import PageRequest, from_token, to_token
 from ebbtide.verbs.reading import ReadableAgent, ReadingService
-from ebbtide.verbs.requests import AgentRequest, Response, refusal, refuse, unnamed, without_surplus
+from ebbtide.verbs.requests import (
+    AgentRequest,
+    Response,
+    echo,
+    refusal,
+    refuse,
+    unknown_field,
+    unnamed,
+    without_surplus,
+)
 from ebbtide.verbs.service import Service
 
 
@@ -35,7 +44,7 @@ class AgentInfo(Response):
     agent_id: str = Field(description="The agent's id.", examples=["ann"])
     created_at: int = Field(description="Creation time, ms since the epoch.")
     parameters: AgentParameters = Field(description="The current parameters.")
-    counts: Counts
+    counts: Counts = Field(description="Number of living memories, links and stored messages.")
     focus: list[str] = Field(description="Nodes in focus, newest first.", examples=[["n3", "n2"]])
     pending_batches: int = Field(description="Accepted batches not yet digested.")
     parked_batches: int = Field(description="Batches parked after repeated failures.")
@@ -49,7 +58,7 @@ class AgentInfo(Response):
 class AgentListing(Response):
     """An agent in a listing, which does not open it."""
 
-    agent_id: str
+    agent_id: str = Field(description="The agent's id.")
     created_at: int = Field(description="Creation time, ms since the epoch.")
     open: bool = Field(description="Whether the agent is open.")
     counts: Counts = Field(description="If the agent is not open: as of its last close.")
@@ -58,15 +67,15 @@ class AgentListing(Response):
 class AgentPage(Response):
     """A page of agents."""
 
-    agents: list[AgentListing]
+    agents: list[AgentListing] = Field(description="The agents of this page.")
     next_page_token: str = Field(description="Empty on the last page.")
 
 
 class Erased(Response):
     """The agent is deleted."""
 
-    agent_id: str
-    erased: bool = True
+    agent_id: str = Field(description="The id of the deleted agent.")
+    erased: bool = Field(True, description="True: the agent and its data are deleted.")
     record_number: int = Field(description="Number of the deletion's record in the log of erased agents.")
     record_hash: str = Field(
         description="Hash of that record in hexadecimal; it covers all records before it."
@@ -74,17 +83,17 @@ class Erased(Response):
 
 
 class _ParametersRequest(AgentRequest):
-    """A request whose JSON body has the parameters: directly, or under `parameters`, as agent info has them."""
+    """A request whose JSON body has the parameters at its top level."""
 
     body_model: ClassVar[type[BaseModel] | None] = AgentParameters
 
     @classmethod
     def fields_in(cls, body: Any) -> Any:
         """Return the parameters as the field that the RPC has."""
-        if isinstance(body, dict) and body.keys() == {"parameters"}:
-            body = body["parameters"]
         if not isinstance(body, dict):
             return body
+        if "parameters" in body:
+            raise unknown_field("parameters", "send the parameters at the top level of the body")
         known: dict[str, object] = without_surplus(body, AgentParameters)
         # No parameter is a list or an object. Of a refused one only the part that the error shows stays.
         return {
@@ -153,7 +162,7 @@ def _refuse_differences(parameters: AgentParameters, given: Mapping[str, object]
     for name, value in given.items():
         if present[name] != value:
             raise Conflict(
-                f"{name} is {present[name]!r} for this agent, not {value!r}; PATCH changes it",
+                f"{name}: {echo(value)}, but it is {echo(present[name])} for this agent; PATCH changes it",
                 reason="PARAMETERS_DIFFER",
                 metadata={"parameter": name},
             )
@@ -239,7 +248,7 @@ async def delete_agent(service: Service, request: AgentRequest) -> Erased:
 class Closed(Response):
     """The agent is closed."""
 
-    agent_id: str
+    agent_id: str = Field(description="The agent's id.")
     closed: bool = Field(description="Whether it was open.")
 
 
@@ -251,5 +260,5 @@ async def close_agent(service: Service, request: AgentRequest) -> Closed:
     owner = request.owner
     was_open = await service.fleet.close(owner)
     if not was_open and not await service.fleet.on_pool(lambda: service.fleet.data.has_files(owner)):
-        raise NotFound("there is no agent with this id", reason="AGENT_NOT_FOUND")
+        raise no_agent()
     return Closed(agent_id=owner, closed=was_open)

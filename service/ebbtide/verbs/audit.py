@@ -46,7 +46,7 @@ class AuditRecordInfo(Response):
 class AuditPage(Response):
     """A page of an audit log."""
 
-    records: list[AuditRecordInfo]
+    records: list[AuditRecordInfo] = Field(description="The records of this page, oldest first.")
     next_page_token: str = Field(description="Empty on the last page.")
 
 
@@ -65,14 +65,14 @@ class VerifyAuditRequest(TextsRequest, AgentRequest):
 class TextVerdict(Response):
     """Whether a text was erased."""
 
-    erased: bool
+    erased: bool = Field(description="Whether a record proves that the text was erased.")
     record: int = Field(description="Number of the record that proves it; 0 for none.")
 
 
 class AuditVerified(Response):
     """Whether an audit log is intact."""
 
-    intact: bool
+    intact: bool = Field(description="Whether every record is valid and follows the one before it.")
     records: int = Field(description="Number of consecutive valid records from the first.")
     record_hash: str = Field(description="Hash of the last of them, in hexadecimal; empty without any.")
     broken_record: int = Field(description="Number of the first invalid record; 0 for none.")

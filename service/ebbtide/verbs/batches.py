@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from ebbtide.actor import actor
-from ebbtide.errors import NotFound
+from ebbtide.errors import no_batch
 from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.ids import batch_text_id, node_text_id, parse_batch_id
 from ebbtide.records import AgentCounts, Batch, BatchState
@@ -25,15 +25,15 @@ DEFAULT_TIMEOUT_MS = 30_000
 class BatchInfo(Response):
     """The current state of a batch."""
 
-    batch_id: str = Field(examples=["b1"])
+    batch_id: str = Field(description="Id of the batch.", examples=["b1"])
     state: str = Field(description="waiting, digesting, digested or parked.", examples=["digested"])
     accepted_at: int = Field(description="Time of acceptance, ms since the epoch.")
     digested_at: int | None = Field(description="Time of digestion, ms since the epoch.")
     not_before: int | None = Field(
         description="Earliest time of the next try after a failure, ms since the epoch."
     )
-    message_count: int
-    conversation_id: str
+    message_count: int = Field(description="Number of its messages.")
+    conversation_id: str = Field(description="The conversation that the caller gave; empty without one.")
     attempts: int = Field(description="Failed tries so far.")
     last_error: str = Field(description="Why the last try failed.")
     node_ids: list[str] = Field(description="The memories made from it.", examples=[["n1", "n2"]])
@@ -50,7 +50,7 @@ class BatchInfo(Response):
 class BatchPage(Response):
     """A page of batches."""
 
-    batches: list[BatchInfo]
+    batches: list[BatchInfo] = Field(description="The batches of this page, in the order of their ids.")
     next_page_token: str = Field(description="Empty on the last page.")
 
 
@@ -89,22 +89,19 @@ async def get_batch(service: Service, request: BatchRequest) -> BatchInfo:
     async with service.fleet.using(request.owner) as agent:
         number = parse_batch_id(request.batch_id)
         batch = await agent.run(lambda: agent.workspace.store.read(lambda txn: txn.inbox.get(number)))
-        return _info(_found(batch, number), agent.digest.current_batch)
+        return _info(_found(batch), agent.digest.current_batch)
 
 
 async def retry_batch(service: Service, request: BatchRequest) -> BatchInfo:
     """Return a parked batch to the inbox and reset its attempts. BATCH_NOT_PARKED otherwise."""
     async with service.fleet.using(request.owner) as agent:
         number = parse_batch_id(request.batch_id)
-        return _info(_found(await agent.retry(number), number), agent.digest.current_batch)
+        return _info(_found(await agent.retry(number)), agent.digest.current_batch)
 
 
-def _found(batch: Batch | None, number: int) -> Batch:
+def _found(batch: Batch | None) -> Batch:
     if batch is None:
-        raise NotFound(
-            f"there is no batch {batch_text_id(number)}, or its status is no longer kept",
-            reason="BATCH_NOT_FOUND",
-        )
+        raise no_batch()
     return batch
 
 
@@ -142,9 +139,9 @@ class Flushed(Response):
 
     digested: bool = Field(description="Whether every batch accepted before the request is digested.")
     passes_done: bool = Field(description="Whether no compression pass is owed.")
-    pending_batches: int
-    owed_passes: int
-    parked_batches: int
+    pending_batches: int = Field(description="Accepted batches not yet digested.")
+    owed_passes: int = Field(description="Compression passes owed, including the running one.")
+    parked_batches: int = Field(description="Batches parked after repeated failures.")
     unembedded_messages: int = Field(description="Messages without vectors; 0 without an embedder.")
 
 
@@ -194,7 +191,7 @@ class CompressRequest(AgentRequest):
 class Compressing(Response):
     """The passes owed now."""
 
-    owed_passes: int
+    owed_passes: int = Field(description="Compression passes owed, including the running one.")
 
 
 async def compress(service: Service, request: CompressRequest) -> Compressing:

@@ -11,19 +11,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Annotated, TypeVar
+from typing import TypeVar
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from ebbtide.errors import FieldViolation, InvalidRequest
-from ebbtide.ids import parse_agent_id
 from ebbtide.store.audit.erased_agents import LOG_START, ErasedAgents, LogPosition, LogVerification
 from ebbtide.store.chain import AuditRecord, line_of
 from ebbtide.store.translation import translated
 from ebbtide.verbs.audit import AuditRecordInfo, AuditVerified, TextsRequest, record_info, verdict
 from ebbtide.verbs.paging import PageRequest, from_token, to_token
 from ebbtide.verbs.reading import ReadingService
-from ebbtide.verbs.requests import Request, Response
+from ebbtide.verbs.requests import AgentName, Request, Response
 
 T = TypeVar("T")
 
@@ -54,16 +53,14 @@ class ErasedAgentRecord(AuditRecordInfo):
 class ErasedAgentPage(Response):
     """A page of the log of erased agents."""
 
-    records: list[ErasedAgentRecord]
+    records: list[ErasedAgentRecord] = Field(description="The records of this page, oldest first.")
     next_page_token: str = Field(description="Empty on the last page.")
 
 
 class _OneAgentRequest(Request):
     """A request that may be narrowed to the records of one agent."""
 
-    agent_id: Annotated[str, AfterValidator(parse_agent_id)] | None = Field(
-        None, description="Only records of this agent."
-    )
+    agent_id: AgentName | None = Field(None, description="Only records of this agent.")
 
 
 class ListErasedAgentsRequest(PageRequest, _OneAgentRequest):

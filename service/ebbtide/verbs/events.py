@@ -147,7 +147,11 @@ class EventStream:
         before waiting for it: a stop before that causes no further beat.
         """
         if not self._service.is_accepting:
-            raise Unavailable("the daemon is stopping", reason="SHUTTING_DOWN", retry_after_s=5.0)
+            raise Unavailable(
+                "The daemon is stopping. Retry when it is running again.",
+                reason="SHUTTING_DOWN",
+                retry_after_s=5.0,
+            )
         self._service.authentication.permit_still(self._caller, REQUIRES, self._owner)
 
     async def _wait(self) -> None:

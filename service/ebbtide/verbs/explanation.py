@@ -15,23 +15,23 @@ from ebbtide.verbs.requests import Response
 class SignalShare(Response):
     """The contribution of one signal to a memory's score."""
 
-    signal: str
-    score: float
+    signal: str = Field(description="Name of the signal.")
+    score: float = Field(description="Contribution of the signal to the score of the memory.")
 
 
 class SignalOff(Response):
     """A signal that was not used."""
 
-    signal: str
-    why: str
+    signal: str = Field(description="Name of the signal.")
+    why: str = Field(description="Why it was not used.")
 
 
 class ExplainedMemory(Response):
     """Why a memory has its rank, or was left out."""
 
-    id: str
-    score: float
-    signals: list[SignalShare]
+    id: str = Field(description="Id of its node, or of its message if no node of it lives.")
+    score: float = Field(description="The combined score of the signals.")
+    signals: list[SignalShare] = Field(description="The contribution of each signal.")
     dropped: str = Field(description="Why the response does not contain it; empty if it does.")
     shortened: bool = Field(description="Whether it was shortened to its key sentences.")
 
@@ -39,9 +39,9 @@ class ExplainedMemory(Response):
 class TimeSpoken(Response):
     """A time named in the query."""
 
-    words: str
-    begin: int
-    end: int
+    words: str = Field(description="The words in the query that name it.")
+    begin: int = Field(description="Its begin, ms since the epoch.")
+    end: int = Field(description="Its end, which does not belong to it; ms since the epoch.")
 
 
 class Explanation(Response):
@@ -50,13 +50,13 @@ class Explanation(Response):
     looked_for: str = Field(description="The words of the query that the word index searches.")
     phrases: list[str] = Field(description="Quoted phrases in the query.")
     speakers: list[str] = Field(description="Speakers named in the query.")
-    times: list[TimeSpoken]
-    signals_off: list[SignalOff]
+    times: list[TimeSpoken] = Field(description="Times named in the query.")
+    signals_off: list[SignalOff] = Field(description="Signals that were not used.")
     archive: str = Field(
         description="Whether the archive took part: always, never, not needed, or why it was needed: "
         "code in the query, few results, no clear top. Empty for an agent without messages."
     )
-    memories: list[ExplainedMemory]
+    memories: list[ExplainedMemory] = Field(description="The memories of the response, then those left out.")
 
 
 def explained(found: Recollected) -> Explanation | None:

@@ -34,7 +34,7 @@ from ebbtide.telemetry import get_log, in_background
 from ebbtide.verbs.limits import MaxChars, MaxItems, Name, NotBlank, Several
 from ebbtide.verbs.pii_policy import PiiPolicy
 from ebbtide.verbs.recall import TimeRange
-from ebbtide.verbs.requests import AgentRequest, Response, invalid, refuse
+from ebbtide.verbs.requests import AgentRequest, Response, invalid, refuse, violation
 from ebbtide.verbs.service import Service
 
 MAX_NAMED = 1000
@@ -54,7 +54,7 @@ def _is_topic(words: str) -> str:
     try:
         Topic(words)
     except ValueError:
-        raise invalid(words, "words") from None
+        raise invalid(words, "at least one word") from None
     return words
 
 
@@ -94,8 +94,8 @@ class ForgetRequest(AgentRequest):
                 {}, "begin, end, or both; to delete everything, delete the agent", field="time_range"
             )
         if not (self.nodes or self.messages or self.topic or time or self.conversations or self.speakers):
-            allowed = "something to forget: nodes, messages, topic, time_range, conversations, speakers"
-            raise invalid({}, allowed, "MISSING_FIELD", "the body")
+            needed = "required; give nodes, messages, topic, time_range, conversations or speakers"
+            raise violation("MISSING_FIELD", needed, "the body")
         return self
 
 
@@ -125,8 +125,8 @@ class ForgetProof(Response):
 class Forgotten(Response):
     """The erased items; in a dry run, the items that would be erased."""
 
-    dry_run: bool
-    counts: ForgetCounts
+    dry_run: bool = Field(description="Whether this was a dry run, which erases nothing.")
+    counts: ForgetCounts = Field(description="The amount of erased data.")
     nodes: list[str] = Field(description="The memories; the first 1000.")
     messages: list[str] = Field(description="The messages erased as a whole; the first 1000.")
     partly: list[str] = Field(description="The messages of which only sentences are erased; the first 1000.")
@@ -134,7 +134,7 @@ class Forgotten(Response):
         description="Memories and messages that also mention it and remain; the first 1000."
     )
     also_found_count: int = Field(description="The total number.")
-    proof: ForgetProof
+    proof: ForgetProof = Field(description="The records of the audit log that prove the erasure.")
     compacted: bool = Field(description="Whether the files no longer contain any byte of it.")
 
 

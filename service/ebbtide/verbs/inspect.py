@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import Field
 
-from ebbtide.errors import NotFound
+from ebbtide.errors import NotFound, no_node
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import batch_text_id, node_text_id, parse_node_id
 from ebbtide.memory.draft import Draft
@@ -32,16 +32,16 @@ class SourceInfo(Response):
     """The source of a memory: a slice of a message, in UTF-8 bytes."""
 
     message_id: str = Field(description="The caller's own id of the message, empty if none was given.")
-    batch_id: str
+    batch_id: str = Field(description="Id of the batch of the message.")
     message_index: int = Field(description="Position of the message in its batch.")
     offset: int = Field(description="Offset of the slice in the message's UTF-8.")
     length: int = Field(description="Length of the slice in bytes.")
-    role: str
-    speaker: str
+    role: str = Field(description="Role of the speaker.")
+    speaker: str = Field(description="Name of the speaker; empty if none was given.")
     timestamp: int | None = Field(
         description="When it was said, if the caller gave a time; ms since the epoch."
     )
-    conversation_id: str
+    conversation_id: str = Field(description="The conversation of the message; empty if none was given.")
     metadata: dict[str, Any] = Field(description="The message's metadata, over that of its batch.")
     pii: list[PersonalData] = Field(
         description="Personal data in the slice, if the message was stored under the policy `tag`."
@@ -51,69 +51,69 @@ class SourceInfo(Response):
 class RewriteInfo(Response):
     """One rewrite, which shortened a memory."""
 
-    pass_number: int
-    importance: float
-    length_before: int
-    length_after: int
-    model: str
+    pass_number: int = Field(description="The compression pass that made it.")
+    importance: float = Field(description="Importance of the memory at that time.")
+    length_before: int = Field(description="Characters before.")
+    length_after: int = Field(description="Characters after.")
+    model: str = Field(description="The language model that wrote the new text.")
 
 
 class NodeInfo(Response):
     """The current state of a memory."""
 
-    id: str = Field(examples=["n1"])
-    kind: str = Field(examples=["episode"])
-    content: str
+    id: str = Field(description="Id of the node.", examples=["n1"])
+    kind: str = Field(description="episode: made from what was said.", examples=["episode"])
+    content: str = Field(description="The current text of the memory.")
     phrase: str = Field(description="Summary of 10-20 characters, or up to 8 words.")
-    keywords: list[str]
+    keywords: list[str] = Field(description="Words by which an associative recall finds it.")
     created_at: int = Field(description="Creation time, ms since the epoch.")
     scan_count: int = Field(description="Compression scans so far.")
     original_length: int = Field(description="Length of the original content, in characters.")
     importance: float = Field(
         description="Support from other memories: at 1 it keeps its length, at 0 it is forgotten."
     )
-    in_focus: bool
-    sources: list[SourceInfo]
+    in_focus: bool = Field(description="Whether it is in focus.")
+    sources: list[SourceInfo] = Field(description="The slices of messages that it was made from.")
     rewrites: list[RewriteInfo] = Field(description="The latest rewrites.")
 
 
 class LinkOut(Response):
     """A link to another memory."""
 
-    target: str
-    relation: str
+    target: str = Field(description="Id of the node that the link leads to.")
+    relation: str = Field(description="Name of the relation.")
     strength: float = Field(description="Current strength; 1 while its source is in focus.")
 
 
 class LinkIn(Response):
     """A link from another memory."""
 
-    source: str
-    relation: str
+    source: str = Field(description="Id of the node that the link comes from.")
+    relation: str = Field(description="Name of the relation.")
     strength: float = Field(description="Current strength; 1 while its source is in focus.")
 
 
 class NodeDetail(NodeInfo):
     """A memory with its live links."""
 
-    links_in: list[LinkIn]
-    links_out: list[LinkOut]
+    links_in: list[LinkIn] = Field(description="Links from other memories.")
+    links_out: list[LinkOut] = Field(description="Links to living memories.")
     dangling: list[LinkOut] = Field(description="Links to forgotten memories.")
 
 
 class NodePage(Response):
     """A page of nodes."""
 
-    nodes: list[NodeInfo]
+    nodes: list[NodeInfo] = Field(description="The nodes of this page, in the order of their ids.")
     next_page_token: str = Field(description="Empty on the last page.")
 
 
 class LinkInfo(Response):
     """A live link."""
 
-    source: str
-    target: str
-    relation: str
+    source: str = Field(description="Id of the node that the link comes from.")
+    target: str = Field(description="Id of the node that the link leads to.")
+    relation: str = Field(description="Name of the relation.")
     strength: float = Field(description="Current strength; 1 while its source is in focus.")
     dangling: bool = Field(description="Whether its target is forgotten.")
 
@@ -121,7 +121,7 @@ class LinkInfo(Response):
 class LinkPage(Response):
     """A page of links."""
 
-    links: list[LinkInfo]
+    links: list[LinkInfo] = Field(description="The links of this page.")
     next_page_token: str = Field(description="Empty on the last page.")
 
 
@@ -177,8 +177,11 @@ async def get_node(service: ReadingService, request: NodeRequest) -> NodeDetail:
         if found is not None:
             return found
         if number < workspace.network.next_node_id:
-            raise NotFound(f"node {request.node_id} is forgotten", reason="NODE_FORGOTTEN")
-        raise NotFound(f"there is no node {request.node_id}", reason="NODE_NOT_FOUND")
+            raise NotFound(
+                f"The node {request.node_id} is forgotten. A search of the archive may still find its text.",
+                reason="NODE_FORGOTTEN",
+            )
+        raise no_node()
 
 
 async def list_links(service: Service, request: AgentPageRequest) -> LinkPage:

@@ -8,7 +8,7 @@ apply. The errors are those of `verbs/requests.py`, so each transport reports th
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -27,7 +27,39 @@ from pydantic_core import CoreSchema, core_schema
 
 from ebbtide.bounds import EARLIEST_MS, LATEST_MS
 from ebbtide.privacy.spans import redacted
+from ebbtide.settings import LimitSettings
 from ebbtide.verbs.requests import invalid, shown, violation
+
+SETTING = "x-setting"
+"""The key of a JSON schema for the setting that changes a limit. `rest/openapi.py` writes it as a description."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Limited:
+    """The annotation of a limited field: its check, and how the JSON schema declares it."""
+
+    check: Callable[[Any, ValidationInfo], Any]
+    bounds: Mapping[str, str | int | None]
+    """Bounds by their names in JSON schemas: a number, the name of a setting in `limits`, or None for none."""
+    is_first: bool = False
+    """Whether to check the value before its own parts."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        if self.is_first:
+            return core_schema.with_info_before_validator_function(self.check, handler(source))
+        return core_schema.with_info_after_validator_function(self.check, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        declared = handler(schema)
+        for name, bound in self.bounds.items():
+            if isinstance(bound, str):
+                declared[SETTING] = bound
+                declared[name] = LimitSettings.model_fields[bound].default
+            elif bound is not None:
+                declared[name] = bound
+        return declared
 
 
 def _limit(info: ValidationInfo, limit: str | int | None) -> int | None:
@@ -37,7 +69,7 @@ def _limit(info: ValidationInfo, limit: str | int | None) -> int | None:
     return None if info.context is None else int(getattr(info.context, limit))
 
 
-def MaxChars(limit: str | int) -> AfterValidator:  # noqa: N802 - an annotation, like those below
+def MaxChars(limit: str | int) -> _Limited:  # noqa: N802 - an annotation, like those below
     """Limit the characters of a text."""
 
     def check(text: str, info: ValidationInfo) -> str:
@@ -46,10 +78,10 @@ def MaxChars(limit: str | int) -> AfterValidator:  # noqa: N802 - an annotation,
             raise violation("TEXT_TOO_LONG", f"{len(text)} characters; allowed: at most {most}")
         return text
 
-    return AfterValidator(check)
+    return _Limited(check, {"maxLength": limit})
 
 
-def MaxItems(limit: str | int, reason: str = "TOO_MANY_ITEMS") -> BeforeValidator:  # noqa: N802
+def MaxItems(limit: str | int, reason: str = "TOO_MANY_ITEMS") -> _Limited:  # noqa: N802
     """Limit the items of a list. It is checked before the items, of which there may be a million."""
 
     def check(items: Any, info: ValidationInfo) -> Any:
@@ -58,10 +90,10 @@ def MaxItems(limit: str | int, reason: str = "TOO_MANY_ITEMS") -> BeforeValidato
             raise violation(reason, f"{len(items)} items; allowed: at most {most}")
         return items
 
-    return BeforeValidator(check)
+    return _Limited(check, {"maxItems": limit}, is_first=True)
 
 
-def Between(least: int, limit: str | int | None, reason: str = "INVALID_VALUE") -> AfterValidator:  # noqa: N802
+def Between(least: int, limit: str | int | None, reason: str = "INVALID_VALUE") -> _Limited:  # noqa: N802
     """Limit a number to a range, both ends included."""
 
     def check(number: int, info: ValidationInfo) -> int:
@@ -70,18 +102,29 @@ def Between(least: int, limit: str | int | None, reason: str = "INVALID_VALUE") 
             raise invalid(number, f"at least {least}" if most is None else f"{least}-{most}", reason)
         return number
 
-    return AfterValidator(check)
+    return _Limited(check, {"minimum": least, "maximum": limit})
 
 
-def NotBlank(allowed: str) -> AfterValidator:  # noqa: N802
+def NotEmpty(allowed: str) -> _Limited:  # noqa: N802
+    """Refuse an empty text; `allowed` says what to send instead."""
+
+    def check(text: str, _: ValidationInfo) -> str:
+        if not text:
+            raise invalid(text, allowed)
+        return text
+
+    return _Limited(check, {"minLength": 1})
+
+
+def NotBlank(allowed: str) -> _Limited:  # noqa: N802
     """Refuse a text of only white space; `allowed` says what to send instead."""
 
-    def check(text: str) -> str:
+    def check(text: str, _: ValidationInfo) -> str:
         if not text.strip():
             raise invalid(text, allowed)
         return text
 
-    return AfterValidator(check)
+    return _Limited(check, {"minLength": 1})
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +180,7 @@ def _milliseconds(value: Any) -> Any:
 
 def _checked_time(time_ms: int) -> int:
     if not EARLIEST_MS <= time_ms <= LATEST_MS:
-        raise invalid(time_ms, "ms since the epoch, years 1-9999")
+        raise invalid(time_ms, "milliseconds since the epoch, of the years 1-9999")
     return time_ms
 
 
@@ -149,7 +192,14 @@ Time = Annotated[
     int,
     BeforeValidator(_milliseconds),
     AfterValidator(_checked_time),
-    WithJsonSchema({"anyOf": [{"type": "integer"}, {"type": "string", "format": "date-time"}]}),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": EARLIEST_MS, "maximum": LATEST_MS},
+                {"type": "string", "format": "date-time"},
+            ]
+        }
+    ),
 ]
 """A time in milliseconds since the epoch; a caller may also send ISO 8601."""
 
@@ -167,7 +217,7 @@ def _refuse_large(metadata: Mapping[str, Any], info: ValidationInfo) -> None:
         try:
             part = next(parts, None)
         except ValueError:
-            raise invalid("infinity", "numbers that JSON can write") from None
+            raise violation("INVALID_VALUE", "contains an infinite number; allowed: finite numbers") from None
         if part is None:
             return
         size += len(part.encode())
@@ -194,8 +244,12 @@ def _checked_flat(metadata: dict[str, Any], info: ValidationInfo) -> dict[str, A
     return metadata
 
 
-Metadata = Annotated[dict[str, Any], AfterValidator(_checked_metadata)]
+_SIZE_SETTING = WithJsonSchema(
+    {"type": "object", "additionalProperties": True, SETTING: "max_metadata_bytes"}
+)
+
+Metadata = Annotated[dict[str, Any], AfterValidator(_checked_metadata), _SIZE_SETTING]
 """Any JSON object."""
 
-FlatMetadata = Annotated[dict[str, Any], AfterValidator(_checked_flat)]
+FlatMetadata = Annotated[dict[str, Any], AfterValidator(_checked_flat), _SIZE_SETTING]
 """A text, a number or a truth value under each name."""

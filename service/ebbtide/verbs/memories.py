@@ -21,7 +21,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from ebbtide.actor import actor
 from ebbtide.clock import Clock
-from ebbtide.errors import NotFound, Precondition
+from ebbtide.errors import NotFound, Precondition, no_node
 from ebbtide.fleet.deletion import correction
 from ebbtide.fleet.deletion.correction import Corrected, Correction
 from ebbtide.fleet.deletion.deletion import (
@@ -52,7 +52,7 @@ from ebbtide.verbs.inspect import NodeDetail, NodeRequest, node_detail
 from ebbtide.verbs.limits import FlatMetadata, MaxChars, MaxItems, NotBlank, Several
 from ebbtide.verbs.metadata import merged_json
 from ebbtide.verbs.pii_policy import PiiPolicy
-from ebbtide.verbs.requests import AgentRequest, Response, invalid, shown, unnamed
+from ebbtide.verbs.requests import AgentRequest, Response, requiring, shown, unnamed, violation
 from ebbtide.verbs.service import Service
 
 STEP_S = 0.02
@@ -64,7 +64,7 @@ MAX_DELETED = 1000
 
 def _not_empty(node_ids: list[str]) -> list[str]:
     if not node_ids:
-        raise invalid([], f"1-{MAX_DELETED} nodes")
+        raise violation("INVALID_VALUE", f"empty; allowed: 1-{MAX_DELETED} ids")
     return node_ids
 
 
@@ -89,17 +89,20 @@ class UpdateNodeRequest(NodeRequest):
     @model_validator(mode="after")
     def _changes_something(self) -> Self:
         if self.content is None and not self.keywords and self.metadata is None:
-            raise invalid(
-                None, "something to change: content, keywords, metadata", "MISSING_FIELD", "content"
-            )
+            raise violation("MISSING_FIELD", "required; give content, keywords or metadata", "content")
         return self
 
 
 class DeleteNodesRequest(AgentRequest):
     """Which memories to delete."""
 
+    model_config = requiring("node_ids")
+
     node_ids: Annotated[list[str], Several, MaxItems(MAX_DELETED), AfterValidator(_not_empty)] = Field(
-        description="Ids of nodes, or of messages as search returns them; 1-1000.", examples=[["n1", "n2"]]
+        [],
+        validate_default=True,
+        description="Ids of nodes, or of messages as search returns them; 1-1000.",
+        examples=[["n1", "n2"]],
     )
 
 
@@ -123,7 +126,7 @@ class NodeDeletion(DeletedNode):
 class DeletedNodes(Response):
     """The result for each memory, in the order of the request."""
 
-    results: list[NodeDeletion]
+    results: list[NodeDeletion] = Field(description="One result for each id, in the order of the request.")
     deleted_count: int = Field(description="How many were deleted.")
 
 
@@ -213,7 +216,7 @@ async def delete_node(service: Service, request: NodeRequest) -> DeletedNode:
             raise _not_there(target, node_id, agent.workspace.network.next_node_id)
     if isinstance(outcome, Undigested):
         raise Precondition(
-            f"batch {batch_text_id(outcome.batch)} of {node_id} is not digested yet",
+            f"The batch {batch_text_id(outcome.batch)} of {node_id} is not digested yet. Flush, then delete again.",
             reason="BATCH_NOT_DIGESTED",
         )
     return DeletedNode(
@@ -224,16 +227,18 @@ async def delete_node(service: Service, request: NodeRequest) -> DeletedNode:
 
 
 def _not_there(target: NodeId | UncitedText, text: str, next_node_id: NodeId) -> NotFound:
+    why = ""
     if isinstance(target, UncitedText):
-        why = f"nothing of {text} is left to delete: no such message, or living memories cite the rest"
+        why = (
+            f"Nothing of {text} is left to delete: no message has this id, or living memories cite the rest. "
+            "Delete those memories."
+        )
     elif 0 < target < next_node_id:
         why = (
-            f"node {text} is already forgotten or deleted. Its source text may still be in the archive: "
+            f"The node {text} is already forgotten or deleted. Its source text may still be in the archive: "
             "delete it by the id that search returns."
         )
-    else:
-        why = f"there is no node {text}"
-    return NotFound(why, reason="NODE_NOT_FOUND")
+    return NotFound(why, reason="NODE_NOT_FOUND") if why else no_node()
 
 
 async def delete_nodes(service: Service, request: DeleteNodesRequest) -> DeletedNodes:

@@ -54,7 +54,7 @@ class Restored(Response):
 
     agent_id: str = Field(description="The agent's id.", examples=["ann"])
     replaced: bool = Field(description="Whether it replaced an existing agent.")
-    counts: Counts
+    counts: Counts = Field(description="Number of living memories, links and stored messages.")
     pending_batches: int = Field(description="Accepted batches not yet digested.")
     parked_batches: int = Field(description="Batches parked after repeated failures.")
     owed_passes: int = Field(description="Compression passes owed, including the running one.")

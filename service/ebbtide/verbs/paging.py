@@ -16,6 +16,7 @@ from ebbtide.verbs.limits import Between
 from ebbtide.verbs.requests import AgentRequest, Request
 
 DEFAULT_PAGE_SIZE = 100
+NOT_A_TOKEN = "not a token of this listing; use next_page_token of the page before, or leave it out"
 
 
 class PageRequest(Request):
@@ -49,10 +50,10 @@ def from_token(token: str, listing: str) -> str:
         padded = token + "=" * (-len(token) % 4)
         text = base64.b64decode(padded, altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError):
-        raise _invalid("page_token", "not a token of this listing") from None
+        raise _invalid("page_token", NOT_A_TOKEN) from None
     kind, _, position = text.partition(":")
     if kind != listing or not position:
-        raise _invalid("page_token", "not a token of this listing")
+        raise _invalid("page_token", NOT_A_TOKEN)
     return position
 
 
@@ -60,7 +61,7 @@ def number_from_token(token: str, listing: str) -> int:
     """Return the number in a token, 0 without one."""
     position = from_token(token, listing)
     if position and not (position.isascii() and position.isdigit() and len(position) < 20):
-        raise _invalid("page_token", "not a token of this listing")
+        raise _invalid("page_token", NOT_A_TOKEN)
     return int(position or 0)
 
 

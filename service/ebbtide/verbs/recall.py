@@ -63,7 +63,7 @@ class TimeRange(Fields):
     @model_validator(mode="after")
     def _in_order(self) -> Self:
         if self.begin is not None and self.end is not None and self.begin >= self.end:
-            raise invalid(self.end, "a time after `begin`", field="end")
+            raise invalid(self.end, "a time after begin", field="end")
         return self
 
 
@@ -178,18 +178,18 @@ class RecallRequest(QueryRequest):
     @model_validator(mode="after")
     def _fits_its_mode(self) -> Self:
         if self.mode == "hybrid" and self.query is None:
-            raise invalid(None, "a question; hybrid mode needs one", "MISSING_FIELD", "query")
+            raise violation("MISSING_FIELD", "required; hybrid mode answers a query", "query")
         if self.is_hybrid:
             if self.relations:
-                allowed = "no relations with a query; `without` switches signals off"
-                raise invalid(self.relations[0], allowed, field="relations")
+                description = "not allowed with a query; leave out relations, or the query"
+                raise violation("INVALID_VALUE", description, "relations")
             return self
         if self.query is not None:
-            raise invalid(self.mode, "auto or hybrid with a query", field="mode")
+            raise invalid(self.mode, "auto or hybrid, because a query is given", field="mode")
+        given = self.model_fields_set
         for name in ONLY_HYBRID:
-            value = getattr(self, name)
-            if name in self.model_fields_set and value not in ([], None, False):
-                raise violation("INVALID_VALUE", "needs a query", name)
+            if name in given and getattr(self, name) not in ([], None, False):
+                raise violation("INVALID_VALUE", "needs a query; give query, or leave this field out", name)
         return self
 
 
@@ -213,13 +213,13 @@ class RecalledMemory(Response):
     """A memory of the response, in the order of the text."""
 
     id: str = Field(description="Id of its node, or of its message if no node of it lives.", examples=["n1"])
-    kind: str = Field(examples=["episode"])
-    content: str
+    kind: str = Field(description="episode: made from what was said.", examples=["episode"])
+    content: str = Field(description="The text of the memory.")
     state: str = Field(
         description="living, archived (shortened or forgotten since) or pending (not digested)."
     )
     node_ids: list[str] = Field(description="Living nodes made from it.")
-    sources: list[CitedSource]
+    sources: list[CitedSource] = Field(description="The slices of messages that it was made from.")
 
 
 class Recalled(Response):

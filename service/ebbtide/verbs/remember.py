@@ -29,10 +29,10 @@ from ebbtide.offload.pool import MAX_INLINE_CHARS
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import Batch, Identity, MessageRecord, PersonalSpan
 from ebbtide.store.layout import text_key
-from ebbtide.verbs.limits import FlatMetadata, MaxChars, MaxItems, Metadata, Name, Several, Time
+from ebbtide.verbs.limits import FlatMetadata, MaxChars, MaxItems, Metadata, Name, NotEmpty, Several, Time
 from ebbtide.verbs.metadata import merged_json, metadata_json
 from ebbtide.verbs.pii_policy import PiiPolicy
-from ebbtide.verbs.requests import AgentRequest, Fields, Response, invalid
+from ebbtide.verbs.requests import AgentRequest, Fields, Response, requiring, violation
 from ebbtide.verbs.service import Service
 
 READING_COST = 8
@@ -60,30 +60,26 @@ class Message(Fields):
     )
 
 
-def _is_key(key: str) -> str:
-    if not key:
-        raise invalid(key, "a key that is not empty")
-    return key
-
-
 def _not_empty(messages: list[Message], info: ValidationInfo) -> list[Message]:
     if not messages:
-        most = "" if info.context is None else f"-{info.context.max_messages}"
-        raise invalid([], f"1{most} messages", "EMPTY_MESSAGES")
+        allowed = "at least 1" if info.context is None else f"1-{info.context.max_messages}"
+        raise violation("EMPTY_MESSAGES", f"empty; allowed: {allowed} messages")
     return messages
 
 
 class RememberRequest(AgentRequest):
     """A batch: one unit of the memory's time."""
 
+    model_config = requiring("messages")
+
     messages: Annotated[
         list[Message], Several, MaxItems("max_messages", "TOO_MANY_MESSAGES"), AfterValidator(_not_empty)
-    ] = Field(description="The messages, in order; 1-1000.")
+    ] = Field([], validate_default=True, description="The messages, in order; 1-1000.")
     conversation_id: Name | None = Field(None, description="Groups the batches of one conversation.")
     metadata: Metadata | None = Field(
         None, description="Free fields stored with the batch; at most 4 KiB as JSON."
     )
-    idempotency_key: Annotated[Name, AfterValidator(_is_key)] | None = Field(
+    idempotency_key: Annotated[Name, NotEmpty("a text that is not empty")] | None = Field(
         None, description="Repeating a request with the same key and body has no further effect."
     )
 

@@ -14,11 +14,19 @@ from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Annotated, Any, ClassVar, Literal, NoReturn, TypeVar, get_args, get_origin
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
 from pydantic_core import ErrorDetails, PydanticCustomError, from_json
 
 from ebbtide.errors import REASONS, FieldViolation, InvalidRequest
-from ebbtide.ids import AgentId, parse_agent_id
+from ebbtide.ids import MAX_AGENT_ID_LENGTH, AgentId, parse_agent_id
 from ebbtide.privacy.spans import redacted
 from ebbtide.settings import LimitSettings
 
@@ -47,10 +55,32 @@ class Request(Fields):
         return body
 
 
+def requiring(name: str) -> ConfigDict:
+    """Return the configuration of a model whose list `name` is required, though its default is the empty list.
+
+    protobuf cannot tell a missing list from an empty one, so over REST a missing one counts as empty too.
+    """
+
+    def require(schema: dict[str, Any]) -> None:
+        del schema["properties"][name]["default"]
+        schema["properties"][name]["minItems"] = 1
+        schema.setdefault("required", []).append(name)
+
+    return ConfigDict(json_schema_extra=require)
+
+
+AgentName = Annotated[
+    str,
+    AfterValidator(parse_agent_id),
+    WithJsonSchema({"type": "string", "minLength": 1, "maxLength": MAX_AGENT_ID_LENGTH}),
+]
+"""The id of an agent."""
+
+
 class AgentRequest(Request):
     """A request that names an agent."""
 
-    agent_id: Annotated[str, AfterValidator(parse_agent_id)] = Field(
+    agent_id: AgentName = Field(
         description="Id of the agent: 1-128 characters of any script.", examples=["ann"]
     )
 
@@ -86,6 +116,9 @@ MAX_SHOWN_ITEMS = 8
 
 MAX_SEARCHED_CHARS = 4096
 """Characters of a refused value that are searched for personal data: many more than are echoed."""
+
+MAX_EXACT = 1 << 53
+"""Integers below this are exact as floating-point numbers."""
 
 MAX_VIOLATIONS = 10
 """Most invalid fields in one error."""
@@ -183,11 +216,12 @@ def refusal(error: ValidationError, model: type[BaseModel]) -> InvalidRequest:
     )
 
 
-def unknown_field(name: str) -> InvalidRequest:
+def unknown_field(name: str, hint: str = "") -> InvalidRequest:
     """Return the refusal of a field that the operation does not have."""
     field = shown(redacted(name[:MAX_SEARCHED_CHARS]), 80)
+    description = f"{NO_SUCH_FIELD}; {hint}" if hint else NO_SUCH_FIELD
     return InvalidRequest(
-        f"{field}: {NO_SUCH_FIELD}", reason="UNKNOWN_FIELD", violations=[FieldViolation(field, NO_SUCH_FIELD)]
+        f"{field}: {description}", reason="UNKNOWN_FIELD", violations=[FieldViolation(field, description)]
     )
 
 
@@ -228,6 +262,23 @@ def _path(fault: ErrorDetails) -> str:
     return shown(path, 80) if path else "parameters" if fault["type"] == "value_error" else ""
 
 
+NAME_OF_TYPE = {
+    "string_type": "a string",
+    "int_type": "an integer",
+    "int_parsing": "an integer",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "list_type": "a list",
+    "dict_type": "an object",
+    "model_type": "an object",
+    "finite_number": "a finite number",
+}
+"""The allowed type of a value, by pydantic's error type."""
+
+BOUNDS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
+"""Words for the bounds of a number, by the names that annotations have for them."""
+
 _CHOICE = re.compile(r"'([^']*+)'")
 
 
@@ -241,16 +292,20 @@ def _describe(fault: ErrorDetails, model: type[BaseModel]) -> str:
         return "required"
     if kind == "string_unicode":
         return "contains a lone surrogate; text must be valid Unicode"
-    if kind == "model_type":
+    if kind == "model_type" and not fault["loc"]:
         return "not a JSON object"
     message = fault["msg"].removeprefix("Value error, ")
     if kind == "value_error":
         return message
     choices = _CHOICE.findall(fault["ctx"]["expected"]) if kind == "literal_error" else []
+    if kind == "int_type" and isinstance(fault["input"], float):
+        # `echo` writes 2.0 as 2.
+        return f"{shown(repr(fault['input']))} is not allowed; allowed: an integer"
     allowed = ", ".join(choices) or allowed_values(model, fault["loc"])
+    allowed = ", ".join(part for part in (NAME_OF_TYPE.get(kind, ""), allowed) if part)
     if allowed:
         return f"{echo(fault['input'])} is not allowed; allowed: {allowed}"
-    return f"{message[:1].lower()}{message[1:]}, got {echo(fault['input'])}"
+    return f"{echo(fault['input'])} is not allowed: {message[:1].lower()}{message[1:]}"
 
 
 def allowed_values(model: type[BaseModel] | None, path: tuple[int | str, ...]) -> str:
@@ -264,19 +319,32 @@ def allowed_values(model: type[BaseModel] | None, path: tuple[int | str, ...]) -
         return ""
     if get_origin(field.annotation) is Literal:
         return ", ".join(map(str, get_args(field.annotation)))
-    words = {"ge": "from {}", "gt": "above {}", "le": "to {}", "lt": "below {}"}
-    return " ".join(
-        text.format(getattr(bound, name))
-        for bound in field.metadata
-        for name, text in words.items()
-        if hasattr(bound, name)
-    )
+    bounds = {name: getattr(one, name) for one in field.metadata for name in BOUNDS if hasattr(one, name)}
+    if bounds.keys() == {"ge", "le"}:
+        return f"{bounds['ge']}-{bounds['le']}"
+    return ", ".join(f"{BOUNDS[name]} {bound}" for name, bound in bounds.items())
+
+
+class _JsonLike(reprlib.Repr):
+    """Values as in JSON, but for the quotes of texts. 1.0 is written as 1: over gRPC they are the same."""
+
+    def repr_NoneType(self, _: None, __: int) -> str:  # noqa: N802 - reprlib calls it by the name of the type
+        return "null"
+
+    def repr_bool(self, value: bool, _: int) -> str:
+        return "true" if value else "false"
+
+    def repr_float(self, value: float, _: int) -> str:
+        return repr(int(value) if value.is_integer() and abs(value) < MAX_EXACT else value)
+
+
+_JSON_LIKE = _JsonLike()
 
 
 def echo(value: Any) -> str:
     """Return a refused value for an error: cut, printable, without personal data."""
     try:
-        return shown(reprlib.repr(unnamed(value)))
+        return shown(_JSON_LIKE.repr(unnamed(value)))
     except ValueError:
         # Python does not print integers of more than a few thousand digits.
         return "a very large number"

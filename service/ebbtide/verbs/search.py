@@ -15,7 +15,7 @@ from math import isfinite
 from typing import Annotated, Self
 
 import numpy as np
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
 from ebbtide.fleet.recall.query import Query
 from ebbtide.fleet.recall.recollected import Hit
@@ -32,7 +32,7 @@ from ebbtide.verbs.recall import (
     query_of,
     with_meaning,
 )
-from ebbtide.verbs.requests import Response, invalid
+from ebbtide.verbs.requests import Response, invalid, violation
 from ebbtide.verbs.service import Service
 
 MAX_VECTOR_NUMBER = 1e18
@@ -41,21 +41,24 @@ MAX_VECTOR_NUMBER = 1e18
 
 def _measurable(number: float) -> float:
     if not isfinite(number) or abs(number) > MAX_VECTOR_NUMBER:
-        raise invalid(number, f"a number from -{MAX_VECTOR_NUMBER:g} to {MAX_VECTOR_NUMBER:g}")
+        raise invalid(number, f"-{MAX_VECTOR_NUMBER:g} to {MAX_VECTOR_NUMBER:g}")
     return number
 
 
 def _has_direction(vector: list[float]) -> list[float]:
     if vector and not any(vector):
-        raise invalid(0, "a vector that is not zero")
+        raise violation("INVALID_VALUE", "all numbers are 0; allowed: at least one other number")
     return vector
+
+
+_NUMBER = {"type": "number", "minimum": -MAX_VECTOR_NUMBER, "maximum": MAX_VECTOR_NUMBER}
 
 
 class SearchRequest(QueryRequest):
     """What to look for, and what narrows the results."""
 
     vector: Annotated[
-        list[Annotated[float, AfterValidator(_measurable)]],
+        list[Annotated[float, AfterValidator(_measurable), WithJsonSchema(_NUMBER)]],
         Several,
         MaxItems(MAX_DIMENSIONS),
         AfterValidator(_has_direction),
@@ -73,7 +76,7 @@ class SearchRequest(QueryRequest):
     @model_validator(mode="after")
     def _looks_for_something(self) -> Self:
         if self.query is None and not self.vector:
-            raise invalid(None, "a question or words, or a vector", "MISSING_FIELD", "query")
+            raise violation("MISSING_FIELD", "required; give query, vector or both", "query")
         return self
 
 
@@ -88,7 +91,7 @@ class FoundMemory(RecalledMemory):
 class Found(Response):
     """The found memories, best first."""
 
-    memories: list[FoundMemory]
+    memories: list[FoundMemory] = Field(description="The memories, best first.")
     pending_batches: int = Field(description="Accepted batches not yet digested.", examples=[0])
     parked_batches: int = Field(description="Batches parked after repeated failures.", examples=[0])
 

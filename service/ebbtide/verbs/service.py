@@ -236,8 +236,8 @@ async def get_scheduler(service: Service, _: Request) -> SchedulerInfo:
 class Health(Response):
     """The process is alive."""
 
-    status: str = "ok"
-    version: str = __version__
+    status: str = Field("ok", description="Always `ok`.")
+    version: str = Field(__version__, description="The version of the daemon.")
 
 
 async def get_health(service: Service, _: Request) -> Health:

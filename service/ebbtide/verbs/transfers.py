@@ -56,7 +56,11 @@ class Transfer:
     def check(self) -> None:
         """Raise REQUEST_TIMED_OUT after the deadline, SHUTTING_DOWN once cancelled."""
         if self._is_cancelled:
-            raise Unavailable("the daemon is stopping", reason="SHUTTING_DOWN", retry_after_s=5.0)
+            raise Unavailable(
+                "The daemon is stopping. Retry when it is running again.",
+                reason="SHUTTING_DOWN",
+                retry_after_s=5.0,
+            )
         if time.monotonic() > self._deadline_s:
             raise Deadline(
                 f"the transfer took longer than limits.transfer_timeout_s = {self._timeout_s:g}; "

@@ -146,7 +146,7 @@ def test_a_bracket_does_not_make_it_json() -> None:
         ('{"title": "x"}', "f", ": the object has neither `messages` nor `batches`."),
         (f'[{A[:-1]}, "timestamp": "soon"}}]', "f", ", line 1, message 1: timestamp: 'soon' is neither"),
         (f'[{A[:-1]}, "timestamp": 1e30}}]', "f", ", line 1, message 1: timestamp: "),
-        (f'{A}\n{A[:-1]}, "id": 7}}', "f", ", line 2: id: input should be a valid string"),
+        (f'{A}\n{A[:-1]}, "id": 7}}', "f", ", line 2: id: 7 is not allowed; allowed: a string"),
         ('[{"role": "user", "content": "\\ud800"}]', "f", ", line 1, message 1: content: contains a lone"),
         (f'{{"messages": [{A}], "metadata": {{"a": NaN}}}}', "f", ": NaN is not a number in JSON."),
         (f'{{"messages": [{A}], "metadata": {{"a": {"9" * 5000}}}}}', "f", ": a number has too many"),

@@ -180,9 +180,9 @@ def test_settings_are_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
         settings_in_force({"server": {"rest_port": 99999}, "log": {"level": "loud"}})
     assert caught.value.code == ExitCode.BAD_SETTING
     message = caught.value.message
-    assert "server.rest_port = 99999: allowed: from 0 to 65535." in message
+    assert "server.rest_port = 99999: allowed: 0-65535." in message
     assert "log.level = 'loud': allowed: debug, info, warning, error." in message
-    assert "memory.decay_rate = '7': allowed: above 0 to 1." in message
+    assert "memory.decay_rate = '7': allowed: above 0, at most 1." in message
 
 
 def test_a_missing_settings_file_has_its_own_code(tmp_path: Path) -> None:

@@ -19,19 +19,19 @@ class Message:
     """Role of the speaker."""
 
     content: str
-    """The text of the message."""
+    """The text of the message. `limits.max_message_chars` sets the limit."""
 
     timestamp: int | str | None = None
     """When it was said: ms since the epoch, or ISO 8601 with a time zone."""
 
     id: str | None = None
-    """The caller's own id, returned with sources."""
+    """The caller's own id, returned with sources. `limits.max_name_chars` sets the limit."""
 
     speaker: str | None = None
-    """Name of the speaker, where the role does not say enough."""
+    """Name of the speaker, where the role does not say enough. `limits.max_name_chars` sets the limit."""
 
     metadata: Mapping[str, Any] | None = None
-    """Flat fields stored with the message, over those of its batch; at most 4 KiB as JSON."""
+    """Flat fields stored with the message, over those of its batch; at most 4 KiB as JSON. `limits.max_metadata_bytes` sets the limit."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -148,6 +148,8 @@ class BatchInfo:
     """The current state of a batch."""
 
     batch_id: str
+    """Id of the batch."""
+
     state: Literal["waiting", "digesting", "digested", "parked"]
     """waiting, digesting, digested or parked."""
 
@@ -161,7 +163,11 @@ class BatchInfo:
     """Earliest time of the next try after a failure, ms since the epoch."""
 
     message_count: int
+    """Number of its messages."""
+
     conversation_id: str
+    """The conversation that the caller gave; empty without one."""
+
     attempts: int
     """Failed tries so far."""
 
@@ -186,6 +192,8 @@ class BatchPage:
     """A page of batches."""
 
     batches: Sequence[BatchInfo]
+    """The batches of this page, in the order of their ids."""
+
     next_page_token: str
     """Empty on the last page."""
 
@@ -195,6 +203,8 @@ class Closed:
     """The agent is closed."""
 
     agent_id: str
+    """The agent's id."""
+
     closed: bool
     """Whether it was open."""
 
@@ -204,6 +214,7 @@ class Compressing:
     """The passes owed now."""
 
     owed_passes: int
+    """Compression passes owed, including the running one."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -256,7 +267,11 @@ class Erased:
     """The agent is deleted."""
 
     agent_id: str
+    """The id of the deleted agent."""
+
     erased: bool
+    """True: the agent and its data are deleted."""
+
     record_number: int
     """Number of the deletion's record in the log of erased agents."""
 
@@ -370,8 +385,14 @@ class Flushed:
     """Whether no compression pass is owed."""
 
     pending_batches: int
+    """Accepted batches not yet digested."""
+
     owed_passes: int
+    """Compression passes owed, including the running one."""
+
     parked_batches: int
+    """Batches parked after repeated failures."""
+
     unembedded_messages: int
     """Messages without vectors; 0 without an embedder."""
 
@@ -424,7 +445,11 @@ class Forgotten:
     """The erased items; in a dry run, the items that would be erased."""
 
     dry_run: bool
+    """Whether this was a dry run, which erases nothing."""
+
     counts: ForgetCounts
+    """The amount of erased data."""
+
     nodes: Sequence[str]
     """The memories; the first 1000."""
 
@@ -441,6 +466,8 @@ class Forgotten:
     """The total number."""
 
     proof: ForgetProof
+    """The records of the audit log that prove the erasure."""
+
     compacted: bool
     """Whether the files no longer contain any byte of it."""
 
@@ -450,7 +477,10 @@ class Health:
     """The process is alive."""
 
     status: str
+    """Always `ok`."""
+
     version: str
+    """The version of the daemon."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -458,7 +488,11 @@ class LinkIn:
     """A link from another memory."""
 
     source: str
+    """Id of the node that the link comes from."""
+
     relation: str
+    """Name of the relation."""
+
     strength: float
     """Current strength; 1 while its source is in focus."""
 
@@ -468,8 +502,14 @@ class LinkInfo:
     """A live link."""
 
     source: str
+    """Id of the node that the link comes from."""
+
     target: str
+    """Id of the node that the link leads to."""
+
     relation: str
+    """Name of the relation."""
+
     strength: float
     """Current strength; 1 while its source is in focus."""
 
@@ -482,7 +522,11 @@ class LinkOut:
     """A link to another memory."""
 
     target: str
+    """Id of the node that the link leads to."""
+
     relation: str
+    """Name of the relation."""
+
     strength: float
     """Current strength; 1 while its source is in focus."""
 
@@ -492,6 +536,8 @@ class LinkPage:
     """A page of links."""
 
     links: Sequence[LinkInfo]
+    """The links of this page."""
+
     next_page_token: str
     """Empty on the last page."""
 
@@ -598,6 +644,8 @@ class Restored:
     """Whether it replaced an existing agent."""
 
     counts: Counts
+    """Number of living memories, links and stored messages."""
+
     pending_batches: int
     """Accepted batches not yet digested."""
 
@@ -613,10 +661,19 @@ class RewriteInfo:
     """One rewrite, which shortened a memory."""
 
     pass_number: int
+    """The compression pass that made it."""
+
     importance: float
+    """Importance of the memory at that time."""
+
     length_before: int
+    """Characters before."""
+
     length_after: int
+    """Characters after."""
+
     model: str
+    """The language model that wrote the new text."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -656,7 +713,10 @@ class SignalOff:
     """A signal that was not used."""
 
     signal: str
+    """Name of the signal."""
+
     why: str
+    """Why it was not used."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -664,7 +724,10 @@ class SignalShare:
     """The contribution of one signal to a memory's score."""
 
     signal: str
+    """Name of the signal."""
+
     score: float
+    """Contribution of the signal to the score of the memory."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -675,6 +738,8 @@ class SourceInfo:
     """The caller's own id of the message, empty if none was given."""
 
     batch_id: str
+    """Id of the batch of the message."""
+
     message_index: int
     """Position of the message in its batch."""
 
@@ -685,11 +750,17 @@ class SourceInfo:
     """Length of the slice in bytes."""
 
     role: Literal["user", "assistant", "system"]
+    """Role of the speaker."""
+
     speaker: str
+    """Name of the speaker; empty if none was given."""
+
     timestamp: int | None
     """When it was said, if the caller gave a time; ms since the epoch."""
 
     conversation_id: str
+    """The conversation of the message; empty if none was given."""
+
     metadata: Mapping[str, Any]
     """The message's metadata, over that of its batch."""
 
@@ -722,6 +793,8 @@ class TextVerdict:
     """Whether a text was erased."""
 
     erased: bool
+    """Whether a record proves that the text was erased."""
+
     record: int
     """Number of the record that proves it; 0 for none."""
 
@@ -731,8 +804,13 @@ class TimeSpoken:
     """A time named in the query."""
 
     words: str
+    """The words in the query that name it."""
+
     begin: int
+    """Its begin, ms since the epoch."""
+
     end: int
+    """Its end, which does not belong to it; ms since the epoch."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -749,6 +827,8 @@ class AgentInfo:
     """The current parameters."""
 
     counts: Counts
+    """Number of living memories, links and stored messages."""
+
     focus: Sequence[str]
     """Nodes in focus, newest first."""
 
@@ -773,6 +853,8 @@ class AgentListing:
     """An agent in a listing, which does not open it."""
 
     agent_id: str
+    """The agent's id."""
+
     created_at: int
     """Creation time, ms since the epoch."""
 
@@ -788,6 +870,8 @@ class AgentPage:
     """A page of agents."""
 
     agents: Sequence[AgentListing]
+    """The agents of this page."""
+
     next_page_token: str
     """Empty on the last page."""
 
@@ -797,6 +881,8 @@ class AuditPage:
     """A page of an audit log."""
 
     records: Sequence[AuditRecordInfo]
+    """The records of this page, oldest first."""
+
     next_page_token: str
     """Empty on the last page."""
 
@@ -806,6 +892,8 @@ class AuditVerified:
     """Whether an audit log is intact."""
 
     intact: bool
+    """Whether every record is valid and follows the one before it."""
+
     records: int
     """Number of consecutive valid records from the first."""
 
@@ -830,6 +918,8 @@ class CitedSource:
     """The caller's own id of the message, empty if none was given."""
 
     batch_id: str
+    """Id of the batch of the message."""
+
     message_index: int
     """Position of the message in its batch."""
 
@@ -840,11 +930,17 @@ class CitedSource:
     """Length of the slice in bytes."""
 
     role: Literal["user", "assistant", "system"]
+    """Role of the speaker."""
+
     speaker: str
+    """Name of the speaker; empty if none was given."""
+
     timestamp: int | None
     """When it was said, if the caller gave a time; ms since the epoch."""
 
     conversation_id: str
+    """The conversation of the message; empty if none was given."""
+
     metadata: Mapping[str, Any]
     """The message's metadata, over that of its batch."""
 
@@ -863,6 +959,8 @@ class DeletedNodes:
     """The result for each memory, in the order of the request."""
 
     results: Sequence[NodeDeletion]
+    """One result for each id, in the order of the request."""
+
     deleted_count: int
     """How many were deleted."""
 
@@ -872,6 +970,8 @@ class ErasedAgentPage:
     """A page of the log of erased agents."""
 
     records: Sequence[ErasedAgentRecord]
+    """The records of this page, oldest first."""
+
     next_page_token: str
     """Empty on the last page."""
 
@@ -881,8 +981,14 @@ class ExplainedMemory:
     """Why a memory has its rank, or was left out."""
 
     id: str
+    """Id of its node, or of its message if no node of it lives."""
+
     score: float
+    """The combined score of the signals."""
+
     signals: Sequence[SignalShare]
+    """The contribution of each signal."""
+
     dropped: str
     """Why the response does not contain it; empty if it does."""
 
@@ -904,11 +1010,16 @@ class Explanation:
     """Speakers named in the query."""
 
     times: Sequence[TimeSpoken]
+    """Times named in the query."""
+
     signals_off: Sequence[SignalOff]
+    """Signals that were not used."""
+
     archive: str
     """Whether the archive took part: always, never, not needed, or why it was needed: code in the query, few results, no clear top. Empty for an agent without messages."""
 
     memories: Sequence[ExplainedMemory]
+    """The memories of the response, then those left out."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -919,7 +1030,11 @@ class FoundMemory:
     """Id of its node, or of its message if no node of it lives."""
 
     kind: Literal["episode"]
+    """episode: made from what was said."""
+
     content: str
+    """The text of the memory."""
+
     state: Literal["living", "archived", "pending"]
     """living, archived (shortened or forgotten since) or pending (not digested)."""
 
@@ -927,6 +1042,8 @@ class FoundMemory:
     """Living nodes made from it."""
 
     sources: Sequence[CitedSource]
+    """The slices of messages that it was made from."""
+
     score: float
     """The combined score of the signals; comparable within one response only."""
 
@@ -959,12 +1076,20 @@ class NodeDetail:
     """A memory with its live links."""
 
     id: str
+    """Id of the node."""
+
     kind: Literal["episode"]
+    """episode: made from what was said."""
+
     content: str
+    """The current text of the memory."""
+
     phrase: str
     """Summary of 10-20 characters, or up to 8 words."""
 
     keywords: Sequence[str]
+    """Words by which an associative recall finds it."""
+
     created_at: int
     """Creation time, ms since the epoch."""
 
@@ -978,12 +1103,20 @@ class NodeDetail:
     """Support from other memories: at 1 it keeps its length, at 0 it is forgotten."""
 
     in_focus: bool
+    """Whether it is in focus."""
+
     sources: Sequence[SourceInfo]
+    """The slices of messages that it was made from."""
+
     rewrites: Sequence[RewriteInfo]
     """The latest rewrites."""
 
     links_in: Sequence[LinkIn]
+    """Links from other memories."""
+
     links_out: Sequence[LinkOut]
+    """Links to living memories."""
+
     dangling: Sequence[LinkOut]
     """Links to forgotten memories."""
 
@@ -993,12 +1126,20 @@ class NodeInfo:
     """The current state of a memory."""
 
     id: str
+    """Id of the node."""
+
     kind: Literal["episode"]
+    """episode: made from what was said."""
+
     content: str
+    """The current text of the memory."""
+
     phrase: str
     """Summary of 10-20 characters, or up to 8 words."""
 
     keywords: Sequence[str]
+    """Words by which an associative recall finds it."""
+
     created_at: int
     """Creation time, ms since the epoch."""
 
@@ -1012,7 +1153,11 @@ class NodeInfo:
     """Support from other memories: at 1 it keeps its length, at 0 it is forgotten."""
 
     in_focus: bool
+    """Whether it is in focus."""
+
     sources: Sequence[SourceInfo]
+    """The slices of messages that it was made from."""
+
     rewrites: Sequence[RewriteInfo]
     """The latest rewrites."""
 
@@ -1022,6 +1167,8 @@ class NodePage:
     """A page of nodes."""
 
     nodes: Sequence[NodeInfo]
+    """The nodes of this page, in the order of their ids."""
+
     next_page_token: str
     """Empty on the last page."""
 
@@ -1034,7 +1181,11 @@ class RecalledMemory:
     """Id of its node, or of its message if no node of it lives."""
 
     kind: Literal["episode"]
+    """episode: made from what was said."""
+
     content: str
+    """The text of the memory."""
+
     state: Literal["living", "archived", "pending"]
     """living, archived (shortened or forgotten since) or pending (not digested)."""
 
@@ -1042,6 +1193,7 @@ class RecalledMemory:
     """Living nodes made from it."""
 
     sources: Sequence[CitedSource]
+    """The slices of messages that it was made from."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -1057,6 +1209,8 @@ class Found:
     """The found memories, best first."""
 
     memories: Sequence[FoundMemory]
+    """The memories, best first."""
+
     pending_batches: int
     """Accepted batches not yet digested."""
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import msgspec
 
 from ebbtide.changes import Change
-from ebbtide.errors import NotFound
+from ebbtide.errors import no_node
 from ebbtide.fleet.archive.archive import Archive, passages_of
 from ebbtide.fleet.archive.retention import PassageUpdates, citing, refresh_passages
 from ebbtide.fleet.deletion.deletion import blank_sources, prove_going
 from ebbtide.fleet.deletion.proofs import Proofs
 from ebbtide.fleet.state.agent_state import Amendment
-from ebbtide.ids import NodeId, node_text_id
+from ebbtide.ids import NodeId
 from ebbtide.records import MessageRecord, Node, PassageEntry, PersonalSpan, Source
 from ebbtide.store.layout import text_key
 from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
@@ -77,7 +77,7 @@ def living(txn: ReadTransaction, node_id: NodeId) -> Node:
     """Return the living memory with this id. Raise NODE_NOT_FOUND if there is none."""
     node = txn.nodes.get(node_id)
     if node is None:
-        raise NotFound(f"there is no node {node_text_id(node_id)}", reason="NODE_NOT_FOUND")
+        raise no_node()
     return node
 
 

@@ -172,9 +172,14 @@ class QueryRunner:
                 )
             if query.vector is not None and len(query.vector) != vectors.dimension:
                 raise InvalidRequest(
-                    f"vector: it has {len(query.vector)} numbers; allowed: {vectors.dimension}",
+                    f"vector: {len(query.vector)} items; allowed: {vectors.dimension}, as the embedding model has",
                     reason="INVALID_VALUE",
-                    violations=[FieldViolation("vector", f"allowed: {vectors.dimension} numbers")],
+                    violations=[
+                        FieldViolation(
+                            "vector",
+                            f"{len(query.vector)} items; allowed: {vectors.dimension}, as the embedding model has",
+                        )
+                    ],
                 )
         return self._nearness(query)
 

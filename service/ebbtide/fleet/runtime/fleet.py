@@ -17,7 +17,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ebbtide.actor import actor
-from ebbtide.errors import Conflict, Corrupted, EbbtideError, Exhausted, NotFound, Precondition, Unavailable
+from ebbtide.errors import (
+    Conflict,
+    Corrupted,
+    EbbtideError,
+    Exhausted,
+    NotFound,
+    Precondition,
+    Unavailable,
+    no_agent,
+)
 from ebbtide.events import EventKind, EventRun
 from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.fleet.runtime.agent_quota import AgentQuota, PendingCreations, agents_within, check_agent_quota
@@ -219,7 +228,7 @@ class Fleet:
         if exists:
             return await self._open_within(agent_id, options, exists)
         if not options.create:
-            raise NotFound("there is no agent of this id", reason="AGENT_NOT_FOUND")
+            raise no_agent()
         with self._pending_creations.creating(agent_id) as before:
             agent_quota = options.agent_quota
             if agent_quota is not None:
@@ -302,7 +311,7 @@ class Fleet:
             if not await self.on_pool(
                 lambda: self.data.exists(agent_id) or self.data.is_being_erased(agent_id)
             ):
-                raise NotFound("there is no agent of this id", reason="AGENT_NOT_FOUND")
+                raise no_agent()
             entry = AuditEntry(self.shared.clock.now_ms(), actor(), ERASED, {})
             erase = partial(self.data.erase, agent_id, entry)
             record = await self._shielded(agent_id, self.on_pool(erase))
