@@ -69,8 +69,8 @@ class SecondEdition(Network):
         """Correct a memory: entities from the new keywords, links to those no longer named deleted (8)."""
         # CHOICE 49 (8): a correction gives the memory a new first content and original length; its scans, focus, pin
         # and other links stay. A link with an entity still named keeps its strength unless it is missing or broken. A
-        # correction is no mention and brings nothing to mind; its locale is that of the new content. A name that is still
-        # named keeps its spelling.
+        # correction is no mention and brings nothing to mind; its locale is that of the new content. A name still
+        # borne keeps its spelling.
         memory = self.memory(memory_id)
         memory.content = memory.first_content = content
         memory.original_length = len(content)
