@@ -15,4 +15,5 @@ compression one pass (5)
 recall      cue, walk, match, order, loose ends (6)
 wording     the text form (6)
 oracle      the operations of one agent
+histories   short ways to drive it in tests
 """
