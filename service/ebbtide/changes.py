@@ -36,6 +36,8 @@ class Change(msgspec.Struct):
     scanned_in: int = 0
     focus: tuple[NodeId, ...] | None = None
     entity_focus: tuple[NodeId, ...] | None = None
+    entity_memories: int | None = None
+    """The value of the parameter that takes effect."""
     next_node_id: NodeId | None = None
     owed_passes: int | None = None
     finished_passes: int | None = None

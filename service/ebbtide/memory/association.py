@@ -19,7 +19,7 @@ import numpy as np
 from ebbtide.han import contains_han
 from ebbtide.ids import NodeId
 from ebbtide.memory.columns import Array
-from ebbtide.memory.naming import LINK_NAMES, NEIGHBOUR_NAMES, entity_key, is_contained
+from ebbtide.memory.naming import LINK_NAMES, NEIGHBOUR_NAMES, entity_key, find_word
 from ebbtide.memory.network import Network
 from ebbtide.memory.strength import round_strength
 from ebbtide.memory.texts import folded
@@ -166,7 +166,8 @@ def _reached(network: Network, found: Reach, matcher: _Matcher, place: int) -> R
 
 def _explained(network: Network, found: Reach, named: _Named, one: Reached) -> Reached:
     slot = network.slot_of(one.node_id)
-    keywords = tuple(word for word in named.words if named.matches(word, np.array([slot]))[0])
+    slots = np.array([slot])
+    keywords = tuple(keyword for word, keyword in named.words.items() if named.matches(word, slots)[0])
     return replace(one, keywords=keywords, path=tuple(found.path_to(network, slot)))
 
 
@@ -190,13 +191,13 @@ class _Named:
     def _named_entities(self, word: str) -> list[NodeId]:
         """Return the entities that a keyword names: equal first, then shorter, then older."""
         network, wanted = self._network, entity_key(word)
-        if not wanted or not network.entities:
+        if not wanted or not network.entities or network.parameters.focus_policy == "nodes":
             return []
         slots = np.flatnonzero(network.keys.matches_all([folded(wanted)], network.slots.count))
         found = []
         for node_id in network.slots["id"][slots].tolist():
             key = network.entities[node_id].key
-            if is_contained(key, wanted):
+            if find_word(key, wanted) >= 0:
                 found.append((key != wanted, len(key), node_id))
         return [node_id for _, _, node_id in sorted(found)[:MAX_NAMED_ENTITIES]]
 
@@ -273,12 +274,10 @@ def _are_in_range(network: Network, slots: Array, time_range: tuple[int | None, 
 
 def _starts(network: Network, named: _Named) -> list[Start]:
     """Return where the search starts, each node once: what the keywords name, then the focus."""
-    both = network.parameters.focus_policy == "both"
     found: dict[NodeId, Start] = {}
-    for start in named.starts() if both else ():
+    for start in named.starts() if network.parameters.focus_policy == "both" else ():
         found.setdefault(start.node_id, start)
-    in_focus = [*network.focus, *(network.entity_focus if both else ())]
-    for position, node_id in enumerate(in_focus, start=1):
+    for position, node_id in enumerate((*network.focus, *network.entity_focus), start=1):
         found.setdefault(node_id, Start(node_id, position))
     return list(found.values())
 
@@ -440,8 +439,7 @@ class _LooseEnds:
     def _of_entities(self, results: Sequence[Node]) -> Iterator[str]:
         """Yield the sentences about entities that the keywords name; without keywords, about those in focus."""
         has_keywords, knows_more = bool(self.named.words), False
-        both = self.network.parameters.focus_policy == "both"
-        entities = self.named.entities if has_keywords else self.network.entity_focus if both else ()
+        entities = self.named.entities if has_keywords else self.network.entity_focus
         for entity_id in entities:
             slot = self.network.slot_of(entity_id)
             if not self.network.slots["dangling_count"][slot] or not len(self._dangling_rows(slot)):

@@ -63,12 +63,21 @@ def begin_pass(network: Network, number: int, rng: Random) -> Change:
     parameters = network.parameters
     draft = Draft(network)
     trim_focus(draft)
+    if network.entity_memories != parameters.entity_memories:
+        draft.settle_focus()
+        draft.change.entity_memories = parameters.entity_memories
     drawn: tuple[NodeId, ...] = ()
     if parameters.strategy == "slots":
         make_room(draft, parameters, parameters.max_nodes, rng)
         drawn = _draw(draft, parameters, rng)
     draft.change.pass_state = PassState(number, parameters.strategy, network.next_node_id, drawn=drawn)
     return draft.change
+
+
+def has_effect(begun: Change) -> bool:
+    """Return whether the beginning of a pass changes more than the state of the pass."""
+    moved = begun.focus is not None or begun.entity_focus is not None or begun.entity_memories is not None
+    return bool(begun.forgotten or begun.links or begun.removed_links or moved)
 
 
 def _draw(draft: Draft, parameters: AgentParameters, rng: Random) -> tuple[NodeId, ...]:
@@ -146,9 +155,18 @@ def _end_visits(draft: Draft, node_ids: Array, dropped: Array, state: PassState)
     # Skipped nodes advance the pass too, so that a resumed pass does not visit them again.
     last = int(node_ids[-1])
     draft.change.pass_state = passed(state, last, draft.scan_count(last))
-    draft.scan(node_ids[~dropped & ~np.isin(node_ids, draft.focus)], state.number)
-    if dropped.any():
-        draft.drop_entities(node_ids[dropped])
+    scanned = ~dropped & ~np.isin(node_ids, draft.focus)
+    if not dropped.any():
+        draft.scan(node_ids[scanned], state.number)
+        return
+    # Deleting an entity settles the focus, so the scans of entities in focus must not be counted too early.
+    begun = 0
+    in_focus = np.flatnonzero(np.isin(node_ids, draft.entity_focus)) + 1
+    for end in [*in_focus.tolist(), len(node_ids)]:
+        some = slice(begun, end)
+        draft.drop_entities(node_ids[some][dropped[some]])
+        draft.scan(node_ids[some][scanned[some]], state.number)
+        begun = end
 
 
 class _Visits:

@@ -26,6 +26,7 @@ from ebbtide.memory.focus import moved_focus, trim_focus
 from ebbtide.memory.naming import (
     NEIGHBOUR_NAMES,
     Locale,
+    accepted_link_name,
     entity_key,
     entity_link_name,
     memory_link_names,
@@ -82,7 +83,7 @@ class Partner:
 
 @dataclass(frozen=True, slots=True)
 class LinkNames:
-    """The names of links that a language model chose. Links without one are named by rules."""
+    """The names of links that a language model chose. Links without an allowed one are named by rules."""
 
     memories: Mapping[tuple[int, int], str] = field(default_factory=lambda: MappingProxyType({}))
     """By (index of the new memory, position of its partner in focus)."""
@@ -113,6 +114,13 @@ def partners(focus: Sequence[NodeId], count: int, focus_limit: int) -> list[list
 
 def named_entities(keywords: Sequence[str], parameters: AgentParameters) -> dict[str, str]:
     """Return the names of the entities of a memory with these keywords, by key, in order (step 3b)."""
+    names: dict[str, str] = {}
+    for name in _names(keywords, parameters):
+        names.setdefault(entity_key(name), name)
+    return names
+
+
+def _names(keywords: Sequence[str], parameters: AgentParameters) -> list[str]:
     is_off = parameters.focus_policy == "nodes"
     return names_of(keywords, 0 if is_off else parameters.entities_per_memory)
 
@@ -141,7 +149,8 @@ def digest(
         return Change()
     memories = [one for one in told if isinstance(one, NewMemory)]
     builder = _Builder(Draft(network), memories, names)
-    trim_focus(builder.draft)
+    if memories:
+        trim_focus(builder.draft)
     old_focus = builder.draft.focus
     builder.create_memories(batch, rng)
     builder.link_neighbours()
@@ -248,9 +257,10 @@ class _Builder:
             else:
                 known = {key: self._known_entity(key, created) for key in named}
                 found = {key: entity_id for key, entity_id in known.items() if entity_id is not None}
-            for entity_id in found.values():
-                mentioned.pop(entity_id, None)
-                mentioned[entity_id] = None
+            for entity_id in (found.get(entity_key(name)) for name in _names(one.keywords, parameters)):
+                if entity_id is not None:
+                    mentioned.pop(entity_id, None)
+                    mentioned[entity_id] = None
         self.mentioned = list(mentioned)
 
     def _known_entity(self, key: str, created: Mapping[str, NodeId]) -> NodeId | None:
@@ -267,10 +277,11 @@ class _Builder:
 
     def _link_with_entities(self, index: int, named: Mapping[str, str], found: Mapping[str, NodeId]) -> None:
         memory, node_id = self.memories[index], self.ids[index]
-        first = self._first_key(index)
+        first, locale = self._first_key(index), self.locale
         for key, entity_id in found.items():
-            name = self.names.entities.get((index, key)) or entity_link_name(
-                memory.content, named[key], is_first=key == first, locale=self.locale
+            answer = self.names.entities.get((index, key), "")
+            name = accepted_link_name(answer, locale) or entity_link_name(
+                memory.content, named[key], is_first=key == first, locale=locale
             )
             self.links.append(Link(node_id, entity_id, name, 1.0, 0))
             self.links.append(Link(entity_id, node_id, name, 1.0, self.draft.scan_count(entity_id)))
@@ -290,7 +301,7 @@ class _Builder:
                 else:
                     assert partner.node_id is not None
                     other, anchor = partner.node_id, anchors[partner.node_id]
-                name = self.names.memories.get((index, partner.position), "")
+                name = accepted_link_name(self.names.memories.get((index, partner.position), ""), locale)
                 onward, back = (name, name) if name else self._rule_names(index, partner, locale)
                 earlier_is_new = new_id < other
                 self.links.append(Link(new_id, other, onward if earlier_is_new else back, 1.0, 0))
@@ -308,8 +319,8 @@ class _Builder:
         else:
             assert partner.node_id is not None
             slot = network.slot_of(partner.node_id)
-            targets = set(network.living_targets(slot).tolist())
-            common = {key for key, entity_id in own.items() if entity_id in targets}
+            joined = network.entities_of(slot)
+            common = {key for key, entity_id in own.items() if entity_id in joined}
             first_keys.add(entity_key(network.texts.first_keyword(slot)))
         return memory_link_names(common, first_keys, locale)
 
@@ -322,7 +333,7 @@ class _Builder:
     def pin(self) -> None:
         """Pin the memories in which a user asks for it; at the limit the oldest of these pins ends (step 3c)."""
         parameters, nodes = self.draft.network.parameters, self.draft.change.nodes
-        if not parameters.pin_on_request or not parameters.max_pinned:
+        if not parameters.pin_on_request:
             return
         asking = [
             index
@@ -333,12 +344,13 @@ class _Builder:
             return
         pinned = self.draft.network.pinned()
         for index in asking:
-            if len(pinned) >= parameters.max_pinned:
-                oldest = next((one for one in pinned if one[1] is Pin.BY_REQUEST), None)
-                if oldest is None:
-                    return
-                pinned.remove(oldest)
-                self._unpin(oldest[0])
+            excess = max(0, len(pinned) + 1 - parameters.max_pinned)
+            oldest = [one for one in pinned if one[1] is Pin.BY_REQUEST][:excess]
+            if len(oldest) < excess:
+                return
+            for one in oldest:
+                pinned.remove(one)
+                self._unpin(one[0])
             nodes[index] = msgspec.structs.replace(nodes[index], pinned=Pin.BY_REQUEST.value)
             pinned.append((nodes[index].id, Pin.BY_REQUEST))
 

@@ -28,8 +28,10 @@ class Draft:
         self._gone: set[int] = set()
         self._absent: Array | None = None
         self._scans: Array | None = None
-        self._wrote_broken: set[NodeId] = set()
-        """Entities of which this change writes broken links."""
+        self._settled: dict[NodeId, int] = {}
+        """The scan count at which the broken links of an entity in focus were last deleted."""
+        self._wrote_broken: set[Ends] = set()
+        """Broken links that this change writes."""
         self._also_held: list[int] = []
         """Rows that are held since this change forgot a newer memory of an entity in focus."""
 
@@ -148,6 +150,7 @@ class Draft:
         The live links of entities to it are written as 1.0: forgetting is felt most when it happens (section 3).
         """
         assert node_id in self
+        self.settle_focus()
         slot = self.network.slot_of(node_id)
         rows = self._rows_of_entities_to(slot)
         if len(rows):
@@ -172,12 +175,11 @@ class Draft:
         network = self.network
         strengths = self._strengths(rows, self._scans_of(network.links.rows["source"][rows]))
         live = strengths >= network.parameters.link_break_threshold
+        removed = {ends_of(link) for link in self.change.removed_links}
         # A broken link is written too, because the record of its entity does not cover a forgotten target.
-        self._wrote_broken.update(link.source for link in network.as_links(rows[~live]))
-        return [
-            self._as_whole(link) if is_live else link
-            for link, is_live in zip(network.as_links(rows), live.tolist(), strict=True)
-        ]
+        broken = [link for link in network.as_links(rows[~live]) if ends_of(link) not in removed]
+        self._wrote_broken.update(map(ends_of, broken))
+        return [*map(self._as_whole, network.as_links(rows[live])), *broken]
 
     def _hold_next(self, slot: int, rows: Array) -> None:
         """Hold the link to the next memory of each entity in focus that holds the one being forgotten."""
@@ -190,16 +192,19 @@ class Draft:
             living = network.slots["alive"][targets] & (targets != slot)
             if self._absent is not None:
                 living &= ~self._absent[targets]
-            newest = np.unique(targets[living])[-network.parameters.entity_memories :]
+            newest = np.unique(targets[living])[-network.entity_memories :]
             self._also_held += own[np.isin(targets, newest)].tolist()
 
     def drop_entities(self, node_ids: Sequence[NodeId] | Array) -> None:
         """Delete entities without live links. Nothing dangles."""
+        if not len(node_ids):
+            return
+        self.settle_focus()
         slots = self.network.slots_of(node_ids)
         self._gone.update(slots.tolist())
-        dropped = np.asarray(node_ids).tolist()
-        self.change.deleted_entities += dropped
-        if not self._wrote_broken.isdisjoint(dropped):
+        dropped = set(np.asarray(node_ids).tolist())
+        self.change.deleted_entities += sorted(dropped)
+        if not dropped.isdisjoint(source for source, _, _ in self._wrote_broken):
             self.change.links = [link for link in self.change.links if link.source not in dropped]
 
     def scan(self, node_ids: Sequence[NodeId] | Array, pass_number: int) -> None:
@@ -256,7 +261,9 @@ class Draft:
             if node_id in focus:
                 focus.remove(node_id)
             else:
-                self.drop_broken_links(node_id)
+                # An entity that fell off before it is mentioned again has a new window by now.
+                windows = self._windows([node_id]) if node_id in left else {}
+                self.drop_broken_links(node_id, windows.get(node_id))
             focus.insert(0, node_id)
             for fallen in focus[limit:]:
                 left[fallen] = None
@@ -265,38 +272,67 @@ class Draft:
             self.change.entity_focus = tuple(focus)
         self._leave(list(left))
 
-    def drop_broken_links(self, node_id: NodeId) -> None:
-        """Delete the broken links of a node that enters focus: nothing broken comes back (section 3)."""
+    def settle_focus(self) -> None:
+        """Delete the broken links of the entities in focus before they may hold more links."""
+        for node_id in self.entity_focus:
+            if node_id in self.network:
+                count = self.scan_count(node_id)
+                if self._settled.get(node_id) != count:
+                    self._settled[node_id] = count
+                    self.drop_broken_links(node_id)
+
+    def drop_broken_links(self, node_id: NodeId, window_from: NodeId | None = None) -> None:
+        """Delete the broken links of a node that enters focus: nothing broken comes back (section 3).
+
+        `window_from` is the first memory to which the links were written as 1.0 in this change, if there is one.
+        """
         network, slot = self.network, self.network.slot_of(node_id)
         if slot < 0:
             return
-        rows = network.rows_from(slot)
-        strengths = self._strengths(rows, self._scans_of(network.links.rows["source"][rows]))
+        table, rows = network.links.rows, network.rows_from(slot)
+        scans = self._scans_of(table["source"][rows])
+        if window_from is None:
+            strengths = self._strengths(rows, scans)
+        else:
+            targets = table["target"][rows]
+            held = network.slots["alive"][targets] & (network.slots["id"][targets] >= window_from)
+            held |= network.slots["is_pinned"][targets]
+            strengths = np.where(held, 1.0, network.faded(rows, scans))
         broken = network.as_links(rows[strengths < network.parameters.link_break_threshold])
-        if broken:
-            written = {_ends(link) for link in self.change.links}
-            self.change.removed_links += [link for link in broken if _ends(link) not in written]
+        if not broken:
+            return
+        # A broken link to a memory that this change forgets may have been written already.
+        ended = {ends_of(link) for link in broken} & self._wrote_broken
+        if ended:
+            self.change.links = [link for link in self.change.links if ends_of(link) not in ended]
+        known = {ends_of(link) for link in (*self.change.links, *self.change.removed_links)}
+        self.change.removed_links += [link for link in broken if ends_of(link) not in known]
 
     def _leave(self, entities: Sequence[NodeId]) -> None:
         """Write the held links of entities that leave focus as 1.0, as one number for each entity (see `Entity`)."""
         if not entities:
             return
-        forgotten, most = set(self.change.forgotten), self.network.parameters.entity_memories
-        targets_of: dict[NodeId, set[NodeId]] = {node_id: set() for node_id in entities}
+        written = {ends_of(link) for link in (*self.change.links, *self.change.removed_links)}
+        for node_id, window_from in self._windows(entities).items():
+            entity = self.change.entities.get(node_id) or self.network.entities[node_id]
+            self.change.links += self._links_left_behind(node_id, window_from, written)
+            self.change.entities[node_id] = msgspec.structs.replace(
+                entity, left_from=window_from, left_at=self.scan_count(node_id)
+            )
+
+    def _windows(self, entities: Sequence[NodeId]) -> dict[NodeId, NodeId]:
+        """Return the oldest of the newest living memories of each entity that has some, including this change."""
+        forgotten = set(self.change.forgotten)
+        removed = {ends_of(link) for link in self.change.removed_links}
+        targets_of = {node_id: self._known_targets(node_id, forgotten, removed) for node_id in entities}
         for link in self.change.links:
             if link.source in targets_of and link.target not in forgotten:
                 targets_of[link.source].add(link.target)
-        written = {_ends(link) for link in self.change.links}
-        removed = {_ends(link) for link in self.change.removed_links}
-        for node_id, targets in targets_of.items():
-            entity = self.change.entities.get(node_id) or self.network.entities[node_id]
-            targets |= self._known_targets(node_id, forgotten, removed)
-            if targets:
-                lowest = min(sorted(targets)[-most:])
-                self.change.links += self._links_left_behind(node_id, lowest, written)
-                self.change.entities[node_id] = msgspec.structs.replace(
-                    entity, left_from=lowest, left_at=self.scan_count(node_id)
-                )
+        return {
+            node_id: sorted(targets)[-self.network.entity_memories :][0]
+            for node_id, targets in targets_of.items()
+            if targets
+        }
 
     def _known_targets(self, node_id: NodeId, forgotten: set[NodeId], removed: set[Ends]) -> set[NodeId]:
         """Return the living memories that the stored links of an entity point at."""
@@ -310,24 +346,34 @@ class Draft:
             return {
                 link.target
                 for link in self.network.as_links(rows)
-                if link.target not in forgotten and _ends(link) not in removed
+                if link.target not in forgotten and ends_of(link) not in removed
             }
         return set(slots["id"][self.network.links.rows["target"][rows]].tolist()) - forgotten
 
-    def _links_left_behind(self, node_id: NodeId, left_from: NodeId, written: set[Ends]) -> list[Link]:
+    def _links_left_behind(self, node_id: NodeId, window_from: NodeId, written: set[Ends]) -> list[Link]:
         """Return the links that the record of an entity has covered so far and that it no longer will."""
         network = self.network
-        entity = network.entities.get(node_id)
-        if entity is None or not 0 < entity.left_from < left_from:
-            return []
-        rows = network.covered_rows(entity)
-        targets = network.slots["id"][network.links.rows["target"][rows]]
-        links = network.as_links(rows[targets < left_from])
-        return [link for link in links if _ends(link) not in written]
+        stored, left = network.entities.get(node_id), self.change.entities.get(node_id)
+        found: list[Link] = []
+        if stored is not None and 0 < stored.left_from < window_from:
+            found = network.as_links(self._older(network.covered_rows(stored), window_from))
+        if stored is not None and left is not None and 0 < left.left_from < window_from:
+            # It left focus earlier in this change, with links to older memories.
+            rows = self._older(network.rows_from(network.slot_of(node_id)), window_from)
+            table, slots = network.links.rows, network.slots
+            targets = table["target"][rows]
+            was_held = slots["alive"][targets] & (slots["id"][targets] >= left.left_from)
+            found += map(self._as_whole, network.as_links(rows[was_held]))
+        return [link for link in found if ends_of(link) not in written]
+
+    def _older(self, rows: Array, window_from: NodeId) -> Array:
+        older: Array = rows[self.network.slots["id"][self.network.links.rows["target"][rows]] < window_from]
+        return older
 
 
 Ends = tuple[NodeId, NodeId, str]
 
 
-def _ends(link: Link) -> Ends:
+def ends_of(link: Link) -> Ends:
+    """Return what identifies a link."""
     return link.source, link.target, link.relation

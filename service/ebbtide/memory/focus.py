@@ -11,8 +11,9 @@ from collections.abc import Sequence
 
 from ebbtide.changes import Change
 from ebbtide.ids import NodeId
-from ebbtide.memory.draft import Draft
+from ebbtide.memory.draft import Draft, ends_of
 from ebbtide.memory.network import Network
+from ebbtide.parameters import AgentParameters
 
 
 def moved_focus(focus: Sequence[NodeId], new_nodes: Sequence[NodeId], limit: int) -> tuple[NodeId, ...]:
@@ -63,3 +64,22 @@ def unpin_by_hand(network: Network, node_id: NodeId) -> Change:
     if network.slots["is_pinned"][network.slot_of(node_id)]:
         draft.unpin(node_id)
     return draft.change
+
+
+# --- parameters --------------------------------------------------------------------------------------------
+
+
+def reparametrised(network: Network, parameters: AgentParameters) -> Change:
+    """Return the change to write before the parameters change.
+
+    Links that are broken now do not come back, and a new `decay_rate` applies from the present strengths on.
+    """
+    draft = Draft(network)
+    draft.settle_focus()
+    if parameters.decay_rate == network.parameters.decay_rate:
+        return draft.change
+    change = network.reanchored()
+    broken = {ends_of(link) for link in draft.change.removed_links}
+    change.removed_links = draft.change.removed_links
+    change.links = [link for link in change.links if ends_of(link) not in broken]
+    return change

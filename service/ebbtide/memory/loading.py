@@ -27,9 +27,11 @@ def load_network(
     next_node_id: NodeId,
     entities: Iterable[Entity] = (),
     entity_focus: tuple[NodeId, ...] = (),
+    entity_memories: int | None = None,
 ) -> Network:
     """Return the network of these nodes and entities (by ascending id), scan states and links."""
     network = Network(parameters)
+    network.entity_memories = entity_memories or parameters.entity_memories
     known_entities = list(entities)
     _load_nodes(network, nodes, known_entities, links.target)
     places, known = places_in(network.slots["id"], scans.node_id)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Sequence
+from itertools import islice
 from typing import Final, Literal
 
 from ebbtide.han import contains_han
@@ -19,93 +20,105 @@ Locale = Literal["zh", "en"]
 # --- names and keys of entities ----------------------------------------------------------------------------
 
 MAX_KEY_CHARS: Final = 30
-MIN_HAN_CHARS: Final = 2
+MIN_SHORT_CHARS: Final = 2
+"""Fewest characters of a key with Han, or of a name in capitals and digits."""
 MIN_CHARS: Final = 3
 MAX_READ_CHARS: Final = 256
 """A longer text is no name and is not normalised."""
 
-_OUTER = " 《》〈〉「」『』【】“”‘’\"'()[].,;:!?。、"
+_OUTER = frozenset("《》〈〉「」『』【】“”‘’\"'()[].,;:!?。、")
 _WHITE_SPACE = re.compile(r"\s+")
-_LAST_LATIN_WORD = re.compile(r"[a-z\u00df-\u024f]+(?=[^a-z\u00df-\u024f]*$)")
-_MARK = re.compile(r"\[[a-z_]+(?:[ :#-][0-9a-z]+)?\]")
-"""A mark that redaction leaves, such as `[email]` or `[person 3f2a]`."""
+_POSSESSIVE = re.compile(r"['’][sS]$")
+_NUMBER = re.compile(r"[+-]?\d+([.,]\d+)*\s?%?")
+_REDACTED = re.compile(r"\[[a-z_]+(:[0-9a-f]+)?\]")
+"""A mark that redaction leaves, such as `[email]` or `[person:3f2a]`."""
 
 _NO_NAMES = """
-i me my mine myself you your yours yourself he him his himself she her hers herself it its itself we us our ours
-ourselves they them their theirs themselves this that these those who whom whose which what someone somebody anyone
-anybody everyone everybody nobody something anything everything nothing one ones
-我 你 您 他 她 它 我们 你们 您们 他们 她们 它们 咱们 咱 自己 大家 别人 人家 这 那 这个 那个 这些 那些 这里 那里 谁 什么
-哪里 哪个 某人
-user assistant system 用户 助手 系统
+i me my mine myself you your yours yourself yourselves he him his himself she her hers herself it its itself we us our
+ours ourselves they them their theirs themselves this that these those who whom whose which what someone somebody
+something anyone anybody anything everyone everybody everything nobody nothing
+我 你 您 他 她 它 我们 你们 您们 他们 她们 它们 咱 咱们 俺 俺们 自己 大家 人家 别人 谁 什么 这 那 哪 这个 那个 哪个 这些
+那些 哪些 这里 那里 哪里 某人 彼此
+user assistant 用户 助手
 """
-_NEVER_NAMES = frozenset(_NO_NAMES.split())
 """Pronouns and roles."""
+
+
+def _trimmed(text: str) -> str:
+    first, last = 0, len(text)
+    while first < last and (text[first].isspace() or text[first] in _OUTER):
+        first += 1
+    while last > first and (text[last - 1].isspace() or text[last - 1] in _OUTER):
+        last -= 1
+    return text[first:last]
+
+
+def _plain(text: str) -> str:
+    """Return a name normalised except for case and plural."""
+    name = _trimmed(unicodedata.normalize("NFKC", text))
+    return _WHITE_SPACE.sub(" ", _trimmed(_POSSESSIVE.sub("", name)))
 
 
 def entity_key(text: str) -> str:
     """Return a text normalised as the key of an entity; empty if it is too long for one."""
     if len(text) > MAX_READ_CHARS:
         return ""
-    key = _trimmed(unicodedata.normalize("NFKC", text).casefold())
-    if key.endswith(("'s", "’s")):
-        key = _trimmed(key[:-2])
-    return key if contains_han(key) else _LAST_LATIN_WORD.sub(_singular, key)
+    key = _plain(text).casefold()
+    return key if contains_han(key) else _with_singular(key)
 
 
-def _trimmed(text: str) -> str:
-    return _WHITE_SPACE.sub(" ", text).strip(_OUTER)
+def _with_singular(key: str) -> str:
+    """Return a key with the plural of its last Latin word folded."""
+    end = len(key)
+    while end and not _is_latin(key[end - 1]):
+        end -= 1
+    begin = end
+    while begin and _is_latin(key[begin - 1]):
+        begin -= 1
+    word = key[begin:end]
+    if len(word) > 4 and word.endswith("ies"):
+        word = f"{word[:-3]}y"
+    elif len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        word = word[:-1]
+    return key[:begin] + word + key[end:]
 
 
-def _singular(word: re.Match[str]) -> str:
-    text = word[0]
-    if len(text) > 4 and text.endswith("ies"):
-        return f"{text[:-3]}y"
-    is_plural = len(text) > 3 and text.endswith("s") and not text.endswith(("ss", "us", "is"))
-    return text[:-1] if is_plural else text
+def _is_latin(character: str) -> bool:
+    if character.isascii():
+        return character.isalpha()
+    return character.isalpha() and unicodedata.name(character, "").startswith("LATIN ")
+
+
+_NEVER_NAMES = frozenset(entity_key(word) for word in _NO_NAMES.split())
 
 
 def is_name(text: str) -> bool:
     """Return whether a keyword can name an entity."""
     key = entity_key(text)
-    if not key or len(key) > MAX_KEY_CHARS or key in _NEVER_NAMES or _MARK.search(text.casefold()):
+    if key in _NEVER_NAMES or _NUMBER.fullmatch(key) or _REDACTED.fullmatch(text.strip()):
         return False
-    if not any(character.isalpha() for character in key):
-        return False
-    if len(key) >= (MIN_HAN_CHARS if contains_han(key) else MIN_CHARS):
-        return True
-    shown = _trimmed(unicodedata.normalize("NFKC", text))
-    return len(key) == MIN_HAN_CHARS and all(c.isupper() or c.isdigit() for c in shown)
+    may_be_short = contains_han(key) or all(c.isupper() or c.isdigit() for c in _plain(text[:MAX_READ_CHARS]))
+    return (MIN_SHORT_CHARS if may_be_short else MIN_CHARS) <= len(key) <= MAX_KEY_CHARS
 
 
-def names_of(keywords: Sequence[str], most: int) -> dict[str, str]:
-    """Return the names among the first `most` keywords that are names, by key, in order."""
-    found: dict[str, str] = {}
-    for keyword in [keyword for keyword in keywords if is_name(keyword)][:most]:
-        found.setdefault(entity_key(keyword), _WHITE_SPACE.sub(" ", keyword).strip(_OUTER))
-    return found
+def names_of(keywords: Sequence[str], most: int) -> list[str]:
+    """Return the first keywords that are names, at most `most`."""
+    return list(islice((keyword for keyword in keywords if is_name(keyword)), most))
 
 
-def is_contained(key: str, wanted: str) -> bool:
-    """Return whether the key of an entity contains a normalised keyword.
+def find_word(text: str, word: str) -> int:
+    """Return where a word first occurs, or -1.
 
-    A keyword with a Han character may be anywhere. Other keywords match whole words only.
+    A word with a Han character may be anywhere. Others match whole words only: no Latin letter or digit is next to
+    them.
     """
-    if contains_han(wanted):
-        return wanted in key
-    place = key.find(wanted)
-    while place >= 0:
-        end = place + len(wanted)
-        if not (place and _joins(key[place - 1])) and not (end < len(key) and _joins(key[end])):
-            return True
-        place = key.find(wanted, place + 1)
-    return False
-
-
-def _joins(character: str) -> bool:
-    """Return whether a character next to a word is part of the same word: a Latin letter or a digit."""
-    if character.isascii():
-        return character.isalnum()
-    return character.isdigit() or unicodedata.name(character, "").startswith("LATIN ")
+    place = text.find(word)
+    while place >= 0 and not contains_han(word):
+        before, after = text[:place][-1:], text[place + len(word) :][:1]
+        if not any(character.isdigit() or _is_latin(character) for character in before + after):
+            break
+        place = text.find(word, place + 1)
+    return place
 
 
 # --- names of links ----------------------------------------------------------------------------------------
@@ -128,25 +141,28 @@ _TALK = re.compile(
     r"|\bdebat(?:e|es|ed|ing)\b|\breview(?:s|ed|ing)?\b"
 )
 _NEEDS = re.compile(
-    r"(?:需要|影响|采用|使用|用|改|支持|\b(?:with|us(?:e|es|ed|ing)|need(?:s|ed|ing)?|for|involv(?:e|es|ed|ing)))"
-    r"\s*(?:(?<=\s)(?:an?|the)\s+)?$"
+    r"(?:需要|影响|采用|使用|用|改|支持)\s*$"
+    r"|\b(?:with|us(?:e|es|ed|ing)|need(?:s|ed|ing)?|for|involv(?:e|es|ed|ing))\s+(?:(?:an?|the)\s+)?$"
 )
-_PART_OF = re.compile(
-    r"(?:属于\s*|\b(?:parts?|members?) of\s+(?:(?:an?|the)\s+)?|\bbelong(?:s|ed|ing)? to\s+(?:(?:an?|the)\s+)?)$"
-)
-_OWNED = re.compile(r"\s*(?:的|['’]s\b)")
-_CONTEXT_CHARS: Final = 32
+_PART_OF = re.compile(r"属于\s*$|\b(?:parts?|members?)\s+of\s+(?:(?:an?|the)\s+)?$")
+_OWNED = re.compile(r"的|['’]s\b")
+_CONTEXT_CHARS: Final = 64
+"""Characters before a name that are read."""
 
 
 def entity_link_name(content: str, name: str, *, is_first: bool, locale: Locale) -> str:
-    """Return the name of the links between a memory and an entity. `is_first`: it is the memory's first keyword."""
-    folded, wanted = content.casefold(), name.casefold()
-    place = folded.find(wanted)
-    before = folded[max(0, place - _CONTEXT_CHARS) : place] if place >= 0 else ""
+    """Return the name of the links between a memory and an entity, by the first occurrence of its name.
+
+    `is_first`: the name is the memory's first keyword.
+    """
+    text = unicodedata.normalize("NFKC", content).casefold()
+    wanted = _plain(name).casefold()
+    place = find_word(text, wanted) if wanted else -1
+    before = text[max(0, place - _CONTEXT_CHARS) : max(0, place)]
     names = LINK_NAMES[locale]
-    if place >= 0 and (_OWNED.match(folded, place + len(wanted)) or _PART_OF.search(before)):
+    if place >= 0 and (_OWNED.match(text, place + len(wanted)) or _PART_OF.search(before)):
         return names[BELONGS]
-    if _TALK.search(folded):
+    if _TALK.search(text):
         return names[DISCUSSES]
     if is_first:
         return names[ABOUT]
@@ -167,15 +183,22 @@ def memory_link_names(
     return name, name
 
 
-def accepted_link_name(answer: str) -> str:
-    """Return a language model's name of a link if it is allowed, else an empty string."""
-    name = _WHITE_SPACE.sub(" ", answer).strip()
-    if name.casefold() in _ALLOWED:
-        return name
-    if contains_han(name):
+def accepted_link_name(answer: str, locale: Locale) -> str:
+    """Return a language model's name of a link, if it is one of the list or a short noun, else an empty string."""
+    name = answer.strip()
+    place = _PLACES.get(name.casefold())
+    if place is not None:
+        return LINK_NAMES[locale][place] if place < AFTER else ""
+    if all(map(contains_han, name)):
         return name if len(name) <= MAX_NOUN_HAN else ""
-    is_noun = len(name.split(" ")) <= MAX_NOUN_WORDS and any(character.isalpha() for character in name)
-    return name if is_noun else ""
+    words = name.split()
+    is_noun = len(words) <= MAX_NOUN_WORDS and all(map(_WORD.fullmatch, words)) and not contains_han(name)
+    return " ".join(words) if is_noun else ""
 
 
-_ALLOWED = frozenset(name for names in LINK_NAMES.values() for name in names[:AFTER])
+_WORD = re.compile(r"[^\W\d_]+([-'][^\W\d_]+)*")
+_PLACES = {
+    **{name: place for names in NEIGHBOUR_NAMES.values() for place, name in enumerate(names, AFTER)},
+    **{name: place for names in LINK_NAMES.values() for place, name in enumerate(names)},
+}
+"""The place of each name in the closed list; names that state only an order are from `AFTER` on."""

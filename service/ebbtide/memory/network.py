@@ -94,6 +94,8 @@ class Network:
         """The memories in focus, newest first."""
         self.entity_focus: tuple[NodeId, ...] = ()
         """The entities in focus, newest first."""
+        self.entity_memories = parameters.entity_memories
+        """The parameter in force: a new value takes effect at the next pass."""
         self.next_node_id: NodeId = 1
         self.node_count = 0
         """Living memories."""
@@ -172,8 +174,6 @@ class Network:
         if parameters.decay_rate != before.decay_rate:
             self.decay = DecayTable(parameters.decay_rate)
             self._refresh(np.arange(self.links.rows.count))
-        if parameters.entity_memories != before.entity_memories:
-            self._rehold(self.entity_focus_slots().tolist())
 
     def __contains__(self, node_id: NodeId) -> bool:
         slot = self.slot_of(node_id)
@@ -298,10 +298,14 @@ class Network:
             for source, target, relation, written, anchor in zip(*(c.tolist() for c in columns), strict=True)
         ]
 
-    def living_targets(self, slot: int) -> Array:
-        """Return the living nodes that the links of one node point at, ascending, each once."""
-        targets = self.links.rows["target"][self.rows_from(slot)]
-        found: Array = self.slots["id"][np.unique(targets[self.slots["alive"][targets]])]
+    def entities_of(self, slot: int) -> set[NodeId]:
+        """Return the entities that a live link joins with a memory, either way."""
+        table, slots = self.links.rows, self.slots
+        own, others = self.rows_from(slot), self.rows_to(slot)
+        ends = np.concatenate(
+            [table["target"][own[self.is_live(own)]], table["source"][others[self.is_live(others)]]]
+        )
+        found: set[NodeId] = set(slots["id"][ends[slots["is_entity"][ends] & slots["alive"][ends]]].tolist())
         return found
 
     # --- rewritten links ---------------------------------------------------------------------------
@@ -319,23 +323,26 @@ class Network:
     def reanchored(self) -> Change:
         """Return the change that writes every link at its present strength, for before `decay_rate` changes.
 
-        Links of memories in focus keep what was written; they are written as 1.0 when their source leaves focus.
+        A held link is written at the strength by which it will fade. Links of memories in focus keep what was written;
+        they are written as 1.0 when their source leaves focus.
         """
         table, slots = self.links.rows, self.slots
         counts = slots["scan_count"][table["source"]]
         stale = slots["alive"][table["source"]] & (table["written"] >= 0)
-        stale &= (table["anchor"] != counts) | table["held"]
+        stale &= table["anchor"] != counts
         stale &= ~np.isin(table["source"], self.focus_slots())
         left = [entity for entity in self.entities.values() if entity.left_from]
         for entity in left:
             stale[self.covered_rows(entity)] = True
         rows = np.flatnonzero(stale)
+        # What a held link will fade by is its stored strength.
+        strengths = table["written"][rows] * self.decay.factors(counts[rows] - table["anchor"][rows])
         return Change(
             entities={one.id: msgspec.structs.replace(one, left_from=0, left_at=0) for one in left},
             links=[
                 Link(link.source, link.target, link.relation, strength, count)
                 for link, strength, count in zip(
-                    self.as_links(rows), table["now"][rows].tolist(), counts[rows].tolist(), strict=True
+                    self.as_links(rows), strengths.tolist(), counts[rows].tolist(), strict=True
                 )
             ],
         )
@@ -355,7 +362,8 @@ class Network:
         if change.deleted_entities:
             self._delete(self.slots_of(change.deleted_entities))
         if change.removed_links:
-            self._drop_rows(np.array([self._row_of(link) for link in change.removed_links], dtype=np.int64))
+            rows = {self._row_of(link) for link in change.removed_links} - {-1}
+            self._drop_rows(np.array(sorted(rows), dtype=np.int64))
         for entity in change.entities.values():
             self._write_left(entity)
         self.put_links(change.links)
@@ -503,7 +511,10 @@ class Network:
             self.focus = change.focus
         if change.entity_focus is not None:
             self.entity_focus = change.entity_focus
+        if change.entity_memories is not None:
+            self.entity_memories = change.entity_memories
         is_structural = change.links or change.forgotten or change.deleted or change.removed_links
+        is_structural = is_structural or change.entity_memories is not None
         if not (
             affected ^ {*self.focus, *self.entity_focus} or is_structural or change.pins or change.entities
         ):
@@ -546,7 +557,7 @@ class Network:
         held = slots["is_pinned"][targets] & slots["alive"][targets]
         if node_id in self.entity_focus:
             living = slots["alive"][targets]
-            held |= living & (targets >= newest_from(targets[living], self._parameters.entity_memories))
+            held |= living & (targets >= newest_from(targets[living], self.entity_memories))
         return held
 
     def set_focus(self, focus: tuple[NodeId, ...], entity_focus: tuple[NodeId, ...] = ()) -> None:
@@ -570,10 +581,15 @@ class Network:
 
     def decayed(self, rows: Array, more_scans: Array) -> Array:
         """Return the strength of links after additional scans of their sources."""
+        strengths = self.faded(rows, more_scans)
+        strengths[self.links.rows["held"][rows]] = 1.0
+        return strengths
+
+    def faded(self, rows: Array, more_scans: Array) -> Array:
+        """Return the strength of links by decay alone, after additional scans of their sources."""
         table = self.links.rows
         ages = self.slots["scan_count"][table["source"][rows]] - table["anchor"][rows] + more_scans
         strengths: Array = table["written"][rows] * self.decay.factors(ages)
-        strengths[table["held"][rows]] = 1.0
         return strengths
 
     # --- clean-up of the arrays --------------------------------------------------------------------

@@ -252,9 +252,10 @@ def _strongest(network: Network, slot: int, follow: Follow) -> Array:
     table = network.links.rows
     strengths = table["now"][rows]
     least = np.partition(strengths, len(rows) - WALK_WIDTH)[len(rows) - WALK_WIDTH]
-    above, equal = rows[strengths > least], rows[strengths == least]
-    newest = np.argsort(-table["target"][equal], kind="stable")[: WALK_WIDTH - len(above)]
-    return np.concatenate([above, equal[newest]])
+    above, doubtful = strengths * NEARLY > least, strengths >= least * NEARLY
+    near = rows[doubtful & ~above]
+    order = np.lexsort((-table["target"][near], -ranks_of(table["now"][near])))
+    return np.concatenate([rows[above], near[order[: WALK_WIDTH - int(above.sum())]]])
 
 
 def _once_each(scratch: Scratch, slots: Array) -> Array:

@@ -61,7 +61,7 @@ def word_memory(content: str, locale: str, label: str = "", date_ms: int | None 
     """Return the block of one memory, with the date if there is one."""
     mark = "[记忆] " if _is_chinese(content, locale) else "[Memory] "
     date = "" if date_ms is None else f"[{utc_date(date_ms)}] "
-    return mark + date + one_line(label + content)
+    return one_line(mark + date + label + content)
 
 
 def word_dangling(relation: str, content: str, locale: str) -> str:

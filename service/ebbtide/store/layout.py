@@ -292,6 +292,8 @@ class MetaEntries:
     """The ids of the memories in focus, newest first."""
     entity_focus = Entry[tuple[int, ...]](record(Focus), (), "agent.entity_focus")
     """The ids of the entities in focus, newest first."""
+    entity_memories = Entry[int | None](number(Count), None, "agent.entity_memories")
+    """The number of memories whose links an entity in focus holds; None before the first pass."""
     owed_passes = Entry(number(OwedPasses), 0, "agent.owed_passes")
     """Compression passes that the agent owes, including the current one."""
     finished_passes = Entry(number(Count), 0, "agent.finished_passes", MAX_COUNT)

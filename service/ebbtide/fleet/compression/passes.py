@@ -192,7 +192,7 @@ class Passes:
         """Begin a pass. It is committed with its first visits unless limits were lowered."""
         begun = compression.begin_pass(self._state.network, number, self._state.rng("pass", number))
         assert begun.pass_state is not None
-        if begun.forgotten or begun.links or begun.focus is not None or begun.entity_focus is not None:
+        if compression.has_effect(begun):
             self._state.commit(begun)
         self._visits = None
         return begun.pass_state

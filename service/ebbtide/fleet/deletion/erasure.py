@@ -18,6 +18,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
+import msgspec
 import numpy as np
 
 from ebbtide.changes import Change
@@ -274,13 +275,12 @@ class _Step:
         txn, tally = self.txn, self.tally
         self._overwrite()
         focus = tuple(node_id for node_id in txn.meta.focus if node_id not in self.deleted_ids)
-        change = Change(
-            deleted=self.deleted_ids, focus=focus, removed_links=renamed.removed_links, links=renamed.links
-        )
-        txn.apply(Change(focus=focus, removed_links=renamed.removed_links, links=renamed.links))
         entities = self._settled_entities(settles=settles)
-        txn.apply(entities)
-        merged(change, entities)
+        rest = _without_ended(renamed, entities)
+        rest.focus = focus
+        merged(rest, entities)
+        txn.apply(rest)
+        change = msgspec.structs.replace(rest, deleted=self.deleted_ids)
         tally.relation_count = len(renamed.removed_links)
         self._settle_batches()
         passage_updates = refresh_passages(txn, self.without_text - self.tombstones.keys(), change)
@@ -358,6 +358,21 @@ class _Step:
                 self.txn.inbox.note_erasure(batch)
         self.txn.inbox.erase(empty)
         self.tally.batch_count += len(empty)
+
+
+def _without_ended(renamed: Change, entities: Change) -> Change:
+    """Return the renamed links without those that end with their entities."""
+    gone, ended = (
+        {(link.source, link.target) for link in entities.removed_links},
+        set(entities.deleted_entities),
+    )
+
+    def stays(link: Link) -> bool:
+        return (link.source, link.target) not in gone and ended.isdisjoint((link.source, link.target))
+
+    return Change(
+        removed_links=list(filter(stays, renamed.removed_links)), links=list(filter(stays, renamed.links))
+    )
 
 
 def _are_erased(txn: WriteTransaction, numbers: Collection[int]) -> bool:

@@ -39,7 +39,6 @@ from ebbtide.language.port import (
     Utterance,
 )
 from ebbtide.memory.digestion import LinkNames, Mention, named_entities, partners
-from ebbtide.memory.naming import accepted_link_name
 from ebbtide.records import Batch
 from ebbtide.telemetry import loggable, span
 
@@ -275,11 +274,11 @@ class Digest(BackgroundTask):
             progress.named_count = index + 1
 
     async def _named(self, text: str, others: list[str]) -> list[str]:
-        """Return an allowed name for the relation of a memory to each of the others; empty for none."""
+        """Return a name for the relation of a memory to each of the others; empty for none."""
         if not others:
             return []
         try:
-            return [accepted_link_name(name) for name in await self._model_client.relate(text, others)]
+            return await self._model_client.relate(text, others)
         except BadReply:
             return [""] * len(others)
 

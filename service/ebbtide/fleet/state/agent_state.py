@@ -25,6 +25,7 @@ from ebbtide.fleet.state.event_builder import EventLog, build_events
 from ebbtide.fleet.state.recall_filter import RecallFilter
 from ebbtide.ids import NodeId
 from ebbtide.memory.amendment import link_corrected, merged, settle_entities
+from ebbtide.memory.focus import reparametrised
 from ebbtide.memory.loading import load_network
 from ebbtide.memory.network import Network
 from ebbtide.parameters import AgentParameters
@@ -137,11 +138,11 @@ class State:
         entry: AuditEntry | None = None,
         events: Sequence[EventRun] = (),
     ) -> None:
-        changed = parameters.decay_rate != self.network.parameters.decay_rate
-        change = self.network.reanchored() if changed else Change()
+        change = reparametrised(self.network, parameters)
 
         def also(txn: WriteTransaction) -> None:
-            txn.meta.set(overrides=overrides, decay_rate=parameters.decay_rate)
+            in_force = self.network.entity_memories
+            txn.meta.set(overrides=overrides, decay_rate=parameters.decay_rate, entity_memories=in_force)
             if entry is not None:
                 txn.audit.append(entry, self.identity.agent_id)
 
@@ -193,7 +194,7 @@ class State:
         """Write what the deletion or correction of memories means for entities, and add it to the change."""
         for more in (
             settle_entities(self.network, change.deleted, partial(_keywords_of, txn)),
-            link_corrected(self.network, change.nodes),
+            link_corrected(self.network, change.nodes, partial(_keywords_of, txn)),
         ):
             txn.apply(more)
             merged(change, more)
@@ -282,4 +283,5 @@ def _read_network(txn: ReadTransaction, parameters: AgentParameters) -> Network:
         txn.meta.next_node_id,
         txn.entities.all(),
         txn.meta.entity_focus,
+        txn.meta.entity_memories,
     )

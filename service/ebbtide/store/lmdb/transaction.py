@@ -45,6 +45,13 @@ if TYPE_CHECKING:
     from ebbtide.store.encryption.seal import Seal
 
 
+IN_META = (
+    *("focus", "entity_focus", "entity_memories", "next_node_id"),
+    *("owed_passes", "finished_passes", "pass_state"),
+)
+"""The fields of a change that are entries of META."""
+
+
 class ReadTransaction:
     """A consistent view of one agent's store."""
 
@@ -150,7 +157,7 @@ class WriteTransaction(ReadTransaction):
             self.nodes.pin(node_id, pin)
         self.scans.reset([*change.forgotten, *change.deleted, *change.deleted_entities])
         self.scans.count(change.scanned, change.scanned_in)
-        for name in ("focus", "entity_focus", "next_node_id", "owed_passes", "finished_passes", "pass_state"):
+        for name in IN_META:
             value = getattr(change, name)
             if value is not None:
                 self.meta.set(**{name: value})

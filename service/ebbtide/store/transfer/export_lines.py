@@ -126,6 +126,7 @@ class AgentLine(Line, frozen=True, tag="agent"):
     decay_rate: DecayRate | None = None
     focus: Focus = ()
     entity_focus: Focus = ()
+    entity_memories: Count | None = None
     owed_passes: OwedPasses = 0
     finished_passes: FirstCount = 0
     pass_state: PassLine | None = field(default=None, name="current_pass")

@@ -1,0 +1,272 @@
+"""The pure engine and the oracle of the second edition, driven in lockstep and compared after every step.
+
+`PureEngine` is the engine with plain dictionaries (`Ground`) in place of a store. A change is applied to them first and
+then to the network, which can be rebuilt from them at any time. It does not know the oracle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from math import isclose
+from random import Random
+
+import msgspec
+import numpy as np
+
+from ebbtide.changes import Change
+from ebbtide.memory import amendment, association, compression, digestion, focus
+from ebbtide.memory.association import Answer
+from ebbtide.memory.digestion import LinkNames, Mention, NewMemory, Told
+from ebbtide.memory.draft import Draft
+from ebbtide.memory.loading import load_network
+from ebbtide.memory.network import Network
+from ebbtide.parameters import AgentParameters
+from ebbtide.records import Cue, Entity, Link, Node, PassState, Pin, ScanState
+from tests.property.histories import keywords_for
+from tests.property.lockstep import link_columns, scan_columns
+from tests.support.networks import all_links
+from tests.support.second_edition.network import Network as OracleNetwork
+from tests.support.second_edition.oracle import SecondEdition
+
+Shorten = Callable[[str, int], str | None]
+
+
+class Ground:
+    """The stored data of one agent, as plain dictionaries."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[int, Node] = {}
+        self.entities: dict[int, Entity] = {}
+        self.links: dict[tuple[int, int, str], Link] = {}
+        self.scans: dict[int, ScanState] = {}
+        self.focus: tuple[int, ...] = ()
+        self.entity_focus: tuple[int, ...] = ()
+        self.entity_memories: int | None = None
+        self.next_node_id = 1
+        self.owed = 0
+        self.finished = 0
+        self.pass_state: PassState | None = None
+
+    def apply(self, change: Change) -> None:
+        """Apply a change in the documented order."""
+        self.nodes |= {node.id: node for node in change.nodes}
+        self.entities |= change.entities
+        gone = {*change.forgotten, *change.deleted, *change.deleted_entities}
+        ended = {*change.deleted, *change.deleted_entities}
+        for node_id in gone:
+            self.nodes.pop(node_id, None)
+            self.entities.pop(node_id, None)
+            self.scans.pop(node_id, None)
+        self.links = {
+            key: link for key, link in self.links.items() if key[0] not in gone and key[1] not in ended
+        }
+        for link in change.removed_links:
+            del self.links[link.source, link.target, link.relation]
+        for link in change.links:
+            assert link.source in self.nodes or link.source in self.entities
+            self.links[link.source, link.target, link.relation] = link
+        for node_id, pin in change.pins.items():
+            self.nodes[node_id] = msgspec.structs.replace(self.nodes[node_id], pinned=pin.value)
+        for node_id in change.scanned.tolist():
+            before = self.scans.get(node_id, ScanState())
+            self.scans[node_id] = ScanState(before.count + 1, change.scanned_in)
+        for name in ("focus", "entity_focus", "entity_memories"):
+            if getattr(change, name) is not None:
+                setattr(self, name, getattr(change, name))
+        self.next_node_id = change.next_node_id or self.next_node_id
+        self.owed = self.owed if change.owed_passes is None else change.owed_passes
+        self.finished = change.finished_passes or self.finished
+        self.pass_state = None if change.pass_ended else change.pass_state or self.pass_state
+
+    def network(self, parameters: AgentParameters) -> Network:
+        """Return the network as it is built when an agent opens."""
+        return load_network(
+            parameters,
+            [self.nodes[node_id] for node_id in sorted(self.nodes)],
+            scan_columns(self.scans),
+            link_columns(self.links.values()),
+            self.focus,
+            self.next_node_id,
+            [self.entities[node_id] for node_id in sorted(self.entities)],
+            self.entity_focus,
+            self.entity_memories,
+        )
+
+
+class PureEngine:
+    """The engine without store, model and threads."""
+
+    def __init__(self, parameters: AgentParameters) -> None:
+        self.ground = Ground()
+        self.network = Network(parameters)
+        self.patch({})
+
+    def commit(self, change: Change) -> None:
+        """Write a change, then apply it."""
+        self.ground.apply(change)
+        self.network.apply(change)
+
+    def reopen(self) -> None:
+        """Discard the derived data and rebuild it."""
+        self.network = self.ground.network(self.network.parameters)
+
+    def patch(self, changes: Mapping[str, object]) -> None:
+        """Change parameters as the state of an agent does."""
+        parameters = self.network.parameters.model_copy(update=dict(changes))
+        self.commit(focus.reparametrised(self.network, parameters))
+        self.ground.entity_memories = self.network.entity_memories
+        self.network.parameters = parameters
+
+    def digest(self, told: Sequence[Told], names: LinkNames, dice: Random) -> None:
+        """Digest one batch."""
+        owed = self.ground.owed
+        self.commit(digestion.digest(self.network, told, names, batch=1, owed_passes=owed, rng=dice))
+
+    def compress(self, shorten: Shorten, dice: Random, stops: Collection[int] = ()) -> None:
+        """Run one pass. After the visits in `stops` (counted from 1) all derived data is lost."""
+        self.commit(compression.begin_pass(self.network, self.ground.finished + 1, dice))
+        visited, left = 0, set(stops)
+        while True:
+            if visited in left:
+                self.reopen()
+                left.discard(visited)
+            state = self.ground.pass_state
+            assert state is not None
+            draft = Draft(self.network)
+            order = compression.nodes_to_visit(self.network, state)
+            while len(order) and visited not in left:
+                most = min([len(order), 1 + visited * 7 % 9, *(s - visited for s in left if s > visited)])
+                rewrite = partial(self._rewrite, draft, shorten)
+                done, missing = compression.visit(draft, order[:most], state, rewrite)
+                assert missing is None
+                order, visited = order[done:], visited + done
+            if not len(order):
+                compression.end_pass(draft, state, self.ground.owed)
+                self.commit(draft.change)
+                return
+            self.commit(draft.change)
+
+    def _rewrite(self, draft: Draft, shorten: Shorten, shortening: compression.Shortening) -> bool:
+        node = self.ground.nodes[shortening.node_id]
+        content = shorten(node.content, shortening.target)
+        if content is not None:
+            keywords = tuple(keywords_for(content))
+            draft.change.nodes.append(msgspec.structs.replace(node, content=content, keywords=keywords))
+        return True
+
+    def _keywords_of(self, node_id: int) -> tuple[str, ...]:
+        return self.ground.nodes[node_id].keywords
+
+    def delete(self, node_id: int) -> None:
+        """Delete a memory without a loose end."""
+        change = amendment.settle_entities(self.network, [node_id], self._keywords_of)
+        change.deleted = [node_id]
+        change.focus = tuple(one for one in self.network.focus if one != node_id)
+        self.commit(change)
+
+    def correct(self, node_id: int, content: str, keywords: tuple[str, ...]) -> None:
+        """Correct a memory."""
+        before = self.ground.nodes[node_id]
+        node = msgspec.structs.replace(
+            before, content=content, keywords=keywords, original_length=len(content)
+        )
+        change = amendment.link_corrected(self.network, [node], self._keywords_of)
+        change.nodes = [node]
+        self.commit(change)
+
+    def by_hand(self, action: str, node_id: int) -> None:
+        """Focus, unfocus, pin or unpin a node."""
+        if action == "pin":
+            self.commit(Change(pins={node_id: Pin.BY_HAND}))
+        else:
+            change = {
+                "focus": focus.focus_by_hand,
+                "unfocus": focus.unfocus_by_hand,
+                "unpin": focus.unpin_by_hand,
+            }
+            self.commit(change[action](self.network, node_id))
+
+    def recall(self, cue: Cue) -> Answer:
+        """Return the result of a recall."""
+        return association.recall(
+            self.network, cue, self.ground.nodes.__getitem__, self.network.parameters.locale
+        )
+
+
+def memory_or_mention(content: str, keywords: Sequence[str], kind: str, **fields: object) -> Told:
+    """Return a segment as the engine gets it."""
+    if kind != "statement":
+        return Mention(tuple(keywords))
+    return NewMemory(content, "", tuple(keywords), **{"created_at_ms": 0, **fields})
+
+
+def assert_same(network: Network, ground: Ground, oracle: SecondEdition) -> None:
+    """Memories, entities, focus, scans, pins, live links with strengths, importance and passes are equal."""
+    assert sorted(network.node_ids()) == sorted(ground.nodes) == sorted(oracle.memories)
+    assert sorted(network.entities) == sorted(ground.entities) == sorted(oracle.entities)
+    assert network.node_count == len(oracle.memories)
+    assert list(network.focus) == oracle.memory_focus
+    assert list(network.entity_focus) == oracle.entity_focus
+    assert network.next_node_id == oracle.next_id
+    assert (ground.finished, ground.owed) == (oracle.pass_number, oracle.owed)
+    pins = {node_id: pin.value for node_id, pin in network.pinned()}
+    for node_id, memory in oracle.memories.items():
+        node = ground.nodes[node_id]
+        assert (node.content, list(node.keywords)) == (memory.content, memory.keywords), node_id
+        assert (node.label, node.speaker, node.created_at_ms) == (
+            memory.label,
+            memory.speaker,
+            memory.created_at,
+        )
+        assert node.original_length == memory.original_length
+        assert pins.get(node_id, "") == memory.pinned, node_id
+        assert node.pinned == (memory.pinned or "none")
+    for node_id, entity in oracle.entities.items():
+        own = network.entities[node_id]
+        assert (own.name, own.key, own.named_by) == (entity.name, entity.key, entity.named_by)
+    for node_id in [*oracle.memories, *oracle.entities]:
+        known = oracle.node(node_id)
+        assert network.node(node_id).scan == ScanState(known.scan_count, known.last_scan_pass), node_id
+        ours, theirs = Draft(network).importance(node_id), oracle.importance(node_id)
+        assert isclose(ours, theirs, rel_tol=1e-9, abs_tol=1e-300), node_id
+    assert_same_links(network, oracle)
+
+
+def assert_same_links(network: Network, oracle: OracleNetwork) -> None:
+    """The links have equal strengths, are found from both ends, and dangle alike."""
+    ours = {(link.source, link.target, link.relation): strength for link, strength in all_links(network)}
+    theirs = {key: oracle.strength(key) for key in oracle.links}
+    assert set(ours) == set(theirs), [(k, k in theirs and oracle.is_live(k)) for k in set(ours) ^ set(theirs)]
+    for key, strength in theirs.items():
+        assert isclose(ours[key], strength, rel_tol=1e-9, abs_tol=1e-300), key
+    assert network.link_count == len(theirs)
+    live = {key for key in theirs if oracle.is_live(key)}
+    ids = network.node_ids(with_entities=True)
+    assert live == {(n, target, name) for n in ids for target, name, _ in network.links_from(n)}
+    assert {key for key in live if oracle.lives(key[1])} == {
+        (source, n, name) for n in ids for source, name, _ in network.links_to(n)
+    }
+    for node_id in ids:
+        dangling = sorted((target, name) for target, name in network.dangling(node_id))
+        assert dangling == sorted(key[1:] for key in oracle.loose_ends(node_id))
+
+
+def same_state(network: Network) -> dict[str, object]:
+    """Return all derived data as plain values, to compare a network with the one that is built from the ground."""
+    table = network.links.rows
+    rows = np.flatnonzero(network.slots["alive"][table["source"]] & (table["written"] >= 0))
+    links = network.link_states(rows)
+    return {
+        "links": {
+            (one.source, one.target, one.relation): (one.strength, one.anchor, now, held)
+            for (one, now), held in zip(links, table["held"][rows].tolist(), strict=True)
+        },
+        "nodes": {n: network.node(n) for n in network.node_ids(with_entities=True)},
+        "entities": network.entities,
+        "keys": network.entity_of_key,
+        "focus": (network.focus, network.entity_focus, network.entity_memories),
+        "pins": network.pinned(),
+        "dangling": {n: network.dangling(n) for n in network.node_ids(with_entities=True)},
+        "counts": (network.node_count, network.link_count),
+    }
