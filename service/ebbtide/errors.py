@@ -83,6 +83,7 @@ REASONS: dict[str, Reason] = {
     "TOO_MANY_PASSES": _invalid(
         "The request would exceed the number of compression passes that the agent may owe."
     ),
+    "TOO_MANY_PINNED": _invalid("The agent has as many pinned memories as `max_pinned` allows."),
     "IDEMPOTENCY_KEYS_DIFFER": _invalid("The header and the body have different idempotency keys."),
     "BACKUP_UNREADABLE": _invalid("The uploaded file is not a complete, valid backup or export."),
     "ROUTE_NOT_FOUND": Reason(404, "UNIMPLEMENTED", "NotFound", "The path does not exist."),
@@ -130,6 +131,7 @@ REASONS: dict[str, Reason] = {
     "BACKUP_OF_ANOTHER_AGENT": _precondition("The backup or export is of an agent with another id."),
     "VECTORS_UNAVAILABLE": _precondition("The agent has no vectors for the current embedding model."),
     "FORMAT_TOO_NEW": _precondition("The data was written by a newer version of Ebbtide."),
+    "FORMAT_TOO_OLD": _precondition("The data was written by an older version of Ebbtide."),
     "AGENT_ID_MISMATCH": Reason(
         500, "DATA_LOSS", "Corrupted", "The directory contains the data of an agent with another id."
     ),

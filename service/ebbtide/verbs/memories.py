@@ -158,7 +158,7 @@ async def _correction(agent: Agent, request: UpdateNodeRequest, parameters: Agen
     """Return the correction with all that follows from its content."""
     node_id = parse_node_id(request.node_id)
     store, texts = agent.workspace.store, agent.workspace.texts
-    node = await agent.run(lambda: store.read(lambda txn: correction.living(txn, node_id)))
+    await agent.run(lambda: store.read(lambda txn: correction.living(txn, node_id)))
     policy = PiiPolicy(parameters, agent.workspace.identity)
     request = request.model_copy(
         update={
@@ -171,15 +171,13 @@ async def _correction(agent: Agent, request: UpdateNodeRequest, parameters: Agen
     keywords = tuple(policy.words(keyword) for keyword in request.keywords) or None
     if request.content is None:
         return Correction(node_id, keywords=keywords, metadata=metadata)
-    prefix = correction.kept_prefix(node, request.content)
     try:
-        by_rules = await agent.builtin_model.process(request.content, prefix=prefix)
+        by_rules = await agent.builtin_model.process(request.content)
     except TextTooComplex:
         raise text_too_complex() from None
     except BadReply:
         raise worker_killed() from None
-    said = request.content.removeprefix(prefix)
-    personal = await texts.run(len(said), policy.tagged, said)
+    personal = await texts.run(len(request.content), policy.tagged, request.content)
     return Correction(
         node_id, request.content, by_rules.phrase, keywords or by_rules.keywords, metadata, personal
     )

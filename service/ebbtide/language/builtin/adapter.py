@@ -36,6 +36,8 @@ class BuiltinModel:
     """Segment, shorten and relate texts by rules, in Chinese and English."""
 
     name = "builtin"
+    names_by_rules = True
+    """The memory model has rules for the names of links."""
 
     def __init__(
         self,
@@ -104,6 +106,17 @@ class BuiltinModel:
         if longest > MAX_INLINE_CHARS:
             return await self._offload(longest, relate_many, first)
         return await self._run(lambda: relate_many(self._yielding(first)))
+
+    async def are_fillers(self, texts: Sequence[str], *, with_questions: bool) -> list[bool]:
+        """Return which texts are only courtesies or, `with_questions`, only a question. A long text is neither."""
+        from ebbtide.language.builtin.small_talk import is_filler
+
+        return await self._run(
+            lambda: [
+                len(text) <= MAX_INLINE_CHARS and is_filler(text, with_questions=with_questions)
+                for text in self._yielding(texts)
+            ]
+        )
 
     async def state(self) -> ModelState:
         """Return that the model is available."""
