@@ -241,6 +241,8 @@ class GrpcCaller:
         except UnicodeDecodeError as error:
             raise Unsayable(str(error)) from None
         fields |= {**dict(parse_qsl(query)), **(params or {})}
+        if isinstance(fields.get("kinds"), str):
+            fields["kinds"] = fields["kinds"].split(",")
         if name in ("OpenAgent", "UpdateAgent"):
             fields |= _parameters(name, body or {})
         else:

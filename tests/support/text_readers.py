@@ -43,7 +43,7 @@ from ebbtide.language.served.connection import RequestRejected, retry_after_s
 from ebbtide.language.served.model import Overflow
 from ebbtide.language.tokens import estimate
 from ebbtide.memory.texts import piece_of
-from ebbtide.memory.wording import speaker_labels, word_answer, word_dangling, word_memory
+from ebbtide.memory.wording import joined, speaker_labels, word_dangling, word_memory
 from ebbtide.parameters import AgentParameters
 from ebbtide.privacy import spans
 from ebbtide.records import MessageRecord
@@ -166,7 +166,7 @@ def _packed(text: str) -> Any:
         max_results=50,
         token_budget=2000,
         count=tokenizers.TOKENIZERS["estimate"],
-        word=lambda texts: word_answer(texts, (), "auto"),
+        word=lambda texts: joined(word_memory(text, "auto") for text in texts),
     )
 
 

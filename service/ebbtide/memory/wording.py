@@ -83,13 +83,8 @@ def word_entity(name: str, *, knows_more: bool, is_chinese: bool) -> str:
     return f"[Memory] I once knew {'more' if knows_more else 'something'} about {name}, but I can't recall it"
 
 
-def word_answer(contents: Iterable[str], loose_ends: Iterable[str], locale: str) -> str:
-    """Return the text of an answer; empty if it contains nothing."""
-    return joined([*(word_memory(content, locale) for content in contents), *loose_ends])
-
-
 def joined(blocks: Iterable[str]) -> str:
-    """Return the text of an answer from its blocks."""
+    """Return the text of an answer from its blocks; empty if there are none."""
     return SEPARATOR.join(blocks)
 
 

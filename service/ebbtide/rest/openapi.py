@@ -19,6 +19,7 @@ from ebbtide.records import BatchState
 from ebbtide.retrieval.ranking_request import SIGNALS
 from ebbtide.retrieval.tokenizers import TOKENIZERS
 from ebbtide.verbs.catalogue import CATALOGUE
+from ebbtide.verbs.inspect import NODE_KINDS
 from ebbtide.verbs.limits import SETTING
 from ebbtide.verbs.recall import KINDS
 
@@ -35,8 +36,8 @@ ENUMS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("RecalledMemory", "kind"): KINDS,
     ("FoundMemory", "state"): MEMORY_STATES,
     ("FoundMemory", "kind"): KINDS,
-    ("NodeInfo", "kind"): KINDS,
-    ("NodeDetail", "kind"): KINDS,
+    ("NodeInfo", "kind"): NODE_KINDS,
+    ("NodeDetail", "kind"): NODE_KINDS,
     ("SourceInfo", "role"): ROLES,
     ("CitedSource", "role"): ROLES,
     ("EventInfo", "kind"): tuple(EventKind),

@@ -151,6 +151,7 @@ def _parameter(name: str, place: str, schema: dict[str, Any]) -> dict[str, Any]:
         "in": place,
         "required": place == "path",
         "schema": schema,
+        **({"style": "form", "explode": False} if schema.get("type") == "array" else {}),
         **({"description": description} if description else {}),
         **({"example": examples[0]} if examples else {}),
     }

@@ -235,6 +235,8 @@ def _readers(operation: Operation) -> dict[str, Reader]:
 
 def _reader(schema: Mapping[str, Any]) -> Reader:
     kinds = {option.get("type", "") for option in schema.get("anyOf", [schema])}
+    if "array" in kinds:
+        return lambda text: text.split(",")
     return _as_bool if "boolean" in kinds else _as_int if "integer" in kinds else str
 
 

@@ -78,14 +78,15 @@ class WatchEventsResponse(_message.Message):
     ATTEMPTS_FIELD_NUMBER: _builtins.int
     FOCUS_FIELD_NUMBER: _builtins.int
     PARAMETERS_FIELD_NUMBER: _builtins.int
+    FOCUS_ENTITIES_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
     """Number of the event, one more than that of the previous one."""
     kind: _builtins.str
     """Kind of the event; see docs/events.md. New kinds may be added."""
     node_id: _builtins.str
-    """The memory, or the source of the link."""
+    """The memory, the entity, or the source of the link."""
     target_id: _builtins.str
-    """The memory that the link points at."""
+    """The node that the link points at."""
     batch_id: _builtins.str
     """The batch."""
     message_id: _builtins.str
@@ -112,6 +113,10 @@ class WatchEventsResponse(_message.Message):
     def parameters(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Names of the parameters that were changed."""
 
+    @_builtins.property
+    def focus_entities(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The entities in focus now, newest first."""
+
     def __init__(
         self,
         *,
@@ -129,10 +134,11 @@ class WatchEventsResponse(_message.Message):
         attempts: _builtins.int | None = ...,
         focus: _abc.Iterable[_builtins.str] | None = ...,
         parameters: _abc.Iterable[_builtins.str] | None = ...,
+        focus_entities: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_attempts", b"_attempts", "_batch_id", b"_batch_id", "_length", b"_length", "_length_before", b"_length_before", "_message_id", b"_message_id", "_node_count", b"_node_count", "_node_id", b"_node_id", "_pass_number", b"_pass_number", "_target_id", b"_target_id", "attempts", b"attempts", "batch_id", b"batch_id", "happened_at", b"happened_at", "length", b"length", "length_before", b"length_before", "message_id", b"message_id", "node_count", b"node_count", "node_id", b"node_id", "pass_number", b"pass_number", "target_id", b"target_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_attempts", b"_attempts", "_batch_id", b"_batch_id", "_length", b"_length", "_length_before", b"_length_before", "_message_id", b"_message_id", "_node_count", b"_node_count", "_node_id", b"_node_id", "_pass_number", b"_pass_number", "_target_id", b"_target_id", "attempts", b"attempts", "batch_id", b"batch_id", "focus", b"focus", "happened_at", b"happened_at", "kind", b"kind", "length", b"length", "length_before", b"length_before", "message_id", b"message_id", "node_count", b"node_count", "node_id", b"node_id", "parameters", b"parameters", "pass_number", b"pass_number", "sequence", b"sequence", "target_id", b"target_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_attempts", b"_attempts", "_batch_id", b"_batch_id", "_length", b"_length", "_length_before", b"_length_before", "_message_id", b"_message_id", "_node_count", b"_node_count", "_node_id", b"_node_id", "_pass_number", b"_pass_number", "_target_id", b"_target_id", "attempts", b"attempts", "batch_id", b"batch_id", "focus", b"focus", "focus_entities", b"focus_entities", "happened_at", b"happened_at", "kind", b"kind", "length", b"length", "length_before", b"length_before", "message_id", b"message_id", "node_count", b"node_count", "node_id", b"node_id", "parameters", b"parameters", "pass_number", b"pass_number", "sequence", b"sequence", "target_id", b"target_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__attempts: _TypeAlias = _typing.Literal["attempts"]  # noqa: Y015
     _WhichOneofArgType__attempts: _TypeAlias = _typing.Literal["_attempts", b"_attempts"]  # noqa: Y015

@@ -27,39 +27,65 @@ from google.protobuf import struct_pb2 as google_dot_protobuf_dot_struct__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18\x65\x62\x62tide/v1/inspect.proto\x12\nebbtide.v1\x1a\x19\x65\x62\x62tide/v1/remember.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb0\x02\n\x06Source\x12\x12\n\nmessage_id\x18\x01 \x01(\t\x12\x10\n\x08\x62\x61tch_id\x18\x02 \x01(\t\x12\x15\n\rmessage_index\x18\x03 \x01(\x05\x12\x0e\n\x06offset\x18\x04 \x01(\x03\x12\x0e\n\x06length\x18\x05 \x01(\x03\x12\x1e\n\x04role\x18\x06 \x01(\x0e\x32\x10.ebbtide.v1.Role\x12\x0f\n\x07speaker\x18\x07 \x01(\t\x12-\n\ttimestamp\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x17\n\x0f\x63onversation_id\x18\t \x01(\t\x12)\n\x08metadata\x18\n \x01(\x0b\x32\x17.google.protobuf.Struct\x12%\n\x03pii\x18\x0b \x03(\x0b\x32\x18.ebbtide.v1.PersonalData\"n\n\x07Rewrite\x12\x13\n\x0bpass_number\x18\x01 \x01(\x03\x12\x12\n\nimportance\x18\x02 \x01(\x01\x12\x15\n\rlength_before\x18\x03 \x01(\x03\x12\x14\n\x0clength_after\x18\x04 \x01(\x03\x12\r\n\x05model\x18\x05 \x01(\t\"\xa2\x02\n\x04Node\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x0f\n\x07\x63ontent\x18\x03 \x01(\t\x12\x0e\n\x06phrase\x18\x04 \x01(\t\x12\x10\n\x08keywords\x18\x05 \x03(\t\x12.\n\ncreated_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\nscan_count\x18\x07 \x01(\x03\x12\x17\n\x0foriginal_length\x18\x08 \x01(\x03\x12\x12\n\nimportance\x18\t \x01(\x01\x12\x10\n\x08in_focus\x18\n \x01(\x08\x12#\n\x07sources\x18\x0b \x03(\x0b\x32\x12.ebbtide.v1.Source\x12%\n\x08rewrites\x18\x0c \x03(\x0b\x32\x13.ebbtide.v1.Rewrite\"=\n\x07LinkOut\x12\x0e\n\x06target\x18\x01 \x01(\t\x12\x10\n\x08relation\x18\x02 \x01(\t\x12\x10\n\x08strength\x18\x03 \x01(\x01\"<\n\x06LinkIn\x12\x0e\n\x06source\x18\x01 \x01(\t\x12\x10\n\x08relation\x18\x02 \x01(\t\x12\x10\n\x08strength\x18\x03 \x01(\x01\"\\\n\x04Link\x12\x0e\n\x06source\x18\x01 \x01(\t\x12\x0e\n\x06target\x18\x02 \x01(\t\x12\x10\n\x08relation\x18\x03 \x01(\t\x12\x10\n\x08strength\x18\x04 \x01(\x01\x12\x10\n\x08\x64\x61ngling\x18\x05 \x01(\x08\"#\n\x0fGetFocusRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\"3\n\x10GetFocusResponse\x12\x1f\n\x05nodes\x18\x01 \x03(\x0b\x32\x10.ebbtide.v1.Node\"^\n\x10ListNodesRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x16\n\tpage_size\x18\x02 \x01(\x05H\x00\x88\x01\x01\x12\x12\n\npage_token\x18\x03 \x01(\tB\x0c\n\n_page_size\"M\n\x11ListNodesResponse\x12\x1f\n\x05nodes\x18\x01 \x03(\x0b\x32\x10.ebbtide.v1.Node\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"3\n\x0eGetNodeRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0f\n\x07node_id\x18\x02 \x01(\t\"\xa2\x03\n\x0fGetNodeResponse\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x0f\n\x07\x63ontent\x18\x03 \x01(\t\x12\x0e\n\x06phrase\x18\x04 \x01(\t\x12\x10\n\x08keywords\x18\x05 \x03(\t\x12.\n\ncreated_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\nscan_count\x18\x07 \x01(\x03\x12\x17\n\x0foriginal_length\x18\x08 \x01(\x03\x12\x12\n\nimportance\x18\t \x01(\x01\x12\x10\n\x08in_focus\x18\n \x01(\x08\x12#\n\x07sources\x18\x0b \x03(\x0b\x32\x12.ebbtide.v1.Source\x12%\n\x08rewrites\x18\x0c \x03(\x0b\x32\x13.ebbtide.v1.Rewrite\x12$\n\x08links_in\x18\r \x03(\x0b\x32\x12.ebbtide.v1.LinkIn\x12&\n\tlinks_out\x18\x0e \x03(\x0b\x32\x13.ebbtide.v1.LinkOut\x12%\n\x08\x64\x61ngling\x18\x0f \x03(\x0b\x32\x13.ebbtide.v1.LinkOut\"^\n\x10ListLinksRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x16\n\tpage_size\x18\x02 \x01(\x05H\x00\x88\x01\x01\x12\x12\n\npage_token\x18\x03 \x01(\tB\x0c\n\n_page_size\"M\n\x11ListLinksResponse\x12\x1f\n\x05links\x18\x01 \x03(\x0b\x32\x10.ebbtide.v1.Link\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\tb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18\x65\x62\x62tide/v1/inspect.proto\x12\nebbtide.v1\x1a\x19\x65\x62\x62tide/v1/remember.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb0\x02\n\x06Source\x12\x12\n\nmessage_id\x18\x01 \x01(\t\x12\x10\n\x08\x62\x61tch_id\x18\x02 \x01(\t\x12\x15\n\rmessage_index\x18\x03 \x01(\x05\x12\x0e\n\x06offset\x18\x04 \x01(\x03\x12\x0e\n\x06length\x18\x05 \x01(\x03\x12\x1e\n\x04role\x18\x06 \x01(\x0e\x32\x10.ebbtide.v1.Role\x12\x0f\n\x07speaker\x18\x07 \x01(\t\x12-\n\ttimestamp\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x17\n\x0f\x63onversation_id\x18\t \x01(\t\x12)\n\x08metadata\x18\n \x01(\x0b\x32\x17.google.protobuf.Struct\x12%\n\x03pii\x18\x0b \x03(\x0b\x32\x18.ebbtide.v1.PersonalData\"n\n\x07Rewrite\x12\x13\n\x0bpass_number\x18\x01 \x01(\x03\x12\x12\n\nimportance\x18\x02 \x01(\x01\x12\x15\n\rlength_before\x18\x03 \x01(\x03\x12\x14\n\x0clength_after\x18\x04 \x01(\x03\x12\r\n\x05model\x18\x05 \x01(\t\"J\n\nEntityLink\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x10\n\x08relation\x18\x03 \x01(\t\x12\x10\n\x08strength\x18\x04 \x01(\x01\"\xfc\x02\n\x04Node\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x0f\n\x07\x63ontent\x18\x03 \x01(\t\x12\x0e\n\x06phrase\x18\x04 \x01(\t\x12\x10\n\x08keywords\x18\x05 \x03(\t\x12.\n\ncreated_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\nscan_count\x18\x07 \x01(\x03\x12\x17\n\x0foriginal_length\x18\x08 \x01(\x03\x12\x12\n\nimportance\x18\t \x01(\x01\x12\x10\n\x08in_focus\x18\n \x01(\x08\x12#\n\x07sources\x18\x0b \x03(\x0b\x32\x12.ebbtide.v1.Source\x12%\n\x08rewrites\x18\x0c \x03(\x0b\x32\x13.ebbtide.v1.Rewrite\x12\r\n\x05label\x18\r \x01(\t\x12\x1f\n\x06pinned\x18\x0e \x01(\x0e\x32\x0f.ebbtide.v1.Pin\x12(\n\x08\x65ntities\x18\x0f \x03(\x0b\x32\x16.ebbtide.v1.EntityLink\"=\n\x07LinkOut\x12\x0e\n\x06target\x18\x01 \x01(\t\x12\x10\n\x08relation\x18\x02 \x01(\t\x12\x10\n\x08strength\x18\x03 \x01(\x01\"<\n\x06LinkIn\x12\x0e\n\x06source\x18\x01 \x01(\t\x12\x10\n\x08relation\x18\x02 \x01(\t\x12\x10\n\x08strength\x18\x03 \x01(\x01\"\\\n\x04Link\x12\x0e\n\x06source\x18\x01 \x01(\t\x12\x0e\n\x06target\x18\x02 \x01(\t\x12\x10\n\x08relation\x18\x03 \x01(\t\x12\x10\n\x08strength\x18\x04 \x01(\x01\x12\x10\n\x08\x64\x61ngling\x18\x05 \x01(\x08\"#\n\x0fGetFocusRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\"]\n\x10GetFocusResponse\x12\x1f\n\x05nodes\x18\x01 \x03(\x0b\x32\x10.ebbtide.v1.Node\x12(\n\x08\x65ntities\x18\x02 \x03(\x0b\x32\x16.ebbtide.v1.EntityInfo\"m\n\x10ListNodesRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x16\n\tpage_size\x18\x02 \x01(\x05H\x00\x88\x01\x01\x12\x12\n\npage_token\x18\x03 \x01(\t\x12\r\n\x05kinds\x18\x04 \x03(\tB\x0c\n\n_page_size\"M\n\x11ListNodesResponse\x12\x1f\n\x05nodes\x18\x01 \x03(\x0b\x32\x10.ebbtide.v1.Node\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"3\n\x0eGetNodeRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0f\n\x07node_id\x18\x02 \x01(\t\"\xaa\x04\n\x0fGetNodeResponse\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x0f\n\x07\x63ontent\x18\x03 \x01(\t\x12\x0e\n\x06phrase\x18\x04 \x01(\t\x12\x10\n\x08keywords\x18\x05 \x03(\t\x12.\n\ncreated_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\nscan_count\x18\x07 \x01(\x03\x12\x17\n\x0foriginal_length\x18\x08 \x01(\x03\x12\x12\n\nimportance\x18\t \x01(\x01\x12\x10\n\x08in_focus\x18\n \x01(\x08\x12#\n\x07sources\x18\x0b \x03(\x0b\x32\x12.ebbtide.v1.Source\x12%\n\x08rewrites\x18\x0c \x03(\x0b\x32\x13.ebbtide.v1.Rewrite\x12$\n\x08links_in\x18\r \x03(\x0b\x32\x12.ebbtide.v1.LinkIn\x12&\n\tlinks_out\x18\x0e \x03(\x0b\x32\x13.ebbtide.v1.LinkOut\x12%\n\x08\x64\x61ngling\x18\x0f \x03(\x0b\x32\x13.ebbtide.v1.LinkOut\x12\r\n\x05label\x18\x10 \x01(\t\x12\x1f\n\x06pinned\x18\x11 \x01(\x0e\x32\x0f.ebbtide.v1.Pin\x12(\n\x08\x65ntities\x18\x12 \x03(\x0b\x32\x16.ebbtide.v1.EntityLink\x12\x1a\n\rfirst_content\x18\x13 \x01(\tH\x00\x88\x01\x01\x42\x10\n\x0e_first_content\"^\n\x10ListLinksRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x16\n\tpage_size\x18\x02 \x01(\x05H\x00\x88\x01\x01\x12\x12\n\npage_token\x18\x03 \x01(\tB\x0c\n\n_page_size\"M\n\x11ListLinksResponse\x12\x1f\n\x05links\x18\x01 \x03(\x0b\x32\x10.ebbtide.v1.Link\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"{\n\nEntityInfo\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x14\n\x0cliving_count\x18\x03 \x01(\x03\x12\x17\n\x0f\x66orgotten_count\x18\x04 \x01(\x03\x12\x10\n\x08in_focus\x18\x05 \x01(\x08\x12\x12\n\nscan_count\x18\x06 \x01(\x03\"a\n\x13ListEntitiesRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x16\n\tpage_size\x18\x02 \x01(\x05H\x00\x88\x01\x01\x12\x12\n\npage_token\x18\x03 \x01(\tB\x0c\n\n_page_size\"Y\n\x14ListEntitiesResponse\x12(\n\x08\x65ntities\x18\x01 \x03(\x0b\x32\x16.ebbtide.v1.EntityInfo\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"5\n\x10\x46ocusNodeRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0f\n\x07node_id\x18\x02 \x01(\t\"^\n\x11\x46ocusNodeResponse\x12\x1f\n\x05nodes\x18\x01 \x03(\x0b\x32\x10.ebbtide.v1.Node\x12(\n\x08\x65ntities\x18\x02 \x03(\x0b\x32\x16.ebbtide.v1.EntityInfo\"7\n\x12UnfocusNodeRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0f\n\x07node_id\x18\x02 \x01(\t\"`\n\x13UnfocusNodeResponse\x12\x1f\n\x05nodes\x18\x01 \x03(\x0b\x32\x10.ebbtide.v1.Node\x12(\n\x08\x65ntities\x18\x02 \x03(\x0b\x32\x16.ebbtide.v1.EntityInfo\"3\n\x0ePinNodeRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0f\n\x07node_id\x18\x02 \x01(\t\"\xaa\x04\n\x0fPinNodeResponse\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x0f\n\x07\x63ontent\x18\x03 \x01(\t\x12\x0e\n\x06phrase\x18\x04 \x01(\t\x12\x10\n\x08keywords\x18\x05 \x03(\t\x12.\n\ncreated_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\nscan_count\x18\x07 \x01(\x03\x12\x17\n\x0foriginal_length\x18\x08 \x01(\x03\x12\x12\n\nimportance\x18\t \x01(\x01\x12\x10\n\x08in_focus\x18\n \x01(\x08\x12#\n\x07sources\x18\x0b \x03(\x0b\x32\x12.ebbtide.v1.Source\x12%\n\x08rewrites\x18\x0c \x03(\x0b\x32\x13.ebbtide.v1.Rewrite\x12$\n\x08links_in\x18\r \x03(\x0b\x32\x12.ebbtide.v1.LinkIn\x12&\n\tlinks_out\x18\x0e \x03(\x0b\x32\x13.ebbtide.v1.LinkOut\x12%\n\x08\x64\x61ngling\x18\x0f \x03(\x0b\x32\x13.ebbtide.v1.LinkOut\x12\r\n\x05label\x18\x10 \x01(\t\x12\x1f\n\x06pinned\x18\x11 \x01(\x0e\x32\x0f.ebbtide.v1.Pin\x12(\n\x08\x65ntities\x18\x12 \x03(\x0b\x32\x16.ebbtide.v1.EntityLink\x12\x1a\n\rfirst_content\x18\x13 \x01(\tH\x00\x88\x01\x01\x42\x10\n\x0e_first_content\"5\n\x10UnpinNodeRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0f\n\x07node_id\x18\x02 \x01(\t\"\xac\x04\n\x11UnpinNodeResponse\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x0f\n\x07\x63ontent\x18\x03 \x01(\t\x12\x0e\n\x06phrase\x18\x04 \x01(\t\x12\x10\n\x08keywords\x18\x05 \x03(\t\x12.\n\ncreated_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\nscan_count\x18\x07 \x01(\x03\x12\x17\n\x0foriginal_length\x18\x08 \x01(\x03\x12\x12\n\nimportance\x18\t \x01(\x01\x12\x10\n\x08in_focus\x18\n \x01(\x08\x12#\n\x07sources\x18\x0b \x03(\x0b\x32\x12.ebbtide.v1.Source\x12%\n\x08rewrites\x18\x0c \x03(\x0b\x32\x13.ebbtide.v1.Rewrite\x12$\n\x08links_in\x18\r \x03(\x0b\x32\x12.ebbtide.v1.LinkIn\x12&\n\tlinks_out\x18\x0e \x03(\x0b\x32\x13.ebbtide.v1.LinkOut\x12%\n\x08\x64\x61ngling\x18\x0f \x03(\x0b\x32\x13.ebbtide.v1.LinkOut\x12\r\n\x05label\x18\x10 \x01(\t\x12\x1f\n\x06pinned\x18\x11 \x01(\x0e\x32\x0f.ebbtide.v1.Pin\x12(\n\x08\x65ntities\x18\x12 \x03(\x0b\x32\x16.ebbtide.v1.EntityLink\x12\x1a\n\rfirst_content\x18\x13 \x01(\tH\x00\x88\x01\x01\x42\x10\n\x0e_first_content*M\n\x03Pin\x12\x13\n\x0fPIN_UNSPECIFIED\x10\x00\x12\x0c\n\x08PIN_NONE\x10\x01\x12\x0f\n\x0bPIN_BY_HAND\x10\x02\x12\x12\n\x0ePIN_BY_REQUEST\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'ebbtide.v1.inspect_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_PIN']._serialized_start=4179
+  _globals['_PIN']._serialized_end=4256
   _globals['_SOURCE']._serialized_start=131
   _globals['_SOURCE']._serialized_end=435
   _globals['_REWRITE']._serialized_start=437
   _globals['_REWRITE']._serialized_end=547
-  _globals['_NODE']._serialized_start=550
-  _globals['_NODE']._serialized_end=840
-  _globals['_LINKOUT']._serialized_start=842
-  _globals['_LINKOUT']._serialized_end=903
-  _globals['_LINKIN']._serialized_start=905
-  _globals['_LINKIN']._serialized_end=965
-  _globals['_LINK']._serialized_start=967
-  _globals['_LINK']._serialized_end=1059
-  _globals['_GETFOCUSREQUEST']._serialized_start=1061
-  _globals['_GETFOCUSREQUEST']._serialized_end=1096
-  _globals['_GETFOCUSRESPONSE']._serialized_start=1098
-  _globals['_GETFOCUSRESPONSE']._serialized_end=1149
-  _globals['_LISTNODESREQUEST']._serialized_start=1151
-  _globals['_LISTNODESREQUEST']._serialized_end=1245
-  _globals['_LISTNODESRESPONSE']._serialized_start=1247
-  _globals['_LISTNODESRESPONSE']._serialized_end=1324
-  _globals['_GETNODEREQUEST']._serialized_start=1326
-  _globals['_GETNODEREQUEST']._serialized_end=1377
-  _globals['_GETNODERESPONSE']._serialized_start=1380
-  _globals['_GETNODERESPONSE']._serialized_end=1798
-  _globals['_LISTLINKSREQUEST']._serialized_start=1800
-  _globals['_LISTLINKSREQUEST']._serialized_end=1894
-  _globals['_LISTLINKSRESPONSE']._serialized_start=1896
-  _globals['_LISTLINKSRESPONSE']._serialized_end=1973
+  _globals['_ENTITYLINK']._serialized_start=549
+  _globals['_ENTITYLINK']._serialized_end=623
+  _globals['_NODE']._serialized_start=626
+  _globals['_NODE']._serialized_end=1006
+  _globals['_LINKOUT']._serialized_start=1008
+  _globals['_LINKOUT']._serialized_end=1069
+  _globals['_LINKIN']._serialized_start=1071
+  _globals['_LINKIN']._serialized_end=1131
+  _globals['_LINK']._serialized_start=1133
+  _globals['_LINK']._serialized_end=1225
+  _globals['_GETFOCUSREQUEST']._serialized_start=1227
+  _globals['_GETFOCUSREQUEST']._serialized_end=1262
+  _globals['_GETFOCUSRESPONSE']._serialized_start=1264
+  _globals['_GETFOCUSRESPONSE']._serialized_end=1357
+  _globals['_LISTNODESREQUEST']._serialized_start=1359
+  _globals['_LISTNODESREQUEST']._serialized_end=1468
+  _globals['_LISTNODESRESPONSE']._serialized_start=1470
+  _globals['_LISTNODESRESPONSE']._serialized_end=1547
+  _globals['_GETNODEREQUEST']._serialized_start=1549
+  _globals['_GETNODEREQUEST']._serialized_end=1600
+  _globals['_GETNODERESPONSE']._serialized_start=1603
+  _globals['_GETNODERESPONSE']._serialized_end=2157
+  _globals['_LISTLINKSREQUEST']._serialized_start=2159
+  _globals['_LISTLINKSREQUEST']._serialized_end=2253
+  _globals['_LISTLINKSRESPONSE']._serialized_start=2255
+  _globals['_LISTLINKSRESPONSE']._serialized_end=2332
+  _globals['_ENTITYINFO']._serialized_start=2334
+  _globals['_ENTITYINFO']._serialized_end=2457
+  _globals['_LISTENTITIESREQUEST']._serialized_start=2459
+  _globals['_LISTENTITIESREQUEST']._serialized_end=2556
+  _globals['_LISTENTITIESRESPONSE']._serialized_start=2558
+  _globals['_LISTENTITIESRESPONSE']._serialized_end=2647
+  _globals['_FOCUSNODEREQUEST']._serialized_start=2649
+  _globals['_FOCUSNODEREQUEST']._serialized_end=2702
+  _globals['_FOCUSNODERESPONSE']._serialized_start=2704
+  _globals['_FOCUSNODERESPONSE']._serialized_end=2798
+  _globals['_UNFOCUSNODEREQUEST']._serialized_start=2800
+  _globals['_UNFOCUSNODEREQUEST']._serialized_end=2855
+  _globals['_UNFOCUSNODERESPONSE']._serialized_start=2857
+  _globals['_UNFOCUSNODERESPONSE']._serialized_end=2953
+  _globals['_PINNODEREQUEST']._serialized_start=2955
+  _globals['_PINNODEREQUEST']._serialized_end=3006
+  _globals['_PINNODERESPONSE']._serialized_start=3009
+  _globals['_PINNODERESPONSE']._serialized_end=3563
+  _globals['_UNPINNODEREQUEST']._serialized_start=3565
+  _globals['_UNPINNODEREQUEST']._serialized_end=3618
+  _globals['_UNPINNODERESPONSE']._serialized_start=3621
+  _globals['_UNPINNODERESPONSE']._serialized_end=4177
 # @@protoc_insertion_point(module_scope)

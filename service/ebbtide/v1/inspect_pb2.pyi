@@ -10,6 +10,7 @@ from google.protobuf import message as _message
 from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -20,6 +21,34 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _Pin:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _PinEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Pin.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    PIN_UNSPECIFIED: _Pin.ValueType  # 0
+    """Not given; never sent."""
+    PIN_NONE: _Pin.ValueType  # 1
+    """Not pinned."""
+    PIN_BY_HAND: _Pin.ValueType  # 2
+    """By a request to pin it."""
+    PIN_BY_REQUEST: _Pin.ValueType  # 3
+    """Because the user asked to remember it."""
+
+class Pin(_Pin, metaclass=_PinEnumTypeWrapper):
+    """Whether a memory is pinned, and by whom."""
+
+PIN_UNSPECIFIED: Pin.ValueType  # 0
+"""Not given; never sent."""
+PIN_NONE: Pin.ValueType  # 1
+"""Not pinned."""
+PIN_BY_HAND: Pin.ValueType  # 2
+"""By a request to pin it."""
+PIN_BY_REQUEST: Pin.ValueType  # 3
+"""Because the user asked to remember it."""
+Global___Pin: _TypeAlias = Pin  # noqa: Y015
 
 @_typing.final
 class Source(_message.Message):
@@ -128,8 +157,42 @@ class Rewrite(_message.Message):
 Global___Rewrite: _TypeAlias = Rewrite  # noqa: Y015
 
 @_typing.final
+class EntityLink(_message.Message):
+    """An entity that a live link joins with a memory."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    RELATION_FIELD_NUMBER: _builtins.int
+    STRENGTH_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """The entity."""
+    name: _builtins.str
+    """Its name, as it was first said."""
+    relation: _builtins.str
+    """The relation that the link names."""
+    strength: _builtins.float
+    """Current strength of the stronger of the two links between the memory and the entity."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        name: _builtins.str = ...,
+        relation: _builtins.str = ...,
+        strength: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "name", b"name", "relation", b"relation", "strength", b"strength"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EntityLink: _TypeAlias = EntityLink  # noqa: Y015
+
+@_typing.final
 class Node(_message.Message):
-    """The current state of a memory."""
+    """The current state of a memory, or of an entity."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -145,14 +208,17 @@ class Node(_message.Message):
     IN_FOCUS_FIELD_NUMBER: _builtins.int
     SOURCES_FIELD_NUMBER: _builtins.int
     REWRITES_FIELD_NUMBER: _builtins.int
+    LABEL_FIELD_NUMBER: _builtins.int
+    PINNED_FIELD_NUMBER: _builtins.int
+    ENTITIES_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """The node."""
     kind: _builtins.str
-    """The kind of memory, such as `episode`."""
+    """episode: made from what was said; entity: a name, which has no content."""
     content: _builtins.str
-    """The memory itself."""
+    """The current text of the memory; empty for an entity."""
     phrase: _builtins.str
-    """Summary of 10-20 characters, or up to 8 words."""
+    """Summary of 10-20 characters, or up to 8 words; the name of an entity."""
     scan_count: _builtins.int
     """Compression scans so far."""
     original_length: _builtins.int
@@ -161,13 +227,17 @@ class Node(_message.Message):
     """Support from other memories: at 1 it keeps its length, at 0 it is forgotten."""
     in_focus: _builtins.bool
     """Whether it is in focus."""
+    label: _builtins.str
+    """Who said it, as shown before the content; not part of the content."""
+    pinned: Global___Pin.ValueType
+    """Whether the memory is pinned."""
     @_builtins.property
     def keywords(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Its keywords."""
 
     @_builtins.property
     def created_at(self) -> _timestamp_pb2.Timestamp:
-        """Creation time."""
+        """Creation time; unset for an entity."""
 
     @_builtins.property
     def sources(self) -> _containers.RepeatedCompositeFieldContainer[Global___Source]:
@@ -176,6 +246,10 @@ class Node(_message.Message):
     @_builtins.property
     def rewrites(self) -> _containers.RepeatedCompositeFieldContainer[Global___Rewrite]:
         """The latest rewrites."""
+
+    @_builtins.property
+    def entities(self) -> _containers.RepeatedCompositeFieldContainer[Global___EntityLink]:
+        """The entities that it is linked with, strongest first."""
 
     def __init__(
         self,
@@ -192,10 +266,13 @@ class Node(_message.Message):
         in_focus: _builtins.bool = ...,
         sources: _abc.Iterable[Global___Source] | None = ...,
         rewrites: _abc.Iterable[Global___Rewrite] | None = ...,
+        label: _builtins.str = ...,
+        pinned: Global___Pin.ValueType = ...,
+        entities: _abc.Iterable[Global___EntityLink] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "created_at", b"created_at", "id", b"id", "importance", b"importance", "in_focus", b"in_focus", "keywords", b"keywords", "kind", b"kind", "original_length", b"original_length", "phrase", b"phrase", "rewrites", b"rewrites", "scan_count", b"scan_count", "sources", b"sources"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "created_at", b"created_at", "entities", b"entities", "id", b"id", "importance", b"importance", "in_focus", b"in_focus", "keywords", b"keywords", "kind", b"kind", "label", b"label", "original_length", b"original_length", "phrase", b"phrase", "pinned", b"pinned", "rewrites", b"rewrites", "scan_count", b"scan_count", "sources", b"sources"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -203,7 +280,7 @@ Global___Node: _TypeAlias = Node  # noqa: Y015
 
 @_typing.final
 class LinkOut(_message.Message):
-    """A link to another memory."""
+    """A link to another node."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -215,7 +292,7 @@ class LinkOut(_message.Message):
     relation: _builtins.str
     """The relation that the link names."""
     strength: _builtins.float
-    """Current strength; 1 while its source is in focus."""
+    """Current strength; 1 while it is held."""
     def __init__(
         self,
         *,
@@ -233,7 +310,7 @@ Global___LinkOut: _TypeAlias = LinkOut  # noqa: Y015
 
 @_typing.final
 class LinkIn(_message.Message):
-    """A link from another memory."""
+    """A link from another node."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -245,7 +322,7 @@ class LinkIn(_message.Message):
     relation: _builtins.str
     """The relation that the link names."""
     strength: _builtins.float
-    """Current strength; 1 while its source is in focus."""
+    """Current strength; 1 while it is held."""
     def __init__(
         self,
         *,
@@ -279,7 +356,7 @@ class Link(_message.Message):
     relation: _builtins.str
     """The relation that the link names."""
     strength: _builtins.float
-    """Current strength; 1 while its source is in focus."""
+    """Current strength; 1 while it is held."""
     dangling: _builtins.bool
     """Whether its target is forgotten."""
     def __init__(
@@ -328,18 +405,24 @@ class GetFocusResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     NODES_FIELD_NUMBER: _builtins.int
+    ENTITIES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def nodes(self) -> _containers.RepeatedCompositeFieldContainer[Global___Node]:
-        """Nodes in focus, newest first."""
+        """Memories in focus, newest first."""
+
+    @_builtins.property
+    def entities(self) -> _containers.RepeatedCompositeFieldContainer[Global___EntityInfo]:
+        """Entities in focus, newest first."""
 
     def __init__(
         self,
         *,
         nodes: _abc.Iterable[Global___Node] | None = ...,
+        entities: _abc.Iterable[Global___EntityInfo] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["nodes", b"nodes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entities", b"entities", "nodes", b"nodes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -347,29 +430,35 @@ Global___GetFocusResponse: _TypeAlias = GetFocusResponse  # noqa: Y015
 
 @_typing.final
 class ListNodesRequest(_message.Message):
-    """Which page of nodes to list."""
+    """Which page of nodes to list, and of which kinds."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     AGENT_ID_FIELD_NUMBER: _builtins.int
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    KINDS_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
     """Id of the agent: 1-128 characters of any script."""
     page_size: _builtins.int
     """Most items on the page, 1-1000; default 100."""
     page_token: _builtins.str
     """`next_page_token` of the page before; empty for the first page."""
+    @_builtins.property
+    def kinds(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Only nodes of these kinds: episode, entity; default: episode."""
+
     def __init__(
         self,
         *,
         agent_id: _builtins.str = ...,
         page_size: _builtins.int | None = ...,
         page_token: _builtins.str = ...,
+        kinds: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "page_size", b"page_size"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "agent_id", b"agent_id", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "agent_id", b"agent_id", "kinds", b"kinds", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__page_size: _TypeAlias = _typing.Literal["page_size"]  # noqa: Y015
     _WhichOneofArgType__page_size: _TypeAlias = _typing.Literal["_page_size", b"_page_size"]  # noqa: Y015
@@ -407,7 +496,7 @@ Global___ListNodesResponse: _TypeAlias = ListNodesResponse  # noqa: Y015
 
 @_typing.final
 class GetNodeRequest(_message.Message):
-    """Which memory to look at."""
+    """Which node to read."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -416,7 +505,7 @@ class GetNodeRequest(_message.Message):
     agent_id: _builtins.str
     """Id of the agent: 1-128 characters of any script."""
     node_id: _builtins.str
-    """The memory."""
+    """The node."""
     def __init__(
         self,
         *,
@@ -433,7 +522,7 @@ Global___GetNodeRequest: _TypeAlias = GetNodeRequest  # noqa: Y015
 
 @_typing.final
 class GetNodeResponse(_message.Message):
-    """A memory with its live links."""
+    """A memory with its first content and its live links."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -452,14 +541,18 @@ class GetNodeResponse(_message.Message):
     LINKS_IN_FIELD_NUMBER: _builtins.int
     LINKS_OUT_FIELD_NUMBER: _builtins.int
     DANGLING_FIELD_NUMBER: _builtins.int
+    LABEL_FIELD_NUMBER: _builtins.int
+    PINNED_FIELD_NUMBER: _builtins.int
+    ENTITIES_FIELD_NUMBER: _builtins.int
+    FIRST_CONTENT_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """The node."""
     kind: _builtins.str
-    """The kind of memory, such as `episode`."""
+    """episode: made from what was said; entity: a name, which has no content."""
     content: _builtins.str
-    """The memory itself."""
+    """The current text of the memory; empty for an entity."""
     phrase: _builtins.str
-    """Summary of 10-20 characters, or up to 8 words."""
+    """Summary of 10-20 characters, or up to 8 words; the name of an entity."""
     scan_count: _builtins.int
     """Compression scans so far."""
     original_length: _builtins.int
@@ -468,13 +561,19 @@ class GetNodeResponse(_message.Message):
     """Support from other memories: at 1 it keeps its length, at 0 it is forgotten."""
     in_focus: _builtins.bool
     """Whether it is in focus."""
+    label: _builtins.str
+    """Who said it, as shown before the content; not part of the content."""
+    pinned: Global___Pin.ValueType
+    """Whether the memory is pinned."""
+    first_content: _builtins.str
+    """The content when the memory was made; unset if it was deleted or is not retained."""
     @_builtins.property
     def keywords(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Its keywords."""
 
     @_builtins.property
     def created_at(self) -> _timestamp_pb2.Timestamp:
-        """Creation time."""
+        """Creation time; unset for an entity."""
 
     @_builtins.property
     def sources(self) -> _containers.RepeatedCompositeFieldContainer[Global___Source]:
@@ -486,15 +585,19 @@ class GetNodeResponse(_message.Message):
 
     @_builtins.property
     def links_in(self) -> _containers.RepeatedCompositeFieldContainer[Global___LinkIn]:
-        """Links from other memories."""
+        """Links from other nodes."""
 
     @_builtins.property
     def links_out(self) -> _containers.RepeatedCompositeFieldContainer[Global___LinkOut]:
-        """Links to other memories."""
+        """Links to living nodes."""
 
     @_builtins.property
     def dangling(self) -> _containers.RepeatedCompositeFieldContainer[Global___LinkOut]:
         """Links to forgotten memories."""
+
+    @_builtins.property
+    def entities(self) -> _containers.RepeatedCompositeFieldContainer[Global___EntityLink]:
+        """The entities that it is linked with, strongest first."""
 
     def __init__(
         self,
@@ -514,12 +617,18 @@ class GetNodeResponse(_message.Message):
         links_in: _abc.Iterable[Global___LinkIn] | None = ...,
         links_out: _abc.Iterable[Global___LinkOut] | None = ...,
         dangling: _abc.Iterable[Global___LinkOut] | None = ...,
+        label: _builtins.str = ...,
+        pinned: Global___Pin.ValueType = ...,
+        entities: _abc.Iterable[Global___EntityLink] | None = ...,
+        first_content: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_first_content", b"_first_content", "created_at", b"created_at", "first_content", b"first_content"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "created_at", b"created_at", "dangling", b"dangling", "id", b"id", "importance", b"importance", "in_focus", b"in_focus", "keywords", b"keywords", "kind", b"kind", "links_in", b"links_in", "links_out", b"links_out", "original_length", b"original_length", "phrase", b"phrase", "rewrites", b"rewrites", "scan_count", b"scan_count", "sources", b"sources"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_first_content", b"_first_content", "content", b"content", "created_at", b"created_at", "dangling", b"dangling", "entities", b"entities", "first_content", b"first_content", "id", b"id", "importance", b"importance", "in_focus", b"in_focus", "keywords", b"keywords", "kind", b"kind", "label", b"label", "links_in", b"links_in", "links_out", b"links_out", "original_length", b"original_length", "phrase", b"phrase", "pinned", b"pinned", "rewrites", b"rewrites", "scan_count", b"scan_count", "sources", b"sources"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__first_content: _TypeAlias = _typing.Literal["first_content"]  # noqa: Y015
+    _WhichOneofArgType__first_content: _TypeAlias = _typing.Literal["_first_content", b"_first_content"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__first_content) -> _WhichOneofReturnType__first_content | None: ...
 
 Global___GetNodeResponse: _TypeAlias = GetNodeResponse  # noqa: Y015
 
@@ -582,3 +691,493 @@ class ListLinksResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListLinksResponse: _TypeAlias = ListLinksResponse  # noqa: Y015
+
+@_typing.final
+class EntityInfo(_message.Message):
+    """The current state of an entity: a name that memories are linked with."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    LIVING_COUNT_FIELD_NUMBER: _builtins.int
+    FORGOTTEN_COUNT_FIELD_NUMBER: _builtins.int
+    IN_FOCUS_FIELD_NUMBER: _builtins.int
+    SCAN_COUNT_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """The node."""
+    name: _builtins.str
+    """The name, as it was first said."""
+    living_count: _builtins.int
+    """Living memories that a live link joins with it."""
+    forgotten_count: _builtins.int
+    """Forgotten memories that it still has a live link to."""
+    in_focus: _builtins.bool
+    """Whether it is in focus."""
+    scan_count: _builtins.int
+    """Compression scans so far."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        name: _builtins.str = ...,
+        living_count: _builtins.int = ...,
+        forgotten_count: _builtins.int = ...,
+        in_focus: _builtins.bool = ...,
+        scan_count: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["forgotten_count", b"forgotten_count", "id", b"id", "in_focus", b"in_focus", "living_count", b"living_count", "name", b"name", "scan_count", b"scan_count"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EntityInfo: _TypeAlias = EntityInfo  # noqa: Y015
+
+@_typing.final
+class ListEntitiesRequest(_message.Message):
+    """Which page of entities to list."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """Id of the agent: 1-128 characters of any script."""
+    page_size: _builtins.int
+    """Most items on the page, 1-1000; default 100."""
+    page_token: _builtins.str
+    """`next_page_token` of the page before; empty for the first page."""
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        page_size: _builtins.int | None = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "page_size", b"page_size"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "agent_id", b"agent_id", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__page_size: _TypeAlias = _typing.Literal["page_size"]  # noqa: Y015
+    _WhichOneofArgType__page_size: _TypeAlias = _typing.Literal["_page_size", b"_page_size"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__page_size) -> _WhichOneofReturnType__page_size | None: ...
+
+Global___ListEntitiesRequest: _TypeAlias = ListEntitiesRequest  # noqa: Y015
+
+@_typing.final
+class ListEntitiesResponse(_message.Message):
+    """A page of entities."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ENTITIES_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Empty on the last page."""
+    @_builtins.property
+    def entities(self) -> _containers.RepeatedCompositeFieldContainer[Global___EntityInfo]:
+        """The entities, by id."""
+
+    def __init__(
+        self,
+        *,
+        entities: _abc.Iterable[Global___EntityInfo] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entities", b"entities", "next_page_token", b"next_page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListEntitiesResponse: _TypeAlias = ListEntitiesResponse  # noqa: Y015
+
+@_typing.final
+class FocusNodeRequest(_message.Message):
+    """Which node to move into focus."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    NODE_ID_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """Id of the agent: 1-128 characters of any script."""
+    node_id: _builtins.str
+    """The node."""
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        node_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "node_id", b"node_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FocusNodeRequest: _TypeAlias = FocusNodeRequest  # noqa: Y015
+
+@_typing.final
+class FocusNodeResponse(_message.Message):
+    """The agent's focus."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NODES_FIELD_NUMBER: _builtins.int
+    ENTITIES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def nodes(self) -> _containers.RepeatedCompositeFieldContainer[Global___Node]:
+        """Memories in focus, newest first."""
+
+    @_builtins.property
+    def entities(self) -> _containers.RepeatedCompositeFieldContainer[Global___EntityInfo]:
+        """Entities in focus, newest first."""
+
+    def __init__(
+        self,
+        *,
+        nodes: _abc.Iterable[Global___Node] | None = ...,
+        entities: _abc.Iterable[Global___EntityInfo] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entities", b"entities", "nodes", b"nodes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FocusNodeResponse: _TypeAlias = FocusNodeResponse  # noqa: Y015
+
+@_typing.final
+class UnfocusNodeRequest(_message.Message):
+    """Which node to remove from the focus."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    NODE_ID_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """Id of the agent: 1-128 characters of any script."""
+    node_id: _builtins.str
+    """The node."""
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        node_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "node_id", b"node_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UnfocusNodeRequest: _TypeAlias = UnfocusNodeRequest  # noqa: Y015
+
+@_typing.final
+class UnfocusNodeResponse(_message.Message):
+    """The agent's focus."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NODES_FIELD_NUMBER: _builtins.int
+    ENTITIES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def nodes(self) -> _containers.RepeatedCompositeFieldContainer[Global___Node]:
+        """Memories in focus, newest first."""
+
+    @_builtins.property
+    def entities(self) -> _containers.RepeatedCompositeFieldContainer[Global___EntityInfo]:
+        """Entities in focus, newest first."""
+
+    def __init__(
+        self,
+        *,
+        nodes: _abc.Iterable[Global___Node] | None = ...,
+        entities: _abc.Iterable[Global___EntityInfo] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entities", b"entities", "nodes", b"nodes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UnfocusNodeResponse: _TypeAlias = UnfocusNodeResponse  # noqa: Y015
+
+@_typing.final
+class PinNodeRequest(_message.Message):
+    """Which memory to pin."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    NODE_ID_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """Id of the agent: 1-128 characters of any script."""
+    node_id: _builtins.str
+    """The node."""
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        node_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "node_id", b"node_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PinNodeRequest: _TypeAlias = PinNodeRequest  # noqa: Y015
+
+@_typing.final
+class PinNodeResponse(_message.Message):
+    """A memory with its first content and its live links."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    CONTENT_FIELD_NUMBER: _builtins.int
+    PHRASE_FIELD_NUMBER: _builtins.int
+    KEYWORDS_FIELD_NUMBER: _builtins.int
+    CREATED_AT_FIELD_NUMBER: _builtins.int
+    SCAN_COUNT_FIELD_NUMBER: _builtins.int
+    ORIGINAL_LENGTH_FIELD_NUMBER: _builtins.int
+    IMPORTANCE_FIELD_NUMBER: _builtins.int
+    IN_FOCUS_FIELD_NUMBER: _builtins.int
+    SOURCES_FIELD_NUMBER: _builtins.int
+    REWRITES_FIELD_NUMBER: _builtins.int
+    LINKS_IN_FIELD_NUMBER: _builtins.int
+    LINKS_OUT_FIELD_NUMBER: _builtins.int
+    DANGLING_FIELD_NUMBER: _builtins.int
+    LABEL_FIELD_NUMBER: _builtins.int
+    PINNED_FIELD_NUMBER: _builtins.int
+    ENTITIES_FIELD_NUMBER: _builtins.int
+    FIRST_CONTENT_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """The node."""
+    kind: _builtins.str
+    """episode: made from what was said; entity: a name, which has no content."""
+    content: _builtins.str
+    """The current text of the memory; empty for an entity."""
+    phrase: _builtins.str
+    """Summary of 10-20 characters, or up to 8 words; the name of an entity."""
+    scan_count: _builtins.int
+    """Compression scans so far."""
+    original_length: _builtins.int
+    """Length of the original content, in characters."""
+    importance: _builtins.float
+    """Support from other memories: at 1 it keeps its length, at 0 it is forgotten."""
+    in_focus: _builtins.bool
+    """Whether it is in focus."""
+    label: _builtins.str
+    """Who said it, as shown before the content; not part of the content."""
+    pinned: Global___Pin.ValueType
+    """Whether the memory is pinned."""
+    first_content: _builtins.str
+    """The content when the memory was made; unset if it was deleted or is not retained."""
+    @_builtins.property
+    def keywords(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Its keywords."""
+
+    @_builtins.property
+    def created_at(self) -> _timestamp_pb2.Timestamp:
+        """Creation time; unset for an entity."""
+
+    @_builtins.property
+    def sources(self) -> _containers.RepeatedCompositeFieldContainer[Global___Source]:
+        """Where it came from."""
+
+    @_builtins.property
+    def rewrites(self) -> _containers.RepeatedCompositeFieldContainer[Global___Rewrite]:
+        """The latest rewrites."""
+
+    @_builtins.property
+    def links_in(self) -> _containers.RepeatedCompositeFieldContainer[Global___LinkIn]:
+        """Links from other nodes."""
+
+    @_builtins.property
+    def links_out(self) -> _containers.RepeatedCompositeFieldContainer[Global___LinkOut]:
+        """Links to living nodes."""
+
+    @_builtins.property
+    def dangling(self) -> _containers.RepeatedCompositeFieldContainer[Global___LinkOut]:
+        """Links to forgotten memories."""
+
+    @_builtins.property
+    def entities(self) -> _containers.RepeatedCompositeFieldContainer[Global___EntityLink]:
+        """The entities that it is linked with, strongest first."""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        kind: _builtins.str = ...,
+        content: _builtins.str = ...,
+        phrase: _builtins.str = ...,
+        keywords: _abc.Iterable[_builtins.str] | None = ...,
+        created_at: _timestamp_pb2.Timestamp | None = ...,
+        scan_count: _builtins.int = ...,
+        original_length: _builtins.int = ...,
+        importance: _builtins.float = ...,
+        in_focus: _builtins.bool = ...,
+        sources: _abc.Iterable[Global___Source] | None = ...,
+        rewrites: _abc.Iterable[Global___Rewrite] | None = ...,
+        links_in: _abc.Iterable[Global___LinkIn] | None = ...,
+        links_out: _abc.Iterable[Global___LinkOut] | None = ...,
+        dangling: _abc.Iterable[Global___LinkOut] | None = ...,
+        label: _builtins.str = ...,
+        pinned: Global___Pin.ValueType = ...,
+        entities: _abc.Iterable[Global___EntityLink] | None = ...,
+        first_content: _builtins.str | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_first_content", b"_first_content", "created_at", b"created_at", "first_content", b"first_content"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_first_content", b"_first_content", "content", b"content", "created_at", b"created_at", "dangling", b"dangling", "entities", b"entities", "first_content", b"first_content", "id", b"id", "importance", b"importance", "in_focus", b"in_focus", "keywords", b"keywords", "kind", b"kind", "label", b"label", "links_in", b"links_in", "links_out", b"links_out", "original_length", b"original_length", "phrase", b"phrase", "pinned", b"pinned", "rewrites", b"rewrites", "scan_count", b"scan_count", "sources", b"sources"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__first_content: _TypeAlias = _typing.Literal["first_content"]  # noqa: Y015
+    _WhichOneofArgType__first_content: _TypeAlias = _typing.Literal["_first_content", b"_first_content"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__first_content) -> _WhichOneofReturnType__first_content | None: ...
+
+Global___PinNodeResponse: _TypeAlias = PinNodeResponse  # noqa: Y015
+
+@_typing.final
+class UnpinNodeRequest(_message.Message):
+    """Which memory to unpin."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    NODE_ID_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """Id of the agent: 1-128 characters of any script."""
+    node_id: _builtins.str
+    """The node."""
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        node_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "node_id", b"node_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UnpinNodeRequest: _TypeAlias = UnpinNodeRequest  # noqa: Y015
+
+@_typing.final
+class UnpinNodeResponse(_message.Message):
+    """A memory with its first content and its live links."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    CONTENT_FIELD_NUMBER: _builtins.int
+    PHRASE_FIELD_NUMBER: _builtins.int
+    KEYWORDS_FIELD_NUMBER: _builtins.int
+    CREATED_AT_FIELD_NUMBER: _builtins.int
+    SCAN_COUNT_FIELD_NUMBER: _builtins.int
+    ORIGINAL_LENGTH_FIELD_NUMBER: _builtins.int
+    IMPORTANCE_FIELD_NUMBER: _builtins.int
+    IN_FOCUS_FIELD_NUMBER: _builtins.int
+    SOURCES_FIELD_NUMBER: _builtins.int
+    REWRITES_FIELD_NUMBER: _builtins.int
+    LINKS_IN_FIELD_NUMBER: _builtins.int
+    LINKS_OUT_FIELD_NUMBER: _builtins.int
+    DANGLING_FIELD_NUMBER: _builtins.int
+    LABEL_FIELD_NUMBER: _builtins.int
+    PINNED_FIELD_NUMBER: _builtins.int
+    ENTITIES_FIELD_NUMBER: _builtins.int
+    FIRST_CONTENT_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """The node."""
+    kind: _builtins.str
+    """episode: made from what was said; entity: a name, which has no content."""
+    content: _builtins.str
+    """The current text of the memory; empty for an entity."""
+    phrase: _builtins.str
+    """Summary of 10-20 characters, or up to 8 words; the name of an entity."""
+    scan_count: _builtins.int
+    """Compression scans so far."""
+    original_length: _builtins.int
+    """Length of the original content, in characters."""
+    importance: _builtins.float
+    """Support from other memories: at 1 it keeps its length, at 0 it is forgotten."""
+    in_focus: _builtins.bool
+    """Whether it is in focus."""
+    label: _builtins.str
+    """Who said it, as shown before the content; not part of the content."""
+    pinned: Global___Pin.ValueType
+    """Whether the memory is pinned."""
+    first_content: _builtins.str
+    """The content when the memory was made; unset if it was deleted or is not retained."""
+    @_builtins.property
+    def keywords(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Its keywords."""
+
+    @_builtins.property
+    def created_at(self) -> _timestamp_pb2.Timestamp:
+        """Creation time; unset for an entity."""
+
+    @_builtins.property
+    def sources(self) -> _containers.RepeatedCompositeFieldContainer[Global___Source]:
+        """Where it came from."""
+
+    @_builtins.property
+    def rewrites(self) -> _containers.RepeatedCompositeFieldContainer[Global___Rewrite]:
+        """The latest rewrites."""
+
+    @_builtins.property
+    def links_in(self) -> _containers.RepeatedCompositeFieldContainer[Global___LinkIn]:
+        """Links from other nodes."""
+
+    @_builtins.property
+    def links_out(self) -> _containers.RepeatedCompositeFieldContainer[Global___LinkOut]:
+        """Links to living nodes."""
+
+    @_builtins.property
+    def dangling(self) -> _containers.RepeatedCompositeFieldContainer[Global___LinkOut]:
+        """Links to forgotten memories."""
+
+    @_builtins.property
+    def entities(self) -> _containers.RepeatedCompositeFieldContainer[Global___EntityLink]:
+        """The entities that it is linked with, strongest first."""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        kind: _builtins.str = ...,
+        content: _builtins.str = ...,
+        phrase: _builtins.str = ...,
+        keywords: _abc.Iterable[_builtins.str] | None = ...,
+        created_at: _timestamp_pb2.Timestamp | None = ...,
+        scan_count: _builtins.int = ...,
+        original_length: _builtins.int = ...,
+        importance: _builtins.float = ...,
+        in_focus: _builtins.bool = ...,
+        sources: _abc.Iterable[Global___Source] | None = ...,
+        rewrites: _abc.Iterable[Global___Rewrite] | None = ...,
+        links_in: _abc.Iterable[Global___LinkIn] | None = ...,
+        links_out: _abc.Iterable[Global___LinkOut] | None = ...,
+        dangling: _abc.Iterable[Global___LinkOut] | None = ...,
+        label: _builtins.str = ...,
+        pinned: Global___Pin.ValueType = ...,
+        entities: _abc.Iterable[Global___EntityLink] | None = ...,
+        first_content: _builtins.str | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_first_content", b"_first_content", "created_at", b"created_at", "first_content", b"first_content"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_first_content", b"_first_content", "content", b"content", "created_at", b"created_at", "dangling", b"dangling", "entities", b"entities", "first_content", b"first_content", "id", b"id", "importance", b"importance", "in_focus", b"in_focus", "keywords", b"keywords", "kind", b"kind", "label", b"label", "links_in", b"links_in", "links_out", b"links_out", "original_length", b"original_length", "phrase", b"phrase", "pinned", b"pinned", "rewrites", b"rewrites", "scan_count", b"scan_count", "sources", b"sources"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__first_content: _TypeAlias = _typing.Literal["first_content"]  # noqa: Y015
+    _WhichOneofArgType__first_content: _TypeAlias = _typing.Literal["_first_content", b"_first_content"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__first_content) -> _WhichOneofReturnType__first_content | None: ...
+
+Global___UnpinNodeResponse: _TypeAlias = UnpinNodeResponse  # noqa: Y015

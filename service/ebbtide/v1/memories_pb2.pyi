@@ -67,7 +67,7 @@ Global___UpdateNodeRequest: _TypeAlias = UpdateNodeRequest  # noqa: Y015
 
 @_typing.final
 class UpdateNodeResponse(_message.Message):
-    """A memory with its live links."""
+    """A memory with its first content and its live links."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -86,14 +86,18 @@ class UpdateNodeResponse(_message.Message):
     LINKS_IN_FIELD_NUMBER: _builtins.int
     LINKS_OUT_FIELD_NUMBER: _builtins.int
     DANGLING_FIELD_NUMBER: _builtins.int
+    LABEL_FIELD_NUMBER: _builtins.int
+    PINNED_FIELD_NUMBER: _builtins.int
+    ENTITIES_FIELD_NUMBER: _builtins.int
+    FIRST_CONTENT_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """The node."""
     kind: _builtins.str
-    """The kind of memory, such as `episode`."""
+    """episode: made from what was said; entity: a name, which has no content."""
     content: _builtins.str
-    """The memory itself."""
+    """The current text of the memory; empty for an entity."""
     phrase: _builtins.str
-    """Summary of 10-20 characters, or up to 8 words."""
+    """Summary of 10-20 characters, or up to 8 words; the name of an entity."""
     scan_count: _builtins.int
     """Compression scans so far."""
     original_length: _builtins.int
@@ -102,13 +106,19 @@ class UpdateNodeResponse(_message.Message):
     """Support from other memories: at 1 it keeps its length, at 0 it is forgotten."""
     in_focus: _builtins.bool
     """Whether it is in focus."""
+    label: _builtins.str
+    """Who said it, as shown before the content; not part of the content."""
+    pinned: _inspect_pb2.Pin.ValueType
+    """Whether the memory is pinned."""
+    first_content: _builtins.str
+    """The content when the memory was made; unset if it was deleted or is not retained."""
     @_builtins.property
     def keywords(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Its keywords."""
 
     @_builtins.property
     def created_at(self) -> _timestamp_pb2.Timestamp:
-        """Creation time."""
+        """Creation time; unset for an entity."""
 
     @_builtins.property
     def sources(self) -> _containers.RepeatedCompositeFieldContainer[_inspect_pb2.Source]:
@@ -120,15 +130,19 @@ class UpdateNodeResponse(_message.Message):
 
     @_builtins.property
     def links_in(self) -> _containers.RepeatedCompositeFieldContainer[_inspect_pb2.LinkIn]:
-        """Links from other memories."""
+        """Links from other nodes."""
 
     @_builtins.property
     def links_out(self) -> _containers.RepeatedCompositeFieldContainer[_inspect_pb2.LinkOut]:
-        """Links to other memories."""
+        """Links to living nodes."""
 
     @_builtins.property
     def dangling(self) -> _containers.RepeatedCompositeFieldContainer[_inspect_pb2.LinkOut]:
         """Links to forgotten memories."""
+
+    @_builtins.property
+    def entities(self) -> _containers.RepeatedCompositeFieldContainer[_inspect_pb2.EntityLink]:
+        """The entities that it is linked with, strongest first."""
 
     def __init__(
         self,
@@ -148,12 +162,18 @@ class UpdateNodeResponse(_message.Message):
         links_in: _abc.Iterable[_inspect_pb2.LinkIn] | None = ...,
         links_out: _abc.Iterable[_inspect_pb2.LinkOut] | None = ...,
         dangling: _abc.Iterable[_inspect_pb2.LinkOut] | None = ...,
+        label: _builtins.str = ...,
+        pinned: _inspect_pb2.Pin.ValueType = ...,
+        entities: _abc.Iterable[_inspect_pb2.EntityLink] | None = ...,
+        first_content: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_first_content", b"_first_content", "created_at", b"created_at", "first_content", b"first_content"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "created_at", b"created_at", "dangling", b"dangling", "id", b"id", "importance", b"importance", "in_focus", b"in_focus", "keywords", b"keywords", "kind", b"kind", "links_in", b"links_in", "links_out", b"links_out", "original_length", b"original_length", "phrase", b"phrase", "rewrites", b"rewrites", "scan_count", b"scan_count", "sources", b"sources"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_first_content", b"_first_content", "content", b"content", "created_at", b"created_at", "dangling", b"dangling", "entities", b"entities", "first_content", b"first_content", "id", b"id", "importance", b"importance", "in_focus", b"in_focus", "keywords", b"keywords", "kind", b"kind", "label", b"label", "links_in", b"links_in", "links_out", b"links_out", "original_length", b"original_length", "phrase", b"phrase", "pinned", b"pinned", "rewrites", b"rewrites", "scan_count", b"scan_count", "sources", b"sources"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__first_content: _TypeAlias = _typing.Literal["first_content"]  # noqa: Y015
+    _WhichOneofArgType__first_content: _TypeAlias = _typing.Literal["_first_content", b"_first_content"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__first_content) -> _WhichOneofReturnType__first_content | None: ...
 
 Global___UpdateNodeResponse: _TypeAlias = UpdateNodeResponse  # noqa: Y015
 

@@ -124,6 +124,31 @@ class MemoryServiceStub:
                 request_serializer=ebbtide_dot_v1_dot_inspect__pb2.GetFocusRequest.SerializeToString,
                 response_deserializer=ebbtide_dot_v1_dot_inspect__pb2.GetFocusResponse.FromString,
                 _registered_method=True)
+        self.FocusNode = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/FocusNode',
+                request_serializer=ebbtide_dot_v1_dot_inspect__pb2.FocusNodeRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_inspect__pb2.FocusNodeResponse.FromString,
+                _registered_method=True)
+        self.UnfocusNode = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/UnfocusNode',
+                request_serializer=ebbtide_dot_v1_dot_inspect__pb2.UnfocusNodeRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_inspect__pb2.UnfocusNodeResponse.FromString,
+                _registered_method=True)
+        self.ListEntities = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/ListEntities',
+                request_serializer=ebbtide_dot_v1_dot_inspect__pb2.ListEntitiesRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_inspect__pb2.ListEntitiesResponse.FromString,
+                _registered_method=True)
+        self.PinNode = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/PinNode',
+                request_serializer=ebbtide_dot_v1_dot_inspect__pb2.PinNodeRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_inspect__pb2.PinNodeResponse.FromString,
+                _registered_method=True)
+        self.UnpinNode = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/UnpinNode',
+                request_serializer=ebbtide_dot_v1_dot_inspect__pb2.UnpinNodeRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_inspect__pb2.UnpinNodeResponse.FromString,
+                _registered_method=True)
         self.ListNodes = channel.unary_unary(
                 '/ebbtide.v1.MemoryService/ListNodes',
                 request_serializer=ebbtide_dot_v1_dot_inspect__pb2.ListNodesRequest.SerializeToString,
@@ -278,8 +303,8 @@ class MemoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Recall(self, request, context):
-        """Return memories near the focus that match keywords, or the answer to a query, as text.
-        Reads only: no focus, strength or scan count changes. Raise AGENT_NOT_FOUND if the agent does not exist.
+        """Return what keywords and focus bring to mind, or the answer to a query, as text.
+        Reads only: no focus, strength or scan count changes. For an agent that does not exist the text is empty.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -330,21 +355,61 @@ class MemoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetFocus(self, request, context):
-        """Return the memories in focus, newest first.
+        """Return the memories and the entities in focus, newest first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def FocusNode(self, request, context):
+        """Move a memory or an entity to the front of the focus, as if it had just been mentioned.
+        NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UnfocusNode(self, request, context):
+        """Remove a memory or an entity from the focus. Its links decay from its next scan; its content stays as it is.
+        NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListEntities(self, request, context):
+        """List entities by id: name, and how many memories of each live and are forgotten.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PinNode(self, request, context):
+        """Pin a memory: it is neither shortened nor forgotten until it is unpinned. What it has lost does not come back.
+        TOO_MANY_PINNED if the agent has `max_pinned` pinned memories. NODE_FORGOTTEN if it existed once,
+        NODE_NOT_FOUND otherwise.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UnpinNode(self, request, context):
+        """Unpin a memory. Its links with entities decay from now on.
+        NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListNodes(self, request, context):
-        """List living memories by id.
+        """List living memories by id, or entities, or both.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetNode(self, request, context):
-        """Return one memory with its links. NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
+        """Return one memory or entity with its links. NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -546,6 +611,31 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.GetFocus,
                     request_deserializer=ebbtide_dot_v1_dot_inspect__pb2.GetFocusRequest.FromString,
                     response_serializer=ebbtide_dot_v1_dot_inspect__pb2.GetFocusResponse.SerializeToString,
+            ),
+            'FocusNode': grpc.unary_unary_rpc_method_handler(
+                    servicer.FocusNode,
+                    request_deserializer=ebbtide_dot_v1_dot_inspect__pb2.FocusNodeRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_inspect__pb2.FocusNodeResponse.SerializeToString,
+            ),
+            'UnfocusNode': grpc.unary_unary_rpc_method_handler(
+                    servicer.UnfocusNode,
+                    request_deserializer=ebbtide_dot_v1_dot_inspect__pb2.UnfocusNodeRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_inspect__pb2.UnfocusNodeResponse.SerializeToString,
+            ),
+            'ListEntities': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListEntities,
+                    request_deserializer=ebbtide_dot_v1_dot_inspect__pb2.ListEntitiesRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_inspect__pb2.ListEntitiesResponse.SerializeToString,
+            ),
+            'PinNode': grpc.unary_unary_rpc_method_handler(
+                    servicer.PinNode,
+                    request_deserializer=ebbtide_dot_v1_dot_inspect__pb2.PinNodeRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_inspect__pb2.PinNodeResponse.SerializeToString,
+            ),
+            'UnpinNode': grpc.unary_unary_rpc_method_handler(
+                    servicer.UnpinNode,
+                    request_deserializer=ebbtide_dot_v1_dot_inspect__pb2.UnpinNodeRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_inspect__pb2.UnpinNodeResponse.SerializeToString,
             ),
             'ListNodes': grpc.unary_unary_rpc_method_handler(
                     servicer.ListNodes,
@@ -1047,6 +1137,141 @@ class MemoryService:
             '/ebbtide.v1.MemoryService/GetFocus',
             ebbtide_dot_v1_dot_inspect__pb2.GetFocusRequest.SerializeToString,
             ebbtide_dot_v1_dot_inspect__pb2.GetFocusResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FocusNode(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/FocusNode',
+            ebbtide_dot_v1_dot_inspect__pb2.FocusNodeRequest.SerializeToString,
+            ebbtide_dot_v1_dot_inspect__pb2.FocusNodeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UnfocusNode(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/UnfocusNode',
+            ebbtide_dot_v1_dot_inspect__pb2.UnfocusNodeRequest.SerializeToString,
+            ebbtide_dot_v1_dot_inspect__pb2.UnfocusNodeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListEntities(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/ListEntities',
+            ebbtide_dot_v1_dot_inspect__pb2.ListEntitiesRequest.SerializeToString,
+            ebbtide_dot_v1_dot_inspect__pb2.ListEntitiesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PinNode(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/PinNode',
+            ebbtide_dot_v1_dot_inspect__pb2.PinNodeRequest.SerializeToString,
+            ebbtide_dot_v1_dot_inspect__pb2.PinNodeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UnpinNode(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/UnpinNode',
+            ebbtide_dot_v1_dot_inspect__pb2.UnpinNodeRequest.SerializeToString,
+            ebbtide_dot_v1_dot_inspect__pb2.UnpinNodeResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -71,8 +71,8 @@ class MemoryServiceStub:
     stored.
     """
     Recall: _grpc.UnaryUnaryMultiCallable[_recall_pb2.RecallRequest, _recall_pb2.RecallResponse]
-    """Return memories near the focus that match keywords, or the answer to a query, as text.
-    Reads only: no focus, strength or scan count changes. Raise AGENT_NOT_FOUND if the agent does not exist.
+    """Return what keywords and focus bring to mind, or the answer to a query, as text.
+    Reads only: no focus, strength or scan count changes. For an agent that does not exist the text is empty.
     """
     Search: _grpc.UnaryUnaryMultiCallable[_search_pb2.SearchRequest, _search_pb2.SearchResponse]
     """Return the memories that answer a query, best first. Reads only.
@@ -91,11 +91,30 @@ class MemoryServiceStub:
     Compress: _grpc.UnaryUnaryMultiCallable[_batches_pb2.CompressRequest, _batches_pb2.CompressResponse]
     """Add compression passes to those the agent owes. TOO_MANY_PASSES beyond its limit."""
     GetFocus: _grpc.UnaryUnaryMultiCallable[_inspect_pb2.GetFocusRequest, _inspect_pb2.GetFocusResponse]
-    """Return the memories in focus, newest first."""
+    """Return the memories and the entities in focus, newest first."""
+    FocusNode: _grpc.UnaryUnaryMultiCallable[_inspect_pb2.FocusNodeRequest, _inspect_pb2.FocusNodeResponse]
+    """Move a memory or an entity to the front of the focus, as if it had just been mentioned.
+    NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
+    """
+    UnfocusNode: _grpc.UnaryUnaryMultiCallable[_inspect_pb2.UnfocusNodeRequest, _inspect_pb2.UnfocusNodeResponse]
+    """Remove a memory or an entity from the focus. Its links decay from its next scan; its content stays as it is.
+    NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
+    """
+    ListEntities: _grpc.UnaryUnaryMultiCallable[_inspect_pb2.ListEntitiesRequest, _inspect_pb2.ListEntitiesResponse]
+    """List entities by id: name, and how many memories of each live and are forgotten."""
+    PinNode: _grpc.UnaryUnaryMultiCallable[_inspect_pb2.PinNodeRequest, _inspect_pb2.PinNodeResponse]
+    """Pin a memory: it is neither shortened nor forgotten until it is unpinned. What it has lost does not come back.
+    TOO_MANY_PINNED if the agent has `max_pinned` pinned memories. NODE_FORGOTTEN if it existed once,
+    NODE_NOT_FOUND otherwise.
+    """
+    UnpinNode: _grpc.UnaryUnaryMultiCallable[_inspect_pb2.UnpinNodeRequest, _inspect_pb2.UnpinNodeResponse]
+    """Unpin a memory. Its links with entities decay from now on.
+    NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
+    """
     ListNodes: _grpc.UnaryUnaryMultiCallable[_inspect_pb2.ListNodesRequest, _inspect_pb2.ListNodesResponse]
-    """List living memories by id."""
+    """List living memories by id, or entities, or both."""
     GetNode: _grpc.UnaryUnaryMultiCallable[_inspect_pb2.GetNodeRequest, _inspect_pb2.GetNodeResponse]
-    """Return one memory with its links. NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise."""
+    """Return one memory or entity with its links. NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise."""
     ListLinks: _grpc.UnaryUnaryMultiCallable[_inspect_pb2.ListLinksRequest, _inspect_pb2.ListLinksResponse]
     """List live links by source, with their current strength."""
     UpdateNode: _grpc.UnaryUnaryMultiCallable[_memories_pb2.UpdateNodeRequest, _memories_pb2.UpdateNodeResponse]
@@ -173,8 +192,8 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     stored.
     """
     Recall: _aio.UnaryUnaryMultiCallable[_recall_pb2.RecallRequest, _recall_pb2.RecallResponse]  # type: ignore[assignment]
-    """Return memories near the focus that match keywords, or the answer to a query, as text.
-    Reads only: no focus, strength or scan count changes. Raise AGENT_NOT_FOUND if the agent does not exist.
+    """Return what keywords and focus bring to mind, or the answer to a query, as text.
+    Reads only: no focus, strength or scan count changes. For an agent that does not exist the text is empty.
     """
     Search: _aio.UnaryUnaryMultiCallable[_search_pb2.SearchRequest, _search_pb2.SearchResponse]  # type: ignore[assignment]
     """Return the memories that answer a query, best first. Reads only.
@@ -193,11 +212,30 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     Compress: _aio.UnaryUnaryMultiCallable[_batches_pb2.CompressRequest, _batches_pb2.CompressResponse]  # type: ignore[assignment]
     """Add compression passes to those the agent owes. TOO_MANY_PASSES beyond its limit."""
     GetFocus: _aio.UnaryUnaryMultiCallable[_inspect_pb2.GetFocusRequest, _inspect_pb2.GetFocusResponse]  # type: ignore[assignment]
-    """Return the memories in focus, newest first."""
+    """Return the memories and the entities in focus, newest first."""
+    FocusNode: _aio.UnaryUnaryMultiCallable[_inspect_pb2.FocusNodeRequest, _inspect_pb2.FocusNodeResponse]  # type: ignore[assignment]
+    """Move a memory or an entity to the front of the focus, as if it had just been mentioned.
+    NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
+    """
+    UnfocusNode: _aio.UnaryUnaryMultiCallable[_inspect_pb2.UnfocusNodeRequest, _inspect_pb2.UnfocusNodeResponse]  # type: ignore[assignment]
+    """Remove a memory or an entity from the focus. Its links decay from its next scan; its content stays as it is.
+    NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
+    """
+    ListEntities: _aio.UnaryUnaryMultiCallable[_inspect_pb2.ListEntitiesRequest, _inspect_pb2.ListEntitiesResponse]  # type: ignore[assignment]
+    """List entities by id: name, and how many memories of each live and are forgotten."""
+    PinNode: _aio.UnaryUnaryMultiCallable[_inspect_pb2.PinNodeRequest, _inspect_pb2.PinNodeResponse]  # type: ignore[assignment]
+    """Pin a memory: it is neither shortened nor forgotten until it is unpinned. What it has lost does not come back.
+    TOO_MANY_PINNED if the agent has `max_pinned` pinned memories. NODE_FORGOTTEN if it existed once,
+    NODE_NOT_FOUND otherwise.
+    """
+    UnpinNode: _aio.UnaryUnaryMultiCallable[_inspect_pb2.UnpinNodeRequest, _inspect_pb2.UnpinNodeResponse]  # type: ignore[assignment]
+    """Unpin a memory. Its links with entities decay from now on.
+    NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
+    """
     ListNodes: _aio.UnaryUnaryMultiCallable[_inspect_pb2.ListNodesRequest, _inspect_pb2.ListNodesResponse]  # type: ignore[assignment]
-    """List living memories by id."""
+    """List living memories by id, or entities, or both."""
     GetNode: _aio.UnaryUnaryMultiCallable[_inspect_pb2.GetNodeRequest, _inspect_pb2.GetNodeResponse]  # type: ignore[assignment]
-    """Return one memory with its links. NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise."""
+    """Return one memory or entity with its links. NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise."""
     ListLinks: _aio.UnaryUnaryMultiCallable[_inspect_pb2.ListLinksRequest, _inspect_pb2.ListLinksResponse]  # type: ignore[assignment]
     """List live links by source, with their current strength."""
     UpdateNode: _aio.UnaryUnaryMultiCallable[_memories_pb2.UpdateNodeRequest, _memories_pb2.UpdateNodeResponse]  # type: ignore[assignment]
@@ -320,8 +358,8 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _recall_pb2.RecallRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_recall_pb2.RecallResponse, _abc.Awaitable[_recall_pb2.RecallResponse]]:
-        """Return memories near the focus that match keywords, or the answer to a query, as text.
-        Reads only: no focus, strength or scan count changes. Raise AGENT_NOT_FOUND if the agent does not exist.
+        """Return what keywords and focus bring to mind, or the answer to a query, as text.
+        Reads only: no focus, strength or scan count changes. For an agent that does not exist the text is empty.
         """
 
     @_abc_1.abstractmethod
@@ -382,7 +420,56 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _inspect_pb2.GetFocusRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_inspect_pb2.GetFocusResponse, _abc.Awaitable[_inspect_pb2.GetFocusResponse]]:
-        """Return the memories in focus, newest first."""
+        """Return the memories and the entities in focus, newest first."""
+
+    @_abc_1.abstractmethod
+    def FocusNode(
+        self,
+        request: _inspect_pb2.FocusNodeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_inspect_pb2.FocusNodeResponse, _abc.Awaitable[_inspect_pb2.FocusNodeResponse]]:
+        """Move a memory or an entity to the front of the focus, as if it had just been mentioned.
+        NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
+        """
+
+    @_abc_1.abstractmethod
+    def UnfocusNode(
+        self,
+        request: _inspect_pb2.UnfocusNodeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_inspect_pb2.UnfocusNodeResponse, _abc.Awaitable[_inspect_pb2.UnfocusNodeResponse]]:
+        """Remove a memory or an entity from the focus. Its links decay from its next scan; its content stays as it is.
+        NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
+        """
+
+    @_abc_1.abstractmethod
+    def ListEntities(
+        self,
+        request: _inspect_pb2.ListEntitiesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_inspect_pb2.ListEntitiesResponse, _abc.Awaitable[_inspect_pb2.ListEntitiesResponse]]:
+        """List entities by id: name, and how many memories of each live and are forgotten."""
+
+    @_abc_1.abstractmethod
+    def PinNode(
+        self,
+        request: _inspect_pb2.PinNodeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_inspect_pb2.PinNodeResponse, _abc.Awaitable[_inspect_pb2.PinNodeResponse]]:
+        """Pin a memory: it is neither shortened nor forgotten until it is unpinned. What it has lost does not come back.
+        TOO_MANY_PINNED if the agent has `max_pinned` pinned memories. NODE_FORGOTTEN if it existed once,
+        NODE_NOT_FOUND otherwise.
+        """
+
+    @_abc_1.abstractmethod
+    def UnpinNode(
+        self,
+        request: _inspect_pb2.UnpinNodeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_inspect_pb2.UnpinNodeResponse, _abc.Awaitable[_inspect_pb2.UnpinNodeResponse]]:
+        """Unpin a memory. Its links with entities decay from now on.
+        NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
+        """
 
     @_abc_1.abstractmethod
     def ListNodes(
@@ -390,7 +477,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _inspect_pb2.ListNodesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_inspect_pb2.ListNodesResponse, _abc.Awaitable[_inspect_pb2.ListNodesResponse]]:
-        """List living memories by id."""
+        """List living memories by id, or entities, or both."""
 
     @_abc_1.abstractmethod
     def GetNode(
@@ -398,7 +485,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _inspect_pb2.GetNodeRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_inspect_pb2.GetNodeResponse, _abc.Awaitable[_inspect_pb2.GetNodeResponse]]:
-        """Return one memory with its links. NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise."""
+        """Return one memory or entity with its links. NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise."""
 
     @_abc_1.abstractmethod
     def ListLinks(

@@ -162,11 +162,12 @@ class RecallRequest(_message.Message):
     WITHOUT_FIELD_NUMBER: _builtins.int
     KEY_SENTENCES_FIELD_NUMBER: _builtins.int
     ARCHIVE_FIELD_NUMBER: _builtins.int
+    DATES_FIELD_NUMBER: _builtins.int
     METADATA_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
     """Id of the agent: 1-128 characters of any script."""
     depth: _builtins.int
-    """Hops from the focus, 0-8; default: the agent's."""
+    """Hops from where the search starts, 0-8; default: the agent's."""
     max_results: _builtins.int
     """Most memories in the response; 0 means 10000; default: the agent's."""
     patience_ms: _builtins.int
@@ -184,22 +185,27 @@ class RecallRequest(_message.Message):
     citations: _builtins.bool
     """Cite the sources of each memory, in the text and as `memories`; hybrid mode only."""
     explain: _builtins.bool
-    """Return how the results were ranked, as `explanation`; hybrid mode only."""
+    """Return how the results were ranked, as `explanation`."""
     key_sentences: _builtins.bool
     """Shorten what does not fit the token budget to its key sentences; hybrid mode only."""
     archive: Global___ArchiveUse.ValueType
     """When the archive (what was forgotten, shortened or not yet digested) takes part: always (the default), never,
     or when_needed (if living memories do not suffice). In `recall`: hybrid mode only.
     """
+    dates: _builtins.bool
+    """Put the date (UTC) before each memory of the text; default: true in hybrid mode, else false."""
     @_builtins.property
     def keywords(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """A memory matches if it contains any of them; without keywords everything in reach matches. In hybrid mode:
-        words to look for besides those of the query.
+        """Words that a memory may contain, or that name its speaker or an entity it is linked with. Memories that match
+        more of them come first; without keywords everything in reach matches. In hybrid mode: words to look for
+        besides those of the query.
         """
 
     @_builtins.property
     def relations(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Follow only links with these names; focus nodes are then not results. Associative mode only."""
+        """Follow only links with these names, and links with entities of these names. Names in no use are ignored and
+        returned as `relations_unknown`. Associative mode only.
+        """
 
     @_builtins.property
     def start_nodes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -221,7 +227,7 @@ class RecallRequest(_message.Message):
 
     @_builtins.property
     def time_range(self) -> Global___TimeRange:
-        """Only what was said in this period. In `recall`: hybrid mode only."""
+        """Only what was said in this period."""
 
     @_builtins.property
     def without(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -256,14 +262,17 @@ class RecallRequest(_message.Message):
         without: _abc.Iterable[_builtins.str] | None = ...,
         key_sentences: _builtins.bool = ...,
         archive: Global___ArchiveUse.ValueType | None = ...,
+        dates: _builtins.bool | None = ...,
         metadata: _struct_pb2.Struct | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_archive", b"_archive", "_depth", b"_depth", "_max_results", b"_max_results", "_patience_ms", b"_patience_ms", "_query", b"_query", "_token_budget", b"_token_budget", "_tokenizer", b"_tokenizer", "archive", b"archive", "depth", b"depth", "max_results", b"max_results", "metadata", b"metadata", "patience_ms", b"patience_ms", "query", b"query", "time_range", b"time_range", "token_budget", b"token_budget", "tokenizer", b"tokenizer"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_archive", b"_archive", "_dates", b"_dates", "_depth", b"_depth", "_max_results", b"_max_results", "_patience_ms", b"_patience_ms", "_query", b"_query", "_token_budget", b"_token_budget", "_tokenizer", b"_tokenizer", "archive", b"archive", "dates", b"dates", "depth", b"depth", "max_results", b"max_results", "metadata", b"metadata", "patience_ms", b"patience_ms", "query", b"query", "time_range", b"time_range", "token_budget", b"token_budget", "tokenizer", b"tokenizer"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_archive", b"_archive", "_depth", b"_depth", "_max_results", b"_max_results", "_patience_ms", b"_patience_ms", "_query", b"_query", "_token_budget", b"_token_budget", "_tokenizer", b"_tokenizer", "agent_id", b"agent_id", "archive", b"archive", "citations", b"citations", "depth", b"depth", "explain", b"explain", "key_sentences", b"key_sentences", "keywords", b"keywords", "kinds", b"kinds", "max_results", b"max_results", "metadata", b"metadata", "mode", b"mode", "patience_ms", b"patience_ms", "query", b"query", "relations", b"relations", "sources", b"sources", "speakers", b"speakers", "start_nodes", b"start_nodes", "time_range", b"time_range", "token_budget", b"token_budget", "tokenizer", b"tokenizer", "without", b"without"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_archive", b"_archive", "_dates", b"_dates", "_depth", b"_depth", "_max_results", b"_max_results", "_patience_ms", b"_patience_ms", "_query", b"_query", "_token_budget", b"_token_budget", "_tokenizer", b"_tokenizer", "agent_id", b"agent_id", "archive", b"archive", "citations", b"citations", "dates", b"dates", "depth", b"depth", "explain", b"explain", "key_sentences", b"key_sentences", "keywords", b"keywords", "kinds", b"kinds", "max_results", b"max_results", "metadata", b"metadata", "mode", b"mode", "patience_ms", b"patience_ms", "query", b"query", "relations", b"relations", "sources", b"sources", "speakers", b"speakers", "start_nodes", b"start_nodes", "time_range", b"time_range", "token_budget", b"token_budget", "tokenizer", b"tokenizer", "without", b"without"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__archive: _TypeAlias = _typing.Literal["archive"]  # noqa: Y015
     _WhichOneofArgType__archive: _TypeAlias = _typing.Literal["_archive", b"_archive"]  # noqa: Y015
+    _WhichOneofReturnType__dates: _TypeAlias = _typing.Literal["dates"]  # noqa: Y015
+    _WhichOneofArgType__dates: _TypeAlias = _typing.Literal["_dates", b"_dates"]  # noqa: Y015
     _WhichOneofReturnType__depth: _TypeAlias = _typing.Literal["depth"]  # noqa: Y015
     _WhichOneofArgType__depth: _TypeAlias = _typing.Literal["_depth", b"_depth"]  # noqa: Y015
     _WhichOneofReturnType__max_results: _TypeAlias = _typing.Literal["max_results"]  # noqa: Y015
@@ -278,6 +287,8 @@ class RecallRequest(_message.Message):
     _WhichOneofArgType__tokenizer: _TypeAlias = _typing.Literal["_tokenizer", b"_tokenizer"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__archive) -> _WhichOneofReturnType__archive | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__dates) -> _WhichOneofReturnType__dates | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__depth) -> _WhichOneofReturnType__depth | None: ...
     @_typing.overload
@@ -468,6 +479,70 @@ class SignalOff(_message.Message):
 Global___SignalOff: _TypeAlias = SignalOff  # noqa: Y015
 
 @_typing.final
+class PathStep(_message.Message):
+    """A node of a path, and the link that leads to it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    RELATION_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """The node."""
+    name: _builtins.str
+    """Name of the entity; empty for a memory."""
+    relation: _builtins.str
+    """Name of the link to it; empty for the start of the path."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        name: _builtins.str = ...,
+        relation: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "name", b"name", "relation", b"relation"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PathStep: _TypeAlias = PathStep  # noqa: Y015
+
+@_typing.final
+class RecallStart(_message.Message):
+    """A node at which an associative recall started."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    POSITION_FIELD_NUMBER: _builtins.int
+    KEYWORD_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """The node."""
+    name: _builtins.str
+    """Name of the entity; empty for a memory."""
+    position: _builtins.int
+    """0: a keyword names it; from 1: its position in the focus."""
+    keyword: _builtins.str
+    """The keyword that names it; empty for the focus."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        name: _builtins.str = ...,
+        position: _builtins.int = ...,
+        keyword: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "keyword", b"keyword", "name", b"name", "position", b"position"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecallStart: _TypeAlias = RecallStart  # noqa: Y015
+
+@_typing.final
 class ExplainedMemory(_message.Message):
     """Why a memory has its rank, or was left out."""
 
@@ -478,17 +553,27 @@ class ExplainedMemory(_message.Message):
     SIGNALS_FIELD_NUMBER: _builtins.int
     DROPPED_FIELD_NUMBER: _builtins.int
     SHORTENED_FIELD_NUMBER: _builtins.int
+    MATCHED_KEYWORDS_FIELD_NUMBER: _builtins.int
+    PATH_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Its id."""
     score: _builtins.float
-    """Its score."""
+    """The combined score of the signals; in associative mode the strength of its path."""
     dropped: _builtins.str
     """Why the response does not contain it; empty if it does."""
     shortened: _builtins.bool
     """Whether it was shortened to its key sentences."""
     @_builtins.property
     def signals(self) -> _containers.RepeatedCompositeFieldContainer[Global___SignalShare]:
-        """The contribution of each signal."""
+        """The contribution of each signal; in hybrid mode."""
+
+    @_builtins.property
+    def matched_keywords(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The keywords that it matches; in associative mode."""
+
+    @_builtins.property
+    def path(self) -> _containers.RepeatedCompositeFieldContainer[Global___PathStep]:
+        """The strongest path to it, from its start; in associative mode."""
 
     def __init__(
         self,
@@ -498,10 +583,12 @@ class ExplainedMemory(_message.Message):
         signals: _abc.Iterable[Global___SignalShare] | None = ...,
         dropped: _builtins.str = ...,
         shortened: _builtins.bool = ...,
+        matched_keywords: _abc.Iterable[_builtins.str] | None = ...,
+        path: _abc.Iterable[Global___PathStep] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dropped", b"dropped", "id", b"id", "score", b"score", "shortened", b"shortened", "signals", b"signals"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dropped", b"dropped", "id", b"id", "matched_keywords", b"matched_keywords", "path", b"path", "score", b"score", "shortened", b"shortened", "signals", b"signals"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -554,6 +641,7 @@ class Explanation(_message.Message):
     SIGNALS_OFF_FIELD_NUMBER: _builtins.int
     MEMORIES_FIELD_NUMBER: _builtins.int
     ARCHIVE_FIELD_NUMBER: _builtins.int
+    STARTS_FIELD_NUMBER: _builtins.int
     looked_for: _builtins.str
     """The words of the query that the word index searches."""
     archive: _builtins.str
@@ -580,6 +668,10 @@ class Explanation(_message.Message):
     def memories(self) -> _containers.RepeatedCompositeFieldContainer[Global___ExplainedMemory]:
         """Memories of the answer, then those left out."""
 
+    @_builtins.property
+    def starts(self) -> _containers.RepeatedCompositeFieldContainer[Global___RecallStart]:
+        """Where an associative recall started: what the keywords name, then the focus."""
+
     def __init__(
         self,
         *,
@@ -590,10 +682,11 @@ class Explanation(_message.Message):
         signals_off: _abc.Iterable[Global___SignalOff] | None = ...,
         memories: _abc.Iterable[Global___ExplainedMemory] | None = ...,
         archive: _builtins.str = ...,
+        starts: _abc.Iterable[Global___RecallStart] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["archive", b"archive", "looked_for", b"looked_for", "memories", b"memories", "phrases", b"phrases", "signals_off", b"signals_off", "speakers", b"speakers", "times", b"times"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["archive", b"archive", "looked_for", b"looked_for", "memories", b"memories", "phrases", b"phrases", "signals_off", b"signals_off", "speakers", b"speakers", "starts", b"starts", "times", b"times"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -610,6 +703,7 @@ class RecallResponse(_message.Message):
     PARKED_BATCHES_FIELD_NUMBER: _builtins.int
     MEMORIES_FIELD_NUMBER: _builtins.int
     EXPLANATION_FIELD_NUMBER: _builtins.int
+    RELATIONS_UNKNOWN_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """Memories for a language model to read; empty if there are none."""
     pending_batches: _builtins.int
@@ -624,6 +718,10 @@ class RecallResponse(_message.Message):
     def explanation(self) -> Global___Explanation:
         """With `explain`: how the memories were ranked."""
 
+    @_builtins.property
+    def relations_unknown(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Requested `relations` that no link and no entity has; they were ignored."""
+
     def __init__(
         self,
         *,
@@ -632,10 +730,11 @@ class RecallResponse(_message.Message):
         parked_batches: _builtins.int = ...,
         memories: _abc.Iterable[Global___RecalledMemory] | None = ...,
         explanation: Global___Explanation | None = ...,
+        relations_unknown: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["explanation", b"explanation"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["explanation", b"explanation", "memories", b"memories", "parked_batches", b"parked_batches", "pending_batches", b"pending_batches", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["explanation", b"explanation", "memories", b"memories", "parked_batches", b"parked_batches", "pending_batches", b"pending_batches", "relations_unknown", b"relations_unknown", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

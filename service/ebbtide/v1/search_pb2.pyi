@@ -67,7 +67,7 @@ class SearchRequest(_message.Message):
 
     @_builtins.property
     def time_range(self) -> _recall_pb2.TimeRange:
-        """Only what was said in this period. In `recall`: hybrid mode only."""
+        """Only what was said in this period."""
 
     @_builtins.property
     def metadata(self) -> _struct_pb2.Struct:

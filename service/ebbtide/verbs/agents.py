@@ -34,6 +34,7 @@ class Counts(Response):
     """The size of an agent."""
 
     nodes: int = Field(description="Living memories.")
+    entities: int = Field(description="Entities: names that memories are linked with.")
     links: int = Field(description="Links, dangling ones included.")
     messages: int = Field(description="Stored messages.")
 
@@ -44,8 +45,8 @@ class AgentInfo(Response):
     agent_id: str = Field(description="The agent's id.", examples=["ann"])
     created_at: int = Field(description="Creation time, ms since the epoch.")
     parameters: AgentParameters = Field(description="The current parameters.")
-    counts: Counts = Field(description="Number of living memories, links and stored messages.")
-    focus: list[str] = Field(description="Nodes in focus, newest first.", examples=[["n3", "n2"]])
+    counts: Counts = Field(description="Number of living memories, entities, links and stored messages.")
+    focus: list[str] = Field(description="Memories in focus, newest first.", examples=[["n3", "n2"]])
     pending_batches: int = Field(description="Accepted batches not yet digested.")
     parked_batches: int = Field(description="Batches parked after repeated failures.")
     owed_passes: int = Field(description="Compression passes owed, including the running one.")
@@ -220,7 +221,12 @@ async def _info(agent: ReadableAgent) -> AgentInfo:
 
 
 def _counts(counts: AgentCounts) -> Counts:
-    return Counts(nodes=counts.node_count, links=counts.link_count, messages=counts.message_count)
+    return Counts(
+        nodes=counts.node_count,
+        entities=counts.entity_count,
+        links=counts.link_count,
+        messages=counts.message_count,
+    )
 
 
 async def list_agents(service: Service, request: PageRequest) -> AgentPage:

@@ -22,8 +22,10 @@ from ebbtide.verbs import (
     agents,
     audit,
     batches,
+    entities,
     erased,
     events,
+    focus,
     forget,
     inspect,
     memories,
@@ -220,18 +222,22 @@ CATALOGUE: tuple[Operation, ...] = (
         examples={"one pass": {"passes": 1}},
     ),
     # --- memories
+    Operation("GetFocus", f"GET {A}/focus", READ_AGENT, focus.get_focus, AgentRequest, focus.FocusInfo, "inspect"),
     Operation(
-        "GetFocus",
-        f"GET {A}/focus",
-        READ_AGENT,
-        inspect.get_focus,
-        AgentRequest,
-        inspect.FocusInfo,
-        "inspect",
+        *("FocusNode", f"PUT {A}/focus/{{node_id}}", WRITE_AGENT, focus.focus_node),
+        *(inspect.NodeRequest, focus.FocusInfo, "memory"),
+    ),
+    Operation(
+        *("UnfocusNode", f"DELETE {A}/focus/{{node_id}}", WRITE_AGENT, focus.unfocus_node),
+        *(inspect.NodeRequest, focus.FocusInfo, "memory"),
+    ),
+    Operation(
+        *("ListEntities", f"GET {A}/entities", READ_AGENT, entities.list_entities),
+        *(paging.AgentPageRequest, entities.EntityPage, "inspect"),
     ),
     Operation(
         *("ListNodes", f"GET {A}/nodes", READ_AGENT, inspect.list_nodes),
-        *(paging.AgentPageRequest, inspect.NodePage, "inspect"),
+        *(inspect.ListNodesRequest, inspect.NodePage, "inspect"),
     ),
     Operation(
         *("GetNode", f"GET {A}/nodes/{{node_id}}", READ_AGENT, inspect.get_node),
@@ -242,9 +248,17 @@ CATALOGUE: tuple[Operation, ...] = (
         *(paging.AgentPageRequest, inspect.LinkPage, "inspect"),
     ),
     Operation(
+        *("PinNode", f"PUT {A}/nodes/{{node_id}}/pin", WRITE_AGENT, focus.pin_node),
+        *(inspect.NodeRequest, inspect.NodeDetail, "memory"),
+    ),
+    Operation(
+        *("UnpinNode", f"DELETE {A}/nodes/{{node_id}}/pin", WRITE_AGENT, focus.unpin_node),
+        *(inspect.NodeRequest, inspect.NodeDetail, "memory"),
+    ),
+    Operation(
         *("UpdateNode", f"PATCH {A}/nodes/{{node_id}}", WRITE_AGENT, memories.update_node),
         *(memories.UpdateNodeRequest, inspect.NodeDetail, "memory"),
-        examples={"another town": {"content": "Ann: I moved to Porto in May."}},
+        examples={"another town": {"content": "I moved to Porto in May."}},
     ),
     Operation(
         *("DeleteNode", f"DELETE {A}/nodes/{{node_id}}", WRITE_AGENT, memories.delete_node),

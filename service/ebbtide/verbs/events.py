@@ -55,8 +55,10 @@ class EventInfo(Response):
         description="Kind of the event; see docs/events.md. New kinds may be added.",
         examples=["NodeForgotten"],
     )
-    node_id: str | None = Field(description="The memory, or the source of the link.", examples=["n1"])
-    target_id: str | None = Field(description="The memory that the link points at.")
+    node_id: str | None = Field(
+        description="The memory, the entity, or the source of the link.", examples=["n1"]
+    )
+    target_id: str | None = Field(description="The node that the link points at.")
     batch_id: str | None = Field(description="The batch.")
     message_id: str | None = Field(description="The message.")
     pass_number: int | None = Field(description="The compression pass.")
@@ -65,6 +67,7 @@ class EventInfo(Response):
     node_count: int | None = Field(description="Number of memories made from the batch.")
     attempts: int | None = Field(description="Failed tries of the batch.")
     focus: list[str] = Field(description="The memories in focus now, newest first.")
+    focus_entities: list[str] = Field(description="The entities in focus now, newest first.")
     parameters: list[str] = Field(description="Names of the parameters that were changed.")
 
 
@@ -233,5 +236,6 @@ def _event_info(event: events.Event) -> EventInfo:
         node_count=numbers.get("node_count"),
         attempts=numbers.get("attempts"),
         focus=[node_text_id(node_id) for node_id in event.focus],
+        focus_entities=[node_text_id(node_id) for node_id in event.entity_focus],
         parameters=list(event.names),
     )

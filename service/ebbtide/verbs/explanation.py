@@ -1,7 +1,7 @@
-"""The explanation of a recall: what was read from the query, what each signal contributed, what was left out and why.
+"""The explanation of a recall: where it started, what each memory matched or scored, what was left out and why.
 
 It is returned next to the text and is never part of it. Deliberately not here: any decision
-(`fleet/recall/recollection.py`).
+(`memory/association.py`, `fleet/recall/recollection.py`).
 """
 
 from __future__ import annotations
@@ -9,6 +9,9 @@ from __future__ import annotations
 from pydantic import Field
 
 from ebbtide.fleet.recall.recollected import Hit, Recollected
+from ebbtide.ids import NodeId, node_text_id
+from ebbtide.memory.association import Answer
+from ebbtide.memory.network import Network
 from ebbtide.verbs.requests import Response
 
 
@@ -26,12 +29,35 @@ class SignalOff(Response):
     why: str = Field(description="Why it was not used.")
 
 
+class PathStep(Response):
+    """A node of a path, and the link that leads to it."""
+
+    id: str = Field(description="Id of the node.")
+    name: str = Field(description="Name of the entity; empty for a memory.")
+    relation: str = Field(description="Name of the link to it; empty for the start of the path.")
+
+
+class RecallStart(Response):
+    """A node at which an associative recall started."""
+
+    id: str = Field(description="Id of the node.")
+    name: str = Field(description="Name of the entity; empty for a memory.")
+    position: int = Field(description="0: a keyword names it; from 1: its position in the focus.")
+    keyword: str = Field(description="The keyword that names it; empty for the focus.")
+
+
 class ExplainedMemory(Response):
     """Why a memory has its rank, or was left out."""
 
     id: str = Field(description="Id of its node, or of its message if no node of it lives.")
-    score: float = Field(description="The combined score of the signals.")
-    signals: list[SignalShare] = Field(description="The contribution of each signal.")
+    score: float = Field(
+        description="The combined score of the signals; in associative mode the strength of its path."
+    )
+    signals: list[SignalShare] = Field(description="The contribution of each signal; in hybrid mode.")
+    matched_keywords: list[str] = Field(description="The keywords that it matches; in associative mode.")
+    path: list[PathStep] = Field(
+        description="The strongest path to it, from its start; in associative mode."
+    )
     dropped: str = Field(description="Why the response does not contain it; empty if it does.")
     shortened: bool = Field(description="Whether it was shortened to its key sentences.")
 
@@ -47,6 +73,9 @@ class TimeSpoken(Response):
 class Explanation(Response):
     """How a recall was ranked."""
 
+    starts: list[RecallStart] = Field(
+        description="Where an associative recall started: what the keywords name, then the focus."
+    )
     looked_for: str = Field(description="The words of the query that the word index searches.")
     phrases: list[str] = Field(description="Quoted phrases in the query.")
     speakers: list[str] = Field(description="Speakers named in the query.")
@@ -74,10 +103,17 @@ def explained(found: Recollected) -> Explanation | None:
             SignalShare(signal=name, score=round(float(scores[place]), 6)) for name, scores in signals.items()
         ]
         return ExplainedMemory(
-            id=one.text_id, score=round(one.score, 6), signals=shares, dropped=why, shortened=one.is_shortened
+            id=one.text_id,
+            score=round(one.score, 6),
+            signals=shares,
+            matched_keywords=[],
+            path=[],
+            dropped=why,
+            shortened=one.is_shortened,
         )
 
     return Explanation(
+        starts=[],
         looked_for=question.text,
         phrases=list(question.phrases),
         speakers=list(question.speakers),
@@ -88,4 +124,47 @@ def explained(found: Recollected) -> Explanation | None:
             *(explain(one, "") for one in found.memories),
             *(explain(one, why) for one, why in found.dropped),
         ],
+    )
+
+
+def explain_association(answer: Answer, network: Network) -> Explanation:
+    """Return how an associative recall was ranked."""
+
+    def name_of(node_id: NodeId) -> str:
+        entity = network.entities.get(node_id)
+        return "" if entity is None else entity.name
+
+    starts = [
+        RecallStart(
+            id=node_text_id(start.node_id),
+            name=name_of(start.node_id),
+            position=start.position,
+            keyword=start.keyword,
+        )
+        for start in answer.starts
+    ]
+    memories = [
+        ExplainedMemory(
+            id=node_text_id(reached.node_id),
+            score=reached.strength,
+            signals=[],
+            matched_keywords=list(reached.keywords),
+            path=[
+                PathStep(id=node_text_id(node_id), name=name_of(node_id), relation=relation)
+                for node_id, relation in reached.path
+            ],
+            dropped="",
+            shortened=False,
+        )
+        for reached, _ in answer.memories
+    ]
+    return Explanation(
+        starts=starts,
+        looked_for="",
+        phrases=[],
+        speakers=[],
+        times=[],
+        signals_off=[],
+        archive="",
+        memories=memories,
     )

@@ -1,23 +1,29 @@
-"""inspect: reading the memory network: focus, nodes, links."""
+"""inspect: reading the memory network: nodes and links."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
+from heapq import merge
 from itertools import islice
-from typing import Any
+from operator import attrgetter
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from ebbtide.errors import NotFound, no_node
 from ebbtide.fleet.runtime.workspace import Workspace
-from ebbtide.ids import batch_text_id, node_text_id, parse_node_id
+from ebbtide.ids import NodeId, batch_text_id, node_text_id, parse_node_id
 from ebbtide.memory.draft import Draft
-from ebbtide.records import MessageRecord, Node, Source
+from ebbtide.records import Entity, MessageRecord, Node, Source, StoredPin
 from ebbtide.store.lmdb.transaction import ReadTransaction
+from ebbtide.verbs.limits import OneOf, Several
 from ebbtide.verbs.paging import AgentPageRequest, from_token, number_from_token, to_token
 from ebbtide.verbs.reading import ReadingService
 from ebbtide.verbs.requests import AgentRequest, Response
 from ebbtide.verbs.service import Service
+
+EPISODE, ENTITY = "episode", "entity"
+NODE_KINDS = (EPISODE, ENTITY)
 
 
 class PersonalData(Response):
@@ -58,46 +64,68 @@ class RewriteInfo(Response):
     model: str = Field(description="The language model that wrote the new text.")
 
 
+class EntityLink(Response):
+    """An entity that a live link joins with a memory."""
+
+    id: str = Field(description="Id of the entity.", examples=["n2"])
+    name: str = Field(description="Its name, as it was first said.", examples=["Lisbon"])
+    relation: str = Field(description="Name of the relation.", examples=["about"])
+    strength: float = Field(
+        description="Current strength of the stronger of the two links between the memory and the entity."
+    )
+
+
 class NodeInfo(Response):
-    """The current state of a memory."""
+    """The current state of a memory, or of an entity."""
 
     id: str = Field(description="Id of the node.", examples=["n1"])
-    kind: str = Field(description="episode: made from what was said.", examples=["episode"])
-    content: str = Field(description="The current text of the memory.")
-    phrase: str = Field(description="Summary of 10-20 characters, or up to 8 words.")
+    kind: str = Field(
+        description="episode: made from what was said; entity: a name, which has no content.",
+        examples=["episode"],
+    )
+    label: str = Field(description="Who said it, as shown before the content; not part of the content.")
+    content: str = Field(description="The current text of the memory; empty for an entity.")
+    phrase: str = Field(description="Summary of 10-20 characters, or up to 8 words; the name of an entity.")
     keywords: list[str] = Field(description="Words by which an associative recall finds it.")
-    created_at: int = Field(description="Creation time, ms since the epoch.")
+    created_at: int | None = Field(description="Creation time, ms since the epoch; null for an entity.")
     scan_count: int = Field(description="Compression scans so far.")
     original_length: int = Field(description="Length of the original content, in characters.")
     importance: float = Field(
         description="Support from other memories: at 1 it keeps its length, at 0 it is forgotten."
     )
     in_focus: bool = Field(description="Whether it is in focus.")
+    pinned: StoredPin = Field(
+        description="Whether the memory is pinned: none, by_hand, or by_request (the user asked to remember it)."
+    )
+    entities: list[EntityLink] = Field(description="The entities that it is linked with, strongest first.")
     sources: list[SourceInfo] = Field(description="The slices of messages that it was made from.")
     rewrites: list[RewriteInfo] = Field(description="The latest rewrites.")
 
 
 class LinkOut(Response):
-    """A link to another memory."""
+    """A link to another node."""
 
     target: str = Field(description="Id of the node that the link leads to.")
     relation: str = Field(description="Name of the relation.")
-    strength: float = Field(description="Current strength; 1 while its source is in focus.")
+    strength: float = Field(description="Current strength; 1 while it is held.")
 
 
 class LinkIn(Response):
-    """A link from another memory."""
+    """A link from another node."""
 
     source: str = Field(description="Id of the node that the link comes from.")
     relation: str = Field(description="Name of the relation.")
-    strength: float = Field(description="Current strength; 1 while its source is in focus.")
+    strength: float = Field(description="Current strength; 1 while it is held.")
 
 
 class NodeDetail(NodeInfo):
-    """A memory with its live links."""
+    """A memory with its first content and its live links."""
 
-    links_in: list[LinkIn] = Field(description="Links from other memories.")
-    links_out: list[LinkOut] = Field(description="Links to living memories.")
+    first_content: str | None = Field(
+        description="The content when the memory was made; null if it was deleted or is not retained."
+    )
+    links_in: list[LinkIn] = Field(description="Links from other nodes.")
+    links_out: list[LinkOut] = Field(description="Links to living nodes.")
     dangling: list[LinkOut] = Field(description="Links to forgotten memories.")
 
 
@@ -114,7 +142,7 @@ class LinkInfo(Response):
     source: str = Field(description="Id of the node that the link comes from.")
     target: str = Field(description="Id of the node that the link leads to.")
     relation: str = Field(description="Name of the relation.")
-    strength: float = Field(description="Current strength; 1 while its source is in focus.")
+    strength: float = Field(description="Current strength; 1 while it is held.")
     dangling: bool = Field(description="Whether its target is forgotten.")
 
 
@@ -125,63 +153,67 @@ class LinkPage(Response):
     next_page_token: str = Field(description="Empty on the last page.")
 
 
-class FocusInfo(Response):
-    """The agent's focus."""
+class ListNodesRequest(AgentPageRequest):
+    """Which page of nodes to list, and of which kinds."""
 
-    nodes: list[NodeInfo] = Field(description="Nodes in focus, newest first.")
+    kinds: Annotated[list[Annotated[str, OneOf(NODE_KINDS)]], Several] = Field(
+        default_factory=list,
+        description="Only nodes of these kinds: episode, entity; default: episode. Over REST separated by commas.",
+    )
 
 
 class NodeRequest(AgentRequest):
-    """A request that names a memory."""
+    """A request that names a node."""
 
-    node_id: str = Field(description="The memory.", examples=["n1"])
-
-
-async def get_focus(service: Service, request: AgentRequest) -> FocusInfo:
-    """Return the memories in focus, newest first."""
-    async with service.fleet.using(request.owner) as agent:
-        workspace = agent.workspace
-
-        def read(txn: ReadTransaction) -> list[NodeInfo]:
-            nodes = [txn.nodes.get(node_id) for node_id in workspace.network.focus]
-            return [_info(txn, workspace, node) for node in nodes if node is not None]
-
-        return FocusInfo(nodes=await agent.run(lambda: workspace.store.read(read)))
+    node_id: str = Field(description="The node.", examples=["n1"])
 
 
-async def list_nodes(service: Service, request: AgentPageRequest) -> NodePage:
-    """List living memories by id."""
+async def list_nodes(service: Service, request: ListNodesRequest) -> NodePage:
+    """List living memories by id, or entities, or both."""
     start, size = number_from_token(request.page_token, "nodes"), request.size
     async with service.fleet.using(request.owner) as agent:
         workspace = agent.workspace
 
         def read(txn: ReadTransaction) -> list[NodeInfo]:
-            return [_info(txn, workspace, node) for node in islice(txn.nodes.all(start), size + 1)]
+            found = islice(_nodes(txn, request.kinds or (EPISODE,), start), size + 1)
+            return [node_info(txn, workspace, node) for node in found]
 
         found = await agent.run(lambda: workspace.store.read(read))
     token = to_token(found[size].id[1:], "nodes") if len(found) > size else ""
     return NodePage(nodes=found[:size], next_page_token=token)
 
 
+def _nodes(txn: ReadTransaction, kinds: Collection[str], start: NodeId) -> Iterator[Node | Entity]:
+    """Yield the nodes of these kinds by id."""
+    memories = txn.nodes.all(start) if EPISODE in kinds else ()
+    entities = txn.entities.all(start) if ENTITY in kinds else ()
+    return merge(memories, entities, key=attrgetter("id"))
+
+
 async def get_node(service: ReadingService, request: NodeRequest) -> NodeDetail:
-    """Return one memory with its links. NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise."""
+    """Return one memory or entity with its links. NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise."""
     async with service.fleet.using(request.owner) as agent:
         number = parse_node_id(request.node_id)
         workspace = agent.workspace
 
         def read(txn: ReadTransaction) -> NodeDetail | None:
-            node = txn.nodes.get(number)
+            node = txn.nodes.get(number) or txn.entities.get(number)
             return None if node is None else node_detail(txn, workspace, node)
 
         found = await agent.run(lambda: workspace.store.read(read))
-        if found is not None:
-            return found
-        if number < workspace.network.next_node_id:
-            raise NotFound(
-                f"The node {request.node_id} is forgotten. A search of the archive may still find its text.",
-                reason="NODE_FORGOTTEN",
-            )
-        raise no_node()
+        if found is None:
+            raise not_alive(workspace, number)
+        return found
+
+
+def not_alive(workspace: Workspace, node_id: NodeId) -> NotFound:
+    """Return the error for a node that does not live: NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise."""
+    if 0 < node_id < workspace.network.next_node_id:
+        return NotFound(
+            f"The node {node_text_id(node_id)} is forgotten. A search of the archive may still find its text.",
+            reason="NODE_FORGOTTEN",
+        )
+    return no_node()
 
 
 async def list_links(service: Service, request: AgentPageRequest) -> LinkPage:
@@ -215,12 +247,13 @@ def _links(workspace: Workspace, start: int, skip: int, size: int) -> LinkPage:
     return LinkPage(links=found, next_page_token="")
 
 
-def _info(txn: ReadTransaction, workspace: Workspace, node: Node) -> NodeInfo:
+def node_info(txn: ReadTransaction, workspace: Workspace, node: Node | Entity) -> NodeInfo:
+    """Return the current state of a memory or an entity."""
     return NodeInfo(**_fields(txn, workspace, node))
 
 
-def node_detail(txn: ReadTransaction, workspace: Workspace, node: Node) -> NodeDetail:
-    """A memory with its live links."""
+def node_detail(txn: ReadTransaction, workspace: Workspace, node: Node | Entity) -> NodeDetail:
+    """Return a memory or an entity with its live links."""
     network = workspace.network
     outgoing = [
         (LinkOut(target=node_text_id(target), relation=relation, strength=strength), target)
@@ -228,6 +261,7 @@ def node_detail(txn: ReadTransaction, workspace: Workspace, node: Node) -> NodeD
     ]
     return NodeDetail(
         **_fields(txn, workspace, node),
+        first_content=txn.nodes.first_content(node) if isinstance(node, Node) else None,
         links_in=[
             LinkIn(source=node_text_id(source), relation=relation, strength=strength)
             for source, relation, strength in sorted(network.links_to(node.id))
@@ -237,19 +271,37 @@ def node_detail(txn: ReadTransaction, workspace: Workspace, node: Node) -> NodeD
     )
 
 
-def _fields(txn: ReadTransaction, workspace: Workspace, node: Node) -> dict[str, object]:
+def _fields(txn: ReadTransaction, workspace: Workspace, node: Node | Entity) -> dict[str, Any]:
     network = workspace.network
-    return {
+    shared = {
         "id": node_text_id(node.id),
+        "scan_count": network.scan_count(node.id),
+        "importance": Draft(network).importance(node.id),
+    }
+    if isinstance(node, Entity):
+        return {
+            **shared,
+            "kind": ENTITY,
+            "phrase": node.name,
+            "in_focus": node.id in network.entity_focus,
+            "pinned": "none",
+            **dict.fromkeys(("label", "content"), ""),
+            **{name: [] for name in ("keywords", "entities", "sources", "rewrites")},
+            "created_at": None,
+            "original_length": 0,
+        }
+    return {
+        **shared,
         "kind": node.kind,
+        "label": node.label,
         "content": node.content,
         "phrase": node.phrase,
         "keywords": list(node.keywords),
         "created_at": node.created_at_ms,
-        "scan_count": network.scan_count(node.id),
         "original_length": node.original_length,
-        "importance": Draft(network).importance(node.id),
         "in_focus": node.id in network.focus,
+        "pinned": node.pinned,
+        "entities": _entities(workspace, node.id),
         "sources": [_source(txn, source) for source in node.sources],
         "rewrites": [
             RewriteInfo(
@@ -262,6 +314,26 @@ def _fields(txn: ReadTransaction, workspace: Workspace, node: Node) -> dict[str,
             for rewrite in node.rewrites
         ],
     }
+
+
+def _entities(workspace: Workspace, node_id: NodeId) -> list[EntityLink]:
+    """Return the entities that a live link joins with a memory, either way, strongest first."""
+    network = workspace.network
+    strongest: dict[NodeId, tuple[float, str]] = {}
+    for other, relation, strength in (*network.links_from(node_id), *network.links_to(node_id)):
+        if other in network.entities and strength > strongest.get(other, (-1.0, ""))[0]:
+            strongest[other] = (strength, relation)
+    return [
+        EntityLink(
+            id=node_text_id(entity_id),
+            name=network.entities[entity_id].name,
+            relation=relation,
+            strength=strength,
+        )
+        for entity_id, (strength, relation) in sorted(
+            strongest.items(), key=lambda item: (-item[1][0], item[0])
+        )
+    ]
 
 
 def _source(txn: ReadTransaction, source: Source) -> SourceInfo:

@@ -73,7 +73,7 @@ class UpdateNodeRequest(NodeRequest):
 
     content: (
         Annotated[str, MaxChars("max_message_chars"), NotBlank("a text; DELETE removes a memory")] | None
-    ) = Field(None, description="The new content.", examples=["Ann: I moved to Porto in May."])
+    ) = Field(None, description="The new content.", examples=["I moved to Porto in May."])
     keywords: Annotated[
         list[Annotated[str, MaxChars("max_keyword_chars"), NotBlank("a word")]],
         Several,
@@ -211,7 +211,7 @@ async def delete_node(service: Service, request: NodeRequest) -> DeletedNode:
         done = await agent.amend(partial(_delete, agent.workspace, [target], service.clock.now_ms(), actor()))
         [outcome] = done.outcomes
         if outcome is None:
-            raise _not_there(target, node_id, agent.workspace.network.next_node_id)
+            raise _not_there(target, node_id, agent.workspace)
     if isinstance(outcome, Undigested):
         raise Precondition(
             f"The batch {batch_text_id(outcome.batch)} of {node_id} is not digested yet. Flush, then delete again.",
@@ -224,14 +224,16 @@ async def delete_node(service: Service, request: NodeRequest) -> DeletedNode:
     )
 
 
-def _not_there(target: NodeId | UncitedText, text: str, next_node_id: NodeId) -> NotFound:
+def _not_there(target: NodeId | UncitedText, text: str, workspace: Workspace) -> NotFound:
     why = ""
     if isinstance(target, UncitedText):
         why = (
             f"Nothing of {text} is left to delete: no message has this id, or living memories cite the rest. "
             "Delete those memories."
         )
-    elif 0 < target < next_node_id:
+    elif target in workspace.network.entities:
+        why = f"The node {text} is an entity. It is deleted with the last memory that names it."
+    elif 0 < target < workspace.network.next_node_id:
         why = (
             f"The node {text} is already forgotten or deleted. Its source text may still be in the archive: "
             "delete it by the id that search returns."

@@ -1,9 +1,10 @@
-"""recall: what the agent remembers, as text: memories near its focus, or the answer to a query.
+"""recall: what the agent remembers, as text: what keywords and focus bring to mind, or the answer to a query.
 
 It waits up to `patience_ms` for batches that are being digested or next, so that with a fast model a recall sees
 everything said before it. Then one job, in one read transaction, makes the text.
 
-There are two modes. *Associative*: the strongest paths from the focus (`memory/association.py`), filtered by keywords.
+There are two modes. *Associative*: the strongest paths from what keywords name and from the focus
+(`memory/association.py`), filtered by keywords.
 *Hybrid*, with a `query`: several signals rank all messages, living memories and the archive alike
 (`fleet/recall/recollection.py`), and the best are packed into the budget.
 
@@ -21,18 +22,19 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, PrivateAttr, model_validator
 
+from ebbtide.errors import NotFound
 from ebbtide.fleet.recall.query import ArchiveUse, Query
 from ebbtide.fleet.recall.recollected import Hit
 from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import node_text_id, parse_node_id
 from ebbtide.language.embedding import vector_of
-from ebbtide.memory.wording import SEPARATOR, word_answer
+from ebbtide.memory.wording import SEPARATOR, joined
 from ebbtide.parameters import MAX_RESULTS_CEILING
 from ebbtide.records import Cue
 from ebbtide.retrieval.ranking_request import SIGNALS
 from ebbtide.retrieval.tokenizers import TOKENIZERS, count_tokens
-from ebbtide.verbs.explanation import Explanation, explained
+from ebbtide.verbs.explanation import Explanation, explain_association, explained
 from ebbtide.verbs.inspect import SourceInfo, source_info
 from ebbtide.verbs.limits import (
     Between,
@@ -90,9 +92,7 @@ class QueryRequest(AgentRequest):
         default_factory=list,
         description="Only what was said in these conversations. In `recall`: hybrid mode only.",
     )
-    time_range: TimeRange | None = Field(
-        None, description="Only what was said in this period. In `recall`: hybrid mode only."
-    )
+    time_range: TimeRange | None = Field(None, description="Only what was said in this period.")
     metadata: FlatMetadata | None = Field(
         None,
         description="Only what was stored with each of these values. In `recall`: hybrid mode only.",
@@ -126,7 +126,8 @@ class RecallRequest(QueryRequest):
         MaxItems("max_keywords"),
     ] = Field(
         default_factory=list,
-        description="A memory matches if it contains any of them; without keywords everything in reach matches. "
+        description="Words that a memory may contain, or that name its speaker or an entity it is linked with. "
+        "Memories that match more of them come first; without keywords everything in reach matches. "
         "In hybrid mode: words to look for besides those of the query.",
         examples=[["Lisbon"]],
     )
@@ -137,11 +138,12 @@ class RecallRequest(QueryRequest):
         list[Annotated[str, MaxChars("max_relation_chars")]], Several, MaxItems("max_relations")
     ] = Field(
         default_factory=list,
-        description="Follow only links with these names; focus nodes are then not results. Associative mode only.",
+        description="Follow only links with these names, and links with entities of these names. Names in no use are "
+        "ignored and returned as `relations_unknown`. Associative mode only.",
         examples=[[]],
     )
     depth: Annotated[int, Between(0, "max_depth", "INVALID_DEPTH")] | None = Field(
-        None, description="Hops from the focus, 0-8; default: the agent's.", examples=[2]
+        None, description="Hops from where the search starts, 0-8; default: the agent's.", examples=[2]
     )
     start_nodes: Annotated[list[str], Several, MaxItems("max_keywords")] = Field(
         default_factory=list, description="Start from these nodes instead of the focus; hybrid mode only."
@@ -162,13 +164,20 @@ class RecallRequest(QueryRequest):
     citations: bool = Field(
         False, description="Cite the sources of each memory, in the text and as `memories`; hybrid mode only."
     )
-    explain: bool = Field(
-        False, description="Return how the results were ranked, as `explanation`; hybrid mode only."
+    explain: bool = Field(False, description="Return how the results were ranked, as `explanation`.")
+    dates: bool | None = Field(
+        None,
+        description="Put the date (UTC) before each memory of the text; default: true in hybrid mode, else false.",
     )
     without: Annotated[list[Annotated[str, OneOf(SIGNALS)]], Several] = Field(
         default_factory=list,
         description="Signals to leave out: " + ", ".join(SIGNALS) + "; hybrid mode only.",
     )
+
+    @property
+    def with_dates(self) -> bool:
+        """Whether the text has the date of each memory."""
+        return self.is_hybrid if self.dates is None else self.dates
 
     @property
     def is_hybrid(self) -> bool:
@@ -194,8 +203,8 @@ class RecallRequest(QueryRequest):
 
 
 ONLY_HYBRID = (
-    *("start_nodes", "kinds", "speakers", "sources", "time_range", "token_budget", "tokenizer"),
-    *("metadata", "key_sentences", "archive", "citations", "explain", "without"),
+    *("start_nodes", "kinds", "speakers", "sources", "token_budget", "tokenizer"),
+    *("metadata", "key_sentences", "archive", "citations", "without"),
 )
 """Fields that an associative recall would have to ignore; so it refuses them."""
 
@@ -231,6 +240,11 @@ class Recalled(Response):
     )
     pending_batches: int = Field(description="Accepted batches not yet digested.", examples=[0])
     parked_batches: int = Field(description="Batches parked after repeated failures.", examples=[0])
+    relations_unknown: list[str] = Field(
+        default_factory=list,
+        description="Requested `relations` that no link and no entity has; they were ignored.",
+        examples=[[]],
+    )
     memories: list[RecalledMemory] = Field(
         default_factory=list, description="With `citations`: the memories of the text."
     )
@@ -245,17 +259,22 @@ class Recalled(Response):
 
 
 async def recall(service: Service, request: RecallRequest) -> Recalled:
-    """Return memories near the focus that match keywords, or the answer to a query, as text.
+    """Return what keywords and focus bring to mind, or the answer to a query, as text.
 
-    Reads only: no focus, strength or scan count changes. Raise AGENT_NOT_FOUND if the agent does not exist.
+    Reads only: no focus, strength or scan count changes. For an agent that does not exist the text is empty.
     """
-    async with service.fleet.using(request.owner) as agent:
-        await caught_up(service, agent, request.patience_ms)
-        if request.is_hybrid:
-            now_ms = service.clock.now_ms()
-            query = await with_meaning(service, await _query_of(agent, request))
-            return await agent.query(partial(_recollected, agent.workspace, query, request, now_ms))
-        return await agent.run(partial(_recalled, agent.workspace, _cue(agent, request)))
+    try:
+        async with service.fleet.using(request.owner) as agent:
+            await caught_up(service, agent, request.patience_ms)
+            if request.is_hybrid:
+                now_ms = service.clock.now_ms()
+                query = await with_meaning(service, await _query_of(agent, request))
+                return await agent.query(partial(_recollected, agent.workspace, query, request, now_ms))
+            return await agent.run(partial(_recalled, agent.workspace, _cue(agent, request), request))
+    except NotFound as error:
+        if error.reason != "AGENT_NOT_FOUND":
+            raise
+        return _requested(Recalled(text="", pending_batches=0, parked_batches=0), request)
 
 
 async def caught_up(service: Service, agent: Agent, patience_ms: int | None) -> None:
@@ -265,12 +284,26 @@ async def caught_up(service: Service, agent: Agent, patience_ms: int | None) -> 
     await agent.wait_for_digest(patience_ms / 1000, lambda: not service.is_accepting)
 
 
-def _recalled(workspace: Workspace, cue: Cue) -> Recalled:
+def _recalled(workspace: Workspace, cue: Cue, request: RecallRequest) -> Recalled:
     """The job. It also writes the text, which may be of ten thousand memories, off the event loop."""
     answer, counts = workspace.recall(cue)
-    text = answer.text(workspace.parameters.locale)
+    text = answer.text(workspace.parameters.locale, dates=request.with_dates)
     note_returned(workspace, text.split(SEPARATOR))
-    return Recalled(text=text, pending_batches=counts.pending_batches, parked_batches=counts.parked_batches)
+    recalled = Recalled(
+        text=text,
+        pending_batches=counts.pending_batches,
+        parked_batches=counts.parked_batches,
+        relations_unknown=list(answer.relations_unknown),
+        explanation=explain_association(answer, workspace.network) if request.explain else None,
+    )
+    return _requested(recalled, request)
+
+
+def _requested(recalled: Recalled, request: RecallRequest) -> Recalled:
+    """Return the response, noting which of its optional fields were requested."""
+    given = {"memories": request.citations, "explanation": request.explain}
+    recalled._requested = frozenset(name for name, is_requested in given.items() if is_requested)
+    return recalled
 
 
 def note_returned(workspace: Workspace, texts: Iterable[str]) -> None:
@@ -280,7 +313,7 @@ def note_returned(workspace: Workspace, texts: Iterable[str]) -> None:
 
 
 def _cue(agent: Agent, request: RecallRequest) -> Cue:
-    parameters = agent.workspace.parameters
+    parameters, time_range = agent.workspace.parameters, request.time_range or TimeRange()
     depth, most = request.depth, request.max_results
     policy = PiiPolicy(parameters, agent.workspace.identity)
     return Cue(
@@ -288,6 +321,8 @@ def _cue(agent: Agent, request: RecallRequest) -> Cue:
         relations=request.relations,
         depth=parameters.default_search_depth if depth is None else depth,
         max_results=parameters.limit_results(most),
+        time_range=(time_range.begin, time_range.end),
+        explains=request.explain,
     )
 
 
@@ -305,6 +340,7 @@ async def _query_of(agent: Agent, request: RecallRequest) -> Query:
         key_sentences=request.key_sentences,
         without=frozenset(request.without),
         cites=request.citations,
+        dates=request.with_dates,
     )
 
 
@@ -341,24 +377,15 @@ def _recollected(workspace: Workspace, query: Query, request: RecallRequest, now
     locale = workspace.parameters.locale
     found, counts = workspace.recollect(query, now_ms, lambda text: count_tokens(text, request.tokenizer))
     answer = Recalled(
-        text=word_answer((one.told(cites=query.cites, locale=locale) for one in found.memories), (), locale),
+        text=joined(one.block(cites=query.cites, dates=query.dates, locale=locale) for one in found.memories),
         pending_batches=counts.pending_batches,
         parked_batches=counts.parked_batches,
         memories=[memory_info(one) for one in found.memories] if request.citations else [],
         explanation=explained(found) if request.explain else None,
     )
-    answer._requested = _requested_fields(request)
     contents = (one.content for one in found.memories if request.citations)
     note_returned(workspace, [*answer.text.split(SEPARATOR), *contents])
-    return answer
-
-
-def _requested_fields(request: RecallRequest) -> frozenset[str]:
-    return frozenset(
-        name
-        for name, as_stored in (("memories", request.citations), ("explanation", request.explain))
-        if as_stored
-    )
+    return _requested(answer, request)
 
 
 def memory_info(one: Hit) -> RecalledMemory:

@@ -14,7 +14,7 @@ from ebbtide.memory.compression import nodes_to_visit, visit
 from ebbtide.memory.draft import Draft
 from ebbtide.memory.network import Network
 from ebbtide.memory.strength import target_length
-from ebbtide.memory.wording import one_line, speaker_labels, word_answer, word_dangling, word_memory
+from ebbtide.memory.wording import joined, one_line, speaker_labels, word_dangling, word_memory
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import Cue, Link, Node, PassState
 from tests.support.networks import reach
@@ -253,8 +253,8 @@ def test_never_knew_and_once_knew_differ() -> None:
 
 def test_the_text_form_is_fixed_byte_for_byte() -> None:
     """Marks, separator, white space and both languages are as specified; nothing is the empty string."""
-    assert word_answer([], [], "auto") == ""
-    assert word_answer(["a\n---\nb", "中文"], ["x"], "auto") == "[Memory] a --- b\n---\n[记忆] 中文\n---\nx"
+    assert joined([]) == ""
+    assert joined([word_memory("a\n---\nb", "auto"), word_memory("中文", "auto"), "x"]) == "[Memory] a --- b\n---\n[记忆] 中文\n---\nx"
     assert word_memory("中文", "en") == "[Memory] 中文"
     assert word_memory("plain", "zh") == "[记忆] plain"
     assert word_dangling("", "中", "auto") == "[记忆] 与某个已遗忘的事物有关联"

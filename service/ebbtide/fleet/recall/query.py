@@ -39,6 +39,8 @@ class Query:
     metadata: Mapping[str, object] = field(default_factory=dict)
     cites: bool = False
     """Whether each memory cites its source in the text."""
+    dates: bool = False
+    """Whether each memory has its date in the text."""
     vector: NDArray[np.float32] | None = None
     """The query as a vector of the embedding model."""
     embedding_model: str = ""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ebbtide.han import contains_han
 from ebbtide.ids import NodeId, message_text_id, node_text_id
+from ebbtide.memory.wording import word_memory
 from ebbtide.records import MessageRecord, Node
 
 if TYPE_CHECKING:
@@ -49,13 +50,14 @@ class Hit:
     is_shortened: bool = False
     """Whether the content was shortened to its key sentences."""
 
-    def told(self, *, cites: bool, locale: str) -> str:
-        """Return the content, followed by its source if `cites` is set."""
-        if not cites:
-            return self.content
-        is_chinese = contains_han(self.content) if locale == "auto" else locale == "zh"
-        source = self.source.record.place_label
-        return f"{self.content}（来源：{source}）" if is_chinese else f"{self.content} (source: {source})"
+    def block(self, *, cites: bool, dates: bool, locale: str) -> str:
+        """Return its block of the text, with its date and its source if requested."""
+        record, text = self.source.record, self.content
+        if cites:
+            is_chinese = contains_han(text) if locale == "auto" else locale == "zh"
+            source = record.place_label
+            text += f"（来源：{source}）" if is_chinese else f" (source: {source})"
+        return word_memory(text, locale, date_ms=record.time_ms if dates else None)
 
     @property
     def text_id(self) -> str:

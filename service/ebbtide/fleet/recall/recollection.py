@@ -35,7 +35,7 @@ from ebbtide.ids import NodeId
 from ebbtide.memory.association import associate
 from ebbtide.memory.network import Network
 from ebbtide.memory.pagerank import closeness
-from ebbtide.memory.wording import word_answer
+from ebbtide.memory.wording import joined
 from ebbtide.offload.pool import INLINE, TextWorkers
 from ebbtide.records import MessageRecord, Node
 from ebbtide.retrieval.analysis import term_of, words_of
@@ -307,14 +307,15 @@ class QueryRunner:
 
     def _packed(self, found: Sequence[Hit], query: Query, weights: Mapping[int, float]) -> Packed:
         # Copies of one content appear once in the text, so the content identifies the entry.
-        worded = {one.content: one.told(cites=query.cites, locale=self.locale) for one in reversed(found)}
+        block = partial(Hit.block, cites=query.cites, dates=query.dates, locale=self.locale)
+        blocks = {one.content: block(one) for one in reversed(found)}
         by_key = {one.passage: one for one in found}
 
         def shorten(candidate: Candidate, fits: Callable[[str], bool]) -> str:
             one = by_key[cast(int, candidate.key)]
 
             def is_short_enough(text: str) -> bool:
-                worded[text] = replace(one, content=text).told(cites=query.cites, locale=self.locale)
+                blocks[text] = block(replace(one, content=text))
                 return fits(text)
 
             text = one.content.removeprefix(one.label)
@@ -325,7 +326,7 @@ class QueryRunner:
             max_results=query.max_results,
             token_budget=query.token_budget,
             count=self.count_tokens,
-            word=lambda contents: word_answer((worded[content] for content in contents), (), self.locale),
+            word=lambda contents: joined(blocks[content] for content in contents),
             shorten=shorten if query.key_sentences else None,
         )
 

@@ -43,6 +43,7 @@ _CLOSING = re.compile(r"</[a-z][^<>]{0,40}>$")
 _BULLETS = frozenset("-*•><")
 MARKS = ("[memory] ", "[记忆] ")
 """Marks of a memory in an answer, in lower case."""
+_DATE = re.compile(r"^\[\d{4}-\d{2}-\d{2}\] ")
 
 
 class _Line(Enum):
@@ -145,5 +146,5 @@ def _normalised(line: str) -> tuple[str, bool]:
         text = _CLOSING.sub("", text).rstrip()
     for mark in MARKS:
         if text.startswith(mark):
-            return text[len(mark) :], True
+            return _DATE.sub("", text[len(mark) :]), True
     return ("" if text == SEPARATOR else text), False
