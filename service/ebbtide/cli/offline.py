@@ -34,7 +34,7 @@ from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.lmdb.transaction import ReadTransaction
 from ebbtide.store.transfer.receiving import receive
 from ebbtide.store.transfer.sending import Sending
-from ebbtide.verbs.agents import get_agent
+from ebbtide.verbs.agents import counts_info, get_agent
 from ebbtide.verbs.audit import VerifyAuditRequest, list_audit_records, verify_audit
 from ebbtide.verbs.batches import ListBatchesRequest, list_batches
 from ebbtide.verbs.erased import (
@@ -304,14 +304,9 @@ def _listing(listed: ListedAgent) -> Json:
     meta = listed.meta
     if meta is None:
         return {"agent_id": listed.agent_id, "problem": listed.problem}
-    counts = meta.counts
     return {
         "agent_id": meta.agent_id,
         "created_at": meta.created_at_ms,
         "open": False,
-        "counts": {
-            "nodes": counts.node_count,
-            "links": counts.link_count,
-            "messages": counts.message_count,
-        },
+        "counts": counts_info(meta.counts).model_dump(),
     }

@@ -79,7 +79,7 @@ Since = Annotated[
         "--since",
         parser=begin_ms,
         metavar="DAY|TIME",
-        help="Only messages from this day or time (UTC) on; with --query.",
+        help="Only messages from this day or time (UTC) on.",
     ),
 ]
 Until = Annotated[
@@ -88,7 +88,7 @@ Until = Annotated[
         "--until",
         parser=end_ms,
         metavar="DAY|TIME",
-        help="Only messages until the end of this day, or before this time (UTC); with --query.",
+        help="Only messages until the end of this day, or before this time (UTC).",
     ),
 ]
 Kinds = Annotated[

@@ -124,6 +124,30 @@ class RemoteClient:
         """Return one memory with its links."""
         return self._send(calls.get_node, agent_id, node_id)
 
+    def pin_node(self, agent_id: str, node_id: str) -> Json:
+        """Pin a memory."""
+        return self._send(calls.pin_node, agent_id, node_id)
+
+    def unpin_node(self, agent_id: str, node_id: str) -> Json:
+        """Unpin a memory."""
+        return self._send(calls.unpin_node, agent_id, node_id)
+
+    def get_focus(self, agent_id: str) -> Json:
+        """Return the memories and the entities in focus."""
+        return self._send(calls.get_focus, agent_id)
+
+    def focus_node(self, agent_id: str, node_id: str) -> Json:
+        """Move a node to the front of the focus. Return the focus."""
+        return self._send(calls.focus_node, agent_id, node_id)
+
+    def unfocus_node(self, agent_id: str, node_id: str) -> Json:
+        """Remove a node from the focus. Return the focus."""
+        return self._send(calls.unfocus_node, agent_id, node_id)
+
+    def list_entities(self, agent_id: str) -> list[Json]:
+        """Return every entity."""
+        return self._all(calls.list_entities, "entities", agent_id)
+
     def watch_events(self, agent_id: str, after: int | None, *, follow: bool) -> Iterator[Json]:
         """Yield the events of an agent, with `follow` without end."""
         with self._translated():

@@ -210,7 +210,7 @@ async def _info(agent: ReadableAgent) -> AgentInfo:
         agent_id=agent.id,
         created_at=workspace.identity.created_at_ms,
         parameters=workspace.parameters,
-        counts=_counts(counts),
+        counts=counts_info(counts),
         focus=[node_text_id(node_id) for node_id in workspace.network.focus],
         pending_batches=counts.pending_batches,
         parked_batches=counts.parked_batches,
@@ -220,7 +220,8 @@ async def _info(agent: ReadableAgent) -> AgentInfo:
     )
 
 
-def _counts(counts: AgentCounts) -> Counts:
+def counts_info(counts: AgentCounts) -> Counts:
+    """Return the size of an agent for a response."""
     return Counts(
         nodes=counts.node_count,
         entities=counts.entity_count,
@@ -238,7 +239,7 @@ async def list_agents(service: Service, request: PageRequest) -> AgentPage:
             agent_id=summary.agent_id,
             created_at=summary.created_at_ms,
             open=summary.open,
-            counts=_counts(summary.counts),
+            counts=counts_info(summary.counts),
         )
         for summary in found
     ]

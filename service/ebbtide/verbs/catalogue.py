@@ -222,7 +222,9 @@ CATALOGUE: tuple[Operation, ...] = (
         examples={"one pass": {"passes": 1}},
     ),
     # --- memories
-    Operation("GetFocus", f"GET {A}/focus", READ_AGENT, focus.get_focus, AgentRequest, focus.FocusInfo, "inspect"),
+    Operation(
+        "GetFocus", f"GET {A}/focus", READ_AGENT, focus.get_focus, AgentRequest, focus.FocusInfo, "inspect"
+    ),
     Operation(
         *("FocusNode", f"PUT {A}/focus/{{node_id}}", WRITE_AGENT, focus.focus_node),
         *(inspect.NodeRequest, focus.FocusInfo, "memory"),

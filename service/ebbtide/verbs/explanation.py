@@ -55,9 +55,7 @@ class ExplainedMemory(Response):
     )
     signals: list[SignalShare] = Field(description="The contribution of each signal; in hybrid mode.")
     matched_keywords: list[str] = Field(description="The keywords that it matches; in associative mode.")
-    path: list[PathStep] = Field(
-        description="The strongest path to it, from its start; in associative mode."
-    )
+    path: list[PathStep] = Field(description="The strongest path to it, from its start; in associative mode.")
     dropped: str = Field(description="Why the response does not contain it; empty if it does.")
     shortened: bool = Field(description="Whether it was shortened to its key sentences.")
 

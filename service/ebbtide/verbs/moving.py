@@ -29,7 +29,7 @@ from ebbtide.records import Identity
 from ebbtide.store.directory.data_directory import directory_name
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.translation import translated
-from ebbtide.verbs.agents import Counts
+from ebbtide.verbs.agents import Counts, counts_info
 from ebbtide.verbs.requests import AgentRequest, Response
 from ebbtide.verbs.service import Service
 from ebbtide.verbs.transfers import Transfer, handed_over, in_time
@@ -54,7 +54,7 @@ class Restored(Response):
 
     agent_id: str = Field(description="The agent's id.", examples=["ann"])
     replaced: bool = Field(description="Whether it replaced an existing agent.")
-    counts: Counts = Field(description="Number of living memories, links and stored messages.")
+    counts: Counts = Field(description="Number of living memories, entities, links and stored messages.")
     pending_batches: int = Field(description="Accepted batches not yet digested.")
     parked_batches: int = Field(description="Batches parked after repeated failures.")
     owed_passes: int = Field(description="Compression passes owed, including the running one.")
@@ -214,7 +214,7 @@ def restored(staged: Staged, replaced: bool) -> Restored:
     return Restored(
         agent_id=staged.agent_id,
         replaced=replaced,
-        counts=Counts(nodes=counts.node_count, links=counts.link_count, messages=counts.message_count),
+        counts=counts_info(counts),
         pending_batches=counts.pending_batches,
         parked_batches=counts.parked_batches,
         owed_passes=counts.owed_passes,

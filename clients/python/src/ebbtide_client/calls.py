@@ -32,6 +32,8 @@ from ebbtide_client.models import (
     Compressing,
     DeletedNode,
     DeletedNodes,
+    EntityInfo,
+    EntityPage,
     Erased,
     ErasedAgentPage,
     ErasedAgentRecord,
@@ -75,6 +77,7 @@ TimeRange = tuple[Time | None, Time | None]
 RecallMode = Literal["auto", "associative", "hybrid"]
 ArchiveUse = Literal["always", "never", "when_needed"]
 BatchState = Literal["waiting", "digesting", "digested", "parked"]
+NodeKind = Literal["episode", "entity"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -338,13 +341,15 @@ def recall(
     archive: ArchiveUse | None = None,
     citations: bool | None = None,
     explain: bool | None = None,
+    dates: bool | None = None,
     without: Sequence[str] = (),
     patience_ms: int | None = None,
 ) -> Call[Recalled]:
     """Return what the agent remembers, as text for a language model, strongest first.
 
     With a `query`, the text answers a question over everything that the agent ever received. Without one, it contains
-    the memories near the focus that contain any of the keywords; without keywords, all of them.
+    the memories that the keywords and the focus bring to mind; without keywords, all within reach of the focus. For an
+    agent that does not exist the text is empty. `dates` puts the date before each memory, by default with a `query`.
     """
     lists = {
         "keywords": keywords,
@@ -369,6 +374,7 @@ def recall(
         "archive": archive,
         "citations": citations,
         "explain": explain,
+        "dates": dates,
         "patience_ms": patience_ms,
     }
     return _question(_of(agent_id, "recall"), Recalled, form, patience_ms)
@@ -460,22 +466,33 @@ def compress(agent_id: str, *, passes: int = 1) -> Call[Compressing]:
 
 @checked
 def get_focus(agent_id: str) -> Call[FocusInfo]:
-    """Return the memories in focus, newest first."""
+    """Return the memories and the entities in focus, newest first."""
     return _get(_of(agent_id, "focus"), FocusInfo)
 
 
 @checked
+def list_entities(
+    agent_id: str, *, page_size: int | None = None, page_token: str = ""
+) -> PageCall[EntityPage, EntityInfo]:
+    """Return a page of entities by id: names, and how many memories of each live and are forgotten."""
+    path = _of(agent_id, "entities")
+    return _page(path, EntityPage, "entities", page_size=page_size, page_token=page_token)
+
+
+@checked
 def get_node(agent_id: str, node_id: str) -> Call[NodeDetail]:
-    """Return one memory with its links. The reason of NotFound says whether it was forgotten or never existed."""
+    """Return one node with its links. The reason of NotFound says whether it was forgotten or never existed."""
     return _get(_of(agent_id, "nodes", node_id), NodeDetail)
 
 
 @checked
 def list_nodes(
-    agent_id: str, *, page_size: int | None = None, page_token: str = ""
+    agent_id: str, *, kinds: Sequence[NodeKind] = (), page_size: int | None = None, page_token: str = ""
 ) -> PageCall[NodePage, NodeInfo]:
-    """Return a page of living memories by id."""
-    return _page(_of(agent_id, "nodes"), NodePage, "nodes", page_size=page_size, page_token=page_token)
+    """Return a page of nodes by id: living memories, or the given kinds."""
+    path = _of(agent_id, "nodes")
+    chosen = ",".join(kinds) or None
+    return _page(path, NodePage, "nodes", kinds=chosen, page_size=page_size, page_token=page_token)
 
 
 @checked
@@ -487,6 +504,30 @@ def list_links(
 
 
 # --- changes and deletion ------------------------------------------------------------------------------
+
+
+@checked
+def pin_node(agent_id: str, node_id: str) -> Call[NodeDetail]:
+    """Pin a memory: it is neither shortened nor forgotten until it is unpinned."""
+    return Call("PUT", _of(agent_id, "nodes", node_id, "pin"), _reads(NodeDetail), is_safe=True)
+
+
+@checked
+def unpin_node(agent_id: str, node_id: str) -> Call[NodeDetail]:
+    """Unpin a memory. Its links with entities decay from now on."""
+    return Call("DELETE", _of(agent_id, "nodes", node_id, "pin"), _reads(NodeDetail), is_safe=True)
+
+
+@checked
+def focus_node(agent_id: str, node_id: str) -> Call[FocusInfo]:
+    """Move a memory or an entity to the front of the focus. Returns the focus."""
+    return Call("PUT", _of(agent_id, "focus", node_id), _reads(FocusInfo))
+
+
+@checked
+def unfocus_node(agent_id: str, node_id: str) -> Call[FocusInfo]:
+    """Remove a memory or an entity from the focus. Returns the focus."""
+    return Call("DELETE", _of(agent_id, "focus", node_id), _reads(FocusInfo))
 
 
 @checked

@@ -176,10 +176,15 @@ class Client:
     compress = _operation(calls.compress)
 
     get_focus = _operation(calls.get_focus)
+    list_entities = _operation(calls.list_entities)
     get_node = _operation(calls.get_node)
     list_nodes = _operation(calls.list_nodes)
     list_links = _operation(calls.list_links)
 
+    pin_node = _operation(calls.pin_node)
+    unpin_node = _operation(calls.unpin_node)
+    focus_node = _operation(calls.focus_node)
+    unfocus_node = _operation(calls.unfocus_node)
     update_node = _operation(calls.update_node)
     delete_nodes = _operation(calls.delete_nodes)
     delete_node = _operation(calls.delete_node)
@@ -207,6 +212,7 @@ class Client:
     every_agent = _items(calls.list_agents)
     every_batch = _items(calls.list_batches)
     every_node = _items(calls.list_nodes)
+    every_entity = _items(calls.list_entities)
     every_link = _items(calls.list_links)
     every_audit_record = _items(calls.list_audit_records)
     every_erased_agent = _items(calls.list_erased_agents)

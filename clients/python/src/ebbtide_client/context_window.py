@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 from ebbtide_client.async_client import AsyncClient
 from ebbtide_client.calls import AnyMessage
 from ebbtide_client.client import Client
-from ebbtide_client.errors import ConnectionFailed, Deadline, EbbtideError, Exhausted, NotFound, Unavailable
+from ebbtide_client.errors import ConnectionFailed, Deadline, EbbtideError, Exhausted, Unavailable
 from ebbtide_client.models import Remembered
 from ebbtide_client.window import Parcel, Window, estimate_tokens
 
@@ -92,12 +92,6 @@ class _ContextWindow(Generic[C]):
             raise error
         logging.getLogger("ebbtide_client").warning("%s failed, will be retried: %s", verb, error)
 
-    def _survive_recall(self, error: EbbtideError) -> str:
-        # An agent that does not exist yet has nothing to recall. That is not a failure.
-        if not (isinstance(error, NotFound) and error.reason == "AGENT_NOT_FOUND"):
-            self._survive(error, "recall")
-        return ""
-
 
 class ContextWindow(_ContextWindow[Client]):
     """A conversation's window over a `Client`. For one thread."""
@@ -105,7 +99,7 @@ class ContextWindow(_ContextWindow[Client]):
     def prepare(self, *keywords: str, **options: Any) -> list[dict[str, Any]]:
         """Return the messages for the next call of your model, with the recalled memories first.
 
-        Store what is over the threshold before. `options` are those of `recall`.
+        Store what is over the threshold before. `options` are those of `recall`; `dates` is on by default.
         """
         self.last_error = None
         try:
@@ -113,9 +107,10 @@ class ContextWindow(_ContextWindow[Client]):
         except EbbtideError as error:
             self._survive(error, "remember")
         try:
-            text = self._client.recall(self._agent_id, keywords, **options).text
+            text = self._client.recall(self._agent_id, keywords, **{"dates": True} | options).text
         except EbbtideError as error:
-            text = self._survive_recall(error)
+            self._survive(error, "recall")
+            text = ""
         return self._window.with_memory(self._heading, text)
 
     def submit(self, *, everything: bool = False) -> Remembered | None:
@@ -144,7 +139,7 @@ class AsyncContextWindow(_ContextWindow[AsyncClient]):
     async def prepare(self, *keywords: str, **options: Any) -> list[dict[str, Any]]:
         """Return the messages for the next call of your model, with the recalled memories first.
 
-        Store what is over the threshold before. `options` are those of `recall`.
+        Store what is over the threshold before. `options` are those of `recall`; `dates` is on by default.
         """
         self.last_error = None
         try:
@@ -152,9 +147,10 @@ class AsyncContextWindow(_ContextWindow[AsyncClient]):
         except EbbtideError as error:
             self._survive(error, "remember")
         try:
-            text = (await self._client.recall(self._agent_id, keywords, **options)).text
+            text = (await self._client.recall(self._agent_id, keywords, **{"dates": True} | options)).text
         except EbbtideError as error:
-            text = self._survive_recall(error)
+            self._survive(error, "recall")
+            text = ""
         return self._window.with_memory(self._heading, text)
 
     async def submit(self, *, everything: bool = False) -> Remembered | None:

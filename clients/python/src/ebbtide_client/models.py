@@ -39,10 +39,10 @@ class AgentParameters:
     """How one agent remembers and forgets (memory model, section 7)."""
 
     focus_limit: int
-    """Most nodes in focus; nodes in focus are protected."""
+    """Most memories in focus, and most entities; their links do not decay."""
 
-    focus_policy: Literal["nodes"]
-    """The nodes that move into focus: the newest nodes of a batch."""
+    focus_policy: Literal["both", "nodes"]
+    """both: memories and entities move into focus; nodes: memories only, and no entities are created."""
 
     decay_rate: float
     """A link's strength is multiplied by this each time its source is scanned."""
@@ -58,6 +58,15 @@ class AgentParameters:
 
     min_shrink: float
     """Content is shortened only if it loses at least this share of its length."""
+
+    entities_per_memory: int
+    """Most entities that a memory is linked with: its first keywords that are names."""
+
+    entity_memories: int
+    """Newest memories of an entity in focus whose links do not decay."""
+
+    entity_wait_max: int
+    """Most passes until an entity is scanned again."""
 
     strategy: Literal["scan", "slots"]
     """scan: every due node in every pass; slots: a bounded number of nodes."""
@@ -80,11 +89,23 @@ class AgentParameters:
     max_search_results: int
     """Most memories in one answer; 0 means 10000."""
 
+    cue_memories: int
+    """Newest memories containing a keyword at which a recall starts."""
+
+    max_pinned: int
+    """Most pinned memories, which are neither shortened nor forgotten."""
+
+    pin_on_request: bool
+    """Whether a memory in which the user asks to remember it is pinned."""
+
+    remember_questions: bool
+    """Whether a segment that is only a question becomes a memory."""
+
     locale: Literal["auto", "zh", "en"]
     """Language of the wording; auto decides by the text."""
 
     speaker_prefix: Literal["auto", "always", "never"]
-    """When the content of a memory names the speaker."""
+    """When a memory is shown with its speaker."""
 
     digest_system: bool
     """Whether system messages become memories."""
@@ -224,6 +245,9 @@ class Counts:
     nodes: int
     """Living memories."""
 
+    entities: int
+    """Entities: names that memories are linked with."""
+
     links: int
     """Links, dangling ones included."""
 
@@ -260,6 +284,57 @@ class EmbedderInfo:
 
     detail: str
     """Why it does not answer; else empty."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EntityInfo:
+    """The current state of an entity: a name that memories are linked with."""
+
+    id: str
+    """Id of the node."""
+
+    name: str
+    """The name, as it was first said."""
+
+    living_count: int
+    """Living memories that a live link joins with it."""
+
+    forgotten_count: int
+    """Forgotten memories that it still has a live link to."""
+
+    in_focus: bool
+    """Whether it is in focus."""
+
+    scan_count: int
+    """Compression scans so far."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EntityLink:
+    """An entity that a live link joins with a memory."""
+
+    id: str
+    """Id of the entity."""
+
+    name: str
+    """Its name, as it was first said."""
+
+    relation: str
+    """Name of the relation."""
+
+    strength: float
+    """Current strength of the stronger of the two links between the memory and the entity."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EntityPage:
+    """A page of entities."""
+
+    entities: Sequence[EntityInfo]
+    """The entities of this page, in the order of their ids."""
+
+    next_page_token: str
+    """Empty on the last page."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -334,17 +409,21 @@ class EventInfo:
         "NodeCorrected",
         "MemoryErased",
         "LinkBroken",
-        "FocusChanged",
+        "NodePinned",
+        "NodeUnpinned",
+        "EntityMade",
+        "EntityGone",
+        "FocusMoved",
         "ParametersChanged",
         "PassCompleted",
     ]
     """Kind of the event; see docs/events.md. New kinds may be added."""
 
     node_id: str | None
-    """The memory, or the source of the link."""
+    """The memory, the entity, or the source of the link."""
 
     target_id: str | None
-    """The memory that the link points at."""
+    """The node that the link points at."""
 
     batch_id: str | None
     """The batch."""
@@ -369,6 +448,9 @@ class EventInfo:
 
     focus: Sequence[str]
     """The memories in focus now, newest first."""
+
+    focus_entities: Sequence[str]
+    """The entities in focus now, newest first."""
 
     parameters: Sequence[str]
     """Names of the parameters that were changed."""
@@ -485,7 +567,7 @@ class Health:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LinkIn:
-    """A link from another memory."""
+    """A link from another node."""
 
     source: str
     """Id of the node that the link comes from."""
@@ -494,7 +576,7 @@ class LinkIn:
     """Name of the relation."""
 
     strength: float
-    """Current strength; 1 while its source is in focus."""
+    """Current strength; 1 while it is held."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -511,7 +593,7 @@ class LinkInfo:
     """Name of the relation."""
 
     strength: float
-    """Current strength; 1 while its source is in focus."""
+    """Current strength; 1 while it is held."""
 
     dangling: bool
     """Whether its target is forgotten."""
@@ -519,7 +601,7 @@ class LinkInfo:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LinkOut:
-    """A link to another memory."""
+    """A link to another node."""
 
     target: str
     """Id of the node that the link leads to."""
@@ -528,7 +610,7 @@ class LinkOut:
     """Name of the relation."""
 
     strength: float
-    """Current strength; 1 while its source is in focus."""
+    """Current strength; 1 while it is held."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -589,6 +671,20 @@ class NodeDeletion:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class PathStep:
+    """A node of a path, and the link that leads to it."""
+
+    id: str
+    """Id of the node."""
+
+    name: str
+    """Name of the entity; empty for a memory."""
+
+    relation: str
+    """Name of the link to it; empty for the start of the path."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class PersonalData:
     """Personal data in a message that was stored under the policy `tag`: a slice in UTF-8 bytes."""
 
@@ -611,6 +707,23 @@ class Readiness:
 
     reasons: Sequence[str]
     """Why it is not ready; else empty."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RecallStart:
+    """A node at which an associative recall started."""
+
+    id: str
+    """Id of the node."""
+
+    name: str
+    """Name of the entity; empty for a memory."""
+
+    position: int
+    """0: a keyword names it; from 1: its position in the focus."""
+
+    keyword: str
+    """The keyword that names it; empty for the focus."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -644,7 +757,7 @@ class Restored:
     """Whether it replaced an existing agent."""
 
     counts: Counts
-    """Number of living memories, links and stored messages."""
+    """Number of living memories, entities, links and stored messages."""
 
     pending_batches: int
     """Accepted batches not yet digested."""
@@ -827,10 +940,10 @@ class AgentInfo:
     """The current parameters."""
 
     counts: Counts
-    """Number of living memories, links and stored messages."""
+    """Number of living memories, entities, links and stored messages."""
 
     focus: Sequence[str]
-    """Nodes in focus, newest first."""
+    """Memories in focus, newest first."""
 
     pending_batches: int
     """Accepted batches not yet digested."""
@@ -984,10 +1097,16 @@ class ExplainedMemory:
     """Id of its node, or of its message if no node of it lives."""
 
     score: float
-    """The combined score of the signals."""
+    """The combined score of the signals; in associative mode the strength of its path."""
 
     signals: Sequence[SignalShare]
-    """The contribution of each signal."""
+    """The contribution of each signal; in hybrid mode."""
+
+    matched_keywords: Sequence[str]
+    """The keywords that it matches; in associative mode."""
+
+    path: Sequence[PathStep]
+    """The strongest path to it, from its start; in associative mode."""
 
     dropped: str
     """Why the response does not contain it; empty if it does."""
@@ -999,6 +1118,9 @@ class ExplainedMemory:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Explanation:
     """How a recall was ranked."""
+
+    starts: Sequence[RecallStart]
+    """Where an associative recall started: what the keywords name, then the focus."""
 
     looked_for: str
     """The words of the query that the word index searches."""
@@ -1073,25 +1195,28 @@ class ModelInfo:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NodeDetail:
-    """A memory with its live links."""
+    """A memory with its first content and its live links."""
 
     id: str
     """Id of the node."""
 
-    kind: Literal["episode"]
-    """episode: made from what was said."""
+    kind: Literal["episode", "entity"]
+    """episode: made from what was said; entity: a name, which has no content."""
+
+    label: str
+    """Who said it, as shown before the content; not part of the content."""
 
     content: str
-    """The current text of the memory."""
+    """The current text of the memory; empty for an entity."""
 
     phrase: str
-    """Summary of 10-20 characters, or up to 8 words."""
+    """Summary of 10-20 characters, or up to 8 words; the name of an entity."""
 
     keywords: Sequence[str]
     """Words by which an associative recall finds it."""
 
-    created_at: int
-    """Creation time, ms since the epoch."""
+    created_at: int | None
+    """Creation time, ms since the epoch; null for an entity."""
 
     scan_count: int
     """Compression scans so far."""
@@ -1104,6 +1229,12 @@ class NodeDetail:
 
     in_focus: bool
     """Whether it is in focus."""
+
+    pinned: Literal["none", "by_hand", "by_request"]
+    """Whether the memory is pinned: none, by_hand, or by_request (the user asked to remember it)."""
+
+    entities: Sequence[EntityLink]
+    """The entities that it is linked with, strongest first."""
 
     sources: Sequence[SourceInfo]
     """The slices of messages that it was made from."""
@@ -1111,11 +1242,14 @@ class NodeDetail:
     rewrites: Sequence[RewriteInfo]
     """The latest rewrites."""
 
+    first_content: str | None
+    """The content when the memory was made; null if it was deleted or is not retained."""
+
     links_in: Sequence[LinkIn]
-    """Links from other memories."""
+    """Links from other nodes."""
 
     links_out: Sequence[LinkOut]
-    """Links to living memories."""
+    """Links to living nodes."""
 
     dangling: Sequence[LinkOut]
     """Links to forgotten memories."""
@@ -1123,25 +1257,28 @@ class NodeDetail:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NodeInfo:
-    """The current state of a memory."""
+    """The current state of a memory, or of an entity."""
 
     id: str
     """Id of the node."""
 
-    kind: Literal["episode"]
-    """episode: made from what was said."""
+    kind: Literal["episode", "entity"]
+    """episode: made from what was said; entity: a name, which has no content."""
+
+    label: str
+    """Who said it, as shown before the content; not part of the content."""
 
     content: str
-    """The current text of the memory."""
+    """The current text of the memory; empty for an entity."""
 
     phrase: str
-    """Summary of 10-20 characters, or up to 8 words."""
+    """Summary of 10-20 characters, or up to 8 words; the name of an entity."""
 
     keywords: Sequence[str]
     """Words by which an associative recall finds it."""
 
-    created_at: int
-    """Creation time, ms since the epoch."""
+    created_at: int | None
+    """Creation time, ms since the epoch; null for an entity."""
 
     scan_count: int
     """Compression scans so far."""
@@ -1154,6 +1291,12 @@ class NodeInfo:
 
     in_focus: bool
     """Whether it is in focus."""
+
+    pinned: Literal["none", "by_hand", "by_request"]
+    """Whether the memory is pinned: none, by_hand, or by_request (the user asked to remember it)."""
+
+    entities: Sequence[EntityLink]
+    """The entities that it is linked with, strongest first."""
 
     sources: Sequence[SourceInfo]
     """The slices of messages that it was made from."""
@@ -1201,7 +1344,10 @@ class FocusInfo:
     """The agent's focus."""
 
     nodes: Sequence[NodeInfo]
-    """Nodes in focus, newest first."""
+    """Memories in focus, newest first."""
+
+    entities: Sequence[EntityInfo]
+    """Entities in focus, newest first."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -1230,6 +1376,9 @@ class Recalled:
 
     parked_batches: int
     """Batches parked after repeated failures."""
+
+    relations_unknown: Sequence[str]
+    """Requested `relations` that no link and no entity has; they were ignored."""
 
     memories: Sequence[RecalledMemory] = field(default_factory=list)
     """With `citations`: the memories of the text."""

@@ -49,7 +49,7 @@ def line_of(event: dict[str, Any]) -> str:
         before = event["length_before"]
         parts.append(f"{event['length']} characters" + ("" if before is None else f", were {before}"))
     parts += [f"{word} {event[name]}" for name, word in NUMBERS.items() if event[name] is not None]
-    parts += event["focus"] + event["parameters"]
+    parts += event["focus"] + event["focus_entities"] + event["parameters"]
     return (
         f"{event['sequence']:>8}  {local_time(event['happened_at'])}  {event['kind']:<17}  {' '.join(parts)}"
     )

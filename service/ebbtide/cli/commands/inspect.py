@@ -61,7 +61,8 @@ def _show_agent(
     counts = info["counts"]
     console.print(Text(info["agent_id"], "bold"), soft_wrap=True)
     holds = (
-        f"{counted(counts['nodes'], 'memory', 'memories')}, {counted(counts['links'], 'link')}, "
+        f"{counted(counts['nodes'], 'memory', 'memories')}, "
+        f"{counted(counts['entities'], 'entity', 'entities')}, {counted(counts['links'], 'link')}, "
         f"{counted(counts['messages'], 'message')}"
     )
     _field(console, "contains", holds)
@@ -113,20 +114,31 @@ def _batch_line(batch: dict[str, Any]) -> str:
 
 def _show_node(console: Console, node: dict[str, Any]) -> None:
     console.print(Text.assemble((node["id"], "bold"), "  ", (node["phrase"], "bold")), soft_wrap=True)
-    _line(console, node["content"])
+    if node["kind"] != "entity":
+        _line(console, node["label"] + node["content"])
     console.print()
     bar = importance_bar(node["importance"])
-    kept = f"{len(node['content']):,} of {node['original_length']:,} characters"
     label = Text(f"{INDENT}{'importance':<12}", "dim")
     console.print(Text.assemble(label, bar, f"  {node['importance']:.3f}"), soft_wrap=True)
-    _field(console, "kept", kept)
-    _field(console, "keywords", ", ".join(node["keywords"]) or "-")
+    if node["kind"] == "entity":
+        _field(console, "kind", "entity: a name that memories are linked with")
+    else:
+        _field(console, "kept", f"{len(node['content']):,} of {node['original_length']:,} characters")
+        _field(console, "keywords", ", ".join(node["keywords"]) or "-")
+        _field(console, "about", ", ".join(entity["name"] for entity in node["entities"]) or "-")
+        _field(console, "pinned", "no" if node["pinned"] == "none" else node["pinned"].replace("_", " "))
+        _field(console, "created", local_time(node["created_at"]))
     _field(console, "in focus", "yes: protected" if node["in_focus"] else "no")
     _field(console, "scans", f"{node['scan_count']:,}")
-    _field(console, "created", local_time(node["created_at"]))
     _links(console, "supported by (links in)", node["links_in"], "source")
     _links(console, "leads to (links out)", node["links_out"], "target")
     _links(console, "leads to something forgotten", node["dangling"], "target")
+    if node["kind"] != "entity":
+        _origin(console, node)
+
+
+def _origin(console: Console, node: dict[str, Any]) -> None:
+    """Show where a memory came from and how it was shortened."""
     _heading(console, "sources")
     for place in node["sources"]:
         who = place["speaker"] or place["role"]

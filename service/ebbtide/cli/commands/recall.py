@@ -39,7 +39,10 @@ from ebbtide.cli.times import check_range
 
 Words = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[WORD]...", help="Keywords: a memory matches if it contains any of them."),
+    typer.Argument(
+        metavar="[WORD]...",
+        help="Keywords: memories that contain more of them, or are about them, come first.",
+    ),
 ]
 
 
@@ -68,14 +71,23 @@ def recall(
         bool, typer.Option("--sources", help="Add the source of each memory; with --query.")
     ] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="With --json and --query: return how the answer was computed.")
+        bool, typer.Option("--explain", help="With --json: return how the answer was computed.")
     ] = False,
+    dates: Annotated[
+        bool | None,
+        typer.Option(
+            "--dates/--no-dates",
+            help="Put the date before each memory. Default: with --query.",
+            show_default=False,
+        ),
+    ] = None,
     relation: Annotated[
         list[str] | None,
         typer.Option("--relation", "-r", help="Follow only links with this name; repeatable."),
     ] = None,
     depth: Annotated[
-        int | None, typer.Option("--depth", help="Hops from the focus, 0-8; default: the agent's.")
+        int | None,
+        typer.Option("--depth", help="Hops from where the search starts, 0-8; default: the agent's."),
     ] = None,
     max_results: Annotated[
         int | None,
@@ -106,6 +118,7 @@ def recall(
         key_sentences=key_sentences or None,
         citations=sources or None,
         explain=explain or None,
+        dates=dates,
         depth=depth,
         max_results=max_results,
         patience_ms=patience_ms,
@@ -142,6 +155,8 @@ def _print(
     if as_json:
         write_json(answer)
         return
+    if answer["relations_unknown"]:
+        say(f"Ignored relations that nothing has: {', '.join(answer['relations_unknown'])}.", "dim")
     if answer["text"]:
         write_text(answer["text"])
     else:
@@ -161,7 +176,7 @@ def nothing_found(
         return f"{agent} has no answer to this."
     if words:
         return (
-            f"No memory near the focus contains {' or '.join(words)}. "
+            f"No memory within reach contains {' or '.join(words)}. "
             "Try other words, --depth 8, or --query to search everything."
         )
     return f"No memories: {agent} has nothing in focus yet."

@@ -1,0 +1,148 @@
+"""`ebbtide focus`, `unfocus`, `pin`, `unpin` and `entities`: what an agent attends to and always keeps."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from ebbtide.cli.console import counted, out, say, write_json, write_text
+from ebbtide.cli.credentials import credentials
+from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, Json, Url
+
+Agent = Annotated[str, typer.Argument(metavar="AGENT", help="The agent.")]
+Memories = Annotated[list[str], typer.Argument(metavar="NODE...", help="Memories, such as n12.")]
+Nodes = Annotated[list[str], typer.Argument(metavar="NODE...", help="Memories or entities, such as n12.")]
+
+
+def pin(
+    agent: Agent,
+    nodes: Memories,
+    url: Url = DEFAULT_URL,
+    api_key_file: ApiKeyFile = None,
+    ca_file: CaFile = None,
+    client_cert: ClientCert = None,
+    as_json: Json = False,
+) -> None:
+    """Pin memories: they are neither shortened nor forgotten."""
+    from ebbtide.cli.remote import RemoteClient
+
+    with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
+        _show_pins([remote.pin_node(agent, node) for node in nodes], as_json=as_json)
+
+
+def unpin(
+    agent: Agent,
+    nodes: Memories,
+    url: Url = DEFAULT_URL,
+    api_key_file: ApiKeyFile = None,
+    ca_file: CaFile = None,
+    client_cert: ClientCert = None,
+    as_json: Json = False,
+) -> None:
+    """Unpin memories: from now on they can be shortened and forgotten."""
+    from ebbtide.cli.remote import RemoteClient
+
+    with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
+        _show_pins([remote.unpin_node(agent, node) for node in nodes], as_json=as_json)
+
+
+def focus(
+    agent: Agent,
+    nodes: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NODE]...", help="Memories or entities, such as n12. None: show the focus."),
+    ] = None,
+    url: Url = DEFAULT_URL,
+    api_key_file: ApiKeyFile = None,
+    ca_file: CaFile = None,
+    client_cert: ClientCert = None,
+    as_json: Json = False,
+) -> None:
+    """Move nodes to the front of the focus one by one, or show the focus."""
+    from ebbtide.cli.remote import RemoteClient
+
+    with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
+        answers = [remote.focus_node(agent, node) for node in nodes or ()]
+        _show_focus(answers[-1] if answers else remote.get_focus(agent), as_json=as_json)
+
+
+def unfocus(
+    agent: Agent,
+    nodes: Nodes,
+    url: Url = DEFAULT_URL,
+    api_key_file: ApiKeyFile = None,
+    ca_file: CaFile = None,
+    client_cert: ClientCert = None,
+    as_json: Json = False,
+) -> None:
+    """Remove nodes from the focus. Their content stays as it is."""
+    from ebbtide.cli.remote import RemoteClient
+
+    with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
+        answers = [remote.unfocus_node(agent, node) for node in nodes]
+        _show_focus(answers[-1], as_json=as_json)
+
+
+def entities(
+    agent: Agent,
+    url: Url = DEFAULT_URL,
+    api_key_file: ApiKeyFile = None,
+    ca_file: CaFile = None,
+    client_cert: ClientCert = None,
+    as_json: Json = False,
+) -> None:
+    """List the names that memories are linked with, and how much is known of each."""
+    from ebbtide.cli.remote import RemoteClient
+
+    with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
+        found = remote.list_entities(agent)
+    if as_json:
+        write_json({"entities": found})
+    elif found:
+        _show_entities(found)
+    else:
+        say(f"{agent} has no entities.", "dim")
+
+
+def _show_pins(nodes: list[dict[str, Any]], *, as_json: bool) -> None:
+    if as_json:
+        write_json({"nodes": nodes})
+        return
+    for node in nodes:
+        state = "not pinned" if node["pinned"] == "none" else f"pinned {node['pinned'].replace('_', ' ')}"
+        write_text(f"{node['id']:<6} {state}: {node['label']}{node['content']}")
+
+
+def _show_focus(found: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        write_json(found)
+        return
+    for memory in found["nodes"]:
+        write_text(f"{memory['id']:<6} {memory['phrase']}")
+    for entity in found["entities"]:
+        known = counted(entity["living_count"], "memory", "memories")
+        write_text(f"{entity['id']:<6} {entity['name']} ({known})")
+    if not found["nodes"] and not found["entities"]:
+        say("Nothing is in focus.", "dim")
+
+
+def _show_entities(found: list[dict[str, Any]]) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 3, 0, 0))
+    table.add_column("id")
+    table.add_column("name", overflow="fold")
+    for name in ("memories", "forgotten", "scans"):
+        table.add_column(name, justify="right")
+    table.add_column("in focus")
+    for entity in found:
+        table.add_row(
+            entity["id"],
+            entity["name"],
+            f"{entity['living_count']:,}",
+            f"{entity['forgotten_count']:,}",
+            f"{entity['scan_count']:,}",
+            "yes" if entity["in_focus"] else "-",
+        )
+    out().print(table)
