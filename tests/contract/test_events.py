@@ -84,7 +84,7 @@ async def test_a_batch_has_events_from_its_digest_to_its_pass(tmp_path: Path, ca
     assert (created["kind"], created["node_id"], created["batch_id"]) == ("NodeCreated", "n1", "b1")
     assert (created["length"], created["length_before"]) == (len("I moved to Lisbon in May."), None)
     assert second["node_id"] == "n2"
-    assert (focus["kind"], focus["focus"]) == ("FocusChanged", ["n2", "n1"])
+    assert (focus["kind"], focus["focus"]) == ("FocusMoved", ["n2", "n1"])
     assert (digested["kind"], digested["batch_id"], digested["node_count"]) == ("BatchDigested", "b1", 2)
     assert (completed["kind"], completed["pass_number"]) == ("PassCompleted", 1)
     assert all(event["happened_at"] > 1_700_000_000_000 for event in events)
@@ -102,7 +102,7 @@ async def test_changes_by_the_owner_are_events(tmp_path: Path, caller_in: Caller
         await call("PATCH", "/v1/agents/ann", {"decay_rate": 0.9, "locale": "en"})
         await call("PATCH", "/v1/agents/ann", {"decay_rate": 0.9})
         events = await told(call, after=before)
-    assert kinds(events) == ["NodeCorrected", "MemoryErased", "FocusChanged", "ParametersChanged"]
+    assert kinds(events) == ["NodeCorrected", "MemoryErased", "FocusMoved", "ParametersChanged"]
     assert [events[0]["node_id"], events[1]["node_id"]] == ["n1", "n2"]
     assert events[2]["focus"] == ["n1"]
     assert events[3]["parameters"] == ["decay_rate", "locale"]

@@ -54,9 +54,9 @@ def settle_entities(
         if must_rename:
             change.entities[entity_id] = _renamed(entity, living, keywords_of)
     gone = set(change.deleted_entities)
-    ended = gone.union(deleted)
+    ends = gone.union(deleted)
     change.removed_links = [
-        link for link in change.removed_links if ended.isdisjoint((link.source, link.target))
+        link for link in change.removed_links if ends.isdisjoint((link.source, link.target))
     ]
     if not gone.isdisjoint(network.entity_focus):
         change.entity_focus = tuple(one for one in network.entity_focus if one not in gone)
@@ -155,12 +155,13 @@ def _relink(
     locale = batch_locale([node.content], network.parameters.locale)
     first = entity_key(node.keywords[0]) if node.keywords else ""
     for key, name in named.items():
-        entity_id = network.entity_of_key.get(key)
-        if entity_id is None:
-            entity_id, next_id = next_id, next_id + 1
-            change.entities[entity_id] = Entity(entity_id, name, key, node.id)
-        elif live_count[entity_id] == BOTH_WAYS:
+        known = network.entity_of_key.get(key)
+        if known is not None and live_count[known] == BOTH_WAYS:
             continue
+        entity_id = next_id if known is None else known
+        if known is None:
+            next_id += 1
+            change.entities[entity_id] = Entity(entity_id, name, key, node.id)
         relation = entity_link_name(node.content, name, is_first=key == first, locale=locale)
         count = network.scan_count(entity_id) if entity_id in network else 0
         change.links.append(Link(node.id, entity_id, relation, 1.0, network.scan_count(node.id)))

@@ -513,8 +513,10 @@ class Network:
             self.entity_focus = change.entity_focus
         if change.entity_memories is not None:
             self.entity_memories = change.entity_memories
-        is_structural = change.links or change.forgotten or change.deleted or change.removed_links
-        is_structural = is_structural or change.entity_memories is not None
+        is_structural = (
+            bool(change.links or change.forgotten or change.deleted or change.removed_links)
+            or change.entity_memories is not None
+        )
         if not (
             affected ^ {*self.focus, *self.entity_focus} or is_structural or change.pins or change.entities
         ):
