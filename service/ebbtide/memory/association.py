@@ -1,8 +1,8 @@
 """Association: what comes to mind at a cue (memory model, section 6).
 
 Keywords name entities and memories. The search starts there and at the focus, and follows the strongest paths
-(`walk.py`). What matches the keywords is the result, ordered by the number of keywords matched and then by the
-strength of its path. What is linked to forgotten memories is reported in sentences.
+(`walk.py`). The memories that match the keywords are the result, ordered by the number of keywords matched and then by
+the strength of their paths. Sentences report links to forgotten memories.
 
 Only reached nodes are examined: texts are matched in order of strength until enough match; if that would take too
 long, all texts are searched at once. Nothing is changed.
@@ -175,7 +175,7 @@ def _explained(network: Network, found: Reach, named: _Named, one: Reached) -> R
 
 
 class _Named:
-    """What the keywords of a cue name and match."""
+    """The nodes that the keywords of a cue name and match."""
 
     def __init__(self, network: Network, cue: Cue) -> None:
         self._network = network

@@ -95,7 +95,7 @@ class Network:
         self.entity_focus: tuple[NodeId, ...] = ()
         """The entities in focus, newest first."""
         self.entity_memories = parameters.entity_memories
-        """The parameter in force: a new value takes effect at the next pass."""
+        """The current parameter: a new value takes effect at the next pass."""
         self.next_node_id: NodeId = 1
         self.node_count = 0
         """Living memories."""
