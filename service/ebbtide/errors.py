@@ -81,7 +81,6 @@ REASONS: dict[str, Reason] = {
     "TOO_MANY_PASSES": _invalid(
         "The request would exceed the number of compression passes that the agent may owe."
     ),
-    "TOO_MANY_PINNED": _invalid("The agent has as many pinned memories as `max_pinned` allows."),
     "IDEMPOTENCY_KEYS_DIFFER": _invalid("The header and the body have different idempotency keys."),
     "BACKUP_UNREADABLE": _invalid("The uploaded file is not a complete, valid backup or export."),
     "ROUTE_NOT_FOUND": Reason(404, "UNIMPLEMENTED", "NotFound", "The path does not exist."),

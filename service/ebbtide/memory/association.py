@@ -185,6 +185,8 @@ class _Named:
         for keyword in cue.keywords:
             self.words.setdefault(keyword.casefold(), keyword)
         self._entities = {word: self._named_entities(word) for word in self.words}
+        self.in_texts: dict[str, Array] = {}
+        """By slot, which texts contain a word, after all texts were searched for it."""
         self._linked: dict[str, Array] = {}
         self._speakers: dict[str, Array] = {}
 
@@ -218,7 +220,11 @@ class _Named:
         """Return the newest memories whose content or keywords contain a keyword, within the time range."""
         network, most = self._network, self._network.parameters.cue_memories
         if word and self._cue.time_range == (None, None):
-            return network.texts.newest_with(folded(word), most)
+            newest, is_complete = network.texts.newest_with(folded(word), most)
+            if is_complete:
+                self.in_texts[word] = np.zeros(network.slots.count, dtype=np.bool_)
+                self.in_texts[word][newest] = True
+            return newest[:most]
         chosen = network.slots["alive"] & ~network.slots["is_entity"]
         if word:
             chosen &= network.texts.matches_all([folded(word)], network.slots.count)
@@ -327,8 +333,6 @@ class _Matcher:
         self._network = network
         self._found = found
         self._named = named
-        self._by_slot: dict[str, Array] = {}
-        """Matches in the text by slot, after all texts were searched for a word."""
 
     def first(self, most: int, allowed: Array) -> Array:
         """Return the first `most` matching positions in order, among those in `allowed`."""
@@ -365,13 +369,13 @@ class _Matcher:
         slots = self._found.slots[places]
         matching = self._named.matches_without_text(word, slots)
         left = np.flatnonzero(~matching)
-        texts = self._network.texts
-        if word not in self._by_slot and texts.are_few(len(left)):
+        texts, in_texts = self._network.texts, self._named.in_texts
+        if word not in in_texts and texts.are_few(len(left)):
             matching[left] = texts.matches_each(slots[left], [folded(word)])
             return matching
-        if word not in self._by_slot:
-            self._by_slot[word] = texts.matches_all([folded(word)], self._network.slots.count)
-        matching[left] = self._by_slot[word][slots[left]]
+        if word not in in_texts:
+            in_texts[word] = texts.matches_all([folded(word)], self._network.slots.count)
+        matching[left] = in_texts[word][slots[left]]
         return matching
 
     @cached_property

@@ -88,7 +88,9 @@ def _is_latin(character: str) -> bool:
     return character.isalpha() and unicodedata.name(character, "").startswith("LATIN ")
 
 
-_INDEFINITE = [f"{begin}{end}" for begin in ("some", "any", "every", "no") for end in ("one", "body", "thing")]
+_INDEFINITE = [
+    f"{begin}{end}" for begin in ("some", "any", "every", "no") for end in ("one", "body", "thing")
+]
 _NEVER_NAMES = frozenset(entity_key(word) for word in (*_NO_NAMES.split(), *_INDEFINITE))
 
 

@@ -335,7 +335,7 @@ class Network:
         for entity in left:
             stale[self.covered_rows(entity)] = True
         rows = np.flatnonzero(stale)
-        # What a held link will fade by is its stored strength.
+        # A held link will fade by its stored strength.
         strengths = table["written"][rows] * self.decay.factors(counts[rows] - table["anchor"][rows])
         return Change(
             entities={one.id: msgspec.structs.replace(one, left_from=0, left_at=0) for one in left},
