@@ -265,7 +265,7 @@ class Node(msgspec.Struct, frozen=True, array_like=True):
     speaker: Name = ""
     pinned: StoredPin = "none"
     label: Name = ""
-    """Who said it, as shown before the content."""
+    """The name or role of the speaker, as shown before the content."""
     sources: Sources = ()
     first_key: Hash = b""
     batch: Number = 0
@@ -381,7 +381,6 @@ class AgentCounts(msgspec.Struct, frozen=True):
     pending_batches: int = 0
     parked_batches: int = 0
     owed_passes: int = 0
-    entity_count: int = 0
 
 
 class AgentSummary(msgspec.Struct, frozen=True):

@@ -69,7 +69,7 @@ class HomePair:
         self.resolve()
 
     def resolve(self) -> None:
-        """Give the oracle the current parameters: the agent's own override the daemon's."""
+        """Give the oracle the current parameters: the agent's own before the daemon's."""
         own = {name: value for name, value in self.overrides.items() if name in histories.ORACLE_FIELDS}
         defaults = {k: v for k, v in self.home.defaults.items() if k in histories.ORACLE_FIELDS}
         fresh = histories.for_oracle(AgentParameters())

@@ -1,4 +1,4 @@
-"""What deletions and corrections of memories mean for entities (memory model, section 8).
+"""The consequences of deleted and corrected memories for entities (memory model, section 8).
 
 A deleted memory leaves no loose end, and an entity that has neither a living memory nor a loose end is deleted with it:
 its name is personal data. Where the source of a name is deleted, the oldest memory left gives the name.

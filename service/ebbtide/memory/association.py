@@ -1,8 +1,8 @@
 """Association: what comes to mind at a cue (memory model, section 6).
 
 Keywords name entities and memories. The search starts there and at the focus, and follows the strongest paths
-(`walk.py`). What matches the keywords is the result, ordered by the number of keywords matched and then by the
-strength of its path. What is linked to forgotten memories is reported in sentences.
+(`walk.py`). The memories that match the keywords are the result, ordered by the number of keywords matched and then by
+the strength of their paths. Sentences report links to forgotten memories.
 
 Only reached nodes are examined: texts are matched in order of strength until enough match; if that would take too
 long, all texts are searched at once. Nothing is changed.
@@ -175,7 +175,7 @@ def _explained(network: Network, found: Reach, named: _Named, one: Reached) -> R
 
 
 class _Named:
-    """What the keywords of a cue name and match."""
+    """The nodes that the keywords of a cue name and match."""
 
     def __init__(self, network: Network, cue: Cue) -> None:
         self._network = network
@@ -185,6 +185,8 @@ class _Named:
         for keyword in cue.keywords:
             self.words.setdefault(keyword.casefold(), keyword)
         self._entities = {word: self._named_entities(word) for word in self.words}
+        self.in_texts: dict[str, Array] = {}
+        """By slot, which texts contain a word, after all texts were searched for it."""
         self._linked: dict[str, Array] = {}
         self._speakers: dict[str, Array] = {}
 
@@ -218,7 +220,11 @@ class _Named:
         """Return the newest memories whose content or keywords contain a keyword, within the time range."""
         network, most = self._network, self._network.parameters.cue_memories
         if word and self._cue.time_range == (None, None):
-            return network.texts.newest_with(folded(word), most)
+            newest, is_complete = network.texts.newest_with(folded(word), most)
+            if is_complete:
+                self.in_texts[word] = np.zeros(network.slots.count, dtype=np.bool_)
+                self.in_texts[word][newest] = True
+            return newest[:most]
         chosen = network.slots["alive"] & ~network.slots["is_entity"]
         if word:
             chosen &= network.texts.matches_all([folded(word)], network.slots.count)
@@ -327,8 +333,6 @@ class _Matcher:
         self._network = network
         self._found = found
         self._named = named
-        self._by_slot: dict[str, Array] = {}
-        """Matches in the text by slot, after all texts were searched for a word."""
 
     def first(self, most: int, allowed: Array) -> Array:
         """Return the first `most` matching positions in order, among those in `allowed`."""
@@ -365,13 +369,13 @@ class _Matcher:
         slots = self._found.slots[places]
         matching = self._named.matches_without_text(word, slots)
         left = np.flatnonzero(~matching)
-        texts = self._network.texts
-        if word not in self._by_slot and texts.are_few(len(left)):
+        texts, in_texts = self._network.texts, self._named.in_texts
+        if word not in in_texts and texts.are_few(len(left)):
             matching[left] = texts.matches_each(slots[left], [folded(word)])
             return matching
-        if word not in self._by_slot:
-            self._by_slot[word] = texts.matches_all([folded(word)], self._network.slots.count)
-        matching[left] = self._by_slot[word][slots[left]]
+        if word not in in_texts:
+            in_texts[word] = texts.matches_all([folded(word)], self._network.slots.count)
+        matching[left] = in_texts[word][slots[left]]
         return matching
 
     @cached_property

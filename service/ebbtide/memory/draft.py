@@ -182,7 +182,7 @@ class Draft:
         return [*map(self._as_whole, network.as_links(rows[live])), *broken]
 
     def _hold_next(self, slot: int, rows: Array) -> None:
-        """Hold the link to the next memory of each entity in focus that holds the one being forgotten."""
+        """Hold the link to the next memory of each entity in focus to which the forgotten memory was held."""
         network, table = self.network, self.network.links.rows
         held = table["held"][rows] | np.isin(rows, self._also_held)
         in_focus = [network.slot_of(node_id) for node_id in self.entity_focus if node_id in network]

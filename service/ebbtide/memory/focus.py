@@ -1,8 +1,8 @@
 """The focus: what the agent attends to now, newest first. Memories and entities have a list each.
 
 The links of a memory in focus count 1.0 and it is never scanned, so the current topic and everything linked to it is
-protected. An entity in focus holds the links to its newest memories. The newest memories of a batch and the entities
-that it mentions move to the front, and the oldest leave.
+protected. The links of an entity in focus to its newest memories count 1.0 too. The newest memories of a batch and the
+entities that it mentions move to the front, and the oldest leave.
 """
 
 from __future__ import annotations

@@ -30,13 +30,12 @@ _OUTER = frozenset("《》〈〉「」『』【】“”‘’\"'()[].,;:!?。�
 _WHITE_SPACE = re.compile(r"\s+")
 _POSSESSIVE = re.compile(r"['’][sS]$")
 _NUMBER = re.compile(r"[+-]?\d+([.,]\d+)*\s?%?")
-_REDACTED = re.compile(r"\[[a-z_]+(:[0-9a-f]+)?\]")
+_REDACTED = re.compile(r"\[[a-z_]++(?::[0-9a-f]++)?\]")
 """A mark that redaction leaves, such as `[email]` or `[person:3f2a]`."""
 
 _NO_NAMES = """
 i me my mine myself you your yours yourself yourselves he him his himself she her hers herself it its itself we us our
-ours ourselves they them their theirs themselves this that these those who whom whose which what someone somebody
-something anyone anybody anything everyone everybody everything nobody nothing
+ours ourselves they them their theirs themselves this that these those who whom whose which what
 我 你 您 他 她 它 我们 你们 您们 他们 她们 它们 咱 咱们 俺 俺们 自己 大家 人家 别人 谁 什么 这 那 哪 这个 那个 哪个 这些
 那些 哪些 这里 那里 哪里 某人 彼此
 user assistant 用户 助手
@@ -89,7 +88,10 @@ def _is_latin(character: str) -> bool:
     return character.isalpha() and unicodedata.name(character, "").startswith("LATIN ")
 
 
-_NEVER_NAMES = frozenset(entity_key(word) for word in _NO_NAMES.split())
+_INDEFINITE = [
+    f"{begin}{end}" for begin in ("some", "any", "every", "no") for end in ("one", "body", "thing")
+]
+_NEVER_NAMES = frozenset(entity_key(word) for word in (*_NO_NAMES.split(), *_INDEFINITE))
 
 
 def is_name(text: str) -> bool:
@@ -141,10 +143,10 @@ _TALK = re.compile(
     r"|\bdebat(?:e|es|ed|ing)\b|\breview(?:s|ed|ing)?\b"
 )
 _NEEDS = re.compile(
-    r"(?:需要|影响|采用|使用|用|改|支持)\s*$"
-    r"|\b(?:with|us(?:e|es|ed|ing)|need(?:s|ed|ing)?|for|involv(?:e|es|ed|ing))\s+(?:(?:an?|the)\s+)?$"
+    r"(?:需要|影响|采用|使用|用|改|支持) ?$"
+    r"|\b(?:with|us(?:e|es|ed|ing)|need(?:s|ed|ing)?|for|involv(?:e|es|ed|ing)) (?:(?:an?|the) )?$"
 )
-_PART_OF = re.compile(r"属于\s*$|\b(?:parts?|members?)\s+of\s+(?:(?:an?|the)\s+)?$")
+_PART_OF = re.compile(r"属于 ?$|\b(?:parts?|members?) of (?:(?:an?|the) )?$")
 _OWNED = re.compile(r"的|['’]s\b")
 _CONTEXT_CHARS: Final = 64
 """Characters before a name that are read."""
@@ -155,7 +157,7 @@ def entity_link_name(content: str, name: str, *, is_first: bool, locale: Locale)
 
     `is_first`: the name is the memory's first keyword.
     """
-    text = unicodedata.normalize("NFKC", content).casefold()
+    text = _WHITE_SPACE.sub(" ", unicodedata.normalize("NFKC", content).casefold())
     wanted = _plain(name).casefold()
     place = find_word(text, wanted) if wanted else -1
     before = text[max(0, place - _CONTEXT_CHARS) : max(0, place)]

@@ -95,7 +95,7 @@ class Network:
         self.entity_focus: tuple[NodeId, ...] = ()
         """The entities in focus, newest first."""
         self.entity_memories = parameters.entity_memories
-        """The parameter in force: a new value takes effect at the next pass."""
+        """The current parameter: a new value takes effect at the next pass."""
         self.next_node_id: NodeId = 1
         self.node_count = 0
         """Living memories."""
@@ -335,7 +335,7 @@ class Network:
         for entity in left:
             stale[self.covered_rows(entity)] = True
         rows = np.flatnonzero(stale)
-        # What a held link will fade by is its stored strength.
+        # A held link will fade by its stored strength.
         strengths = table["written"][rows] * self.decay.factors(counts[rows] - table["anchor"][rows])
         return Change(
             entities={one.id: msgspec.structs.replace(one, left_from=0, left_at=0) for one in left},

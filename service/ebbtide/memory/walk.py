@@ -36,6 +36,9 @@ NEARLY = 1 - 2e-11
 WALK_WIDTH = 256
 """Most links by which a walk leaves an entity."""
 
+GRADES = 1 << 12
+"""Grades of strength by which links are counted."""
+
 
 @dataclass(frozen=True, slots=True)
 class Steps:
@@ -251,11 +254,24 @@ def _strongest(network: Network, slot: int, follow: Follow) -> Array:
         return rows
     table = network.links.rows
     strengths = table["now"][rows]
-    least = np.partition(strengths, len(rows) - WALK_WIDTH)[len(rows) - WALK_WIDTH]
-    above, doubtful = strengths * NEARLY > least, strengths >= least * NEARLY
-    near = rows[doubtful & ~above]
-    order = np.lexsort((-table["target"][near], -ranks_of(table["now"][near])))
-    return np.concatenate([rows[above], near[order[: WALK_WIDTH - int(above.sum())]]])
+    # Most links of an entity have one of few strengths, with which numpy's partition is slow. So count by grade first.
+    grades = (strengths * GRADES).astype(np.int16)
+    at_least = np.cumsum(np.bincount(grades, minlength=GRADES + 1)[::-1])[::-1]
+    grade = int(np.flatnonzero(at_least >= WALK_WIDTH)[-1])
+    # Strengths of neighbouring grades may be equal in 12 digits.
+    certain = rows[grades > grade + 1]
+    doubtful = rows[np.abs(grades - grade) <= 1]
+    return np.concatenate([certain, _first_of(network, doubtful, WALK_WIDTH - len(certain))])
+
+
+def _first_of(network: Network, rows: Array, most: int) -> Array:
+    """Return the first `most` links by strength, compared by 12 digits, and then by newness of their targets."""
+    strengths, targets = network.links.rows["now"][rows], network.links.rows["target"][rows]
+    if strengths.min() == strengths.max() and most < len(rows):
+        newest: Array = rows[np.argpartition(-targets, most - 1)[:most]]
+        return newest
+    first: Array = rows[np.lexsort((-targets, -ranks_of(strengths)))[:most]]
+    return first
 
 
 def _once_each(scratch: Scratch, slots: Array) -> Array:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from pydantic import Field
 
+from ebbtide.errors import InvalidRequest
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import NodeId, parse_node_id
 from ebbtide.store.lmdb.transaction import ReadTransaction
@@ -54,7 +55,17 @@ async def pin_node(service: Service, request: NodeRequest) -> NodeDetail:
     TOO_MANY_PINNED if the agent has `max_pinned` pinned memories. NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND
     otherwise.
     """
-    return await _change_pin(service, request, lambda workspace, one: workspace.pin_by_hand(one))
+    return await _change_pin(service, request, _pin)
+
+
+def _pin(workspace: Workspace, node_id: NodeId) -> None:
+    if not workspace.pin_by_hand(node_id):
+        most = workspace.parameters.max_pinned
+        raise InvalidRequest(
+            f"The agent has as many pinned memories as max_pinned allows ({most}). Unpin one first.",
+            reason="TOO_MANY_PINNED",
+            metadata={"max_pinned": str(most)},
+        )
 
 
 async def unpin_node(service: Service, request: NodeRequest) -> NodeDetail:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ebbtide.changes import Change
-from ebbtide.errors import InvalidRequest
 from ebbtide.fleet.archive.archive import Archive
 from ebbtide.fleet.archive.retention import Sweep, before_ms
 from ebbtide.fleet.archive.unembedded import Unembedded, Vector, keep_vectors, next_unembedded
@@ -122,16 +121,14 @@ class Workspace(State):
         """Remove a memory or an entity from its list."""
         self.commit(focus.unfocus_by_hand(self.network, node_id))
 
-    def pin_by_hand(self, node_id: NodeId) -> None:
-        """Pin a living memory. Raise TOO_MANY_PINNED at `max_pinned`."""
-        pinned, most = dict(self.network.pinned()), self.parameters.max_pinned
-        if node_id not in pinned and len(pinned) >= most:
-            raise InvalidRequest(
-                f"{len(pinned)} memories are pinned; allowed: {most} (max_pinned). Unpin one first.",
-                reason="TOO_MANY_PINNED",
-            )
+    def pin_by_hand(self, node_id: NodeId) -> bool:
+        """Pin a living memory. Return False and change nothing if `max_pinned` memories are pinned."""
+        pinned = dict(self.network.pinned())
+        if node_id not in pinned and len(pinned) >= self.parameters.max_pinned:
+            return False
         if pinned.get(node_id) is not Pin.BY_HAND:
             self.commit(Change(pins={node_id: Pin.BY_HAND}))
+        return True
 
     def unpin_by_hand(self, node_id: NodeId) -> None:
         """Unpin a memory. Its links with entities decay from now on."""
