@@ -381,6 +381,7 @@ class AgentCounts(msgspec.Struct, frozen=True):
     pending_batches: int = 0
     parked_batches: int = 0
     owed_passes: int = 0
+    entity_count: int = 0
 
 
 class AgentSummary(msgspec.Struct, frozen=True):

@@ -254,7 +254,10 @@ def test_never_knew_and_once_knew_differ() -> None:
 def test_the_text_form_is_fixed_byte_for_byte() -> None:
     """Marks, separator, white space and both languages are as specified; nothing is the empty string."""
     assert joined([]) == ""
-    assert joined([word_memory("a\n---\nb", "auto"), word_memory("中文", "auto"), "x"]) == "[Memory] a --- b\n---\n[记忆] 中文\n---\nx"
+    assert (
+        joined([word_memory("a\n---\nb", "auto"), word_memory("中文", "auto"), "x"])
+        == "[Memory] a --- b\n---\n[记忆] 中文\n---\nx"
+    )
     assert word_memory("中文", "en") == "[Memory] 中文"
     assert word_memory("plain", "zh") == "[记忆] plain"
     assert word_dangling("", "中", "auto") == "[记忆] 与某个已遗忘的事物有关联"

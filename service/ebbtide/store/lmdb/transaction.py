@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ebbtide.changes import Change
 from ebbtide.records import AgentCounts, Batch, Identity, MessageRecord, PassageEntry, Receipt
-from ebbtide.store.layout import INBOX, LINKS, MESSAGES, NODES, PARKED
+from ebbtide.store.layout import ENTITIES, INBOX, LINKS, MESSAGES, NODES, PARKED
 from ebbtide.store.lmdb.audit import AuditReader, AuditWriter
 from ebbtide.store.lmdb.events import EventReader, EventWriter
 from ebbtide.store.lmdb.inbox import InboxReader, InboxWriter
@@ -94,6 +94,7 @@ class ReadTransaction:
             pending_batches=count(INBOX),
             parked_batches=count(PARKED),
             owed_passes=self.meta.owed_passes,
+            entity_count=count(ENTITIES),
         )
 
 
