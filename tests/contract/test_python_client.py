@@ -110,7 +110,9 @@ ACCEPTED: dict[str, Any] = {
     "collapsed": 0,
 }
 DONE = httpx.Response(202, json=ACCEPTED)
-RECALLED = httpx.Response(200, json={"text": "[Memory] x", "pending_batches": 0, "parked_batches": 0})
+RECALLED = httpx.Response(
+    200, json={"text": "[Memory] x", "pending_batches": 0, "parked_batches": 0, "relations_unknown": []}
+)
 
 
 # --- verbs -------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -77,11 +78,17 @@ async def outcome(call: Any, operation: Operation, fields: dict[str, Any]) -> An
     else:
         params = {"follow": False, **fields} if operation.name == "WatchEvents" else fields
         if call.transport == "rest":
-            params = {name: str(value)[:1000].lower() for name, value in params.items()}
+            params = {name: _as_option(value) for name, value in params.items()}
         if "agent_id" in params:
             params = {"agent_id": str(params["agent_id"])[:1000]}
         response = await call(operation.method, path, params=params)
     return response.json()["error"] if response.status_code == 400 else None
+
+
+def _as_option(value: Any) -> str:
+    """Return a value as an option of a query: the items of a list are separated by commas."""
+    text = ",".join(map(str, value)) if isinstance(value, list) else str(value).lower()
+    return text[:1000]
 
 
 def fields_of(operation: Operation) -> list[str]:
@@ -147,7 +154,8 @@ async def test_a_value_of_the_wrong_type_names_its_field(both: tuple[RestCaller,
             wrong: Any = 7 if name == "metadata" else {"a": {"b": [1]}} if operation.has_body else "x y"
             error = await outcome(rest, operation, {**base, name: wrong})
             assert error is not None, (operation.name, name)
-            assert error["field_violations"][0]["field"].partition(".")[0] == name, (operation.name, error)
+            named = re.split(r"[.\[]", error["field_violations"][0]["field"])[0]
+            assert named == name, (operation.name, error)
             if operation.has_body and name != "time_range":
                 with pytest.raises(Unsayable):
                     await outcome(rpc, operation, {**base, name: wrong})
@@ -200,7 +208,11 @@ async def test_unknown_ids_have_one_text(both: tuple[RestCaller, GrpcCaller]) ->
             path = operation.path.format(agent_id=agent, node_id=f"n{number}", batch_id=f"b{number}")
             body = next(iter(operation.examples.values()), {}) if operation.has_body else None
             for call in both:
-                error = (await call(operation.method, path, body)).json()["error"]
+                response = await call(operation.method, path, body)
+                if operation.name == "Recall":
+                    assert response.json()["text"] == ""  # nothing is known of an unknown agent
+                    continue
+                error = response.json()["error"]
                 assert error["code"] == 404, operation.name
                 texts.setdefault(error["reason"], set()).add(error["message"])
     assert texts.keys() == {"AGENT_NOT_FOUND", "NODE_NOT_FOUND", "BATCH_NOT_FOUND"}

@@ -72,6 +72,7 @@ async def test_recall_is_byte_for_byte_as_specified(tmp_path: Path, caller_in: C
             "text": "[Memory] Ann: I moved to Lisbon in May with my cat Miso.",
             "pending_batches": 0,
             "parked_batches": 0,
+            "relations_unknown": [],
         }
 
 
@@ -112,13 +113,12 @@ async def test_an_unknown_keyword_recalls_nothing(tmp_path: Path, caller_in: Cal
 
 
 async def test_reads_never_create_an_agent(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Every operation except remember and PUT returns AGENT_NOT_FOUND for an unknown agent."""
+    """Every operation except remember, recall and PUT returns AGENT_NOT_FOUND for an unknown agent."""
     async with caller_in(tmp_path) as call:
         for method, path, body in (
             ("GET", "", None),
             ("PATCH", "", {"decay_rate": 0.9}),
             ("DELETE", "", None),
-            ("POST", "/recall", {}),
             ("POST", "/search", {"query": "x"}),
             ("POST", "/flush", {}),
             ("POST", "/compress", {}),
@@ -133,6 +133,11 @@ async def test_reads_never_create_an_agent(tmp_path: Path, caller_in: CallerIn) 
             ("PATCH", "/nodes/n1", {"content": "x"}),
             ("POST", "/nodes/delete", {"node_ids": ["n1"]}),
             ("GET", "/links", None),
+            ("GET", "/entities", None),
+            ("PUT", "/nodes/n1/pin", None),
+            ("DELETE", "/nodes/n1/pin", None),
+            ("PUT", "/focus/n1", None),
+            ("DELETE", "/focus/n1", None),
         ):
             assert await call.refused(method, AGENT + path, body) == "AGENT_NOT_FOUND", path
         assert (await call("GET", "/v1/agents")).json() == {"agents": [], "next_page_token": ""}
@@ -365,7 +370,8 @@ async def test_inspection_shows_the_network(tmp_path: Path, caller_in: CallerIn)
         nodes = (await call("GET", f"{AGENT}/nodes")).json()["nodes"]
         assert [node["id"] for node in nodes] == ["n1", "n2"]
         first = nodes[0]
-        assert first["content"] == "林月: 外婆住在团岛的灯塔旁边，每天早上都去看海。"
+        assert (first["label"], first["content"]) == ("林月: ", "外婆住在团岛的灯塔旁边，每天早上都去看海。")
+        assert first["pinned"] == "none"
         assert first["created_at"] == 5
         assert first["original_length"] == len(first["content"])
         (source,) = first["sources"]
@@ -377,10 +383,17 @@ async def test_inspection_shows_the_network(tmp_path: Path, caller_in: CallerIn)
             5,
             "c1",
         )
-        assert nodes[1]["content"].startswith("assistant: ")
+        assert nodes[1]["label"] == "assistant: "
         detail = (await call("GET", f"{AGENT}/nodes/n1")).json()
-        assert detail["links_out"] == [{"target": "n2", "relation": "下文", "strength": 1.0}]
-        assert detail["links_in"] == [{"source": "n2", "relation": "上文", "strength": 1.0}]
+        assert detail["first_content"] == first["content"]
+        named = {entity["id"]: entity["name"] for entity in detail["entities"]}
+        assert "团岛" in named.values()
+        outgoing = {link["target"]: (link["relation"], link["strength"]) for link in detail["links_out"]}
+        incoming = {link["source"]: (link["relation"], link["strength"]) for link in detail["links_in"]}
+        assert outgoing.pop("n2") == ("下文", 1.0)
+        assert incoming.pop("n2") == ("上文", 1.0)
+        assert outgoing == incoming  # one name for both directions
+        assert outgoing.keys() == named.keys()
         assert detail["dangling"] == []
         focus = (await call("GET", f"{AGENT}/focus")).json()["nodes"]
         assert [node["id"] for node in focus] == ["n2", "n1"]
@@ -519,10 +532,12 @@ async def test_erase_removes_the_agent_and_its_files(tmp_path: Path, caller_in: 
         await settled(call)
         erased = (await call("DELETE", AGENT)).json()
         assert (erased["agent_id"], erased["erased"], erased["record_number"]) == ("ann", True, 1)
-        assert await call.refused("POST", f"{AGENT}/recall", {}) == "AGENT_NOT_FOUND"
+        assert (await call("POST", f"{AGENT}/recall", {})).json()["text"] == ""
         assert await call.refused("DELETE", AGENT) == "AGENT_NOT_FOUND"
         assert list((tmp_path / "agents").iterdir()) == []
-        assert (await call("PUT", AGENT)).json()["counts"] == {"nodes": 0, "links": 0, "messages": 0}
+        assert (await call("PUT", AGENT)).json()["counts"] == dict.fromkeys(
+            ("nodes", "entities", "links", "messages"), 0
+        )
 
 
 @pytest.mark.parametrize(
