@@ -1,7 +1,7 @@
 """Engine and oracle on arbitrary graphs, including ones that histories almost never reach.
 
-Nodes, links of any strength, focus and scan counts are written directly to both. Then both recall, compress and
-recall again. Sums are close to 1, paths tie, and links dangle in every order.
+Nodes, links of any strength, focus and scan counts are put directly into both. Then both recall, compress and recall
+again. Sums are at the edge of 1, paths tie, and links dangle in every order.
 """
 
 from __future__ import annotations

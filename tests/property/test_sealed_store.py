@@ -1,4 +1,4 @@
-"""An encrypted store behaves exactly like a plain one under the same operations."""
+"""An encrypted store behaves exactly as a plain one, whatever is done to both."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SEAL = Seal(3, b"k" * 32)
 
 
 class TwoStores(RuleBasedStateMachine):
-    """The same transactions on a plain and on an encrypted store."""
+    """The same transactions on a plain and on a sealed store."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,13 +58,13 @@ class TwoStores(RuleBasedStateMachine):
         shutil.rmtree(self.root)
 
     def both(self, change: Callable[[Any], Any]) -> None:
-        """Run the same transaction on both stores."""
+        """Do the same to both."""
         outcomes = [store.write(change) for store in self.stores]
         assert outcomes[0] == outcomes[1]
 
     @rule(texts=st.lists(TEXTS, min_size=1, max_size=3), key=st.sampled_from(["", "k1", "钥匙"]))
     def accept(self, texts: list[str], key: str) -> None:
-        """Accept a batch, with a receipt unless its key was used before."""
+        """A batch arrives, with a receipt unless its key was used before."""
 
         def accept(txn: Any) -> Any:
             number, first = txn.meta.next_batch_number, txn.meta.next_message_number
@@ -81,7 +81,7 @@ class TwoStores(RuleBasedStateMachine):
 
     @rule(what=st.sampled_from(["finish", "defer", "park"]))
     def move_batch(self, what: str) -> None:
-        """Move the batch at the head of the inbox to its next place."""
+        """The batch at the head goes where batches go."""
 
         def move(txn: Any) -> Any:
             head = txn.inbox.head()
@@ -91,12 +91,12 @@ class TwoStores(RuleBasedStateMachine):
 
     @rule(keep=st.integers(0, 2))
     def prune(self, keep: int) -> None:
-        """Delete statuses and receipts."""
+        """Statuses and receipts go."""
         self.both(lambda txn: txn.inbox.prune(keep=keep, older_than_ms=0, most=10))
 
     @rule(relation=NAMES, content=TEXTS)
     def digest(self, relation: str, content: str) -> None:
-        """Add two nodes, one of them with a text of its own, linked both ways."""
+        """Two nodes come, one of them with a text of its own, linked both ways."""
 
         def digest(txn: Any) -> None:
             first = txn.meta.next_node_id
@@ -113,7 +113,7 @@ class TwoStores(RuleBasedStateMachine):
 
     @rule(place=st.integers(0, 5), is_deleted=st.booleans())
     def forget(self, place: int, is_deleted: bool) -> None:
-        """Forget or delete a node."""
+        """A node is deleted."""
 
         def forget(txn: Any) -> None:
             ids = [node.id for node in txn.nodes.all()][place : place + 1]
@@ -123,7 +123,7 @@ class TwoStores(RuleBasedStateMachine):
 
     @rule(number=st.integers(1, 6))
     def embed_or_withdraw(self, number: int) -> None:
-        """Give a message a vector; for every other one, withdraw its text once its batch is digested."""
+        """A message gets a vector; every other one loses its text once its batch is digested."""
 
         def change(txn: Any) -> None:
             record = txn.messages.get(number)
@@ -139,12 +139,12 @@ class TwoStores(RuleBasedStateMachine):
 
     @rule()
     def rebuild(self) -> None:
-        """Rebuild the derived tables."""
+        """What is derived is made anew."""
         assert [rebuild_store(store) for store in self.stores] == [[], []]
 
     @rule()
     def reopen(self) -> None:
-        """Close and open both stores."""
+        """Both are closed and opened."""
         for store in self.stores:
             store.close()
         self.stores = [
@@ -154,7 +154,7 @@ class TwoStores(RuleBasedStateMachine):
 
     @invariant()
     def tell_the_same(self) -> None:
-        """Every query has the same result on both stores."""
+        """Everything that can be asked has the same answer."""
         plain, sealed = map(everything, self.stores)
         assert plain == sealed
 

@@ -230,8 +230,8 @@ class _Named:
             chosen &= network.texts.matches_all([folded(word)], network.slots.count)
         slots = np.flatnonzero(chosen)
         slots = slots[_are_in_range(network, slots, self._cue.time_range)]
-        newest: Array = slots[::-1][:most]
-        return newest
+        in_range: Array = slots[::-1][:most]
+        return in_range
 
     def matches(self, word: str, slots: Array, in_text: Array | None = None) -> Array:
         """Return which memories a keyword matches: by text, by speaker, or by an entity that it names.

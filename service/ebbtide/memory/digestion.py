@@ -114,15 +114,19 @@ def partners(focus: Sequence[NodeId], count: int, focus_limit: int) -> list[list
 
 def named_entities(keywords: Sequence[str], parameters: AgentParameters) -> dict[str, str]:
     """Return the names of the entities of a memory with these keywords, by key, in order (step 3b)."""
-    names: dict[str, str] = {}
-    for name in _names(keywords, parameters):
-        names.setdefault(entity_key(name), name)
-    return names
+    return _by_key(_names(keywords, parameters))
 
 
-def _names(keywords: Sequence[str], parameters: AgentParameters) -> list[str]:
+def _names(keywords: Sequence[str], parameters: AgentParameters) -> list[tuple[str, str]]:
     is_off = parameters.focus_policy == "nodes"
     return names_of(keywords, 0 if is_off else parameters.entities_per_memory)
+
+
+def _by_key(names: Sequence[tuple[str, str]]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for key, name in names:
+        found.setdefault(key, name)
+    return found
 
 
 def asks_to_remember(content: str) -> bool:
@@ -202,6 +206,8 @@ class _Builder:
     """The entities of each new memory, by key."""
     mentioned: list[NodeId] = field(default_factory=list)
     """The entities that the batch mentions, in order of their last mention."""
+    _in_focus: dict[NodeId, tuple[str, set[NodeId]]] = field(default_factory=dict)
+    """The key of the first keyword of each memory in focus, and its entities."""
 
     @property
     def locale(self) -> Locale:
@@ -249,7 +255,8 @@ class _Builder:
         mentioned: dict[NodeId, None] = {}
         created: dict[str, NodeId] = {}
         for one in told:
-            named = named_entities(one.keywords, parameters)
+            names = _names(one.keywords, parameters)
+            named = _by_key(names)
             if isinstance(one, NewMemory):
                 found = {key: self._entity_id(key, name, created) for key, name in named.items()}
                 self._link_with_entities(len(self.entities_of), named, found)
@@ -257,10 +264,9 @@ class _Builder:
             else:
                 known = {key: self._known_entity(key, created) for key in named}
                 found = {key: entity_id for key, entity_id in known.items() if entity_id is not None}
-            for entity_id in (found.get(entity_key(name)) for name in _names(one.keywords, parameters)):
-                if entity_id is not None:
-                    mentioned.pop(entity_id, None)
-                    mentioned[entity_id] = None
+            for entity_id in (found[key] for key, _ in names if key in found):
+                mentioned.pop(entity_id, None)
+                mentioned[entity_id] = None
         self.mentioned = list(mentioned)
 
     def _known_entity(self, key: str, created: Mapping[str, NodeId]) -> NodeId | None:
@@ -308,20 +314,25 @@ class _Builder:
                 self.links.append(Link(other, new_id, back if earlier_is_new else onward, 1.0, anchor))
 
     def _rule_names(self, index: int, partner: Partner, locale: Locale) -> tuple[str, str]:
-        network, own = self.draft.network, self.entities_of[index]
+        own = self.entities_of[index]
         if not own:
             return memory_link_names((), (), locale)
-        first_keys = {self._first_key(index)}
         common: Collection[str]
         if partner.index is not None:
-            common = own.keys() & self.entities_of[partner.index].keys()
-            first_keys.add(self._first_key(partner.index))
+            first_key, common = (
+                self._first_key(partner.index),
+                own.keys() & self.entities_of[partner.index].keys(),
+            )
         else:
             assert partner.node_id is not None
-            slot = network.slot_of(partner.node_id)
-            joined = network.entities_of(slot)
+            if partner.node_id not in self._in_focus:
+                network = self.draft.network
+                slot = network.slot_of(partner.node_id)
+                first_key = entity_key(network.texts.first_keyword(slot))
+                self._in_focus[partner.node_id] = first_key, network.entities_of(slot)
+            first_key, joined = self._in_focus[partner.node_id]
             common = {key for key, entity_id in own.items() if entity_id in joined}
-            first_keys.add(entity_key(network.texts.first_keyword(slot)))
+        first_keys = {first_key, self._first_key(index)} if common else ()
         return memory_link_names(common, first_keys, locale)
 
     def _first_key(self, index: int) -> str:

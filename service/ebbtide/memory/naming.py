@@ -94,18 +94,18 @@ _INDEFINITE = [
 _NEVER_NAMES = frozenset(entity_key(word) for word in (*_NO_NAMES.split(), *_INDEFINITE))
 
 
-def is_name(text: str) -> bool:
-    """Return whether a keyword can name an entity."""
-    key = entity_key(text)
+def is_name(text: str, key: str) -> bool:
+    """Return whether a keyword, normalised as `key`, can name an entity."""
     if key in _NEVER_NAMES or _NUMBER.fullmatch(key) or _REDACTED.fullmatch(text.strip()):
         return False
     may_be_short = contains_han(key) or all(c.isupper() or c.isdigit() for c in _plain(text[:MAX_READ_CHARS]))
     return (MIN_SHORT_CHARS if may_be_short else MIN_CHARS) <= len(key) <= MAX_KEY_CHARS
 
 
-def names_of(keywords: Sequence[str], most: int) -> list[str]:
-    """Return the first keywords that are names, at most `most`."""
-    return list(islice((keyword for keyword in keywords if is_name(keyword)), most))
+def names_of(keywords: Sequence[str], most: int) -> list[tuple[str, str]]:
+    """Return (key, name) of the first keywords that are names, at most `most`."""
+    keyed = ((entity_key(keyword), keyword) for keyword in keywords) if most else ()
+    return list(islice((pair for pair in keyed if is_name(pair[1], pair[0])), most))
 
 
 def find_word(text: str, word: str) -> int:

@@ -158,12 +158,17 @@ async def _correction(agent: Agent, request: UpdateNodeRequest, parameters: Agen
     """Return the correction with all that follows from its content."""
     node_id = parse_node_id(request.node_id)
     store, texts = agent.workspace.store, agent.workspace.texts
-    await agent.run(lambda: store.read(lambda txn: correction.living(txn, node_id)))
+    node = await agent.run(lambda: store.read(lambda txn: correction.living(txn, node_id)))
     policy = PiiPolicy(parameters, agent.workspace.identity)
     request = request.model_copy(
         update={
+            # A caller may send a memory as recall shows it; the label is no part of its content.
             "content": request.content
-            and await texts.run(len(request.content), policy.words, request.content),
+            and await texts.run(
+                len(request.content),
+                policy.words,
+                request.content.removeprefix(node.label) or request.content,
+            ),
             "metadata": policy.metadata(request.metadata),
         }
     )
