@@ -44,6 +44,12 @@ def caller_in(request: pytest.FixtureRequest) -> CallerIn:
     return CALLERS[request.param]
 
 
+@pytest.fixture(autouse=True)
+def without_entities(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let new agents create no entities, so that a batch has few events; `test_focus.py` tests those of entities."""
+    monkeypatch.setenv("EBBTIDE_MEMORY__FOCUS_POLICY", "nodes")
+
+
 async def told(call: Any, **params: Any) -> list[dict[str, Any]]:
     """Return the available events."""
     reply = await call("GET", EVENTS, params={"follow": False, **params})

@@ -252,8 +252,9 @@ async def test_a_forgotten_memory_says_where_its_words_may_be(tmp_path: Path, ca
         await faded(call)
         for name, is_forgotten in (("n1", True), ("n99", False)):
             error = (await call("DELETE", f"{AGENT}/nodes/{name}")).json()["error"]
-            assert error["reason"] == "NODE_NOT_FOUND" and name in error["message"]
-            assert ("forgotten" in error["message"], "search" in error["message"]) == (is_forgotten,) * 2
+            assert error["reason"] == "NODE_NOT_FOUND"
+            hint = f"The node {name} is already forgotten"
+            assert (hint in error["message"], "archive" in error["message"]) == (is_forgotten,) * 2
 
 
 async def test_only_uncited_words_of_a_message_are_deleted(tmp_path: Path, caller_in: CallerIn) -> None:

@@ -752,7 +752,7 @@ def test_the_overflow_is_one_batch_of_whole_turns() -> None:
     assert contents(remembered["messages"]) == ["1", "1", "2", "2", "3", "3", "4", "4"]
     assert remembered["conversation_id"] == "c1"
     assert all(m["timestamp"] > 1_600_000_000_000 for m in remembered["messages"])
-    assert recalled == {"keywords": ["x"], "relations": [], "depth": 1}
+    assert recalled == {"keywords": ["x"], "relations": [], "depth": 1, "dates": True}
     assert (window.last_error, window.is_over_threshold) == (None, False)
 
 
