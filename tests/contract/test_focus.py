@@ -46,7 +46,7 @@ async def recalled(call: Caller, **body: Any) -> dict[str, Any]:
 
 
 async def test_a_pinned_memory_stays_whole(tmp_path: Path, caller_in: CallerIn) -> None:
-    """A pin by hand holds a memory through passes that forget its neighbour; without it the memory is forgotten."""
+    """A pinned memory outlives passes that forget its neighbour; unpinned it is forgotten too."""
     fading = {"decay_rate": 0.3, "focus_limit": 1, "long_term_factor": 0}
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT, fading)

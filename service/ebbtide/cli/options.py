@@ -118,6 +118,15 @@ KeySentences = Annotated[
     bool,
     typer.Option("--key-sentences", help="Shorten memories that do not fit into --token-budget."),
 ]
+Explain = Annotated[bool, typer.Option("--explain", help="With --json: return how the answer was computed.")]
+Dates = Annotated[
+    bool | None,
+    typer.Option(
+        "--dates/--no-dates",
+        help="Put the date before each memory. Default: with --query.",
+        show_default=False,
+    ),
+]
 Tokenizer = Annotated[
     str | None,
     typer.Option("--tokenizer", help="How to count tokens: estimate, characters, words or utf8_bytes."),

@@ -228,7 +228,7 @@ class Node(_message.Message):
     in_focus: _builtins.bool
     """Whether it is in focus."""
     label: _builtins.str
-    """Who said it, as shown before the content; not part of the content."""
+    """The speaker, as shown before the content; not part of the content."""
     pinned: Global___Pin.ValueType
     """Whether the memory is pinned."""
     @_builtins.property
@@ -562,7 +562,7 @@ class GetNodeResponse(_message.Message):
     in_focus: _builtins.bool
     """Whether it is in focus."""
     label: _builtins.str
-    """Who said it, as shown before the content; not part of the content."""
+    """The speaker, as shown before the content; not part of the content."""
     pinned: Global___Pin.ValueType
     """Whether the memory is pinned."""
     first_content: _builtins.str
@@ -974,7 +974,7 @@ class PinNodeResponse(_message.Message):
     in_focus: _builtins.bool
     """Whether it is in focus."""
     label: _builtins.str
-    """Who said it, as shown before the content; not part of the content."""
+    """The speaker, as shown before the content; not part of the content."""
     pinned: Global___Pin.ValueType
     """Whether the memory is pinned."""
     first_content: _builtins.str
@@ -1112,7 +1112,7 @@ class UnpinNodeResponse(_message.Message):
     in_focus: _builtins.bool
     """Whether it is in focus."""
     label: _builtins.str
-    """Who said it, as shown before the content; not part of the content."""
+    """The speaker, as shown before the content; not part of the content."""
     pinned: Global___Pin.ValueType
     """Whether the memory is pinned."""
     first_content: _builtins.str

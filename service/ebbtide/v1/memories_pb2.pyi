@@ -107,7 +107,7 @@ class UpdateNodeResponse(_message.Message):
     in_focus: _builtins.bool
     """Whether it is in focus."""
     label: _builtins.str
-    """Who said it, as shown before the content; not part of the content."""
+    """The speaker, as shown before the content; not part of the content."""
     pinned: _inspect_pb2.Pin.ValueType
     """Whether the memory is pinned."""
     first_content: _builtins.str

@@ -385,7 +385,7 @@ class MemoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def PinNode(self, request, context):
-        """Pin a memory: it is neither shortened nor forgotten until it is unpinned. What it has lost does not come back.
+        """Pin a memory: it is neither shortened nor forgotten until it is unpinned. Lost text does not come back.
         TOO_MANY_PINNED if the agent has `max_pinned` pinned memories. NODE_FORGOTTEN if it existed once,
         NODE_NOT_FOUND otherwise.
         """

@@ -103,7 +103,7 @@ class MemoryServiceStub:
     ListEntities: _grpc.UnaryUnaryMultiCallable[_inspect_pb2.ListEntitiesRequest, _inspect_pb2.ListEntitiesResponse]
     """List entities by id: name, and how many memories of each live and are forgotten."""
     PinNode: _grpc.UnaryUnaryMultiCallable[_inspect_pb2.PinNodeRequest, _inspect_pb2.PinNodeResponse]
-    """Pin a memory: it is neither shortened nor forgotten until it is unpinned. What it has lost does not come back.
+    """Pin a memory: it is neither shortened nor forgotten until it is unpinned. Lost text does not come back.
     TOO_MANY_PINNED if the agent has `max_pinned` pinned memories. NODE_FORGOTTEN if it existed once,
     NODE_NOT_FOUND otherwise.
     """
@@ -224,7 +224,7 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     ListEntities: _aio.UnaryUnaryMultiCallable[_inspect_pb2.ListEntitiesRequest, _inspect_pb2.ListEntitiesResponse]  # type: ignore[assignment]
     """List entities by id: name, and how many memories of each live and are forgotten."""
     PinNode: _aio.UnaryUnaryMultiCallable[_inspect_pb2.PinNodeRequest, _inspect_pb2.PinNodeResponse]  # type: ignore[assignment]
-    """Pin a memory: it is neither shortened nor forgotten until it is unpinned. What it has lost does not come back.
+    """Pin a memory: it is neither shortened nor forgotten until it is unpinned. Lost text does not come back.
     TOO_MANY_PINNED if the agent has `max_pinned` pinned memories. NODE_FORGOTTEN if it existed once,
     NODE_NOT_FOUND otherwise.
     """
@@ -456,7 +456,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _inspect_pb2.PinNodeRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_inspect_pb2.PinNodeResponse, _abc.Awaitable[_inspect_pb2.PinNodeResponse]]:
-        """Pin a memory: it is neither shortened nor forgotten until it is unpinned. What it has lost does not come back.
+        """Pin a memory: it is neither shortened nor forgotten until it is unpinned. Lost text does not come back.
         TOO_MANY_PINNED if the agent has `max_pinned` pinned memories. NODE_FORGOTTEN if it existed once,
         NODE_NOT_FOUND otherwise.
         """

@@ -50,7 +50,7 @@ async def unfocus_node(service: Service, request: NodeRequest) -> FocusInfo:
 
 
 async def pin_node(service: Service, request: NodeRequest) -> NodeDetail:
-    """Pin a memory: it is neither shortened nor forgotten until it is unpinned. What it has lost does not come back.
+    """Pin a memory: it is neither shortened nor forgotten until it is unpinned. Lost text does not come back.
 
     TOO_MANY_PINNED if the agent has `max_pinned` pinned memories. NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND
     otherwise.

@@ -83,7 +83,7 @@ class NodeInfo(Response):
         description="episode: made from what was said; entity: a name, which has no content.",
         examples=["episode"],
     )
-    label: str = Field(description="Who said it, as shown before the content; not part of the content.")
+    label: str = Field(description="The speaker, as shown before the content; not part of the content.")
     content: str = Field(description="The current text of the memory; empty for an entity.")
     phrase: str = Field(description="Summary of 10-20 characters, or up to 8 words; the name of an entity.")
     keywords: list[str] = Field(description="Words by which an associative recall finds it.")

@@ -1204,7 +1204,7 @@ class NodeDetail:
     """episode: made from what was said; entity: a name, which has no content."""
 
     label: str
-    """Who said it, as shown before the content; not part of the content."""
+    """The speaker, as shown before the content; not part of the content."""
 
     content: str
     """The current text of the memory; empty for an entity."""
@@ -1266,7 +1266,7 @@ class NodeInfo:
     """episode: made from what was said; entity: a name, which has no content."""
 
     label: str
-    """Who said it, as shown before the content; not part of the content."""
+    """The speaker, as shown before the content; not part of the content."""
 
     content: str
     """The current text of the memory; empty for an entity."""

@@ -19,6 +19,8 @@ from ebbtide.cli.options import (
     ArchiveUse,
     CaFile,
     ClientCert,
+    Dates,
+    Explain,
     Json,
     KeySentences,
     Kinds,
@@ -70,17 +72,8 @@ def recall(
     sources: Annotated[
         bool, typer.Option("--sources", help="Add the source of each memory; with --query.")
     ] = False,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="With --json: return how the answer was computed.")
-    ] = False,
-    dates: Annotated[
-        bool | None,
-        typer.Option(
-            "--dates/--no-dates",
-            help="Put the date before each memory. Default: with --query.",
-            show_default=False,
-        ),
-    ] = None,
+    explain: Explain = False,
+    dates: Dates = None,
     relation: Annotated[
         list[str] | None,
         typer.Option("--relation", "-r", help="Follow only links with this name; repeatable."),
