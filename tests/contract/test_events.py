@@ -164,7 +164,9 @@ async def test_a_pass_reports_its_changes(tmp_path: Path, caller_in: CallerIn) -
 async def test_a_stream_starts_after_any_number(tmp_path: Path, caller_in: CallerIn) -> None:
     """A stream starts after a given number; -1 is the end. Lower numbers and unused numbers are refused."""
     async with caller_in(tmp_path) as call:
-        await tell(call.service, "ann", "One.", "Two.", "Three.")
+        await tell(
+            call.service, "ann", "Clara plays the cello.", "Bruno paints old boats.", "Dana bakes bread."
+        )
         await settle(call.service, "ann")
         everything = await told(call)
         for after in range(len(everything) + 1):
@@ -178,11 +180,11 @@ async def test_a_stream_starts_after_any_number(tmp_path: Path, caller_in: Calle
 async def test_numbers_continue_after_a_restart(tmp_path: Path, caller_in: CallerIn) -> None:
     """After a restart, earlier events are the same, and new events follow them."""
     async with caller_in(tmp_path) as call:
-        await tell(call.service, "ann", "One.")
+        await tell(call.service, "ann", "Clara plays the cello.")
         await settle(call.service, "ann")
         before = await told(call)
     async with caller_in(tmp_path) as call:
-        await tell(call.service, "ann", "Two.")
+        await tell(call.service, "ann", "Bruno paints old boats.")
         await settle(call.service, "ann")
         after = await told(call)
     assert after[: len(before)] == before
@@ -222,11 +224,11 @@ async def test_numbers_never_come_back_with_an_agent(tmp_path: Path, caller_in: 
     This includes a watcher that had seen all events. The replaced agent may have been open or closed.
     """
     async with caller_in(tmp_path) as call:
-        await tell(call.service, "ann", "One.")
+        await tell(call.service, "ann", "Clara plays the cello.")
         await settle(call.service, "ann")
         content = await call.download(f"/v1/agents/ann/{form}")
         for begin in range(2):
-            await tell(call.service, "ann", "Two.", "Three.")
+            await tell(call.service, "ann", "Bruno paints old boats.", "Dana bakes bread.")
             await settle(call.service, "ann")
             before = [event["sequence"] for event in await told(call)]
             if begin:
@@ -234,7 +236,9 @@ async def test_numbers_never_come_back_with_an_agent(tmp_path: Path, caller_in: 
             assert (await call.upload("/v1/agents/ann/restore", content, replace=True)).json()["replaced"]
             for seen in (before[0] - 1, *before):
                 there = await gone_after(call, seen)
-            await tell(call.service, "ann", "Four.", "Five.", "Six.")
+            await tell(
+                call.service, "ann", "Erik repairs clocks.", "Fiona grows roses.", "Greta writes songs."
+            )
             await settle(call.service, "ann")
             assert await gone_after(call, before[-1])
             events = await told(call, after=int(there["last_sequence"]))
@@ -249,14 +253,14 @@ async def test_numbers_continue_after_the_clock_was_set_back(
 ) -> None:
     """Numbers grow with each replacement, also after the clock was set back."""
     async with caller_in(tmp_path) as call:
-        await tell(call.service, "ann", "One.")
+        await tell(call.service, "ann", "Clara plays the cello.")
         await settle(call.service, "ann")
         content = await call.download("/v1/agents/ann/backup")
         last = 0
         for now_ms in (2_000_000_000_000, 1_000_000_000_000):
             monkeypatch.setattr(call.service, "clock", Standing(now_ms))
             assert (await call.upload("/v1/agents/ann/restore", content, replace=True)).status_code == 200
-            await tell(call.service, "ann", "Two.")
+            await tell(call.service, "ann", "Bruno paints old boats.")
             await settle(call.service, "ann")
             numbers = [event["sequence"] for event in await told(call)]
             assert numbers[0] > last + 1
@@ -276,7 +280,7 @@ class Standing(SystemClock):
 async def test_numbers_continue_when_an_agent_is_created_again(tmp_path: Path, caller_in: CallerIn) -> None:
     """An agent created again continues the numbers, whether by a message, PUT or a file, also after a restart."""
     async with caller_in(tmp_path) as call:
-        await tell(call.service, "ann", "One.", "Two.")
+        await tell(call.service, "ann", "Clara plays the cello.", "Bruno paints old boats.")
         await settle(call.service, "ann")
         content = await call.download("/v1/agents/ann/backup")
     seen = 0
@@ -288,7 +292,7 @@ async def test_numbers_continue_when_an_agent_is_created_again(tmp_path: Path, c
                 await call("PUT", "/v1/agents/ann", {"decay_rate": 0.9})
             elif how == "file":
                 await call.upload("/v1/agents/ann/restore", content)
-            await tell(call.service, "ann", "Three.")
+            await tell(call.service, "ann", "Dana bakes bread.")
             await settle(call.service, "ann")
             there = await gone_after(call, seen)
             numbers = [event["sequence"] for event in await told(call)]
@@ -299,7 +303,7 @@ async def test_numbers_continue_when_an_agent_is_created_again(tmp_path: Path, c
 async def test_streams_are_bounded(tmp_path: Path, caller_in: CallerIn) -> None:
     """TOO_MANY_STREAMS above `limits.max_event_streams`; a stream that ends frees its place."""
     async with caller_in(tmp_path, limits={"max_event_streams": 1}) as call:
-        await tell(call.service, "ann", "One.")
+        await tell(call.service, "ann", "Clara plays the cello.")
         stream = await verb.watch_events(call.service, verb.WatchEventsRequest(agent_id="ann"))
         assert await call.refused("GET", EVENTS) == "TOO_MANY_STREAMS"
         stream.close()
@@ -313,7 +317,7 @@ async def test_one_key_gets_half_of_the_places(tmp_path: Path, caller_in: Caller
     """One key gets at most half of the streams; the error says which limit applies, and other keys are admitted."""
     first, second = new_key(tmp_path, "read"), new_key(tmp_path, "read")
     async with caller_in(tmp_path, access=KEYS_ON, limits={"max_event_streams": 5}) as call:
-        await tell(call.service, "ann", "One.")
+        await tell(call.service, "ann", "Clara plays the cello.")
         event_streams = call.service.fleet.event_streams
         held = [event_streams.admit(AgentId("ann"), id_of(first)) for _ in range(2)]
 
@@ -399,11 +403,11 @@ async def up_to(events: AsyncIterator[Any], kind: str) -> list[Any]:
 async def test_a_follower_gets_events_as_they_happen(tmp_path: Path, transport: str) -> None:
     """A follower gets the existing events, then new ones, without a gap; a disconnect frees its place."""
     async with service_in(tmp_path) as service:
-        await tell(service, "ann", "One.")
+        await tell(service, "ann", "Clara plays the cello.")
         await settle(service, "ann")
         async with FOLLOWED[transport](service) as events:
             first = await up_to(events, "PassCompleted")
-            await tell(service, "ann", "Two.")
+            await tell(service, "ann", "Bruno paints old boats.")
             second = await up_to(events, "PassCompleted")
             assert service.fleet.event_streams.count == 1
         await eventually(lambda: service.fleet.event_streams.count == 0)
@@ -416,7 +420,7 @@ async def test_a_follower_gets_events_as_they_happen(tmp_path: Path, transport: 
 async def test_a_follower_holds_no_agent_open(tmp_path: Path, transport: str) -> None:
     """A watched agent is closed when idle and stays closed. Its events arrive when it is open again."""
     async with service_in(tmp_path) as service:
-        await tell(service, "ann", "One.")
+        await tell(service, "ann", "Clara plays the cello.")
         await settle(service, "ann")
         async with FOLLOWED[transport](service) as events:
             await up_to(events, "PassCompleted")
@@ -424,7 +428,7 @@ async def test_a_follower_holds_no_agent_open(tmp_path: Path, transport: str) ->
             await service.fleet.close(AgentId("ann"))
             await asyncio.sleep(0.5)
             assert service.fleet.open_agents == []
-            await tell(service, "ann", "Two.")
+            await tell(service, "ann", "Bruno paints old boats.")
             assert kinds(await up_to(events, "PassCompleted"))[0] == "NodeCreated"
 
 
@@ -456,7 +460,7 @@ def status_as_error(error: grpc.aio.AioRpcError) -> dict[str, Any]:
 async def test_a_stop_ends_a_stream(tmp_path: Path, transport: str) -> None:
     """A stream ends at once with SHUTTING_DOWN when the daemon begins to stop."""
     async with service_in(tmp_path) as service:
-        await tell(service, "ann", "One.")
+        await tell(service, "ann", "Clara plays the cello.")
         await settle(service, "ann")
         async with FOLLOWED[transport](service) as events:
             await up_to(events, "PassCompleted")
@@ -472,7 +476,7 @@ async def test_a_stop_ends_a_stream(tmp_path: Path, transport: str) -> None:
 async def test_a_stop_ends_a_stream_that_reads_events(tmp_path: Path, transport: str) -> None:
     """A stop during the collection of new events ends the stream at once, not at the next keep-alive."""
     async with service_in(tmp_path) as service:
-        await tell(service, "ann", "One.")
+        await tell(service, "ann", "Clara plays the cello.")
         await settle(service, "ann")
         async with FOLLOWED[transport](service) as events:
             await up_to(events, "PassCompleted")
@@ -490,7 +494,7 @@ async def test_a_stop_ends_a_stream_whose_agent_is_busy(
 ) -> None:
     """A stream that waits for a busy agent ends at once when the daemon stops."""
     async with service_in(tmp_path) as service:
-        await tell(service, "ann", "One.")
+        await tell(service, "ann", "Clara plays the cello.")
         await settle(service, "ann")
         async with FOLLOWED[transport](service) as events:
             await up_to(events, "PassCompleted")
@@ -541,7 +545,7 @@ async def test_a_stream_ends_when_its_key_no_longer_allows_it(
     fields, reason, status = LESS[change]
     first, second = new_key(tmp_path, "read"), new_key(tmp_path, "read")
     async with service_in(tmp_path, access=KEYS_ON) as service:
-        await tell(service, "ann", "One.")
+        await tell(service, "ann", "Clara plays the cello.")
         await settle(service, "ann")
         follow = FOLLOWED[transport]
         async with follow(service, key=first) as ending, follow(service, key=second) as lasting:
@@ -551,7 +555,7 @@ async def test_a_stream_ends_when_its_key_no_longer_allows_it(
             rest, error = await end_of(ending)
             assert (rest, error["reason"], error["status"]) == ([], reason, status)
             assert "key" in error["message"]
-            await tell(service, "ann", "Two.")
+            await tell(service, "ann", "Bruno paints old boats.")
             await up_to(lasting, "PassCompleted")
             await eventually(lambda: service.fleet.event_streams.count == 1)
 
@@ -567,7 +571,7 @@ async def test_a_stream_ends_when_its_key_expires(tmp_path: Path, transport: str
             return super().now_ms() + 24 * hour_ms
 
     async with service_in(tmp_path, access=KEYS_ON) as service:
-        await tell(service, "ann", "One.")
+        await tell(service, "ann", "Clara plays the cello.")
         await settle(service, "ann")
         async with FOLLOWED[transport](service, key=key) as events:
             await up_to(events, "PassCompleted")
@@ -582,14 +586,14 @@ async def test_no_event_is_sent_after_the_key_was_revoked(tmp_path: Path, transp
     """A stream checks its key before it sends a new event."""
     key = new_key(tmp_path, "read")
     async with service_in(tmp_path, access=KEYS_ON) as service:
-        await tell(service, "ann", "One.")
+        await tell(service, "ann", "Clara plays the cello.")
         await settle(service, "ann")
         async with FOLLOWED[transport](service, key=key) as events:
             await up_to(events, "PassCompleted")
             keyring: Any = service.authentication._keyring
             changed(tmp_path, key, revoked_at_ms=1)
             keyring.load()
-            await tell(service, "ann", "Two.")
+            await tell(service, "ann", "Bruno paints old boats.")
             rest, error = await end_of(events)
             assert (rest, error["reason"]) == ([], "INVALID_KEY")
 
@@ -598,10 +602,10 @@ async def test_no_event_is_sent_after_the_key_was_revoked(tmp_path: Path, transp
 async def test_a_stream_whose_agent_is_replaced_ends_at_once(tmp_path: Path, transport: str) -> None:
     """The stream ends with EVENTS_GONE, even if the new agent has no event."""
     async with service_in(tmp_path) as service, rest_in(tmp_path / "elsewhere") as call:
-        await tell(call.service, "ann", "One.")
+        await tell(call.service, "ann", "Clara plays the cello.")
         await settle(call.service, "ann")
         content = await call.download("/v1/agents/ann/backup")
-        await tell(service, "ann", "One.", "Two.")
+        await tell(service, "ann", "Clara plays the cello.", "Bruno paints old boats.")
         await settle(service, "ann")
         async with FOLLOWED[transport](service) as events:
             await up_to(events, "PassCompleted")
@@ -617,7 +621,7 @@ async def test_a_stream_whose_agent_is_replaced_ends_at_once(tmp_path: Path, tra
 async def test_a_stream_whose_agent_is_erased_ends_with_the_reason(tmp_path: Path) -> None:
     """Over REST the last event is StreamEnded with the body of an error."""
     async with service_in(tmp_path) as service:
-        await tell(service, "ann", "One.")
+        await tell(service, "ann", "Clara plays the cello.")
         await settle(service, "ann")
         async with followed_over_rest(service, after=-1) as events:
             await service.fleet.delete_agent(AgentId("ann"))
@@ -629,7 +633,7 @@ async def test_a_stream_whose_agent_is_erased_ends_with_the_reason(tmp_path: Pat
 async def test_a_reader_that_falls_behind_gets_an_error(tmp_path: Path) -> None:
     """If the next event of a stream was dropped meanwhile, the stream ends with EVENTS_GONE."""
     async with service_in(tmp_path, store={"events_keep": 100}) as service:
-        await tell(service, "ann", "One.")
+        await tell(service, "ann", "Clara plays the cello.")
         await settle(service, "ann")
         stream = await verb.watch_events(service, verb.WatchEventsRequest(agent_id="ann", after=0))
         pages = stream.pages()
@@ -647,7 +651,7 @@ async def test_a_reader_that_falls_behind_gets_an_error(tmp_path: Path) -> None:
 async def test_a_busy_agent_only_delays_a_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If an agent is closing while a page is read, the page is read again and no event is lost."""
     async with service_in(tmp_path) as service:
-        await tell(service, "ann", "One.")
+        await tell(service, "ann", "Clara plays the cello.")
         await settle(service, "ann")
         stream = await verb.watch_events(service, verb.WatchEventsRequest(agent_id="ann", after=-1))
         run, refusals = Agent.run, [1, 1]
@@ -658,7 +662,7 @@ async def test_a_busy_agent_only_delays_a_stream(tmp_path: Path, monkeypatch: py
                 raise Unavailable("closing", reason="AGENT_CLOSING", retry_after_s=0.01)
             return await run(self, job)
 
-        await tell(service, "ann", "Two.")
+        await tell(service, "ann", "Bruno paints old boats.")
         await settle(service, "ann")
         monkeypatch.setattr(Agent, "run", refusing)
         async with asyncio.timeout(10):
@@ -672,7 +676,7 @@ async def test_signs_of_life_are_sent(tmp_path: Path, monkeypatch: pytest.Monkey
     """Without events an empty page is sent, over REST as a comment; the agent is not opened for it."""
     monkeypatch.setattr(verb, "HEARTBEAT_S", 0.05)
     async with service_in(tmp_path) as service:
-        await tell(service, "ann", "One.")
+        await tell(service, "ann", "Clara plays the cello.")
         await settle(service, "ann")
         async with (
             served(service) as url,
@@ -688,7 +692,7 @@ async def test_signs_of_life_are_sent(tmp_path: Path, monkeypatch: pytest.Monkey
 async def test_a_reconnecting_browser_misses_nothing(tmp_path: Path) -> None:
     """`Last-Event-ID` takes precedence over `after`; one that is no number is refused."""
     async with rest_in(tmp_path) as call:
-        await tell(call.service, "ann", "One.")
+        await tell(call.service, "ann", "Clara plays the cello.")
         await settle(call.service, "ann")
         everything = await told(call)
         reply = await call(
@@ -704,7 +708,7 @@ async def test_a_reconnecting_browser_misses_nothing(tmp_path: Path) -> None:
 async def test_the_python_client_follows_across_connections(tmp_path: Path) -> None:
     """The client returns events as values, continues after a lost connection, and raises its own errors."""
     async with service_in(tmp_path) as service:
-        await tell(service, "ann", "One.")
+        await tell(service, "ann", "Clara plays the cello.")
         await settle(service, "ann")
         lost: list[str] = []
         app = create_app(service)

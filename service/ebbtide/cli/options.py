@@ -118,6 +118,10 @@ KeySentences = Annotated[
     bool,
     typer.Option("--key-sentences", help="Shorten memories that do not fit into --token-budget."),
 ]
+PatienceMs = Annotated[
+    int | None,
+    typer.Option("--patience-ms", help="Maximum wait for batches that are not digested yet, 0-30000."),
+]
 Explain = Annotated[bool, typer.Option("--explain", help="With --json: return how the answer was computed.")]
 Dates = Annotated[
     bool | None,

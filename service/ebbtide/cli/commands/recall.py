@@ -26,6 +26,7 @@ from ebbtide.cli.options import (
     Kinds,
     Mode,
     NoArchive,
+    PatienceMs,
     Query,
     Since,
     Sources,
@@ -86,10 +87,7 @@ def recall(
         int | None,
         typer.Option("--max-results", help="Maximum number of memories in the answer; 0 means 10000."),
     ] = None,
-    patience_ms: Annotated[
-        int | None,
-        typer.Option("--patience-ms", help="Maximum wait for batches that are not digested yet, 0-30000."),
-    ] = None,
+    patience_ms: PatienceMs = None,
     as_json: Json = False,
 ) -> None:
     """Recall memories that contain a word, or answer a --query. Without either: all memories near the focus."""
