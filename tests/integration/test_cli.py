@@ -44,7 +44,27 @@ def test_remembered_text_is_recalled(daemon: Daemon) -> None:
     assert answer(run("recall", "lisbon", "--json", url=daemon.url))["pending_batches"] == 0
     nothing = run("recall", "Porto", url=daemon.url)
     assert (nothing.returncode, nothing.stdout) == (0, "")
-    assert nothing.stderr.startswith("No memory near the focus contains Porto.")
+    assert nothing.stderr.startswith("No memory within reach contains Porto.")
+
+
+def test_pins_and_focus_by_hand(daemon: Daemon) -> None:
+    """Pin, unpin, focus, unfocus and entities change and print what the daemon has, as text and as JSON."""
+    run("remember", "-", "--wait", url=daemon.url, text="Ann: I moved to Lisbon in May.\n")
+    found = {
+        one["name"]: one for one in answer(run("entities", "default", "--json", url=daemon.url))["entities"]
+    }
+    lisbon = found["Lisbon"]["id"]
+    assert "Lisbon" in run("entities", "default", url=daemon.url).stdout
+    pinned = run("pin", "default", "n1", url=daemon.url)
+    assert pinned.stdout == "n1     pinned by hand: Ann: I moved to Lisbon in May.\n"
+    [node] = answer(run("unpin", "default", "n1", "--json", url=daemon.url))["nodes"]
+    assert node["pinned"] == "none"
+    left = answer(run("unfocus", "default", lisbon, "n1", "--json", url=daemon.url))
+    assert left["nodes"] == [] and lisbon not in [one["id"] for one in left["entities"]]
+    assert f"{lisbon:<6} Lisbon (1 memory)" in run("focus", "default", lisbon, url=daemon.url).stdout
+    assert answer(run("focus", "default", "--json", url=daemon.url))["entities"][0]["id"] == lisbon
+    refused = run("pin", "default", "n99", url=daemon.url)
+    assert (refused.returncode, "[NODE_NOT_FOUND]" in refused.stderr) == (ExitCode.NOT_FOUND, True)
 
 
 def test_filtered_text_is_reported(daemon: Daemon) -> None:
