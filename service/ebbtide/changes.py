@@ -10,25 +10,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ebbtide.ids import NodeId
-from ebbtide.records import Link, Node, PassState
+from ebbtide.records import Entity, Link, Node, PassState, Pin
 
 
 class Change(msgspec.Struct):
     """A change of an agent's memory.
 
-    The order within a change: nodes are written, forgotten and deleted; links in `unnamed` are removed; links are
-    written; then focus, scan counters and passes. Forgetting a node removes its outgoing links; links that point to it
-    stay. Deleting a node removes both. Each node in `scanned` counts one more scan, in the pass `scanned_in`.
+    The order within a change: nodes and entities are written, then forgotten and deleted; `removed_links` are removed;
+    links are written; then pins, focus, scan counters and passes. Forgetting a memory removes its outgoing links; links
+    that point to it stay. Deleting a node or an entity removes both. Each node in `scanned` counts one more scan, in
+    the pass `scanned_in`.
     """
 
     nodes: list[Node] = msgspec.field(default_factory=list)
+    entities: dict[NodeId, Entity] = msgspec.field(default_factory=dict)
+    """New entities by ascending id, and changed ones. `left_from` states which links are written as 1.0."""
     forgotten: list[NodeId] = msgspec.field(default_factory=list)
     deleted: list[NodeId] = msgspec.field(default_factory=list)
-    unnamed: list[Link] = msgspec.field(default_factory=list)
+    deleted_entities: list[NodeId] = msgspec.field(default_factory=list)
+    removed_links: list[Link] = msgspec.field(default_factory=list)
     links: list[Link] = msgspec.field(default_factory=list)
+    pins: dict[NodeId, Pin] = msgspec.field(default_factory=dict)
+    """The new state of existing memories that were pinned or unpinned."""
     scanned: NDArray[np.int64] = msgspec.field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     scanned_in: int = 0
     focus: tuple[NodeId, ...] | None = None
+    entity_focus: tuple[NodeId, ...] | None = None
+    entity_memories: int | None = None
+    """The value of the parameter that takes effect."""
     next_node_id: NodeId | None = None
     owed_passes: int | None = None
     finished_passes: int | None = None

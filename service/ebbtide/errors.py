@@ -128,6 +128,7 @@ REASONS: dict[str, Reason] = {
     "BACKUP_OF_ANOTHER_AGENT": _precondition("The backup or export is of an agent with another id."),
     "VECTORS_UNAVAILABLE": _precondition("The agent has no vectors for the current embedding model."),
     "FORMAT_TOO_NEW": _precondition("The data was written by a newer version of Ebbtide."),
+    "FORMAT_TOO_OLD": _precondition("The data was written by an older version of Ebbtide."),
     "AGENT_ID_MISMATCH": Reason(
         500, "DATA_LOSS", "Corrupted", "The directory contains the data of an agent with another id."
     ),

@@ -27,7 +27,11 @@ FIELDS_OF: dict[str, tuple[str, ...]] = {
     "NodeCorrected": ("node",),
     "MemoryErased": ("node", "message"),
     "LinkBroken": ("node", "target", "pass_number"),
-    "FocusChanged": (),
+    "NodePinned": ("node",),
+    "NodeUnpinned": ("node",),
+    "EntityMade": ("node",),
+    "EntityGone": ("node",),
+    "FocusMoved": (),
     "ParametersChanged": (),
     "PassCompleted": ("pass_number",),
 }
@@ -46,7 +50,11 @@ class EventKind(StrEnum):
     NODE_CORRECTED = "NodeCorrected"
     MEMORY_ERASED = "MemoryErased"
     LINK_BROKEN = "LinkBroken"
-    FOCUS_CHANGED = "FocusChanged"
+    NODE_PINNED = "NodePinned"
+    NODE_UNPINNED = "NodeUnpinned"
+    ENTITY_MADE = "EntityMade"
+    ENTITY_GONE = "EntityGone"
+    FOCUS_MOVED = "FocusMoved"
     PARAMETERS_CHANGED = "ParametersChanged"
     PASS_COMPLETED = "PassCompleted"
 
@@ -57,7 +65,7 @@ class EventRun(msgspec.Struct, frozen=True, array_like=True):
     kind: Name
     count: Count
     numbers: bytes = b""
-    """Rows of little-endian u64; for FocusChanged the ids in focus."""
+    """Rows of little-endian u64; for FocusMoved the number of memories in focus, their ids, and those of entities."""
     names: tuple[Name, ...] = ()
 
 
@@ -81,6 +89,7 @@ class Event(msgspec.Struct, frozen=True):
     kind: str
     numbers: dict[str, int]
     focus: tuple[int, ...] = ()
+    entity_focus: tuple[int, ...] = ()
     names: tuple[str, ...] = ()
 
 
@@ -91,9 +100,10 @@ def run_of(kind: EventKind, *columns: Sequence[int]) -> EventRun:
     return EventRun(kind.value, len(rows), rows.tobytes())
 
 
-def focus_run(focus: Sequence[int]) -> EventRun:
-    """Return the event of a changed focus."""
-    return EventRun(EventKind.FOCUS_CHANGED.value, 1, np.array(focus, dtype="<u8").tobytes())
+def focus_run(memories: Sequence[int], entities: Sequence[int]) -> EventRun:
+    """Return the event of a focus that moved."""
+    numbers = np.array([len(memories), *memories, *entities], dtype="<u8")
+    return EventRun(EventKind.FOCUS_MOVED.value, 1, numbers.tobytes())
 
 
 def names_run(names: Sequence[str]) -> EventRun:
@@ -113,8 +123,10 @@ def unpacked(record: EventRecord, first: int, start: int) -> Iterator[Event]:
 def _unpacked_run(run: EventRun, at_ms: int, first: int, skipped: int) -> Iterator[Event]:
     fields = FIELDS_OF.get(run.kind, ())
     if not fields:
-        focus = tuple(np.frombuffer(run.numbers, dtype="<u8").tolist())
-        yield Event(first, at_ms, run.kind, {}, focus, run.names)
+        memory_count, *ids = np.frombuffer(run.numbers, dtype="<u8").tolist() or [0]
+        yield Event(
+            first, at_ms, run.kind, {}, tuple(ids[:memory_count]), tuple(ids[memory_count:]), run.names
+        )
         return
     rows = np.frombuffer(run.numbers, dtype="<u8").reshape(run.count, len(fields))
     for place in range(skipped, run.count):
@@ -131,6 +143,9 @@ def fits(record: EventRecord) -> bool:
             return False
         if not fields and (run.count != 1 or len(run.numbers) % 8):
             return False
-        if np.frombuffer(run.numbers, dtype="<u8").max(initial=0) > MAX_NUMBER:
+        numbers = np.frombuffer(run.numbers, dtype="<u8")
+        if numbers.max(initial=0) > MAX_NUMBER:
+            return False
+        if run.kind == EventKind.FOCUS_MOVED.value and (not len(numbers) or numbers[0] >= len(numbers)):
             return False
     return bool(record.runs)

@@ -39,10 +39,11 @@ class AgentParameters(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     focus_limit: Annotated[int, Field(ge=1, le=64)] = Field(
-        5, description="Most nodes in focus; nodes in focus are protected."
+        5, description="Most memories in focus, and most entities; their links do not decay."
     )
-    focus_policy: Literal["nodes"] = Field(
-        "nodes", description="The nodes that move into focus: the newest nodes of a batch."
+    focus_policy: Literal["both", "nodes"] = Field(
+        "both",
+        description="both: memories and entities move into focus; nodes: memories only, and no entities are created.",
     )
     decay_rate: Annotated[float, Field(gt=0, le=1)] = Field(
         0.97, description="A link's strength is multiplied by this each time its source is scanned."
@@ -58,6 +59,15 @@ class AgentParameters(BaseModel):
     )
     min_shrink: Annotated[float, Field(ge=0, le=1)] = Field(
         0.25, description="Content is shortened only if it loses at least this share of its length."
+    )
+    entities_per_memory: Annotated[int, Field(ge=0, le=5)] = Field(
+        3, description="Most entities that a memory is linked with: its first keywords that are names."
+    )
+    entity_memories: Annotated[int, Field(ge=1, le=1024)] = Field(
+        32, description="Newest memories of an entity in focus whose links do not decay."
+    )
+    entity_wait_max: Annotated[int, Field(ge=1, le=100)] = Field(
+        3, description="Most passes until an entity is scanned again."
     )
     strategy: Literal["scan", "slots"] = Field(
         "scan", description="scan: every due node in every pass; slots: a bounded number of nodes."
@@ -81,11 +91,23 @@ class AgentParameters(BaseModel):
     max_search_results: Annotated[int, Field(ge=0, le=MAX_RESULTS_CEILING)] = Field(
         100, description="Most memories in one answer; 0 means 10000."
     )
+    cue_memories: Annotated[int, Field(ge=0, le=1000)] = Field(
+        32, description="Newest memories containing a keyword at which a recall starts."
+    )
+    max_pinned: Annotated[int, Field(ge=0, le=10_000)] = Field(
+        100, description="Most pinned memories, which are neither shortened nor forgotten."
+    )
+    pin_on_request: bool = Field(
+        True, description="Whether a memory in which the user asks to remember it is pinned."
+    )
+    remember_questions: bool = Field(
+        False, description="Whether a segment that is only a question becomes a memory."
+    )
     locale: Literal["auto", "zh", "en"] = Field(
         "auto", description="Language of the wording; auto decides by the text."
     )
     speaker_prefix: Literal["auto", "always", "never"] = Field(
-        "auto", description="When the content of a memory names the speaker."
+        "auto", description="When a memory is shown with its speaker."
     )
     digest_system: bool = Field(False, description="Whether system messages become memories.")
     max_queue_size: Annotated[int, Field(ge=1, le=100_000)] = Field(

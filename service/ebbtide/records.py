@@ -48,6 +48,12 @@ from ebbtide.ids import NodeId, batch_text_id
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+def utc_date(time_ms: int) -> str:
+    """Return the date of a time in UTC, such as 2026-03-12."""
+    moment = EPOCH + timedelta(milliseconds=time_ms)
+    return f"{moment.year:04}-{moment:%m-%d}"  # %Y may format 1 as "1"
+
+
 class Identity(msgspec.Struct, frozen=True):
     """The agent that a store belongs to, with what never changes about it."""
 
@@ -117,7 +123,7 @@ class MessageRecord(msgspec.Struct, frozen=True, array_like=True):
     def place_label(self) -> str:
         """Time (UTC), conversation and the caller's id, for a reader; without any of them, its batch."""
         moment = None if self.timestamp_ms is None else EPOCH + timedelta(milliseconds=self.timestamp_ms)
-        time = "" if moment is None else f"{moment.year:04}-{moment:%m-%d %H:%M}"  # %Y may format 1 as "1"
+        time = "" if moment is None else f"{utc_date(self.timestamp_ms or 0)} {moment:%H:%M}"
         known = ", ".join(part for part in (time, self.conversation_id, self.caller_id) if part)
         return known or f"{batch_text_id(self.batch)}, {self.index + 1}"
 
@@ -232,11 +238,21 @@ Sources = Annotated[tuple[Source, ...], msgspec.Meta(max_length=MAX_MESSAGES)]
 Rewrites = Annotated[tuple[Rewrite, ...], msgspec.Meta(max_length=REWRITES_KEPT)]
 
 
+class Pin(StrEnum):
+    """Whether a memory is pinned, and by whom."""
+
+    NONE = "none"
+    BY_HAND = "by_hand"
+    BY_REQUEST = "by_request"
+
+
+StoredPin = Literal["none", "by_hand", "by_request"]
+
+
 class Node(msgspec.Struct, frozen=True, array_like=True):
     """A memory. Its scan counter is stored elsewhere, so a scan does not rewrite the record.
 
-    The first content is `prefix`, the speaker's label, plus the chunk under `first_key`; if that is empty, plus the
-    range of its single source.
+    The first content is the chunk under `first_key`; if that is empty, the range of its single source.
     """
 
     id: NodeId
@@ -246,7 +262,10 @@ class Node(msgspec.Struct, frozen=True, array_like=True):
     created_at_ms: Time
     original_length: TextLength
     kind: Name = "episode"
-    prefix: Name = ""
+    speaker: Name = ""
+    pinned: StoredPin = "none"
+    label: Name = ""
+    """The name or role of the speaker, as shown before the content."""
     sources: Sources = ()
     first_key: Hash = b""
     batch: Number = 0
@@ -262,6 +281,27 @@ class NodeText(msgspec.Struct, frozen=True, array_like=True):
     keywords: Keywords
     created_at_ms: Time
     original_length: TextLength
+    kind: msgspec.Raw
+    speaker: Name
+    pinned: StoredPin
+
+
+class Entity(msgspec.Struct, frozen=True, array_like=True):
+    """A name that memories are linked with. Its scan counter is stored elsewhere.
+
+    When an entity leaves focus, its links to its newest living memories are written as 1.0. The entity records that
+    once: at scan count `left_at`, the links to living memories from `left_from` on were written. A link that was
+    written later has its own strength.
+    """
+
+    id: NodeId
+    name: Name
+    key: Name
+    named_by: Number = 0
+    """The memory that first said the name."""
+    left_from: Number = 0
+    """0 if the entity has not left focus since its links were last written."""
+    left_at: Count = 0
 
 
 class ScanState(msgspec.Struct, frozen=True, array_like=True):
@@ -326,6 +366,10 @@ class Cue(msgspec.Struct, frozen=True):
     relations: Sequence[str] = ()
     depth: int = 2
     max_results: int = 100
+    time_range: tuple[int | None, int | None] = (None, None)
+    """Only memories created from the first time on, and before the second."""
+    explains: bool = False
+    """Whether the answer includes the path to each memory."""
 
 
 class AgentCounts(msgspec.Struct, frozen=True):

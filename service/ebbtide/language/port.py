@@ -6,8 +6,8 @@ says nothing about the text: wait and retry in order. BadReply says that this mo
 with others, then park it. Implementations raise no other errors.
 
 A model may also implement `process_many` and `relate_many`, which take several requests and return the results of the
-first ones, as many as make a batch. Callers use them if they exist. Retries, timeouts and queues are the caller's
-concern.
+first ones, as many as make a batch, and `shorten`, which also gets the first content of the memory. Callers use them if
+they exist. Retries, timeouts and queues are the caller's concern.
 """
 
 from __future__ import annotations
@@ -75,6 +75,10 @@ class Processed:
 
 TextToProcess = tuple[str, str, int | None]
 """The arguments of `process`: text, prefix, target length."""
+
+
+TextToShorten = tuple[str, str, int]
+"""The arguments of `shorten`: the first content of a memory, its present content, and the target length."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,45 +1,47 @@
-"""Association: search from the focus outward along the strongest paths (memory model, section 6).
+"""Association: what comes to mind at a cue (memory model, section 6).
 
-The strength of a path is the product of its links' strengths. A node's strength is that of its strongest path **of at
-most `depth` hops**. This is not Dijkstra's problem: a stronger but longer path must not hide nodes that only a weaker,
-shorter path can still reach. The search is Bellman-Ford by hops (R. Bellman, "On a routing problem", 1958): hop h
-extends only nodes that improved with exactly h - 1 hops. Any other path is dominated by one that is no weaker and no
-longer.
+Keywords name entities and memories. The search starts there and at the focus, and follows the strongest paths
+(`walk.py`). The memories that match the keywords are the result, ordered by the number of keywords matched and then by
+the strength of their paths. Sentences report links to forgotten memories.
 
-Among equally strong paths the one from the newest focus counts. Paths are compared by (strength rounded to 12
-significant digits, newness of the focus), packed into one integer, the node's *label*: 0 = not reached, greater =
-better. Among equal labels, fewer hops and then the greater unrounded strength count.
-
-A hop is a few array operations on the links that leave the frontier. Nothing is changed. Only reached nodes are
-examined: texts are matched in order of strength until enough match; if that would take too long, all texts are searched
-at once.
+Only reached nodes are examined: texts are matched in order of strength until enough match; if that would take too
+long, all texts are searched at once. Nothing is changed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
+from ebbtide.han import contains_han
 from ebbtide.ids import NodeId
-from ebbtide.memory.columns import Array, Scratch
+from ebbtide.memory.columns import Array
+from ebbtide.memory.naming import LINK_NAMES, NEIGHBOUR_NAMES, entity_key, find_word
 from ebbtide.memory.network import Network
-from ebbtide.memory.strength import ranks_of, round_strength
+from ebbtide.memory.strength import round_strength
 from ebbtide.memory.texts import folded
-from ebbtide.memory.wording import MEMORIES_OF_LOSS, word_dangling
-from ebbtide.records import Cue
+from ebbtide.memory.walk import LAST_POSITION, Follow, Reach, walk
+from ebbtide.memory.wording import LOOSE_ENDS, ORDER_NAMES, joined, word_dangling, word_entity, word_memory
+from ebbtide.records import Cue, Node
 
-NEIGHBOUR_SYNONYMS = {"previous": "上文", "next": "下文"}
-"""Names with the same meaning in both languages."""
+SYNONYMS = {
+    english: chinese
+    for names in (LINK_NAMES, NEIGHBOUR_NAMES)
+    for english, chinese in zip(names["en"], names["zh"], strict=True)
+}
+"""Names of links with the same meaning in both languages."""
 
-POSITION_BITS = 6
-"""Bits of a label for the newness of the focus: `focus_limit` is at most 64."""
+MAX_NAMED_ENTITIES = 16
+"""Most entities that one keyword names."""
 
-NEWEST = (1 << POSITION_BITS) - 1
+FEW_MEMORIES = 3
+"""With fewer memories in an answer, it may say that more was known."""
 
-NEARLY = 1 - 2e-11
-"""Strengths further apart than this factor differ within 12 significant digits."""
+ROWS_AT_ONCE = 1 << 16
+"""Links examined at once to find out whether a relation name is in use."""
 
 FIRST_TRY = 4
 """How many times the requested results are matched first; that suffices for common words."""
@@ -49,48 +51,57 @@ GROWTH = 4
 
 
 @dataclass(frozen=True, slots=True)
+class Start:
+    """A node at which a recall starts. `keyword` is what named it; empty for the focus."""
+
+    node_id: NodeId
+    position: int
+    keyword: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Reached:
-    """A reached node: the strength of its strongest path, and the newest focus at which such a path starts."""
+    """A memory of the result: its strongest path, and the lowest position at which such a path starts."""
 
     node_id: NodeId
     strength: float
     position: int
+    matched: int = 0
+    """The number of keywords that it matches."""
+    keywords: tuple[str, ...] = ()
+    """With `explains`: the keywords that it matches."""
+    path: tuple[tuple[NodeId, str], ...] = ()
+    """With `explains`: the nodes of its path, each with the name of the link to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The result of a recall: memories in order, and sentences about forgotten nodes."""
+    """The result of a recall: memories in order, and sentences about forgotten ones."""
 
-    memories: tuple[tuple[Reached, str], ...] = ()
-    once_known: tuple[str, ...] = ()
+    memories: tuple[tuple[Reached, Node], ...] = ()
+    loose_ends: tuple[str, ...] = ()
+    relations_unknown: tuple[str, ...] = ()
+    """Requested relations that no link and no entity has; they were ignored."""
+    starts: tuple[Start, ...] = ()
+    """With `explains`: where the search started."""
 
+    def text(self, locale: str, *, dates: bool = False) -> str:
+        """Return the answer for a language model to read, optionally with the date of each memory."""
+        return joined(self.blocks(locale, dates=dates))
 
-@dataclass(frozen=True, slots=True)
-class Reach:
-    """The reached slots with their labels and unrounded strengths."""
-
-    slots: Array
-    labels: Array
-    worths: Array
-
-    def in_order(self, chosen: Array) -> Array:
-        """Return the chosen positions sorted by label and then id, both descending."""
-        newest_first = chosen[np.argsort(-self.slots[chosen], kind="stable")]
-        ordered: Array = newest_first[np.argsort(-self.labels[newest_first], kind="stable")]
-        return ordered
-
-    def first(self, chosen: Array, most: int) -> Array:
-        """Return the first `most` of the chosen positions in order."""
-        if len(chosen) > 2 * most > 0:
-            labels = self.labels[chosen]
-            chosen = chosen[labels >= np.partition(labels, len(labels) - most)[len(labels) - most]]
-        return self.in_order(chosen)[:most]
+    def blocks(self, locale: str, *, dates: bool = False) -> list[str]:
+        """Return the blocks of the text."""
+        memories = [
+            word_memory(node.content, locale, node.label, node.created_at_ms if dates else None)
+            for _, node in self.memories
+        ]
+        return [*memories, *self.loose_ends]
 
 
 def fold_relation(name: str) -> str:
     """Return a relation name in the form in which names are compared."""
     name = name.casefold()
-    return NEIGHBOUR_SYNONYMS.get(name, name)
+    return SYNONYMS.get(name, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,250 +113,425 @@ class Association:
 
 
 def associate(network: Network, depth: int, start: Sequence[NodeId] | None = None) -> Association:
-    """Return the nodes within `depth` hops of the focus, or of the `start` nodes, by any link."""
-    slots = None if start is None else network.slots_of([n for n in start if n in network])
-    found = _walk(network, None, depth, slots)
+    """Return the memories within `depth` hops of the memories in focus, or of the `start` nodes.
+
+    Links with entities are not followed.
+    """
+    nodes = (
+        network.focus if start is None else [n for n in start if n in network and n not in network.entities]
+    )
+    slots = network.slots_of(list(dict.fromkeys(nodes))[:LAST_POSITION])
+    found = walk(network, slots, np.arange(len(slots)), depth, Follow(skips_entities=True))
     return Association(network.slots["id"][found.slots], found.worths)
 
 
-def recall(network: Network, cue: Cue, content_of: Callable[[NodeId], str], locale: str) -> Answer:
+def recall(network: Network, cue: Cue, node_of: Callable[[NodeId], Node], locale: str) -> Answer:
     """Return the memories that match a cue, and sentences about forgotten ones.
 
-    `content_of` returns a node's content. Empty keywords match every node. With relations, focus nodes are only
-    starting points and no results.
+    `node_of` returns a memory. Empty keywords match every memory reached. With relations, a start is a result only if a
+    followed link reaches it.
     """
-    followed = _followed(network, cue.relations)
-    found = _walk(network, followed, cue.depth)
-    matcher = _Matcher(network, found, cue.keywords)
-    excluded = network.focus_slots() if cue.relations else np.zeros(0, dtype=np.int64)
-    results = matcher.first(cue.max_results, excluded)
-    memories = tuple(
-        (reached, content_of(reached.node_id))
-        for reached in (_reached(network, found, place) for place in results.tolist())
+    follow, unknown = _follow(network, cue.relations)
+    named = _Named(network, cue)
+    starts = _starts(network, named)
+    if not starts:
+        return Answer(relations_unknown=unknown)
+    slots = network.slots_of([start.node_id for start in starts])
+    positions = np.array([start.position for start in starts], dtype=np.int64)
+    found = walk(network, slots, positions, cue.depth, follow, is_traced=cue.explains)
+    is_memory = ~network.slots["is_entity"][found.slots]
+    visited = found.chosen(np.flatnonzero(is_memory & _are_in_range(network, found.slots, cue.time_range)))
+    matcher = _Matcher(network, visited, named)
+    allowed = (
+        np.flatnonzero(visited.arrived) if follow.relations is not None else np.arange(len(visited.slots))
     )
-    return Answer(memories, _once_known(network, found, matcher, followed, locale))
+    results = matcher.first(cue.max_results, allowed)
+    reached = [_reached(network, visited, matcher, place) for place in results.tolist()]
+    memories = tuple((one, node_of(one.node_id)) for one in reached)
+    if cue.explains:
+        memories = tuple((_explained(network, visited, named, one), node) for one, node in memories)
+    loose_ends = _LooseEnds(network, follow, named, visited, matcher, locale)
+    sentences = loose_ends.sentences([node for _, node in memories])
+    return Answer(memories, sentences, unknown, tuple(starts) if cue.explains else ())
 
 
-def _reached(network: Network, found: Reach, place: int) -> Reached:
-    node_id = int(network.slots["id"][found.slots[place]])
-    position = NEWEST - (int(found.labels[place]) & NEWEST)
-    return Reached(node_id, round_strength(float(found.worths[place])), position)
+def _reached(network: Network, found: Reach, matcher: _Matcher, place: int) -> Reached:
+    return Reached(
+        int(network.slots["id"][found.slots[place]]),
+        round_strength(float(found.worths[place])),
+        LAST_POSITION - (int(found.labels[place]) & LAST_POSITION),
+        matcher.count_at(place),
+    )
 
 
-# --- the walk ----------------------------------------------------------------------------------------------
+def _explained(network: Network, found: Reach, named: _Named, one: Reached) -> Reached:
+    slot = network.slot_of(one.node_id)
+    slots = np.array([slot])
+    keywords = tuple(keyword for word, keyword in named.words.items() if named.matches(word, slots)[0])
+    return replace(one, keywords=keywords, path=tuple(found.path_to(network, slot)))
 
 
-def _followed(network: Network, relations: Sequence[str]) -> Array | None:
-    """Return which relation numbers are followed; None for all."""
+# --- cue ---------------------------------------------------------------------------------------------------
+
+
+class _Named:
+    """The nodes that the keywords of a cue name and match."""
+
+    def __init__(self, network: Network, cue: Cue) -> None:
+        self._network = network
+        self._cue = cue
+        self.words: dict[str, str] = {}
+        """The keywords by their folded form; equal ones count once."""
+        for keyword in cue.keywords:
+            self.words.setdefault(keyword.casefold(), keyword)
+        self._entities = {word: self._named_entities(word) for word in self.words}
+        self.in_texts: dict[str, Array] = {}
+        """By slot, which texts contain a word, after all texts were searched for it."""
+        self._linked: dict[str, Array] = {}
+        self._speakers: dict[str, Array] = {}
+
+    def _named_entities(self, word: str) -> list[NodeId]:
+        """Return the entities that a keyword names: equal first, then shorter, then older."""
+        network, wanted = self._network, entity_key(word)
+        if not wanted or not network.entities or network.parameters.focus_policy == "nodes":
+            return []
+        slots = np.flatnonzero(network.keys.matches_all([folded(wanted)], network.slots.count))
+        found = []
+        for node_id in network.slots["id"][slots].tolist():
+            key = network.entities[node_id].key
+            if find_word(key, wanted) >= 0:
+                found.append((key != wanted, len(key), node_id))
+        return [node_id for _, _, node_id in sorted(found)[:MAX_NAMED_ENTITIES]]
+
+    @property
+    def entities(self) -> list[NodeId]:
+        """The entities that the keywords name, each once, keywords in order."""
+        return list(dict.fromkeys(one for word in self.words for one in self._entities[word]))
+
+    def starts(self) -> Iterator[Start]:
+        """Yield what the keywords name."""
+        for word, keyword in self.words.items():
+            for node_id in self._entities[word]:
+                yield Start(node_id, 0, keyword)
+            for node_id in self._network.slots["id"][self._newest_memories(word)].tolist():
+                yield Start(node_id, 0, keyword)
+
+    def _newest_memories(self, word: str) -> Array:
+        """Return the newest memories whose content or keywords contain a keyword, within the time range."""
+        network, most = self._network, self._network.parameters.cue_memories
+        if word and self._cue.time_range == (None, None):
+            newest, is_complete = network.texts.newest_with(folded(word), most)
+            if is_complete:
+                self.in_texts[word] = np.zeros(network.slots.count, dtype=np.bool_)
+                self.in_texts[word][newest] = True
+            return newest[:most]
+        chosen = network.slots["alive"] & ~network.slots["is_entity"]
+        if word:
+            chosen &= network.texts.matches_all([folded(word)], network.slots.count)
+        slots = np.flatnonzero(chosen)
+        slots = slots[_are_in_range(network, slots, self._cue.time_range)]
+        in_range: Array = slots[::-1][:most]
+        return in_range
+
+    def matches(self, word: str, slots: Array, in_text: Array | None = None) -> Array:
+        """Return which memories a keyword matches: by text, by speaker, or by an entity that it names.
+
+        `in_text` is whether the text of each contains it, if that is known.
+        """
+        if in_text is None:
+            in_text = self._network.texts.matches_each(slots, [folded(word)])
+        matching: Array = in_text | self.matches_without_text(word, slots)
+        return matching
+
+    def matches_without_text(self, word: str, slots: Array) -> Array:
+        """Return which memories a keyword matches by their speaker or by an entity that it names."""
+        network = self._network
+        if word not in self._speakers:
+            # The first name is empty: no speaker is known.
+            said = [bool(name) and word in name.casefold() for name in network.speakers]
+            self._speakers[word] = np.array(said, dtype=np.bool_)
+        matching: Array = self._speakers[word][network.slots["speaker"][slots]]
+        if self._entities[word]:
+            matching |= self._linked_with(word)[slots]
+        return matching
+
+    def _linked_with(self, word: str) -> Array:
+        """Return, by slot, which nodes have a live link from or to an entity that a keyword names."""
+        if word not in self._linked:
+            network, table = self._network, self._network.links.rows
+            linked = np.zeros(network.slots.count, dtype=np.bool_)
+            for slot in network.slots_of(self._entities[word]).tolist():
+                own, others = network.rows_from(slot), network.rows_to(slot)
+                linked[table["target"][own[network.is_live(own)]]] = True
+                linked[table["source"][others[network.is_live(others)]]] = True
+            self._linked[word] = linked
+        return self._linked[word]
+
+
+def _are_in_range(network: Network, slots: Array, time_range: tuple[int | None, int | None]) -> Array:
+    begin, end = time_range
+    within = np.ones(len(slots), dtype=np.bool_)
+    if begin is not None:
+        within &= network.slots["created_at_ms"][slots] >= begin
+    if end is not None:
+        within &= network.slots["created_at_ms"][slots] < end
+    return within
+
+
+def _starts(network: Network, named: _Named) -> list[Start]:
+    """Return where the search starts, each node once: what the keywords name, then the focus."""
+    found: dict[NodeId, Start] = {}
+    for start in named.starts() if network.parameters.focus_policy == "both" else ():
+        found.setdefault(start.node_id, start)
+    for position, node_id in enumerate((*network.focus, *network.entity_focus), start=1):
+        found.setdefault(node_id, Start(node_id, position))
+    return list(found.values())
+
+
+def _follow(network: Network, relations: Sequence[str]) -> tuple[Follow, tuple[str, ...]]:
+    """Return which links are followed, and the requested relations that neither a live link nor an entity has."""
     if not relations:
-        return None
-    names = {fold_relation(name) for name in relations}
-    return np.array([fold_relation(name) in names for name in network.relations], dtype=np.bool_)
+        return Follow(), ()
+    folded_names = [fold_relation(name) for name in network.relations]
+    numbers = np.zeros(len(network.relations), dtype=np.bool_)
+    entities = np.zeros(network.slots.count, dtype=np.bool_)
+    unknown: dict[str, None] = {}
+    for name in relations:
+        wanted = fold_relation(name)
+        own = np.array([one == wanted for one in folded_names], dtype=np.bool_)
+        entity = network.entity_of_key.get(entity_key(name))
+        if entity is not None:
+            entities[network.slot_of(entity)] = True
+        elif not _is_in_use(network, own):
+            unknown[name] = None
+            continue
+        numbers |= own
+    if len(unknown) == len(set(relations)):
+        return Follow(), tuple(unknown)
+    return Follow(numbers, entities), tuple(unknown)
 
 
-def _walk(network: Network, followed: Array | None, depth: int, start: Array | None = None) -> Reach:
-    scratch = network.scratch()
-    try:
-        frontier = network.focus_slots() if start is None else start[:NEWEST]
-        scratch.worth[frontier] = 1.0
-        scratch.label[frontier] = _labels(np.ones(len(frontier)), NEWEST - np.arange(len(frontier)))
-        reached = [frontier]
-        for _ in range(depth):
-            if not len(frontier):
-                break
-            frontier = _hop(network, scratch, frontier, followed, reached)
-        slots = np.concatenate(reached)
-        found = Reach(slots, scratch.label[slots], scratch.worth[slots])
-        scratch.label[slots] = 0
-        scratch.worth[slots] = 0.0
-    except BaseException:
-        network.spoil_scratch()
-        raise
-    return found
-
-
-def _labels(worths: Array, newness: Array) -> Array:
-    labels: Array = (ranks_of(worths) << POSITION_BITS) | newness
-    return labels
-
-
-def _hop(
-    network: Network, scratch: Scratch, frontier: Array, followed: Array | None, reached: list[Array]
-) -> Array:
-    """Run one hop from the frontier. Return the nodes that it improved; append new ones to `reached`."""
-    sources, targets, worths = _steps(network, scratch, frontier, followed)
-    best, top = scratch.best, scratch.top
-    # 1. Only paths within rounding of the greatest strength at their target can win or tie.
-    np.maximum.at(top, targets, worths)
-    near = np.flatnonzero(worths >= top[targets] * NEARLY)
-    top[targets] = 0.0
-    sources, targets, worths = sources[near], targets[near], worths[near]
-    # 2. Take the greatest label of each target if it improves the target.
-    labels = _labels(worths, scratch.label[sources] & NEWEST)
-    np.maximum.at(best, targets, labels)
-    improved = np.flatnonzero((labels == best[targets]) & (labels > scratch.label[targets]))
-    best[targets] = 0
-    targets, worths, labels = targets[improved], worths[improved], labels[improved]
-    # 3. Among equal labels, take the greatest strength.
-    np.maximum.at(top, targets, worths)
-    new = targets[scratch.label[targets] == 0]
-    scratch.label[targets] = labels
-    scratch.worth[targets] = top[targets]
-    top[targets] = 0.0
-    reached.append(_once_each(scratch, new))
-    return _once_each(scratch, targets)
-
-
-def _steps(
-    network: Network, scratch: Scratch, frontier: Array, followed: Array | None
-) -> tuple[Array, Array, Array]:
-    """Return (source, target, strength) of every step from the frontier that may improve its target."""
-    table = network.links.rows
-    member = scratch.member
-    member[frontier] = True
-    rows = network.links.of_sources(frontier, member[: network.slots.count])
-    sources, targets, strengths = table["source"], table["target"], table["now"]
-    if rows is None:
-        rows = np.flatnonzero(member[sources])
-    member[frontier] = False
-    sources, targets, strengths = sources[rows], targets[rows], strengths[rows]
-    worths = scratch.worth[sources] * strengths
-    is_step = strengths >= network.parameters.link_break_threshold
-    is_step &= network.slots["alive"][targets]
-    is_step &= worths >= scratch.worth[targets] * NEARLY
-    if followed is not None:
-        is_step &= followed[table["relation"][rows]]
-    kept = np.flatnonzero(is_step)
-    return sources[kept], targets[kept], worths[kept]
-
-
-def _once_each(scratch: Scratch, slots: Array) -> Array:
-    """Return the distinct slots. For duplicates, the last writer of a slot's rank stays."""
-    places = np.arange(len(slots), dtype=np.int32)
-    scratch.rank[slots] = places
-    kept: Array = slots[scratch.rank[slots] == places]
-    scratch.rank[slots] = 0
-    return kept
+def _is_in_use(network: Network, numbers: Array) -> bool:
+    """Return whether a live link has one of these relations."""
+    if not numbers.any():
+        return False
+    relation = network.links.rows["relation"]
+    for begin in range(0, len(relation), ROWS_AT_ONCE):
+        rows = begin + np.flatnonzero(numbers[relation[begin : begin + ROWS_AT_ONCE]])
+        if len(rows) and network.is_live(rows).any():
+            return True
+    return False
 
 
 # --- matching ----------------------------------------------------------------------------------------------
 
 
 class _Matcher:
-    """Matches reached nodes against keywords, no more of them than necessary."""
+    """Matches visited memories against keywords, no more of them than necessary."""
 
-    def __init__(self, network: Network, found: Reach, keywords: Sequence[str]) -> None:
+    def __init__(self, network: Network, found: Reach, named: _Named) -> None:
         self._network = network
         self._found = found
-        self._keywords = [folded(keyword) for keyword in keywords]
-        self._matching: Array | None = None
-        """Matches by slot, after all texts were searched."""
-        self._any: bool | None = True if not keywords and len(found.slots) else None
+        self._named = named
 
-    def first(self, most: int, excluded: Array) -> Array:
-        """Return the first `most` matching positions in order, without the slots in `excluded`."""
-        found = self._found
-        places = np.arange(len(found.slots))
-        if len(excluded):
-            places = places[~np.isin(found.slots, excluded)]
-        if not self._keywords:
-            return found.first(places, most)
-        matching, tries = places[:0], FIRST_TRY * most
+    def first(self, most: int, allowed: Array) -> Array:
+        """Return the first `most` matching positions in order, among those in `allowed`."""
+        words = len(self._named.words)
+        if not words:
+            return self._found.first(allowed, most)
+        if words > 1:
+            counts = self.counts
+            matching = allowed[counts[allowed] > 0]
+            in_order = self._found.in_order(matching)
+            results: Array = in_order[np.argsort(-counts[in_order], kind="stable")][:most]
+            return results
+        matching, tries = allowed[:0], FIRST_TRY * most
         while len(matching) < most:
-            tried = found.first(places, tries) if self._is_worth(tries, len(places)) else places
+            tried = self._found.first(allowed, tries) if self._is_worth(tries, len(allowed)) else allowed
             matching = tried[self.matches(tried)]
-            if len(tried) == len(places):
-                matching = found.first(matching, most)
-                break
+            if len(tried) == len(allowed):
+                return self._found.first(matching, most)
             tries *= GROWTH
-        if len(matching):
-            self._any = True
         return matching[:most]
 
     def _is_worth(self, tries: int, most: int) -> bool:
-        """Whether matching the best `tries` nodes one by one costs less than searching all texts."""
-        return tries < most and self._network.texts.are_few(GROWTH * tries * len(self._keywords))
+        """Whether matching the best `tries` memories one by one costs less than searching all texts."""
+        return tries < most and self._network.texts.are_few(GROWTH * tries)
 
     def matches(self, places: Array) -> Array:
-        """Return which of these positions match."""
-        if not self._keywords:
-            return np.ones(len(places), dtype=np.bool_)
-        network = self._network
+        """Return which of these positions match a keyword; all do without keywords."""
+        matching = np.zeros(len(places), dtype=np.bool_)
+        for word in self._named.words:
+            matching |= self._match(word, places)
+        return matching if self._named.words else ~matching
+
+    def _match(self, word: str, places: Array) -> Array:
         slots = self._found.slots[places]
-        if self._matching is None:
-            if network.texts.are_few(len(places) * len(self._keywords)):
-                return network.texts.matches_each(slots, self._keywords)
-            self._matching = network.texts.matches_all(self._keywords, network.slots.count)
-        matching: Array = self._matching[slots]
+        matching = self._named.matches_without_text(word, slots)
+        left = np.flatnonzero(~matching)
+        texts, in_texts = self._network.texts, self._named.in_texts
+        if word not in in_texts and texts.are_few(len(left)):
+            matching[left] = texts.matches_each(slots[left], [folded(word)])
+            return matching
+        if word not in in_texts:
+            in_texts[word] = texts.matches_all([folded(word)], self._network.slots.count)
+        matching[left] = in_texts[word][slots[left]]
         return matching
 
+    @cached_property
+    def counts(self) -> Array:
+        """The number of keywords that each visited memory matches."""
+        everywhere = np.arange(len(self._found.slots))
+        counts = np.zeros(len(everywhere), dtype=np.int64)
+        for word in self._named.words:
+            counts += self._match(word, everywhere)
+        return counts
+
+    def count_at(self, place: int) -> int:
+        """Return the number of keywords that a result matches."""
+        words = len(self._named.words)
+        return words if words < 2 else int(self.counts[place])
+
+    @cached_property
     def matches_any(self) -> bool:
-        """Whether any reached node matches."""
-        if self._any is None:
-            self._any = bool(self.matches(np.arange(len(self._found.slots))).any())
-        return self._any
+        """Whether any visited memory matches."""
+        return bool(self.matches(np.arange(len(self._found.slots))).any())
+
+    def in_order(self, places: Array) -> Array:
+        """Return positions in the order of results."""
+        ordered = self._found.in_order(places)
+        if len(self._named.words) > 1:
+            ordered = ordered[np.argsort(-self.counts[ordered], kind="stable")]
+        return ordered
 
 
-# --- forgotten memories ------------------------------------------------------------------------------------
+# --- loose ends --------------------------------------------------------------------------------------------
 
 
-def _once_known(
-    network: Network, found: Reach, matcher: _Matcher, followed: Array | None, locale: str
-) -> tuple[str, ...]:
-    """Return at most three distinct sentences about links to forgotten nodes, in the order of their sources.
+@dataclass(frozen=True, slots=True)
+class _LooseEnds:
+    """The sentences about forgotten memories: at most three, equal ones once."""
 
-    The sources are the matching nodes, or all reached nodes if none matches.
-    """
-    with_dangling = np.flatnonzero(network.slots["dangling_count"][found.slots] > 0)
-    if not len(with_dangling):
-        return ()
-    use_all = not matcher.matches_any()
-    sentences: dict[str, None] = {}
-    seen: set[tuple[int, bool]] = set()
-    for places in _stretches(found.in_order(with_dangling)):
-        sources_with_links = places if use_all else places[matcher.matches(places)]
-        for relation, has_han in _first_of_each(network, found.slots[sources_with_links], followed, seen):
-            sentences.setdefault(word_dangling(network.relations[relation], _LIKE[has_han], locale))
-            if len(sentences) == MEMORIES_OF_LOSS:
-                return tuple(sentences)
-    return tuple(sentences)
+    network: Network
+    follow: Follow
+    named: _Named
+    found: Reach
+    matcher: _Matcher
+    locale: str
 
+    def sentences(self, results: Sequence[Node]) -> tuple[str, ...]:
+        """Return the sentences of an answer with these memories."""
+        found: dict[str, None] = {}
+        for sentence in self._all(results):
+            found.setdefault(sentence)
+            if len(found) == LOOSE_ENDS:
+                break
+        return tuple(found)
 
-_LIKE = {True: "忆", False: "a"}
-"""Stand-ins for a content, of which only the script matters."""
+    def _all(self, results: Sequence[Node]) -> Iterator[str]:
+        yield from self._of_entities(results)
+        # Most memories have no loose end, so the others are not matched.
+        with_dangling = np.flatnonzero(self.network.slots["dangling_count"][self.found.slots] > 0)
+        if not len(with_dangling):
+            return
+        if self.matcher.matches_any:
+            matching = with_dangling[self.matcher.matches(with_dangling)]
+            yield from self._of_memories(self.matcher.in_order(matching), with_order_names=False)
+        elif not self.named.entities:
+            yield from self._of_memories(self.found.in_order(with_dangling), with_order_names=True)
+
+    def _of_entities(self, results: Sequence[Node]) -> Iterator[str]:
+        """Yield the sentences about entities that the keywords name; without keywords, about those in focus."""
+        has_keywords, knows_more = bool(self.named.words), False
+        entities = self.named.entities if has_keywords else self.network.entity_focus
+        for entity_id in entities:
+            slot = self.network.slot_of(entity_id)
+            if not self.network.slots["dangling_count"][slot] or not len(self._dangling_rows(slot)):
+                continue
+            more = self._has_memories(slot)
+            if more and (not has_keywords or knows_more or len(results) >= FEW_MEMORIES):
+                continue
+            knows_more |= more
+            name = self.network.entities[entity_id].name
+            yield word_entity(name, knows_more=more, is_chinese=self._is_chinese(name, results))
+
+    def _is_chinese(self, name: str, results: Sequence[Node]) -> bool:
+        if self.locale != "auto":
+            return self.locale == "zh"
+        return any(map(contains_han, (name, *self.named.words))) or any(
+            contains_han(node.content) for node in results
+        )
+
+    def _has_memories(self, slot: int) -> bool:
+        """Return whether a live link joins an entity with a living memory."""
+        network, table = self.network, self.network.links.rows
+        own = network.rows_from(slot)
+        own = own[network.is_live(own)]
+        if network.slots["alive"][table["target"][own]].any():
+            return True
+        others = network.rows_to(slot)
+        return bool(network.is_live(others).any())
+
+    def _dangling_rows(self, slot: int) -> Array:
+        """Return the live followed links of a node to forgotten memories."""
+        network = self.network
+        rows = network.rows_from(slot)
+        rows = rows[network.is_live(rows) & ~network.slots["alive"][network.links.rows["target"][rows]]]
+        followed: Array = rows[self.follow.are_followed(network, rows)]
+        return followed
+
+    def _of_memories(self, places: Array, *, with_order_names: bool) -> Iterator[str]:
+        """Yield the sentences about the dangling links of memories, in the order of `places`."""
+        network = self.network
+        telling = np.array(
+            [
+                with_order_names or (name != "" and name.casefold() not in ORDER_NAMES)
+                for name in network.relations
+            ],
+            dtype=np.bool_,
+        )
+        seen: set[tuple[int, bool]] = set()
+        for stretch in _stretches(places):
+            for slot in self._first_of_each(self.found.slots[stretch], telling):
+                has_han = bool(network.slots["has_han"][slot])
+                rows = self._dangling_rows(slot)
+                rows = rows[telling[network.links.rows["relation"][rows]]]
+                states = [
+                    (-round_strength(state.strength), -state.link.target, state.link.relation)
+                    for state in network.link_states(rows)
+                ]
+                for _, _, relation in sorted(states):
+                    kind = (network.relation_number(relation), has_han)
+                    if kind not in seen:
+                        seen.add(kind)
+                        yield word_dangling(relation, _LIKE[has_han], self.locale)
+
+    def _first_of_each(self, slots: Array, telling: Array) -> list[int]:
+        """Return the first of these memories with each (relation, script) of dangling links, in order."""
+        network, table = self.network, self.network.links.rows
+        rank = np.zeros(network.slots.count, dtype=np.int32)
+        rank[slots] = np.arange(1, len(slots) + 1)
+        rows = network.links.of_sources(slots, rank > 0)
+        if rows is None:
+            rows = np.flatnonzero(rank[table["source"]])
+        gone = ~network.slots["alive"][table["target"][rows]]
+        rows = rows[gone & (table["now"][rows] >= network.parameters.link_break_threshold)]
+        rows = rows[telling[table["relation"][rows]] & self.follow.are_followed(network, rows)]
+        sources = table["source"][rows]
+        kinds = table["relation"][rows].astype(np.int64) * 2 + network.slots["has_han"][sources]
+        by_rank = np.argsort(rank[sources], kind="stable")
+        first = by_rank[np.unique(kinds[by_rank], return_index=True)[1]]
+        found: list[int] = slots[np.unique(rank[sources[first]]) - 1].tolist()
+        return found
 
 
 def _stretches(places: Array) -> Iterator[Array]:
-    """Yield growing ranges: usually the first few nodes suffice."""
+    """Yield growing ranges: usually the first few suffice."""
     begin, size = 0, 16
     while begin < len(places):
         yield places[begin : begin + size]
         begin, size = begin + size, size * 8
 
 
-def _first_of_each(
-    network: Network, slots: Array, followed: Array | None, seen: set[tuple[int, bool]]
-) -> Iterator[tuple[int, bool]]:
-    """Yield each (relation, whether its source contains Han) of dangling links once, in order, and add it to `seen`."""
-    rank = np.zeros(network.slots.count, dtype=np.int32)
-    rank[slots] = np.arange(1, len(slots) + 1)
-    rows = network.links.of_sources(slots, rank > 0)
-    table = network.links.rows
-    if rows is None:
-        rows = np.flatnonzero(rank[table["source"]])
-    gone = ~network.slots["alive"][table["target"][rows]]
-    rows = rows[gone & (table["now"][rows] >= network.parameters.link_break_threshold)]
-    if followed is not None:
-        rows = rows[followed[table["relation"][rows]]]
-    ranks = rank[table["source"][rows]]
-    kinds = table["relation"][rows].astype(np.int64) * 2 + network.slots["has_han"][table["source"][rows]]
-    # Find the first source of each kind. Within one source, strength, newness and name decide.
-    by_rank = np.argsort(ranks, kind="stable")
-    sources_with_links = np.unique(ranks[by_rank[np.unique(kinds[by_rank], return_index=True)[1]]]) - 1
-    for slot in slots[sources_with_links].tolist():
-        has_han = bool(network.slots["has_han"][slot])
-        for _, name in network.dangling(int(network.slots["id"][slot])):
-            kind = (network.relation_number(name), has_han)
-            if kind not in seen and (followed is None or followed[kind[0]]):
-                seen.add(kind)
-                yield kind
+_LIKE = {True: "忆", False: "a"}
+"""Stand-ins for a content, of which only the script matters."""

@@ -1,14 +1,16 @@
 """Compression: what a pass does to a node (memory model, section 5).
 
 A pass visits every due node once. The importance at the moment of the visit decides: links of sources visited earlier
-in the pass count decayed, and those of forgotten nodes do not count (`Draft`). A visit ends in one of four ways: the
-node is skipped (in focus), forgotten, kept, or must be shortened. Shortening needs a language model, so the caller gets
-a `Shortening` and continues the visit with the result.
+in the pass count decayed, and those of forgotten nodes do not count (`Draft`). The visit of a memory ends in one of
+four ways: it is skipped (in focus), forgotten, kept, or must be shortened. Shortening needs a language model, so the
+caller gets a `Shortening` and continues the visit with the result. An entity is scanned, or deleted if no live link is
+left at either end.
 
 **Every visit that does not forget the node counts as a scan**, also for protected nodes. Protection preserves the
 content, not the links; otherwise a densely linked batch would live for ever.
 
-**Long-term memory**: under `scan`, a node is due again `1 + floor(k * long_term_factor)` passes after its k-th scan.
+**Long-term memory**: under `scan`, a node is due again `1 + floor(k * long_term_factor)` passes after its k-th scan, an
+entity after at most `entity_wait_max` passes.
 """
 
 from __future__ import annotations
@@ -38,12 +40,13 @@ class Verdict(Enum):
     SKIP = "skip"
     FORGET = "forget"
     KEEP = "keep"
+    DROP = "drop"
     SHORTEN = "shorten"
 
 
-_BY_CODE = (Verdict.SKIP, Verdict.KEEP, Verdict.FORGET, Verdict.SHORTEN)
+_BY_CODE = (Verdict.SKIP, Verdict.KEEP, Verdict.DROP, Verdict.FORGET, Verdict.SHORTEN)
 _CODES = {verdict: code for code, verdict in enumerate(_BY_CODE)}
-"""Verdicts as numbers. From FORGET on, a visit is more than a scan."""
+"""Verdicts as numbers. From FORGET on, a visit can change what happens to others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,10 @@ def begin_pass(network: Network, number: int, rng: Random) -> Change:
     """Begin pass `number`: apply limits that were lowered and, under `slots`, draw the nodes to visit."""
     parameters = network.parameters
     draft = Draft(network)
-    trim_focus(draft, parameters.focus_limit)
+    trim_focus(draft)
+    if network.entity_memories != parameters.entity_memories:
+        draft.settle_focus()
+        draft.change.entity_memories = parameters.entity_memories
     drawn: tuple[NodeId, ...] = ()
     if parameters.strategy == "slots":
         make_room(draft, parameters, parameters.max_nodes, rng)
@@ -68,30 +74,41 @@ def begin_pass(network: Network, number: int, rng: Random) -> Change:
     return draft.change
 
 
+def has_effect(begun: Change) -> bool:
+    """Return whether the beginning of a pass changes more than the state of the pass."""
+    moved = begun.focus is not None or begun.entity_focus is not None or begun.entity_memories is not None
+    return bool(begun.forgotten or begun.links or begun.removed_links or moved)
+
+
 def _draw(draft: Draft, parameters: AgentParameters, rng: Random) -> tuple[NodeId, ...]:
-    candidates = draft.living(outside_focus=True)
+    candidates = draft.candidates(with_pinned=True)
     drawn = rng.sample(candidates, min(parameters.compression_batch_size, len(candidates)))
     return tuple(sorted(drawn, key=lambda n: (round_strength(draft.importance(n)), n)))
 
 
-def _are_due(counts: Array, last_passes: Array, pass_number: int, long_term_factor: float) -> Array:
-    waits = np.floor(counts * long_term_factor)
-    due: Array = (counts == 0) | (pass_number > last_passes + waits)
-    return due
-
-
 def nodes_to_visit(network: Network, state: PassState) -> Array:
     """Return the ids of the nodes that a pass still has to visit, in order. Computed again when a pass resumes."""
-    if state.strategy == "slots":
-        visited = 0 if state.after is None else state.drawn.index(state.after[1]) + 1
-        left = np.array(state.drawn[visited:], dtype=np.int64)
-        return left[network.are_alive(left)]
-    slots = network.slots
+    if state.strategy == "scan":
+        return _due_nodes(network, state, np.ones(network.slots.count, dtype=np.bool_), state.after)
+    entities = network.slots["is_entity"]
+    if state.after is not None and state.after[1] not in state.drawn:
+        return _due_nodes(network, state, entities, state.after)
+    visited = 0 if state.after is None else state.drawn.index(state.after[1]) + 1
+    left = np.array(state.drawn[visited:], dtype=np.int64)
+    order: Array = np.concatenate([left[network.are_alive(left)], _due_nodes(network, state, entities, None)])
+    return order
+
+
+def _due_nodes(network: Network, state: PassState, chosen: Array, after: tuple[int, NodeId] | None) -> Array:
+    """Return the chosen nodes that are due, by scan count and id, from the position `after`."""
+    slots, parameters = network.slots, network.parameters
     ids, counts, last_passes = slots["id"], slots["scan_count"], slots["last_pass"]
-    due = slots["alive"] & (ids < state.start_id) & (last_passes != state.number)
-    due &= _are_due(counts, last_passes, state.number, network.parameters.long_term_factor)
-    if state.after is not None:
-        count, node_id = state.after
+    waits = np.floor(counts * parameters.long_term_factor)
+    waits = np.where(slots["is_entity"], np.minimum(waits, parameters.entity_wait_max - 1), waits)
+    due = chosen & slots["alive"] & (ids < state.start_id) & (last_passes != state.number)
+    due &= (counts == 0) | (state.number > last_passes + waits)
+    if after is not None:
+        count, node_id = after
         due &= (counts > count) | ((counts == count) & (ids > node_id))
     places = np.flatnonzero(due)
     # Slots ascend with ids, so a stable sort by count yields the order (count, id).
@@ -119,7 +136,7 @@ def visit(
         if verdict is Verdict.SHORTEN and is_settled(visits.shortening(event)):
             visits.keep(event)
             continue
-        _end_visits(draft, living[begun:event], state)
+        _end_visits(draft, living[begun:event], visits.are_dropped(begun, event), state)
         if verdict is Verdict.SHORTEN:
             return int(places[event]), visits.shortening(event)
         begun = event
@@ -131,14 +148,25 @@ def visit(
     return len(order), None
 
 
-def _end_visits(draft: Draft, node_ids: Array, state: PassState) -> None:
-    """Scan these nodes, except those in focus, which are skipped."""
+def _end_visits(draft: Draft, node_ids: Array, dropped: Array, state: PassState) -> None:
+    """Delete the dropped entities and scan the other nodes, except memories in focus, which are skipped."""
     if not len(node_ids):
         return
     # Skipped nodes advance the pass too, so that a resumed pass does not visit them again.
     last = int(node_ids[-1])
     draft.change.pass_state = passed(state, last, draft.scan_count(last))
-    draft.scan(node_ids[~np.isin(node_ids, draft.focus)], state.number)
+    scanned = ~dropped & ~np.isin(node_ids, draft.focus)
+    if not dropped.any():
+        draft.scan(node_ids[scanned], state.number)
+        return
+    # Deleting an entity settles the focus, so the scans of entities in focus must not be counted too early.
+    begun = 0
+    in_focus = np.flatnonzero(np.isin(node_ids, draft.entity_focus)) + 1
+    for end in [*in_focus.tolist(), len(node_ids)]:
+        some = slice(begun, end)
+        draft.drop_entities(node_ids[some][dropped[some]])
+        draft.scan(node_ids[some][scanned[some]], state.number)
+        begun = end
 
 
 class _Visits:
@@ -168,9 +196,15 @@ class _Visits:
         self._importances[places] = importances
         targets = target_lengths(network.slots["original_length"][slots], importances)
         shortened = targets <= (1 - parameters.min_shrink) * network.slots["content_length"][slots]
-        in_focus = np.isin(network.slots["id"][slots], self._draft.focus)
+        in_focus = np.isin(network.slots["id"][slots], [*self._draft.focus, *self._draft.entity_focus])
+        is_entity = network.slots["is_entity"][slots]
+        unsupported = is_entity & ~in_focus & (importances == 0)
+        unsupported[unsupported] = self._draft.without_live_links(slots[unsupported])
         conditions = (
+            (unsupported, Verdict.DROP),
+            (is_entity, Verdict.KEEP),
             (in_focus, Verdict.SKIP),
+            (network.slots["is_pinned"][slots], Verdict.KEEP),
             (importances == 0, Verdict.FORGET),
             (importances >= WHOLE, Verdict.KEEP),
             (targets < parameters.delete_threshold, Verdict.FORGET),
@@ -183,7 +217,7 @@ class _Visits:
         )
 
     def next_event(self, begin: int = 0) -> tuple[int, Verdict]:
-        """Return the next position from `begin` on whose visit is more than a scan, and its verdict.
+        """Return the next position from `begin` on whose memory is to be forgotten or shortened, and its verdict.
 
         If there is none, return the end and KEEP.
         """
@@ -192,6 +226,11 @@ class _Visits:
         if place == len(self._verdicts):
             return place, Verdict.KEEP
         return place, _BY_CODE[int(self._verdicts[place])]
+
+    def are_dropped(self, begin: int, end: int) -> Array:
+        """Return which of these positions are entities to delete."""
+        dropped: Array = self._verdicts[begin:end] == _CODES[Verdict.DROP]
+        return dropped
 
     def shortening(self, place: int) -> Shortening:
         """Return how the node at this position is to be shortened."""
@@ -206,10 +245,10 @@ class _Visits:
         self._verdicts[place] = _CODES[Verdict.KEEP]
 
     def forget(self, place: int) -> None:
-        """Forget the node at this position and compute the verdicts of the nodes that it supported again."""
+        """Forget the memory at this position and compute the verdicts of the nodes that it supported again."""
         network = self._draft.network
         slot = int(self._slots[place])
-        supported = network.links.rows["target"][network.links.of_source(slot)]
+        supported = network.links.rows["target"][network.rows_from(slot)]
         self._draft.forget(int(network.slots["id"][slot]))
         # Earlier nodes were scanned in the draft already; their ranks would count those scans twice.
         self._rank[self._slots[self._visited_count : place + 1]] = 0

@@ -6,7 +6,8 @@ When there are many, they are merged into the sorted part. The index by target, 
 use; recall does not need it.
 
 Nodes are identified by slot (see `network.py`), relations by number. `now` is a link's current strength; code that
-changes scan counts or the focus must update it.
+changes scan counts, the focus or pins must update it. `held` is whether the link counts 1.0 at present. A removed link
+has a negative strength until the next merge.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ RADIX = 1 << 16
 
 
 class LinkTable:
-    """Rows of (source, target, relation, written, anchor, now)."""
+    """Rows of (source, target, relation, written, anchor, now, held)."""
 
     def __init__(self) -> None:
         self.rows = Columns(
@@ -35,7 +36,10 @@ class LinkTable:
             written=np.float64,
             anchor=np.int32,
             now=np.float64,
+            held=np.bool_,
         )
+        self.removed_count = 0
+        """Rows that were removed since the last merge."""
         self.sorted_count = 0
         self._first = np.zeros(1, dtype=np.int64)
         """By slot, the index of its first sorted link; one entry more than there were slots at the merge."""
@@ -121,22 +125,34 @@ class LinkTable:
             self._by_target = _order_of(targets).astype(np.int32)
             self._first_by_target = _starts(targets, len(self._first) - 1)
 
+    def present(self, rows: Array) -> Array:
+        """Return these rows without removed ones."""
+        return rows[self.rows["written"][rows] >= 0] if self.removed_count else rows
+
     # --- changes -----------------------------------------------------------------------------------
 
+    def remove(self, rows: Array) -> None:
+        """Remove links. Their rows stay until the next merge."""
+        self.rows["written"][rows] = self.rows["now"][rows] = -1.0
+        self.rows["held"][rows] = False
+        self.removed_count += len(rows)
+
     def load(self, slot_count: int, **values: Array) -> None:
-        """Replace the whole table. Links may be in any order."""
+        """Replace the whole table. Links may be in any order; none is held unless `held` is given."""
+        values.setdefault("held", np.zeros(len(values["source"]), dtype=np.bool_))
         sources = values["source"]
         if len(sources) and np.any(sources[1:] < sources[:-1]):
             order = _order_of(sources)
             values = {name: column[order] for name, column in values.items()}
         self.rows.replace(**values)
         self.sorted_count = self.rows.count
+        self.removed_count = 0
         self._first = _starts(self.rows["source"], slot_count)
         self._by_target = None
 
     def merge(self, keep: Array | None, slot_of: Array | None, slot_count: int) -> None:
         """Merge the new links into the sorted part. `keep` selects rows; `slot_of` maps old slots to new ones."""
-        names = ("source", "target", "relation", "written", "anchor", "now")
+        names = ("source", "target", "relation", "written", "anchor", "now", "held")
         values = {name: self.rows[name] if keep is None else self.rows[name][keep] for name in names}
         if slot_of is not None:
             values["source"] = slot_of[values["source"]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -13,7 +13,9 @@ from ebbtide.memory.columns import Array, places_in
 from ebbtide.memory.network import Network
 from ebbtide.memory.texts import piece_of
 from ebbtide.parameters import AgentParameters
-from ebbtide.records import LinkColumns, Node, NodeText, ScanColumns
+from ebbtide.records import Entity, LinkColumns, Node, NodeText, Pin, ScanColumns
+
+PIN_CODES = {Pin.NONE.value: 0, Pin.BY_HAND.value: 1, Pin.BY_REQUEST.value: 2}
 
 
 def load_network(
@@ -23,45 +25,75 @@ def load_network(
     links: LinkColumns,
     focus: tuple[NodeId, ...],
     next_node_id: NodeId,
+    entities: Iterable[Entity] = (),
+    entity_focus: tuple[NodeId, ...] = (),
+    entity_memories: int | None = None,
 ) -> Network:
-    """Return the network of these nodes (by ascending id), scan states and links."""
+    """Return the network of these nodes and entities (by ascending id), scan states and links."""
     network = Network(parameters)
-    _load_nodes(network, nodes, links.target)
+    network.entity_memories = entity_memories or parameters.entity_memories
+    known_entities = list(entities)
+    _load_nodes(network, nodes, known_entities, links.target)
     places, known = places_in(network.slots["id"], scans.node_id)
     network.slots["scan_count"][places[known]] = scans.count[known]
     network.slots["last_pass"][places[known]] = scans.last_pass[known]
     _load_links(network, links)
     network.next_node_id = next_node_id
-    network.set_focus(focus)
+    network.set_focus(focus, entity_focus)
     return network
 
 
-def _load_nodes(network: Network, nodes: Iterable[Node | NodeText], targets: Array) -> None:
+def _load_nodes(
+    network: Network, nodes: Iterable[Node | NodeText], entities: Sequence[Entity], targets: Array
+) -> None:
     # Packed while reading: lists of a million objects would need more memory than the network.
-    ids, starts = array("q"), array("q")
+    ids, starts, times_ms = array("q"), array("q"), array("q")
     original_lengths, content_lengths, chinese = array("i"), array("i"), bytearray()
+    speakers, pins = array("i"), bytearray()
     buffer = bytearray()
     for node in nodes:
         ids.append(node.id)
         original_lengths.append(node.original_length)
         content_lengths.append(len(node.content))
         chinese.append(contains_han(node.content))
+        times_ms.append(node.created_at_ms)
+        speakers.append(network.speaker_number(node.speaker))
+        pins.append(PIN_CODES[node.pinned])
         starts.append(len(buffer))
         buffer += piece_of(node.content, node.keywords)
-    living = np.array(ids, dtype=np.int64)
+    memories = np.array(ids, dtype=np.int64)
+    living = np.union1d(memories, np.array([entity.id for entity in entities], dtype=np.int64))
     # Forgotten nodes that links point at have a slot too.
     gone = np.unique(targets[~places_in(living, targets)[1]])
     everyone = np.union1d(living, gone)
-    places, _ = places_in(everyone, living)
     slots = network.slots
     slots.append(len(everyone), id=everyone)
-    slots["alive"][places] = True
+    slots["alive"][places_in(everyone, living)[0]] = True
+    places, _ = places_in(everyone, memories)
+    slots["created_at_ms"][places] = times_ms
+    slots["speaker"][places] = speakers
+    pinned = np.frombuffer(pins, dtype=np.uint8)
+    slots["is_pinned"][places] = pinned > 0
+    slots["by_request"][places] = pinned == PIN_CODES[Pin.BY_REQUEST.value]
     slots["has_han"][places] = np.frombuffer(chinese, dtype=np.bool_)
     slots["original_length"][places] = original_lengths
     slots["content_length"][places] = content_lengths
     network.texts.load(buffer, places, np.array(starts, dtype=np.int64), len(everyone))
     network.node_count = len(ids)
-    network.dead_kept = len(everyone) - len(ids)
+    network.dead_kept = len(everyone) - len(living)
+    _load_entities(network, entities)
+
+
+def _load_entities(network: Network, entities: Sequence[Entity]) -> None:
+    slots = network.slots_of([entity.id for entity in entities])
+    network.slots["is_entity"][slots] = True
+    buffer, starts = bytearray(), []
+    for entity in entities:
+        network.entities[entity.id] = entity
+        network.entity_of_key[entity.key] = entity.id
+        starts.append(len(buffer))
+        buffer += piece_of(entity.key, ())
+    network.keys.load(buffer, slots, np.array(starts, dtype=np.int64), network.slots.count)
 
 
 def _load_links(network: Network, links: LinkColumns) -> None:
@@ -69,16 +101,31 @@ def _load_links(network: Network, links: LinkColumns) -> None:
     numbers = np.array([network.relation_number(name) for name in names], dtype=np.int32)
     source, _ = places_in(slots["id"], links.source)
     target, _ = places_in(slots["id"], links.target)
-    ages = slots["scan_count"][source] - links.anchor
+    strength, anchor = _with_left_links(network, source, target, links)
+    ages = slots["scan_count"][source] - anchor
     network.links.load(
         slots.count,
         source=source.astype(np.int32),
         target=target.astype(np.int32),
         relation=numbers[links.relation],
-        written=links.strength,
-        anchor=links.anchor,
-        now=links.strength * network.decay.factors(ages),
+        written=strength,
+        anchor=anchor,
+        now=strength * network.decay.factors(ages),
     )
     network.link_count = network.links.rows.count
     dangling = source[~slots["alive"][target]]
     slots["dangling_count"][:] = np.bincount(dangling, minlength=slots.count)
+
+
+def _with_left_links(
+    network: Network, source: Array, target: Array, links: LinkColumns
+) -> tuple[Array, Array]:
+    """Return strengths and anchors, with the links that were written when their entity left focus (see `Entity`)."""
+    slots = network.slots
+    left = [entity for entity in network.entities.values() if entity.left_from]
+    left_from, left_at = np.zeros(slots.count, dtype=np.int64), np.full(slots.count, -1, dtype=np.int64)
+    own = network.slots_of([entity.id for entity in left])
+    left_from[own], left_at[own] = [one.left_from for one in left], [one.left_at for one in left]
+    covered = slots["alive"][target] & (slots["id"][target] >= left_from[source])
+    covered &= links.anchor <= left_at[source]
+    return np.where(covered, 1.0, links.strength), np.where(covered, left_at[source], links.anchor)

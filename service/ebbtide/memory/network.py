@@ -1,21 +1,23 @@
-"""The network of one agent: nodes, links, importance, decay. Pure: no clock, no randomness, no disk.
+"""The network of one agent: memories, entities, links, importance, decay. Pure: no clock, no randomness, no disk.
 
 **Importance protects a memory.** It is the sum of the strengths of the live links that point *at* a node (memory model,
-section 2). Outgoing links do not help a node. While a node is in focus its links count 1.0, so the current topic
-supports everything it is linked to. At importance 1 and above, a memory is kept whole. Below 1 it keeps that share of
-its original length. At 0 it is forgotten.
+section 2). Outgoing links do not help a node. At importance 1 and above, a memory is kept whole. Below 1 it keeps that
+share of its original length. At 0 it is forgotten.
 
 **Links decay** (section 3): each scan of its *source* multiplies a link by `decay_rate`. The strength is not rewritten;
 a link stores the strength it was written with and the source's scan count at that moment (its anchor), and
 
     strength_now = strength_written * decay_rate ** (scan_count(source) - anchor)
 
-**Forgetting leaves a trace.** A forgotten node loses its outgoing links. Links that point at it stay in their sources
+**A held link counts 1.0.** Held are all links of a memory in focus; of an entity in focus those to its newest living
+memories; and every link between a pinned memory and an entity.
+
+**Forgetting leaves a trace.** A forgotten memory loses its outgoing links. Links that point at it stay in their sources
 and dangle: they do not count for importance or search, but `dangling` returns them. Deleting leaves no trace.
 
 **Arrays.** A node has a slot, its index in parallel arrays (`Columns`), ascending with ids. A forgotten node keeps its
 slot while links may point at it. Links are rows of a `LinkTable`, whose column `now` contains current strengths; it is
-updated whenever scan counts, focus or links change, so that a recall computes none. Texts are in `FoldedTexts`.
+updated whenever scan counts, focus, pins or links change, so that a recall computes none. Texts are in `FoldedTexts`.
 
 A `Network` is derived from the store when an agent opens, and only `apply` changes it, after the commit. A `Draft`
 represents a change in preparation.
@@ -26,6 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from ebbtide.changes import Change
@@ -36,10 +39,13 @@ from ebbtide.memory.link_table import LinkTable
 from ebbtide.memory.strength import DecayTable, round_strength
 from ebbtide.memory.texts import FoldedTexts, piece_of
 from ebbtide.parameters import AgentParameters
-from ebbtide.records import Link, Node, ScanState
+from ebbtide.records import Entity, Link, Node, Pin, ScanState
 
 MIN_DEAD = 1024
 """Fewer forgotten slots than this are not worth dropping."""
+
+ENTITY_BYTES = 500
+"""Memory per entity beyond the arrays, approximately."""
 
 
 class NodeState(NamedTuple):
@@ -72,17 +78,34 @@ class Network:
             last_pass=np.int32,
             has_han=np.bool_,
             dangling_count=np.int32,
+            is_entity=np.bool_,
+            is_pinned=np.bool_,
+            by_request=np.bool_,
+            created_at_ms=np.int64,
+            speaker=np.int32,
         )
         self.links = LinkTable()
         self.texts = FoldedTexts()
+        self.keys = FoldedTexts()
+        """The keys of entities, for search."""
+        self.entities: dict[NodeId, Entity] = {}
+        self.entity_of_key: dict[str, NodeId] = {}
         self.focus: tuple[NodeId, ...] = ()
+        """The memories in focus, newest first."""
+        self.entity_focus: tuple[NodeId, ...] = ()
+        """The entities in focus, newest first."""
+        self.entity_memories = parameters.entity_memories
+        """The current parameter: a new value takes effect at the next pass."""
         self.next_node_id: NodeId = 1
         self.node_count = 0
+        """Living memories."""
         self.link_count = 0
         self.dead_kept = 0
         """Forgotten slots that stayed at the last clean-up because links pointed at them."""
         self.relations: list[str] = []
         self._relation_numbers: dict[str, int] = {}
+        self.speakers: list[str] = [""]
+        self._speaker_numbers: dict[str, int] = {"": 0}
         self._scratch: Scratch | None = None
 
     # --- slots and names ---------------------------------------------------------------------------
@@ -113,6 +136,13 @@ class Network:
             self.relations.append(name)
         return number
 
+    def speaker_number(self, name: str) -> int:
+        """Return the number of a speaker, assigning one if necessary."""
+        number = self._speaker_numbers.setdefault(name, len(self.speakers))
+        if number == len(self.speakers):
+            self.speakers.append(name)
+        return number
+
     def scratch(self) -> Scratch:
         """Return zeroed arrays by slot. The caller zeroes them again, or calls `spoil_scratch`."""
         if self._scratch is None or len(self._scratch.label) < self.slots.count:
@@ -127,7 +157,8 @@ class Network:
     def resident_bytes(self) -> int:
         """Size of the arrays in bytes."""
         scratch = 0 if self._scratch is None else 37 * len(self._scratch.label)
-        return self.slots.nbytes + self.links.nbytes + self.texts.nbytes + scratch
+        texts = self.texts.nbytes + self.keys.nbytes + ENTITY_BYTES * len(self.entities)
+        return self.slots.nbytes + self.links.nbytes + texts + scratch
 
     # --- queries -----------------------------------------------------------------------------------
 
@@ -139,10 +170,10 @@ class Network:
     @parameters.setter
     def parameters(self, parameters: AgentParameters) -> None:
         """Set the parameters."""
-        if parameters.decay_rate != self._parameters.decay_rate:
+        before, self._parameters = self._parameters, parameters
+        if parameters.decay_rate != before.decay_rate:
             self.decay = DecayTable(parameters.decay_rate)
             self._refresh(np.arange(self.links.rows.count))
-        self._parameters = parameters
 
     def __contains__(self, node_id: NodeId) -> bool:
         slot = self.slot_of(node_id)
@@ -166,10 +197,13 @@ class Network:
         )
         return shares
 
-    def node_ids(self, start: NodeId = 0) -> list[NodeId]:
-        """Return the living nodes from `start` on, ascending."""
+    def node_ids(self, start: NodeId = 0, *, with_entities: bool = False) -> list[NodeId]:
+        """Return the living memories from `start` on, ascending; also the entities if wanted."""
         first = int(np.searchsorted(self.slots["id"], start))
-        found: list[int] = self.slots["id"][first:][self.slots["alive"][first:]].tolist()
+        chosen = self.slots["alive"][first:].copy()
+        if not with_entities:
+            chosen &= ~self.slots["is_entity"][first:]
+        found: list[int] = self.slots["id"][first:][chosen].tolist()
         return found
 
     def node(self, node_id: NodeId) -> NodeState:
@@ -184,8 +218,26 @@ class Network:
         return int(self.slots["scan_count"][self.slot_of(node_id)])
 
     def focus_slots(self) -> Array:
-        """Return the slots of the focus, newest first."""
+        """Return the slots of the memories in focus, newest first."""
         return self.slots_of(self.focus)
+
+    def entity_focus_slots(self) -> Array:
+        """Return the slots of the entities in focus, newest first."""
+        return self.slots_of(self.entity_focus)
+
+    def pinned(self) -> list[tuple[NodeId, Pin]]:
+        """Return the pinned memories, oldest first."""
+        slots = np.flatnonzero(self.slots["is_pinned"] & self.slots["alive"])
+        kinds = [Pin.BY_REQUEST if by else Pin.BY_HAND for by in self.slots["by_request"][slots].tolist()]
+        return list(zip(self.slots["id"][slots].tolist(), kinds, strict=True))
+
+    def rows_from(self, slot: int) -> Array:
+        """Return the rows of the links of one node."""
+        return self.links.present(self.links.of_source(slot))
+
+    def rows_to(self, slot: int) -> Array:
+        """Return the rows of the links that point at one node."""
+        return self.links.present(self.links.of_target(slot))
 
     def is_live(self, rows: Array) -> Array:
         """Return which links count: strong enough, with a living source."""
@@ -196,11 +248,11 @@ class Network:
 
     def links_from(self, node_id: NodeId) -> Iterator[tuple[NodeId, str, float]]:
         """Return (target, relation, strength now) of every live link of the node, including dangling ones."""
-        yield from self._ends(self.links.of_source(self.slot_of(node_id)), "target")
+        yield from self._ends(self.rows_from(self.slot_of(node_id)), "target")
 
     def links_to(self, node_id: NodeId) -> Iterator[tuple[NodeId, str, float]]:
         """Return (source, relation, strength now) of every live link that points at the node."""
-        yield from self._ends(self.links.of_target(self.slot_of(node_id)), "source")
+        yield from self._ends(self.rows_to(self.slot_of(node_id)), "source")
 
     def _ends(self, rows: Array, end: str) -> Iterator[tuple[NodeId, str, float]]:
         rows = rows[self.is_live(rows)]
@@ -214,7 +266,7 @@ class Network:
         slot = self.slot_of(node_id)
         if not self.slots["dangling_count"][slot]:
             return []
-        rows = self.links.of_source(slot)
+        rows = self.rows_from(slot)
         rows = rows[~self.slots["alive"][self.links.rows["target"][rows]]]
         found = [
             (-round_strength(strength), -target, relation)
@@ -224,16 +276,15 @@ class Network:
 
     def link_states(self, rows: Array) -> list[LinkState]:
         """Return the links of these rows, including broken and dangling ones."""
-        found = zip(self._as_links(rows), self.links.rows["now"][rows].tolist(), strict=True)
+        found = zip(self.as_links(rows), self.links.rows["now"][rows].tolist(), strict=True)
         return [LinkState(link, now) for link, now in found]
 
     def _row_of(self, link: Link) -> int:
-        rows, table = self.links.of_source(self.slot_of(link.source)), self.links.rows
         number = self._relation_numbers[link.relation]
-        same = (table["target"][rows] == self.slot_of(link.target)) & (table["relation"][rows] == number)
-        return int(rows[same][0])
+        return self._rows_of_ends([(self.slot_of(link.source), self.slot_of(link.target), number)])[0]
 
-    def _as_links(self, rows: Array) -> list[Link]:
+    def as_links(self, rows: Array) -> list[Link]:
+        """Return the links of these rows as they were written."""
         table, ids = self.links.rows, self.slots["id"]
         columns = (
             ids[table["source"][rows]],
@@ -247,32 +298,54 @@ class Network:
             for source, target, relation, written, anchor in zip(*(c.tolist() for c in columns), strict=True)
         ]
 
+    def entities_of(self, slot: int) -> set[NodeId]:
+        """Return the entities that a live link joins with a memory, either way."""
+        table, slots = self.links.rows, self.slots
+        own, others = self.rows_from(slot), self.rows_to(slot)
+        ends = np.concatenate(
+            [table["target"][own[self.is_live(own)]], table["source"][others[self.is_live(others)]]]
+        )
+        found: set[NodeId] = set(slots["id"][ends[slots["is_entity"][ends] & slots["alive"][ends]]].tolist())
+        return found
+
     # --- rewritten links ---------------------------------------------------------------------------
 
-    def unlocked(self, leaving: Iterable[NodeId]) -> list[Link]:
-        """Return the links of nodes that leave focus, written as 1.0 now; they decay from the next scan on."""
-        return [
-            Link(link.source, link.target, link.relation, 1.0, self.scan_count(link.source))
-            for node_id in leaving
-            for link in self._as_links(self.links.of_source(self.slot_of(node_id)))
-        ]
+    def covered_rows(self, entity: Entity) -> Array:
+        """Return the rows that were written as 1.0 when an entity left focus, as far as their targets live."""
+        if not entity.left_from:
+            return np.zeros(0, dtype=np.int64)
+        table, slots = self.links.rows, self.slots
+        rows = self.rows_from(self.slot_of(entity.id))
+        targets = table["target"][rows]
+        covered = slots["alive"][targets] & (slots["id"][targets] >= entity.left_from)
+        return rows[covered & (table["anchor"][rows] <= entity.left_at)]
 
-    def reanchored(self) -> list[Link]:
-        """Return every link at its present strength, to be written before `decay_rate` changes.
+    def reanchored(self) -> Change:
+        """Return the change that writes every link at its present strength, for before `decay_rate` changes.
 
-        Links locked by focus keep what was written; they are written as 1.0 when their source leaves focus.
+        A held link is written at the strength by which it will fade. Links of memories in focus keep what was written;
+        they are written as 1.0 when their source leaves focus.
         """
         table, slots = self.links.rows, self.slots
         counts = slots["scan_count"][table["source"]]
-        stale = slots["alive"][table["source"]] & (table["anchor"] != counts)
+        stale = slots["alive"][table["source"]] & (table["written"] >= 0)
+        stale &= table["anchor"] != counts
         stale &= ~np.isin(table["source"], self.focus_slots())
+        left = [entity for entity in self.entities.values() if entity.left_from]
+        for entity in left:
+            stale[self.covered_rows(entity)] = True
         rows = np.flatnonzero(stale)
-        return [
-            Link(link.source, link.target, link.relation, strength, count)
-            for link, strength, count in zip(
-                self._as_links(rows), table["now"][rows].tolist(), counts[rows].tolist(), strict=True
-            )
-        ]
+        # A held link will fade by its stored strength.
+        strengths = table["written"][rows] * self.decay.factors(counts[rows] - table["anchor"][rows])
+        return Change(
+            entities={one.id: msgspec.structs.replace(one, left_from=0, left_at=0) for one in left},
+            links=[
+                Link(link.source, link.target, link.relation, strength, count)
+                for link, strength, count in zip(
+                    self.as_links(rows), strengths.tolist(), counts[rows].tolist(), strict=True
+                )
+            ],
+        )
 
     # --- changes, after their commit ---------------------------------------------------------------
 
@@ -280,33 +353,65 @@ class Network:
         """Apply a committed change."""
         for node in change.nodes:
             self.put_node(node)
+        for entity in change.entities.values():
+            self.put_entity(entity)
         for node_id in change.forgotten:
             self._forget(node_id)
         if change.deleted:
             self._delete(self.slots_of(change.deleted))
-        if change.unnamed:
-            self._drop_links(change.unnamed)
+        if change.deleted_entities:
+            self._delete(self.slots_of(change.deleted_entities))
+        if change.removed_links:
+            rows = {self._row_of(link) for link in change.removed_links} - {-1}
+            self._drop_rows(np.array(sorted(rows), dtype=np.int64))
+        for entity in change.entities.values():
+            self._write_left(entity)
         self.put_links(change.links)
         if len(change.scanned):
             self._scan(self.slots_of(change.scanned), change.scanned_in)
-        if change.focus is not None:
-            self.set_focus(change.focus)
+        self._hold(change)
         if change.next_node_id is not None:
             self.next_node_id = change.next_node_id
         self._tidy()
 
     def put_node(self, node: Node) -> None:
-        """Add a node or replace its text. New ids are higher than all others."""
+        """Add a memory or replace its text. New ids are higher than all others."""
         slot = self.slot_of(node.id)
         if slot < 0:
-            ids = self.slots["id"]
-            assert not len(ids) or node.id > ids[-1], "ids are given in ascending order"
-            slot = self.slots.append(1, id=node.id, alive=True)
+            slot = self._new_slot(node.id)
             self.node_count += 1
         self.slots["original_length"][slot] = node.original_length
         self.slots["content_length"][slot] = len(node.content)
         self.slots["has_han"][slot] = contains_han(node.content)
+        self.slots["created_at_ms"][slot] = node.created_at_ms
+        self.slots["speaker"][slot] = self.speaker_number(node.speaker)
+        self._set_pin(slot, node.pinned)
         self.texts.put(slot, piece_of(node.content, node.keywords))
+
+    def put_entity(self, entity: Entity) -> None:
+        """Add an entity or replace its record."""
+        if entity.id not in self.entities:
+            slot = self._new_slot(entity.id)
+            self.slots["is_entity"][slot] = True
+            self.keys.put(slot, piece_of(entity.key, ()))
+            self.entity_of_key[entity.key] = entity.id
+        self.entities[entity.id] = entity
+
+    def _new_slot(self, node_id: NodeId) -> int:
+        ids = self.slots["id"]
+        assert not len(ids) or node_id > ids[-1], "ids are given in ascending order"
+        return self.slots.append(1, id=node_id, alive=True)
+
+    def _set_pin(self, slot: int, pin: str) -> None:
+        self.slots["is_pinned"][slot] = pin != Pin.NONE.value
+        self.slots["by_request"][slot] = pin == Pin.BY_REQUEST.value
+
+    def _write_left(self, entity: Entity) -> None:
+        """Write the links that an entity held when it left focus as 1.0 at that scan count."""
+        rows = self.covered_rows(entity)
+        self.links.rows["written"][rows] = 1.0
+        self.links.rows["anchor"][rows] = entity.left_at
+        self._refresh(rows)
 
     def put_links(self, links: Sequence[Link]) -> None:
         """Add links, or update strength and anchor of existing ones. The last of equal links counts."""
@@ -342,7 +447,7 @@ class Network:
         for source, target, relation in ends:
             own = known.get(source)
             if own is None:
-                rows = self.links.of_source(source)
+                rows = self.rows_from(source)
                 others = zip(table["target"][rows].tolist(), table["relation"][rows].tolist(), strict=True)
                 own = known[source] = dict(zip(others, rows.tolist(), strict=True))
             found.append(own.get((target, relation), -1))
@@ -353,30 +458,36 @@ class Network:
         self.slots["alive"][slot] = False
         self.texts.drop(slot)
         self.node_count -= 1
-        self.link_count -= len(self.links.of_source(slot))
-        sources = self.links.rows["source"][self.links.of_target(slot)]
+        self.link_count -= len(self.rows_from(slot))
+        sources = self.links.rows["source"][self.rows_to(slot)]
         np.add.at(self.slots["dangling_count"], sources, 1)
 
     def _delete(self, slots: Array) -> None:
         """Remove nodes with the links at both ends; nothing dangles."""
-        gone, table = np.isin(self.slots["id"], self.slots["id"][slots]), self.links.rows
-        kept = self.slots["alive"][table["source"]] & ~gone[table["source"]] & ~gone[table["target"]]
+        member = np.zeros(self.slots.count, dtype=np.bool_)
+        member[slots] = True
+        out = self.links.of_sources(slots, member)
+        out = np.flatnonzero(member[self.links.rows["source"]]) if out is None else out
+        self._drop_rows(np.unique(np.concatenate([out, self.links.of_targets(slots, member)])))
         self.slots["alive"][slots] = False
-        for slot in slots.tolist():
-            self.texts.drop(slot)
-        self.node_count -= len(slots)
-        self.links.merge(np.flatnonzero(kept), None, self.slots.count)
-        self.link_count = self.links.rows.count
+        for slot, node_id in zip(slots.tolist(), self.slots["id"][slots].tolist(), strict=True):
+            entity = self.entities.pop(node_id, None)
+            if entity is None:
+                self.texts.drop(slot)
+                self.node_count -= 1
+            else:
+                self.keys.drop(slot)
+                del self.entity_of_key[entity.key]
 
-    def _drop_links(self, links: Sequence[Link]) -> None:
-        kept = np.ones(self.links.rows.count, dtype=np.bool_)
-        kept[[self._row_of(link) for link in links]] = False
-        dropped = self.links.rows["source"][~kept]
-        dangling = dropped[~self.slots["alive"][self.links.rows["target"][~kept]]]
-        np.subtract.at(self.slots["dangling_count"], dangling, 1)
-        kept &= self.slots["alive"][self.links.rows["source"]]
-        self.links.merge(np.flatnonzero(kept), None, self.slots.count)
-        self.link_count = self.links.rows.count
+    def _drop_rows(self, rows: Array) -> None:
+        """Remove links of living sources."""
+        table, alive = self.links.rows, self.slots["alive"]
+        rows = self.links.present(rows)
+        rows = rows[alive[table["source"][rows]]]
+        dangling = rows[~alive[table["target"][rows]]]
+        np.subtract.at(self.slots["dangling_count"], table["source"][dangling], 1)
+        self.links.remove(rows)
+        self.link_count -= len(rows)
 
     def _scan(self, slots: Array, pass_number: int) -> None:
         self.slots["scan_count"][slots] += 1
@@ -388,24 +499,96 @@ class Network:
         self._refresh(np.flatnonzero(member[self.links.rows["source"]]) if rows is None else rows)
         scratch.member[slots] = False
 
-    def set_focus(self, focus: tuple[NodeId, ...]) -> None:
-        """Set the focus. Its links are locked at 1.0; those of other nodes are unlocked."""
-        before, self.focus = self.focus, focus
-        for slot in map(self.slot_of, {*before, *focus}):
-            if slot >= 0:
-                self._refresh(self.links.of_source(slot))
+    # --- held links --------------------------------------------------------------------------------
+
+    def _hold(self, change: Change) -> None:
+        """Apply the new focus and pins, and recompute which links are held where a change may have changed it."""
+        affected = {*self.focus, *self.entity_focus, *change.pins}
+        pinned = {node.id for node in change.nodes if node.pinned != Pin.NONE.value}
+        for node_id, pin in change.pins.items():
+            self._set_pin(self.slot_of(node_id), pin.value)
+        if change.focus is not None:
+            self.focus = change.focus
+        if change.entity_focus is not None:
+            self.entity_focus = change.entity_focus
+        if change.entity_memories is not None:
+            self.entity_memories = change.entity_memories
+        is_structural = (
+            bool(change.links or change.forgotten or change.deleted or change.removed_links)
+            or change.entity_memories is not None
+        )
+        if not (
+            affected ^ {*self.focus, *self.entity_focus} or is_structural or change.pins or change.entities
+        ):
+            return
+        affected |= {*self.focus, *self.entity_focus} | pinned
+        slots = [slot for slot in map(self.slot_of, affected) if slot >= 0 and self.slots["alive"][slot]]
+        # The links of entities to memories that were pinned or unpinned.
+        for node_id in {*change.pins, *pinned}:
+            sources = self.links.rows["source"][self.rows_to(self.slot_of(node_id))]
+            slots += sources[self.slots["is_entity"][sources] & self.slots["alive"][sources]].tolist()
+        self._rehold(sorted(set(slots)))
+        if self.slots["is_pinned"].any():
+            self._hold_new_links_of_pinned(change.links)
+
+    def _hold_new_links_of_pinned(self, links: Sequence[Link]) -> None:
+        """Hold links that were written between pinned memories and entities."""
+        ends = {node_id for link in links for node_id in (link.source, link.target)}
+        is_pinned = self.slots["is_pinned"]
+        pinned = [slot for slot in map(self.slot_of, ends) if is_pinned[slot]]
+        for slot in pinned:
+            sources = self.links.rows["source"][self.rows_to(slot)]
+            self._rehold([slot, *sources[self.slots["is_entity"][sources]].tolist()])
+
+    def _rehold(self, slots: Iterable[int]) -> None:
+        """Recompute which links of these nodes are held."""
+        for slot in slots:
+            rows = self.rows_from(slot)
+            self.links.rows["held"][rows] = self._are_held(slot, rows)
+            self._refresh(rows)
+
+    def _are_held(self, slot: int, rows: Array) -> Array:
+        """Return which links of one node count 1.0 (section 3)."""
+        slots, targets = self.slots, self.links.rows["target"][rows]
+        node_id = int(slots["id"][slot])
+        if not slots["is_entity"][slot]:
+            if node_id in self.focus:
+                return np.ones(len(rows), dtype=np.bool_)
+            held: Array = slots["is_entity"][targets] & slots["is_pinned"][slot]
+            return held
+        held = slots["is_pinned"][targets] & slots["alive"][targets]
+        if node_id in self.entity_focus:
+            living = slots["alive"][targets]
+            held |= living & (targets >= newest_from(targets[living], self.entity_memories))
+        return held
+
+    def set_focus(self, focus: tuple[NodeId, ...], entity_focus: tuple[NodeId, ...] = ()) -> None:
+        """Set both lists of the focus of a network that was just loaded, and find all held links."""
+        self.focus, self.entity_focus = focus, entity_focus
+        slots = set(map(self.slot_of, (*focus, *entity_focus)))
+        for slot in np.flatnonzero(self.slots["is_pinned"]).tolist():
+            sources = self.links.rows["source"][self.rows_to(slot)]
+            slots |= {slot, *sources[self.slots["is_entity"][sources]].tolist()}
+        self._rehold(sorted(slots))
 
     def _refresh(self, rows: Array) -> None:
-        """Recompute `now`. Links of a source in focus are locked at 1.0 (section 3)."""
+        """Recompute `now`. A held link counts 1.0 (section 3)."""
         table = self.links.rows
-        sources = table["source"][rows]
-        ages = self.slots["scan_count"][sources] - table["anchor"][rows]
+        ages = self.slots["scan_count"][table["source"][rows]] - table["anchor"][rows]
         now = table["written"][rows] * self.decay.factors(ages)
-        now[np.isin(sources, self.focus_slots())] = 1.0
+        now[table["held"][rows]] = 1.0
+        if self.links.removed_count:
+            now[table["written"][rows] < 0] = -1.0
         table["now"][rows] = now
 
     def decayed(self, rows: Array, more_scans: Array) -> Array:
         """Return the strength of links after additional scans of their sources."""
+        strengths = self.faded(rows, more_scans)
+        strengths[self.links.rows["held"][rows]] = 1.0
+        return strengths
+
+    def faded(self, rows: Array, more_scans: Array) -> Array:
+        """Return the strength of links by decay alone, after additional scans of their sources."""
         table = self.links.rows
         ages = self.slots["scan_count"][table["source"][rows]] - table["anchor"][rows] + more_scans
         strengths: Array = table["written"][rows] * self.decay.factors(ages)
@@ -415,18 +598,24 @@ class Network:
 
     def _tidy(self) -> None:
         # Slots that a link points at stay, so only nodes forgotten since the last time can be dropped.
-        newly_dead = self.slots.count - self.node_count - self.dead_kept
+        newly_dead = self.slots.count - self.node_count - len(self.entities) - self.dead_kept
         if newly_dead > max(MIN_DEAD, self.slots.count // 4):
             self._drop_dead()
         elif self.links.wants_merge:
-            alive = self.slots["alive"][self.links.rows["source"]]
-            keep = None if alive.all() else np.flatnonzero(alive)
+            present = self._are_present()
+            keep = None if present.all() else np.flatnonzero(present)
             self.links.merge(keep, None, self.slots.count)
+
+    def _are_present(self) -> Array:
+        """Return which rows are links of living nodes."""
+        rows = self.links.rows
+        present: Array = self.slots["alive"][rows["source"]] & (rows["written"] >= 0)
+        return present
 
     def _drop_dead(self) -> None:
         """Drop forgotten slots that no link points at, and links of forgotten nodes."""
         table = self.links.rows
-        keep = np.flatnonzero(self.slots["alive"][table["source"]])
+        keep = np.flatnonzero(self._are_present())
         needed = self.slots["alive"].copy()
         needed[table["target"][keep]] = True
         kept = np.flatnonzero(needed)
@@ -435,5 +624,16 @@ class Network:
         self.slots.keep(kept)
         self.links.merge(keep, slot_of, len(kept))
         self.texts.renumber(kept)
-        self.dead_kept = len(kept) - self.node_count
+        self.keys.renumber(kept)
+        self.dead_kept = len(kept) - self.node_count - len(self.entities)
         self._scratch = None
+
+
+def newest_from(targets: Array, most: int) -> int:
+    """Return the lowest of the highest `most` distinct slots."""
+    if len(targets) > 8 * most:
+        few = np.unique(np.partition(targets, len(targets) - 4 * most)[len(targets) - 4 * most :])
+        if len(few) >= most:
+            return int(few[-most])
+    distinct = np.unique(targets)
+    return int(distinct[-most]) if len(distinct) >= most else 0

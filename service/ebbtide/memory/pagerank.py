@@ -68,7 +68,7 @@ def _push(network: Network, slots: Array, mass: Array) -> tuple[Array, Array, Ar
 
 
 def _live_links(network: Network, slots: Array) -> tuple[Array, Array, Array]:
-    """Return (source, target, strength) of all live links from these nodes to living ones."""
+    """Return (source, target, strength) of all live links from these nodes to living memories."""
     table, member = network.links.rows, network.scratch().member
     member[slots] = True
     rows = network.links.of_sources(slots, member[: network.slots.count])
@@ -77,6 +77,7 @@ def _live_links(network: Network, slots: Array) -> tuple[Array, Array, Array]:
     member[slots] = False
     sources, targets, strengths = (table[name][rows] for name in ("source", "target", "now"))
     live = (strengths >= network.parameters.link_break_threshold) & network.slots["alive"][targets]
+    live &= ~network.slots["is_entity"][targets]
     return sources[live], targets[live], strengths[live]
 
 

@@ -1,4 +1,4 @@
-"""Memories as text for a language model, and speaker labels (memory model, sections 6 and 4).
+"""Memories as text for a language model, and speaker labels (memory model, sections 6 and 1).
 
 The form is fixed byte for byte. Blocks are joined by a separator on a line of its own. White space inside a block
 becomes single spaces, so no content can contain a separator. There are no ids and no scores.
@@ -10,12 +10,46 @@ import re
 from collections.abc import Iterable, Sequence
 
 from ebbtide.han import contains_han
+from ebbtide.records import utc_date
 
 SEPARATOR = "\n---\n"
-MEMORIES_OF_LOSS = 3
+LOOSE_ENDS = 3
 """Most sentences about forgotten memories in one answer."""
 
 _WHITE_SPACE = re.compile(r"\s+")
+
+_BELONGED = ("它属于某个已遗忘的事物", "It belonged to something now forgotten")
+_INVOLVED = ("它涉及某个已遗忘的事物", "It involved something now forgotten")
+_DISCUSSED = ("它讨论过某个已遗忘的事物", "It discussed something now forgotten")
+_MENTIONED = ("它提到过某个已遗忘的事物", "It mentioned something now forgotten")
+_LINKED = ("与某个已遗忘的事物有关联", "It was linked to something now forgotten")
+_BEFORE = ("在它之前还有一件事，但我想不起来了", "Something came before it, but I can't recall what")
+_AFTER = ("在它之后还有一件事，但我想不起来了", "Something came after it, but I can't recall what")
+_SENTENCES = {
+    "属于": _BELONGED,
+    "belongs to": _BELONGED,
+    "涉及": _INVOLVED,
+    "involves": _INVOLVED,
+    "讨论": _DISCUSSED,
+    "discusses": _DISCUSSED,
+    "提到": _MENTIONED,
+    "mentions": _MENTIONED,
+    "关于": _LINKED,
+    "about": _LINKED,
+    "": _LINKED,
+    "上文": _BEFORE,
+    "previous": _BEFORE,
+    "之前": _BEFORE,
+    "before": _BEFORE,
+    "下文": _AFTER,
+    "next": _AFTER,
+    "之后": _AFTER,
+    "after": _AFTER,
+}
+"""The sentence about a forgotten memory, by the folded name of the link to it: Chinese and English."""
+
+ORDER_NAMES = frozenset(name for name, pair in _SENTENCES.items() if pair in (_BEFORE, _AFTER))
+"""Names of links that state only an order."""
 
 
 def one_line(text: str) -> str:
@@ -23,27 +57,40 @@ def one_line(text: str) -> str:
     return _WHITE_SPACE.sub(" ", text)
 
 
-def word_memory(content: str, locale: str) -> str:
-    """Return the block of one memory."""
+def word_memory(content: str, locale: str, label: str = "", date_ms: int | None = None) -> str:
+    """Return the block of one memory, with the date if there is one."""
     mark = "[记忆] " if _is_chinese(content, locale) else "[Memory] "
-    return mark + one_line(content)
+    date = "" if date_ms is None else f"[{utc_date(date_ms)}] "
+    return one_line(mark + date + label + content)
 
 
-def word_dangling(relation: str, teller: str, locale: str) -> str:
-    """Return the block about a forgotten memory. `teller` is the content of the node with the link."""
-    name = one_line(relation)
-    if _is_chinese(teller, locale):
-        if name:
-            return f"[记忆] 它有个{name}，但我想不起来了"
-        return "[记忆] 与某个已遗忘的事物有关联"
-    if name:
-        return f'[Memory] There was something it "{name}", but I can\'t recall it'
-    return "[Memory] It was linked to something now forgotten"
+def word_dangling(relation: str, content: str, locale: str) -> str:
+    """Return the block about a forgotten memory. `content` is that of the memory with the link."""
+    name, is_chinese = one_line(relation), _is_chinese(content, locale)
+    sentences = _SENTENCES.get(name.casefold())
+    if sentences is not None:
+        return f"[记忆] {sentences[0]}" if is_chinese else f"[Memory] {sentences[1]}"
+    if is_chinese:
+        return f"[记忆] 它有个{name}，但我想不起来了"
+    return f'[Memory] It had to do with "{name}", but I can\'t recall how'
 
 
-def word_answer(contents: Iterable[str], once_known: Iterable[str], locale: str) -> str:
+def word_entity(name: str, *, knows_more: bool, is_chinese: bool) -> str:
+    """Return the block about forgotten memories of an entity. `knows_more`: another memory of it lives."""
+    name = one_line(name)
+    if is_chinese:
+        return f"[记忆] 关于{name}，{'我还知道过别的' if knows_more else '我曾经知道些什么'}，但想不起来了"
+    return f"[Memory] I once knew {'more' if knows_more else 'something'} about {name}, but I can't recall it"
+
+
+def word_answer(contents: Iterable[str], loose_ends: Iterable[str], locale: str) -> str:
     """Return the text of an answer; empty if it contains nothing."""
-    return SEPARATOR.join([*(word_memory(content, locale) for content in contents), *once_known])
+    return joined([*(word_memory(content, locale) for content in contents), *loose_ends])
+
+
+def joined(blocks: Iterable[str]) -> str:
+    """Return the text of an answer from its blocks."""
+    return SEPARATOR.join(blocks)
 
 
 def _is_chinese(text: str, locale: str) -> bool:

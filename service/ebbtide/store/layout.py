@@ -38,6 +38,7 @@ from ebbtide.records import (
     Batch,
     EmbeddedMessage,
     EmbeddingState,
+    Entity,
     Identity,
     MessageRecord,
     Node,
@@ -69,8 +70,8 @@ __all__ = ["decode", "encode", "from_u32", "from_u64", "u32", "u64"]
 
 V = TypeVar("V")
 
-FORMAT_VERSION: Final = 1
-"""Version of the tables and codecs below; a store with a higher one is refused."""
+FORMAT_VERSION: Final = 2
+"""Version of the tables and codecs below; a store with another one is refused."""
 
 LMDB_ENGINE: Final = "0.9"
 """The LMDB file format in use: every LMDB tool reads 0.9 files, not 1.0 files."""
@@ -162,6 +163,8 @@ _HASH = fixed(HASH_BYTES)
 _SCAN_BLOCK = number(Annotated[int, Meta(ge=0, le=MAX_NUMBER // SCANS_PER_BLOCK)])
 
 NODES = Table[Node](b"nodes", _ID, record(Node), "node", is_sealed=True)
+ENTITIES = Table[Entity](b"entities", _ID, record(Entity), "entity", is_sealed=True)
+ENTITY_IDS = Table[int](b"entity_ids", _HASH, number(), "of entities", text_kind=b"entity")
 LINKS = Table[LinkValue](
     b"links",
     _ID,
@@ -210,6 +213,8 @@ META = Table[bytes](b"meta", fixed(), fixed(), "agent")
 
 TABLES: Final[tuple[Table[Any], ...]] = (
     NODES,
+    ENTITIES,
+    ENTITY_IDS,
     LINKS,
     BACKLINKS,
     SCANS,
@@ -284,7 +289,11 @@ class MetaEntries:
     decay_rate = Entry[float | None](record(DecayRate), None, "agent.decay_rate")
     """The rate at which the stored links decay; None before the agent was first opened."""
     focus = Entry[tuple[int, ...]](record(Focus), (), "agent.focus")
-    """The ids of the nodes in focus, newest first."""
+    """The ids of the memories in focus, newest first."""
+    entity_focus = Entry[tuple[int, ...]](record(Focus), (), "agent.entity_focus")
+    """The ids of the entities in focus, newest first."""
+    entity_memories = Entry[int | None](number(Count), None, "agent.entity_memories")
+    """The number of memories whose links an entity in focus holds; None before the first pass."""
     owed_passes = Entry(number(OwedPasses), 0, "agent.owed_passes")
     """Compression passes that the agent owes, including the current one."""
     finished_passes = Entry(number(Count), 0, "agent.finished_passes", MAX_COUNT)

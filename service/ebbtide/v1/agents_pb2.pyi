@@ -29,7 +29,9 @@ class _FocusPolicyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FocusPoli
     FOCUS_POLICY_UNSPECIFIED: _FocusPolicy.ValueType  # 0
     """Not given."""
     FOCUS_POLICY_NODES: _FocusPolicy.ValueType  # 1
-    """The newest nodes of a batch."""
+    """The newest memories of a batch only; no entities are created."""
+    FOCUS_POLICY_BOTH: _FocusPolicy.ValueType  # 2
+    """The newest memories of a batch, and the entities that it mentions."""
 
 class FocusPolicy(_FocusPolicy, metaclass=_FocusPolicyEnumTypeWrapper):
     """The nodes that move into focus."""
@@ -37,7 +39,9 @@ class FocusPolicy(_FocusPolicy, metaclass=_FocusPolicyEnumTypeWrapper):
 FOCUS_POLICY_UNSPECIFIED: FocusPolicy.ValueType  # 0
 """Not given."""
 FOCUS_POLICY_NODES: FocusPolicy.ValueType  # 1
-"""The newest nodes of a batch."""
+"""The newest memories of a batch only; no entities are created."""
+FOCUS_POLICY_BOTH: FocusPolicy.ValueType  # 2
+"""The newest memories of a batch, and the entities that it mentions."""
 Global___FocusPolicy: _TypeAlias = FocusPolicy  # noqa: Y015
 
 class _Strategy:
@@ -180,10 +184,17 @@ class AgentParameters(_message.Message):
     PII_FIELD_NUMBER: _builtins.int
     DROP_RECALLED_FIELD_NUMBER: _builtins.int
     COLLAPSE_REPEATS_FIELD_NUMBER: _builtins.int
+    ENTITIES_PER_MEMORY_FIELD_NUMBER: _builtins.int
+    ENTITY_MEMORIES_FIELD_NUMBER: _builtins.int
+    ENTITY_WAIT_MAX_FIELD_NUMBER: _builtins.int
+    CUE_MEMORIES_FIELD_NUMBER: _builtins.int
+    MAX_PINNED_FIELD_NUMBER: _builtins.int
+    PIN_ON_REQUEST_FIELD_NUMBER: _builtins.int
+    REMEMBER_QUESTIONS_FIELD_NUMBER: _builtins.int
     focus_limit: _builtins.int
-    """Most nodes in focus at once, 1-64; nodes in focus are protected."""
+    """Most memories in focus, and most entities, 1-64; their links do not decay."""
     focus_policy: Global___FocusPolicy.ValueType
-    """The nodes that move into focus: the newest nodes of a batch."""
+    """The nodes that move into focus."""
     decay_rate: _builtins.float
     """A link's strength is multiplied by this each time its source is scanned; more than 0, at most 1."""
     link_initial_strength: _builtins.float
@@ -228,6 +239,20 @@ class AgentParameters(_message.Message):
     """Whether lines that a recall has just returned are left out of messages."""
     collapse_repeats: _builtins.bool
     """Whether a message that repeats an earlier one of its batch exactly is left out."""
+    entities_per_memory: _builtins.int
+    """Most entities that a memory is linked with: its first keywords that are names, 0-5."""
+    entity_memories: _builtins.int
+    """Newest memories of an entity in focus whose links do not decay, 1-1024."""
+    entity_wait_max: _builtins.int
+    """Most passes until an entity is scanned again, 1-100."""
+    cue_memories: _builtins.int
+    """Newest memories containing a keyword at which a recall starts, 0-1000."""
+    max_pinned: _builtins.int
+    """Most pinned memories, 0-10000."""
+    pin_on_request: _builtins.bool
+    """Whether a memory in which the user asks to remember it is pinned."""
+    remember_questions: _builtins.bool
+    """Whether a segment that is only a question becomes a memory."""
     def __init__(
         self,
         *,
@@ -255,15 +280,24 @@ class AgentParameters(_message.Message):
         pii: Global___PiiPolicy.ValueType | None = ...,
         drop_recalled: _builtins.bool | None = ...,
         collapse_repeats: _builtins.bool | None = ...,
+        entities_per_memory: _builtins.int | None = ...,
+        entity_memories: _builtins.int | None = ...,
+        entity_wait_max: _builtins.int | None = ...,
+        cue_memories: _builtins.int | None = ...,
+        max_pinned: _builtins.int | None = ...,
+        pin_on_request: _builtins.bool | None = ...,
+        remember_questions: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_collapse_repeats", b"_collapse_repeats", "_compression_batch_size", b"_compression_batch_size", "_decay_rate", b"_decay_rate", "_default_search_depth", b"_default_search_depth", "_delete_threshold", b"_delete_threshold", "_digest_system", b"_digest_system", "_drop_recalled", b"_drop_recalled", "_focus_limit", b"_focus_limit", "_focus_policy", b"_focus_policy", "_link_break_threshold", b"_link_break_threshold", "_link_initial_strength", b"_link_initial_strength", "_locale", b"_locale", "_long_term_factor", b"_long_term_factor", "_max_nodes", b"_max_nodes", "_max_owed_passes", b"_max_owed_passes", "_max_queue_size", b"_max_queue_size", "_max_search_results", b"_max_search_results", "_min_shrink", b"_min_shrink", "_pii", b"_pii", "_retention", b"_retention", "_segment_max_chars", b"_segment_max_chars", "_slot_sample_size", b"_slot_sample_size", "_speaker_prefix", b"_speaker_prefix", "_strategy", b"_strategy", "collapse_repeats", b"collapse_repeats", "compression_batch_size", b"compression_batch_size", "decay_rate", b"decay_rate", "default_search_depth", b"default_search_depth", "delete_threshold", b"delete_threshold", "digest_system", b"digest_system", "drop_recalled", b"drop_recalled", "focus_limit", b"focus_limit", "focus_policy", b"focus_policy", "link_break_threshold", b"link_break_threshold", "link_initial_strength", b"link_initial_strength", "locale", b"locale", "long_term_factor", b"long_term_factor", "max_nodes", b"max_nodes", "max_owed_passes", b"max_owed_passes", "max_queue_size", b"max_queue_size", "max_search_results", b"max_search_results", "min_shrink", b"min_shrink", "pii", b"pii", "retention", b"retention", "segment_max_chars", b"segment_max_chars", "slot_sample_size", b"slot_sample_size", "speaker_prefix", b"speaker_prefix", "strategy", b"strategy"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_collapse_repeats", b"_collapse_repeats", "_compression_batch_size", b"_compression_batch_size", "_cue_memories", b"_cue_memories", "_decay_rate", b"_decay_rate", "_default_search_depth", b"_default_search_depth", "_delete_threshold", b"_delete_threshold", "_digest_system", b"_digest_system", "_drop_recalled", b"_drop_recalled", "_entities_per_memory", b"_entities_per_memory", "_entity_memories", b"_entity_memories", "_entity_wait_max", b"_entity_wait_max", "_focus_limit", b"_focus_limit", "_focus_policy", b"_focus_policy", "_link_break_threshold", b"_link_break_threshold", "_link_initial_strength", b"_link_initial_strength", "_locale", b"_locale", "_long_term_factor", b"_long_term_factor", "_max_nodes", b"_max_nodes", "_max_owed_passes", b"_max_owed_passes", "_max_pinned", b"_max_pinned", "_max_queue_size", b"_max_queue_size", "_max_search_results", b"_max_search_results", "_min_shrink", b"_min_shrink", "_pii", b"_pii", "_pin_on_request", b"_pin_on_request", "_remember_questions", b"_remember_questions", "_retention", b"_retention", "_segment_max_chars", b"_segment_max_chars", "_slot_sample_size", b"_slot_sample_size", "_speaker_prefix", b"_speaker_prefix", "_strategy", b"_strategy", "collapse_repeats", b"collapse_repeats", "compression_batch_size", b"compression_batch_size", "cue_memories", b"cue_memories", "decay_rate", b"decay_rate", "default_search_depth", b"default_search_depth", "delete_threshold", b"delete_threshold", "digest_system", b"digest_system", "drop_recalled", b"drop_recalled", "entities_per_memory", b"entities_per_memory", "entity_memories", b"entity_memories", "entity_wait_max", b"entity_wait_max", "focus_limit", b"focus_limit", "focus_policy", b"focus_policy", "link_break_threshold", b"link_break_threshold", "link_initial_strength", b"link_initial_strength", "locale", b"locale", "long_term_factor", b"long_term_factor", "max_nodes", b"max_nodes", "max_owed_passes", b"max_owed_passes", "max_pinned", b"max_pinned", "max_queue_size", b"max_queue_size", "max_search_results", b"max_search_results", "min_shrink", b"min_shrink", "pii", b"pii", "pin_on_request", b"pin_on_request", "remember_questions", b"remember_questions", "retention", b"retention", "segment_max_chars", b"segment_max_chars", "slot_sample_size", b"slot_sample_size", "speaker_prefix", b"speaker_prefix", "strategy", b"strategy"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_collapse_repeats", b"_collapse_repeats", "_compression_batch_size", b"_compression_batch_size", "_decay_rate", b"_decay_rate", "_default_search_depth", b"_default_search_depth", "_delete_threshold", b"_delete_threshold", "_digest_system", b"_digest_system", "_drop_recalled", b"_drop_recalled", "_focus_limit", b"_focus_limit", "_focus_policy", b"_focus_policy", "_link_break_threshold", b"_link_break_threshold", "_link_initial_strength", b"_link_initial_strength", "_locale", b"_locale", "_long_term_factor", b"_long_term_factor", "_max_nodes", b"_max_nodes", "_max_owed_passes", b"_max_owed_passes", "_max_queue_size", b"_max_queue_size", "_max_search_results", b"_max_search_results", "_min_shrink", b"_min_shrink", "_pii", b"_pii", "_retention", b"_retention", "_segment_max_chars", b"_segment_max_chars", "_slot_sample_size", b"_slot_sample_size", "_speaker_prefix", b"_speaker_prefix", "_strategy", b"_strategy", "collapse_repeats", b"collapse_repeats", "compression_batch_size", b"compression_batch_size", "decay_rate", b"decay_rate", "default_search_depth", b"default_search_depth", "delete_threshold", b"delete_threshold", "digest_system", b"digest_system", "drop_recalled", b"drop_recalled", "focus_limit", b"focus_limit", "focus_policy", b"focus_policy", "link_break_threshold", b"link_break_threshold", "link_initial_strength", b"link_initial_strength", "locale", b"locale", "long_term_factor", b"long_term_factor", "max_nodes", b"max_nodes", "max_owed_passes", b"max_owed_passes", "max_queue_size", b"max_queue_size", "max_search_results", b"max_search_results", "min_shrink", b"min_shrink", "pii", b"pii", "retention", b"retention", "segment_max_chars", b"segment_max_chars", "slot_sample_size", b"slot_sample_size", "speaker_prefix", b"speaker_prefix", "strategy", b"strategy"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_collapse_repeats", b"_collapse_repeats", "_compression_batch_size", b"_compression_batch_size", "_cue_memories", b"_cue_memories", "_decay_rate", b"_decay_rate", "_default_search_depth", b"_default_search_depth", "_delete_threshold", b"_delete_threshold", "_digest_system", b"_digest_system", "_drop_recalled", b"_drop_recalled", "_entities_per_memory", b"_entities_per_memory", "_entity_memories", b"_entity_memories", "_entity_wait_max", b"_entity_wait_max", "_focus_limit", b"_focus_limit", "_focus_policy", b"_focus_policy", "_link_break_threshold", b"_link_break_threshold", "_link_initial_strength", b"_link_initial_strength", "_locale", b"_locale", "_long_term_factor", b"_long_term_factor", "_max_nodes", b"_max_nodes", "_max_owed_passes", b"_max_owed_passes", "_max_pinned", b"_max_pinned", "_max_queue_size", b"_max_queue_size", "_max_search_results", b"_max_search_results", "_min_shrink", b"_min_shrink", "_pii", b"_pii", "_pin_on_request", b"_pin_on_request", "_remember_questions", b"_remember_questions", "_retention", b"_retention", "_segment_max_chars", b"_segment_max_chars", "_slot_sample_size", b"_slot_sample_size", "_speaker_prefix", b"_speaker_prefix", "_strategy", b"_strategy", "collapse_repeats", b"collapse_repeats", "compression_batch_size", b"compression_batch_size", "cue_memories", b"cue_memories", "decay_rate", b"decay_rate", "default_search_depth", b"default_search_depth", "delete_threshold", b"delete_threshold", "digest_system", b"digest_system", "drop_recalled", b"drop_recalled", "entities_per_memory", b"entities_per_memory", "entity_memories", b"entity_memories", "entity_wait_max", b"entity_wait_max", "focus_limit", b"focus_limit", "focus_policy", b"focus_policy", "link_break_threshold", b"link_break_threshold", "link_initial_strength", b"link_initial_strength", "locale", b"locale", "long_term_factor", b"long_term_factor", "max_nodes", b"max_nodes", "max_owed_passes", b"max_owed_passes", "max_pinned", b"max_pinned", "max_queue_size", b"max_queue_size", "max_search_results", b"max_search_results", "min_shrink", b"min_shrink", "pii", b"pii", "pin_on_request", b"pin_on_request", "remember_questions", b"remember_questions", "retention", b"retention", "segment_max_chars", b"segment_max_chars", "slot_sample_size", b"slot_sample_size", "speaker_prefix", b"speaker_prefix", "strategy", b"strategy"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__collapse_repeats: _TypeAlias = _typing.Literal["collapse_repeats"]  # noqa: Y015
     _WhichOneofArgType__collapse_repeats: _TypeAlias = _typing.Literal["_collapse_repeats", b"_collapse_repeats"]  # noqa: Y015
     _WhichOneofReturnType__compression_batch_size: _TypeAlias = _typing.Literal["compression_batch_size"]  # noqa: Y015
     _WhichOneofArgType__compression_batch_size: _TypeAlias = _typing.Literal["_compression_batch_size", b"_compression_batch_size"]  # noqa: Y015
+    _WhichOneofReturnType__cue_memories: _TypeAlias = _typing.Literal["cue_memories"]  # noqa: Y015
+    _WhichOneofArgType__cue_memories: _TypeAlias = _typing.Literal["_cue_memories", b"_cue_memories"]  # noqa: Y015
     _WhichOneofReturnType__decay_rate: _TypeAlias = _typing.Literal["decay_rate"]  # noqa: Y015
     _WhichOneofArgType__decay_rate: _TypeAlias = _typing.Literal["_decay_rate", b"_decay_rate"]  # noqa: Y015
     _WhichOneofReturnType__default_search_depth: _TypeAlias = _typing.Literal["default_search_depth"]  # noqa: Y015
@@ -274,6 +308,12 @@ class AgentParameters(_message.Message):
     _WhichOneofArgType__digest_system: _TypeAlias = _typing.Literal["_digest_system", b"_digest_system"]  # noqa: Y015
     _WhichOneofReturnType__drop_recalled: _TypeAlias = _typing.Literal["drop_recalled"]  # noqa: Y015
     _WhichOneofArgType__drop_recalled: _TypeAlias = _typing.Literal["_drop_recalled", b"_drop_recalled"]  # noqa: Y015
+    _WhichOneofReturnType__entities_per_memory: _TypeAlias = _typing.Literal["entities_per_memory"]  # noqa: Y015
+    _WhichOneofArgType__entities_per_memory: _TypeAlias = _typing.Literal["_entities_per_memory", b"_entities_per_memory"]  # noqa: Y015
+    _WhichOneofReturnType__entity_memories: _TypeAlias = _typing.Literal["entity_memories"]  # noqa: Y015
+    _WhichOneofArgType__entity_memories: _TypeAlias = _typing.Literal["_entity_memories", b"_entity_memories"]  # noqa: Y015
+    _WhichOneofReturnType__entity_wait_max: _TypeAlias = _typing.Literal["entity_wait_max"]  # noqa: Y015
+    _WhichOneofArgType__entity_wait_max: _TypeAlias = _typing.Literal["_entity_wait_max", b"_entity_wait_max"]  # noqa: Y015
     _WhichOneofReturnType__focus_limit: _TypeAlias = _typing.Literal["focus_limit"]  # noqa: Y015
     _WhichOneofArgType__focus_limit: _TypeAlias = _typing.Literal["_focus_limit", b"_focus_limit"]  # noqa: Y015
     _WhichOneofReturnType__focus_policy: _TypeAlias = _typing.Literal["focus_policy"]  # noqa: Y015
@@ -290,6 +330,8 @@ class AgentParameters(_message.Message):
     _WhichOneofArgType__max_nodes: _TypeAlias = _typing.Literal["_max_nodes", b"_max_nodes"]  # noqa: Y015
     _WhichOneofReturnType__max_owed_passes: _TypeAlias = _typing.Literal["max_owed_passes"]  # noqa: Y015
     _WhichOneofArgType__max_owed_passes: _TypeAlias = _typing.Literal["_max_owed_passes", b"_max_owed_passes"]  # noqa: Y015
+    _WhichOneofReturnType__max_pinned: _TypeAlias = _typing.Literal["max_pinned"]  # noqa: Y015
+    _WhichOneofArgType__max_pinned: _TypeAlias = _typing.Literal["_max_pinned", b"_max_pinned"]  # noqa: Y015
     _WhichOneofReturnType__max_queue_size: _TypeAlias = _typing.Literal["max_queue_size"]  # noqa: Y015
     _WhichOneofArgType__max_queue_size: _TypeAlias = _typing.Literal["_max_queue_size", b"_max_queue_size"]  # noqa: Y015
     _WhichOneofReturnType__max_search_results: _TypeAlias = _typing.Literal["max_search_results"]  # noqa: Y015
@@ -298,6 +340,10 @@ class AgentParameters(_message.Message):
     _WhichOneofArgType__min_shrink: _TypeAlias = _typing.Literal["_min_shrink", b"_min_shrink"]  # noqa: Y015
     _WhichOneofReturnType__pii: _TypeAlias = _typing.Literal["pii"]  # noqa: Y015
     _WhichOneofArgType__pii: _TypeAlias = _typing.Literal["_pii", b"_pii"]  # noqa: Y015
+    _WhichOneofReturnType__pin_on_request: _TypeAlias = _typing.Literal["pin_on_request"]  # noqa: Y015
+    _WhichOneofArgType__pin_on_request: _TypeAlias = _typing.Literal["_pin_on_request", b"_pin_on_request"]  # noqa: Y015
+    _WhichOneofReturnType__remember_questions: _TypeAlias = _typing.Literal["remember_questions"]  # noqa: Y015
+    _WhichOneofArgType__remember_questions: _TypeAlias = _typing.Literal["_remember_questions", b"_remember_questions"]  # noqa: Y015
     _WhichOneofReturnType__retention: _TypeAlias = _typing.Literal["retention"]  # noqa: Y015
     _WhichOneofArgType__retention: _TypeAlias = _typing.Literal["_retention", b"_retention"]  # noqa: Y015
     _WhichOneofReturnType__segment_max_chars: _TypeAlias = _typing.Literal["segment_max_chars"]  # noqa: Y015
@@ -313,6 +359,8 @@ class AgentParameters(_message.Message):
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__compression_batch_size) -> _WhichOneofReturnType__compression_batch_size | None: ...
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__cue_memories) -> _WhichOneofReturnType__cue_memories | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__decay_rate) -> _WhichOneofReturnType__decay_rate | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__default_search_depth) -> _WhichOneofReturnType__default_search_depth | None: ...
@@ -322,6 +370,12 @@ class AgentParameters(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__digest_system) -> _WhichOneofReturnType__digest_system | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__drop_recalled) -> _WhichOneofReturnType__drop_recalled | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__entities_per_memory) -> _WhichOneofReturnType__entities_per_memory | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__entity_memories) -> _WhichOneofReturnType__entity_memories | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__entity_wait_max) -> _WhichOneofReturnType__entity_wait_max | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__focus_limit) -> _WhichOneofReturnType__focus_limit | None: ...
     @_typing.overload
@@ -339,6 +393,8 @@ class AgentParameters(_message.Message):
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_owed_passes) -> _WhichOneofReturnType__max_owed_passes | None: ...
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_pinned) -> _WhichOneofReturnType__max_pinned | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_queue_size) -> _WhichOneofReturnType__max_queue_size | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_search_results) -> _WhichOneofReturnType__max_search_results | None: ...
@@ -346,6 +402,10 @@ class AgentParameters(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__min_shrink) -> _WhichOneofReturnType__min_shrink | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__pii) -> _WhichOneofReturnType__pii | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__pin_on_request) -> _WhichOneofReturnType__pin_on_request | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__remember_questions) -> _WhichOneofReturnType__remember_questions | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__retention) -> _WhichOneofReturnType__retention | None: ...
     @_typing.overload

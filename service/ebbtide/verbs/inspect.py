@@ -194,7 +194,7 @@ async def list_links(service: Service, request: AgentPageRequest) -> LinkPage:
 def _links(workspace: Workspace, start: int, skip: int, size: int) -> LinkPage:
     network = workspace.network
     found: list[LinkInfo] = []
-    for source in network.node_ids(start):
+    for source in network.node_ids(start, with_entities=True):
         for index, (target, relation, strength) in enumerate(sorted(network.links_from(source))):
             if source == start and index < skip:
                 continue

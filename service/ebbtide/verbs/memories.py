@@ -159,8 +159,13 @@ async def _correction(agent: Agent, request: UpdateNodeRequest, parameters: Agen
     policy = PiiPolicy(parameters, agent.workspace.identity)
     request = request.model_copy(
         update={
+            # A caller may send a memory as recall shows it; the label is no part of its content.
             "content": request.content
-            and await texts.run(len(request.content), policy.words, request.content),
+            and await texts.run(
+                len(request.content),
+                policy.words,
+                request.content.removeprefix(node.label) or request.content,
+            ),
             "metadata": policy.metadata(request.metadata),
         }
     )
@@ -168,15 +173,13 @@ async def _correction(agent: Agent, request: UpdateNodeRequest, parameters: Agen
     keywords = tuple(policy.words(keyword) for keyword in request.keywords) or None
     if request.content is None:
         return Correction(node_id, keywords=keywords, metadata=metadata)
-    prefix = correction.kept_prefix(node, request.content)
     try:
-        by_rules = await agent.builtin_model.process(request.content, prefix=prefix)
+        by_rules = await agent.builtin_model.process(request.content)
     except TextTooComplex:
         raise text_too_complex() from None
     except BadReply:
         raise worker_killed() from None
-    said = request.content.removeprefix(prefix)
-    personal = await texts.run(len(said), policy.tagged, said)
+    personal = await texts.run(len(request.content), policy.tagged, request.content)
     return Correction(
         node_id, request.content, by_rules.phrase, keywords or by_rules.keywords, metadata, personal
     )

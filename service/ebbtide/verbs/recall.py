@@ -268,8 +268,7 @@ async def caught_up(service: Service, agent: Agent, patience_ms: int | None) -> 
 def _recalled(workspace: Workspace, cue: Cue) -> Recalled:
     """The job. It also writes the text, which may be of ten thousand memories, off the event loop."""
     answer, counts = workspace.recall(cue)
-    contents = (content for _, content in answer.memories)
-    text = word_answer(contents, answer.once_known, workspace.parameters.locale)
+    text = answer.text(workspace.parameters.locale)
     note_returned(workspace, text.split(SEPARATOR))
     return Recalled(text=text, pending_batches=counts.pending_batches, parked_batches=counts.parked_batches)
 

@@ -39,10 +39,10 @@ class AgentParameters:
     """How one agent remembers and forgets (memory model, section 7)."""
 
     focus_limit: int
-    """Most nodes in focus; nodes in focus are protected."""
+    """Most memories in focus, and most entities; their links do not decay."""
 
-    focus_policy: Literal["nodes"]
-    """The nodes that move into focus: the newest nodes of a batch."""
+    focus_policy: Literal["both", "nodes"]
+    """both: memories and entities move into focus; nodes: memories only, and no entities are created."""
 
     decay_rate: float
     """A link's strength is multiplied by this each time its source is scanned."""
@@ -58,6 +58,15 @@ class AgentParameters:
 
     min_shrink: float
     """Content is shortened only if it loses at least this share of its length."""
+
+    entities_per_memory: int
+    """Most entities that a memory is linked with: its first keywords that are names."""
+
+    entity_memories: int
+    """Newest memories of an entity in focus whose links do not decay."""
+
+    entity_wait_max: int
+    """Most passes until an entity is scanned again."""
 
     strategy: Literal["scan", "slots"]
     """scan: every due node in every pass; slots: a bounded number of nodes."""
@@ -80,11 +89,23 @@ class AgentParameters:
     max_search_results: int
     """Most memories in one answer; 0 means 10000."""
 
+    cue_memories: int
+    """Newest memories containing a keyword at which a recall starts."""
+
+    max_pinned: int
+    """Most pinned memories, which are neither shortened nor forgotten."""
+
+    pin_on_request: bool
+    """Whether a memory in which the user asks to remember it is pinned."""
+
+    remember_questions: bool
+    """Whether a segment that is only a question becomes a memory."""
+
     locale: Literal["auto", "zh", "en"]
     """Language of the wording; auto decides by the text."""
 
     speaker_prefix: Literal["auto", "always", "never"]
-    """When the content of a memory names the speaker."""
+    """When a memory is shown with its speaker."""
 
     digest_system: bool
     """Whether system messages become memories."""
@@ -319,7 +340,11 @@ class EventInfo:
         "NodeCorrected",
         "MemoryErased",
         "LinkBroken",
-        "FocusChanged",
+        "NodePinned",
+        "NodeUnpinned",
+        "EntityMade",
+        "EntityGone",
+        "FocusMoved",
         "ParametersChanged",
         "PassCompleted",
     ]

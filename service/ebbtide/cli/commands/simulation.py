@@ -12,7 +12,7 @@ from random import Random
 
 from ebbtide.ids import NodeId
 from ebbtide.memory.compression import Shortening, begin_pass, end_pass, nodes_to_visit, visit
-from ebbtide.memory.digestion import NewMemory, digest
+from ebbtide.memory.digestion import LinkNames, NewMemory, digest
 from ebbtide.memory.draft import Draft
 from ebbtide.memory.network import Network
 from ebbtide.parameters import AgentParameters
@@ -100,7 +100,7 @@ def simulate(case: Case, most_passes: int) -> Curve:
 def _remember(network: Network, number: int) -> None:
     content = "x" * CHARACTERS
     memories = [NewMemory(content, "", (), 0) for _ in range(SEGMENTS)]
-    change = digest(network, memories, {}, batch=number, owed_passes=0, rng=Random(number))
+    change = digest(network, memories, LinkNames(), batch=number, owed_passes=0, rng=Random(number))
     network.apply(change)
 
 

@@ -62,8 +62,8 @@ def passages_from_memories(
 
 
 def content_of(nodes: Iterable[Node]) -> str:
-    """Return the content of memories without speaker labels."""
-    return " ".join(node.content.removeprefix(node.prefix) for node in nodes)
+    """Return the content of memories."""
+    return " ".join(node.content for node in nodes)
 
 
 def _overlaps(node: Node, message: int, begin: int, length: int) -> bool:

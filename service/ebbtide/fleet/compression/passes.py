@@ -45,9 +45,10 @@ class ShorteningTask:
     """The input to shorten a node, and the state that must still match when the result is applied."""
 
     shortening: Shortening
-    text: str
-    prefix: str
+    first: str
+    """The first content; the present one if the first was erased or is not retained."""
     content: str
+    """The present content, from which the shortened one takes its words."""
     sources: tuple[Source, ...] = ()
 
 
@@ -191,7 +192,7 @@ class Passes:
         """Begin a pass. It is committed with its first visits unless limits were lowered."""
         begun = compression.begin_pass(self._state.network, number, self._state.rng("pass", number))
         assert begun.pass_state is not None
-        if begun.forgotten or begun.links or begun.focus is not None:
+        if compression.has_effect(begun):
             self._state.commit(begun)
         self._visits = None
         return begun.pass_state
@@ -201,9 +202,9 @@ class Passes:
             node = txn.nodes.get(shortening.node_id)
             assert node is not None
             first = txn.nodes.first_content(node)
-            text = node.content if first is None else first
-            prefix = node.prefix if text.startswith(node.prefix) else ""
-            return ShorteningTask(shortening, text, prefix, node.content, node.sources)
+            return ShorteningTask(
+                shortening, node.content if first is None else first, node.content, node.sources
+            )
 
         return self._state.store.read(lambda txn: tuple(task(txn, shortening) for shortening in shortenings))
 

@@ -35,7 +35,7 @@ class Correction:
     metadata: str | None = None
     """JSON; an empty string removes it."""
     personal: tuple[PersonalSpan, ...] = ()
-    """Personal data in the content, without the speaker's label."""
+    """Personal data in the content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +68,6 @@ class Corrected(Amendment):
             archive.replace_sources(self.node)
 
 
-def kept_prefix(node: Node, content: str) -> str:
-    """Return the speaker's label if the new content still starts with it."""
-    return node.prefix if content.startswith(node.prefix) else ""
-
-
 def living(txn: ReadTransaction, node_id: NodeId) -> Node:
     """Return the living memory with this id. Raise NODE_NOT_FOUND if there is none."""
     node = txn.nodes.get(node_id)
@@ -86,10 +81,7 @@ def correct(txn: WriteTransaction, correction: Correction) -> Corrected:
     before = living(txn, correction.node_id)
     node = before
     if correction.content is not None:
-        prefix = kept_prefix(before, correction.content)
-        node = msgspec.structs.replace(
-            node, content=correction.content, phrase=correction.phrase, prefix=prefix
-        )
+        node = msgspec.structs.replace(node, content=correction.content, phrase=correction.phrase)
     if correction.keywords is not None:
         node = msgspec.structs.replace(node, keywords=correction.keywords)
     own, proofs = None, Proofs(txn.audit.make_proof_key())
@@ -114,8 +106,8 @@ def correct(txn: WriteTransaction, correction: Correction) -> Corrected:
 def _with_own_source(
     txn: WriteTransaction, before: Node, node: Node, correction: Correction
 ) -> tuple[Node, OwnSource]:
-    content = correction.content or txn.nodes.first_content(before) or before.content
-    text, first = content.removeprefix(node.prefix), _first_record(txn, before)
+    text = correction.content or txn.nodes.first_content(before) or before.content
+    first = _first_record(txn, before)
     metadata = correction.metadata
     if metadata is None:
         stored = txn.messages.metadata(first)
@@ -139,7 +131,7 @@ def _with_own_source(
         node,
         sources=(Source(record.number, 0, len(text.encode())),),
         first_key=first_key,
-        original_length=len(node.prefix) + len(text),
+        original_length=len(text),
     )
     return node, OwnSource(record, passages, metadata, rewritten)
 

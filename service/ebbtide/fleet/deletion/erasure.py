@@ -18,16 +18,20 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
+import msgspec
+import numpy as np
+
 from ebbtide.changes import Change
 from ebbtide.fleet.archive.archive import Archive, passage_of
 from ebbtide.fleet.archive.reading import living_nodes, message_with_text, text_of
 from ebbtide.fleet.archive.retention import PassageUpdates, citing, refresh_passages
 from ebbtide.fleet.deletion.deletion import BatchSources, blanked, own_words, text_bytes
 from ebbtide.fleet.deletion.proofs import Proofs
-from ebbtide.fleet.deletion.relation_scrubbing import MAX_SCRUBBED_LINKS, without_names
+from ebbtide.fleet.deletion.relation_scrubbing import MAX_SCRUBBED_LINKS, came_from, without_names
 from ebbtide.fleet.deletion.selection import SelectionSearch, Span
 from ebbtide.fleet.state.agent_state import Amendment
 from ebbtide.ids import NodeId
+from ebbtide.memory.amendment import merged, settle_entities
 from ebbtide.memory.network import Network
 from ebbtide.records import Link, MessageRecord, Node
 from ebbtide.store.chain import AuditEntry, AuditRecord, proof_of
@@ -86,6 +90,8 @@ class Erasure:
     nodes: Sequence[NodeId] = ()
     links: Sequence[Link] = ()
     """Links that lose their names after everything else is erased."""
+    has_entities: bool = True
+    """Whether entities that erased text named are still to be found."""
     text_proofs: dict[int, bytes] = field(default_factory=dict)
     """Proofs of complete messages, computed before their first part is erased."""
 
@@ -97,20 +103,21 @@ class Erasure:
     @property
     def is_done(self) -> bool:
         """Whether nothing is left."""
-        return not self.messages and not self.nodes and not self.links
+        return not (self.messages or self.nodes or self.links or self.has_entities)
 
     def step(
         self, txn: WriteTransaction, is_time_up: Callable[[], bool], entry: AuditEntry, network: Network
     ) -> ErasureStep:
         """Erase some items. This object changes only in `committed`, because a transaction may be retried."""
         step, kinds = (
-            _Step(txn, self.search, Proofs(txn.audit.make_proof_key()), self.text_proofs),
+            _Step(txn, network, self.search, Proofs(txn.audit.make_proof_key()), self.text_proofs),
             self.search.selection.kinds,
         )
         if not self.messages and not self.nodes:
             # The network is up to date here: it has no links of erased memories.
             change = without_names(network, self.links[:MAX_SCRUBBED_LINKS])
-            return step.end(entry, kinds, ((), (), self.links[MAX_SCRUBBED_LINKS:]), change)
+            left_links = self.links[MAX_SCRUBBED_LINKS:]
+            return step.end(entry, kinds, ((), (), left_links), change, settles=self.has_entities)
         messages, nodes = iter(self.messages), iter(self.nodes)
         message_count = sum(1 for _ in step.erase(messages, step.message, is_time_up))
         # Selected memories follow after the messages, because most of them are erased with their messages.
@@ -118,11 +125,12 @@ class Erasure:
         if message_count == len(self.messages):
             node_count = sum(1 for _ in step.erase(nodes, step.node, is_time_up))
         left = self.messages[message_count:], self.nodes[node_count:], self.links
-        return step.end(entry, kinds, left, Change())
+        return step.end(entry, kinds, left, Change(), settles=not left[0] and not left[1])
 
     def committed(self, step: ErasureStep) -> None:
         """Advance after a committed step."""
         self.messages, self.nodes, self.links = step.left
+        self.has_entities = bool(self.messages or self.nodes)
         self.text_proofs |= step.text_proofs
 
 
@@ -131,6 +139,7 @@ class _Step:
     """One step within its transaction."""
 
     txn: WriteTransaction
+    network: Network
     search: SelectionSearch
     proofs: Proofs
     proofs_before: Mapping[int, bytes]
@@ -257,18 +266,33 @@ class _Step:
         kinds: list[str],
         left: tuple[Sequence[int], Sequence[NodeId], Sequence[Link]],
         renamed: Change,
+        *,
+        settles: bool,
     ) -> ErasureStep:
-        """Complete the step: overwrite texts, update links, focus, batches and passages, and write the audit record."""
+        """Complete the step: overwrite texts, update links, entities, focus, batches and passages, and write the audit
+        record. `settles`: every memory of the selection is erased now.
+        """
         txn, tally = self.txn, self.tally
         self._overwrite()
         focus = tuple(node_id for node_id in txn.meta.focus if node_id not in self.deleted_ids)
-        change = Change(deleted=self.deleted_ids, focus=focus, unnamed=renamed.unnamed, links=renamed.links)
-        txn.apply(Change(focus=focus, unnamed=renamed.unnamed, links=renamed.links))
-        tally.relation_count = len(renamed.unnamed)
+        entities = self._settled_entities(settles=settles)
+        rest = _without_ended(renamed, entities)
+        rest.focus = focus
+        merged(rest, entities)
+        txn.apply(rest)
+        change = msgspec.structs.replace(rest, deleted=self.deleted_ids)
+        tally.relation_count = len(renamed.removed_links)
         self._settle_batches()
         passage_updates = refresh_passages(txn, self.without_text - self.tombstones.keys(), change)
         record = None
-        if tally.node_count or tally.message_count or tally.relation_count or self.rewritten:
+        has_erased_names = bool(entities.deleted_entities or entities.entities or entities.removed_links)
+        if (
+            tally.node_count
+            or tally.message_count
+            or tally.relation_count
+            or self.rewritten
+            or has_erased_names
+        ):
             details: dict[str, object] = {
                 "by": kinds,
                 "nodes": tally.node_count,
@@ -293,6 +317,31 @@ class _Step:
             record=record,
             text_proofs=self.text_proofs,
             left=left,
+            is_settled=True,
+        )
+
+    def _settled_entities(self, *, settles: bool) -> Change:
+        """Return what the step means for entities. The last one also finds names that forgotten memories said."""
+        txn, search = self.txn, self.search
+
+        def keywords_of(node_id: NodeId) -> Sequence[str]:
+            node = txn.nodes.get(node_id)
+            return () if node is None else node.keywords
+
+        if not settles:
+            return settle_entities(self.network, self.deleted_ids, keywords_of)
+        topic = None if search.selection.has_filters else search.selection.topic
+        named = [
+            entity.id
+            for entity in self.network.entities.values()
+            if topic is not None and topic.is_named_in(entity.name)
+        ]
+        return settle_entities(
+            self.network,
+            self.deleted_ids,
+            keywords_of,
+            erased=lambda node_id: bool(came_from(search, np.array([node_id]))[0]),
+            dropped=named,
         )
 
     def _settle_batches(self) -> None:
@@ -309,6 +358,21 @@ class _Step:
                 self.txn.inbox.note_erasure(batch)
         self.txn.inbox.erase(empty)
         self.tally.batch_count += len(empty)
+
+
+def _without_ended(renamed: Change, entities: Change) -> Change:
+    """Return the renamed links without those that end with their entities."""
+    gone, ended = (
+        {(link.source, link.target) for link in entities.removed_links},
+        set(entities.deleted_entities),
+    )
+
+    def stays(link: Link) -> bool:
+        return (link.source, link.target) not in gone and ended.isdisjoint((link.source, link.target))
+
+    return Change(
+        removed_links=list(filter(stays, renamed.removed_links)), links=list(filter(stays, renamed.links))
+    )
 
 
 def _are_erased(txn: WriteTransaction, numbers: Collection[int]) -> bool:

@@ -39,14 +39,14 @@ class Proofs:
             self.add(raw[begin:end].decode())
 
     def add_memory(self, txn: ReadTransaction, node: Node) -> None:
-        """Hash the current and the first content of a memory, with and without the speaker's label."""
+        """Hash the current and the first content of a memory."""
         for text in memory_texts(txn, node):
             self.add(text)
 
 
 def memory_texts(txn: ReadTransaction, node: Node) -> Iterator[str]:
-    """Yield the current and the first content of a memory, with and without the speaker's label."""
-    first = txn.nodes.first_content(node)
-    for text in (node.content, first or ""):
-        yield text
-        yield text.removeprefix(node.prefix)
+    """Yield the current and the first content of a memory, with and without its label."""
+    yield node.content
+    if node.label:
+        yield node.label + node.content
+    yield txn.nodes.first_content(node) or ""

@@ -22,7 +22,7 @@ from ebbtide.changes import Change
 from ebbtide.fleet.deletion.selection import SelectionSearch
 from ebbtide.ids import NodeId
 from ebbtide.memory.columns import Array
-from ebbtide.memory.digestion import NEIGHBOUR_NAMES
+from ebbtide.memory.naming import LINK_NAMES, NEIGHBOUR_NAMES
 from ebbtide.memory.network import LinkState, Network
 from ebbtide.records import Link
 from ebbtide.store.lmdb.transaction import ReadTransaction
@@ -30,8 +30,10 @@ from ebbtide.store.lmdb.transaction import ReadTransaction
 MAX_SCRUBBED_LINKS = 1000
 """Most links scrubbed in one step."""
 
-NEUTRAL_RELATIONS = frozenset({"", *chain.from_iterable(NEIGHBOUR_NAMES.values())})
-"""Relation names that are not derived from any text."""
+NEUTRAL_RELATIONS = frozenset(
+    {"", *chain.from_iterable(NEIGHBOUR_NAMES.values()), *chain.from_iterable(LINK_NAMES.values())}
+)
+"""Relation names of the closed list, which reveal nothing."""
 
 
 def links_to_scrub(txn: ReadTransaction, network: Network, search: SelectionSearch) -> list[Link]:
@@ -45,9 +47,9 @@ def links_to_scrub(txn: ReadTransaction, network: Network, search: SelectionSear
         return []
     is_about = np.array([topic is not None and topic.is_named_in(name) for name in names], dtype=np.bool_)
     table, alive, ids = network.links.rows, network.slots["alive"], network.slots["id"]
-    rows = np.flatnonzero(alive[table["source"]] & is_derived[table["relation"]])
+    rows = np.flatnonzero(alive[table["source"]] & (table["written"] >= 0) & is_derived[table["relation"]])
     slots = table["target"][rows]
-    is_affected = _among(search.nodes)(ids[slots]) | (~alive[slots] & _came_from(search, ids[slots]))
+    is_affected = _among(search.nodes)(ids[slots]) | (~alive[slots] & came_from(search, ids[slots]))
     is_corrected = _among(search.corrected)
     is_affected |= is_corrected(ids[slots]) | is_corrected(ids[table["source"][rows]])
     rows = rows[is_affected | is_about[table["relation"][rows]]]
@@ -56,7 +58,7 @@ def links_to_scrub(txn: ReadTransaction, network: Network, search: SelectionSear
         is_erased = link.target in search.nodes or not search.corrected.isdisjoint((link.source, link.target))
         if is_erased or not search.selection.has_filters:
             return True
-        is_affected = link.target not in network and bool(_came_from(search, np.array([link.target]))[0])
+        is_affected = link.target not in network and bool(came_from(search, np.array([link.target]))[0])
         return is_affected or _is_matched(txn, search, link)
 
     return [link for link, _ in network.link_states(rows) if is_selected(link)]
@@ -78,7 +80,7 @@ def without_names(network: Network, links: Sequence[Link]) -> Change:
     gone: list[Link] = []
     strongest: dict[tuple[NodeId, NodeId], LinkState] = {}
     for source in sorted({source for source, _ in ends if source in network}):
-        for state in network.link_states(network.links.of_source(network.slot_of(source))):
+        for state in network.link_states(network.rows_from(network.slot_of(source))):
             link = state.link
             key = (link.source, link.target)
             is_wanted = (*key, link.relation) in selection
@@ -92,7 +94,7 @@ def without_names(network: Network, links: Sequence[Link]) -> Change:
         for key, state in strongest.items()
         if key in changed
     ]
-    return Change(unnamed=gone, links=fresh)
+    return Change(removed_links=gone, links=fresh)
 
 
 def _among(node_ids: Collection[NodeId]) -> Callable[[Array], Array]:
@@ -100,7 +102,7 @@ def _among(node_ids: Collection[NodeId]) -> Callable[[Array], Array]:
     return lambda targets: np.isin(targets, known)
 
 
-def _came_from(search: SelectionSearch, targets: Array) -> Array:
+def came_from(search: SelectionSearch, targets: Array) -> Array:
     """Return which of these forgotten memories came, or may have come, from erased text."""
     found = _among(search.possible_memories)(targets)
     return found | ~_among(search.other_memories)(targets) if search.has_unknown_batches else found

@@ -232,7 +232,7 @@ class SelectionSearch:
             self.fully_erased.add(node.id)
         self.nodes.setdefault(node.id)
         self.batches.add(node.batch)
-        self._add_sentences(node.content.removeprefix(node.prefix))
+        self._add_sentences(node.content)
 
     def _sources_of_nodes(self, txn: ReadTransaction) -> Iterator[int]:
         batch_sources = BatchSources()
@@ -378,7 +378,7 @@ class SelectionSearch:
             if node.id not in self.nodes:
                 may_be_meant = redacted is not None and redacted.is_named_in(node.content)
                 self.redacted_count += may_be_meant
-                if may_be_meant or self._repeats(node.content.removeprefix(node.prefix)):
+                if may_be_meant or self._repeats(node.content):
                     self._report(f"n{node.id}")
             yield node.id
 

@@ -6,7 +6,7 @@ whether a batch is accepted; `digest.py` works off the inbox.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -21,7 +21,7 @@ from ebbtide.fleet.state.agent_state import State
 from ebbtide.fleet.state.event_builder import batch_run, build_events
 from ebbtide.ids import NodeId
 from ebbtide.memory import digestion
-from ebbtide.memory.digestion import NewMemory
+from ebbtide.memory.digestion import LinkNames, Mention, NewMemory
 from ebbtide.records import Batch, BatchState, MessageRecord
 from ebbtide.store.lmdb.texts import is_tombstone
 from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
@@ -137,7 +137,7 @@ class Inbox:
         return self._state.store.read(read)
 
     def focus_texts(self) -> list[tuple[NodeId, str]]:
-        """Return (id, content without the speaker's label) of the nodes in focus, newest first."""
+        """Return (id, content) of the memories in focus, newest first."""
         focus = self._state.network.focus[: self._state.parameters.focus_limit]
 
         def read(txn: ReadTransaction) -> list[tuple[NodeId, str]]:
@@ -145,7 +145,7 @@ class Inbox:
             for node_id in focus:
                 node = txn.nodes.get(node_id)
                 assert node is not None, "a node in focus lives"
-                found.append((node_id, node.content.removeprefix(node.prefix)))
+                found.append((node_id, node.content))
             return found
 
         return self._state.store.read(read)
@@ -153,8 +153,8 @@ class Inbox:
     def digest(
         self,
         batch: Batch,
-        drafts: Sequence[MemoryDraft],
-        relation_names: Mapping[tuple[int, int], str],
+        told: Sequence[MemoryDraft | Mention],
+        names: LinkNames,
         expected_focus: Sequence[NodeId],
         now_ms: int,
         retention: StatusRetention,
@@ -169,12 +169,13 @@ class Inbox:
         owed = self._state.store.read(lambda txn: txn.meta.owed_passes)
         change = digestion.digest(
             self._state.network,
-            [draft.memory for draft in drafts],
-            relation_names,
+            [one if isinstance(one, Mention) else one.memory for one in told],
+            names,
             batch=batch.number,
             owed_passes=owed,
             rng=self._state.rng("digest", batch.number),
         )
+        drafts = [one for one in told if isinstance(one, MemoryDraft)]
         new = {node.id: index for index, node in enumerate(change.nodes)}
         runs = [
             *build_events(self._state.network, change),

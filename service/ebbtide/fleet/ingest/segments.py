@@ -7,7 +7,7 @@ separately.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
 from ebbtide.fleet.ingest.inbox import DigestTask, MemoryDraft
@@ -71,10 +71,10 @@ def placed_start(segment: Segment, utterances: Sequence[Utterance]) -> int | Non
     return None if found < 0 else found
 
 
-def label_of(segment: Segment, utterances: Sequence[Utterance]) -> str:
-    """Return the speaker's label that all messages of a segment share; else an empty string."""
-    labels = {utterances[index].prefix for index in segment.messages}
-    return labels.pop() if len(labels) == 1 else ""
+def _shared(values: Iterable[str]) -> str:
+    """Return the value that all messages of a segment share; else an empty string."""
+    different = set(values)
+    return different.pop() if len(different) == 1 else ""
 
 
 def memory_of(
@@ -85,7 +85,6 @@ def memory_of(
     offsets: ByteOffsets,
 ) -> MemoryDraft:
     """Return the memory of a processed segment. `records` and `offsets` belong to `utterances`."""
-    prefix = label_of(segment, utterances)
     start = placed_start(segment, utterances)
     first = records[segment.messages[0]]
     if start is None:
@@ -93,18 +92,19 @@ def memory_of(
     else:
         byte_begin = offsets.at(segment.messages[0], start)
         sources = (Source(first.number, byte_begin, len(segment.text.encode())),)
-    is_verbatim = start is not None and processed.content == prefix + segment.text
-    if not processed.content.startswith(prefix):
-        prefix = ""
+    is_verbatim = start is not None and processed.content == segment.text
+    spoken = [utterances[index] for index in segment.messages]
     memory = NewMemory(
         content=processed.content,
         phrase=processed.phrase,
         keywords=processed.keywords,
         created_at_ms=first.time_ms,
-        prefix=prefix,
+        label=_shared(one.prefix for one in spoken),
+        speaker=_shared(one.speaker for one in spoken),
         sources=sources,
+        is_from_user=all(one.role == "user" for one in spoken),
     )
-    return MemoryDraft(memory, None if is_verbatim else processed.content.removeprefix(prefix))
+    return MemoryDraft(memory, None if is_verbatim else processed.content)
 
 
 def _whole_source(record: MessageRecord, text: str) -> Source:

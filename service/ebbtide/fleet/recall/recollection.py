@@ -255,11 +255,11 @@ class QueryRunner:
             return None  # empty, or erased
         source = replace(source, metadata=self.archive.metadata_of_passages.of(passage))
         living = [node for node in heard.nodes if any(True for _ in _within(node, source))]
-        label = living[0].prefix if living else f"{heard.record.speaker}: " if heard.record.speaker else ""
+        label = living[0].label if living else f"{heard.record.speaker}: " if heard.record.speaker else ""
         if heard.text is None or not with_archive:
             if not living:
                 return None
-            state, content = LIVING, label + " ".join(node.content.removeprefix(label) for node in living)
+            state, content = LIVING, label + " ".join(node.content for node in living)
         elif _is_told_by(living, stretch, source):
             state, content = LIVING, label + stretch
         else:

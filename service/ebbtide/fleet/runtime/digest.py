@@ -22,7 +22,7 @@ from functools import partial
 
 from ebbtide.errors import EbbtideError
 from ebbtide.fleet.ingest.inbox import BatchChanged, DigestTask, MemoryDraft, StatusRetention
-from ebbtide.fleet.ingest.segments import ByteOffsets, digestible_messages, label_of, memory_of, utterances
+from ebbtide.fleet.ingest.segments import ByteOffsets, digestible_messages, memory_of, utterances
 from ebbtide.fleet.runtime.background_task import BackgroundTask
 from ebbtide.fleet.runtime.mailbox import Mailbox
 from ebbtide.fleet.runtime.notifier import Notifier
@@ -38,7 +38,7 @@ from ebbtide.language.port import (
     TextToProcess,
     Utterance,
 )
-from ebbtide.memory.digestion import partners
+from ebbtide.memory.digestion import LinkNames, Mention, named_entities, partners
 from ebbtide.records import Batch
 from ebbtide.telemetry import loggable, span
 
@@ -62,9 +62,12 @@ class Progress:
     utterances: list[Utterance]
     indices: list[int]
     segments: list[Segment] | None = None
-    drafts: list[MemoryDraft] = field(default_factory=list)
+    fillers: list[bool] | None = None
+    """Which segments become no memory."""
+    told: list[MemoryDraft | Mention] = field(default_factory=list)
     focus: list[tuple[NodeId, str]] | None = None
     names: dict[tuple[int, int], str] = field(default_factory=dict)
+    entity_names: dict[tuple[int, str], str] = field(default_factory=dict)
     named_count: int = 0
 
 
@@ -176,7 +179,8 @@ class Digest(BackgroundTask):
         """Segment, process, relate and commit a batch. Return the number of new memories."""
         progress = self._resume(task)
         await self._segment(progress)
-        drafts = await self._process(progress, task)
+        await self._process(progress, task)
+        drafts = [one for one in progress.told if isinstance(one, MemoryDraft)]
         while True:
             await self._relate(progress, drafts)
             assert progress.focus is not None
@@ -184,15 +188,15 @@ class Digest(BackgroundTask):
             commit = partial(
                 self._workspace.inbox.digest,
                 task.batch,
-                drafts,
-                progress.names,
+                progress.told,
+                LinkNames(progress.names, progress.entity_names),
                 [node_id for node_id, _ in progress.focus],
                 now_ms,
                 StatusRetention(self._policy.status_keep, now_ms - self._policy.status_keep_h * HOUR_MS),
             )
             if await self._mailbox.run(commit):
                 return len(drafts)
-            progress.focus, progress.names, progress.named_count = None, {}, 0
+            progress.focus, progress.names, progress.entity_names, progress.named_count = None, {}, {}, 0
 
     def _resume(self, task: DigestTask) -> Progress:
         if self._progress is None or self._progress.batch != task.batch:
@@ -207,69 +211,76 @@ class Digest(BackgroundTask):
             spoken = progress.utterances
             progress.segments = await self._model_client.segment(spoken, max_chars=limit) if spoken else []
 
-    async def _process(self, progress: Progress, task: DigestTask) -> list[MemoryDraft]:
+    async def _process(self, progress: Progress, task: DigestTask) -> None:
+        """Turn each segment into a memory, or into the mention of what a filler names."""
         assert progress.segments is not None
+        parameters = self._workspace.parameters
+        if progress.fillers is None:
+            texts = [segment.text for segment in progress.segments]
+            with_questions = not parameters.remember_questions
+            progress.fillers = await self._fallback.are_fillers(texts, with_questions=with_questions)
         records = [task.records[i] for i in progress.indices]
         offsets = ByteOffsets(progress.utterances)
-        waiting: list[TextToProcess] = []
-        for segment in progress.segments[len(progress.drafts) :]:
-            prefix = label_of(segment, progress.utterances)
-            waiting.append((prefix + segment.text, prefix, None))
-        while waiting:
+        while len(progress.told) < len(progress.segments):
+            done = len(progress.told)
+            if progress.fillers[done]:
+                keywords = (await self._fallback.process(progress.segments[done].text)).keywords
+                progress.told.append(Mention(keywords))
+                continue
+            waiting: list[TextToProcess] = []
+            for segment, is_filler in zip(progress.segments[done:], progress.fillers[done:], strict=True):
+                if is_filler:
+                    break
+                waiting.append((segment.text, "", None))
             # In groups: all of a long batch at once would block other agents.
-            answers = await self._first_processed(waiting)
-            del waiting[: len(answers)]
-            for processed in answers:
-                segment = progress.segments[len(progress.drafts)]
-                progress.drafts.append(memory_of(segment, processed, progress.utterances, records, offsets))
-        return progress.drafts
+            for processed in await self._first_processed(waiting):
+                segment = progress.segments[len(progress.told)]
+                progress.told.append(memory_of(segment, processed, progress.utterances, records, offsets))
 
     async def _first_processed(self, waiting: list[TextToProcess]) -> list[Processed]:
         """Process the first texts: as many as the model accepts in one call, or one."""
         answers = await self._model_client.process_many(waiting)
         if answers:
             return answers
-        text, prefix, _ = waiting[0]
+        text = waiting[0][0]
         try:
-            return [await self._model_client.process(text, prefix=prefix)]
+            return [await self._model_client.process(text)]
         except BadReply:
             # Store the segment as it is; the built-in model derives phrase and keywords.
-            return [await self._fallback.process(text, prefix=prefix)]
+            return [await self._fallback.process(text)]
 
     async def _relate(self, progress: Progress, drafts: list[MemoryDraft]) -> None:
+        """Let a language model on a server name the links of each memory. Links without a name are named by rules."""
         if progress.focus is None:
             progress.focus = await self._mailbox.run(self._workspace.inbox.focus_texts)
+        if self._model_client.names_by_rules:
+            return
+        parameters = self._workspace.parameters
         ids = [node_id for node_id, _ in progress.focus]
-        texts = [d.memory.content.removeprefix(d.memory.prefix) for d in drafts]
-        focus_limit = self._workspace.parameters.focus_limit
-        all_partners = partners(ids, len(drafts), focus_limit)
+        texts = [draft.memory.content for draft in drafts]
+        all_partners = partners(ids, len(drafts), parameters.focus_limit)
         old = [text for _, text in progress.focus]
-        indices = [index for index in range(progress.named_count, len(drafts)) if all_partners[index]]
-        waiting = [
-            (
-                texts[index],
-                [old[p.position] if p.index is None else texts[p.index] for p in all_partners[index]],
-            )
-            for index in indices
-        ]
-        while waiting:
-            answers = await self._first_named(waiting)
-            for index, names in zip(indices, answers, strict=False):
-                for partner, name in zip(all_partners[index], names, strict=True):
-                    progress.names[index, partner.position] = name
-                progress.named_count = index + 1
-            del waiting[: len(answers)], indices[: len(answers)]
+        for index in range(progress.named_count, len(drafts)):
+            named = named_entities(drafts[index].memory.keywords, parameters)
+            others = [
+                old[one.position] if one.index is None else texts[one.index] for one in all_partners[index]
+            ]
+            # One call names the links with the memories in focus and with the entities.
+            answers = await self._named(texts[index], [*others, *named.values()])
+            for partner, name in zip(all_partners[index], answers, strict=False):
+                progress.names[index, partner.position] = name
+            for key, name in zip(named, answers[len(others) :], strict=True):
+                progress.entity_names[index, key] = name
+            progress.named_count = index + 1
 
-    async def _first_named(self, waiting: list[tuple[str, list[str]]]) -> list[list[str]]:
-        """Name the relations of the first memories: of as many as the model accepts in one call, or of one."""
-        answers = await self._model_client.relate_many(waiting)
-        if answers:
-            return answers
-        text, others = waiting[0]
+    async def _named(self, text: str, others: list[str]) -> list[str]:
+        """Return a name for the relation of a memory to each of the others; empty for none."""
+        if not others:
+            return []
         try:
-            return [await self._model_client.relate(text, others)]
+            return await self._model_client.relate(text, others)
         except BadReply:
-            return [[""] * len(others)]
+            return [""] * len(others)
 
     async def _defer(self, task: DigestTask, error: str, park_after: int | None = None) -> None:
         attempts = task.batch.attempts + 1

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from ebbtide.clock import Clock
 from ebbtide.fleet.state.event_builder import EVENTS_KEEP
+from ebbtide.language.builtin.adapter import BuiltinModel
 from ebbtide.language.embedding import Embedder
-from ebbtide.language.port import LanguageModel
 from ebbtide.language.served.limiter import PriorityLimiter
 from ebbtide.language.served.retry import ModelClient
 from ebbtide.metrics import Metrics
@@ -56,7 +56,7 @@ class SharedResources:
     pool: Executor
     data: DataDirectory
     model_client: ModelClient
-    fallback: LanguageModel
+    fallback: BuiltinModel
     clock: Clock
     priority: RequestPriority
     digest_policy: DigestPolicy

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ebbtide.changes import Change
 from ebbtide.fleet.archive.archive import Archive
 from ebbtide.fleet.archive.retention import Sweep, before_ms
 from ebbtide.fleet.archive.unembedded import Unembedded, Vector, keep_vectors, next_unembedded
@@ -22,11 +23,11 @@ from ebbtide.fleet.recall.recollection import QueryRunner
 from ebbtide.fleet.state.agent_state import State
 from ebbtide.fleet.state.event_builder import EventLog
 from ebbtide.ids import NodeId
-from ebbtide.memory import association
+from ebbtide.memory import association, focus
 from ebbtide.memory.association import Answer
 from ebbtide.offload.pool import INLINE, TextWorkers
 from ebbtide.parameters import AgentParameters
-from ebbtide.records import AgentCounts, Cue, Link
+from ebbtide.records import AgentCounts, Cue, Link, Node, Pin
 from ebbtide.store.chain import AuditEntry
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.lmdb.transaction import ReadTransaction
@@ -108,18 +109,41 @@ class Workspace(State):
         """Whether files may still contain erased, deleted, corrected or expired texts that nothing refers to."""
         return self.store.read(lambda txn: txn.meta.compaction_due or txn.meta.leftovers)
 
+    # --- focus and pins by hand --------------------------------------------------------------------
+
+    def focus_by_hand(self, node_id: NodeId) -> None:
+        """Move a memory or an entity to the front of its list. It must live."""
+        self.commit(focus.focus_by_hand(self.network, node_id))
+
+    def unfocus_by_hand(self, node_id: NodeId) -> None:
+        """Remove a memory or an entity from its list."""
+        self.commit(focus.unfocus_by_hand(self.network, node_id))
+
+    def pin_by_hand(self, node_id: NodeId) -> bool:
+        """Pin a living memory. Return False and change nothing if `max_pinned` memories are pinned."""
+        pinned = dict(self.network.pinned())
+        if node_id not in pinned and len(pinned) >= self.parameters.max_pinned:
+            return False
+        if pinned.get(node_id) is not Pin.BY_HAND:
+            self.commit(Change(pins={node_id: Pin.BY_HAND}))
+        return True
+
+    def unpin_by_hand(self, node_id: NodeId) -> None:
+        """Unpin a memory. Its links with entities decay from now on."""
+        self.commit(focus.unpin_by_hand(self.network, node_id))
+
     # --- recall ------------------------------------------------------------------------------------
 
     def recall(self, cue: Cue) -> tuple[Answer, AgentCounts]:
         """Return the memories that match a cue, and the counts of the agent."""
 
         def read(txn: ReadTransaction) -> tuple[Answer, AgentCounts]:
-            def content_of(node_id: NodeId) -> str:
+            def node_of(node_id: NodeId) -> Node:
                 node = txn.nodes.get(node_id)
                 assert node is not None, "network and store contain the same nodes"
-                return node.content
+                return node
 
-            answer = association.recall(self.network, cue, content_of, self.parameters.locale)
+            answer = association.recall(self.network, cue, node_of, self.parameters.locale)
             return answer, txn.counts()
 
         return self.store.read(read)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import TypeVar
 
@@ -22,6 +23,9 @@ from ebbtide.fleet.archive.open_archive import OpenArchive
 from ebbtide.fleet.archive.retention import PassageUpdates, citing, refresh_passages
 from ebbtide.fleet.state.event_builder import EventLog, build_events
 from ebbtide.fleet.state.recall_filter import RecallFilter
+from ebbtide.ids import NodeId
+from ebbtide.memory.amendment import link_corrected, merged, settle_entities
+from ebbtide.memory.focus import reparametrised
 from ebbtide.memory.loading import load_network
 from ebbtide.memory.network import Network
 from ebbtide.parameters import AgentParameters
@@ -43,6 +47,8 @@ class Amendment:
     """New passages of messages without text; None discards the archive."""
     erased_messages: Sequence[int] = ()
     """Messages that lost text, for the event log."""
+    is_settled: bool = False
+    """Whether the change already contains what follows for entities."""
 
     def update_archive(self, archive: Archive) -> None:
         """Apply the change to the archive."""
@@ -132,11 +138,11 @@ class State:
         entry: AuditEntry | None = None,
         events: Sequence[EventRun] = (),
     ) -> None:
-        changed = parameters.decay_rate != self.network.parameters.decay_rate
-        change = Change(links=self.network.reanchored() if changed else [])
+        change = reparametrised(self.network, parameters)
 
         def also(txn: WriteTransaction) -> None:
-            txn.meta.set(overrides=overrides, decay_rate=parameters.decay_rate)
+            in_force = self.network.entity_memories
+            txn.meta.set(overrides=overrides, decay_rate=parameters.decay_rate, entity_memories=in_force)
             if entry is not None:
                 txn.audit.append(entry, self.identity.agent_id)
 
@@ -172,6 +178,8 @@ class State:
 
         def write_and_tell(txn: WriteTransaction) -> tuple[A, list[EventRun]]:
             amended = write(txn)
+            if not amended.is_settled:
+                self._settle_entities(txn, amended.change)
             runs = build_events(network, amended.change, amended.erased_messages)
             self.log.write(txn, runs)
             return amended, runs
@@ -181,6 +189,15 @@ class State:
         self.follow(amended.change, amended.passage_updates, amended.update_archive)
         self.log.notify(runs)
         return amended
+
+    def _settle_entities(self, txn: WriteTransaction, change: Change) -> None:
+        """Write what the deletion or correction of memories means for entities, and add it to the change."""
+        for more in (
+            settle_entities(self.network, change.deleted, partial(_keywords_of, txn)),
+            link_corrected(self.network, change.nodes, partial(_keywords_of, txn)),
+        ):
+            txn.apply(more)
+            merged(change, more)
 
     def follow(
         self,
@@ -251,6 +268,11 @@ class State:
         return Random(f"{self.identity.seed}/{purpose}/{number}")
 
 
+def _keywords_of(txn: ReadTransaction, node_id: NodeId) -> Sequence[str]:
+    node = txn.nodes.get(node_id)
+    return () if node is None else node.keywords
+
+
 def _read_network(txn: ReadTransaction, parameters: AgentParameters) -> Network:
     return load_network(
         parameters,
@@ -259,4 +281,7 @@ def _read_network(txn: ReadTransaction, parameters: AgentParameters) -> Network:
         txn.links.columns(),
         txn.meta.focus,
         txn.meta.next_node_id,
+        txn.entities.all(),
+        txn.meta.entity_focus,
+        txn.meta.entity_memories,
     )

@@ -16,7 +16,7 @@ from ebbtide.changes import Change
 from ebbtide.clock import SystemClock
 from ebbtide.events import EventKind, EventRun, focus_run, run_of
 from ebbtide.memory.network import Network
-from ebbtide.records import Batch, Node
+from ebbtide.records import Batch, Node, Pin
 from ebbtide.store.lmdb.transaction import WriteTransaction
 
 EVENTS_KEEP = 100_000
@@ -59,16 +59,23 @@ def build_events(network: Network, change: Change, erased_messages: Sequence[int
             [len(node.content) for node in new],
         ),
         _rewritten(old, number),
+        *_pins(network, change),
+        run_of(
+            EventKind.ENTITY_MADE, [node_id for node_id in change.entities if node_id not in network.entities]
+        ),
         run_of(EventKind.NODE_FORGOTTEN, change.forgotten, [number] * len(change.forgotten)),
         run_of(
             EventKind.MEMORY_ERASED,
             [*change.deleted, *(0 for _ in erased_messages)],
             [*(0 for _ in change.deleted), *erased_messages],
         ),
+        run_of(EventKind.ENTITY_GONE, change.deleted_entities),
         _broken(network, change, number),
     ]
-    if change.focus is not None and change.focus != network.focus:
-        runs.append(focus_run(change.focus))
+    memories = network.focus if change.focus is None else change.focus
+    entities = network.entity_focus if change.entity_focus is None else change.entity_focus
+    if (memories, entities) != (network.focus, network.entity_focus):
+        runs.append(focus_run(memories, entities))
     if change.finished_passes is not None:
         runs.append(run_of(EventKind.PASS_COMPLETED, [change.finished_passes]))
     return [run for run in runs if run.count]
@@ -99,6 +106,16 @@ def _rewritten(nodes: Sequence[Node], pass_number: int) -> EventRun:
     )
 
 
+def _pins(network: Network, change: Change) -> list[EventRun]:
+    """Return the events of memories that were pinned or unpinned."""
+    new = [
+        node.id for node in change.nodes if node.id >= network.next_node_id and node.pinned != Pin.NONE.value
+    ]
+    pinned = [node_id for node_id, pin in change.pins.items() if pin is not Pin.NONE]
+    unpinned = [node_id for node_id, pin in change.pins.items() if pin is Pin.NONE]
+    return [run_of(EventKind.NODE_PINNED, [*new, *pinned]), run_of(EventKind.NODE_UNPINNED, unpinned)]
+
+
 def _broken(network: Network, change: Change, pass_number: int) -> EventRun:
     """Return the links that these scans weaken below the threshold.
 
@@ -115,9 +132,8 @@ def _broken(network: Network, change: Change, pass_number: int) -> EventRun:
         return nothing
     sources = rows["source"][near]
     is_scanned = np.isin(sources, network.slots_of(change.scanned)) & network.slots["alive"][sources]
-    is_locked = np.isin(sources, network.focus_slots())
     gone = network.slots_of(change.forgotten) if change.forgotten else np.zeros(0, dtype=np.int64)
-    near = near[is_scanned & ~is_locked & ~np.isin(sources, gone)]
+    near = near[is_scanned & ~rows["held"][near] & ~np.isin(sources, gone)]
     broken = near[network.decayed(near, np.ones(len(near), dtype=np.int32)) < least]
     ids = network.slots["id"]
     sources, targets = ids[rows["source"][broken]].tolist(), ids[rows["target"][broken]].tolist()

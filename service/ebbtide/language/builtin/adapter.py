@@ -17,6 +17,7 @@ from ebbtide.errors import InvalidRequest, Unavailable
 from ebbtide.language.builtin.model import process
 from ebbtide.language.builtin.relations import relate, relate_many
 from ebbtide.language.builtin.segmentation import segment
+from ebbtide.language.builtin.small_talk import is_filler
 from ebbtide.language.port import (
     BadReply,
     ModelState,
@@ -38,6 +39,8 @@ class BuiltinModel:
     """Segment, shorten and relate texts by rules, in Chinese and English."""
 
     name = "builtin"
+    names_by_rules = True
+    """The memory model has rules for the names of links."""
 
     def __init__(
         self,
@@ -96,6 +99,10 @@ class BuiltinModel:
         if longest > MAX_INLINE_CHARS:
             return await self._offload(longest, relate_many, first)
         return await self._run(lambda: relate_many(self._yielding(first)))
+
+    async def are_fillers(self, texts: Sequence[str], *, with_questions: bool) -> list[bool]:
+        """Return which texts are only courtesies or, `with_questions`, only a question."""
+        return await self._run(lambda: [is_filler(text, with_questions=with_questions) for text in texts])
 
     async def state(self) -> ModelState:
         """Return that the model is available."""

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ebbtide.language.builtin import words_chinese, words_english
-from ebbtide.language.builtin.tokens import Token
+from ebbtide.language.builtin.clauses import clauses
+from ebbtide.language.builtin.sentences import sentence_spans
+from ebbtide.language.builtin.tokens import Token, tokenize
 from ebbtide.language.builtin.word_lists import word_list, words
 
 # Words without content of their own.
@@ -44,6 +46,33 @@ def is_small_talk(tokens: Sequence[Token]) -> bool:
             return False
         count += token.tag != "other"
     return 0 < count <= _WORDS_MAX
+
+
+MAX_FILLER_CHARS = 400
+"""A longer text is never a filler."""
+
+
+def is_filler(text: str, *, with_questions: bool) -> bool:
+    """Return whether a text is only courtesies or, `with_questions`, one sentence that asks."""
+    if len(text) > MAX_FILLER_CHARS:
+        return False
+    if (
+        with_questions
+        and text.rstrip("\"'”’」』)） \n\t").endswith(("?", "？"))
+        and len(sentence_spans(text)) == 1
+    ):
+        return True
+    return is_courtesy(text)
+
+
+def is_courtesy(text: str) -> bool:
+    """Return whether every clause of a text is small talk, and one is more than function words."""
+    found = [tokenize(text[one.start : one.end]) for one in clauses(text)]
+    return all(map(is_small_talk, found)) and any(
+        token.text.casefold() in ENGLISH_WORDS or token.text in CHINESE_WORDS
+        for tokens in found
+        for token in tokens
+    )
 
 
 def _is_social(token: Token) -> bool:

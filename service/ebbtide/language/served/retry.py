@@ -29,6 +29,7 @@ from ebbtide.language.port import (
     Segment,
     TextTooComplex,
     TextToProcess,
+    TextToShorten,
     Utterance,
     attempt,
 )
@@ -127,6 +128,36 @@ class ModelClient:
             return checked_processed(reply, text, prefix, target_length)
 
         return await self._with_retries("process", ask, priority)
+
+    async def shorten(
+        self, first: str, present: str, target_length: int, *, priority: Priority = Priority.FOREGROUND
+    ) -> Processed:
+        """Shorten a memory. A model without a `shorten` of its own gets the present content only."""
+
+        async def ask() -> Processed:
+            own = getattr(self.model, "shorten", None)
+            if own is None:
+                reply = await self.model.process(present, target_length=target_length)
+            else:
+                reply = await own(first, present, target_length)
+            return checked_processed(reply, present, "", target_length)
+
+        return await self._with_retries("process", ask, priority)
+
+    async def shorten_many(
+        self, texts: Sequence[TextToShorten], *, priority: Priority = Priority.FOREGROUND
+    ) -> list[Processed]:
+        """Shorten the first of some memories in one batch. Return nothing if the model takes them individually."""
+        if hasattr(self.model, "shorten"):
+            return []
+        return await self.process_many(
+            [(present, "", target) for _, present, target in texts], priority=priority
+        )
+
+    @property
+    def names_by_rules(self) -> bool:
+        """Return whether the model leaves the names of links to the rules of the memory model."""
+        return getattr(self.model, "names_by_rules", False)
 
     @property
     def takes_many(self) -> bool:

@@ -350,4 +350,4 @@ def _texts(txn: ReadTransaction) -> Iterator[str]:
             yield text
     for node in txn.nodes.all():
         yield node.content
-        yield node.content.removeprefix(node.prefix)
+        yield node.label + node.content

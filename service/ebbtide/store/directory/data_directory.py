@@ -39,7 +39,7 @@ from ebbtide.store.directory.agent_replacement import PENDING_DELETION, UNKNOWN_
 from ebbtide.store.directory.directory_lock import DirectoryLock
 from ebbtide.store.durable import remove_fresh_files, sync_directory
 from ebbtide.store.encryption.keys import DataKeys
-from ebbtide.store.lmdb.environment import DATA_FILE, refuse_newer_format
+from ebbtide.store.lmdb.environment import DATA_FILE, refuse_other_format
 from ebbtide.store.lmdb.lmdb_store import Beginning, LmdbStore, begin_empty
 from ebbtide.store.lmdb.transaction import WriteTransaction
 from ebbtide.store.translation import translated
@@ -193,7 +193,7 @@ class DataDirectory:
         self._lock.confirm()
         meta = self.meta(path.name)
         if meta is not None:
-            refuse_newer_format(meta.format_version)
+            refuse_other_format(meta.format_version)
             if meta.key_fingerprint:
                 self.keys.seal_of(path.name, meta.key_fingerprint)
         self._remove_leftovers(path)

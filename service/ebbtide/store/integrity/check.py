@@ -51,6 +51,7 @@ class _Check(Entries):
         self._check_sources()
         self._check_withdrawn()
         self._check_relations()
+        self._check_entities()
         self._check_links()
         self._check_scans()
         self._check_references()
@@ -67,7 +68,7 @@ class _Check(Entries):
         from_batches.update(node.batch for node in self.nodes.values())
         said = max((one.first_message + one.message_count - 1 for one in batches), default=0)
         for name, what, highest in (
-            ("next_node_id", "node id", max(made, max(self.nodes, default=0))),
+            ("next_node_id", "node id", max(made, *self.nodes, *self.entities, 0)),
             ("next_message_number", "message number", max(said, max(self.messages, default=0))),
             ("next_batch_number", "batch number", max(from_batches | self.batches.keys(), default=0)),
             ("next_position", "position in the inbox", self._highest(layout.INBOX)),
@@ -84,6 +85,9 @@ class _Check(Entries):
         meta, focus = self._txn.meta, self._txn.meta.focus
         if len(set(focus)) != len(focus) or any(node_id not in self.nodes for node_id in focus):
             self._note(META, "focus", "names a node twice or a missing one", is_repairable=True)
+        entities = meta.entity_focus
+        if len(set(entities)) != len(entities) or any(one not in self.entities for one in entities):
+            self._note(META, "entity_focus", "names an entity twice or a missing one", is_repairable=True)
         if meta.embedding.up_to >= meta.next_message_number:
             self._note(META, "embedding", "counts messages that do not exist", is_repairable=True)
         state = meta.pass_state
@@ -100,7 +104,9 @@ class _Check(Entries):
         """Return whether the current pass may visit the nodes that it names, each once."""
         if state.start_id > self._txn.meta.next_node_id or len(set(state.drawn)) != len(state.drawn):
             return False
-        is_behind = state.strategy == "scan" or state.after is None or state.after[1] in state.drawn
+        # Under slots, the entities follow the drawn memories.
+        known = {*state.drawn, *self.entities}
+        is_behind = state.strategy == "scan" or state.after is None or state.after[1] in known
         return is_behind and max(state.drawn, default=0) < self._txn.meta.next_node_id
 
     def _check_sources(self) -> None:
@@ -108,7 +114,7 @@ class _Check(Entries):
             for source in node.sources:
                 self._check_source(node, source)
             first = self._first_length(node)
-            if first is not None and len(node.prefix) + first != node.original_length:
+            if first is not None and first != node.original_length:
                 self._note(layout.NODES, node_text_id(node.id), "its first content has a wrong length")
 
     def _check_source(self, node: Node, source: Source) -> None:
@@ -123,7 +129,7 @@ class _Check(Entries):
                 self._note(layout.NODES, node_text_id(node.id), "cites a range that is no text")
 
     def _first_length(self, node: Node) -> int | None:
-        """Return the characters of a node's first content without its prefix; None if it was deleted."""
+        """Return the characters of a node's first content; None if it was deleted."""
         if node.first_key:
             length = self._length(node.first_key)
             if length is None:
@@ -159,6 +165,21 @@ class _Check(Entries):
         if self._txn.tables.count(layout.RELATIONS) != self._txn.tables.count(layout.RELATION_IDS):
             self._note(layout.RELATION_IDS, "", "a name has no relation")
 
+    def _check_entities(self) -> None:
+        """Every entity is found by its key, is no memory, and left focus at a scan that it has had."""
+        scans = dict(self._txn.scans.all())
+        for entity in self.entities.values():
+            name = node_text_id(entity.id)
+            found = self._txn.tables.get(layout.ENTITY_IDS, text_key(entity.key))
+            if found != u64(entity.id):
+                self._note(layout.ENTITY_IDS, name, "is not found by its key", is_repairable=True)
+            if entity.id in self.nodes:
+                self._note(layout.ENTITIES, name, "is a memory too")
+            if entity.left_at > (scans[entity.id].count if entity.id in scans else 0):
+                self._note(layout.ENTITIES, name, "left focus in a scan that it has not had")
+        if self._txn.tables.count(layout.ENTITY_IDS) != len(self.entities):
+            self._note(layout.ENTITY_IDS, "", "a key has no entity", is_repairable=True)
+
     def _check_links(self) -> None:
         highest = self._txn.meta.next_node_id
         scans = dict(self._txn.scans.all())
@@ -172,9 +193,11 @@ class _Check(Entries):
             if ends == before:
                 self._note(layout.LINKS, name, "is stored twice")
             before = ends
-            if source not in self.nodes:
+            if source not in self.nodes and source not in self.entities:
                 self._note(layout.LINKS, name, "its source is missing", is_repairable=True)
                 continue
+            if source in self.entities and target in self.entities:
+                self._note(layout.LINKS, name, "links two entities")
             if not 0 <= strength <= 1:
                 self._note(layout.LINKS, name, f"has strength {strength}")
             if anchor > (scans[source].count if source in scans else 0):
@@ -195,7 +218,7 @@ class _Check(Entries):
         latest = finished if state is None else state.number
         for node_id, scan in with_pauses(self._txn.scans.all(), self._pause):
             name = node_text_id(node_id)
-            if node_id not in self.nodes:
+            if node_id not in self.nodes and node_id not in self.entities:
                 self._note(layout.SCANS, name, "counts a missing node", is_repairable=True)
             if scan.last_pass > latest:
                 self._note(layout.SCANS, name, "was scanned in a pass after the latest one")

@@ -19,7 +19,7 @@ from ebbtide.bounds import MAX_COUNT, MAX_METADATA_CHARS, MAX_TEXT_BYTES, MAX_VA
 from ebbtide.errors import InvalidRequest
 from ebbtide.ids import batch_text_id, node_text_id, parse_agent_id
 from ebbtide.parameters import AgentParameters
-from ebbtide.records import Batch, MessageRecord, Node
+from ebbtide.records import Batch, Entity, MessageRecord, Node
 from ebbtide.store import layout
 from ebbtide.store.codec import INVALID, UNDECODABLE
 from ebbtide.store.integrity.derived import are_vectors_of, is_metadata, passages_fit
@@ -58,6 +58,7 @@ class Entries:
         self._pause = pause
         self.found: list[Finding] = []
         self.nodes: dict[int, Node] = {}
+        self.entities: dict[int, Entity] = {}
         self.messages: dict[int, MessageRecord] = {}
         self.lengths: dict[bytes, int] = {}
         """The characters of each text, by its stored key."""
@@ -76,6 +77,7 @@ class Entries:
         self._read_vectors()
         self._read_batches()
         self._read_nodes()
+        self._read_entities()
         return True
 
     def _items(self, table: Table[Any]) -> Iterator[tuple[bytes, bytes]]:
@@ -217,6 +219,16 @@ class Entries:
                 self._note(layout.NODES, node_text_id(node.id), "is stored under another key")
             if len(node.content) > node.original_length:
                 self._note(layout.NODES, node_text_id(node.id), "is longer than its original content")
+
+    def _read_entities(self) -> None:
+        for key, entity in self._decoded(layout.ENTITIES):
+            if entity is None:
+                continue
+            self.entities[entity.id] = entity
+            if from_u64(key) != entity.id:
+                self._note(layout.ENTITIES, node_text_id(entity.id), "is stored under another key")
+            if not entity.name or not entity.key:
+                self._note(layout.ENTITIES, node_text_id(entity.id), "has no name")
 
 
 def _fault(table: Table[Any], key: bytes, value: bytes) -> str | None:

@@ -29,12 +29,18 @@ def rebuild_store(store: LmdbStore) -> list[Finding]:
 
 
 def _rebuild(txn: WriteTransaction) -> None:
-    living = {node.id for node in txn.nodes.all()}
+    entities = list(txn.entities.all())
+    living = {node.id for node in txn.nodes.all()} | {entity.id for entity in entities}
     _rebuild_links(txn, living)
     for node_id, _ in list(txn.scans.all()):
         if node_id not in living:
             txn.scans.put(node_id, NEVER_SCANNED)
-    txn.meta.set(focus=tuple(dict.fromkeys(node_id for node_id in txn.meta.focus if node_id in living)))
+    for name in ("focus", "entity_focus"):
+        known = dict.fromkeys(node_id for node_id in getattr(txn.meta, name) if node_id in living)
+        txn.meta.set(**{name: tuple(known)})
+    txn.tables.clear(layout.ENTITY_IDS)
+    for entity in entities:
+        txn.entities.put(entity)
     _drop_unfitting_passages(txn)
     _drop_unfitting_vectors(txn)
     _rebuild_references(txn)

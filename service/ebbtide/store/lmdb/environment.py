@@ -17,7 +17,8 @@ from typing import Any, Final
 import lmdb
 
 from ebbtide.errors import Corrupted, Precondition
-from ebbtide.store.layout import FORMAT_VERSION, TABLES, Table
+from ebbtide.store.codec import INVALID
+from ebbtide.store.layout import FORMAT_VERSION, META, TABLES, MetaEntries, Table
 from ebbtide.store.lmdb.probe import is_in_doubt, is_sound
 from ebbtide.store.translation import translated
 
@@ -94,14 +95,32 @@ def refuse_unsound(path: Path) -> None:
         raise Corrupted("The store cannot be read through.", reason="STORE_CORRUPTED")
 
 
-def refuse_newer_format(version: int) -> None:
-    """Raise FORMAT_TOO_NEW for a store of a newer Ebbtide."""
+def refuse_other_format(version: int) -> None:
+    """Raise FORMAT_TOO_NEW for a store of a newer Ebbtide, and FORMAT_TOO_OLD for one of an older Ebbtide."""
+    if version < FORMAT_VERSION:
+        raise Precondition(
+            f"The data has format {version}; this Ebbtide reads format {FORMAT_VERSION}. "
+            "Start with an empty data directory.",
+            reason="FORMAT_TOO_OLD",
+        )
     if version > FORMAT_VERSION:
         raise Precondition(
-            f"The data has format {version}; this version of Ebbtide reads formats up to {FORMAT_VERSION}. "
+            f"The data has format {version}; this Ebbtide reads format {FORMAT_VERSION}. "
             "Use a newer version.",
             reason="FORMAT_TOO_NEW",
         )
+
+
+def stored_format(environment: Any) -> int:
+    """Return the format version of a store whose tables cannot all be opened; the present one if it is unknown."""
+    try:
+        meta = environment.open_db(META.name, create=False)
+        with environment.begin() as txn:
+            value = txn.get(MetaEntries.identity.name, db=meta)
+        identity = None if value is None else MetaEntries.identity.codec.decode(value)
+    except (lmdb.Error, *INVALID):
+        return FORMAT_VERSION
+    return FORMAT_VERSION if identity is None else int(identity.format_version)
 
 
 def _allocate_lock_file(path: Path) -> None:

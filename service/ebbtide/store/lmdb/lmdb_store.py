@@ -29,8 +29,9 @@ from ebbtide.store.lmdb.environment import (
     fresh_environment,
     open_environment,
     open_tables,
-    refuse_newer_format,
+    refuse_other_format,
     refuse_unsound,
+    stored_format,
 )
 from ebbtide.store.lmdb.hot_copy import CopyGate, copy_tables
 from ebbtide.store.lmdb.probe import note_closed, note_use
@@ -157,7 +158,9 @@ class LmdbStore:
         seal_of: SealOf = without_keys,
         confirm: Confirm = nothing_to_confirm,
     ) -> LmdbStore:
-        """Open the store in `path`. Raise FORMAT_TOO_NEW for a newer format, and the errors of `seal_of`."""
+        """Open the store in `path`. Raise FORMAT_TOO_NEW or FORMAT_TOO_OLD for another format, and the errors of
+        `seal_of`.
+        """
         with contextlib.suppress(OSError):
             # Left by an interrupted compaction, which has not changed the store.
             (path / FRESH_FILE).unlink(missing_ok=True)
@@ -172,7 +175,7 @@ class LmdbStore:
 
     @classmethod
     def peek(cls, path: Path, fn: Callable[[ReadTransaction], T], *, max_map_bytes: int) -> T:
-        """Read from the closed store in `path` without its key. Raise FORMAT_TOO_NEW for a newer format."""
+        """Read from the closed store in `path` without its key. Raise FORMAT_TOO_NEW or FORMAT_TOO_OLD."""
         store = cls._open(path, map_bytes=0, max_map_bytes=max_map_bytes)
         try:
             store.read(_fingerprint)
@@ -191,8 +194,11 @@ class LmdbStore:
         try:
             store._tables = open_tables(environment)
         except (lmdb.Error, OSError) as error:
+            # Another format has other tables.
+            version = stored_format(environment)
             store.close()
             if isinstance(error, lmdb.NotFoundError):
+                refuse_other_format(version)
                 raise Corrupted("The store lacks a table.", reason="STORE_CORRUPTED") from error
             raise translated(error, path) from error
         return store
@@ -417,7 +423,7 @@ class LmdbStore:
 
 
 def _fingerprint(txn: ReadTransaction) -> str:
-    """Return the fingerprint of the key that encrypts a store. Raise FORMAT_TOO_NEW for a newer format."""
+    """Return the fingerprint of the key that encrypts a store. Raise FORMAT_TOO_NEW or FORMAT_TOO_OLD."""
     identity = txn.meta.identity
-    refuse_newer_format(layout.FORMAT_VERSION if identity is None else identity.format_version)
+    refuse_other_format(layout.FORMAT_VERSION if identity is None else identity.format_version)
     return txn.meta.sealed_with

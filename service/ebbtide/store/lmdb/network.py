@@ -1,4 +1,4 @@
-"""The nodes of one agent, the links between them, and their scan counters, in one transaction.
+"""The memories and entities of one agent, the links between them, and their scan counters, in one transaction.
 
 Each write keeps the indexes consistent: backlinks with links, scan counters with nodes, the reference to a first
 content with its node. Forgetting a node removes its outgoing links; links that point to it stay. Deleting a node
@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from ebbtide.records import Link, LinkColumns, Node, NodeText, ScanColumns, ScanState
+from ebbtide.records import Entity, Link, LinkColumns, Node, NodeText, Pin, ScanColumns, ScanState
 from ebbtide.store import layout
 from ebbtide.store.lmdb.tables import MetaWriter, Part, TableReader, TableWriter
 from ebbtide.store.lmdb.texts import MessageReader, TextReader, TextWriter
@@ -260,8 +260,7 @@ class NodeReader:
     def first_content(self, node: Node) -> str | None:
         """Return the content of a node when it was created, or None if that text was deleted."""
         if node.first_key:
-            text = self._texts.get(node.first_key)
-            return None if text is None else node.prefix + text
+            return self._texts.get(node.first_key)
         if len(node.sources) != 1:
             return None
         source = node.sources[0]
@@ -269,7 +268,7 @@ class NodeReader:
         text = None if record is None else self._messages.text(record)
         if text is None:
             return None
-        return node.prefix + text.encode()[source.offset : source.offset + source.length].decode()
+        return text.encode()[source.offset : source.offset + source.length].decode()
 
 
 class NodeWriter(NodeReader):
@@ -296,3 +295,53 @@ class NodeWriter(NodeReader):
         self._tables.delete(layout.NODES, layout.u64(node_id))
         if node.first_key:
             self._texts.drop(node.first_key)
+
+    def pin(self, node_id: int, pin: Pin) -> None:
+        """Set whether a living memory is pinned, and by whom."""
+        node = self.get(node_id)
+        assert node is not None, "only a living memory is pinned"
+        self.put(msgspec.structs.replace(node, pinned=pin.value))
+
+
+# --- entities ----------------------------------------------------------------------------------------------
+
+
+class EntityReader(Part):
+    """The entities of one agent."""
+
+    def get(self, entity_id: int) -> Entity | None:
+        """Return the entity of this id, or None."""
+        return self._tables.load(layout.ENTITIES, layout.u64(entity_id))
+
+    def of_key(self, key: str) -> Entity | None:
+        """Return the entity of this key, or None."""
+        entity_id = self._tables.load(layout.ENTITY_IDS, layout.text_key(key))
+        return None if entity_id is None else self.get(entity_id)
+
+    def all(self, start: int = 0) -> Iterator[Entity]:
+        """Yield entities by id, from `start`."""
+        return self._tables.load_all(layout.ENTITIES, layout.u64(start))
+
+
+class EntityWriter(EntityReader):
+    """The entities of one agent, with changes."""
+
+    _tables: TableWriter
+
+    def __init__(self, tables: TableWriter, links: LinkWriter) -> None:
+        super().__init__(tables)
+        self._links = links
+
+    def put(self, entity: Entity) -> None:
+        """Write an entity. Its key never changes."""
+        self._tables.save(layout.ENTITIES, layout.u64(entity.id), entity)
+        self._tables.save(layout.ENTITY_IDS, layout.text_key(entity.key), entity.id)
+
+    def delete(self, entity_id: int) -> None:
+        """Delete an entity with its name, its key, and its links at both ends."""
+        entity = self.get(entity_id)
+        assert entity is not None, "only a living entity is deleted"
+        self._links.remove_to(entity_id)
+        self._links.remove_from(entity_id)
+        self._tables.delete(layout.ENTITIES, layout.u64(entity_id))
+        self._tables.delete(layout.ENTITY_IDS, layout.text_key(entity.key))

@@ -20,6 +20,8 @@ from ebbtide.store.lmdb.audit import AuditReader, AuditWriter
 from ebbtide.store.lmdb.events import EventReader, EventWriter
 from ebbtide.store.lmdb.inbox import InboxReader, InboxWriter
 from ebbtide.store.lmdb.network import (
+    EntityReader,
+    EntityWriter,
     LinkReader,
     LinkWriter,
     NodeReader,
@@ -43,6 +45,13 @@ if TYPE_CHECKING:
     from ebbtide.store.encryption.seal import Seal
 
 
+IN_META = (
+    *("focus", "entity_focus", "entity_memories", "next_node_id"),
+    *("owed_passes", "finished_passes", "pass_state"),
+)
+"""The fields of a change that are entries of META."""
+
+
 class ReadTransaction:
     """A consistent view of one agent's store."""
 
@@ -55,6 +64,7 @@ class ReadTransaction:
     links: LinkReader
     scans: ScanReader
     nodes: NodeReader
+    entities: EntityReader
     inbox: InboxReader
     audit: AuditReader
     events: EventReader
@@ -69,6 +79,7 @@ class ReadTransaction:
         self.links = LinkReader(tables)
         self.scans = ScanReader(tables)
         self.nodes = NodeReader(tables, texts, messages)
+        self.entities = EntityReader(tables)
         self.inbox = InboxReader(tables)
         self.audit = AuditReader(tables)
         self.events = EventReader(tables, meta)
@@ -98,6 +109,7 @@ class WriteTransaction(ReadTransaction):
     links: LinkWriter
     scans: ScanWriter
     nodes: NodeWriter
+    entities: EntityWriter
     inbox: InboxWriter
     audit: AuditWriter
     events: EventWriter
@@ -112,6 +124,7 @@ class WriteTransaction(ReadTransaction):
         self.links = links = LinkWriter(tables, meta)
         self.scans = ScanWriter(tables)
         self.nodes = NodeWriter(tables, texts, messages, links)
+        self.entities = EntityWriter(tables, links)
         self.inbox = InboxWriter(tables, meta)
         self.audit = AuditWriter(tables, meta)
         self.events = EventWriter(tables, meta)
@@ -126,18 +139,24 @@ class WriteTransaction(ReadTransaction):
         """Write a change with all its index entries."""
         for node in change.nodes:
             self.nodes.put(node)
+        for entity in change.entities.values():
+            self.entities.put(entity)
         for node_id in change.forgotten:
             self.nodes.forget(node_id)
         for node_id in change.deleted:
             self.links.remove_to(node_id)
             self.nodes.forget(node_id)
-        for link in change.unnamed:
+        for node_id in change.deleted_entities:
+            self.entities.delete(node_id)
+        for link in change.removed_links:
             self.links.remove(link)
         for link in change.links:
             self.links.put(link)
-        self.scans.reset([*change.forgotten, *change.deleted])
+        for node_id, pin in change.pins.items():
+            self.nodes.pin(node_id, pin)
+        self.scans.reset([*change.forgotten, *change.deleted, *change.deleted_entities])
         self.scans.count(change.scanned, change.scanned_in)
-        for name in ("focus", "next_node_id", "owed_passes", "finished_passes", "pass_state"):
+        for name in IN_META:
             value = getattr(change, name)
             if value is not None:
                 self.meta.set(**{name: value})

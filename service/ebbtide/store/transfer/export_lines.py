@@ -11,7 +11,7 @@ the two.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 import msgspec
 from msgspec import field
@@ -64,8 +64,8 @@ from ebbtide.store.codec import make_known
 from ebbtide.store.layout import MetaEntries
 
 FORM: Final = "ebbtide-export"
-VERSION: Final = 1
-"""Version of the lines; an export with a higher one is refused."""
+VERSION: Final = 2
+"""Version of the lines; an export with another one is refused."""
 
 NO_JSON: Final = msgspec.Raw(b"")
 
@@ -125,6 +125,8 @@ class AgentLine(Line, frozen=True, tag="agent"):
     overrides: Overrides = field(name="parameters")
     decay_rate: DecayRate | None = None
     focus: Focus = ()
+    entity_focus: Focus = ()
+    entity_memories: Count | None = None
     owed_passes: OwedPasses = 0
     finished_passes: FirstCount = 0
     pass_state: PassLine | None = field(default=None, name="current_pass")
@@ -222,14 +224,35 @@ class NodeLine(Line, frozen=True, tag="node"):
     phrase: Name = ""
     keywords: Keywords = ()
     kind: Name = "episode"
-    prefix: Name = ""
+    speaker: Name = ""
+    label: Name = ""
     sources: SourceLines = ()
     first: Text | None = None
-    """Its first content without the prefix, where that is no range of its single source."""
+    """Its first content, where that is no range of its single source."""
     batch: Number = 0
     rewrites: RewriteLines = ()
     scans: FirstCount = 0
     last_pass: Count = 0
+
+
+class EntityLine(Line, frozen=True, tag="entity"):
+    """An entity, with its scan counters. Its links to memories from `left_from` on were written as 1.0 at `left_at`."""
+
+    id: NodeId
+    name: Name
+    key: Name
+    named_by: Number = 0
+    left_from: Number = 0
+    left_at: Count = 0
+    scans: FirstCount = 0
+    last_pass: Count = 0
+
+
+class PinLine(Line, frozen=True, tag="pin"):
+    """A pinned memory."""
+
+    node: NodeId
+    by: Literal["by_hand", "by_request"]
 
 
 class LinkLine(Link, frozen=True, array_like=False, tag_field="type", tag="link", forbid_unknown_fields=True):
@@ -268,6 +291,8 @@ AnyLine = (
     | MessageLine
     | BatchLine
     | NodeLine
+    | EntityLine
+    | PinLine
     | LinkLine
     | IndexLine
     | EndLine

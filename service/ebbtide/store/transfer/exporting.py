@@ -12,7 +12,7 @@ from typing import BinaryIO
 import numpy as np
 
 from ebbtide.errors import Corrupted
-from ebbtide.records import Batch, BatchState, MessageRecord, Node
+from ebbtide.records import NEVER_SCANNED, Batch, BatchState, MessageRecord, Node, ScanColumns, ScanState
 from ebbtide.store.layout import DIGESTED, RELATIONS, from_u32, from_u64
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.lmdb.transaction import ReadTransaction
@@ -25,6 +25,7 @@ from ebbtide.store.transfer.export_lines import (
     BatchLine,
     EmbeddingLine,
     EndLine,
+    EntityLine,
     HeaderLine,
     IndexLine,
     LinkLine,
@@ -33,6 +34,7 @@ from ebbtide.store.transfer.export_lines import (
     PassageLine,
     PassLine,
     PersonalLine,
+    PinLine,
     RelationLine,
     RewriteLine,
     SourceLine,
@@ -78,6 +80,8 @@ def _lines(txn: ReadTransaction, ebbtide_version: str, now_ms: int) -> Iterator[
     for batch in txn.inbox.all():
         yield _batch(txn, batch, digested.get(batch.number, 0))
     yield from _nodes(txn)
+    yield from _entities(txn)
+    yield from _pins(txn)
     for link in txn.links.all():
         yield converted(link, LinkLine)
     yield from _index(txn)
@@ -127,21 +131,37 @@ def _batch(txn: ReadTransaction, batch: Batch, digested: int) -> BatchLine:
 def _nodes(txn: ReadTransaction) -> Iterator[NodeLine]:
     scans = txn.scans.columns()
     for node in txn.nodes.all():
-        place = int(np.searchsorted(scans.node_id, node.id))
-        is_scanned = place < len(scans.node_id) and scans.node_id[place] == node.id
-        counts = (int(scans.count[place]), int(scans.last_pass[place])) if is_scanned else (0, 0)
-        yield _node(txn, node, *counts)
+        yield _node(txn, node, _scan_of(scans, node.id))
 
 
-def _node(txn: ReadTransaction, node: Node, scans: int, last_pass: int) -> NodeLine:
+def _entities(txn: ReadTransaction) -> Iterator[EntityLine]:
+    scans = txn.scans.columns()
+    for entity in txn.entities.all():
+        scan = _scan_of(scans, entity.id)
+        yield copied(entity, EntityLine, scans=scan.count, last_pass=scan.last_pass)
+
+
+def _pins(txn: ReadTransaction) -> Iterator[PinLine]:
+    for node in txn.nodes.all():
+        if node.pinned != "none":
+            yield PinLine(node=node.id, by=node.pinned)
+
+
+def _scan_of(scans: ScanColumns, node_id: int) -> ScanState:
+    place = int(np.searchsorted(scans.node_id, node_id))
+    is_scanned = place < len(scans.node_id) and scans.node_id[place] == node_id
+    return ScanState(int(scans.count[place]), int(scans.last_pass[place])) if is_scanned else NEVER_SCANNED
+
+
+def _node(txn: ReadTransaction, node: Node, scan: ScanState) -> NodeLine:
     return copied(
         node,
         NodeLine,
         sources=tuple(converted(one, SourceLine) for one in node.sources),
         first=_text(txn, node.first_key) if node.first_key else None,
         rewrites=tuple(converted(one, RewriteLine) for one in node.rewrites),
-        scans=scans,
-        last_pass=last_pass,
+        scans=scan.count,
+        last_pass=scan.last_pass,
     )
 
 

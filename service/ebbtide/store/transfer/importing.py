@@ -21,12 +21,14 @@ from ebbtide.records import (
     BatchState,
     EmbeddedMessage,
     EmbeddingState,
+    Entity,
     Identity,
     MessageRecord,
     Node,
     PassageEntry,
     PassState,
     PersonalSpan,
+    Pin,
     Receipt,
     Rewrite,
     ScanState,
@@ -46,11 +48,13 @@ from ebbtide.store.transfer.export_lines import (
     AnyLine,
     BatchLine,
     EndLine,
+    EntityLine,
     HeaderLine,
     IndexLine,
     LinkLine,
     MessageLine,
     NodeLine,
+    PinLine,
     RelationLine,
     converted,
     copied,
@@ -116,7 +120,7 @@ class Lines:
         """Bytes of the current line."""
 
     def header(self) -> HeaderLine:
-        """Read the first line. Raise FORMAT_TOO_NEW for an export of a newer Ebbtide."""
+        """Read the first line. Raise FORMAT_TOO_NEW or FORMAT_TOO_OLD for an export of another version."""
         content = self._read()
         try:
             found = msgspec.json.decode(content, type=_Version)
@@ -126,9 +130,14 @@ class Lines:
             _refuse(1, "it is no header")
         if found.version > VERSION:
             raise Precondition(
-                f"The export has version {found.version}; this Ebbtide reads versions up to {VERSION}. "
+                f"The export has version {found.version}; this Ebbtide reads version {VERSION}. "
                 "Use a newer Ebbtide.",
                 reason="FORMAT_TOO_NEW",
+            )
+        if found.version < VERSION:
+            raise Precondition(
+                f"The export has version {found.version}; this Ebbtide reads version {VERSION}.",
+                reason="FORMAT_TOO_OLD",
             )
         header = self._decoded(content)
         assert isinstance(header, HeaderLine)
@@ -238,6 +247,10 @@ def _put(txn: WriteTransaction, line: AnyLine) -> None:
         _put_message(txn, line)
     elif isinstance(line, NodeLine):
         _put_node(txn, line)
+    elif isinstance(line, EntityLine):
+        _put_entity(txn, line)
+    elif isinstance(line, PinLine):
+        _put_pin(txn, line)
     elif isinstance(line, LinkLine):
         _put_link(txn, line)
     elif isinstance(line, BatchLine):
@@ -303,6 +316,7 @@ def _put_node(txn: WriteTransaction, line: NodeLine) -> None:
     node = copied(
         line,
         Node,
+        pinned="none",
         sources=tuple(converted(one, Source) for one in line.sources),
         first_key=b"" if line.first is None else txn.texts.put(line.first),
         rewrites=tuple(converted(one, Rewrite) for one in line.rewrites),
@@ -310,6 +324,21 @@ def _put_node(txn: WriteTransaction, line: NodeLine) -> None:
     txn.tables.save(layout.NODES, key, node)
     if line.scans:
         txn.scans.put(line.id, ScanState(line.scans, line.last_pass))
+
+
+def _put_entity(txn: WriteTransaction, line: EntityLine) -> None:
+    _new_key(txn, layout.ENTITIES, line.id)
+    if txn.tables.get(layout.NODES, u64(line.id)) is not None or txn.entities.of_key(line.key) is not None:
+        raise _Invalid("duplicate entity")
+    txn.entities.put(copied(line, Entity))
+    if line.scans:
+        txn.scans.put(line.id, ScanState(line.scans, line.last_pass))
+
+
+def _put_pin(txn: WriteTransaction, line: PinLine) -> None:
+    if txn.nodes.get(line.node) is None:
+        raise _Invalid("no earlier line defines its memory")
+    txn.nodes.pin(line.node, Pin(line.by))
 
 
 def _put_link(txn: WriteTransaction, line: LinkLine) -> None:
