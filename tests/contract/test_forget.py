@@ -134,15 +134,16 @@ async def test_no_file_holds_what_is_forgotten(tmp_path: Path, caller_in: Caller
 
 
 QUITO = "Yesterday a doctor in Quito told me a thing that I would rather not have known."
-HARD = "diagnosed with Quitoitis"
+HARD = "Quitoitis"
 FADING = {
+    "focus_policy": "nodes",
     "focus_limit": 1,
     "decay_rate": 0.5,
     "delete_threshold": 60,
     "long_term_factor": 0,
     "segment_max_chars": 200,
 }
-ONCE = 'There was something it "'
+ONCE = 'It had to do with "'
 
 
 def naming(*names: str) -> ScriptedModel:
@@ -202,8 +203,8 @@ async def test_a_faded_memory_leaves_no_name_of_a_link(
         record = (await call("GET", f"{AGENT}/audit")).json()["records"][-1]
         assert record["action"] == "forgotten" and record["details"]["relations"] == 1
         assert await dangling(call) == [""]
-        recalled = (await call("POST", f"{AGENT}/recall", {"keywords": ["Miso"], "depth": 8})).json()["text"]
-        assert "Miso" in recalled and "now forgotten" in recalled and "Quito" not in recalled
+        recalled = (await call("POST", f"{AGENT}/recall", {"keywords": ["zebra"], "depth": 8})).json()["text"]
+        assert "now forgotten" in recalled and "Quito" not in recalled
         again = await forgotten(call, **selection)
         assert again["counts"]["relations"] == 0 and again["proof"]["last_record"] == 0
     assert not Traces([HARD, "Quitoitis"]).found_in(tmp_path / "agents" / "ann")
@@ -229,7 +230,7 @@ async def test_a_corrected_memory_keeps_no_name_of_what_it_said_before(
 ) -> None:
     """Its links stay, at either end, without the name that a model made of the words that are forgotten."""
     async with caller_in(tmp_path, naming(HARD)) as call:
-        await call("PUT", AGENT, {"segment_max_chars": 200})
+        await call("PUT", AGENT, {"segment_max_chars": 200, "focus_policy": "nodes"})
         await told(call, QUITO)
         await told(call, "My cat Miso sleeps on the warm windowsill every single afternoon, as cats do.")
         node = f"{AGENT}/nodes/{'n1' if selection['messages'] == ['m1'] else 'n2'}"
@@ -442,9 +443,10 @@ async def test_what_was_corrected_or_deleted_before_is_proved_too(
         await told(call, BLUEBIRD, conversation_id="talk")
         await told(call, f"{CLARA} {HERON}", conversation_id="talk")
         assert len(await nodes(call)) == 3
-        patched = await call("PATCH", f"{AGENT}/nodes/n1", {"content": "The codename is a secret."})
+        first, second, _ = [one["id"] for one in await nodes(call)]
+        patched = await call("PATCH", f"{AGENT}/nodes/{first}", {"content": "The codename is a secret."})
         assert patched.status_code == 200
-        assert (await call("DELETE", f"{AGENT}/nodes/n2")).status_code == 200
+        assert (await call("DELETE", f"{AGENT}/nodes/{second}")).status_code == 200
         assert not any(await erased(call, HERON, "The codename is a secret."))
         await forgotten(call, conversations=["talk"])
         texts = [BLUEBIRD, CLARA, HERON, "The codename is a secret."]

@@ -435,6 +435,7 @@ async def test_a_question_in_two_steps_is_followed(tmp_path: Path, caller_in: Ca
 async def test_without_the_archive_only_what_lives_is_told(tmp_path: Path, caller_in: CallerIn) -> None:
     """Many forgotten matches do not displace living ones, and no text of a forgotten memory is returned."""
     forgetful = {
+        "focus_policy": "nodes",
         "decay_rate": 0.1,
         "focus_limit": 1,
         "long_term_factor": 0.0,

@@ -1,6 +1,7 @@
-"""Hypothesis profiles: `ci` (the default, the same examples every time) and `thorough`.
+"""Hypothesis profiles: `ci` (the default, the same examples every time), `thorough`, and `unshrunk`.
 
-`HYPOTHESIS_PROFILE=thorough` runs ten times the examples with fresh randomness. `histories.examples(40)` at a test is
+`HYPOTHESIS_PROFILE=thorough` runs ten times the examples with fresh randomness. `unshrunk`
+reports a failure at once, as it was found. `histories.examples(40)` at a test is
 the number in `make test-all`; `make test` runs a quarter of it.
 """
 
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from ebbtide.fleet.compression import passes
 from ebbtide.memory import association, columns, link_table, network, texts
@@ -25,6 +26,14 @@ COMMON = {
 
 settings.register_profile("ci", derandomize=True, database=None, max_examples=100 if IS_ALL else 25, **COMMON)
 settings.register_profile("thorough", max_examples=1000, database=None, **COMMON)
+settings.register_profile(
+    "unshrunk",
+    derandomize=True,
+    database=None,
+    max_examples=25,
+    phases=(Phase.explicit, Phase.generate),
+    **COMMON,
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 SMALL_BOUNDS = (

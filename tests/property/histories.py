@@ -15,7 +15,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from ebbtide.parameters import AgentParameters
-from tests.support.oracle import OracleParameters
+from tests.support.second_edition.records import Parameters
 from tests.support.tier import IS_ALL
 
 WORDS = [
@@ -29,7 +29,7 @@ NAMES = [
     "Friend Of", "straße", "STRASSE", "a",
 ]  # fmt: skip
 
-ORACLE_FIELDS = [field.name for field in fields(OracleParameters)]
+ORACLE_FIELDS = [field.name for field in fields(Parameters)]
 
 
 def examples(count: int, *, steps: int | None = None) -> settings:
@@ -106,6 +106,12 @@ VALUES: dict[str, list] = {
     "max_search_results": [0, 1, 3, 20],
     "locale": ["auto", "zh", "en"],
     "max_owed_passes": [1, 2, 6, 100],
+    "focus_policy": ["both", "both", "nodes"],
+    "entities_per_memory": [0, 1, 3, 5],
+    "entity_memories": [1, 2, 32],
+    "entity_wait_max": [1, 2, 3],
+    "cue_memories": [0, 1, 32],
+    "max_pinned": [0, 1, 100],
 }
 """Values for every parameter that the memory model reads: extremes and values near the default."""
 
@@ -171,9 +177,9 @@ def unbounded(parameters: AgentParameters, **updates: object) -> AgentParameters
     return parameters.model_copy(update=updates)
 
 
-def for_oracle(parameters: AgentParameters) -> OracleParameters:
+def for_oracle(parameters: AgentParameters) -> Parameters:
     """Return the same values for the oracle."""
-    return OracleParameters(**{name: getattr(parameters, name) for name in ORACLE_FIELDS})
+    return Parameters(**{name: getattr(parameters, name) for name in ORACLE_FIELDS})
 
 
 def shorten(text: str, target: int, salt: int = 0) -> str | None:

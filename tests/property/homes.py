@@ -24,6 +24,7 @@ from ebbtide.fleet.ingest.inbox import DigestTask, MemoryDraft, StatusRetention
 from ebbtide.fleet.ingest.segments import ByteOffsets, digestible_messages, memory_of, utterances
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.language.port import Processed, Segment
+from ebbtide.memory.digestion import LinkNames
 from ebbtide.memory.network import Network
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import Batch, Identity, MessageRecord, Node
@@ -159,14 +160,20 @@ class Home:
         ]
 
     def digest(
-        self, task: DigestTask, drafts: Sequence[MemoryDraft], names: Mapping[tuple[int, int], str]
+        self,
+        task: DigestTask,
+        drafts: Sequence[MemoryDraft],
+        names: LinkNames | Mapping[tuple[int, int], str],
     ) -> None:
         """Commit the memories of a batch."""
         focus = [node_id for node_id, _ in self.workspace.inbox.focus_texts()]
+        names = names if isinstance(names, LinkNames) else LinkNames(names)
         assert self.workspace.inbox.digest(task.batch, drafts, names, focus, 10, KEEP_ALL)
 
     def remember(
-        self, segments: Sequence[tuple[str, list[str]]], names: Mapping[tuple[int, int], str]
+        self,
+        segments: Sequence[tuple[str, list[str]]],
+        names: LinkNames | Mapping[tuple[int, int], str],
     ) -> Batch:
         """Accept a batch of these segments and digest it."""
         texts, placed = told(segments)
@@ -208,23 +215,26 @@ class Home:
 
 def shortened(task: ShorteningTask, shorten: Shorten) -> Shortened:
     """Return the result of a shortening."""
-    content = shorten(task.text, task.shortening.target)
+    content = shorten(task.content, task.shortening.target)
     processed = None if content is None else Processed(content, "", tuple(keywords_for(content)))
     return Shortened(task, processed, "test")
 
 
 def snapshot(network: Network) -> dict[str, object]:
     """Return all derived data as plain values for comparison."""
-    ids = network.node_ids()
+    ids = network.node_ids(with_entities=True)
     return {
         "nodes": {node_id: network.node(node_id) for node_id in ids},
+        "entities": network.entities,
+        "keys": network.entity_of_key,
+        "pins": network.pinned(),
         "links": {
             (link.source, link.target, link.relation): (link.strength, link.anchor, strength)
             for link, strength in all_links(network)
         },
         "arriving": {(source, n, name) for n in ids for source, name, _ in network.links_to(n)},
         "dangling": {node_id: network.dangling(node_id) for node_id in ids},
-        "focus": network.focus,
+        "focus": (network.focus, network.entity_focus, network.entity_memories),
         "next": network.next_node_id,
         "count": (network.node_count, network.link_count),
         "parameters": network.parameters,

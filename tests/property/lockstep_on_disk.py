@@ -14,6 +14,7 @@ from tests.property.lockstep import (
     assert_same_recall,
     names_as_mapping,
     names_by_rule,
+    oracle_compresses,
     oracle_for,
     oracle_remembers,
     recorded,
@@ -41,7 +42,7 @@ class HomePair:
         mapping = names_as_mapping(named, len(segments), self.home.workspace.parameters.focus_limit)
         batch = self.home.remember(segments, mapping)
         dice = Random(f"{SEED}/digest/{batch.number}")
-        oracle_remembers(self.oracle, segments, named, dice)
+        oracle_remembers(self.oracle, segments, named, dice, 5)
 
     def compress(self, salt: int, times_up: list[bool], reopen_at: list[int]) -> None:
         if self.oracle.owed == 0:
@@ -53,7 +54,7 @@ class HomePair:
 
         self.home.compress(shorten, times_up, reopen_at)
         dice = Random(f"{SEED}/pass/{self.oracle.pass_number + 1}")
-        self.oracle.compress(shorten=shorten, rng=dice, keywords_of=histories.keywords_for)
+        oracle_compresses(self.oracle, shorten, dice)
 
     def patch(self, changes: dict) -> None:
         self.overrides = {k: v for k, v in {**self.overrides, **changes}.items() if v is not None}
@@ -68,11 +69,13 @@ class HomePair:
         self.resolve()
 
     def resolve(self) -> None:
-        """Give the oracle the parameters in force: the agent's own before the daemon's."""
+        """Give the oracle the current parameters: the agent's own before the daemon's."""
         own = {name: value for name, value in self.overrides.items() if name in histories.ORACLE_FIELDS}
         defaults = {k: v for k, v in self.home.defaults.items() if k in histories.ORACLE_FIELDS}
         fresh = histories.for_oracle(AgentParameters())
-        self.oracle.patch(**{**vars(fresh), **defaults, **own})
+        values = {**vars(fresh), **defaults, **own}
+        if values != vars(self.oracle.parameters):
+            self.oracle.patch(**values)
 
     def recall(self, cue: dict) -> None:
         workspace = self.home.workspace
@@ -90,4 +93,4 @@ class HomePair:
         for node_id, node in nodes.items():
             assert recorded(node.rewrites) == rewrites_of(self.oracle, node_id)
             first = self.home.store.read(lambda txn, node=node: txn.nodes.first_content(node))
-            assert first == self.oracle.nodes[node_id].first_content
+            assert first == self.oracle.memories[node_id].first_content

@@ -1,8 +1,7 @@
-"""The pure engine compared with the oracle of plain dictionaries: both remember the same after any history.
+"""The pure engine compared with the oracle: both remember the same after any history.
 
 The oracle was written from the memory model page without knowledge of the engine. Both get equal random generators and
-the same deterministic shortener. `Lockstep` allows max_nodes below the daemon's minimum; `test_with_real_bounds` does
-not. Changes within a pass are in test_interleavings.py, the store in test_workspace_against_oracle.py.
+the same deterministic shortener. The network is also compared with the one that is built from what was written.
 """
 
 from __future__ import annotations
@@ -12,199 +11,258 @@ from unicodedata import category
 
 from hypothesis import currently_in_test_context, event, given
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from ebbtide.han import contains_han
+from ebbtide.memory.digestion import LinkNames
 from ebbtide.parameters import AgentParameters
 from tests.property import histories
+from tests.property.homes import snapshot
 from tests.property.lockstep import (
     PureEngine,
     assert_same_memory,
     assert_same_recall,
-    names_as_mapping,
-    names_by_rule,
-    oracle_for,
+    memory_or_mention,
+    oracle_compresses,
     oracle_remembers,
 )
 from tests.support.oracle import has_han
+from tests.support.second_edition.oracle import SecondEdition
+from tests.support.second_edition.records import Message, Parameters, Segment
 
-seeds = st.integers(0, 1000)
+NAMES = [
+    "JWT",
+    "Ann",
+    "ann",
+    "cats",
+    "Cat",
+    "项目",
+    "西湖",
+    "Tea house",
+    "house",
+    "AI",
+    "7",
+    "我",
+    "Porto",
+    "PostgreSQL",
+]
+GAPS = [" ", "", " with ", "的", "'s ", " 讨论 ", " need the ", ", ", "属于"]
+ANSWERS = ["", "", "", "关于", "cause", "朋友", "belongs to", "friend of Ann", "之后"]
+RELATIONS = ["关于", "about", "NEXT", "cause", "项目", "之前", "unheard"]
+REQUESTS = ["", "", "", "", "remember that ", "别忘了", "no need to remember "]
+VALUES: dict[str, list] = {
+    **histories.VALUES,
+    "focus_limit": [1, 2, 3, 5],
+    "decay_rate": [0.97, 0.9, 0.8, 0.5, 0.3, 1.0],
+    "link_break_threshold": [0.0, 0.01, 0.01, 0.3, 1.0],
+    "focus_policy": ["both", "both", "nodes"],
+    "entities_per_memory": [0, 1, 3, 5],
+    "entity_memories": [1, 2, 3, 32],
+    "entity_wait_max": [1, 2, 3],
+    "cue_memories": [0, 1, 2, 32],
+    "max_pinned": [0, 1, 2, 100],
+    "pin_on_request": [True, True, False],
+    "delete_threshold": [0, 1, 5, 5],
+}
 
 
 class Pair:
     """Engine and oracle with the same history."""
 
     def __init__(self, changes: dict) -> None:
-        parameters = histories.unbounded(AgentParameters(), **changes)
-        self.engine = PureEngine(parameters)
-        self.oracle = oracle_for(parameters)
+        changes = {"speaker_prefix": "auto", **changes}
+        self.engine = PureEngine(histories.unbounded(AgentParameters(), **changes))
+        self.oracle = SecondEdition(Parameters(**changes))
 
-    def remember(self, segments: list, names: list[str], seed: int) -> None:
-        named = names_by_rule(names)
-        mapping = names_as_mapping(named, len(segments), self.engine.network.parameters.focus_limit)
-        self.engine.remember(segments, mapping, Random(seed))
-        oracle_remembers(self.oracle, segments, named, Random(seed))
+    def digest(self, seed: int) -> None:
+        dice = Random(seed)
+        count = dice.choice([1, 1, 2, 3, 6])
+        messages, segments, told = [], [], []
+        for index in range(count):
+            content, keywords = said(dice)
+            kind = dice.choice(["statement"] * 5 + ["courtesy", "question"])
+            role = dice.choice(["user", "user", "assistant"])
+            speaker, time = dice.choice(["", "", "Ann"]), dice.choice([None, 5, 50, 500])
+            messages.append(Message(role, content, speaker, time))
+            segments.append(Segment(content, keywords, messages=[index], kind=kind))
+        for message, segment in zip(messages, segments, strict=True):
+            told.append(
+                memory_or_mention(
+                    segment.content,
+                    segment.keywords,
+                    segment.kind,
+                    created_at_ms=7 if message.timestamp is None else message.timestamp,
+                    speaker=message.speaker,
+                    is_from_user=message.role == "user",
+                )
+            )
+        first, oracle = self.oracle.next_id, self.oracle
+        limit = oracle.parameters.focus_limit
+        memories = [one for one in segments if one.kind == "statement"]
+        focus = oracle.memory_focus[:limit] or list(range(first, first + len(memories)))[::-1][:limit]
+        names: dict[tuple[int, int], str] = {}
+        entity_names: dict[tuple[int, str], str] = {}
+
+        def relate(memory_id: int, other: int) -> str:
+            answer = ANSWERS[(memory_id * 7 + other * 3 + seed) % len(ANSWERS)]
+            if other in oracle.entities:
+                entity_names[memory_id - first, oracle.entities[other].key] = answer
+            else:
+                names[memory_id - first, focus.index(other)] = answer
+            return answer
+
+        ids = oracle.digest(messages, segments, accepted_at=7, relate=relate, rng=Random(seed))
+        for node_id in ids:
+            oracle.memories[node_id].label = ""
+        self.engine.digest(told, LinkNames(names, entity_names), Random(seed))
 
     def compress(self, seed: int, stops: frozenset[int] = frozenset()) -> None:
         def shorten(text: str, target: int) -> str | None:
             return histories.shorten(text, target, seed)
 
-        nodes_before = len(self.oracle.nodes)
+        before = len(self.oracle.memories), len(self.oracle.entities)
         self.engine.compress(shorten, Random(seed), stops)
-        self.oracle.compress(shorten=shorten, rng=Random(seed), keywords_of=histories.keywords_for)
-        if len(self.oracle.nodes) < nodes_before and currently_in_test_context():
-            event("a pass forgot something")
+        oracle_compresses(self.oracle, shorten, Random(seed))
+        if currently_in_test_context():
+            forgot = len(self.oracle.memories) < before[0], len(self.oracle.entities) < before[1]
+            event(f"forgot memories: {forgot[0]}, entities: {forgot[1]}")
+
+    def by_hand(self, dice: Random) -> None:
+        oracle = self.oracle
+        living = [*oracle.memories, *oracle.entities]
+        if not living:
+            return
+        action, node_id = dice.choice(["focus", "unfocus", "pin", "unpin"]), dice.choice(living)
+        if action in ("pin", "unpin") and node_id in oracle.entities:
+            return
+        pinned = [one for one in oracle.memories.values() if one.pinned]
+        if (
+            action == "pin"
+            and not oracle.memories[node_id].pinned
+            and len(pinned) >= oracle.parameters.max_pinned
+        ):
+            return
+        getattr(oracle, action)(node_id)
+        self.engine.by_hand(action, node_id)
+
+    def amend(self, dice: Random) -> None:
+        living = sorted(self.oracle.memories)
+        if not living:
+            return
+        node_id = dice.choice(living)
+        if dice.random() < 0.5:
+            self.oracle.delete(node_id)
+            self.engine.delete(node_id)
+        else:
+            content, keywords = said(dice)
+            content += f" {dice.random()}"
+            self.oracle.correct(node_id, content, keywords)
+            self.engine.correct(node_id, content, tuple(keywords))
+
+    def patch(self, changes: dict) -> None:
+        self.engine.patch(changes)
+        self.oracle.patch(**changes)
 
     def compare(self) -> None:
         ground = self.engine.ground
         assert ground.pass_state is None
         assert_same_memory(self.engine.network, ground.nodes, (ground.finished, ground.owed), self.oracle)
+        assert snapshot(self.engine.network) == snapshot(
+            self.engine.ground.network(self.engine.network.parameters)
+        )
 
-    def recall(self, cue: dict) -> None:
-        locale = self.engine.network.parameters.locale
-        assert_same_recall(self.engine.recall, locale, cue, self.oracle)
-
-
-class Lockstep(RuleBasedStateMachine):
-    """After any sequence of batches, passes, recalls, erasures and parameter changes, engine and oracle agree."""
-
-    @initialize(changes=histories.starting_changes())
-    def start(self, changes: dict) -> None:
-        self.pair = Pair(changes)
-
-    @rule(batches=histories.many_batches, names=histories.relation_names, passes=st.integers(0, 3))
-    def converse(self, batches: list, names: list[str], passes: int) -> None:
-        for number, segments in enumerate(batches):
-            self.pair.remember(segments, names, number)
-            for step in range(passes):
-                self.pair.compress(number + step)
-
-    @rule(segments=histories.segments, names=histories.relation_names, seed=seeds)
-    def remember(self, segments: list, names: list[str], seed: int) -> None:
-        self.pair.remember(segments, names, seed)
-
-    @rule(seed=seeds, count=st.integers(1, 6))
-    def compress(self, seed: int, count: int) -> None:
-        for number in range(count):
-            self.pair.compress(seed + number)
-            self.pair.compare()
-
-    @rule(seed=seeds, stops=st.frozensets(st.integers(0, 12), min_size=1, max_size=6))
-    def compress_interrupted(self, seed: int, stops: frozenset[int]) -> None:
-        self.pair.compress(seed, stops)
-
-    @rule(cue=histories.cues)
-    def recall(self, cue: dict) -> None:
-        self.pair.recall(cue)
-
-    @rule(place=st.integers(0, 200))
-    def erase(self, place: int) -> None:
-        living = sorted(self.pair.oracle.nodes)
-        if not living:
-            return
-        node_id = living[place % len(living)]
-        self.pair.engine.erase(node_id)
-        self.pair.oracle.erase(node_id)
-
-    @rule(changes=histories.changes())
-    def patch(self, changes: dict) -> None:
-        self.pair.engine.patch(changes)
-        self.pair.oracle.patch(**changes)
-
-    @rule()
-    def reopen(self) -> None:
-        self.pair.engine.reopen()
-
-    @invariant()
-    def same(self) -> None:
-        if hasattr(self, "pair"):
-            self.pair.compare()
+    def recall(self, dice: Random) -> None:
+        cue = {
+            "keywords": dice.sample(
+                [*NAMES, "JWT 项目", "e", "x", "ann's", "湖"], dice.choice([0, 0, 1, 1, 2, 3])
+            ),
+            "relations": dice.sample(RELATIONS, dice.choice([0, 0, 1, 2])),
+            "depth": dice.randint(0, 4),
+            "max_results": dice.choice([None, 0, 1, 2]),
+            "time_range": dice.choice([(None, None), (None, None), (6, None), (5, 60)]),
+            "dates": dice.random() < 0.3,
+        }
+        assert_same_recall(self.engine.recall, self.engine.network.parameters.locale, cue, self.oracle)
 
 
-TestLockstep = Lockstep.TestCase
-TestLockstep.settings = histories.examples(250, steps=16)
+def said(dice: Random) -> tuple[str, list[str]]:
+    """Return a content and its keywords."""
+    names = dice.sample(NAMES, dice.choice([0, 1, 2, 3]))
+    content = (
+        dice.choice(REQUESTS)
+        + "".join(dice.choice(GAPS) + name for name in names)
+        + dice.choice(["", " " * 3, "x" * 30])
+    )
+    keywords = [*names, *dice.sample(["day", "cats"], dice.choice([0, 0, 1]))]
+    dice.shuffle(keywords)
+    return content, keywords
 
 
-def happen(pair: Pair, event_seed: int) -> None:
-    """Apply one event of a long history, determined by a number."""
-    dice = Random(event_seed)
+def happen(pair: Pair, seed: int) -> None:
+    """Apply one event of a history, determined by a number."""
+    dice = Random(seed)
     roll = dice.random()
-    if roll < 0.45:
-        names = [dice.choice(histories.NAMES) for _ in range(5)]
-        pair.remember(histories.batch_from(event_seed), names, event_seed)
-    elif roll < 0.75:
+    if roll < 0.4:
+        pair.digest(seed)
+    elif roll < 0.7:
         stops = frozenset(dice.sample(range(20), dice.choice([0, 0, 1, 4])))
         for number in range(dice.choice([1, 1, 2, 6])):
-            pair.compress(event_seed % 1000 + number, stops)
+            pair.compress(seed % 1000 + number, stops)
             pair.compare()
+    elif roll < 0.8:
+        pair.recall(dice)
     elif roll < 0.85:
-        pair.recall(histories.cue_from(dice))
-    elif roll < 0.90:
         pair.engine.reopen()
-    elif roll < 0.96:
-        changes = histories.changes_from(dice)
-        pair.engine.patch(changes)
-        pair.oracle.patch(**changes)
-    elif living := sorted(pair.oracle.nodes):
-        node_id = dice.choice(living)
-        pair.engine.erase(node_id)
-        pair.oracle.erase(node_id)
+    elif roll < 0.9:
+        pair.by_hand(dice)
+    elif roll < 0.94:
+        pair.amend(dice)
+    else:
+        names = dice.sample(sorted(VALUES), dice.randint(1, 3))
+        pair.patch({name: dice.choice(VALUES[name]) for name in names})
+    pair.compare()
 
 
-@histories.examples(130)
-@given(
-    changes=histories.starting_changes(),
-    events=st.lists(st.integers(0, 2**32), min_size=20, max_size=60),
-    cues=st.lists(histories.cues, min_size=2, max_size=5),
+starting = st.fixed_dictionaries(
+    {},
+    optional={
+        "decay_rate": st.sampled_from([0.9, 0.8, 0.6]),
+        "focus_limit": st.integers(1, 4),
+        "entity_memories": st.sampled_from([1, 2, 32]),
+        "strategy": st.sampled_from(["scan", "scan", "slots"]),
+        "max_nodes": st.integers(2, 14),
+        "max_pinned": st.integers(0, 3),
+    },
 )
-def test_long_histories_are_remembered_and_fade_alike(
-    changes: dict, events: list[int], cues: list[dict]
-) -> None:
-    """A long life of batches, passes, recalls, parameter changes and restarts ends the same in both."""
+
+
+@histories.examples(200)
+@given(changes=starting, events=st.lists(st.integers(0, 2**32), min_size=20, max_size=50))
+def test_the_engine_remembers_and_recalls_like_the_oracle(changes: dict, events: list[int]) -> None:
+    """After each event of any history, engine, oracle and the network built from what was written agree."""
     pair = Pair(changes)
-    for event_seed in events:
-        happen(pair, event_seed)
-        pair.compare()
-    for cue in cues:
-        pair.recall(cue)
-
-
-@histories.examples(4)
-@given(
-    changes=histories.starting_changes(small=False),
-    batches=st.lists(
-        st.tuples(st.lists(st.tuples(histories.contents, st.just([])), min_size=5, max_size=8), seeds),
-        min_size=24,
-        max_size=30,
-    ),
-    cue=histories.cues,
-)
-def test_with_real_bounds(changes: dict, batches: list, cue: dict) -> None:
-    """With the daemon's minimum of max_nodes, a full memory under slots matches the oracle."""
-    largest = changes.get("focus_limit", 5) + 100
-    bounds = {**changes, "strategy": "slots", "max_nodes": largest, "compression_batch_size": 40}
-    AgentParameters.model_validate(bounds)
-    pair = Pair(bounds)
-    for number, (segments, seed) in enumerate(batches):
-        pair.remember(segments, ["", "friend of", "朋友"], seed)
-        if number % 3 == 0:
-            pair.compress(seed, frozenset({7}))
-        pair.compare()
-    pair.recall(cue)
+    for seed in events:
+        happen(pair, seed)
+    for seed in events[:5]:
+        pair.recall(Random(seed))
 
 
 def test_long_life_with_defaults() -> None:
     """With default parameters and one pass per batch, contents shrink and end at the same pass in both."""
     pair = Pair({"decay_rate": 0.9})
-    for number in range(75):
+    for number in range(120):
         words = [f"batch {number} says thing {i}, at some length, about tea" for i in range(3)]
-        pair.remember([(text, ["tea", str(number)]) for text in words], ["", "因果", "next"], number)
+        told = [memory_or_mention(text, [f"name{number}", "tea"], "statement") for text in words]
+        pair.engine.digest(told, LinkNames(), Random(number))
+        oracle_remembers(
+            pair.oracle, [(text, [f"name{number}", "tea"]) for text in words], lambda i, j: "", Random(number)
+        )
         pair.compress(number * 11)
-        if number % 5 == 0:
+        if number % 10 == 0:
             pair.compare()
-            pair.recall({"keywords": ["TEA"], "relations": [], "depth": 3, "max_results": None})
-    assert 1 not in pair.oracle.nodes
-    assert any(len(n.content) < n.original_length for n in pair.oracle.nodes.values())
+            cue = {"keywords": ["TEA"], "relations": [], "depth": 3, "max_results": None}
+            assert_same_recall(pair.engine.recall, "auto", cue, pair.oracle)
+    assert 1 not in pair.oracle.memories
+    assert any(len(n.content) < n.original_length for n in pair.oracle.memories.values())
 
 
 def test_both_know_a_han_character() -> None:

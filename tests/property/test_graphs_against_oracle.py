@@ -1,30 +1,35 @@
 """Engine and oracle on arbitrary graphs, including ones that histories almost never reach.
 
 Nodes, links of any strength, focus and scan counts are put directly into both. Then both recall, compress and recall
-again. Sums lie at the edge of 1, paths tie, and links dangle in every order.
+again. Sums are at the edge of 1, paths tie, and links dangle in every order.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ebbtide.parameters import AgentParameters
-from ebbtide.records import Link, Node, ScanState
+from ebbtide.records import Entity, Link, Node, ScanState
 from tests.property import histories
 from tests.property.lockstep import (
     PureEngine,
     assert_same_memory,
     assert_same_recall,
+    memory_or_mention,
     names_as_mapping,
     names_by_rule,
+    oracle_compresses,
     oracle_for,
     oracle_remembers,
 )
-from tests.support.oracle import Oracle, OracleLink, OracleNode
+from tests.support.second_edition.oracle import SecondEdition
+from tests.support.second_edition.records import Entity as OracleEntity
+from tests.support.second_edition.records import Link as OracleLink
+from tests.support.second_edition.records import Memory
 
 STRENGTHS = [
     1.0,
@@ -50,12 +55,19 @@ MOST_NODES = 8
 
 @dataclass(frozen=True)
 class Graph:
-    """A memory as plain values. Ids from `len(contents) + 1` on are forgotten nodes."""
+    """A memory as plain values. Entities follow the memories; higher ids are forgotten memories."""
 
     contents: list[str]
     scans: list[tuple[int, int]]
     links: dict[tuple[int, int, str], tuple[float, int]]
     focus: list[int]
+    entities: tuple[str, ...] = ()
+    entity_focus: tuple[int, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """The number of living nodes."""
+        return len(self.contents) + len(self.entities)
 
 
 @st.composite
@@ -66,17 +78,25 @@ def graphs(draw: st.DrawFn) -> Graph:
     scanned = st.integers(0, PASSES_BEFORE).flatmap(
         lambda k: st.tuples(st.just(k), st.integers(k, PASSES_BEFORE) if k else st.just(0))
     )
+    entities = draw(st.lists(st.sampled_from(["tea", "猫猫", "tea house"]), max_size=3, unique=True))
+    memories, count = count, count + len(entities)
     scans = draw(st.lists(scanned, min_size=count, max_size=count))
     ends = st.tuples(st.integers(1, count), st.integers(1, count + 3), st.sampled_from(histories.NAMES))
     strengths = st.one_of(st.sampled_from(STRENGTHS), st.floats(0, 1, allow_subnormal=False))
     drawn = draw(
         st.dictionaries(
-            ends.filter(lambda end: end[0] != end[1]), st.tuples(strengths, st.integers(0, 3)), max_size=24
+            ends.filter(
+                lambda end: end[0] != end[1] and not memories < min(end[:2]) <= max(end[:2]) <= count
+            ),
+            st.tuples(strengths, st.integers(0, 3)),
+            max_size=24,
         )
     )
     links = {key: (strength, max(0, scans[key[0] - 1][0] - age)) for key, (strength, age) in drawn.items()}
-    focus = draw(st.lists(st.integers(1, count), max_size=3, unique=True))
-    return Graph(contents, scans, links, focus)
+    focus = draw(st.lists(st.integers(1, memories), max_size=3, unique=True))
+    entity_ids = list(range(memories + 1, count + 1))
+    entity_focus = draw(st.lists(st.sampled_from(entity_ids), max_size=2, unique=True)) if entity_ids else []
+    return Graph(contents, scans, links, focus, tuple(entities), tuple(entity_focus))
 
 
 def engine_of(graph: Graph, parameters: AgentParameters) -> PureEngine:
@@ -85,25 +105,32 @@ def engine_of(graph: Graph, parameters: AgentParameters) -> PureEngine:
     ground = engine.ground
     for node_id, content in enumerate(graph.contents, start=1):
         ground.nodes[node_id] = Node(node_id, content, "", (content[:3],), 0, len(content))
-        ground.first[node_id] = content
-        ground.scans[node_id] = ScanState(*graph.scans[node_id - 1])
+    for node_id, name in enumerate(graph.entities, start=len(graph.contents) + 1):
+        ground.entities[node_id] = Entity(node_id, name, name, 1)
+    ground.scans = {node_id: ScanState(*scan) for node_id, scan in enumerate(graph.scans, start=1)}
     for (source, target, relation), (strength, anchor) in graph.links.items():
         ground.links[source, target, relation] = Link(source, target, relation, strength, anchor)
     ground.focus, ground.finished = tuple(graph.focus), PASSES_BEFORE
-    ground.next_node_id = len(graph.contents) + 4
+    ground.entity_focus, ground.next_node_id = graph.entity_focus, graph.count + 4
     engine.reopen()
     return engine
 
 
-def oracle_of(graph: Graph, parameters: AgentParameters) -> Oracle:
+def oracle_of(graph: Graph, parameters: AgentParameters) -> SecondEdition:
     """Return an oracle with this graph."""
     oracle = oracle_for(parameters)
     for node_id, content in enumerate(graph.contents, start=1):
         count, last_pass = graph.scans[node_id - 1]
-        oracle.nodes[node_id] = OracleNode(content, content, [content[:3]], len(content), count, last_pass)
-    oracle.link_records = {key: OracleLink(*written) for key, written in graph.links.items()}
-    oracle.focus, oracle.pass_number = list(graph.focus), PASSES_BEFORE
-    oracle.next_id = len(graph.contents) + 4
+        oracle.memories[node_id] = Memory(
+            content, content, [content[:3]], len(content), scan_count=count, last_scan_pass=last_pass
+        )
+    for node_id, name in enumerate(graph.entities, start=len(graph.contents) + 1):
+        oracle.entities[node_id] = OracleEntity(name, name, 1, *graph.scans[node_id - 1])
+    for key, written in graph.links.items():
+        oracle.put_link(key, 0.0)
+        oracle.links[key] = OracleLink(*written)
+    oracle.memory_focus, oracle.pass_number = list(graph.focus), PASSES_BEFORE
+    oracle.entity_focus, oracle.next_id = list(graph.entity_focus), graph.count + 4
     return oracle
 
 
@@ -153,11 +180,12 @@ def test_any_graph_is_recalled_and_compressed_alike(
     compare()
     for number in range(passes):
         engine.compress(histories.shorten, Random(number), frozenset({number}))
-        oracle.compress(shorten=histories.shorten, rng=Random(number), keywords_of=histories.keywords_for)
+        oracle_compresses(oracle, histories.shorten, Random(number))
         compare()
     names = names_by_rule(["", "friend of", "next"])
     limit = parameters.focus_limit
-    engine.remember(batch, names_as_mapping(names, len(batch), limit), Random(9))
+    told = [memory_or_mention(content, keywords, "statement") for content, keywords in batch]
+    engine.digest(told, names_as_mapping(names, len(batch), limit), Random(9))
     oracle_remembers(oracle, batch, names, Random(9))
     compare()
 
@@ -169,8 +197,8 @@ def test_ties_on_any_graph(graph: Graph, cues: list[dict], limit: float) -> None
     flat = {
         key: (1.0 if strength > limit else 0.5, anchor) for key, (strength, anchor) in graph.links.items()
     }
-    graph = Graph(
-        graph.contents, [(0, 0)] * len(graph.contents), {k: (s, 0) for k, (s, _) in flat.items()}, graph.focus
+    graph = replace(
+        graph, scans=[(0, 0)] * graph.count, links={key: (strength, 0) for key, (strength, _) in flat.items()}
     )
     parameters = AgentParameters()
     engine, oracle = engine_of(graph, parameters), oracle_of(graph, parameters)

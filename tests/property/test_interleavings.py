@@ -147,16 +147,16 @@ class Interleaved(RuleBasedStateMachine):
         limit.
         """
         network = self.home.workspace.network
-        living = set(network.node_ids())
-        assert set(self.home.nodes()) == living
+        assert set(self.home.nodes()) == set(network.node_ids())
+        living = set(network.node_ids(with_entities=True))
         on_disk = self.home.store.read(lambda txn: list(txn.links.all()))
         assert {link.source for link in on_disk} <= living
         for link, strength in all_links(network):
             assert link.source in living
             assert 0.0 <= strength <= 1.0
-        focus = network.focus
-        assert set(focus) <= living
-        assert len(set(focus)) == len(focus) <= self.focus_bound
+        for focus in (network.focus, network.entity_focus):
+            assert set(focus) <= living
+            assert len(set(focus)) == len(focus) <= self.focus_bound
 
     def contents_only_shrink(self) -> None:
         """No content grows or exceeds its original length, and ids are not reused."""

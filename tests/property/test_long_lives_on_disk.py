@@ -60,8 +60,10 @@ def test_a_slow_fading_is_recorded_to_the_end() -> None:
         for number in range(120):
             pair.compress(number, [True] * 3, [2] if number % 9 == 0 else [])
             pair.compare()
-        assert max(len(node.rewrites) for node in pair.oracle.nodes.values()) == 16
-        assert any(node.rewrites[0].pass_number > 20 for node in pair.oracle.nodes.values() if node.rewrites)
+        assert max(len(node.rewrites) for node in pair.oracle.memories.values()) == 16
+        assert any(
+            node.rewrites[0].pass_number > 20 for node in pair.oracle.memories.values() if node.rewrites
+        )
     finally:
         pair.close()
 

@@ -113,7 +113,7 @@ class TwoStores(RuleBasedStateMachine):
 
     @rule(place=st.integers(0, 5), is_deleted=st.booleans())
     def forget(self, place: int, is_deleted: bool) -> None:
-        """A node goes."""
+        """A node is deleted."""
 
         def forget(txn: Any) -> None:
             ids = [node.id for node in txn.nodes.all()][place : place + 1]

@@ -102,9 +102,7 @@ def drafts_of(task: DigestTask, home: Home, dice: Random | None) -> list[tuple[S
     cut = cut_at_random(heard, dice) if dice else [(s, None) for s in cut_by_builtin(heard, 40)]
     found = []
     for segment, changed in cut:
-        labels = {heard[i].prefix for i in segment.messages}
-        label = labels.pop() if len(labels) == 1 else ""
-        processed = process(label + segment.text, label, None)
+        processed = process(segment.text, "", None)
         if changed is not None:
             processed = Processed(changed, "", ())
         found.append((segment, memory_of(segment, processed, heard, records, ByteOffsets(heard))))
@@ -161,8 +159,7 @@ def assert_cites(
     assert first_content(home, node) == node.content
     own = {labels[i] for i in segment.messages}
     label = own.pop() if len(own) == 1 else ""
-    assert node.prefix in ("", label)
-    assert node.content.startswith(node.prefix)
+    assert node.label == label
     stands = len(segment.messages) == 1 and segment.text in heard[segment.messages[0]].text
     if stands:
         assert texts == [segment.text]
@@ -172,9 +169,8 @@ def assert_cites(
             assert node.sources[0].offset == len(whole[:start].encode()), "of two places the one meant"
     else:
         assert texts == [heard[i].text for i in sorted(set(segment.messages))]
-    if stands and node.content == label + segment.text:
+    if stands and node.content == segment.text:
         event("word for word")
-        assert node.prefix == label
         assert node.first_key == b"", "nothing is stored twice"
         assert texts[0] in node.content
     else:
@@ -200,13 +196,13 @@ def test_nodes_cite_what_was_said(conversation: list[list[Said]], chosen: dict, 
 @histories.examples(120)
 @given(conversation=batches, chosen=settings)
 def test_the_built_in_model_cites_word_for_word(conversation: list[list[Said]], chosen: dict) -> None:
-    """A node of the built-in model is a speaker's label and a slice of one message, and stores no further text."""
+    """A node of the built-in model is a slice of one message, and stores no further text."""
     home = Home(chosen)
     try:
         digest_all(home, conversation, chosen, None)
         for node in home.nodes().values():
             assert len(node.sources) == 1 and node.first_key == b""
-            assert node.content == node.prefix + cited(home, node)[0]
+            assert node.content == cited(home, node)[0]
         assert home.faults() == []
     finally:
         home.close()

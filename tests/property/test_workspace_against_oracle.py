@@ -102,7 +102,7 @@ class WorkspaceLockstep(RuleBasedStateMachine):
         self.refused(lambda: home.digest(task, drafts, mapping))
         assert home.task() == task
         home.digest(task, drafts, mapping)
-        oracle_remembers(self.pair.oracle, segments, named, Random(f"{SEED}/digest/{task.batch.number}"))
+        oracle_remembers(self.pair.oracle, segments, named, Random(f"{SEED}/digest/{task.batch.number}"), 5)
 
     def refused(self, attempt: Callable[[], object]) -> None:
         home = self.pair.home

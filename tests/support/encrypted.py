@@ -13,6 +13,7 @@ from ebbtide.records import (
     Batch,
     EmbeddedMessage,
     EmbeddingState,
+    Entity,
     Link,
     MessageRecord,
     Node,
@@ -98,7 +99,12 @@ def fill(txn: Any) -> None:
         Node(2, OWN, TEXTS[8], (TEXTS[9],), 1, len(OWN), sources=(source,), first_key=own),
     ]
     links = [Link(1, 2, TEXTS[10], 0.5, 0), Link(2, 1, TEXTS[11], 0.5, 0)]
-    txn.apply(Change(nodes=nodes, links=links, focus=(2, 1), next_node_id=3))
+    entity = Entity(9, TEXTS[9], TEXTS[9].casefold(), 1)
+    links += [Link(1, 9, TEXTS[10], 1.0, 0), Link(9, 1, TEXTS[10], 1.0, 0)]
+    change = Change(
+        nodes=nodes, entities={9: entity}, links=links, focus=(2, 1), entity_focus=(9,), next_node_id=10
+    )
+    txn.apply(change)
 
 
 def traces() -> dict[str, bytes]:
@@ -128,6 +134,7 @@ def everything(store: LmdbStore) -> dict[str, Any]:
             "counts": txn.counts(),
             "focus": txn.meta.focus,
             "nodes": list(txn.nodes.all()),
+            "entities": [(one, txn.entities.of_key(one.key)) for one in txn.entities.all()],
             "node texts": list(txn.nodes.texts()),
             "mates": [list(txn.nodes.batch_mates(node)) for node in txn.nodes.all()],
             "first": [txn.nodes.first_content(node) for node in txn.nodes.all()],

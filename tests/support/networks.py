@@ -13,7 +13,11 @@ from ebbtide.records import Cue
 
 def all_links(network: Network) -> Iterator[LinkState]:
     """Yield every link, including broken and dangling ones."""
-    yield from network.link_states(np.flatnonzero(network.slots["alive"][network.links.rows["source"]]))
+    yield from network.link_states(
+        np.flatnonzero(
+            network.slots["alive"][network.links.rows["source"]] & (network.links.rows["written"] >= 0)
+        )
+    )
 
 
 def reach(network: Network, relations: Sequence[str], depth: int) -> list[Reached]:

@@ -54,7 +54,8 @@ class Follower:
         self.home = home
         self.seen = 0
         self.lengths: dict[int, int] = {}
-        self.focus: tuple[int, ...] = ()
+        self.focus: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+        self.entities: set[int] = set()
 
     def news(self) -> list[Event]:
         """Return the new events after applying them."""
@@ -75,13 +76,19 @@ class Follower:
             self.lengths[node] = event.numbers["length"]
         elif event.kind in ("NodeForgotten", "MemoryErased") and node:
             del self.lengths[node]
-        elif event.kind == "FocusChanged":
-            self.focus = event.focus
+        elif event.kind == "FocusMoved":
+            self.focus = event.focus, event.entity_focus
+        elif event.kind == "EntityMade":
+            self.entities.add(node)
+        elif event.kind == "EntityGone":
+            self.entities.remove(node)
 
     def agrees(self) -> None:
         """Its knowledge equals the memory."""
         assert self.lengths == {node.id: len(node.content) for node in self.home.nodes().values()}
-        assert self.focus == self.home.workspace.network.focus
+        network = self.home.workspace.network
+        assert self.focus == (network.focus, network.entity_focus)
+        assert self.entities == set(network.entities)
 
 
 def remember(home: Home, dice: Random, number: int) -> None:
@@ -125,7 +132,7 @@ def test_broken_links_are_those_that_were_live_before(home: Home) -> None:
                 break
             after = live_links(home.workspace.network)
             events = follower.news()
-            alive = set(home.nodes())
+            alive = set(home.workspace.network.node_ids(with_entities=True))
             gone = sorted((source, target) for source, target, _ in before - after if source in alive)
             told = [e for e in events if e.kind == "LinkBroken"]
             assert sorted((e.numbers["node"], e.numbers["target"]) for e in told) == gone

@@ -48,7 +48,7 @@ def test_a_digest_that_memory_cannot_follow_is_done_all_the_same(
         "cocoa by the fire",
     ]
     answer, counts = home.workspace.recall(Cue(keywords=["coffee"], depth=3))
-    assert [content for _, content in answer.memories] == ["coffee at the station"]
+    assert [node.content for _, node in answer.memories] == ["coffee at the station"]
     assert counts.pending_batches == 0
     seen = snapshot(home.workspace.network)
     home.reopen()

@@ -34,7 +34,9 @@ def store(tmp_path: Path) -> Iterator[LmdbStore]:
     """An empty store, checked at the end."""
     path = tmp_path / "store"
     path.mkdir()
-    opened = LmdbStore.create(path, Identity("ann", 0, 1, 1), map_bytes=MIB, max_map_bytes=256 * MIB)
+    opened = LmdbStore.create(
+        path, Identity("ann", 0, 1, layout.FORMAT_VERSION), map_bytes=MIB, max_map_bytes=256 * MIB
+    )
     yield opened
     assert check_store(opened) == []
     opened.close()

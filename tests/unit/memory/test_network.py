@@ -39,11 +39,11 @@ def network(
     return made
 
 
-def says(made: Network, texts: dict[int, tuple[str, tuple[str, ...]]]) -> Callable[[int], str]:
-    """Set (content, keywords) of nodes; return a function that looks contents up."""
-    nodes = [Node(n, content, "p", own, 1, len(content)) for n, (content, own) in texts.items()]
-    made.apply(Change(nodes=nodes))
-    return lambda node_id: texts[node_id][0]
+def says(made: Network, texts: dict[int, tuple[str, tuple[str, ...]]]) -> Callable[[int], Node]:
+    """Set (content, keywords) of nodes; return a function that looks them up."""
+    nodes = {n: Node(n, content, "p", own, 1, len(content)) for n, (content, own) in texts.items()}
+    made.apply(Change(nodes=list(nodes.values())))
+    return nodes.__getitem__
 
 
 def visited(made: Network, node_id: int) -> str:
@@ -234,7 +234,7 @@ def test_a_relation_filter_follows_names_in_both_languages() -> None:
     made = network((1, 2, "下文", 1.0), (1, 3, "朋友", 1.0), focus=(1,))
     content_of = says(made, {1: ("one", ()), 2: ("two", ()), 3: ("three", ())})
     answer = recall(made, Cue(relations=("NEXT",)), content_of, "auto")
-    assert [content for _, content in answer.memories] == ["two"]
+    assert [node.content for _, node in answer.memories] == ["two"]
     assert fold_relation("Previous") == fold_relation("上文")
 
 
@@ -244,10 +244,10 @@ def test_never_knew_and_once_knew_differ() -> None:
     made.apply(Change(forgotten=[2, 4]))
     content_of = says(made, {1: ("小明的生日会", ("小明",)), 3: ("The beach", ("beach",))})
     one = recall(made, Cue(keywords=("小明",)), content_of, "auto")
-    assert one.once_known == ("[记忆] 它有个生日，但我想不起来了",)
+    assert one.loose_ends == ("[记忆] 它有个生日，但我想不起来了",)
     none = recall(made, Cue(keywords=("zebra",)), content_of, "auto")
     assert none.memories == ()
-    assert none.once_known == (
+    assert none.loose_ends == (
         "[Memory] It was linked to something now forgotten",
         "[记忆] 它有个生日，但我想不起来了",
     )
@@ -262,9 +262,7 @@ def test_the_text_form_is_fixed_byte_for_byte() -> None:
     assert word_dangling("", "中", "auto") == "[记忆] 与某个已遗忘的事物有关联"
     assert word_dangling("生日", "中", "auto") == "[记忆] 它有个生日，但我想不起来了"
     assert word_dangling("", "x", "auto") == "[Memory] It was linked to something now forgotten"
-    assert (
-        word_dangling("pet", "x", "auto") == '[Memory] There was something it "pet", but I can\'t recall it'
-    )
+    assert word_dangling("pet", "x", "auto") == '[Memory] It had to do with "pet", but I can\'t recall how'
     assert one_line("a \t\r\n\u3000b\u2028c") == "a b c"
 
 

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import lmdb
 import msgspec
 import pytest
 
@@ -185,6 +186,21 @@ def test_a_newer_format_is_refused_before_the_store_is_touched(data: DataDirecto
     with pytest.raises(Precondition) as caught:
         data.open_store(ANN)
     assert caught.value.reason == "FORMAT_TOO_NEW"
+
+
+def test_an_older_format_is_refused(data: DataDirectory) -> None:
+    """Data of an older Ebbtide is FORMAT_TOO_OLD, also where it lacks tables and meta.json."""
+    data.create_store(identity(version=1)).close()
+    with pytest.raises(Precondition) as caught:
+        data.open_store(AgentId("ann"))
+    assert caught.value.reason == "FORMAT_TOO_OLD"
+    path = data.agents / directory_name(AgentId("ann"))
+    with lmdb.open(str(path), max_dbs=40) as opened, opened.begin(write=True) as txn:
+        txn.drop(opened.open_db(layout.ENTITIES.name, txn=txn, create=False))
+    with pytest.raises(Precondition) as caught:
+        LmdbStore.open(path, map_bytes=1 << 18, max_map_bytes=1 << 26)
+    assert caught.value.reason == "FORMAT_TOO_OLD"
+    assert "Start with an empty data directory." in caught.value.message
 
 
 def test_an_erasure_cut_off_in_the_middle_is_finished_at_the_next_start(data: DataDirectory) -> None:

@@ -99,7 +99,7 @@ def test_meta_tells_the_key_and_no_file_of_the_agent_holds_it(data: DataDirector
     key_file = data.root / "keys" / "ann"
     assert key_file.stat().st_mode & 0o777 == 0o600
     assert key_file.parent.stat().st_mode & 0o777 == 0o700
-    data.write_meta(Identity("ann", 5, 7, 1), AgentCounts(node_count=9))
+    data.write_meta(Identity("ann", 5, 7, layout.FORMAT_VERSION), AgentCounts(node_count=9))
     again = data.meta("ann")
     assert again is not None
     assert (again.key_fingerprint, again.counts.node_count) == (meta.key_fingerprint, 9)

@@ -39,19 +39,19 @@ def numbers(store: LmdbStore, start: int = 1) -> list[int]:
 
 def test_what_is_put_is_read(store: LmdbStore) -> None:
     """Events keep their numbers, focus and names, and each has its own sequence number."""
-    put(store, forgotten(7, 9), focus_run([4, 2]), names_run(["locale"]))
+    put(store, forgotten(7, 9), focus_run([4, 2], [9]), names_run(["locale"]))
     put(store, run_of(EventKind.NODE_COMPRESSED, [1 << 40], [90], [45], [3]))
     events = store.read(lambda txn: list(txn.events.since(1)))
-    assert [(e.sequence, e.kind, e.numbers, e.focus, e.names) for e in events] == [
-        (1, "NodeForgotten", {"node": 7, "pass_number": 3}, (), ()),
-        (2, "NodeForgotten", {"node": 9, "pass_number": 3}, (), ()),
-        (3, "FocusChanged", {}, (4, 2), ()),
-        (4, "ParametersChanged", {}, (), ("locale",)),
+    assert [(e.sequence, e.kind, e.numbers, (e.focus, e.entity_focus), e.names) for e in events] == [
+        (1, "NodeForgotten", {"node": 7, "pass_number": 3}, ((), ()), ()),
+        (2, "NodeForgotten", {"node": 9, "pass_number": 3}, ((), ()), ()),
+        (3, "FocusMoved", {}, ((4, 2), (9,)), ()),
+        (4, "ParametersChanged", {}, ((), ()), ("locale",)),
         (
             5,
             "NodeCompressed",
             {"node": 1 << 40, "length_before": 90, "length": 45, "pass_number": 3},
-            (),
+            ((), ()),
             (),
         ),
     ]

@@ -17,8 +17,10 @@ from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.records import Identity
 from ebbtide.changes import Change
 from ebbtide.records import Node
+from ebbtide.store.layout import FORMAT_VERSION
 
-store = LmdbStore.create(Path(sys.argv[1]), Identity("ann", 0, 1, 1), map_bytes=32 << 20, max_map_bytes=4 << 30)
+identity = Identity("ann", 0, 1, FORMAT_VERSION)
+store = LmdbStore.create(Path(sys.argv[1]), identity, map_bytes=32 << 20, max_map_bytes=4 << 30)
 
 LARGE = "".join(chr(0x4E00 + place * place * 31 % 20000) for place in range(400_000))
 

@@ -13,6 +13,7 @@ from ebbtide.changes import Change
 from ebbtide.errors import Exhausted, Unavailable
 from ebbtide.records import Identity, Link, Node
 from ebbtide.store.integrity.check import check_store
+from ebbtide.store.layout import FORMAT_VERSION
 from ebbtide.store.lmdb import lmdb_store
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from tests.support.moving import content_of
@@ -25,7 +26,7 @@ FANS = 600
 def store(tmp_path: Path) -> Iterator[LmdbStore]:
     """A store whose links need pages of their own for one source, as LMDB keeps many duplicates."""
     (tmp_path / "store").mkdir()
-    made = LmdbStore.create(tmp_path / "store", Identity("ann", 0, 1, 1), **MAPS)
+    made = LmdbStore.create(tmp_path / "store", Identity("ann", 0, 1, FORMAT_VERSION), **MAPS)
     nodes = [Node(number, "x", "", (), 0, 1) for number in range(1, FANS + 1)]
     links = [Link(1, number, "fan", 0.5, 0) for number in range(2, FANS + 1)]
     made.write(lambda txn: txn.apply(Change(nodes=nodes, links=links, next_node_id=FANS + 1)))
@@ -187,7 +188,7 @@ def test_a_copy_gives_way_in_a_map_that_cannot_grow(tmp_path: Path) -> None:
     """A commit that needs pages which only a copy still reads ends the copy, which starts again."""
     (tmp_path / "store").mkdir()
     store = LmdbStore.create(
-        tmp_path / "store", Identity("ann", 0, 1, 1), map_bytes=1 << 20, max_map_bytes=1 << 20
+        tmp_path / "store", Identity("ann", 0, 1, FORMAT_VERSION), map_bytes=1 << 20, max_map_bytes=1 << 20
     )
     store.write(lambda txn: txn.apply(Change(nodes=[Node(1, "x", "", (), 0, 1)], next_node_id=3)))
     for number in range(20):
@@ -206,7 +207,7 @@ def test_a_copy_of_a_full_store_goes_on_while_writes_are_refused(tmp_path: Path)
     """A write that fails for another lack of space does not end the copy."""
     (tmp_path / "store").mkdir()
     store = LmdbStore.create(
-        tmp_path / "store", Identity("ann", 0, 1, 1), map_bytes=1 << 20, max_map_bytes=1 << 20
+        tmp_path / "store", Identity("ann", 0, 1, FORMAT_VERSION), map_bytes=1 << 20, max_map_bytes=1 << 20
     )
     store.write(lambda txn: txn.apply(Change(nodes=[Node(1, "x", "", (), 0, 1)], next_node_id=3)))
     told(store, 1, 200_000)

@@ -17,6 +17,7 @@ from ebbtide.records import Identity
 from ebbtide.store import yielding
 from ebbtide.store.directory.data_directory import DataDirectory
 from ebbtide.store.encryption.seal import MasterKey
+from ebbtide.store.layout import FORMAT_VERSION
 from ebbtide.store.transfer.receiving import Staged, receive
 from ebbtide.store.yielding import Pause
 from tests.support.encrypted import SAID, everything, fill, found_in
@@ -31,7 +32,7 @@ def data(tmp_path: Path) -> Iterator[DataDirectory]:
     """A data directory with a master key and one encrypted agent."""
     made = DataDirectory(tmp_path / "data", master_key=MasterKey(bytes(range(32))), **MAPS)
     made.acquire()
-    store = made.create_store(Identity(ANN, 5, 7, 1))
+    store = made.create_store(Identity(ANN, 5, 7, FORMAT_VERSION))
     store.write(fill)
     store.close()
     yield made
@@ -101,7 +102,7 @@ def test_keys_are_removed_with_the_replaced_agent(data: DataDirectory, tmp_path:
     """An unencrypted agent that replaces an encrypted one leaves no key of it."""
     plain = DataDirectory(tmp_path / "plain", **MAPS)
     plain.acquire()
-    store = plain.create_store(Identity(ANN, 5, 7, 1))
+    store = plain.create_store(Identity(ANN, 5, 7, FORMAT_VERSION))
     store.write(fill)
     content = sent(plain, store, "backup")
     store.close()
