@@ -179,5 +179,5 @@ def _sentence(relation: str, *, is_chinese: bool) -> str:
     if is_chinese:
         return f"[记忆] 它有个{name}，但我想不起来了" if name else "[记忆] 与某个已遗忘的事物有关联"
     if name:
-        return f'[Memory] There was something it "{name}", but I can\'t recall it'
+        return f'[Memory] It had to do with "{name}", but I can\'t recall how'
     return "[Memory] It was linked to something now forgotten"
