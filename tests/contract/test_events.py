@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,8 @@ EVENTS = "/v1/agents/ann/events"
 @pytest.fixture(params=CALLERS)
 def caller_in(request: pytest.FixtureRequest) -> CallerIn:
     """A daemon in this process and a caller for it, over each transport."""
-    return CALLERS[request.param]
+    # Without entities, so that the ids of memories follow each other.
+    return partial(CALLERS[request.param], memory={"focus_policy": "nodes"})
 
 
 @pytest.fixture(autouse=True)
@@ -143,6 +145,7 @@ async def eventually_parked(service: Service) -> None:
 async def test_a_pass_reports_its_changes(tmp_path: Path, caller_in: CallerIn) -> None:
     """A pass reports each shortened memory, and once each forgotten memory and each broken link."""
     fading = {"decay_rate": 0.3, "link_break_threshold": 0.05, "long_term_factor": 0.0, "focus_limit": 1}
+    fading["focus_policy"] = "nodes"
     async with caller_in(tmp_path, memory=fading) as call:
         for text in ("My sister Clara plays the cello in Porto every morning.", "Rex is a dog.", "It rains."):
             await tell(call.service, "ann", text)

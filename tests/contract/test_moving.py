@@ -164,15 +164,16 @@ async def test_a_damaged_file_changes_nothing(tmp_path: Path, caller_in: CallerI
         ):  # fmt: skip
             answer = await call.upload(f"{ANN}/restore", content, replace=True)
             assert (answer.status_code, reason_of(answer)) == (400, "BACKUP_UNREADABLE"), content[:40]
-        newer = lines.replace(b'"version":1', b'"version":2', 1)
-        assert reason_of(await call.upload(f"{ANN}/restore", newer, replace=True)) == "FORMAT_TOO_NEW"
+        for version, reason in ((b"3", "FORMAT_TOO_NEW"), (b"1", "FORMAT_TOO_OLD")):
+            other = lines.replace(b'"version":2', b'"version":' + version, 1)
+            assert reason_of(await call.upload(f"{ANN}/restore", other, replace=True)) == reason
         assert await looks(call, ANN) == before
         await eventually(lambda: not list((tmp_path / "transfers").iterdir()))
 
 
 async def test_an_upload_has_a_bound_of_its_own(tmp_path: Path, caller_in: CallerIn) -> None:
     """A backup larger than a body's limit is accepted; one beyond `max_upload_bytes` is BODY_TOO_LARGE."""
-    limits = {"max_body_bytes": 70_000, "max_upload_bytes": 2_000_000}
+    limits = {"max_body_bytes": 70_000, "max_upload_bytes": 4_000_000}
     async with caller_in(tmp_path, limits=limits) as call:
         long = [{"role": "user", "content": " ".join(f"{n * 7919:x}" for n in range(5000))}]
         for _ in range(5):
@@ -181,7 +182,7 @@ async def test_an_upload_has_a_bound_of_its_own(tmp_path: Path, caller_in: Calle
         content = await call.download(f"{ANN}/export")
         assert len(content) > 70_000
         assert (await call.upload(f"{ANN}/restore", content, replace=True)).status_code == 200
-        answer = await call.upload(f"{BEA}/restore", bytes(2_000_001))
+        answer = await call.upload(f"{BEA}/restore", bytes(4_000_001))
         assert (answer.status_code, reason_of(answer)) == (413, "BODY_TOO_LARGE")
 
 

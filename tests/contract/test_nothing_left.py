@@ -148,7 +148,11 @@ async def test_no_file_no_answer_and_no_log_holds_what_is_forgotten(
     assert traces.found_in(directory)
     async with caller_in(tmp_path, telling_model()) as call:
         await answers(call)
-        gone = (await call("POST", f"{AGENT}/forget", SELECTIONS[kind])).json()
+        selection = SELECTIONS[kind]
+        if "nodes" in selection:
+            listed = (await call("GET", f"{AGENT}/nodes")).json()["nodes"]
+            selection = {"nodes": [node["id"] for node in listed if MARK in node["content"]]}
+        gone = (await call("POST", f"{AGENT}/forget", selection)).json()
         assert gone["compacted"] and gone["counts"]["messages"] == 1 and MARK not in str(gone)
         for asked, told in (await answers(call)).items():
             assert MARK not in told, asked

@@ -433,6 +433,7 @@ async def test_without_the_archive_only_living_memories_are_returned(
 ) -> None:
     """Many forgotten matches do not displace living ones, and no text of a forgotten memory is returned."""
     forgetful = {
+        "focus_policy": "nodes",
         "decay_rate": 0.1,
         "focus_limit": 1,
         "long_term_factor": 0.0,

@@ -20,7 +20,7 @@ from ebbtide.cli.plain_text import read_text
 from ebbtide.errors import InvalidRequest
 from ebbtide.fleet.deletion.deletion import text_bytes, without
 from ebbtide.fleet.deletion.selection import words_in
-from ebbtide.fleet.ingest.segments import ByteOffsets, label_of, memory_of, placed_start
+from ebbtide.fleet.ingest.segments import ByteOffsets, memory_of, placed_start
 from ebbtide.fleet.state.recall_filter import RecallFilter
 from ebbtide.han import contains_han
 from ebbtide.ids import parse_agent_id
@@ -126,10 +126,7 @@ def _echoes(text: str) -> Any:
 def _memories(text: str) -> Any:
     said = Utterance("user", "Ann", text, "Ann: ")
     made, offsets = segment([said], 200), ByteOffsets([said])
-    return [
-        (memory_of(one, Processed(one.text, "", ()), [said], [RECORD], offsets), label_of(one, [said]))
-        for one in made
-    ]
+    return [memory_of(one, Processed(one.text, "", ()), [said], [RECORD], offsets) for one in made]
 
 
 def _rephrased(text: str) -> Any:

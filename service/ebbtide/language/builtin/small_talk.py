@@ -66,9 +66,13 @@ def is_filler(text: str, *, with_questions: bool) -> bool:
 
 
 def is_courtesy(text: str) -> bool:
-    """Return whether every clause of a text is small talk."""
-    found = clauses(text)
-    return bool(found) and all(is_small_talk(tokenize(text[one.start : one.end])) for one in found)
+    """Return whether every clause of a text is small talk, and one is more than function words."""
+    found = [tokenize(text[one.start : one.end]) for one in clauses(text)]
+    return all(map(is_small_talk, found)) and any(
+        token.text.casefold() in ENGLISH_WORDS or token.text in CHINESE_WORDS
+        for tokens in found
+        for token in tokens
+    )
 
 
 def _is_social(token: Token) -> bool:
