@@ -37,8 +37,8 @@ EMBEDDERS = {"auto": "auto", "wordllama": "builtin", "off": "off"}
 
 MAX_MEMORIES = 5
 MAX_TOKENS = 400
-MAX_UNANSWERABLE_CHARS = 200
-"""A response to an unanswerable question must be shorter than this."""
+MAX_UNANSWERABLE_TOKENS = 50
+"""A response to an unanswerable question must be shorter: 200 characters of English, 50 of Chinese."""
 
 SEPARATOR = "\n---\n"
 """The text between two memories of a response."""
@@ -101,7 +101,7 @@ def judge(question: PracticalQuestion, memories: Sequence[Memory]) -> str:
         leaks = any(phrase.casefold() in text for phrase in question.must_not_contain)
         return NOT_FORGOTTEN if leaks else RIGHT
     if not question.gold:
-        return RIGHT if len(text) < MAX_UNANSWERABLE_CHARS else TOO_LONG
+        return RIGHT if count_tokens(text) < MAX_UNANSWERABLE_TOKENS else TOO_LONG
     ranks: dict[str, int] = {}
     for rank, memory in enumerate(memories):
         for turn_id in memory.turn_ids:

@@ -61,7 +61,7 @@ class PracticalQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Persona:
-    """What one person and the assistant wrote, and the questions about it."""
+    """The messages of one person and the assistant, and the questions about them."""
 
     name: str
     turns: tuple[Utterance, ...]

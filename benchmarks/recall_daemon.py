@@ -198,7 +198,7 @@ def results_of(told: Told, count_tokens: Callable[[str], int]) -> list[Result]:
 
 
 def text_kept(told: Told, corpus: Corpus, question: Question) -> float | None:
-    """The share of the evidence's text that the answer still tells; None when no evidence is in it.
+    """The share of the evidence's text that the answer still contains; None when no evidence is in it.
 
     A memory that was shortened still names the turn it came from, so a turn may be found and say little.
     """

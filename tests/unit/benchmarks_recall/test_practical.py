@@ -11,7 +11,7 @@ import pytest
 from benchmarks.practical import (
     MAX_MEMORIES,
     MAX_TOKENS,
-    MAX_UNANSWERABLE_CHARS,
+    MAX_UNANSWERABLE_TOKENS,
     NO_ANSWER,
     NO_EVIDENCE,
     NOT_FORGOTTEN,
@@ -82,11 +82,12 @@ def test_every_group_of_evidence_is_needed() -> None:
 
 
 def test_an_unanswerable_question_wants_silence() -> None:
-    """Without evidence in the conversation, only a short response is right."""
+    """Without evidence in the conversation, only a short response is right, in either language."""
     nothing = question(gold=(), must_contain=())
     assert judge(nothing, []) == RIGHT
-    assert judge(nothing, [Memory("x" * (MAX_UNANSWERABLE_CHARS - 1), ())]) == RIGHT
-    assert judge(nothing, [Memory("x" * MAX_UNANSWERABLE_CHARS, ())]) == TOO_LONG
+    assert judge(nothing, [Memory("x" * 4 * (MAX_UNANSWERABLE_TOKENS - 1), ())]) == RIGHT
+    assert judge(nothing, [Memory("x" * 4 * MAX_UNANSWERABLE_TOKENS, ())]) == TOO_LONG
+    assert judge(nothing, [Memory("月" * MAX_UNANSWERABLE_TOKENS, ())]) == TOO_LONG
 
 
 def test_forgotten_text_must_not_return() -> None:
