@@ -373,6 +373,7 @@ def families() -> dict[str, Callable[[int], str]]:
                 begin + (piece * size)[: size - len(begin) - len(end)] + end
             )
         )
+    found["long numbers"] = lambda size: (f"{'1' * 62} x " * (size // 65 + 1))[:size]
     for form in ("Line {} of many.\n", "第{}句话。", "ann{}@example.com ", "word{} ", "{}、", "(see {}) "):
         found[f"{form!a} with a number each"] = lambda size, form=form: _counted(form)[:size]
     return found
