@@ -49,6 +49,7 @@ from ebbtide.privacy import spans
 from ebbtide.records import MessageRecord
 from ebbtide.rest import http_checks
 from ebbtide.rest.moving import is_file
+from ebbtide.rest.problems import supports_head
 from ebbtide.retrieval import analysis, features, packing, passages, query, tokenizers, topic
 from ebbtide.retrieval import sentences as key_sentences
 from ebbtide.telemetry import request_id_from
@@ -255,6 +256,7 @@ READERS: Mapping[str, Reader] = {
     "question": _question,
     "words": lambda text: list(analysis.words_of(text)),
     "normalised": analysis.normalised,
+    "path of a request": lambda text: supports_head(f"/v1/agents/{text}"),
     "passages": lambda text: passages.entries_of(text, "Ann"),
     "tokens: estimate": tokenizers.TOKENIZERS["estimate"],
     "tokens: words": tokenizers.TOKENIZERS["words"],
