@@ -110,7 +110,7 @@ async def test_a_silent_upload_ends_at_the_deadline(tmp_path: Path) -> None:
 async def test_an_upload_that_disappears_is_an_unavailable_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A restore fails with STORE_UNAVAILABLE if the disk goes away between the upload and its reading."""
+    """A restore fails with STORE_UNAVAILABLE if the uploaded file disappears before it is read."""
     async with service_in(tmp_path / "data") as service:
         await tell(service, "ann", "The kettle is blue.")
         content = await exported(service, "ann")
