@@ -256,6 +256,7 @@ READERS: Mapping[str, Reader] = {
     "question": _question,
     "words": lambda text: list(analysis.words_of(text)),
     "normalised": analysis.normalised,
+    "path of a request": lambda text: supports_head(f"/v1/agents/{text}"),
     "passages": lambda text: passages.entries_of(text, "Ann"),
     "tokens: estimate": tokenizers.TOKENIZERS["estimate"],
     "tokens: words": tokenizers.TOKENIZERS["words"],
@@ -375,6 +376,7 @@ def families() -> dict[str, Callable[[int], str]]:
                 begin + (piece * size)[: size - len(begin) - len(end)] + end
             )
         )
+    found["long numbers"] = lambda size: (f"{'1' * 62} x " * (size // 65 + 1))[:size]
     for form in ("Line {} of many.\n", "第{}句话。", "ann{}@example.com ", "word{} ", "{}、", "(see {}) "):
         found[f"{form!a} with a number each"] = lambda size, form=form: _counted(form)[:size]
     return found
