@@ -256,7 +256,6 @@ READERS: Mapping[str, Reader] = {
     "question": _question,
     "words": lambda text: list(analysis.words_of(text)),
     "normalised": analysis.normalised,
-    "path of a request": lambda text: supports_head(f"/v1/agents/{text}"),
     "passages": lambda text: passages.entries_of(text, "Ann"),
     "tokens: estimate": tokenizers.TOKENIZERS["estimate"],
     "tokens: words": tokenizers.TOKENIZERS["words"],
