@@ -46,7 +46,7 @@ MAX_LISTED = 1000
 
 def _is_message(text: str) -> str:
     if message_number(text) is None:
-        raise invalid(text, "ids such as m1")
+        raise invalid(text, "ids such as m1, from search or a dry run")
     return text
 
 
@@ -70,7 +70,7 @@ class ForgetRequest(AgentRequest):
     messages: Annotated[list[Annotated[str, AfterValidator(_is_message)]], Several, MaxItems(MAX_NAMED)] = (
         Field(
             default_factory=list,
-            description="These messages, by the ids that search and sources give.",
+            description="These messages, by ids such as m1: from search results without a living memory, or from a dry run.",
             examples=[["m1"]],
         )
     )
