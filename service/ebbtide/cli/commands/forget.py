@@ -64,6 +64,11 @@ def forget(
     from ebbtide.ids import message_number
 
     check_range(since, until)
+    if not any((names, topic, conversations, speakers, since is not None, until is not None)):
+        raise Failure(
+            "Select what to delete: ids, --topic, --conversation, --speaker, --since or --until.",
+            ExitCode.USAGE,
+        )
     messages = [name for name in names or [] if message_number(name) is not None]
     span = {"begin": since, "end": until}
     body: dict[str, Any] = {
