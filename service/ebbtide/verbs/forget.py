@@ -70,7 +70,7 @@ class ForgetRequest(AgentRequest):
     messages: Annotated[list[Annotated[str, AfterValidator(_is_message)]], Several, MaxItems(MAX_NAMED)] = (
         Field(
             default_factory=list,
-            description="These messages, by ids such as m1 (from search results without a living memory, or a dry run).",
+            description="These messages, by ids such as m1, from search results without a living memory or a dry run.",
             examples=[["m1"]],
         )
     )
