@@ -68,7 +68,7 @@ OPTIONS = {
 """The option that sets a field of a request."""
 
 _OTHER_INTERFACE = re.compile(r"GET /v1/|replace=true")
-_FIELD = re.compile(r"([a-z_.]+)(?:\[\d+\])?: ")
+_FIELD = re.compile(r"([a-z_.]++)(?:\[\d++\])?: ")
 
 
 def in_options(message: str, reason: str = "") -> tuple[str, str]:
