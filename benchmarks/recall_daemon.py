@@ -126,10 +126,10 @@ def _remember_all(client: KeepAlive, agent: str, batches: Sequence[dict[str, Any
     for begin in range(0, len(batches), FLUSH_EACH):
         for batch in batches[begin : begin + FLUSH_EACH]:
             client.told("POST", f"/v1/agents/{agent}/remember", batch)
-        _settle(client, agent)
+        settle(client, agent)
 
 
-def _settle(client: KeepAlive, agent: str) -> None:
+def settle(client: KeepAlive, agent: str) -> None:
     """Wait for digests, passes and vectors. Raise RuntimeError if a batch was parked or on timeout."""
     asked = {"timeout_ms": FLUSH_MS, "passes": True, "vectors": True}
     for _ in range(FLUSHES):

@@ -252,7 +252,8 @@ async def _authentication(settings: Settings, clock: Clock, fleet: Fleet) -> Asy
     keyring.load()
     if not len(keyring):
         get_log("access").warning(
-            "no API key exists, so every request is refused; create one with `ebbtide keys create`"
+            "no API key exists, so every request is refused; "
+            "create one with `ebbtide keys create --scope read,write --all-agents`"
         )
     following = in_background(keyring.follow(fleet.on_pool))
     try:

@@ -327,6 +327,8 @@ async def test_nothing_selected_is_refused(tmp_path: Path, caller_in: CallerIn) 
         for reason, bodies in refusals.items():
             for body in bodies:
                 assert await call.refused("POST", f"{AGENT}/forget", body) == reason, body
+        error = (await call("POST", f"{AGENT}/forget", {"messages": ["my-1"]})).json()["error"]
+        assert error["message"].endswith("allowed: ids such as m1, from search or a dry run")
         assert await call.refused("POST", "/v1/agents/nobody/forget", {"topic": "x"}) == "AGENT_NOT_FOUND"
         assert len(await nodes(call)) == 1
 

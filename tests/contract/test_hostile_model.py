@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import resource
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+import uvloop
 from structlog.testing import capture_logs
 
 from ebbtide.language.port import BadReply, ModelUnavailable, Segment, Utterance
@@ -116,6 +119,30 @@ async def test_a_drip_ends_at_the_deadline(name: str) -> None:
             await wire.get("/api/tags", timeout_s=0.4)
         assert time.monotonic() - begin_s < 5.0
         await wire.close()
+
+
+def test_little_is_read_ahead_of_a_limit() -> None:
+    """Under the event loop of the daemon, ten responses that are too long leave at most 2 MiB unread in memory."""
+
+    async def unread_bytes(url: str) -> int:
+        http = HttpConnection(url, timeout_s=10.0, connections=2)
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(10):
+                with pytest.raises(BadReply):
+                    await http.post("/api/chat", {})
+            queues = [one for one in gc.get_objects() if isinstance(one, deque)]
+        finally:
+            gc.enable()
+            await http.close()
+        return sum(len(piece) for queue in queues for piece in queue if isinstance(piece, bytes))
+
+    with (
+        HostileServer(endless("connection: close")).running_beside() as server,
+        asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
+    ):
+        assert runner.run(unread_bytes(server.url)) <= 2 * MIB
 
 
 async def test_interim_responses_are_counted() -> None:

@@ -298,7 +298,7 @@ async def test_another_size_after_a_restart(tmp_path: Path, caller_in: CallerIn,
 
 
 async def test_a_search_by_a_vector(tmp_path: Path, caller_in: CallerIn) -> None:
-    """The memory whose own vector is sent is found first, alone and with a text. An invalid vector is refused."""
+    """The memory whose own vector is sent is found first, alone and with a query. Both refuse an invalid one alike."""
     async with FakeOllama(("bge-m3",)).running_here() as server:
         async with caller_in(tmp_path, **on(server)) as call:
             await talked(call)
@@ -312,7 +312,12 @@ async def test_a_search_by_a_vector(tmp_path: Path, caller_in: CallerIn) -> None
                 assert found[0]["sources"][0]["message_id"] == "m3" and len(found) > 1
             longer = [*vector, 0.5]
             for bad in (longer, [0.0] * len(vector), [1e300] * len(vector)):
-                assert await call.refused("POST", SEARCH, {"vector": bad}) == "INVALID_VALUE"
+                errors = [
+                    (await call("POST", SEARCH, {"vector": bad, **query})).json()["error"]
+                    for query in ({}, {"query": "hello"})
+                ]
+                assert errors[0] == errors[1]
+                assert errors[0]["reason"] == "INVALID_VALUE"
             assert await call.refused("POST", SEARCH, {"vector": [0.5] * 9000}) == "TOO_MANY_ITEMS"
             assert await call.refused("POST", SEARCH, {}) == "MISSING_FIELD"
         async with caller_in(tmp_path, **OFF) as call:

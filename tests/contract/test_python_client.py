@@ -509,6 +509,28 @@ def test_a_wrong_use_of_tls_is_reported_at_once(cause: str, reason: str) -> None
     assert (caught.value.reason, caught.value.maybe_sent, len(attempts)) == (reason, False, 1)
 
 
+def test_an_unusable_file_of_tls_is_named(tmp_path: Path) -> None:
+    """A missing or invalid `ca_file` or `client_cert` is a ValueError with the argument and the path."""
+    missing, wrong = tmp_path / "none.pem", tmp_path / "wrong.pem"
+    wrong.write_text("no certificate")
+    for kind in (Client, AsyncClient):
+        for name in ("ca_file", "client_cert"):
+            for file, why in ((missing, "cannot be read: No such file"), (wrong, "does not contain")):
+                with pytest.raises(ValueError, match=f"^{name}: {re.escape(str(file))} {why}"):
+                    kind("https://h:1", **{name: file})
+
+
+def test_a_plain_address_of_a_server_with_tls_gets_a_hint() -> None:
+    """A server with TLS closes a plain connection without a response; the error names the https address."""
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        raise httpx.RemoteProtocolError("Server disconnected without sending a response.", request=request)
+
+    memory = Client("http://h:1", transport=httpx.MockTransport(handle), retries=Retries(attempts=1))
+    with pytest.raises(ConnectionFailed, match="use https://h:1 "):
+        memory.get_health()
+
+
 def test_responses_of_other_servers_are_distinguished() -> None:
     """A web page instead of a daemon is an unexpected response; a proxy's 502 is Unavailable, 429 Exhausted."""
     for status, kind in ((200, UnexpectedAnswer), (404, UnexpectedAnswer), (302, UnexpectedAnswer)):

@@ -204,7 +204,7 @@ async def test_unknown_ids_have_one_text(both: tuple[RestCaller, GrpcCaller]) ->
         if not operation.is_rpc or "agent_id" not in operation.in_path or operation.name in CREATE:
             continue
         agent = "ann" if len(operation.in_path) > 1 else "zoe"
-        for number in ("77", "0", "x"):
+        for number in ("77", "0", "x", "a%2Fb", "a%5Cb"):
             path = operation.path.format(agent_id=agent, node_id=f"n{number}", batch_id=f"b{number}")
             body = next(iter(operation.examples.values()), {}) if operation.has_body else None
             for call in both:

@@ -107,6 +107,25 @@ async def test_a_silent_upload_ends_at_the_deadline(tmp_path: Path) -> None:
         assert await is_clean(service)
 
 
+async def test_an_upload_that_disappears_is_an_unavailable_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A restore fails with STORE_UNAVAILABLE if the uploaded file disappears before it is read."""
+    async with service_in(tmp_path / "data") as service:
+        await tell(service, "ann", "The kettle is blue.")
+        content = await exported(service, "ann")
+        take_in = moving._take_in
+
+        async def take_in_and_lose(*arguments: Any) -> None:
+            await take_in(*arguments)
+            arguments[1].unlink()
+
+        monkeypatch.setattr(moving, "_take_in", take_in_and_lose)
+        with pytest.raises(Unavailable) as caught:
+            await moving.restore_agent(service, AS_BEA, in_pieces(content))
+        assert caught.value.reason == "STORE_UNAVAILABLE"
+
+
 async def test_an_unread_download_ends_at_the_deadline(tmp_path: Path) -> None:
     """A client that stops reading is disconnected at the deadline and frees its slot."""
     async with service_in(tmp_path, limits={"transfer_timeout_s": 0.5}) as service:

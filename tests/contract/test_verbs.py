@@ -326,7 +326,7 @@ async def test_idempotency_does_the_work_once(tmp_path: Path, caller_in: CallerI
 
 
 async def test_the_idempotency_header_is_the_field(tmp_path: Path) -> None:
-    """`Idempotency-Key` equals the field; two different values are refused."""
+    """`Idempotency-Key` equals the field. Two values and an empty one are refused."""
     body = {**HELLO, "idempotency_key": "k1"}
     async with rest_in(tmp_path) as call:
         await call("POST", f"{AGENT}/remember", body)
@@ -334,6 +334,11 @@ async def test_the_idempotency_header_is_the_field(tmp_path: Path) -> None:
         assert by_header.json()["batch_id"] == "b1"
         reason = await call.refused("POST", f"{AGENT}/remember", body, headers={"Idempotency-Key": "k2"})
         assert reason == "IDEMPOTENCY_KEYS_DIFFER"
+        for headers in ([("Idempotency-Key", "")], [("Idempotency-Key", key) for key in ("k1", "k2")]):
+            error = (await call("POST", f"{AGENT}/remember", HELLO, headers=headers)).json()["error"]
+            assert error["reason"] == "INVALID_VALUE"
+            assert error["message"].startswith("Idempotency-Key: ")
+            assert error["field_violations"][0]["field"] == "Idempotency-Key"
 
 
 async def test_a_full_inbox_refuses_and_keeps_what_it_has(tmp_path: Path, caller_in: CallerIn) -> None:

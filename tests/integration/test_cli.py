@@ -112,7 +112,7 @@ def test_a_question_is_narrowed_by_options(daemon: Daemon) -> None:
     ):
         done = run("recall", "-q", "Where is the tram?", *options, url=daemon.url)
         assert (done.returncode, done.stdout) == (0, expected), (options, done.stderr)
-    both = ("--mode", "hybrid", "--start-node", "n1", "--no-archive", "--max-results", "1", "--json")
+    both = ("--mode", "hybrid", "--start-node", "n1", "--archive", "never", "--max-results", "1", "--json")
     assert answer(run("recall", "-q", "tram", *both, url=daemon.url))["text"].count("[Memory]") == 1
     narrowed = run("recall", "-q", "tram", "--speaker", "Nobody", url=daemon.url)
     assert narrowed.stderr.startswith("default has no answer within these limits.")
@@ -127,7 +127,7 @@ def test_refusals_are_sentences(daemon: Daemon) -> None:
     daemon.remember("default", "The tram stopped.")
     refused = run("recall", "--depth", "9", url=daemon.url)
     assert refused.returncode == ExitCode.REFUSED
-    assert refused.stderr == "error: depth: 9 is not allowed; allowed: 0-8. [INVALID_DEPTH]\n"
+    assert refused.stderr == "error: --depth: 9 is not allowed; allowed: 0-8. [INVALID_DEPTH]\n"
     assert run("inspect", "nobody", url=daemon.url).returncode == ExitCode.NOT_FOUND
     assert run("inspect", "default", "n99", url=daemon.url).returncode == ExitCode.NOT_FOUND
 

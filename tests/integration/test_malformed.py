@@ -38,7 +38,9 @@ def test_malformed_http_gets_the_usual_error_body(daemon: Daemon) -> None:
     ):
         head, _, body = answer_to(daemon, raw).partition(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 400")
-        assert json.loads(body)["error"]["reason"] == "MALFORMED_REQUEST"
+        error = json.loads(body)["error"]
+        assert error["reason"] == "MALFORMED_REQUEST"
+        assert error["message"].count("HTTP request") == 1
     assert daemon.client.get("/healthz").status_code == 200
 
 

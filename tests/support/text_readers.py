@@ -49,6 +49,7 @@ from ebbtide.privacy import spans
 from ebbtide.records import MessageRecord
 from ebbtide.rest import http_checks
 from ebbtide.rest.moving import is_file
+from ebbtide.rest.problems import supports_head
 from ebbtide.retrieval import analysis, features, packing, passages, query, tokenizers, topic
 from ebbtide.retrieval import sentences as key_sentences
 from ebbtide.telemetry import request_id_from
@@ -296,6 +297,7 @@ READERS: Mapping[str, Reader] = {
     "JSON body": _json_body,
     "metadata": _metadata,
     "request id": lambda text: bool(request_id_from(text)),
+    "paths without HEAD": lambda text: supports_head(f"/v1/agents/{text}/backup"),
     "agent id": lambda text: _agent_id(text),
     "holds Han": contains_han,
     "key in a header": lambda text: keys.presented([f"Bearer {text}"]) or keys.parsed(text),
@@ -370,6 +372,7 @@ def families() -> dict[str, Callable[[int], str]]:
                 begin + (piece * size)[: size - len(begin) - len(end)] + end
             )
         )
+    found["long numbers"] = lambda size: (f"{'1' * 62} x " * (size // 65 + 1))[:size]
     for form in ("Line {} of many.\n", "第{}句话。", "ann{}@example.com ", "word{} ", "{}、", "(see {}) "):
         found[f"{form!a} with a number each"] = lambda size, form=form: _counted(form)[:size]
     return found

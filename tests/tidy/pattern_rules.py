@@ -4,6 +4,7 @@
 2. An unbounded repeat before something that can fail starts at only one place of its run: the character before it
    cannot belong to the run, or a look-behind excludes it. Otherwise a search tries every place.
 3. Two adjacent repeats with common characters do not multiply: the product of their widths is bounded.
+4. A repeat does not repeat another one directly: its rounds have a separator, or few ways to divide a run.
 
 Alternatives: regexploit (fails on possessive repeats and atomic groups, reports no quadratic pattern); recheck and
 redos-detector for JavaScript (no possessive repeats; one guesses behind a look-behind, one refuses every repeat).
@@ -146,6 +147,7 @@ def _faults(
                     yield f"{what} can begin anywhere"
             if follows or can_fail(nodes[place + 1 :]):
                 yield from _neighbours(nodes, place, flags, is_atomic)
+                yield from _rounds(node, flags, is_atomic)
             again, _ = _last(value[2], flags)
             loop = Before(None if before.last is None else before.last | again, before.guard)
             # A repeat that fails once more only ends, unless a minimum requires more; a possessive one is not entered
@@ -191,6 +193,19 @@ def _neighbours(nodes: Nodes, place: int, flags: int, is_atomic: bool) -> Iterat
     ways = (_number(most) - least + 1) * (_number(other_most) - other_least + 1)
     if shared and ways > MOST_WAYS:
         yield f"repeats of {_shown(shared)} share out what they take in {ways} ways"
+
+
+def _rounds(node: tuple[Any, Any], flags: int, is_atomic: bool) -> Iterator[str]:
+    """Yield a violation if the rounds of a repeat can divide a run of characters in too many ways."""
+    kind, (_, rounds, body) = node
+    if kind is ops.POSSESSIVE_REPEAT or is_atomic:
+        return
+    *separator, last = body
+    if last[0] in (ops.MAX_REPEAT, ops.MIN_REPEAT) and _last(separator, flags)[1]:
+        least, most, _ = last[1]
+        ways = (_number(most) - least + 1) ** min(_number(rounds), 64)
+        if ways > MOST_WAYS:
+            yield f"{rounds} rounds share out a run of {_shown(taken([last], flags))} in {ways} ways"
 
 
 def _number(most: Any) -> int:

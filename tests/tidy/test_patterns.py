@@ -35,6 +35,7 @@ def test_every_pattern_keeps_the_rules(found: Found) -> None:
         r"(?m)^\s*#",
         r"[a-z]{2,}@",
         r"(?:x[a-z]{1,90}[a-z0-9]{1,90})y",
+        r"(?:[ -]?\d{1,8}){0,6}(?!\d)",
     ],
 )
 def test_the_rules_find_slow_patterns(slow: str) -> None:
@@ -52,6 +53,7 @@ def test_the_rules_find_slow_patterns(slow: str) -> None:
         r"[a-z]+(?:-[a-z]+)*",
         r"(?m)^[^\S\n]*+#",
         r"a{1,30}b{1,30}c",
+        r"(?:[ -]\d{1,8}){0,6}(?!\d)",
     ],
 )
 def test_the_rules_accept_linear_patterns(fast: str) -> None:

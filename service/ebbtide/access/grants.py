@@ -52,7 +52,7 @@ class Grant:
             return
         if required.needs is Needs.EVERY_AGENT:
             raise Forbidden(
-                "This request covers every agent, but the API key is bound to some. Use a key without bounds.",
+                "This request covers all agents, but the API key is limited to some. Use a key for all agents.",
                 reason="KEY_NOT_FOR_AGENT",
             )
         if agent_id is None or not self.reach.covers(agent_id):

@@ -6,6 +6,7 @@ shows its traceback.
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
 import sys
@@ -34,7 +35,56 @@ class Failure(Exception):
 
 def as_failure(error: EbbtideError) -> Failure:
     """Return the failure for an error that was raised in this process."""
-    return Failure(sentence(error.message), of_error(error.reason, error.http), reason=error.reason)
+    message, step = in_options(error.message, error.reason)
+    return Failure(sentence(message), of_error(error.reason, error.http), hint=step, reason=error.reason)
+
+
+NEXT_STEPS = {
+    "AGENT_NOT_FOUND": "`{program} agents` lists the agents; `{program} remember` creates one.",
+    "NODE_NOT_FOUND": "`{program} search` finds memories with their ids.",
+    "AGENT_EXISTS": "Pass --replace to overwrite it.",
+}
+"""The next step on the command line, by reason, for errors whose message gives the step of another interface."""
+
+OPTIONS = {
+    "citations": "--sources",
+    "kinds": "--kind",
+    "query": "--query",
+    "relations": "--relation",
+    "sources": "--source",
+    "speakers": "--speaker",
+    "start_nodes": "--start-node",
+    "time_range": "--since, --until",
+    "time_range.begin": "--since",
+    "time_range.end": "--until",
+    **{
+        name: f"--{name.replace('_', '-')}"
+        for name in (
+            *("archive", "depth", "explain", "key_sentences", "max_results", "mode", "patience_ms"),
+            *("token_budget", "tokenizer", "topic", "without"),
+        )
+    },
+}
+"""The option that sets a field of a request."""
+
+_OTHER_INTERFACE = re.compile(r"GET /v1/|replace=true")
+_FIELD = re.compile(r"([a-z_.]++)(?:\[\d++\])?: ")
+
+
+def in_options(message: str, reason: str = "") -> tuple[str, str]:
+    """Return an error's message with options in place of fields, and the next step if it replaces the message's."""
+    if reason in NEXT_STEPS and _OTHER_INTERFACE.search(message):
+        return message.partition(". ")[0], NEXT_STEPS[reason].replace("{program}", program())
+    field = _FIELD.match(message)
+    if field is None or field[1] not in OPTIONS:
+        return message, ""
+    rest = message[field.end() :].replace("give query", "give --query").replace("this field", "this option")
+    return f"{OPTIONS[field[1]]}: {rest}", ""
+
+
+def new_key_command() -> str:
+    """Return a command that creates an API key."""
+    return f"{program()} keys create --scope read,write --all-agents"
 
 
 def sentence(text: str) -> str:
@@ -44,7 +94,7 @@ def sentence(text: str) -> str:
         return ""
     # A word with an underscore or a bracket is the name of a field and stays as it is.
     first = text.split(maxsplit=1)[0]
-    is_name = any(character in first for character in "_[.:/")
+    is_name = first.startswith("--") or any(character in first for character in "_[.:/")
     head = text if is_name else text[0].upper() + text[1:]
     return head if head[-1] in ".!?。" else f"{head}."
 

@@ -103,10 +103,6 @@ Without = Annotated[
     list[str] | None,
     typer.Option("--without", help="Do not use this signal; repeatable; with --query."),
 ]
-NoArchive = Annotated[
-    bool,
-    typer.Option("--no-archive", help="Search living memories only; with --query."),
-]
 ArchiveUse = Annotated[
     str | None,
     typer.Option("--archive", help="When to search the archive: always, never or when_needed; with --query."),

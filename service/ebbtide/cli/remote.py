@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Self
 from ebbtide.cli.client import CountedReader, CountedWriter, FileFormat, Json, Progress
 from ebbtide.cli.credentials import NO_CREDENTIALS, Credentials
 from ebbtide.cli.exit_codes import ExitCode, of_error
-from ebbtide.cli.failures import Failure, program, sentence
+from ebbtide.cli.failures import Failure, in_options, new_key_command, program, sentence
 from ebbtide.cli.lean_imports import lean_imports
 
 with lean_imports("httpx._main", "h2"):
@@ -213,7 +213,7 @@ class RemoteClient:
             "CONNECTION_LOST": (f"The connection to {self.url} was lost.", _START + self._tls_hint()),
             "NO_ANSWER_IN_TIME": (
                 f"The daemon did not answer within {timeout_s:.0f} s at {self.url}.",
-                "It may still be working. See its log, or GET /readyz.",
+                "It may still be working; see its log.",
             ),
             "CERTIFICATE_NOT_TRUSTED": (
                 f"The certificate of {self.url} is not trusted.",
@@ -239,16 +239,15 @@ _START = "Start one with `{program} serve`, or pass the address of another with 
 
 def refusal(error: errors.EbbtideError) -> Failure:
     """Return the failure for an error response: one sentence with the reason in brackets."""
-    hint = "; ".join(f"{violation.field}: {violation.description}" for violation in error.violations[1:])
+    message, hint = in_options(error.message, error.reason)
+    hint = hint or "; ".join(in_options(f"{one.field}: {one.description}")[0] for one in error.violations[1:])
     status = error.http_status or 400
     if status == 401:
-        hint = (
-            f"Pass an API key with --api-key-file or EBBTIDE_API_KEY; `{program()} keys create` creates one."
-        )
+        hint = f"Pass an API key with --api-key-file or EBBTIDE_API_KEY; `{new_key_command()}` creates one."
     if error.retry_after_s is not None:
         hint = f"Try again in {error.retry_after_s:.0f} s."
     return Failure(
-        f"{sentence(error.message)} [{error.reason}]",
+        f"{sentence(message)} [{error.reason}]",
         of_error(error.reason, status),
         hint=hint,
         reason=error.reason,

@@ -5,8 +5,8 @@ and name the relation of two memories. A failure of the server and a failure of 
 says nothing about the text: wait and retry in order. BadReply says that this model cannot process this text: continue
 with others, then park it. Implementations raise no other errors.
 
-A model may also implement `process_many` and `relate_many`, which take several requests and return the results of the
-first ones, as many as make a batch, and `shorten`, which also gets the first content of the memory. Callers use them if
+A model may also implement `process_many` and `relate_many`. They take several requests, and return the results of the
+first batch of them. It may implement `shorten`, which also gets the first content of the memory. Callers use them if
 they exist. Retries, timeouts and queues are the caller's concern.
 """
 

@@ -245,7 +245,7 @@ class _Visits:
         self._verdicts[place] = _CODES[Verdict.KEEP]
 
     def forget(self, place: int) -> None:
-        """Forget the memory at this position and compute the verdicts of the nodes that it supported again."""
+        """Forget the memory at this position, and recompute the verdicts of the nodes that it supported."""
         network = self._draft.network
         slot = int(self._slots[place])
         supported = network.links.rows["target"][network.rows_from(slot)]

@@ -159,9 +159,12 @@ _INTERNATIONAL = re.compile(
 )
 
 _CUED = re.compile(
-    _APART + rf"(?<!\.)(?:\(\d{{1,5}}\)|\d{{1,12}})(?:{_GAP}?\d{{1,8}}){{0,6}}" + _OVER + r"(?!\.\d)"
+    _APART + rf"(?<!\.)(?:\(\d{{1,5}}\){_GAP}?)?\d{{1,12}}+(?:{_GAP}\d++){{0,6}}" + _OVER + r"(?!\.\d)"
 )
-"""Any number of groups of any size, recognised only after a word that announces a telephone number."""
+"""Up to seven groups of any size, recognised only after a word that announces a telephone number.
+
+Only separators divide groups: with optional ones, a long run of digits would have a million divisions.
+"""
 
 
 def _national(match: re.Match[str]) -> Bounds | None:

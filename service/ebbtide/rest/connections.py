@@ -297,7 +297,7 @@ class Connection(HttpToolsProtocol):
         if self.is_in_head and not self.transport.is_closing():
             self._head_bytes += len(data)
             if self._head_bytes > MAX_HEAD_BYTES:
-                self.send_400_response("the head of the request is too large")
+                self.send_400_response("The head of the request is too large.")
 
     def on_message_begin(self) -> None:
         """Start the head of a request."""
@@ -353,7 +353,7 @@ class Connection(HttpToolsProtocol):
         """Respond to invalid HTTP and close. Queued requests come first; the last of them closes."""
         if self._takes_no_more:
             return
-        error = InvalidRequest(f"Invalid HTTP request: {msg}", reason="MALFORMED_REQUEST")
+        error = InvalidRequest(msg, reason="MALFORMED_REQUEST")
         self.transport.write(bare_response("400 Bad Request", error))
         self.transport.close()
 

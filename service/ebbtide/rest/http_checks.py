@@ -38,6 +38,8 @@ from ebbtide.errors import (
     Internal,
     InvalidRequest,
     Unavailable,
+    no_batch,
+    no_node,
 )
 from ebbtide.metrics import Metrics
 from ebbtide.rest.connections import PIECE_BYTES, Connection, connection_of
@@ -63,6 +65,12 @@ _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 _UPLOAD = re.compile(r"/v1/agents/[^/]++/restore")
 _UPLOAD_TYPES = frozenset({"application/octet-stream", "application/x-ndjson"})
 _LOOPBACK_NAMES = frozenset({"localhost", "localhost.localdomain", "ip6-localhost"})
+
+
+_CHILD_PLACE = 5
+"""Position of the id of a node or a batch among the segments of a path, the empty first one included."""
+_CHILDREN = {b"nodes": no_node, b"batches": no_batch}
+"""The error for an id that cannot exist, by the segment before it."""
 
 
 class _Gone(Exception):
@@ -300,24 +308,30 @@ def _is_loopback(host: str) -> bool:
 def _check_path(scope: Scope) -> None:
     """Refuse paths in which an id could also be read as several segments, or as another id."""
     raw: bytes = scope.get("raw_path", b"").partition(b"?")[0]
-    lowered = raw.lower()
-    fault = None
-    # Anywhere in the path: an escaped slash would give one segment a second meaning.
-    if b"%2f" in lowered or b"%5c" in lowered:
-        fault = "contains a slash or backslash"
-    elif scope["path"].startswith("/v1/agents//"):
+    parts = raw.split(b"/")
+    place, fault = next(((at, found) for at, part in enumerate(parts) if (found := _fault(part))), (0, ""))
+    if place == _CHILD_PLACE and parts[_CHILD_PLACE - 1] in _CHILDREN:
+        raise _CHILDREN[parts[_CHILD_PLACE - 1]]()
+    if not fault and scope["path"].startswith("/v1/agents//"):
         fault = "is empty"
-    else:
-        try:
-            unquote_to_bytes(raw).decode()
-        except UnicodeDecodeError:
-            fault = "is not UTF-8"
-    if fault is not None:
+    if fault:
         raise InvalidRequest(
             f"agent_id: {fault}; allowed: 1-128 characters of any script, without slashes",
             reason="INVALID_AGENT_ID",
             violations=[FieldViolation("agent_id", fault)],
         )
+
+
+def _fault(part: bytes) -> str:
+    """Return why a segment of a path is no id; empty if it may be one. An escaped slash has two meanings."""
+    lowered = part.lower()
+    if b"%2f" in lowered or b"%5c" in lowered:
+        return "contains a slash or backslash"
+    try:
+        unquote_to_bytes(part).decode()
+    except UnicodeDecodeError:
+        return "is not UTF-8"
+    return ""
 
 
 def _check_media_type(headers: Headers) -> None:

@@ -52,7 +52,10 @@ LINKS: dict[tuple[str, str, str], list[tuple[str, str, dict[str, str]]]] = {
 
 ERRORS: dict[int | str, dict[str, Any]] = {
     "4XX": {"model": ErrorBody, "description": "The request, the agent or a limit does not allow it."},
-    "5XX": {"model": ErrorBody, "description": "Not possible now, or an internal error."},
+    "5XX": {
+        "model": ErrorBody,
+        "description": "Temporarily unavailable, or an internal error.",
+    },
 }
 
 

@@ -57,9 +57,16 @@ class Special:
 
 
 def _with_idempotency_key(request: Request, given: RememberRequest) -> RememberRequest:
-    header = request.headers.get("idempotency-key")
-    if header is None:
+    headers = request.headers.getlist("idempotency-key")
+    if not headers:
         return given
+    if len(headers) > 1 or not headers[0]:
+        fault = f"given {len(headers)} times" if len(headers) > 1 else "empty"
+        description = f"{fault}; send one key, or leave the header out"
+        raise InvalidRequest(
+            f"Idempotency-Key: {description}", violations=[FieldViolation("Idempotency-Key", description)]
+        )
+    header = headers[0]
     if given.idempotency_key not in (None, header):
         raise InvalidRequest(
             "the Idempotency-Key header and the field idempotency_key differ",

@@ -7,6 +7,7 @@ be acknowledged and lost at a restart. So a store compares device and inode befo
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +19,15 @@ Confirm = Callable[[], None]
 
 def nothing_to_confirm() -> None:
     """Accept any place: the store is in no data directory."""
+
+
+def is_missing(path: Path, confirm: Confirm) -> bool:
+    """Return whether a file that was not found does not exist. Raise STORE_UNAVAILABLE if the data directory is away.
+
+    If the data directory was away for a moment, the file exists again.
+    """
+    confirm()
+    return not os.path.lexists(path)
 
 
 class Presence:

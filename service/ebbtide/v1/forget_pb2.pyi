@@ -47,7 +47,7 @@ class ForgetMemoriesRequest(_message.Message):
 
     @_builtins.property
     def messages(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """These messages, by the ids that search and sources give."""
+        """These messages, by ids such as m1, from search results without a living memory or a dry run."""
 
     @_builtins.property
     def time_range(self) -> _recall_pb2.TimeRange:

@@ -46,7 +46,7 @@ MAX_LISTED = 1000
 
 def _is_message(text: str) -> str:
     if message_number(text) is None:
-        raise invalid(text, "ids such as m1")
+        raise invalid(text, "ids such as m1, from search or a dry run")
     return text
 
 
@@ -70,7 +70,7 @@ class ForgetRequest(AgentRequest):
     messages: Annotated[list[Annotated[str, AfterValidator(_is_message)]], Several, MaxItems(MAX_NAMED)] = (
         Field(
             default_factory=list,
-            description="These messages, by the ids that search and sources give.",
+            description="These messages, by ids such as m1, from search results without a living memory or a dry run.",
             examples=[["m1"]],
         )
     )
@@ -94,7 +94,7 @@ class ForgetRequest(AgentRequest):
                 {}, "begin, end, or both; to delete everything, delete the agent", field="time_range"
             )
         if not (self.nodes or self.messages or self.topic or time or self.conversations or self.speakers):
-            needed = "required; give nodes, messages, topic, time_range, conversations or speakers"
+            needed = "selects nothing; give nodes, messages, topic, time_range, conversations or speakers"
             raise violation("MISSING_FIELD", needed, "the body")
         return self
 

@@ -188,7 +188,12 @@ async def _restored(
     def make() -> Staged:
         from ebbtide.store.transfer.receiving import receive
 
-        with (folder / "arrived").open("rb") as source:
+        path = folder / "arrived"
+        try:
+            source = path.open("rb")
+        except OSError as error:
+            raise translated(error, path) from error
+        with source:
             return receive(
                 service.fleet.data,
                 source,

@@ -115,7 +115,7 @@ def _with_vector(service: Service, query: Query, request: SearchRequest) -> Quer
     model = "" if embedder is None else embedder.model
     vector = np.array(request.vector, dtype=np.float64)
     unit = (vector / np.linalg.norm(vector)).astype(np.float32)
-    query = replace(query, vector=unit, embedding_model=model)
+    query = replace(query, vector=unit, embedding_model=model, is_vector_given=True)
     if request.query is not None:
         return query
     # The vector is the whole query: no other signal may outvote it.

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
+import typer.main
 
 from ebbtide.cli import app as command_line
 from ebbtide.cli.daemon_settings import settings_in_force
 from ebbtide.cli.exit_codes import ExitCode, of_error
-from ebbtide.cli.failures import Failure, as_failure, sentence
+from ebbtide.cli.failures import OPTIONS, Failure, as_failure, sentence
 from ebbtide.cli.remote import RemoteClient
-from ebbtide.errors import REASONS, Precondition
+from ebbtide.errors import REASONS, Precondition, no_agent, no_node
 
 
 def client_that(answer: httpx.Response | Exception) -> RemoteClient:
@@ -85,6 +87,76 @@ def test_error_bodies_become_one_sentence() -> None:
     assert failure.message == "The inbox is full. [QUEUE_FULL]"
     assert failure.hint == "Try again in 5 s."
     assert failure.code == ExitCode.REFUSED
+
+
+@pytest.mark.parametrize(
+    ("reason", "status", "message", "expected", "hint"),
+    [
+        (
+            "INVALID_VALUE",
+            400,
+            "citations: needs a query; give query, or leave this field out",
+            "--sources: needs a query; give --query, or leave this option out.",
+            "",
+        ),
+        ("TEXT_TOO_LONG", 400, "speakers[0]: 300 characters", "--speaker: 300 characters.", ""),
+        ("INVALID_VALUE", 400, "messages[0].role: required", "messages[0].role: required.", ""),
+        ("AGENT_NOT_FOUND", 404, no_agent().message, "No agent has this id.", "agents` lists the agents"),
+        ("NODE_NOT_FOUND", 404, no_node().message, "No node has this id.", "search` finds memories"),
+        (
+            "AGENT_EXISTS",
+            409,
+            "An agent with this id already exists. Pass replace=true to overwrite it.",
+            "An agent with this id already exists.",
+            "Pass --replace",
+        ),
+    ],
+)
+def test_errors_name_options_and_commands(
+    reason: str, status: int, message: str, expected: str, hint: str
+) -> None:
+    """An error names the option, not the field of the request; its next step is a command, not a route."""
+    failure = failure_of(error_body(reason, message, status))
+    assert failure.message == f"{expected} [{reason}]"
+    assert hint in failure.hint and bool(hint) == bool(failure.hint)
+    assert "GET /v1" not in failure.hint
+
+
+def test_every_option_of_a_field_exists() -> None:
+    """Each option that stands for a field is an option of a command."""
+    commands: Any = typer.main.get_command(command_line.make_app(("recall", "search", "forget")))
+    known = {name for one in commands.commands.values() for option in one.params for name in option.opts}
+    assert {name for names in OPTIONS.values() for name in names.split(", ")} <= known
+
+
+def test_the_command_for_a_new_key_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hint of MISSING_KEY contains a command that creates a key as printed."""
+    hint = failure_of(error_body("MISSING_KEY", "no key", 401)).hint
+    _, _, arguments = hint.split("`")[1].partition(" keys ")
+    monkeypatch.setenv("EBBTIDE_STORE__DATA_DIR", str(tmp_path))
+    assert run("keys", *arguments.split()) == ExitCode.OK
+
+
+def test_an_empty_selection_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    """`forget` without a selection names its options, before any request."""
+    assert run("forget", "ann", "--url", "http://127.0.0.1:9") == ExitCode.USAGE
+    assert "--topic" in capsys.readouterr().err
+
+
+def test_missing_directories_of_keys_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`keys list` reports a data directory that does not exist; without keys it prints a command that works."""
+    assert run("keys", "list", "--data-dir", str(tmp_path / "none")) == ExitCode.NOT_FOUND
+    assert "none" in capsys.readouterr().err
+    assert run("keys", "list", "--data-dir", str(tmp_path)) == ExitCode.OK
+    command = capsys.readouterr().err.split("`")[1]
+    assert run("keys", *command.partition(" keys ")[2].split()) == ExitCode.OK
+    assert run("keys", "list", "--data-dir", str(tmp_path)) == ExitCode.OK
+    assert "active" in capsys.readouterr().out
+
+
+def test_only_one_option_for_the_archive(capsys: pytest.CaptureFixture[str]) -> None:
+    """`recall` has --archive alone: --no-archive could contradict it."""
+    assert run("recall", "-q", "tram", "--no-archive", "--url", "http://127.0.0.1:9") == ExitCode.USAGE
 
 
 def test_field_names_stay_as_they_are() -> None:

@@ -62,6 +62,16 @@ def test_truncated_backups_are_refused(data: Any, files: dict[str, bytes], form:
         assert refused.value.reason == "BACKUP_UNREADABLE"
 
 
+def test_an_empty_backup_is_reported_as_that(data: Any, tmp_path: Path) -> None:
+    """The error for an empty file says that the file ends, and one for another file names the missing member."""
+    for content, why in (
+        (b"", "it ends before manifest.json"),
+        (b"x" * 512, "does not contain manifest.json"),
+    ):
+        with pytest.raises(InvalidRequest, match=why):
+            read_backup(io.BytesIO(content), tmp_path / "out", max_bytes=1 << 28)
+
+
 def archive(*members: tarfile.TarInfo | tuple[str, bytes]) -> bytes:
     """Return a tar archive with arbitrary members."""
     into = io.BytesIO()

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from ebbtide.errors import EbbtideError, Precondition
+from ebbtide.errors import EbbtideError, Precondition, Unavailable
 from ebbtide.ids import AgentId
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import Identity
 from ebbtide.store import yielding
+from ebbtide.store.chain import AuditEntry
 from ebbtide.store.directory.data_directory import DataDirectory
 from ebbtide.store.encryption.seal import MasterKey
 from ebbtide.store.layout import FORMAT_VERSION
@@ -229,6 +232,67 @@ def test_an_installed_agent_keeps_its_key_after_later_failures(
     assert told(after, BEA)
     after.release()
     data.acquire()
+
+
+@contextlib.contextmanager
+def away_once(monkeypatch: pytest.MonkeyPatch, method: str, path: Path) -> Iterator[None]:
+    """Let one call of a method of `Path` report a missing file, as on a disk that is away for a moment."""
+    real, calls = getattr(Path, method), []
+
+    def called(self: Path, *arguments: object) -> object:
+        if self == path and not calls:
+            calls.append(self)
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self))
+        return real(self, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, method, called)
+        yield
+    assert calls
+
+
+@pytest.mark.parametrize("method", ["rename", "read_bytes"])
+def test_a_disk_that_is_away_for_a_moment_leaves_no_key(
+    data: DataDirectory, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    """A key whose file seems to be missing is not forgotten: the transfer stays, and the next start removes both."""
+    folder = data.make_transfer()
+    received_in(data, folder, form_of(data, "export"), BEA)
+    with away_once(monkeypatch, method, data.root / "keys" / "bea"):
+        data.end_transfer(folder)
+    data.release()
+    data.acquire()
+    assert not data.keys.has_keys("bea")
+    assert list(data.transfers.iterdir()) == []
+
+
+def test_a_key_on_a_disk_that_is_away_is_not_reported_as_destroyed(
+    data: DataDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Destroying a key fails while its disk is away, and succeeds afterwards."""
+    path = data.root / "keys" / "ann"
+    with away_once(monkeypatch, "rename", path), pytest.raises(Unavailable) as caught:
+        data.keys.destroy("ann")
+    assert caught.value.reason == "STORE_UNAVAILABLE" and path.exists()
+    assert data.keys.destroy("ann") and not path.exists()
+    assert not data.keys.destroy("ann")
+
+
+@pytest.mark.parametrize("place", ["keys/ann", "agents/.erasing-ann/erasing.json"])
+def test_a_deletion_while_the_disk_is_away_for_a_moment_is_finished_later(
+    data: DataDirectory, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """A deletion that cannot find its note or the key fails; its repetition logs it and removes the key."""
+    path = data.root / place
+    method = "rename" if path.name == "ann" else "read_bytes"
+    entry = AuditEntry(9, "key k", "DELETED", {})
+    with away_once(monkeypatch, method, path), pytest.raises(Unavailable):
+        data.erase(ANN, entry)
+    data.erase(ANN, entry)
+    assert not data.keys.has_keys("ann") and list(data.agents.iterdir()) == []
+    assert data.erased.head().number == 1
+    with away_once(monkeypatch, "read_bytes", data.erased.path / "erased.jsonl"), pytest.raises(Unavailable):
+        data.erased.head()
 
 
 def test_an_unreadable_key_file_does_not_stop_others(data: DataDirectory) -> None:

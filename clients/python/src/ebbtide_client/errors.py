@@ -218,7 +218,11 @@ def from_httpx(error: httpx.RequestError, place: str) -> EbbtideError:
         return _not_connected(str(error), place)
     if isinstance(error, httpx.TimeoutException):
         return ConnectionFailed(f"no response from {place} in time", reason="NO_ANSWER_IN_TIME")
-    return ConnectionFailed(f"the connection to {place} was lost", reason="CONNECTION_LOST")
+    hint = ""
+    if place.startswith("http://") and "without sending a response" in str(error):
+        # A server with TLS closes a connection without it, without a response.
+        hint = f"; if the daemon uses TLS, use {place.replace('http://', 'https://', 1)}"
+    return ConnectionFailed(f"the connection to {place} was lost{hint}", reason="CONNECTION_LOST")
 
 
 def _not_connected(cause: str, place: str) -> ConnectionFailed:

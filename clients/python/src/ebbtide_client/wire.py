@@ -5,7 +5,8 @@ from __future__ import annotations
 import ipaddress
 import os
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -127,18 +128,37 @@ def _key_of_environment() -> str:
 def trust(
     verify: ssl.SSLContext | bool, ca_file: PathText | None, client_cert: PathText | None
 ) -> ssl.SSLContext | bool:
-    """Return the TLS context, or `verify` if neither argument nor environment names a file."""
+    """Return the TLS context, or `verify` if neither argument nor environment names a file.
+
+    Raise ValueError for a file that cannot be used.
+    """
     authority = ca_file or (os.environ.get(CA_VARIABLE) if verify is True else None)
     shown = client_cert or (os.environ.get(CERT_VARIABLE) if verify is True else None)
     if not authority and not shown:
         return verify
     if verify is not True:
         raise ValueError("give ca_file and client_cert, or verify, not both")
-    context = ssl.create_default_context(cafile=authority or None)
+    with _naming("ca_file", authority):
+        context = ssl.create_default_context(cafile=authority or None)
     if shown:
-        # An empty passphrase, so that OpenSSL does not prompt for one.
-        context.load_cert_chain(shown, password="")
+        with _naming("client_cert", shown):
+            # An empty passphrase, so that OpenSSL does not prompt for one.
+            context.load_cert_chain(shown, password="")
     return context
+
+
+@contextmanager
+def _naming(argument: str, path: PathText | None) -> Iterator[None]:
+    """Raise ValueError with the argument and the path if a file of TLS cannot be used."""
+    try:
+        yield
+    except (ssl.SSLError, ValueError):
+        needed = (
+            "a certificate" if argument == "ca_file" else "a certificate and its key without a passphrase"
+        )
+        raise ValueError(f"{argument}: {os.fspath(path or '')} does not contain {needed} in PEM") from None
+    except OSError as error:
+        raise ValueError(f"{argument}: {os.fspath(path or '')} cannot be read: {error.strerror}") from None
 
 
 def reply_of(response: httpx.Response) -> Reply:

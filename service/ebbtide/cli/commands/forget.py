@@ -64,6 +64,7 @@ def forget(
     from ebbtide.ids import message_number
 
     check_range(since, until)
+    _check_selection(names, topic, conversations, speakers, since is not None, until is not None)
     messages = [name for name in names or [] if message_number(name) is not None]
     span = {"begin": since, "end": until}
     body: dict[str, Any] = {
@@ -87,6 +88,15 @@ def forget(
             "Deleted, but the bytes are still in the file: there was no disk space to rewrite it.",
             ExitCode.UNAVAILABLE,
             hint="Free some disk space, then repeat the command.",
+        )
+
+
+def _check_selection(*given: object) -> None:
+    """Raise a Failure if nothing is selected."""
+    if not any(given):
+        raise Failure(
+            "Select what to delete: ids, --topic, --conversation, --speaker, --since or --until.",
+            ExitCode.USAGE,
         )
 
 

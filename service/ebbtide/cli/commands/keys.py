@@ -6,6 +6,7 @@ Only its hash is stored, so it cannot be shown again.
 
 from __future__ import annotations
 
+import shlex
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,7 +16,7 @@ from rich.table import Table
 
 from ebbtide.cli.console import counted, local_time, out, say, write_json, write_text
 from ebbtide.cli.exit_codes import ExitCode
-from ebbtide.cli.failures import Failure, program, sentence
+from ebbtide.cli.failures import Failure, new_key_command, sentence
 from ebbtide.cli.options import Json
 
 if TYPE_CHECKING:
@@ -102,13 +103,14 @@ def create(
 def list_keys(data_dir: Where = None, as_json: Json = False) -> None:
     """List keys, including revoked and expired ones, without their secrets."""
     now_ms = _now_ms()
-    found = [_shown(key, now_ms) for key in _file(data_dir).read()]
+    found = [_shown(key, now_ms) for key in _existing_file(data_dir).read()]
     if as_json:
         write_json({"keys": found})
     elif found:
         out().print(_table(found))
     else:
-        say(f"No keys yet. `{program()} keys create` creates one.", "dim")
+        place = "" if data_dir is None else f" --data-dir {shlex.quote(str(data_dir))}"
+        say(f"No keys yet. `{new_key_command()}{place}` creates one.", "dim")
 
 
 @keys.command("revoke")
@@ -129,7 +131,7 @@ def revoke(
     def is_meant(key: Key) -> bool:
         return key.id == key_id and key.revoked_at_ms is None
 
-    file = _file(data_dir)
+    file = _existing_file(data_dir)
     if not any(is_meant(key) for key in file.read()) or not _change(file, alter):
         raise Failure("There is no such key, or it is already revoked.", ExitCode.NOT_FOUND)
     if as_json:
@@ -144,6 +146,14 @@ def _file(data_dir: Path | None) -> KeyFile:
 
     settings = settings_in_force({} if data_dir is None else {"store": {"data_dir": data_dir}})
     return KeyFile(settings.store.data_dir)
+
+
+def _existing_file(data_dir: Path | None) -> KeyFile:
+    """Return the file of keys. Raise a Failure if its directory does not exist."""
+    file = _file(data_dir)
+    if not file.path.parent.is_dir():
+        raise Failure(f"There is no data directory at {file.path.parent}.", ExitCode.NOT_FOUND)
+    return file
 
 
 def _change(file: KeyFile, alter: Callable[[Sequence[Key]], tuple[list[Key], Any]]) -> Any:

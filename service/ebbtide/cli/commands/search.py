@@ -29,7 +29,7 @@ def search(
     ] = None,
     conversation: Annotated[
         list[str] | None,
-        typer.Option("--conversation", help="Only messages of this conversation; repeatable."),
+        typer.Option("--conversation", "--source", help="Only messages of this conversation; repeatable."),
     ] = None,
     most: Annotated[
         int | None, typer.Option("--max-results", help="Maximum number of memories; 0 means 10000.")

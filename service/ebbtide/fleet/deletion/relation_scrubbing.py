@@ -65,7 +65,7 @@ def links_to_scrub(txn: ReadTransaction, network: Network, search: SelectionSear
 
 
 def kept_link_count(links: Sequence[Link], network: Network, search: SelectionSearch) -> int:
-    """Return how many of these links stay without a name rather than being erased with a memory."""
+    """Return how many of these links remain but lose their name. The others are erased with a memory."""
     erased = {node_id for node_id in search.nodes if node_id in network}
     return sum(1 for link in links if link.source not in erased and link.target not in erased)
 

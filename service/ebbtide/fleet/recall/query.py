@@ -46,6 +46,8 @@ class Query:
     embedding_model: str = ""
     no_vector: str = "not available"
     """Why there is no `vector`."""
+    is_vector_given: bool = False
+    """Whether the caller sent the vector."""
     needs_vectors: bool = False
     """Whether the vector is the whole query."""
 

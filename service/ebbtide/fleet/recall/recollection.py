@@ -160,27 +160,18 @@ class QueryRunner:
     def _meaning(self, query: Query) -> tuple[Scores | None, Scores | None, str]:
         """Return how near passages are to the query in meaning, alone and with their neighbours, or why it is unknown.
 
-        Raise VECTORS_UNAVAILABLE if it is unknown and no other signal was requested, and INVALID_VALUE for a vector of
-        the wrong dimension.
+        Raise VECTORS_UNAVAILABLE if it is unknown and no other signal was requested, and INVALID_VALUE if the caller's
+        vector has another dimension than those of the agent.
         """
         vectors = self.archive.vectors
-        if query.needs_vectors and len(self.archive.index):
-            if vectors is None or vectors.model != query.embedding_model:
-                raise Precondition(
-                    "this agent has no vectors for the current embedding model",
-                    reason="VECTORS_UNAVAILABLE",
-                )
-            if query.vector is not None and len(query.vector) != vectors.dimension:
-                raise InvalidRequest(
-                    f"vector: {len(query.vector)} items; allowed: {vectors.dimension}, as the embedding model has",
-                    reason="INVALID_VALUE",
-                    violations=[
-                        FieldViolation(
-                            "vector",
-                            f"{len(query.vector)} items; allowed: {vectors.dimension}, as the embedding model has",
-                        )
-                    ],
-                )
+        is_known = vectors is not None and vectors.model == query.embedding_model
+        if query.needs_vectors and not is_known and len(self.archive.index):
+            raise Precondition(
+                "this agent has no vectors for the current embedding model",
+                reason="VECTORS_UNAVAILABLE",
+            )
+        if query.is_vector_given and vectors is not None and is_known and query.vector is not None:
+            _check_dimension(len(query.vector), vectors.dimension)
         return self._nearness(query)
 
     def _nearness(self, query: Query) -> tuple[Scores | None, Scores | None, str]:
@@ -344,6 +335,17 @@ class QueryRunner:
         kept = self.txn.passages.get(int(index.column("message")[passage])) or []
         begin = int(index.column("begin")[passage])
         return next((frozenset(terms_of(one).tolist()) for one in kept if one.begin == begin), frozenset())
+
+
+def _check_dimension(given: int, expected: int) -> None:
+    """Raise INVALID_VALUE if a caller's vector does not have the dimension of the embedding model."""
+    if given != expected:
+        description = f"{given} items; allowed: {expected}, as the embedding model has"
+        raise InvalidRequest(
+            f"vector: {description}",
+            reason="INVALID_VALUE",
+            violations=[FieldViolation("vector", description)],
+        )
 
 
 def _as_packed(one: Hit, text: str, is_shortened: bool) -> Hit:

@@ -88,7 +88,7 @@ class BuiltinModel:
         return await self._run(partial(relate, node, focuses))
 
     async def process_many(self, texts: Sequence[TextToProcess]) -> list[Processed]:
-        """Process the first texts, as many as make a batch."""
+        """Process the first batch of the texts."""
         from ebbtide.language.builtin.model import process
 
         first = texts[: _batch_size(text for text, _, _ in texts)]
@@ -98,7 +98,7 @@ class BuiltinModel:
         return await self._run(lambda: [process(*arguments) for arguments in self._yielding(first)])
 
     async def relate_many(self, questions: Sequence[tuple[str, Sequence[str]]]) -> list[list[str]]:
-        """Relate the first nodes, as many as make a batch, each to its focuses."""
+        """Relate the first batch of the nodes, each to its focuses."""
         from ebbtide.language.builtin.relations import relate_many
 
         first = questions[: _batch_size(node for node, _ in questions)]

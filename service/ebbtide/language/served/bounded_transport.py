@@ -7,6 +7,7 @@ are read in small pieces between which the event loop runs.
 
 from __future__ import annotations
 
+import socket
 import ssl
 from collections.abc import AsyncIterator, Iterable
 from typing import Any, Final
@@ -16,6 +17,13 @@ import httpx
 
 READ_BYTES: Final = 8 << 10
 """Bytes of one read. Even as interim responses or one-byte chunks they take only about 10 ms."""
+
+RECEIVE_BYTES: Final = 64 << 10
+"""The receive buffer of a socket.
+
+The event loop reads ahead of the client: uvloop fills up to 32 buffers of 256 kB in one turn if the socket has that
+much data. These 8 MB would stay in memory until the garbage collector finds the closed connection.
+"""
 
 
 class BoundedTransport(httpx.AsyncBaseTransport):
@@ -83,7 +91,8 @@ class _Backend(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        stream = await self._plain.connect_tcp(host, port, timeout, local_address, socket_options)
+        options = [*(socket_options or ()), (socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)]
+        stream = await self._plain.connect_tcp(host, port, timeout, local_address, options)
         return _BoundedStream(stream, self._max_bytes)
 
     async def sleep(self, seconds: float) -> None:

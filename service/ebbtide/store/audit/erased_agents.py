@@ -37,7 +37,7 @@ from ebbtide.store.chain import (
 from ebbtide.store.durable import replace_file, sync_directory
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.lmdb.transaction import ReadTransaction
-from ebbtide.store.presence import Confirm, nothing_to_confirm
+from ebbtide.store.presence import Confirm, is_missing, nothing_to_confirm
 from ebbtide.store.translation import translated
 
 LOG = "erased.jsonl"
@@ -138,11 +138,9 @@ class ErasedAgents:
         """Yield the records after a place, without their many proofs, and the end of each."""
         try:
             file = (self.path / LOG).open("rb")
-        except FileNotFoundError:
-            # There is no record yet, or the data directory is missing.
-            self._confirm()
-            return
         except OSError as error:
+            if self._has_no_log(error):
+                return
             raise translated(error, self.path) from error
         number, offset = after
         with file:
@@ -284,12 +282,15 @@ class ErasedAgents:
     def _whole_lines(self) -> list[bytes]:
         try:
             content = (self.path / LOG).read_bytes()
-        except FileNotFoundError:
-            self._confirm()
-            return []
         except OSError as error:
+            if self._has_no_log(error):
+                return []
             raise translated(error, self.path) from error
         return content.split(b"\n")[:-1]
+
+    def _has_no_log(self, error: OSError) -> bool:
+        """Return whether the log could not be opened because there is no record yet."""
+        return isinstance(error, FileNotFoundError) and is_missing(self.path / LOG, self._confirm)
 
 
 def _bare(place: int, line: bytes) -> AuditRecord:

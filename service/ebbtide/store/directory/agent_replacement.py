@@ -149,8 +149,15 @@ class AgentReplacement:
 
     def _log(self, doomed: Path, name: str) -> AuditRecord | None:
         """Add a deleted agent to the log of erased agents, unless no caller was noted."""
-        with contextlib.suppress(FileNotFoundError, msgspec.DecodeError):
-            content = (doomed / PENDING_DELETION).read_bytes()
+        note = doomed / PENDING_DELETION
+        try:
+            content = note.read_bytes()
+        except FileNotFoundError:
+            # The directory may have been away for a moment.
+            if doomed.is_dir() and not note.exists():
+                return None
+            raise
+        with contextlib.suppress(msgspec.DecodeError):
             pending = msgspec.json.decode(content, type=PendingDeletion)
             entry, key = AuditEntry(pending.at_ms, pending.actor, pending.action, {"readable": False}), b""
             # A damaged store is deleted like any other, without details of its content.

@@ -16,6 +16,7 @@ from __future__ import annotations
 import stat
 import threading
 from collections.abc import Iterator, Set
+from errno import ENOENT
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,7 @@ from ebbtide.store.durable import (
     replace_file,
     sync_directory,
 )
-from ebbtide.store.presence import Confirm, nothing_to_confirm
+from ebbtide.store.presence import Confirm, is_missing, nothing_to_confirm
 from ebbtide.store.translation import translated
 from ebbtide.telemetry import get_log
 
@@ -267,10 +268,14 @@ class DataKeys:
 
     def destroy(self, directory: str) -> bool:
         """Overwrite and remove the keys of an agent. Return whether it had any. Needs no master key."""
+        path = self.path / directory
         try:
             with self._changing:
                 self._confirm()
-                return overwrite_and_remove(self.path / directory)
+                is_removed = overwrite_and_remove(path)
+                if not is_removed and not is_missing(path, self._confirm):
+                    raise FileNotFoundError(ENOENT, "The disk was away for a moment", str(path))
+                return is_removed
         except OSError as error:
             raise translated(error, self.path) from error
 
@@ -349,13 +354,13 @@ class DataKeys:
         self._write(directory, msgspec.json.format(msgspec.json.encode(file), indent=2))
 
     def _read(self, name: str) -> bytes | None:
+        path = self.path / name
         try:
-            return (self.path / name).read_bytes()
-        except (FileNotFoundError, NotADirectoryError):
-            # The file is missing, or the whole data directory.
-            self._confirm()
-            return None
+            return path.read_bytes()
         except OSError as error:
+            is_not_found = isinstance(error, FileNotFoundError | NotADirectoryError)
+            if is_not_found and is_missing(path, self._confirm):
+                return None
             raise translated(error, self.path) from error
 
     def _write(self, name: str, content: bytes) -> None:

@@ -202,12 +202,14 @@ def _manifest(content: bytes) -> Manifest:
 def _size(source: BinaryIO, name: str) -> int:
     """Read the header of the expected next member, and return its size."""
     header = source.read(BLOCK)
+    if len(header) < BLOCK:
+        damaged("it is truncated" if header else f"it ends before {name}")
     try:
         size = tarfile.TarInfo.frombuf(header, "utf-8", "strict").size
     except (tarfile.HeaderError, UnicodeDecodeError):
-        damaged(f"{name} is not the next member")
+        damaged(f"it does not contain {name} where a backup has it")
     if size < 0 or header != _header(name, size):
-        damaged(f"{name} is not the next member")
+        damaged(f"it does not contain {name} where a backup has it")
     return size
 
 

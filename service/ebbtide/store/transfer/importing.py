@@ -125,9 +125,9 @@ class Lines:
         try:
             found = msgspec.json.decode(content, type=_Version)
         except UNDECODABLE:
-            _refuse(1, "it is no header")
+            _refuse(1, "not the header of an export")
         if found.type != "header" or found.format != FORM:
-            _refuse(1, "it is no header")
+            _refuse(1, "not the header of an export")
         if found.version > VERSION:
             raise Precondition(
                 f"The export has version {found.version}; this Ebbtide reads version {VERSION}. "
