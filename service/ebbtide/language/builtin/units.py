@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ebbtide.language.builtin import words_chinese, words_english
 from ebbtide.language.builtin.clauses import Clause, clauses
-from ebbtide.language.builtin.excerpts import holds_negation
+from ebbtide.language.builtin.negation import holds_negation
 from ebbtide.language.builtin.scripts import width
 from ebbtide.language.builtin.small_talk import is_small_talk
 from ebbtide.language.builtin.subjects import has_subject

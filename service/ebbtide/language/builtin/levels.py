@@ -1,0 +1,228 @@
+"""Grade the words of a clause by how much the statement depends on them.
+
+The predicate with its object and negation is needed most, then the subject, then names, numbers and dates, then other
+modifiers. Fillers are needed least. Words of one noun phrase have one level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ebbtide.language.builtin import words_chinese, words_english
+from ebbtide.language.builtin.english_tags import classify, context, normal
+from ebbtide.language.builtin.negation import is_condition_word, is_negation
+from ebbtide.language.builtin.tokens import Candidate, Token
+from ebbtide.language.builtin.word_lists import word_list, words
+
+PREDICATE, SUBJECT, DETAIL, MODIFIER, FILLER = range(5)
+
+_PARTICLES = words("呢 啊 吧 呀 啦 嘛 哦 哈 噢 哟 嗯")
+_POINTERS = words("那个 这个 那 这 该 那些 这些 那位 这位 那款 这款 一个 一位 一名 一款 一把 一栋 一家 一套 一种 一份")
+# Prepositions of place, time, means and purpose. Others (把, 对, 跟) belong to the predicate.
+_ADJUNCTS = words("在 于 从 自从 随着 通过 根据 按照 为了 往 沿着 当 趁")
+_HAN_VERBS = words("v vi vd")
+_NOMINAL = words("n nr ns nt nz nw nrt nrfg ng an s x t r m q f word num date code b l j zg title path")
+_OPENER_TAGS = words("c")
+_LIGHT_CLASSIFIERS = words("个 位 名 款 把 栋 家 套 种 份 只 条 张 台 本 件 座 间 辆 部")
+_OWNERS = words("我 我们 咱们 俺")
+_PRECISE = frozenset(("name", "title", "code", "number"))
+
+_EMPHASIS = words_english.DROPPABLE | word_list("english_fillers")
+_PRIVATIVE = word_list("english_privative")
+_SUBORDINATORS = words("because since when while whenever which who whose where though although whereas as that's")
+_TIME_HEADS = words("morning evening afternoon night week month year day weekend time spring summer autumn winter")
+_LIMITING = words("only almost nearly no yet anymore longer never hardly back together away too")
+
+
+def levels_of(text: str, tokens: Sequence[Token], found: Sequence[Candidate]) -> list[int]:
+    """Return the level of each token of a clause. `found` are the noun phrases of the clause."""
+    graded = _grade_words(text, tokens)
+    if any(token.tag not in ("word", "punct", "num", "date", "code", "digits") for token in tokens):
+        graded = _grade_chinese(tokens, found)
+    at = 0
+    for candidate in found:
+        while at < len(tokens) and tokens[at].start < candidate.start:
+            at += 1
+        end = at
+        while end < len(tokens) and tokens[end].end <= candidate.end:
+            end += 1
+        if end > at + 1 and candidate.kind != "weak":
+            graded[at:end] = [min(graded[at:end])] * (end - at)
+    return graded
+
+
+# --- Chinese --------------------------------------------------------------------------------------------------
+
+
+def _grade_chinese(tokens: Sequence[Token], found: Sequence[Candidate]) -> list[int]:
+    precise = [candidate.start for candidate in found if candidate.kind in _PRECISE]
+    graded = [_grade_han_word(tokens, index) for index in range(len(tokens))]
+    _grade_adjuncts(tokens, graded, set(precise))
+    _grade_attributes(tokens, graded)
+    verbs = [index for index, token in enumerate(tokens) if _is_verb(token)]
+    if verbs:
+        for index in range(verbs[0]):
+            if graded[index] == PREDICATE and tokens[index].tag in _NOMINAL:
+                graded[index] = SUBJECT
+            elif is_negation(tokens[index]) or tokens[index].tag == "p":
+                break
+    else:
+        graded = [PREDICATE if level == MODIFIER else level for level in graded]
+    return graded
+
+
+def _is_verb(token: Token) -> bool:
+    return token.tag in _HAN_VERBS and token.text not in ("的",)
+
+
+def _grade_han_word(tokens: Sequence[Token], index: int) -> int:
+    token = tokens[index]
+    text = token.text
+    after = tokens[index + 1] if index + 1 < len(tokens) else None
+    followed = after is not None and after.tag != "punct"
+    if is_negation(token) or is_condition_word(token):
+        return PREDICATE
+    if token.tag in ("y", "e", "o") or text in _PARTICLES:
+        return FILLER
+    if text in ("了", "过") and index:
+        return DETAIL
+    if text in _POINTERS and followed:
+        return FILLER
+    if text in _LIGHT_CLASSIFIERS and token.tag != "v" and index and tokens[index - 1].text in ("一", "这", "那"):
+        return FILLER
+    if text == "一" and after is not None and after.text in _LIGHT_CLASSIFIERS:
+        return FILLER
+    if not index and (text in words_chinese.FREE_OPENERS or token.tag in _OPENER_TAGS or text in ("最后", "上次")):
+        return FILLER if followed and not text.startswith(words_chinese.CONDITIONS) else PREDICATE
+    if text in words_chinese.DROPPABLE and text not in words_chinese.CAREFUL and followed:
+        return FILLER
+    if followed and (token.tag == "t" or text in words_chinese.TIME_FILLERS or text in ("每天", "严重")):
+        return MODIFIER
+    owned = after is not None and (after.text in words_chinese.KIN or after.text == "的")
+    if not index and text in _OWNERS and owned:
+        return FILLER
+    if index == 1 and text == "的" and tokens[0].text in _OWNERS:
+        return FILLER
+    return PREDICATE
+
+
+def _grade_adjuncts(tokens: Sequence[Token], graded: list[int], precise: set[int]) -> None:
+    """Lower the phrases of place, time and means that precede a verb."""
+    index = 0
+    while index < len(tokens):
+        if tokens[index].text not in _ADJUNCTS or tokens[index].tag != "p":
+            index += 1
+            continue
+        end = index + 1
+        while end < len(tokens) and (tokens[end].tag in _NOMINAL or tokens[end].text in ("的", "、", "和")):
+            end += 1
+        if end == index + 1:
+            graded[index] = FILLER if end < len(tokens) and tokens[end].tag == "vn" else graded[index]
+        elif end < len(tokens) and tokens[end].tag != "punct":
+            exact = any(token.start in precise or token.tag == "date" for token in tokens[index:end])
+            level = DETAIL if exact else MODIFIER
+            graded[index:end] = [level] * (end - index)
+        index = end
+
+
+def _grade_attributes(tokens: Sequence[Token], graded: list[int]) -> None:
+    """Lower what describes a noun: the words from the verb or preposition before them to 的."""
+    for index in range(1, len(tokens) - 1):
+        if tokens[index].text != "的" or tokens[index + 1].tag in ("punct", "v", "d") or graded[index] != PREDICATE:
+            continue
+        begin = index
+        while begin and tokens[begin - 1].tag in ("n", "nr", "ns", "nt", "nz", "r", "a", "b", "word", "s", "ng"):
+            begin -= 1
+        if any(is_negation(token) for token in tokens[begin:index]):
+            continue
+        owner = tokens[index - 1].tag in ("r", "nr")
+        level = FILLER if owner or begin == index else DETAIL if begin == 0 else MODIFIER
+        graded[(index if owner or begin == index else begin) : index + 1] = [level] * (
+            1 if owner or begin == index else index + 1 - begin
+        )
+
+
+# --- English --------------------------------------------------------------------------------------------------
+
+
+class _Place:
+    """Where in an English clause a word is."""
+
+    def __init__(self) -> None:
+        self.has_verb = False
+        self.has_object = False
+        self.level = PREDICATE
+
+
+def _grade_words(text: str, tokens: Sequence[Token]) -> list[int]:
+    graded: list[int] = []
+    place = _Place()
+    previous = "start"
+    leads = True
+    kinds: list[str] = []
+    for index, token in enumerate(tokens):
+        kind = classify(text, tokens, index, previous) if token.tag == "word" else "break"
+        previous = context(token, kind)
+        kinds.append(kind)
+    for index, token in enumerate(tokens):
+        lower = normal(token.text)
+        level = _grade_word(tokens, kinds, index, lower, leads, place)
+        leads = leads and level == FILLER
+        graded.append(level)
+    if not place.has_verb:
+        return [PREDICATE if level in (SUBJECT, MODIFIER) else level for level in graded]
+    return graded
+
+
+def _grade_word(
+    tokens: Sequence[Token], kinds: Sequence[str], index: int, lower: str, leads: bool, place: _Place
+) -> int:
+    token, kind = tokens[index], kinds[index]
+    if is_negation(token) or is_condition_word(token):
+        place.has_verb = place.has_verb or lower.endswith(("n't", "not"))
+        return place.level if place.has_verb and place.level != SUBJECT else PREDICATE
+    if leads and (lower in words_english.OPENERS or kind == "conj"):
+        return FILLER
+    if lower in _SUBORDINATORS and place.has_verb:
+        place.level = MODIFIER
+    elif kind in ("verb", "modal") or lower in words_english.AUXILIARIES:
+        if not place.has_verb:
+            place.level = PREDICATE
+        elif kinds[index - 1] == "conj" and place.level != MODIFIER:
+            place.level = DETAIL
+        place.has_verb, place.has_object = True, False
+        return place.level
+    elif kind == "prep" or (kind == "to" and kinds[index + 1 : index + 2] != ["verb"]):
+        return _grade_preposition(tokens, kinds, index, lower, place)
+    if kind == "subject" and not place.has_verb:
+        place.level = PREDICATE
+    if lower in _EMPHASIS and index + 1 < len(tokens):
+        return FILLER
+    if kind == "adv" and lower not in _LIMITING and place.has_verb and place.level != MODIFIER:
+        return MODIFIER if place.has_object else place.level
+    if kind == "adj" and kinds[index + 1 : index + 2] in (["noun"], ["mod"], ["name"]) and lower not in _PRIVATIVE:
+        return max(place.level, MODIFIER) if place.has_verb else MODIFIER
+    if place.has_verb and (kind == "det" or lower in ("every", "last", "next")):
+        ahead = [normal(other.text) for other in tokens[index + 1 : index + 3]]
+        if place.has_object and any(word in _TIME_HEADS for word in ahead):
+            place.level = MODIFIER
+    if kind in ("noun", "name", "code", "pronoun"):
+        place.has_object = place.has_verb
+    if not place.has_verb and place.level == PREDICATE:
+        return SUBJECT
+    return place.level
+
+
+def _grade_preposition(
+    tokens: Sequence[Token], kinds: Sequence[str], index: int, lower: str, place: _Place
+) -> int:
+    """Begin a prepositional phrase: it completes a verb without an object, otherwise it is a modifier."""
+    if place.level == MODIFIER and not place.has_verb:
+        return MODIFIER
+    if lower == "of" or (place.has_verb and not place.has_object and place.level != MODIFIER):
+        return place.level
+    ahead = range(index + 1, min(index + 5, len(tokens)))
+    exact = any(kinds[at] in ("name", "code") or tokens[at].tag in ("num", "date") for at in ahead)
+    exact = exact or any(normal(tokens[at].text) in words_english.WEEKDAYS for at in ahead)
+    place.level = max(place.level, DETAIL if exact else MODIFIER) if place.has_verb else MODIFIER
+    return place.level

@@ -1,0 +1,181 @@
+"""Rank the words of a text: every beginning of the order is a text of its own.
+
+The order follows the units of the text (clauses that belong together), the best first. Of a unit come first the nouns
+that it is about, then its predicate, its subject, its names and dates, and the rest. Predicates of later units come
+before the modifiers of earlier ones.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from ebbtide.language.builtin.candidates import READ_MAX, candidates
+from ebbtide.language.builtin.levels import DETAIL, FILLER, MODIFIER, PREDICATE, SUBJECT, levels_of
+from ebbtide.language.builtin.scripts import is_japanese
+from ebbtide.language.builtin.tokens import Candidate, Token, tokens_of
+from ebbtide.language.builtin.units import HARD_CONDITION, Unit, to_units
+from ebbtide.language.builtin.word_lists import ordered_list
+
+
+class Word(NamedTuple):
+    """A token, the number of its unit, its level, and whether it names what the unit is about."""
+
+    token: Token
+    unit: int
+    level: int
+
+
+# How far a level is ranked behind the predicate of its unit; the predicate of the next unit is ranked 1 behind.
+_BEHIND = {PREDICATE: 0.0, SUBJECT: 0.3, DETAIL: 0.8, MODIFIER: 1.7, FILLER: 3.5}
+_KEYWORDS = 2
+
+_DECIDING = re.compile("|".join(ordered_list("deciding")), re.IGNORECASE)
+_BACKGROUND = re.compile("|".join(ordered_list("background")), re.IGNORECASE)
+
+
+class Ranking(NamedTuple):
+    """The words of a text in order, their indices by rank, and the lengths of the beginnings of that order."""
+
+    units: tuple[Unit, ...]
+    words: tuple[Word, ...]
+    order: tuple[int, ...]
+    lengths: tuple[int, ...]
+
+
+@lru_cache(maxsize=64)
+def ranked(text: str) -> Ranking:
+    """Rank the words of a text."""
+    found = candidates(text)
+    units = to_units(text, found)
+    words = _words(text, units, found)
+    places = _places(text, units)
+    borrowed = _borrowed_subjects(units, words, places)
+    ranks = [
+        min(places[word.unit] + _BEHIND[word.level], borrowed.get(index, math.inf))
+        for index, word in enumerate(words)
+    ]
+    if units:
+        best = min(range(len(units)), key=places.__getitem__)
+        for number, named in enumerate(_about(words, best, found)):
+            for index in named:
+                ranks[index] = number - float(_KEYWORDS)
+    order = sorted(range(len(words)), key=lambda index: (ranks[index], index))
+    return Ranking(tuple(units), tuple(words), tuple(order), tuple(_lengths(words, order, ranks)))
+
+
+def _words(text: str, units: list[Unit], found: tuple[Candidate, ...]) -> list[Word]:
+    """Return the words of the units in order, with their levels. Punctuation belongs to no unit."""
+    tokens = tokens_of(text)
+    words: list[Word] = []
+    at = first = 0
+    for number, unit in enumerate(units):
+        while at < len(tokens) and tokens[at].start < unit.start:
+            at += 1
+        begin = at
+        while at < len(tokens) and tokens[at].start < unit.end:
+            at += 1
+        while first < len(found) and found[first].start < unit.start:
+            first += 1
+        last = first
+        while last < len(found) and found[last].start < unit.end:
+            last += 1
+        own = tokens[begin:at]
+        if unit.start >= READ_MAX or is_japanese(text[unit.start : unit.end]) or _is_bound(text, unit):
+            levels = [PREDICATE] * len(own)
+        else:
+            levels = levels_of(text, own, found[first:last])
+        words += [
+            Word(token, number, level)
+            for token, level in zip(own, levels, strict=True)
+            if token.tag != "punct" or token.text in _MEANINGFUL
+        ]
+        first = last
+    return words
+
+
+_MEANINGFUL = frozenset("$€£¥￥%％#@&+=*/°~-")
+
+
+def _is_bound(text: str, unit: Unit) -> bool:
+    """Return whether a unit says something else without a part of it: a condition or a question."""
+    return HARD_CONDITION.search(text, unit.start, unit.end) is not None or text[unit.end - 1] in "?？"
+
+
+def _places(text: str, units: list[Unit]) -> list[float]:
+    """Return the place of each unit: 0 for the best one. A unit never precedes one that it depends on."""
+    worth = [_worth(text, units, index) for index in range(len(units))]
+    order = sorted(range(len(units)), key=lambda index: (-worth[index], index))
+    places = [0.0] * len(units)
+    for place, index in enumerate(order):
+        places[index] = float(place)
+    for index, unit in enumerate(units):
+        if unit.strict:
+            places[index] = max(places[index], places[unit.host] + 0.1)
+    return places
+
+
+def _worth(text: str, units: list[Unit], index: int) -> float:
+    """Return how much the text depends on a unit: decisions and first statements most, small talk least."""
+    unit = units[index]
+    worth = 0.12 * min(unit.value, 8.0)
+    worth += 0.6 if not any(not other.hollow for other in units[max(0, index - 8) : index]) else 0.0
+    if _DECIDING.search(text, unit.start, unit.end):
+        worth += 1.0
+    if _BACKGROUND.search(text[unit.start : unit.end]):
+        worth -= 0.8
+    if unit.contrast:
+        worth += 0.3
+    if index + 1 < len(units) and units[index + 1].contrast:
+        worth -= 0.3
+    if unit.host >= 0:
+        worth -= 0.4
+    if text[unit.end - 1] in "?？":
+        worth -= 1.0
+    return worth - 1.0 * unit.hollow - 2.0 * unit.idle
+
+
+def _borrowed_subjects(units: list[Unit], words: list[Word], places: list[float]) -> dict[int, float]:
+    """Return the ranks of the words that are the subject of a unit as well as of later units without their own."""
+    best: dict[int, float] = {}
+    for number, unit in enumerate(units):
+        if unit.host >= 0 and not unit.strict:
+            best[unit.host] = min(best.get(unit.host, math.inf), places[number])
+    return {
+        index: best[word.unit] + _BEHIND[SUBJECT]
+        for index, word in enumerate(words)
+        if word.level == SUBJECT and word.unit in best
+    }
+
+
+def _about(words: list[Word], best: int, found: tuple[Candidate, ...]) -> list[list[int]]:
+    """Return the words that name what the best unit is about, the most important noun phrase first."""
+    own = [index for index, word in enumerate(words) if word.unit == best and word.level <= SUBJECT]
+    if not own:
+        return []
+    low, high = words[own[0]].token.start, words[own[-1]].token.end
+    inside = [c for c in found if low <= c.start and c.end <= high and c.kind != "weak"]
+    chosen = sorted(inside, key=lambda c: (-c.weight, c.start))[:_KEYWORDS]
+    return [
+        [i for i in own if c.start <= words[i].token.start and words[i].token.end <= c.end] for c in chosen
+    ]
+
+
+def _lengths(words: list[Word], order: list[int], ranks: list[float]) -> list[int]:
+    """Return how many words a beginning may have: it never ends within a predicate or a phrase."""
+    return [
+        count
+        for count in range(1, len(order) + 1)
+        if count == len(order)
+        or ranks[order[count]] != ranks[order[count - 1]]
+        or not _is_next(words[order[count - 1]], words[order[count]])
+    ]
+
+
+def _is_next(word: Word, after: Word) -> bool:
+    """Return whether two words of one rank are kept or dropped together."""
+    if word.unit != after.unit:
+        return False
+    return word.level <= SUBJECT or after.token.start - word.token.end <= 1
