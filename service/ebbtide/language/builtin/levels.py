@@ -22,13 +22,19 @@ _POINTERS = words("那个 这个 那 这 该 那些 这些 那位 这位 那款 
 _ADJUNCTS = words("在 于 从 自从 随着 通过 根据 按照 为了 往 沿着 当 趁")
 _HAN_VERBS = words("v vi vd")
 _NOMINAL = words("n nr ns nt nz nw nrt nrfg ng an s x t r m q f word num date code b l j zg title path")
+_ATTRIBUTES = words("n nr ns nt nz r a b word s ng num nrt")
 _OPENER_TAGS = words("c")
 _LIGHT_CLASSIFIERS = words("个 位 名 款 把 栋 家 套 种 份 只 条 张 台 本 件 座 间 辆 部")
+_REPORTING = words("says said told 说 表示 提醒 告诉")
+_REPORT_LINKS = words("that me us 我 我们")
+_REFERRING = words("he she they it his her their he's she's they're it's it'll 他 她 他们 她们 它 什么 了 是")
+_REPORTED_TAGS = words("word n nr ns nt nz r nrt title code t s num")
+_PERIODS = words("礼拜 星期 月 小时 半 晚上 下午 上午 人 钟头 多")
 _OWNERS = words("我 我们 咱们 俺")
 _PRECISE = frozenset(("name", "title", "code", "number"))
 
 _EMPHASIS = words_english.DROPPABLE | word_list("english_fillers")
-_PRIVATIVE = word_list("english_privative")
+_SPARE_ADJECTIVES = word_list("english_spare_adjectives")
 _SUBORDINATORS = words("because since when while whenever which who whose where though although whereas as that's")
 _TIME_HEADS = words("morning evening afternoon night week month year day weekend time spring summer autumn winter")
 _LIMITING = words("only almost nearly no yet anymore longer never hardly back together away too")
@@ -36,6 +42,9 @@ _LIMITING = words("only almost nearly no yet anymore longer never hardly back to
 
 def levels_of(text: str, tokens: Sequence[Token], found: Sequence[Candidate]) -> list[int]:
     """Return the level of each token of a clause. `found` are the noun phrases of the clause."""
+    reported = _reported_from(tokens)
+    if reported:
+        return [DETAIL] * reported + levels_of(text, tokens[reported:], found)
     graded = _grade_words(text, tokens)
     if any(token.tag not in ("word", "punct", "num", "date", "code", "digits") for token in tokens):
         graded = _grade_chinese(tokens, found)
@@ -51,6 +60,23 @@ def levels_of(text: str, tokens: Sequence[Token], found: Sequence[Candidate]) ->
     return graded
 
 
+def _reported_from(tokens: Sequence[Token]) -> int:
+    """Return where a reported statement with its own subject begins: after `Ann says that`, 老师说."""
+    for index, token in enumerate(tokens[1:5], 1):
+        if normal(token.text) not in _REPORTING or any(map(is_negation, tokens[:index])):
+            continue
+        begin = index + 1
+        while begin < len(tokens) and (
+            normal(tokens[begin].text) in _REPORT_LINKS or tokens[begin].tag == "punct"
+        ):
+            begin += 1
+        rest = tokens[begin : begin + 1]
+        if not rest or normal(rest[0].text) in _REFERRING or len(tokens) - begin < 3:
+            return 0
+        return begin if rest[0].tag in _REPORTED_TAGS else 0
+    return 0
+
+
 # --- Chinese --------------------------------------------------------------------------------------------------
 
 
@@ -60,13 +86,15 @@ def _grade_chinese(tokens: Sequence[Token], found: Sequence[Candidate]) -> list[
     _grade_adjuncts(tokens, graded, set(precise))
     _grade_attributes(tokens, graded)
     verbs = [index for index, token in enumerate(tokens) if _is_verb(token)]
-    if verbs:
-        for index in range(verbs[0]):
-            if graded[index] == PREDICATE and tokens[index].tag in _NOMINAL:
-                graded[index] = SUBJECT
-            elif is_negation(tokens[index]) or tokens[index].tag == "p":
-                break
-    else:
+    for index in range(verbs[0] if verbs else 0):
+        if graded[index] == PREDICATE and tokens[index].tag in _NOMINAL:
+            graded[index] = SUBJECT
+        elif is_negation(tokens[index]) or tokens[index].tag == "p":
+            break
+    for index in range(1, len(tokens)):
+        if tokens[index].text == "的" and graded[index] <= SUBJECT:
+            graded[index] = max(graded[index - 1], graded[index])
+    if not any(level <= SUBJECT for level in graded):
         graded = [PREDICATE if level == MODIFIER else level for level in graded]
     return graded
 
@@ -87,14 +115,14 @@ def _grade_han_word(tokens: Sequence[Token], index: int) -> int:
     if text in ("了", "过") and index:
         return DETAIL
     if text in _POINTERS and followed:
-        return FILLER
+        return PREDICATE if text == "一个" and after is not None and after.text in _PERIODS else FILLER
     if text in _LIGHT_CLASSIFIERS and token.tag != "v" and index and tokens[index - 1].text in ("一", "这", "那"):
         return FILLER
     if text == "一" and after is not None and after.text in _LIGHT_CLASSIFIERS:
         return FILLER
-    if not index and (text in words_chinese.FREE_OPENERS or token.tag in _OPENER_TAGS or text in ("最后", "上次")):
+    if not index and (text in words_chinese.OPENERS or token.tag in _OPENER_TAGS or text in ("最后", "上次")):
         return FILLER if followed and not text.startswith(words_chinese.CONDITIONS) else PREDICATE
-    if text in words_chinese.DROPPABLE and text not in words_chinese.CAREFUL and followed:
+    if text in words_chinese.DROPPABLE and text != "就" and text not in words_chinese.CAREFUL and followed:
         return FILLER
     if followed and (token.tag == "t" or text in words_chinese.TIME_FILLERS or text in ("每天", "严重")):
         return MODIFIER
@@ -126,20 +154,24 @@ def _grade_adjuncts(tokens: Sequence[Token], graded: list[int], precise: set[int
 
 
 def _grade_attributes(tokens: Sequence[Token], graded: list[int]) -> None:
-    """Lower what describes a noun: the words from the verb or preposition before them to 的."""
+    """Lower what describes a noun: the words up to 的."""
+    verbs = [index for index, token in enumerate(tokens) if _is_verb(token)]
     for index in range(1, len(tokens) - 1):
-        if tokens[index].text != "的" or tokens[index + 1].tag in ("punct", "v", "d") or graded[index] != PREDICATE:
+        if tokens[index].text != "的" or graded[index] != PREDICATE or tokens[index + 1].tag[0] not in "nrmbxw":
             continue
         begin = index
-        while begin and tokens[begin - 1].tag in ("n", "nr", "ns", "nt", "nz", "r", "a", "b", "word", "s", "ng"):
+        while begin and tokens[begin - 1].tag in _ATTRIBUTES:
             begin -= 1
-        if any(is_negation(token) for token in tokens[begin:index]):
+        if begin and verbs and verbs[0] < begin - 1 and _is_verb(tokens[begin - 1]):
+            begin = 0 if verbs[-1] > index else verbs[0] + 1
+        elif begin == index and verbs and verbs[0] < index < verbs[-1]:
+            begin = 0
+        if begin == index or any(is_negation(token) for token in tokens[begin:index]):
             continue
-        owner = tokens[index - 1].tag in ("r", "nr")
-        level = FILLER if owner or begin == index else DETAIL if begin == 0 else MODIFIER
-        graded[(index if owner or begin == index else begin) : index + 1] = [level] * (
-            1 if owner or begin == index else index + 1 - begin
-        )
+        if begin == index - 1 and (tokens[begin].tag in ("r", "nr") or tokens[begin].text in words_chinese.KIN):
+            graded[index] = FILLER
+        else:
+            graded[begin : index + 1] = [DETAIL if begin == 0 else MODIFIER] * (index + 1 - begin)
 
 
 # --- English --------------------------------------------------------------------------------------------------
@@ -152,6 +184,7 @@ class _Place:
         self.has_verb = False
         self.has_object = False
         self.level = PREDICATE
+        self.is_closed = False
 
 
 def _grade_words(text: str, tokens: Sequence[Token]) -> list[int]:
@@ -184,23 +217,28 @@ def _grade_word(
     if leads and (lower in words_english.OPENERS or kind == "conj"):
         return FILLER
     if lower in _SUBORDINATORS and place.has_verb:
-        place.level = MODIFIER
-    elif kind in ("verb", "modal") or lower in words_english.AUXILIARIES:
+        place.level, place.is_closed = MODIFIER, True
+    elif kind == "conj" and place.has_verb and "verb" in kinds[index + 1 : index + 8]:
+        place.level, place.is_closed = max(place.level, DETAIL), True
+    if place.is_closed:
+        return place.level
+    if kind in ("verb", "modal") or lower in words_english.AUXILIARIES:
         if not place.has_verb:
             place.level = PREDICATE
-        elif kinds[index - 1] == "conj" and place.level != MODIFIER:
-            place.level = DETAIL
         place.has_verb, place.has_object = True, False
         return place.level
     elif kind == "prep" or (kind == "to" and kinds[index + 1 : index + 2] != ["verb"]):
         return _grade_preposition(tokens, kinds, index, lower, place)
     if kind == "subject" and not place.has_verb:
         place.level = PREDICATE
+    if kind == "subject" and "'" in lower:
+        place.has_verb = True
+        return SUBJECT if place.level == PREDICATE else place.level
     if lower in _EMPHASIS and index + 1 < len(tokens):
         return FILLER
     if kind == "adv" and lower not in _LIMITING and place.has_verb and place.level != MODIFIER:
         return MODIFIER if place.has_object else place.level
-    if kind == "adj" and kinds[index + 1 : index + 2] in (["noun"], ["mod"], ["name"]) and lower not in _PRIVATIVE:
+    if kind == "adj" and kinds[index + 1 : index + 2] in (["noun"], ["mod"], ["name"]) and lower in _SPARE_ADJECTIVES:
         return max(place.level, MODIFIER) if place.has_verb else MODIFIER
     if place.has_verb and (kind == "det" or lower in ("every", "last", "next")):
         ahead = [normal(other.text) for other in tokens[index + 1 : index + 3]]

@@ -33,6 +33,7 @@ _BEHIND = {PREDICATE: 0.0, SUBJECT: 0.3, DETAIL: 0.8, MODIFIER: 1.7, FILLER: 3.5
 _KEYWORDS = 2
 
 _DECIDING = re.compile("|".join(ordered_list("deciding")), re.IGNORECASE)
+_FIRST_PERSON = re.compile(r"(?:and |but |so )?(?:I|we|my|our)\b|我", re.IGNORECASE)
 _BACKGROUND = re.compile("|".join(ordered_list("background")), re.IGNORECASE)
 
 
@@ -54,7 +55,7 @@ def ranked(text: str) -> Ranking:
     places = _places(text, units)
     borrowed = _borrowed_subjects(units, words, places)
     ranks = [
-        min(places[word.unit] + _BEHIND[word.level], borrowed.get(index, math.inf))
+        min(_rank(places[word.unit], word.level), borrowed.get(index, math.inf))
         for index, word in enumerate(words)
     ]
     if units:
@@ -64,6 +65,11 @@ def ranked(text: str) -> Ranking:
                 ranks[index] = number - float(_KEYWORDS)
     order = sorted(range(len(words)), key=lambda index: (ranks[index], index))
     return Ranking(tuple(units), tuple(words), tuple(order), tuple(_lengths(words, order, ranks)))
+
+
+def _rank(place: float, level: int) -> float:
+    """Return the rank of a word. Only the best unit is ever kept without its subject."""
+    return place + (0.0 if level == SUBJECT and place else _BEHIND[level])
 
 
 def _words(text: str, units: list[Unit], found: tuple[Candidate, ...]) -> list[Word]:
@@ -121,30 +127,35 @@ def _worth(text: str, units: list[Unit], index: int) -> float:
     """Return how much the text depends on a unit: decisions and first statements most, small talk least."""
     unit = units[index]
     worth = 0.12 * min(unit.value, 8.0)
-    worth += 0.6 if not any(not other.hollow for other in units[max(0, index - 8) : index]) else 0.0
+    worth += 0.6 if all(other.hollow or other.idle for other in units[max(0, index - 8) : index]) else 0.0
     if _DECIDING.search(text, unit.start, unit.end):
-        worth += 1.0
+        worth += 1.5
     if _BACKGROUND.search(text[unit.start : unit.end]):
-        worth -= 0.8
+        worth -= 1.5
     if unit.contrast:
         worth += 0.3
     if index + 1 < len(units) and units[index + 1].contrast:
         worth -= 0.3
-    if unit.host >= 0:
+    if unit.host >= 0 and not _DECIDING.match(text, unit.start):
         worth -= 0.4
     if text[unit.end - 1] in "?？":
         worth -= 1.0
-    return worth - 1.0 * unit.hollow - 2.0 * unit.idle
+    if _FIRST_PERSON.match(text, unit.start):
+        worth += 0.4
+    elif unit.hollow:
+        worth -= 1.0
+    return worth - 2.0 * unit.idle
 
 
 def _borrowed_subjects(units: list[Unit], words: list[Word], places: list[float]) -> dict[int, float]:
     """Return the ranks of the words that are the subject of a unit as well as of later units without their own."""
+    own = {word.unit for word in words if word.level == SUBJECT}
     best: dict[int, float] = {}
     for number, unit in enumerate(units):
-        if unit.host >= 0 and not unit.strict:
+        if unit.host >= 0 and not unit.strict and number not in own:
             best[unit.host] = min(best.get(unit.host, math.inf), places[number])
     return {
-        index: best[word.unit] + _BEHIND[SUBJECT]
+        index: _rank(best[word.unit], SUBJECT)
         for index, word in enumerate(words)
         if word.level == SUBJECT and word.unit in best
     }
