@@ -21,7 +21,7 @@ _POINTERS = words("那个 这个 那 这 该 那些 这些 那位 这位 那款 
 # Prepositions of place, time, means and purpose. Others (把, 对, 跟) belong to the predicate.
 _ADJUNCTS = words("在 于 从 自从 随着 通过 根据 按照 为了 往 沿着 当 趁")
 _HAN_VERBS = words("v vi vd")
-_NOMINAL = words("n nr ns nt nz nw nrt nrfg ng an s x t r m q f word num date code b l j zg title path")
+_NOMINAL = words("n vn nr ns nt nz nw nrt nrfg ng an s x t r m q f word num date code b l j zg title path")
 _ATTRIBUTES = words("n nr ns nt nz r a b word s ng num nrt")
 _OPENER_TAGS = words("c")
 _LIGHT_CLASSIFIERS = words("个 位 名 款 把 栋 家 套 种 份 只 条 张 台 本 件 座 间 辆 部")
@@ -29,6 +29,8 @@ _REPORTING = words("says said told 说 表示 提醒 告诉")
 _REPORT_LINKS = words("that me us 我 我们")
 _REFERRING = words("he she they it his her their he's she's they're it's it'll 他 她 他们 她们 它 什么 了 是")
 _REPORTED_TAGS = words("word n nr ns nt nz r nrt title code t s num")
+_LEADS = words("最后 上次 可 那 不过 后来")
+_PHRASE_ENDS = words("以后 之后 以来 的时候 时候 期间 之前 以前")
 _PERIODS = words("礼拜 星期 月 小时 半 晚上 下午 上午 人 钟头 多")
 _OWNERS = words("我 我们 咱们 俺")
 _PRECISE = frozenset(("name", "title", "code", "number"))
@@ -85,7 +87,8 @@ def _grade_chinese(tokens: Sequence[Token], found: Sequence[Candidate]) -> list[
     graded = [_grade_han_word(tokens, index) for index in range(len(tokens))]
     _grade_adjuncts(tokens, graded, set(precise))
     _grade_attributes(tokens, graded)
-    verbs = [index for index, token in enumerate(tokens) if _is_verb(token)]
+    verbs = [index for index, token in enumerate(tokens) if _is_verb(token) and graded[index] != FILLER]
+    verbs = verbs or [index for index, token in enumerate(tokens) if token.tag in ("vn", "a")]
     for index in range(verbs[0] if verbs else 0):
         if graded[index] == PREDICATE and tokens[index].tag in _NOMINAL:
             graded[index] = SUBJECT
@@ -120,7 +123,7 @@ def _grade_han_word(tokens: Sequence[Token], index: int) -> int:
         return FILLER
     if text == "一" and after is not None and after.text in _LIGHT_CLASSIFIERS:
         return FILLER
-    if not index and (text in words_chinese.OPENERS or token.tag in _OPENER_TAGS or text in ("最后", "上次")):
+    if not index and (text in words_chinese.OPENERS or token.tag in _OPENER_TAGS or text in _LEADS):
         return FILLER if followed and not text.startswith(words_chinese.CONDITIONS) else PREDICATE
     if text in words_chinese.DROPPABLE and text != "就" and text not in words_chinese.CAREFUL and followed:
         return FILLER
@@ -142,8 +145,11 @@ def _grade_adjuncts(tokens: Sequence[Token], graded: list[int], precise: set[int
             index += 1
             continue
         end = index + 1
-        while end < len(tokens) and (tokens[end].tag in _NOMINAL or tokens[end].text in ("的", "、", "和")):
+        while end < len(tokens) and (
+            (tokens[end].tag in _NOMINAL and tokens[end].tag != "vn") or tokens[end].text in ("的", "、", "和")):
             end += 1
+        closing = next((at for at in range(index + 1, min(index + 9, len(tokens))) if tokens[at].text in _PHRASE_ENDS), 0)
+        end = max(end, closing + 1 if closing else end)
         if end == index + 1:
             graded[index] = FILLER if end < len(tokens) and tokens[end].tag == "vn" else graded[index]
         elif end < len(tokens) and tokens[end].tag != "punct":
@@ -162,7 +168,7 @@ def _grade_attributes(tokens: Sequence[Token], graded: list[int]) -> None:
         begin = index
         while begin and tokens[begin - 1].tag in _ATTRIBUTES:
             begin -= 1
-        if begin and verbs and verbs[0] < begin - 1 and _is_verb(tokens[begin - 1]):
+        if begin and verbs and verbs[0] < begin - 1 and tokens[begin].tag != "r" and _is_verb(tokens[begin - 1]):
             begin = 0 if verbs[-1] > index else verbs[0] + 1
         elif begin == index and verbs and verbs[0] < index < verbs[-1]:
             begin = 0
@@ -214,7 +220,7 @@ def _grade_word(
     if is_negation(token) or is_condition_word(token):
         place.has_verb = place.has_verb or lower.endswith(("n't", "not"))
         return place.level if place.has_verb and place.level != SUBJECT else PREDICATE
-    if leads and (lower in words_english.OPENERS or kind == "conj"):
+    if leads and lower not in _SUBORDINATORS and (lower in words_english.OPENERS or kind == "conj"):
         return FILLER
     if lower in _SUBORDINATORS and place.has_verb:
         place.level, place.is_closed = MODIFIER, True

@@ -16,7 +16,7 @@ from ebbtide.language.builtin.candidates import READ_MAX, candidates
 from ebbtide.language.builtin.levels import DETAIL, FILLER, MODIFIER, PREDICATE, SUBJECT, levels_of
 from ebbtide.language.builtin.scripts import is_japanese
 from ebbtide.language.builtin.tokens import Candidate, Token, tokens_of
-from ebbtide.language.builtin.units import HARD_CONDITION, Unit, to_units
+from ebbtide.language.builtin.units import HARD_CONDITION, LEANS, Unit, to_units
 from ebbtide.language.builtin.word_lists import ordered_list
 
 
@@ -31,9 +31,12 @@ class Word(NamedTuple):
 # How far a level is ranked behind the predicate of its unit; the predicate of the next unit is ranked 1 behind.
 _BEHIND = {PREDICATE: 0.0, SUBJECT: 0.3, DETAIL: 0.8, MODIFIER: 1.7, FILLER: 3.5}
 _KEYWORDS = 2
+# A predicate of a larger share of the text is not kept first: it would soon leave only keywords.
+_LONG = 0.4
 
 _DECIDING = re.compile("|".join(ordered_list("deciding")), re.IGNORECASE)
-_FIRST_PERSON = re.compile(r"(?:and |but |so )?(?:I|we|my|our)\b|我", re.IGNORECASE)
+_RESULT = re.compile("所以|因此")
+_FIRST_PERSON = re.compile(r"(?:and |but |so )?(?:I|we|my|our)\b|(?:所以|因此|但是?|不过|可是?|后来|现在)?我", re.IGNORECASE)
 _BACKGROUND = re.compile("|".join(ordered_list("background")), re.IGNORECASE)
 
 
@@ -52,7 +55,7 @@ def ranked(text: str) -> Ranking:
     found = candidates(text)
     units = to_units(text, found)
     words = _words(text, units, found)
-    places = _places(text, units)
+    places = _places(text, units, words)
     borrowed = _borrowed_subjects(units, words, places)
     ranks = [
         min(_rank(places[word.unit], word.level), borrowed.get(index, math.inf))
@@ -110,15 +113,19 @@ def _is_bound(text: str, unit: Unit) -> bool:
     return HARD_CONDITION.search(text, unit.start, unit.end) is not None or text[unit.end - 1] in "?？"
 
 
-def _places(text: str, units: list[Unit]) -> list[float]:
+def _places(text: str, units: list[Unit], words: list[Word]) -> list[float]:
     """Return the place of each unit: 0 for the best one. A unit never precedes one that it depends on."""
     worth = [_worth(text, units, index) for index in range(len(units))]
+    sizes = [0] * len(units)
+    for word in words:
+        sizes[word.unit] += len(word.token.text) + 1 if word.level == PREDICATE else 0
+    worth = [value - 0.6 * (size > _LONG * len(text)) for value, size in zip(worth, sizes, strict=True)]
     order = sorted(range(len(units)), key=lambda index: (-worth[index], index))
     places = [0.0] * len(units)
     for place, index in enumerate(order):
         places[index] = float(place)
     for index, unit in enumerate(units):
-        if unit.strict:
+        if unit.strict or (unit.host >= 0 and LEANS.match(text, unit.start)):
             places[index] = max(places[index], places[unit.host] + 0.1)
     return places
 
@@ -136,7 +143,7 @@ def _worth(text: str, units: list[Unit], index: int) -> float:
         worth += 0.3
     if index + 1 < len(units) and units[index + 1].contrast:
         worth -= 0.3
-    if unit.host >= 0 and not _DECIDING.match(text, unit.start):
+    if unit.host >= 0 and not _RESULT.match(text, unit.start):
         worth -= 0.4
     if text[unit.end - 1] in "?？":
         worth -= 1.0

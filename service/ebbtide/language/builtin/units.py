@@ -48,7 +48,7 @@ _KIND_FACTORS = {"number": 1.8, "time": 1.6, "code": 1.2, "weak": 0.5}
 _POINTS = re.compile(r"(?:it|they|he|she|its|their|it's|they're|he's|she's)\b|[它他她其]", re.IGNORECASE)
 
 # Such a clause gives a reason, an example or a description of the preceding clause.
-_LEANS = re.compile(
+LEANS = re.compile(
     r"(?:because|so that|which|who|whose|including|such as|as well as|especially)\b"
     r"|因为|比如|例如|包括|特别是|尤其是|以便|使得|才|从而|以至|所以|因此",
     re.IGNORECASE,
@@ -169,7 +169,7 @@ def _host(piece: str, tokens: Sequence[Token], before: list[Unit]) -> int:
     A reason depends on the preceding unit, other clauses on the last one with a subject.
     """
     last = len(before) - 1
-    if _LEANS.match(piece):
+    if LEANS.match(piece):
         return last
     if has_subject(tokens) and not _POINTS.match(piece):
         return -1
