@@ -32,6 +32,9 @@ _REPORTED_TAGS = words("word n nr ns nt nz r nrt title code t s num")
 _LEADS = words("最后 上次 可 那 不过 后来")
 _PHRASE_ENDS = words("以后 之后 以来 的时候 时候 期间 之前 以前")
 _PERIODS = words("礼拜 星期 月 小时 半 晚上 下午 上午 人 钟头 多")
+_ENGLISH_PREDICATES = words_english.VERBS | words_english.AUXILIARIES | words_english.AMBIGUOUS | words(
+    "i'm i've i'd i'll it's he's she's we're we've we'll they're they've they'd you're you've that's"
+)
 _OWNERS = words("我 我们 咱们 俺")
 _PRECISE = frozenset(("name", "title", "code", "number"))
 
@@ -60,6 +63,15 @@ def levels_of(text: str, tokens: Sequence[Token], found: Sequence[Candidate]) ->
         if end > at + 1 and candidate.kind != "weak":
             graded[at:end] = [min(graded[at:end])] * (end - at)
     return graded
+
+
+def has_predicate(tokens: Sequence[Token]) -> bool:
+    """Return whether a part of a sentence contains a verb."""
+    return any(
+        _is_verb(token)
+        or (token.tag == "word" and normal(token.text) in _ENGLISH_PREDICATES)
+        for token in tokens
+    )
 
 
 def _reported_from(tokens: Sequence[Token]) -> int:
@@ -117,7 +129,7 @@ def _grade_han_word(tokens: Sequence[Token], index: int) -> int:
         return FILLER
     if text in ("了", "过") and index:
         return DETAIL
-    if text in _POINTERS and followed:
+    if text in _POINTERS and followed and not (len(text) == 1 and after is not None and len(after.text) == 1):
         return PREDICATE if text == "一个" and after is not None and after.text in _PERIODS else FILLER
     if text in _LIGHT_CLASSIFIERS and token.tag != "v" and index and tokens[index - 1].text in ("一", "这", "那"):
         return FILLER

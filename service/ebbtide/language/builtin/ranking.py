@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from ebbtide.language.builtin.candidates import READ_MAX, candidates
-from ebbtide.language.builtin.levels import DETAIL, FILLER, MODIFIER, PREDICATE, SUBJECT, levels_of
+from ebbtide.language.builtin.levels import DETAIL, FILLER, MODIFIER, PREDICATE, SUBJECT, has_predicate, levels_of
 from ebbtide.language.builtin.scripts import is_japanese
 from ebbtide.language.builtin.tokens import Candidate, Token, tokens_of
 from ebbtide.language.builtin.units import HARD_CONDITION, LEANS, Unit, to_units
@@ -21,11 +22,12 @@ from ebbtide.language.builtin.word_lists import ordered_list
 
 
 class Word(NamedTuple):
-    """A token, the number of its unit, its level, and whether it names what the unit is about."""
+    """A token, the number of its unit, its level, and the number of its part between the commas of the unit."""
 
     token: Token
     unit: int
     level: int
+    part: int
 
 
 # How far a level is ranked behind the predicate of its unit; the predicate of the next unit is ranked 1 behind.
@@ -33,6 +35,9 @@ _BEHIND = {PREDICATE: 0.0, SUBJECT: 0.3, DETAIL: 0.8, MODIFIER: 1.7, FILLER: 3.5
 _KEYWORDS = 2
 # A predicate of a larger share of the text is not kept first: it would soon leave only keywords.
 _LONG = 0.4
+_NEXT_PART = 0.01
+# How much a long predicate counts against a unit that is kept in addition.
+_ROOM = 1.5
 
 _DECIDING = re.compile("|".join(ordered_list("deciding")), re.IGNORECASE)
 _RESULT = re.compile("所以|因此")
@@ -58,7 +63,7 @@ def ranked(text: str) -> Ranking:
     places = _places(text, units, words)
     borrowed = _borrowed_subjects(units, words, places)
     ranks = [
-        min(_rank(places[word.unit], word.level), borrowed.get(index, math.inf))
+        min(_rank(places[word.unit], word.level, word.part), borrowed.get(index, math.inf))
         for index, word in enumerate(words)
     ]
     if units:
@@ -70,9 +75,9 @@ def ranked(text: str) -> Ranking:
     return Ranking(tuple(units), tuple(words), tuple(order), tuple(_lengths(words, order, ranks)))
 
 
-def _rank(place: float, level: int) -> float:
+def _rank(place: float, level: int, part: int) -> float:
     """Return the rank of a word. Only the best unit is ever kept without its subject."""
-    return place + (0.0 if level == SUBJECT and place else _BEHIND[level])
+    return place + (0.0 if level == SUBJECT and place else _BEHIND[level]) + _NEXT_PART * part
 
 
 def _words(text: str, units: list[Unit], found: tuple[Candidate, ...]) -> list[Word]:
@@ -86,25 +91,46 @@ def _words(text: str, units: list[Unit], found: tuple[Candidate, ...]) -> list[W
         begin = at
         while at < len(tokens) and tokens[at].start < unit.end:
             at += 1
-        while first < len(found) and found[first].start < unit.start:
-            first += 1
-        last = first
-        while last < len(found) and found[last].start < unit.end:
-            last += 1
         own = tokens[begin:at]
         if unit.start >= READ_MAX or is_japanese(text[unit.start : unit.end]) or _is_bound(text, unit):
-            levels = [PREDICATE] * len(own)
-        else:
-            levels = levels_of(text, own, found[first:last])
-        words += [
-            Word(token, number, level)
-            for token, level in zip(own, levels, strict=True)
-            if token.tag != "punct" or token.text in _MEANINGFUL
-        ]
-        first = last
+            words += [Word(token, number, PREDICATE, 0) for token in own if _is_word(token)]
+            continue
+        parts = _parts(own)
+        main = next((part for part, inner in enumerate(parts) if has_predicate(inner)), 0)
+        for part, inner in enumerate(parts):
+            while first < len(found) and found[first].start < inner[0].start:
+                first += 1
+            last = first
+            while last < len(found) and found[last].start < inner[-1].end:
+                last += 1
+            levels = levels_of(text, inner, found[first:last])
+            if part != main:
+                least = MODIFIER if part < main else DETAIL
+                levels = [max(level, least) for level in levels]
+            words += [
+                Word(token, number, level, part)
+                for token, level in zip(inner, levels, strict=True)
+                if _is_word(token)
+            ]
     return words
 
 
+def _parts(tokens: Sequence[Token]) -> list[Sequence[Token]]:
+    """Split a unit at its inner commas."""
+    parts: list[Sequence[Token]] = []
+    begin = 0
+    for index, token in enumerate(tokens):
+        if token.text in _COMMAS and index + 1 < len(tokens):
+            parts.append(tokens[begin : index + 1])
+            begin = index + 1
+    return [*parts, tokens[begin:]] if begin < len(tokens) else parts
+
+
+def _is_word(token: Token) -> bool:
+    return token.tag != "punct" or token.text in _MEANINGFUL
+
+
+_COMMAS = frozenset("，,；;：:—")
 _MEANINGFUL = frozenset("$€£¥￥%％#@&+=*/°~-")
 
 
@@ -120,7 +146,9 @@ def _places(text: str, units: list[Unit], words: list[Word]) -> list[float]:
     for word in words:
         sizes[word.unit] += len(word.token.text) + 1 if word.level == PREDICATE else 0
     worth = [value - 0.6 * (size > _LONG * len(text)) for value, size in zip(worth, sizes, strict=True)]
-    order = sorted(range(len(units)), key=lambda index: (-worth[index], index))
+    best = max(range(len(units)), key=lambda index: (worth[index], -index), default=0)
+    density = [value - _ROOM * size / len(text) for value, size in zip(worth, sizes, strict=True)]
+    order = sorted(range(len(units)), key=lambda index: (index != best, -density[index], index))
     places = [0.0] * len(units)
     for place, index in enumerate(order):
         places[index] = float(place)
@@ -162,7 +190,7 @@ def _borrowed_subjects(units: list[Unit], words: list[Word], places: list[float]
         if unit.host >= 0 and not unit.strict and number not in own:
             best[unit.host] = min(best.get(unit.host, math.inf), places[number])
     return {
-        index: _rank(best[word.unit], SUBJECT)
+        index: _rank(best[word.unit], SUBJECT, 0)
         for index, word in enumerate(words)
         if word.level == SUBJECT and word.unit in best
     }
@@ -194,6 +222,6 @@ def _lengths(words: list[Word], order: list[int], ranks: list[float]) -> list[in
 
 def _is_next(word: Word, after: Word) -> bool:
     """Return whether two words of one rank are kept or dropped together."""
-    if word.unit != after.unit:
+    if word.unit != after.unit or word.part != after.part:
         return False
     return word.level <= SUBJECT or after.token.start - word.token.end <= 1
