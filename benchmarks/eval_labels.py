@@ -20,10 +20,10 @@ from benchmarks.labels import (
     words_of,
 )
 from ebbtide.language.builtin.keywords import keywords
+from ebbtide.language.builtin.relation_names import Locale, entity_relation
 from ebbtide.language.builtin.segmentation import segment
 from ebbtide.language.builtin.shortening import shorten
-from ebbtide.language.builtin.small_talk import is_small_talk
-from ebbtide.language.builtin.tokens import tokens_of
+from ebbtide.language.builtin.small_talk import is_filler
 from ebbtide.language.port import Utterance
 
 HALVES = ("odd", "even")
@@ -103,7 +103,7 @@ def _statement(tally: Tally, labelled: LabelledSegment) -> None:
 
 
 def _filler(tally: Tally, labelled: LabelledSegment) -> None:
-    found = is_small_talk(tokens_of(labelled.text))
+    found = is_filler(labelled.text)
     if found:
         tally.add("filler precision", labelled.id, labelled.lang, labelled.is_filler)
     if labelled.is_filler:
@@ -111,8 +111,11 @@ def _filler(tally: Tally, labelled: LabelledSegment) -> None:
 
 
 def _relations(tally: Tally, labelled: LabelledSegment) -> None:
-    for _ in labelled.relations:
-        tally.add("relation name right", labelled.id, labelled.lang, False)
+    found = keywords(labelled.text)
+    locale: Locale = "zh" if labelled.lang == "zh" else "en"
+    for relation in labelled.relations:
+        name = entity_relation(labelled.text, found, relation.entity, locale)
+        tally.add("relation name right", labelled.id, labelled.lang, name == relation.name)
 
 
 def report() -> str:

@@ -71,6 +71,7 @@ def chinese_candidates(text: str, tokens: Sequence[Token]) -> list[Candidate]:
 _HONORIFICS = word_list("chinese_honorifics")
 _CLEAR_ENDINGS = words("页 端 率 费 险 号 间 档")
 _AMOUNT_WEIGHT = 1.45
+_MANY_HAVE = words("朋友 同事 同学 邻居 上司 下属 室友")
 _AMOUNT = re.compile("[万千百亿块元]")
 
 
@@ -181,7 +182,7 @@ def _weigh(text: str, run: list[Token], called: bool) -> tuple[str, float]:
     if len(text) == 1:
         return ("noun", 0.55) if last.tag == "n" else ("weak", 0.2)
     if text in KIN:
-        return "kin", 0.9
+        return "kin", 0.9 if text in _MANY_HAVE else 1.45
     if len(run) > 1 and all(token.text in WEAK_NOUNS for token in run):
         return "noun", 0.9
     if len(run) > 1:

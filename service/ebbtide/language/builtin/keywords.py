@@ -18,6 +18,8 @@ _KEYWORDS_GOOD = 3
 _LENGTH_MAX = 30
 # Minimum score of a fourth or fifth keyword.
 _WORTH = 1.0
+# A text is mostly about what it names first.
+_EARLY = 0.5
 # A lower score is not a keyword if a better one exists.
 _SLIGHT = 0.7
 # Weak candidates that may fill up: above vague nouns, below addressed names.
@@ -99,8 +101,15 @@ def _score(found: tuple[Candidate, ...]) -> list[tuple[float, Candidate]]:
         counts[key] = counts.get(key, 0) + 1
         if key not in firsts or candidate.weight > firsts[key].weight:
             firsts[key] = candidate
+    size = max((candidate.end for candidate in found), default=1)
     scored = [
-        (candidate.weight + 0.3 * min(counts[key] - 1, 4), candidate) for key, candidate in firsts.items()
+        (
+            candidate.weight
+            + 0.3 * min(counts[key] - 1, 4)
+            + (_EARLY * (1 - candidate.start / size) if candidate.weight >= _WORTH else 0.0),
+            candidate,
+        )
+        for key, candidate in firsts.items()
     ]
     scored.sort(key=lambda item: (-item[0], item[1].start, item[1].end))
     return scored

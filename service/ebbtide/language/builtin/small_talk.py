@@ -6,11 +6,13 @@ A clause is small talk if every word is in the lists, is a name that is only add
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from ebbtide.language.builtin import words_chinese, words_english
-from ebbtide.language.builtin.tokens import Token
-from ebbtide.language.builtin.word_lists import word_list, words
+from ebbtide.language.builtin.sentences import sentence_spans
+from ebbtide.language.builtin.tokens import Token, tokenize
+from ebbtide.language.builtin.word_lists import ordered_list, word_list, words
 
 # Words without content of their own.
 _FUNCTION_WORDS = (
@@ -30,6 +32,44 @@ _NEGATIONS = words("never nobody nothing without won't wouldn't isn't wasn't are
 # A longer clause is never mere small talk.
 _WORDS_MAX = 16
 _ADDRESS_BREAKS = frozenset(",，!！.。?？~～…-–—")
+
+
+_PHRASES = re.compile(
+    "|".join(
+        rf"\b{phrase}\b" if phrase.isascii() else phrase
+        for phrase in sorted(ordered_list("courtesy_phrases"), key=len, reverse=True)
+    ),
+    re.IGNORECASE,
+)
+_PART = re.compile("[，,。.!！?？~～…;；]+")
+_QUESTION_ENDS = ("?", "？")
+# A longer text is never mere courtesy.
+_COURTESY_CHARS_MAX = 160
+
+
+def is_courtesy(text: str) -> bool:
+    """Return whether a text consists only of courtesies, praise, assent and called names."""
+    if len(text) > _COURTESY_CHARS_MAX:
+        return False
+    rest = _PHRASES.sub(" ", text.replace("’", "'"))
+    parts = [tokenize(part) for part in _PART.split(rest)]
+    informative = [tokens for tokens in parts if any(token.tag != "punct" for token in tokens)]
+    return all(is_small_talk(tokens) or _is_call(tokens) for tokens in informative)
+
+
+def _is_call(tokens: Sequence[Token]) -> bool:
+    """Return whether a part between punctuation is one name."""
+    return len(tokens) == 1 and tokens[0].tag.startswith("nr")
+
+
+def is_pure_question(text: str) -> bool:
+    """Return whether a text is one sentence that ends in a question mark."""
+    return text.rstrip().endswith(_QUESTION_ENDS) and len(sentence_spans(text)) == 1
+
+
+def is_filler(text: str, remember_questions: bool = False) -> bool:
+    """Return whether a segment makes no memory: a courtesy, or a pure question unless questions are remembered."""
+    return is_courtesy(text) or (not remember_questions and is_pure_question(text))
 
 
 def is_small_talk(tokens: Sequence[Token]) -> bool:
