@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from ebbtide.language.builtin.chinese_names import organisations
 from ebbtide.language.builtin.scripts import HAN, has_han, is_han, is_japanese
 from ebbtide.language.builtin.small_talk import CHINESE_WORDS as SOCIAL
-from ebbtide.language.builtin.tokens import GREEDY, Candidate, Token
+from ebbtide.language.builtin.tokens import CALLED_NAME, GREEDY, Candidate, Token
 from ebbtide.language.builtin.word_lists import ordered_list, word_list, words
 from ebbtide.language.builtin.words_chinese import (
     ACTIVITIES,
@@ -188,7 +188,7 @@ def _weigh(text: str, run: list[Token], called: bool) -> tuple[str, float]:
     if len(run) > 1:
         return "noun", 2.0 + 0.1 * min(len(text), 6)
     if last.tag in _NAME_TAGS:
-        return ("weak", 0.35) if last.tag[:2] == "nr" and called else ("name", 2.7 if last.tag == "nr" else 2.4)
+        return ("weak", CALLED_NAME) if last.tag[:2] == "nr" and called else ("name", 2.7 if last.tag == "nr" else 2.4)
     if text in WEAK_NOUNS:
         return "noun", 0.8
     if last.tag in ("an", "s", "l"):

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ebbtide.language.builtin import words_english as lexicon
 from ebbtide.language.builtin.english_tags import classify, context, normal
-from ebbtide.language.builtin.tokens import Candidate, Token
+from ebbtide.language.builtin.tokens import CALLED_NAME, Candidate, Token
 from ebbtide.language.builtin.word_lists import words
 
 _GREETINGS = words("hey hi hello thanks thank wow dear yeah bye ok okay yes sure no congrats oh")
@@ -149,7 +149,7 @@ def _weigh(text: str, start: int, end: int, words: list[tuple[Token, str]], name
         kind = "code" if any(kind == "code" for _, kind in words) else "name"
         weight = (2.2 if kind == "code" else 2.7) + 0.3 * (len(words) - 1)
         if kind == "name" and _is_vocative(text, start, end):
-            return "weak", 0.35
+            return "weak", CALLED_NAME
         return kind, weight
     if len(words) == 1:
         lower = normal(text[start:end])

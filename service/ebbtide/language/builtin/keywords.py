@@ -10,7 +10,7 @@ from ebbtide.language.builtin.candidates import candidates
 from ebbtide.language.builtin.english_nouns import TOPICAL_WEIGHT
 from ebbtide.language.builtin.phrasing import phrase as phrase
 from ebbtide.language.builtin.small_talk import CHINESE_WORDS, ENGLISH_WORDS
-from ebbtide.language.builtin.tokens import Candidate
+from ebbtide.language.builtin.tokens import CALLED_NAME, Candidate
 from ebbtide.language.builtin.words_english import ADJECTIVES, VAGUE_NOUNS, VERBS
 
 _KEYWORDS_MAX = 5
@@ -24,7 +24,6 @@ _EARLY = 0.5
 _SLIGHT = 0.7
 # Weak candidates that may fill up: above vague nouns, below addressed names.
 _SLIGHT_NOUN = 0.2
-_CALLED_NAME = 0.35
 _SOCIAL = ADJECTIVES | ENGLISH_WORDS | CHINESE_WORDS
 _EMPTY = _SOCIAL | VAGUE_NOUNS | VERBS
 
@@ -51,7 +50,7 @@ def _may_fill(candidate: Candidate, empty: frozenset[str]) -> bool:
     text = candidate.text.casefold()
     if candidate.kind != "weak":
         return True
-    if not _SLIGHT_NOUN <= candidate.weight < _CALLED_NAME or candidate.text[:1].isupper():
+    if not _SLIGHT_NOUN <= candidate.weight < CALLED_NAME or candidate.text[:1].isupper():
         return False
     return len(text) > 1 and text not in empty
 

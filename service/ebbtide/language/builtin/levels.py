@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from ebbtide.language.builtin import words_chinese, words_english
 from ebbtide.language.builtin.english_tags import classify, context, normal
 from ebbtide.language.builtin.negation import is_condition_word, is_negation
-from ebbtide.language.builtin.tokens import Candidate, Token
+from ebbtide.language.builtin.tokens import CALLED_NAME, Candidate, Token
 from ebbtide.language.builtin.word_lists import word_list, words
 
 PREDICATE, SUBJECT, DETAIL, MODIFIER, FILLER = range(5)
@@ -60,7 +60,9 @@ def levels_of(text: str, tokens: Sequence[Token], found: Sequence[Candidate]) ->
         end = at
         while end < len(tokens) and tokens[end].end <= candidate.end:
             end += 1
-        if end > at + 1 and candidate.kind != "weak":
+        if candidate.kind == "weak" and candidate.weight == CALLED_NAME:
+            graded[at:end] = [FILLER] * (end - at)
+        elif end > at + 1 and candidate.kind != "weak":
             graded[at:end] = [min(graded[at:end])] * (end - at)
     return graded
 
@@ -127,6 +129,8 @@ def _grade_han_word(tokens: Sequence[Token], index: int) -> int:
         return PREDICATE
     if token.tag in ("y", "e", "o") or text in _PARTICLES:
         return FILLER
+    if text in ("是", "在") and index and after is not None and (after.tag in ("date", "num") or after.text == "在"):
+        return DETAIL
     if text in ("了", "过") and index:
         return DETAIL
     if text in _POINTERS and followed and not (len(text) == 1 and after is not None and len(after.text) == 1):
@@ -186,7 +190,7 @@ def _grade_attributes(tokens: Sequence[Token], graded: list[int]) -> None:
             begin = 0
         if begin == index or any(is_negation(token) for token in tokens[begin:index]):
             continue
-        if begin == index - 1 and (tokens[begin].tag in ("r", "nr") or tokens[begin].text in words_chinese.KIN):
+        if tokens[index - 1].tag in ("r", "nr") or tokens[index - 1].text in words_chinese.KIN:
             graded[index] = FILLER
         else:
             graded[begin : index + 1] = [DETAIL if begin == 0 else MODIFIER] * (index + 1 - begin)
@@ -262,7 +266,7 @@ def _grade_word(
         ahead = [normal(other.text) for other in tokens[index + 1 : index + 3]]
         if place.has_object and any(word in _TIME_HEADS for word in ahead):
             place.level = MODIFIER
-    if kind in ("noun", "name", "code", "pronoun"):
+    if kind in ("noun", "name", "code", "pronoun", "subject"):
         place.has_object = place.has_verb
     if not place.has_verb and place.level == PREDICATE:
         return SUBJECT

@@ -5,9 +5,13 @@ A phrase has at most 20 characters of Chinese or 8 words.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ebbtide.language.builtin.candidates import READ_MAX
+from ebbtide.language.builtin.ranking import ranked
 from ebbtide.language.builtin.scripts import cluster_cut, is_dense
 from ebbtide.language.builtin.shortening import longest_beginning
+from ebbtide.language.builtin.tokens import tokenize
 from ebbtide.language.builtin.trimming import plain, without_end_mark
 
 _DENSE_MAX = 20
@@ -19,11 +23,24 @@ _CHARS_MAX = 80
 def phrase(text: str) -> str:
     """Return a summary of at most 20 characters of Chinese or 8 words."""
     body = without_end_mark(plain(text[:READ_MAX]))
+    informative = [unit for unit in ranked(body).units if not unit.idle]
+    if informative:
+        body = without_end_mark(body[informative[0].start : informative[-1].end])
     dense = is_dense(body)
 
     def fits(said: str) -> bool:
         said = without_end_mark(said)
         return len(said) <= (_DENSE_MAX if dense else _CHARS_MAX) and (dense or len(said.split()) <= _WORDS_MAX)
 
-    said = longest_beginning(body, fits) or body[: cluster_cut(body, 0, min(_DENSE_MAX, len(body)))]
-    return without_end_mark(said) or said
+    return without_end_mark(longest_beginning(body, fits)) or _first_words(body, fits)
+
+
+def _first_words(text: str, fits: Callable[[str], bool]) -> str:
+    """Return the first words of a text without a short statement."""
+    end = 0
+    for token in tokenize(text[:200]):
+        if not fits(text[: token.end]):
+            break
+        end = token.end
+    said = without_end_mark(text[: end or cluster_cut(text, 0, min(_DENSE_MAX, len(text)))])
+    return said or text[:end] or text[:_DENSE_MAX]

@@ -40,6 +40,7 @@ _NEXT_PART = 0.01
 _ROOM = 1.5
 
 _DECIDING = re.compile("|".join(ordered_list("deciding")), re.IGNORECASE)
+_INTENDING = re.compile("|".join(ordered_list("intentions")), re.IGNORECASE)
 _RESULT = re.compile("所以|因此")
 _FIRST_PERSON = re.compile(r"(?:and |but |so )?(?:I|we|my|our)\b|(?:所以|因此|但是?|不过|可是?|后来|现在)?我", re.IGNORECASE)
 _BACKGROUND = re.compile("|".join(ordered_list("background")), re.IGNORECASE)
@@ -140,7 +141,7 @@ def _is_bound(text: str, unit: Unit) -> bool:
 
 
 def _places(text: str, units: list[Unit], words: list[Word]) -> list[float]:
-    """Return the place of each unit: 0 for the best one. A unit never precedes one that it depends on."""
+    """Return the place of each unit: 0 for the best one. A unit never precedes one that it depends on, or the "but" after an intention."""
     worth = [_worth(text, units, index) for index in range(len(units))]
     sizes = [0] * len(units)
     for word in words:
@@ -155,6 +156,12 @@ def _places(text: str, units: list[Unit], words: list[Word]) -> list[float]:
     for index, unit in enumerate(units):
         if unit.strict or (unit.host >= 0 and LEANS.match(text, unit.start)):
             places[index] = max(places[index], places[unit.host] + 0.1)
+        if unit.idle:
+            places[index] += len(units)
+    for index in range(len(units) - 2, -1, -1):
+        unit = units[index]
+        if units[index + 1].contrast and not unit.closes and _INTENDING.search(text, unit.start, unit.end):
+            places[index] = max(places[index], places[index + 1] + 0.1)
     return places
 
 

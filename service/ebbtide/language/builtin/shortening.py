@@ -10,11 +10,14 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable
 
+from ebbtide.language.builtin import words_chinese, words_english
+from ebbtide.language.builtin.candidates import candidates
+from ebbtide.language.builtin.english_tags import normal
 from ebbtide.language.builtin.levels import PREDICATE, SUBJECT
 from ebbtide.language.builtin.ranking import Ranking, ranked
 from ebbtide.language.builtin.scripts import cluster_cut, has_word, is_dense
-from ebbtide.language.builtin.tokens import tokenize
-from ebbtide.language.builtin.trimming import trim, trim_end, without_end_mark
+from ebbtide.language.builtin.tokens import Token, tokenize
+from ebbtide.language.builtin.trimming import trim, trim_end, without_dangling_words, without_end_mark
 
 # The label is kept only if at least this many characters can follow it.
 _AFTER_LABEL_DENSE = 5
@@ -62,9 +65,12 @@ def _within(target: int) -> Callable[[str], bool]:
 def _joined(text: str, ranking: Ranking, count: int) -> str:
     """Join the first words of the ranking in the order of the text, and repair the punctuation between them."""
     kept = sorted(ranking.order[:count])
+    while len(kept) > 1 and _dangles(text, ranking.words[kept[-1]].token):
+        kept.pop()
     dense = is_dense(text[:400])
     pieces: list[str] = []
     complete: dict[int, bool] = {}
+    is_list = False
     for index in kept:
         word = ranking.words[index]
         complete[word.unit] = complete.get(word.unit, False) or word.level == PREDICATE
@@ -77,6 +83,7 @@ def _joined(text: str, ranking: Ranking, count: int) -> str:
         elif word.unit == following.unit:
             dropped = ranking.words[index + 1 : after]
             listed = any(other.level <= SUBJECT for other in dropped)
+            is_list = is_list or listed
             pieces.append(("、" if dense else ", ") if listed else _inner_mark(gap, dense))
         elif not complete[word.unit] and ranking.units[following.unit].host == word.unit:
             pieces.append("" if dense else " ")
@@ -86,8 +93,16 @@ def _joined(text: str, ranking: Ranking, count: int) -> str:
         pieces.append(ranking.words[kept[-1]].token.text)
         end = ranking.words[kept[-1]].token.end
         closing = text[end : end + 1]
-        pieces.append(closing if closing in _SENTENCE_ENDS and closing else "")
-    return trim_end("".join(pieces))
+        pieces.append(closing if closing in _SENTENCE_ENDS and not is_list else "")
+    return without_dangling_words(trim_end("".join(pieces)))
+
+
+def _dangles(text: str, token: Token) -> bool:
+    """Return whether a word cannot end a text from which the following words were dropped."""
+    after = text[token.end : token.end + 2].strip()
+    if not after or not after[0].isalnum():
+        return False
+    return token.text in words_chinese.NO_END or normal(token.text) in words_english.NO_END
 
 
 def _inner_mark(gap: str, dense: bool) -> str:
@@ -106,7 +121,10 @@ def _outer_mark(gap: str, dense: bool) -> str:
 
 
 def _cut_hard(body: str, target: int) -> str:
-    """Cut a text without words that fit: a wall of characters, or a target shorter than any word."""
+    """Cut a text without a beginning that fits: to its best noun, its first word, or characters."""
+    fitting = [c for c in candidates(body) if len(c.text) <= target and has_word(c.text)]
+    if fitting:
+        return max(fitting, key=lambda c: (c.kind != "weak", c.weight, -c.start)).text
     for token in tokenize(body[:2000]):
         if token.end - token.start <= target and has_word(token.text):
             return token.text

@@ -26,6 +26,10 @@ class Token(NamedTuple):
     tag: str
 
 
+CALLED_NAME = 0.35
+"""Weight of a name that is only addressed."""
+
+
 class Candidate(NamedTuple):
     """A noun or noun phrase of one or more tokens. `kind` is one of name, title, code, noun, kin, number, time, weak;
     `weight` says how informative it is.
