@@ -29,10 +29,10 @@ from ebbtide.language.port import Utterance
 HALVES = ("odd", "even")
 
 # Words without which a golden shortening says the same.
-_FUNCTION_WORDS = frozenset("a an the my our his her their its is was are 我 的 了 们".split())
-
-Counts = dict[str, tuple[int, int]]
-"""Measure → (successes, cases)."""
+_FUNCTION_WORDS = {
+    *["a", "an", "the", "my", "our", "his", "her", "their", "its", "is", "was", "are"],
+    *"我的了们",
+}
 
 
 class Tally:

@@ -229,7 +229,7 @@ class Digest(BackgroundTask):
         answers = await self._model_client.process_many(waiting)
         if answers:
             return answers
-        text, prefix, _ = waiting[0]
+        text, prefix = waiting[0][:2]
         try:
             return [await self._model_client.process(text, prefix=prefix)]
         except BadReply:

@@ -69,13 +69,15 @@ class BuiltinModel:
             offset += len(group_messages)
         return found
 
-    async def process(self, text: str, *, prefix: str = "", target_length: int | None = None) -> Processed:
+    async def process(
+        self, text: str, *, prefix: str = "", target_length: int | None = None, first: str = ""
+    ) -> Processed:
         """Return the text as a memory, reduced to its most informative clauses if a target length is given."""
         from ebbtide.language.builtin.model import process
 
         if len(text) > MAX_INLINE_CHARS:
-            return await self._offload(len(text), process, text, prefix, target_length)
-        return await self._run(partial(process, text, prefix, target_length))
+            return await self._offload(len(text), process, text, prefix, target_length, first)
+        return await self._run(partial(process, text, prefix, target_length, first))
 
     async def relate(self, node: str, focuses: Sequence[str]) -> list[str]:
         """Return a noun that two texts share, for each focus, or an empty string."""
@@ -89,11 +91,10 @@ class BuiltinModel:
         """Process the first texts, as many as make a batch."""
         from ebbtide.language.builtin.model import process
 
-        first = texts[: _batch_size(text for text, _, _ in texts)]
-        if len(first[0][0]) > MAX_INLINE_CHARS:
-            text, prefix, target_length = first[0]
-            return [await self.process(text, prefix=prefix, target_length=target_length)]
-        return await self._run(lambda: [process(*arguments) for arguments in self._yielding(first)])
+        batch = texts[: _batch_size(arguments[0] for arguments in texts)]
+        if len(batch[0][0]) > MAX_INLINE_CHARS:
+            return [await self._offload(len(batch[0][0]), process, *batch[0])]
+        return await self._run(lambda: [process(*arguments) for arguments in self._yielding(batch)])
 
     async def relate_many(self, questions: Sequence[tuple[str, Sequence[str]]]) -> list[list[str]]:
         """Relate the first nodes, as many as make a batch, each to its focuses."""

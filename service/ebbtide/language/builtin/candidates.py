@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 from ebbtide.language.builtin.chinese_nouns import chinese_candidates
 from ebbtide.language.builtin.english_nouns import english_candidates
@@ -45,7 +46,7 @@ def _measures(text: str, tokens: Sequence[Token]) -> list[Candidate]:
     """Return the numbers with an English unit: 640 euros, six weeks."""
     return [
         Candidate(text[number.start : unit.end], number.start, unit.end, "number", 1.45)
-        for number, unit in zip(tokens, tokens[1:], strict=False)
+        for number, unit in pairwise(tokens)
         if unit.tag == "word"
         and unit.text.casefold() in _UNITS
         and (number.tag == "num" or number.text.casefold() in _NUMBER_WORDS)

@@ -188,7 +188,11 @@ def _weigh(text: str, run: list[Token], called: bool) -> tuple[str, float]:
     if len(run) > 1:
         return "noun", 2.0 + 0.1 * min(len(text), 6)
     if last.tag in _NAME_TAGS:
-        return ("weak", CALLED_NAME) if last.tag[:2] == "nr" and called else ("name", 2.7 if last.tag == "nr" else 2.4)
+        return (
+            ("weak", CALLED_NAME)
+            if last.tag[:2] == "nr" and called
+            else ("name", 2.7 if last.tag == "nr" else 2.4)
+        )
     if text in WEAK_NOUNS:
         return "noun", 0.8
     if last.tag in ("an", "s", "l"):

@@ -17,7 +17,9 @@ from ebbtide.language.builtin.word_lists import word_list, words
 PREDICATE, SUBJECT, DETAIL, MODIFIER, FILLER = range(5)
 
 _PARTICLES = words("呢 啊 吧 呀 啦 嘛 哦 哈 噢 哟 嗯")
-_POINTERS = words("那个 这个 那 这 该 那些 这些 那位 这位 那款 这款 一个 一位 一名 一款 一把 一栋 一家 一套 一种 一份")
+_POINTERS = words(
+    "那个 这个 那 这 该 那些 这些 那位 这位 那款 这款 一个 一位 一名 一款 一把 一栋 一家 一套 一种 一份"
+)
 # Prepositions of place, time, means and purpose. Others (把, 对, 跟) belong to the predicate.
 _ADJUNCTS = words("在 于 从 自从 随着 通过 根据 按照 为了 往 沿着 当 趁")
 _HAN_VERBS = words("v vi vd")
@@ -32,16 +34,23 @@ _REPORTED_TAGS = words("word n nr ns nt nz r nrt title code t s num")
 _LEADS = words("最后 上次 可 那 不过 后来")
 _PHRASE_ENDS = words("以后 之后 以来 的时候 时候 期间 之前 以前")
 _PERIODS = words("礼拜 星期 月 小时 半 晚上 下午 上午 人 钟头 多")
-_ENGLISH_PREDICATES = words_english.VERBS | words_english.AUXILIARIES | words_english.AMBIGUOUS | words(
-    "i'm i've i'd i'll it's he's she's we're we've we'll they're they've they'd you're you've that's"
+_ENGLISH_PREDICATES = (
+    words_english.VERBS
+    | words_english.AUXILIARIES
+    | words_english.AMBIGUOUS
+    | words("i'm i've i'd i'll it's he's she's we're we've we'll they're they've they'd you're you've that's")
 )
 _OWNERS = words("我 我们 咱们 俺")
 _PRECISE = frozenset(("name", "title", "code", "number"))
 
 _EMPHASIS = words_english.DROPPABLE | word_list("english_fillers")
 _SPARE_ADJECTIVES = word_list("english_spare_adjectives")
-_SUBORDINATORS = words("because since when while whenever which who whose where though although whereas as that's")
-_TIME_HEADS = words("morning evening afternoon night week month year day weekend time spring summer autumn winter")
+_SUBORDINATORS = words(
+    "because since when while whenever which who whose where though although whereas as that's"
+)
+_TIME_HEADS = words(
+    "morning evening afternoon night week month year day weekend time spring summer autumn winter"
+)
 _LIMITING = words("only almost nearly no yet anymore longer never hardly back together away too")
 
 
@@ -70,8 +79,7 @@ def levels_of(text: str, tokens: Sequence[Token], found: Sequence[Candidate]) ->
 def has_predicate(tokens: Sequence[Token]) -> bool:
     """Return whether a part of a sentence contains a verb."""
     return any(
-        _is_verb(token)
-        or (token.tag == "word" and normal(token.text) in _ENGLISH_PREDICATES)
+        _is_verb(token) or (token.tag == "word" and normal(token.text) in _ENGLISH_PREDICATES)
         for token in tokens
     )
 
@@ -129,13 +137,23 @@ def _grade_han_word(tokens: Sequence[Token], index: int) -> int:
         return PREDICATE
     if token.tag in ("y", "e", "o") or text in _PARTICLES:
         return FILLER
-    if text in ("是", "在") and index and after is not None and (after.tag in ("date", "num") or after.text == "在"):
+    if (
+        text in ("是", "在")
+        and index
+        and after is not None
+        and (after.tag in ("date", "num") or after.text == "在")
+    ):
         return DETAIL
     if text in ("了", "过") and index:
         return DETAIL
     if text in _POINTERS and followed and not (len(text) == 1 and after is not None and len(after.text) == 1):
         return PREDICATE if text == "一个" and after is not None and after.text in _PERIODS else FILLER
-    if text in _LIGHT_CLASSIFIERS and token.tag != "v" and index and tokens[index - 1].text in ("一", "这", "那"):
+    if (
+        text in _LIGHT_CLASSIFIERS
+        and token.tag != "v"
+        and index
+        and tokens[index - 1].text in ("一", "这", "那")
+    ):
         return FILLER
     if text == "一" and after is not None and after.text in _LIGHT_CLASSIFIERS:
         return FILLER
@@ -162,10 +180,12 @@ def _grade_adjuncts(tokens: Sequence[Token], graded: list[int], precise: set[int
             continue
         end = index + 1
         while end < len(tokens) and (
-            (tokens[end].tag in _NOMINAL and tokens[end].tag != "vn") or tokens[end].text in ("的", "、", "和")):
+            (tokens[end].tag in _NOMINAL and tokens[end].tag != "vn")
+            or tokens[end].text in ("的", "、", "和")
+        ):
             end += 1
-        closing = next((at for at in range(index + 1, min(index + 9, len(tokens))) if tokens[at].text in _PHRASE_ENDS), 0)
-        end = max(end, closing + 1 if closing else end)
+        ahead = range(index + 1, min(index + 9, len(tokens)))
+        end = max(end, next((at + 1 for at in ahead if tokens[at].text in _PHRASE_ENDS), end))
         if end == index + 1:
             graded[index] = FILLER if end < len(tokens) and tokens[end].tag == "vn" else graded[index]
         elif end < len(tokens) and tokens[end].tag != "punct":
@@ -179,12 +199,22 @@ def _grade_attributes(tokens: Sequence[Token], graded: list[int]) -> None:
     """Lower what describes a noun: the words up to 的."""
     verbs = [index for index, token in enumerate(tokens) if _is_verb(token)]
     for index in range(1, len(tokens) - 1):
-        if tokens[index].text != "的" or graded[index] != PREDICATE or tokens[index + 1].tag[0] not in "nrmbxw":
+        if (
+            tokens[index].text != "的"
+            or graded[index] != PREDICATE
+            or tokens[index + 1].tag[0] not in "nrmbxw"
+        ):
             continue
         begin = index
         while begin and tokens[begin - 1].tag in _ATTRIBUTES:
             begin -= 1
-        if begin and verbs and verbs[0] < begin - 1 and tokens[begin].tag != "r" and _is_verb(tokens[begin - 1]):
+        if (
+            begin
+            and verbs
+            and verbs[0] < begin - 1
+            and tokens[begin].tag != "r"
+            and _is_verb(tokens[begin - 1])
+        ):
             begin = 0 if verbs[-1] > index else verbs[0] + 1
         elif begin == index and verbs and verbs[0] < index < verbs[-1]:
             begin = 0
@@ -249,7 +279,7 @@ def _grade_word(
             place.level = PREDICATE
         place.has_verb, place.has_object = True, False
         return place.level
-    elif kind == "prep" or (kind == "to" and kinds[index + 1 : index + 2] != ["verb"]):
+    if kind == "prep" or (kind == "to" and kinds[index + 1 : index + 2] != ["verb"]):
         return _grade_preposition(tokens, kinds, index, lower, place)
     if kind == "subject" and not place.has_verb:
         place.level = PREDICATE
@@ -260,7 +290,11 @@ def _grade_word(
         return FILLER
     if kind == "adv" and lower not in _LIMITING and place.has_verb and place.level != MODIFIER:
         return MODIFIER if place.has_object else place.level
-    if kind == "adj" and kinds[index + 1 : index + 2] in (["noun"], ["mod"], ["name"]) and lower in _SPARE_ADJECTIVES:
+    if (
+        kind == "adj"
+        and kinds[index + 1 : index + 2] in (["noun"], ["mod"], ["name"])
+        and lower in _SPARE_ADJECTIVES
+    ):
         return max(place.level, MODIFIER) if place.has_verb else MODIFIER
     if place.has_verb and (kind == "det" or lower in ("every", "last", "next")):
         ahead = [normal(other.text) for other in tokens[index + 1 : index + 3]]

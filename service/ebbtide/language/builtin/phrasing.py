@@ -30,7 +30,9 @@ def phrase(text: str) -> str:
 
     def fits(said: str) -> bool:
         said = without_end_mark(said)
-        return len(said) <= (_DENSE_MAX if dense else _CHARS_MAX) and (dense or len(said.split()) <= _WORDS_MAX)
+        return len(said) <= (_DENSE_MAX if dense else _CHARS_MAX) and (
+            dense or len(said.split()) <= _WORDS_MAX
+        )
 
     return without_end_mark(longest_beginning(body, fits)) or _first_words(body, fits)
 

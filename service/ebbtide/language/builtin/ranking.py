@@ -14,7 +14,15 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ebbtide.language.builtin.candidates import READ_MAX, candidates
-from ebbtide.language.builtin.levels import DETAIL, FILLER, MODIFIER, PREDICATE, SUBJECT, has_predicate, levels_of
+from ebbtide.language.builtin.levels import (
+    DETAIL,
+    FILLER,
+    MODIFIER,
+    PREDICATE,
+    SUBJECT,
+    has_predicate,
+    levels_of,
+)
 from ebbtide.language.builtin.scripts import is_japanese
 from ebbtide.language.builtin.tokens import Candidate, Token, tokens_of
 from ebbtide.language.builtin.units import HARD_CONDITION, LEANS, Unit, to_units
@@ -42,7 +50,9 @@ _ROOM = 1.5
 _DECIDING = re.compile("|".join(ordered_list("deciding")), re.IGNORECASE)
 _INTENDING = re.compile("|".join(ordered_list("intentions")), re.IGNORECASE)
 _RESULT = re.compile("所以|因此")
-_FIRST_PERSON = re.compile(r"(?:and |but |so )?(?:I|we|my|our)\b|(?:所以|因此|但是?|不过|可是?|后来|现在)?我", re.IGNORECASE)
+_FIRST_PERSON = re.compile(
+    r"(?:and |but |so )?(?:I|we|my|our)\b|(?:所以|因此|但是?|不过|可是?|后来|现在)?我", re.IGNORECASE
+)
 _BACKGROUND = re.compile("|".join(ordered_list("background")), re.IGNORECASE)
 
 
@@ -141,7 +151,10 @@ def _is_bound(text: str, unit: Unit) -> bool:
 
 
 def _places(text: str, units: list[Unit], words: list[Word]) -> list[float]:
-    """Return the place of each unit: 0 for the best one. A unit never precedes one that it depends on, or the "but" after an intention."""
+    """Return the place of each unit: 0 for the best one.
+
+    A unit never precedes one that it depends on, and an intention never precedes the "but" after it.
+    """
     worth = [_worth(text, units, index) for index in range(len(units))]
     sizes = [0] * len(units)
     for word in words:

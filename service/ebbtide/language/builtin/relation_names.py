@@ -85,7 +85,9 @@ def _find(text: str, entity: str) -> int:
     at = folded.find(name)
     while at >= 0:
         before, after = folded[at - 1 : at], folded[at + len(name) : at + len(name) + 1]
-        if not (_is_latin(before) and _is_latin(name[:1])) and not (_is_latin(after) and _is_latin(name[-1:])):
+        if not (_is_latin(before) and _is_latin(name[:1])) and not (
+            _is_latin(after) and _is_latin(name[-1:])
+        ):
             return at
         at = folded.find(name, at + 1)
     return -1

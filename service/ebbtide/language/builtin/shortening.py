@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable
+from itertools import pairwise
 
 from ebbtide.language.builtin import words_chinese, words_english
 from ebbtide.language.builtin.candidates import candidates
 from ebbtide.language.builtin.english_tags import normal
-from ebbtide.language.builtin.levels import PREDICATE, SUBJECT
+from ebbtide.language.builtin.levels import PREDICATE
 from ebbtide.language.builtin.ranking import Ranking, ranked
 from ebbtide.language.builtin.scripts import cluster_cut, has_word, is_dense
 from ebbtide.language.builtin.tokens import Token, tokenize
@@ -74,7 +75,7 @@ def _joined(text: str, ranking: Ranking, count: int) -> str:
     for index in kept:
         word = ranking.words[index]
         complete[word.unit] = complete.get(word.unit, False) or word.level == PREDICATE
-    for index, after in zip(kept, kept[1:], strict=False):
+    for index, after in pairwise(kept):
         word, following = ranking.words[index], ranking.words[after]
         pieces.append(word.token.text)
         gap = text[word.token.end : following.token.start]
@@ -82,7 +83,7 @@ def _joined(text: str, ranking: Ranking, count: int) -> str:
             pieces.append(gap)
         elif word.unit == following.unit:
             dropped = ranking.words[index + 1 : after]
-            listed = any(other.level <= SUBJECT for other in dropped)
+            listed = any(other.level == PREDICATE for other in dropped)
             is_list = is_list or listed
             pieces.append(("、" if dense else ", ") if listed else _inner_mark(gap, dense))
         elif not complete[word.unit] and ranking.units[following.unit].host == word.unit:

@@ -14,7 +14,13 @@ from typing import Any, NamedTuple
 
 from ebbtide.heap import fresh_pages
 from ebbtide.language.builtin.scripts import HAN, HANGUL, KANA
-from ebbtide.language.builtin.words_chinese import ACTIVITIES, ADDED_WORDS, OBJECT_VERBS, OBJECT_WHOLES, SURNAMES
+from ebbtide.language.builtin.words_chinese import (
+    ACTIVITIES,
+    ADDED_WORDS,
+    OBJECT_VERBS,
+    OBJECT_WHOLES,
+    SURNAMES,
+)
 
 
 class Token(NamedTuple):

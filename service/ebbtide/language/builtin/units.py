@@ -55,7 +55,8 @@ LEANS = re.compile(
 )
 
 HARD_CONDITION = re.compile(
-    r"(?:if|unless|in case|even if|only if|under the condition|as long as|provided)\b|如果|要是|除非|假如|假设|倘若|万一|只要|只有|若",
+    r"(?:if|unless|in case|even if|only if|under the condition|as long as|provided)\b"
+    r"|如果|要是|除非|假如|假设|倘若|万一|只要|只有|若",
     re.IGNORECASE,
 )
 
