@@ -55,11 +55,6 @@ def _may_fill(candidate: Candidate, empty: frozenset[str]) -> bool:
     return len(text) > 1 and text not in empty
 
 
-def informative_keywords(text: str) -> tuple[str, ...]:
-    """Return the keywords that are informative enough to represent the text in its shortest form."""
-    return tuple(candidate.text for candidate in _informative(_score(candidates(text))))
-
-
 def _informative(scored: list[tuple[float, Candidate]]) -> list[Candidate]:
     chosen: list[Candidate] = []
     for score, candidate in scored:

@@ -183,10 +183,3 @@ def tokenize(text: str) -> list[Token]:
         else:
             tokens.append(Token(text[start:end], start, end, "word" if kind == "plain" else kind))
     return tokens
-
-
-def tokens_within(text: str, start: int, end: int) -> list[Token]:
-    """Tokenize a slice of a text on its own. Positions refer to the whole text."""
-    return [
-        Token(said, start + begin, start + stop, tag) for said, begin, stop, tag in tokenize(text[start:end])
-    ]

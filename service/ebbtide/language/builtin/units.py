@@ -203,8 +203,3 @@ def _is_contrast(opening: str) -> bool:
     if lower.startswith(words_chinese.CONTRASTS):
         return True
     return lower.startswith(_CONTRASTS)
-
-
-def is_conditional(text: str) -> bool:
-    """Return whether any clause of a text holds only under a condition."""
-    return any(HARD_CONDITION.match(text, clause.start) for clause in clauses(text[:2000]))
