@@ -24,7 +24,7 @@ _POINTERS = words(
 _ADJUNCTS = words("在 于 从 自从 随着 通过 根据 按照 为了 往 沿着 当 趁")
 _HAN_VERBS = words("v vi vd")
 _NOMINAL = words("n vn nr ns nt nz nw nrt nrfg ng an s x t r m q f word num date code b l j zg title path")
-_ATTRIBUTES = words("n nr ns nt nz r a b word s ng num nrt")
+_ATTRIBUTES = words("n f nr ns nt nz r a b word s ng num nrt")
 _OPENER_TAGS = words("c")
 _LIGHT_CLASSIFIERS = words("个 位 名 款 把 栋 家 套 种 份 只 条 张 台 本 件 座 间 辆 部")
 _REPORTING = words("says said told 说 表示 提醒 告诉")
@@ -208,16 +208,19 @@ def _grade_attributes(tokens: Sequence[Token], graded: list[int]) -> None:
         begin = index
         while begin and tokens[begin - 1].tag in _ATTRIBUTES:
             begin -= 1
+        before = [verb for verb in verbs if verb < index]
         if (
             begin
-            and verbs
-            and verbs[0] < begin - 1
+            and before
+            and before[-1] == begin - 1
+            and tokens[begin : begin + 1]
             and tokens[begin].tag != "r"
-            and _is_verb(tokens[begin - 1])
         ):
-            begin = 0 if verbs[-1] > index else verbs[0] + 1
-        elif begin == index and verbs and verbs[0] < index < verbs[-1]:
-            begin = 0
+            # The modifier contains a verb: the only one before a later predicate, or the second one.
+            if len(before) == 1 and verbs[-1] > index and not any(t.tag == "p" for t in tokens[:index]):
+                begin = 0
+            elif len(before) == 2:
+                begin = before[0] + 1
         if begin == index or any(is_negation(token) for token in tokens[begin:index]):
             continue
         if tokens[index - 1].tag in ("r", "nr") or tokens[index - 1].text in words_chinese.KIN:
