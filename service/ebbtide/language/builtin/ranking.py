@@ -155,7 +155,8 @@ def _places(text: str, units: list[Unit], words: list[Word]) -> list[float]:
 
     A unit never precedes one that it depends on, and an intention never precedes the "but" after it.
     """
-    worth = [_worth(text, units, index) for index in range(len(units))]
+    first = next((index for index, unit in enumerate(units) if not _leads_up(text, unit)), 0)
+    worth = [_worth(text, units, index, first) for index in range(len(units))]
     sizes = [0] * len(units)
     for word in words:
         sizes[word.unit] += len(word.token.text) + 1 if word.level == PREDICATE else 0
@@ -178,11 +179,18 @@ def _places(text: str, units: list[Unit], words: list[Word]) -> list[float]:
     return places
 
 
-def _worth(text: str, units: list[Unit], index: int) -> float:
+def _leads_up(text: str, unit: Unit) -> bool:
+    """Return whether a unit is not yet a statement: small talk, a question, background, or nothing named."""
+    if unit.idle or text[unit.end - 1] in "?？" or _BACKGROUND.search(text[unit.start : unit.end]):
+        return True
+    return unit.hollow and not _FIRST_PERSON.match(text, unit.start)
+
+
+def _worth(text: str, units: list[Unit], index: int, first: int) -> float:
     """Return how much the text depends on a unit: decisions and first statements most, small talk least."""
     unit = units[index]
     worth = 0.12 * min(unit.value, 8.0)
-    worth += 0.6 if all(other.hollow or other.idle for other in units[max(0, index - 8) : index]) else 0.0
+    worth += 0.6 if index == first else 0.0
     if _DECIDING.search(text, unit.start, unit.end):
         worth += 1.5
     if _BACKGROUND.search(text[unit.start : unit.end]):
