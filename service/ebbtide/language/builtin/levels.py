@@ -37,7 +37,6 @@ _PERIODS = words("礼拜 星期 月 小时 半 晚上 下午 上午 人 钟头 �
 _ENGLISH_PREDICATES = (
     words_english.VERBS
     | words_english.AUXILIARIES
-    | words_english.AMBIGUOUS
     | words("i'm i've i'd i'll it's he's she's we're we've we'll they're they've they'd you're you've that's")
 )
 _OWNERS = words("我 我们 咱们 俺")
