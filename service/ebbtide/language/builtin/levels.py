@@ -33,6 +33,10 @@ _REFERRING = words("he she they it his her their he's she's they're it's it'll �
 _REPORTED_TAGS = words("word n nr ns nt nz r nrt title code t s num")
 _LEADS = words("最后 上次 可 那 不过 后来")
 _PHRASE_ENDS = words("以后 之后 以来 的时候 时候 期间 之前 以前")
+_ENGLISH_KIN = words(
+    "sister brother mother father mum mom dad uncle aunt cousin son daughter wife husband friend neighbour "
+    "neighbor colleague boss nephew niece grandmother grandfather grandma grandpa cat dog"
+)
 _PERIODS = words("礼拜 星期 月 小时 半 晚上 下午 上午 人 钟头 多")
 _ENGLISH_PREDICATES = (
     words_english.VERBS
@@ -72,7 +76,20 @@ def levels_of(text: str, tokens: Sequence[Token], found: Sequence[Candidate]) ->
             graded[at:end] = [FILLER] * (end - at)
         elif end > at + 1 and candidate.kind != "weak":
             graded[at:end] = [min(graded[at:end])] * (end - at)
+    for index, after in enumerate(tokens[1:]):
+        if graded[index] <= SUBJECT and _is_apposition(tokens[index], after):
+            begin = (
+                index - 1 if index and normal(tokens[index - 1].text) in words_english.POSSESSIVES else index
+            )
+            graded[begin : index + 1] = [DETAIL] * (index + 1 - begin)
     return graded
+
+
+def _is_apposition(token: Token, after: Token) -> bool:
+    """Return whether a word says who the person is whose name follows: sister Clara, 妹妹克拉拉."""
+    if token.tag == "word":
+        return normal(token.text) in _ENGLISH_KIN and after.tag == "word" and after.text[0].isupper()
+    return token.text in words_chinese.KIN and after.tag in ("nr", "nrt")
 
 
 def has_predicate(tokens: Sequence[Token]) -> bool:

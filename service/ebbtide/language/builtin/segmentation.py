@@ -45,6 +45,7 @@ _TURNS = re.compile(
 )
 _OWN_TOPIC = re.compile(r"(?:My|Our)\b|我(?:的|家|妈|爸|弟|哥|姐|妹|老公|老婆|儿子|女儿)")
 _TURN_MIN = 25.0
+_TOPIC_MIN = 30.0
 _QUESTION_MIN = 20.0
 _QUESTIONS = ("?", "？")
 
@@ -132,7 +133,7 @@ def _turns(text: str, group: Span, group_width: float, piece: Span, piece_width:
     """Return whether the next sentence begins another topic, or one of the two is mere courtesy or a question."""
     if _TURNS.match(text, piece[0]) and group_width >= _TURN_MIN:
         return True
-    if _OWN_TOPIC.match(text, piece[0]) and min(group_width, piece_width) >= _TURN_MIN:
+    if _OWN_TOPIC.match(text, piece[0]) and min(group_width, piece_width) >= _TOPIC_MIN:
         return True
     if min(group_width, piece_width) > _COMFORTABLE:
         return False
