@@ -32,11 +32,19 @@ _REPORT_LINKS = words("that me us 我 我们")
 _REFERRING = words("he she they it his her their he's she's they're it's it'll 他 她 他们 她们 它 什么 了 是")
 _REPORTED_TAGS = words("word n nr ns nt nz r nrt title code t s num")
 _LEADS = words("最后 上次 可 那 不过 后来")
+_BOUNDS = words("之前 以前 之后 以后 前 后 前后 左右 以内 以上 以下 之内 起")
 _PHRASE_ENDS = words("以后 之后 以来 的时候 时候 期间 之前 以前")
 _ENGLISH_KIN = words(
     "sister brother mother father mum mom dad uncle aunt cousin son daughter wife husband friend neighbour "
     "neighbor colleague boss nephew niece grandmother grandfather grandma grandpa cat dog"
 )
+_BEFORE_NOUNS = (
+    words_english.DETERMINERS
+    | words_english.POSSESSIVES
+    | words_english.PREPOSITIONS
+    | words_english.ADJECTIVES
+)
+_DATES = words_english.WEEKDAYS | words_english.MONTHS
 _PERIODS = words("礼拜 星期 月 小时 半 晚上 下午 上午 人 钟头 多")
 _ENGLISH_PREDICATES = (
     words_english.VERBS
@@ -94,10 +102,15 @@ def _is_apposition(token: Token, after: Token) -> bool:
 
 def has_predicate(tokens: Sequence[Token]) -> bool:
     """Return whether a part of a sentence contains a verb."""
-    return any(
-        _is_verb(token) or (token.tag == "word" and normal(token.text) in _ENGLISH_PREDICATES)
-        for token in tokens
-    )
+    return any(_is_verb(token) or _is_english_verb(tokens, index) for index, token in enumerate(tokens))
+
+
+def _is_english_verb(tokens: Sequence[Token], index: int) -> bool:
+    lower = normal(tokens[index].text)
+    if tokens[index].tag != "word" or lower in _ENGLISH_PREDICATES:
+        return tokens[index].tag == "word"
+    before = normal(tokens[index - 1].text) if index else ""
+    return lower in words_english.AMBIGUOUS and before != "" and before not in _BEFORE_NOUNS
 
 
 def _reported_from(tokens: Sequence[Token]) -> int:
@@ -133,6 +146,8 @@ def _grade_chinese(tokens: Sequence[Token], found: Sequence[Candidate]) -> list[
         elif is_negation(tokens[index]) or tokens[index].tag == "p":
             break
     for index in range(1, len(tokens)):
+        if tokens[index].text in _BOUNDS:
+            graded[index] = graded[index - 1]
         if tokens[index].text == "的" and graded[index] <= SUBJECT:
             graded[index] = max(graded[index - 1], graded[index])
     if not any(level <= SUBJECT for level in graded):
@@ -266,6 +281,8 @@ def _grade_words(text: str, tokens: Sequence[Token]) -> list[int]:
     kinds: list[str] = []
     for index, token in enumerate(tokens):
         kind = classify(text, tokens, index, previous) if token.tag == "word" else "break"
+        if token.text == "May" and index:
+            kind = "time"
         previous = context(token, kind)
         kinds.append(kind)
     for index, token in enumerate(tokens):
@@ -335,7 +352,7 @@ def _grade_preposition(
     if lower == "of" or (place.has_verb and not place.has_object and place.level != MODIFIER):
         return place.level
     ahead = range(index + 1, min(index + 5, len(tokens)))
-    exact = any(kinds[at] in ("name", "code") or tokens[at].tag in ("num", "date") for at in ahead)
-    exact = exact or any(normal(tokens[at].text) in words_english.WEEKDAYS for at in ahead)
+    exact = any(kinds[at] in ("name", "code", "time") or tokens[at].tag in ("num", "date") for at in ahead)
+    exact = exact or any(normal(tokens[at].text) in _DATES for at in ahead)
     place.level = max(place.level, DETAIL if exact else MODIFIER) if place.has_verb else MODIFIER
     return place.level
