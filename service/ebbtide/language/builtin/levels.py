@@ -32,6 +32,8 @@ _REPORT_LINKS = words("that me us 我 我们")
 _REFERRING = words("he she they it his her their he's she's they're it's it'll 他 她 他们 她们 它 什么 了 是")
 _REPORTED_TAGS = words("word n nr ns nt nz r nrt title code t s num")
 _LEADS = words("最后 上次 可 那 不过 后来")
+# A shorter noun says little without the clause that describes it (听海浪的声音).
+_TELLING_HEAD = 3
 _BOUNDS = words("之前 以前 之后 以后 前 后 前后 左右 以内 以上 以下 之内 起")
 _PHRASE_ENDS = words("以后 之后 以来 的时候 时候 期间 之前 以前")
 _ENGLISH_KIN = words(
@@ -251,6 +253,8 @@ def _grade_attributes(tokens: Sequence[Token], graded: list[int]) -> None:
             if len(before) == 1 and verbs[-1] > index and not any(t.tag == "p" for t in tokens[:index]):
                 begin = 0
             elif len(before) == 2:
+                if len(tokens[index + 1].text) < _TELLING_HEAD:
+                    continue
                 begin = before[0] + 1
         if begin == index or any(is_negation(token) for token in tokens[begin:index]):
             continue
