@@ -139,6 +139,8 @@ def _turns(text: str, group: Span, group_width: float, piece: Span, piece_width:
         return False
     if text[piece[0] : piece[1]].endswith(_QUESTIONS) and piece_width >= _QUESTION_MIN:
         return _POINTS_BACK.match(text, piece[0]) is None
+    if min(group_width, piece_width) > _SHORT or group_width + piece_width > _COMFORTABLE:
+        return False
     return is_courtesy(text[slice(*group)]) != is_courtesy(text[slice(*piece)])
 
 

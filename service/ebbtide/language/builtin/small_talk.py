@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from ebbtide.language.builtin import words_chinese, words_english
 from ebbtide.language.builtin.sentences import sentence_spans
@@ -47,6 +48,7 @@ _QUESTION_ENDS = ("?", "？")
 _COURTESY_CHARS_MAX = 160
 
 
+@lru_cache(maxsize=512)
 def is_courtesy(text: str) -> bool:
     """Return whether a text consists only of courtesies, praise, assent and called names."""
     if len(text) > _COURTESY_CHARS_MAX:
