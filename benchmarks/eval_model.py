@@ -2,7 +2,7 @@
 
 Runs the three tasks over sample conversations, on a server's model and on the built-in one. It measures what needs no
 opinion: replies that parse, target lengths, keywords, and facts (names, numbers, dates) of the original that remain
-after shortening to half.
+after shortening to half. Without a server it also measures the built-in model on the labelled data (`eval_labels.py`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from benchmarks.eval_labels import report
 from ebbtide.language.builtin.adapter import BuiltinModel
 from ebbtide.language.port import BadReply, LanguageModel, ModelUnavailable, Utterance
 from ebbtide.language.served.chat import ServerOptions
@@ -156,6 +157,8 @@ async def main(arguments: argparse.Namespace) -> None:
         finally:
             await model.close()
     print(json.dumps([asdict(score) for score in scores]) if arguments.json else show(scores))
+    if not arguments.url and not arguments.json:
+        print(f"\nThe built-in model on the labelled data:\n\n{report()}")
 
 
 def parse() -> argparse.Namespace:

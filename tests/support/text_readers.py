@@ -26,11 +26,12 @@ from ebbtide.han import contains_han
 from ebbtide.ids import parse_agent_id
 from ebbtide.language.builtin import (
     clauses,
-    condensing,
+    relation_names,
     relations,
     scripts,
     sentences,
     shortening,
+    small_talk,
     static_embedder,
     tokens,
     trimming,
@@ -217,15 +218,24 @@ def _refusal_of_server(text: str) -> Any:
     return embedder.ServedEmbedder._meaning(cast(Any, server), refusal, 2), embedder.prefixes_of(text)
 
 
-def _condensed(text: str) -> Any:
-    found = tokens.tokenize(text)
-    return condensing.condense(text, found, (), len(text) - 1) if found else None
+def _shortened_again(text: str) -> Any:
+    once = shortening.shorten(text, "", len(text) // 2)
+    return shortening.shorten(once, "", len(text) // 4, text)
+
+
+def _fillers(text: str) -> bool:
+    return small_talk.is_filler(text) or small_talk.is_courtesy(text[:150])
+
+
+def _relation_names(text: str) -> Any:
+    return relation_names.entity_relation(text, ("Ann",), "Ann", "en"), relation_names.entity_relation(
+        text, (), text[5:9] or "Ann", "zh"
+    )
 
 
 def _edges(text: str) -> Any:
-    opened = trimming.without_opener(text) if text else ""
     ends = trimming.without_end_mark(text), trimming.without_dangling_words(text)
-    return [trimming.plain(text), trimming.trim(text), *ends, opened]
+    return [trimming.plain(text), trimming.trim(text), *ends]
 
 
 def _path(text: str) -> dict[str, str]:
@@ -284,7 +294,9 @@ READERS: Mapping[str, Reader] = {
     "builtin: sentences": sentences.sentence_spans,
     "builtin: clauses": clauses.clauses,
     "builtin: tokens": tokens.tokenize,
-    "builtin: condense": _condensed,
+    "builtin: fillers": _fillers,
+    "builtin: relation names": _relation_names,
+    "builtin: shorten again": _shortened_again,
     "builtin: edges": _edges,
     "builtin: clusters": lambda text: [scripts.cluster_cut(text, 0, at) for at in range(0, len(text), 50)],
     "builtin: width": lambda text: (scripts.width(text), scripts.is_dense(text), scripts.is_japanese(text)),

@@ -29,7 +29,7 @@ SLOW_READERS = frozenset(
     {
         "builtin: shorten",
         "builtin: process",
-        "builtin: condense",
+        "builtin: shorten again",
         "builtin: relate",
         "question",
         "topic named",

@@ -117,6 +117,27 @@ def test_targets_are_never_exceeded(text: str, prefix: str, target: int) -> None
         assert result
 
 
+def _letters(text: str) -> str:
+    return "".join(char for char in text.casefold() if char.isalnum())
+
+
+def _is_taken_from(part: str, whole: str) -> bool:
+    rest = iter(whole)
+    return all(char in rest for char in part)
+
+
+@thorough
+@given(TEXTS, st.lists(st.integers(1, 150), min_size=2, max_size=4))
+def test_shortening_again_restores_nothing(text: str, targets: list[int]) -> None:
+    """Each shortening takes its words, in order, from the one before."""
+    present = text
+    for target in sorted(targets, reverse=True):
+        shorter = shorten(present, "", target, text)
+        assert len(shorter) <= target
+        assert _is_taken_from(_letters(shorter), _letters(present))
+        present = shorter
+
+
 @thorough
 @given(TEXTS, PREFIXES, st.one_of(st.none(), st.integers(0, 150)))
 def test_processing_holds_together(text: str, prefix: str, target: int | None) -> None:

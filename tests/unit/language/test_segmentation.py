@@ -54,14 +54,15 @@ def test_sentences_end_where_a_reader_stops(text: str, expected: list[str]) -> N
 
 
 def test_short_sentences_join_and_long_thoughts_part() -> None:
-    """A greeting joins the next sentence; two long sentences are two segments."""
+    """A greeting is a segment of its own, as it makes no memory; two long sentences are two segments."""
     text = (
         "Hi Noor! My sister opened a small bakery in Porto last spring and sells rye bread there. "
         "On a different note, the boiler in our flat broke again and the plumber cannot come "
         "until Friday."
     )
-    first, second = cut(text)
-    assert first.startswith("Hi Noor! My sister")
+    greeting, first, second = cut(text)
+    assert greeting == "Hi Noor!"
+    assert first.startswith("My sister")
     assert first.endswith("rye bread there.")
     assert second.startswith("On a different note")
 
@@ -157,3 +158,18 @@ def test_hostile_text_is_linear(text: str) -> None:
     began = time.process_time()
     cut(text)
     assert time.process_time() - began < 1.5
+
+
+@pytest.mark.parametrize(
+    "segments",
+    [
+        ["我今天去了公园，看到了很多花。", "然后去了图书馆。"],
+        ["The deploy failed at 14:05.", "By the way, lunch with the Madrid team is on Wednesday."],
+        ["妈妈5月11号在仁爱医院做白内障手术。", "你能替她买几天菜吗？"],
+        ["谢谢，帮大忙了！", "我们三月起房租涨到四千三。"],
+    ],
+)
+def test_another_topic_a_question_and_a_courtesy_begin_a_segment(segments: list[str]) -> None:
+    """A turn of topic, a question and a courtesy are not joined to a statement."""
+    gap = " " if segments[0].isascii() else ""
+    assert cut(gap.join(segments)) == segments

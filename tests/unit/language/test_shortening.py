@@ -23,20 +23,20 @@ def test_no_room_gives_nothing() -> None:
 @pytest.mark.parametrize(
     ("text", "target", "expected"),
     [
-        ("我不喜欢吃香菜，也不能吃海鲜，因为对虾过敏。", 17, "我不喜欢吃香菜，也不能吃海鲜。"),
-        ("我爷爷今年81岁了。", 6, "爷爷81岁。"),
+        ("我不喜欢吃香菜，也不能吃海鲜，因为对虾过敏。", 17, "我不喜欢吃香菜，不能吃海鲜"),
+        ("我爷爷今年81岁了。", 6, "爷爷81岁"),
         ("我妹妹的婚礼是在9月12号。", 10, "妹妹婚礼9月12号。"),
-        ("我想去看电影，但是工作太忙了没时间。", 12, "工作太忙了没时间。"),
+        ("我想去看电影，但是工作太忙了没时间。", 12, "工作太忙没时间。"),
         (
             "My daughter Ella is allergic to peanuts, so please never suggest recipes with peanut butter.",
             46,
-            "My daughter Ella is allergic to peanuts.",
+            "My daughter Ella is allergic to peanuts",
         ),
         (
             "The payment service throws ERR_CONN_TIMEOUT when Redis restarts; we fixed it by "
             "raising the limit.",
             70,
-            "The payment service throws ERR_CONN_TIMEOUT when Redis restarts.",
+            "The payment service throws ERR_CONN_TIMEOUT, we fixed it",
         ),
     ],
 )

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ebbtide.language.builtin import tokens
-from ebbtide.language.builtin.tokens import Token, tokenize, tokens_within
+from ebbtide.language.builtin.tokens import tokenize
 
 WORDS = (
     "word It May Mel don’t I'd http ftp :// @ a.b . … ' - / \\ C:\\x 12 3.5kg x_y C++ # ， ！ ねこ 고양이 é \u0301 "
@@ -53,9 +53,3 @@ def test_plain_words_are_what_the_full_pattern_says(text: str) -> None:
         if (kind := match.lastgroup or "") != "space"
     ]
     assert [(token.text, token.start) for token in tokenize(text)] == told
-
-
-def test_tokens_within_a_piece_keep_their_places_in_the_whole() -> None:
-    """A slice is tokenized on its own, and positions refer to the whole text."""
-    text = "Well, the roof leaks."
-    assert tokens_within(text, 6, 14) == [Token("the", 6, 9, "word"), Token("roof", 10, 14, "word")]

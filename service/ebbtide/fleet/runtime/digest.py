@@ -217,8 +217,9 @@ class Digest(BackgroundTask):
         parameters = self._workspace.parameters
         if progress.fillers is None:
             texts = [segment.text for segment in progress.segments]
-            with_questions = not parameters.remember_questions
-            progress.fillers = await self._fallback.are_fillers(texts, with_questions=with_questions)
+            progress.fillers = await self._fallback.are_fillers(
+                texts, remember_questions=parameters.remember_questions
+            )
         records = [task.records[i] for i in progress.indices]
         offsets = ByteOffsets(progress.utterances)
         while len(progress.told) < len(progress.segments):

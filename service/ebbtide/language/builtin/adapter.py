@@ -71,13 +71,15 @@ class BuiltinModel:
             offset += len(group_messages)
         return found
 
-    async def process(self, text: str, *, prefix: str = "", target_length: int | None = None) -> Processed:
+    async def process(
+        self, text: str, *, prefix: str = "", target_length: int | None = None, first: str = ""
+    ) -> Processed:
         """Return the text as a memory, reduced to its most informative clauses if a target length is given."""
         from ebbtide.language.builtin.model import process
 
         if len(text) > MAX_INLINE_CHARS:
-            return await self._offload(len(text), process, text, prefix, target_length)
-        return await self._run(partial(process, text, prefix, target_length))
+            return await self._offload(len(text), process, text, prefix, target_length, first)
+        return await self._run(partial(process, text, prefix, target_length, first))
 
     async def relate(self, node: str, focuses: Sequence[str]) -> list[str]:
         """Return a noun that two texts share, for each focus, or an empty string."""
@@ -91,11 +93,10 @@ class BuiltinModel:
         """Process the first batch of the texts."""
         from ebbtide.language.builtin.model import process
 
-        first = texts[: _batch_size(text for text, _, _ in texts)]
-        if len(first[0][0]) > MAX_INLINE_CHARS:
-            text, prefix, target_length = first[0]
-            return [await self.process(text, prefix=prefix, target_length=target_length)]
-        return await self._run(lambda: [process(*arguments) for arguments in self._yielding(first)])
+        batch = texts[: _batch_size(arguments[0] for arguments in texts)]
+        if len(batch[0][0]) > MAX_INLINE_CHARS:
+            return [await self._offload(len(batch[0][0]), process, *batch[0])]
+        return await self._run(lambda: [process(*arguments) for arguments in self._yielding(batch)])
 
     async def relate_many(self, questions: Sequence[tuple[str, Sequence[str]]]) -> list[list[str]]:
         """Relate the first batch of the nodes, each to its focuses."""
@@ -107,13 +108,13 @@ class BuiltinModel:
             return await self._offload(longest, relate_many, first)
         return await self._run(lambda: relate_many(self._yielding(first)))
 
-    async def are_fillers(self, texts: Sequence[str], *, with_questions: bool) -> list[bool]:
-        """Return which texts are only courtesies or, `with_questions`, only a question. A long text is neither."""
+    async def are_fillers(self, texts: Sequence[str], *, remember_questions: bool) -> list[bool]:
+        """Return which texts make no memory: see `small_talk.is_filler`. A long text always makes one."""
         from ebbtide.language.builtin.small_talk import is_filler
 
         return await self._run(
             lambda: [
-                len(text) <= MAX_INLINE_CHARS and is_filler(text, with_questions=with_questions)
+                len(text) <= MAX_INLINE_CHARS and is_filler(text, remember_questions)
                 for text in self._yielding(texts)
             ]
         )

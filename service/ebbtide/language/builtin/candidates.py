@@ -7,11 +7,14 @@ names all use these candidates, so that they agree on what a text is about.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 from ebbtide.language.builtin.chinese_nouns import chinese_candidates
 from ebbtide.language.builtin.english_nouns import english_candidates
 from ebbtide.language.builtin.tokens import Candidate, Token, tokens_of
+from ebbtide.language.builtin.word_lists import word_list, words
 
 # Characters that are read. More would not add useful keywords.
 READ_MAX = 4000
@@ -30,12 +33,24 @@ def candidates(text: str) -> tuple[Candidate, ...]:
 def _find(text: str) -> list[Candidate]:
     tokens = tokens_of(text)
     found = [_fixed(token) for token in tokens if token.tag in _FIXED]
+    found += _measures(text, tokens)
     found += chinese_candidates(text, tokens)
     found += english_candidates(text, tokens)
     if _QUOTE.search(text):
         found += [_quoted(match) for match in _QUOTED.finditer(text)]
     found.sort(key=lambda candidate: (candidate.start, -candidate.end, -candidate.weight))
     return _without_contained(found)
+
+
+def _measures(text: str, tokens: Sequence[Token]) -> list[Candidate]:
+    """Return the numbers with an English unit: 640 euros, six weeks."""
+    return [
+        Candidate(text[number.start : unit.end], number.start, unit.end, "number", 1.45)
+        for number, unit in pairwise(tokens)
+        if unit.tag == "word"
+        and unit.text.casefold() in _UNITS
+        and (number.tag == "num" or number.text.casefold() in _NUMBER_WORDS)
+    ]
 
 
 def _quoted(match: re.Match[str]) -> Candidate:
@@ -61,12 +76,14 @@ _QUOTED = re.compile(
     r"(?:\s(?:[A-Z0-9][\w'’-]{0,20}|of|the|and|in|to|a|for|on|at|with|from)){0,6}[!?]?[\"”]"
     r"|[\"“「『][\u4e00-\u9fff]{2,12}[\"”」』]"
 )
+_UNITS = word_list("english_units")
+_NUMBER_WORDS = words("two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty")
 _QUOTE = re.compile('["“「『]')
 _FIXED = {
     "title": ("title", 2.8),
     "url": ("code", 1.2),
     "path": ("code", 2.0),
-    "date": ("time", 1.0),
+    "date": ("time", 1.45),
 }
 
 

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from ebbtide.language.builtin.chinese_names import organisations
 from ebbtide.language.builtin.scripts import HAN, has_han, is_han, is_japanese
 from ebbtide.language.builtin.small_talk import CHINESE_WORDS as SOCIAL
-from ebbtide.language.builtin.tokens import GREEDY, Candidate, Token
-from ebbtide.language.builtin.word_lists import ordered_list, words
+from ebbtide.language.builtin.tokens import CALLED_NAME, GREEDY, Candidate, Token
+from ebbtide.language.builtin.word_lists import ordered_list, word_list, words
 from ebbtide.language.builtin.words_chinese import (
     ACTIVITIES,
     ATTRIBUTIVE_VERBS,
@@ -68,6 +68,13 @@ def chinese_candidates(text: str, tokens: Sequence[Token]) -> list[Candidate]:
     return found
 
 
+_HONORIFICS = word_list("chinese_honorifics")
+_CLEAR_ENDINGS = words("页 端 率 费 险 号 间 档")
+_AMOUNT_WEIGHT = 1.45
+_MANY_HAVE = words("朋友 同事 同学 邻居 上司 下属 室友")
+_AMOUNT = re.compile("[万千百亿块元]")
+
+
 def _with_derived(tokens: Sequence[Token]) -> list[Token]:
     """Join words with endings that form a noun, and tag attributive verbs before a noun as nouns."""
     derived: list[Token] = []
@@ -76,6 +83,9 @@ def _with_derived(tokens: Sequence[Token]) -> list[Token]:
         adjacent = last is not None and last.end == token.start
         if last is not None and adjacent and _derives(last, token):
             derived[-1] = Token(last.text + token.text, last.start, token.end, "n")
+            continue
+        if last is not None and adjacent and last.tag == token.tag == "m":
+            derived[-1] = Token(last.text + token.text, last.start, token.end, "m")
             continue
         if last is not None and adjacent and _is_full_name(last, token):
             derived[-1] = Token(last.text + token.text, last.start, token.end, "nr")
@@ -88,7 +98,9 @@ def _with_derived(tokens: Sequence[Token]) -> list[Token]:
 
 
 def _is_full_name(last: Token, token: Token) -> bool:
-    """Return whether two words are one name: 小 + 李, 郭 + 志强."""
+    """Return whether two words are one name: 小 + 李, 郭 + 志强, 李 + 总, 范 + 会计."""
+    if last.text in SURNAMES and token.text in _HONORIFICS:
+        return True
     if not token.tag.startswith("nr"):
         return False
     return (last.text in ("小", "老", "阿") and len(token.text) == 1) or (
@@ -97,6 +109,8 @@ def _is_full_name(last: Token, token: Token) -> bool:
 
 
 def _derives(last: Token, token: Token) -> bool:
+    if token.text in _CLEAR_ENDINGS and last.tag in ("n", "vn", "nz") and len(last.text) > 1:
+        return last.text not in STOPPED and last.text not in KIN
     if token.text not in NOUN_ENDINGS or token.tag in ("v", "p", "d", "r", "m"):
         return False
     attributive = last.text in ATTRIBUTIVE_VERBS or last.tag in ("vn", "n", "nz")
@@ -139,6 +153,8 @@ def _phrases(whole: str, run: list[Token], before: str) -> list[Candidate]:
         for index in range(1, len(run)):
             if run[index].tag == "vn":
                 return _phrases(whole, run[:index], before) + _phrases(whole, run[index:], "")
+    while len(run) > 1 and (run[0].tag == "s" or run[0].text in WEAK_NOUNS) and len(run[-1].text) > 1:
+        run = run[1:]
     text = "".join(token.text for token in run)
     first, last = run[0], run[-1]
     if text in STOPPED:
@@ -166,13 +182,17 @@ def _weigh(text: str, run: list[Token], called: bool) -> tuple[str, float]:
     if len(text) == 1:
         return ("noun", 0.55) if last.tag == "n" else ("weak", 0.2)
     if text in KIN:
-        return "kin", 0.9
+        return "kin", 0.9 if text in _MANY_HAVE else 1.45
     if len(run) > 1 and all(token.text in WEAK_NOUNS for token in run):
         return "noun", 0.9
     if len(run) > 1:
         return "noun", 2.0 + 0.1 * min(len(text), 6)
     if last.tag in _NAME_TAGS:
-        return ("weak", 0.35) if last.tag[:2] == "nr" and called else ("name", 2.1)
+        return (
+            ("weak", CALLED_NAME)
+            if last.tag[:2] == "nr" and called
+            else ("name", 2.7 if last.tag == "nr" else 2.4)
+        )
     if text in WEAK_NOUNS:
         return "noun", 0.8
     if last.tag in ("an", "s", "l"):
@@ -184,7 +204,9 @@ def _single(token: Token) -> list[Candidate]:
     """Return the candidate of a token that is not a noun: a number with a unit, or a verb as a fallback."""
     text, tag = token.text, token.tag
     if tag == "num" and (len(text) >= 3 or not text[-1].isdigit()):
-        return [Candidate(text, token.start, token.end, "number", 1.1 if len(text) >= 6 else 0.7)]
+        return [Candidate(text, token.start, token.end, "number", _AMOUNT_WEIGHT if len(text) >= 4 else 0.7)]
+    if tag == "m" and len(text) >= 3 and _AMOUNT.search(text):
+        return [Candidate(text, token.start, token.end, "number", _AMOUNT_WEIGHT)]
     if tag in ("v", "i", "l", "a", "z", "vi", "ad") and len(text) > 1 and not _is_filler(text):
         return [Candidate(text, token.start, token.end, "weak", 0.3)]
     if tag == "other" and len(text) >= 2:

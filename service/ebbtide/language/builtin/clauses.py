@@ -25,7 +25,9 @@ _COMMA = re.compile(
     # The pattern begins with a character set, which the search finds fast; the rest looks back at that character.
     r"[，；：,;:—\s](?:(?<=[，；：])[，；：]*[”’」』）)\"]*|(?<=[,;:])(?=\s)|(?<=—)—*|(?<=\s)[-–—]++\s"
     r"|(?<=\s)(?<!\sa\s)(?<!\b[Ee]ven\s)"
-    r"(?=(?:but|because|although|though|while|whereas|unless|so that|which|until)\s))"
+    r"(?=(?:and|so)\s(?:in\sthe\send\s|now\s|then\s|finally\s)?(?:I|we|he|she|they|it|you|my|our)[\s']"
+    r"|(?:and|so)\sthe\s[a-z]{1,20}\s(?:is|was|are|were|has|have|had|will|can't|can|cannot)\s"
+    r"|(?:but|because(?!\sof)|although|though|while|whereas|unless|so that|which|until)\s))"
 )
 # Narrower pieces (two or three English words, five Han characters) are items of a list.
 _CLAUSE_MIN = 13.0
@@ -49,6 +51,8 @@ def _within(text: str, start: int, end: int) -> list[Clause]:
     for match in _COMMA.finditer(text, start, end):
         if match.end() >= end:
             break
+        if match[0].isspace() and width(text[at : match.end()]) < _CLAUSE_MIN:
+            continue
         pieces.append((at, match.end()))
         at = match.end()
     if not pieces:

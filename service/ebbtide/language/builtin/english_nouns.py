@@ -11,10 +11,11 @@ from collections.abc import Sequence
 
 from ebbtide.language.builtin import words_english as lexicon
 from ebbtide.language.builtin.english_tags import classify, context, normal
-from ebbtide.language.builtin.tokens import Candidate, Token
+from ebbtide.language.builtin.tokens import CALLED_NAME, Candidate, Token
 from ebbtide.language.builtin.word_lists import words
 
 _GREETINGS = words("hey hi hello thanks thank wow dear yeah bye ok okay yes sure no congrats oh")
+_NUMBERED = words("code version room gate platform phase error flight bus tram invoice")
 _TITLES = words("St Mr Mrs Ms Dr Mt Prof Ft")
 _TAILS = words("key keys line lines loss size account course style level range condition number")
 # Weight of a topical verb or adjective: higher than any other weak candidate.
@@ -68,7 +69,7 @@ def _owns_name(text: str, tokens: Sequence[Token], index: int) -> bool:
 
 def _numbers_name(text: str, chunk: list[tuple[Token, str]], token: Token) -> bool:
     """Return whether a number belongs to the preceding name: Cyberpunk 2077, Python 3."""
-    named = bool(chunk) and chunk[-1][1] in ("name", "code")
+    named = bool(chunk) and (chunk[-1][1] in ("name", "code") or normal(chunk[-1][0].text) in _NUMBERED)
     return (
         named and token.text.isdigit() and len(token.text) < 5 and text[chunk[-1][0].end : token.start] == " "
     )
@@ -146,9 +147,9 @@ def _vague(chunk: list[tuple[Token, str]]) -> list[Candidate]:
 def _weigh(text: str, start: int, end: int, words: list[tuple[Token, str]], named: bool) -> tuple[str, float]:
     if named:
         kind = "code" if any(kind == "code" for _, kind in words) else "name"
-        weight = 2.0 + 0.3 * (len(words) - 1)
+        weight = (2.2 if kind == "code" else 2.7) + 0.3 * (len(words) - 1)
         if kind == "name" and _is_vocative(text, start, end):
-            return "weak", 0.35
+            return "weak", CALLED_NAME
         return kind, weight
     if len(words) == 1:
         lower = normal(text[start:end])

@@ -10,7 +10,7 @@ from ebbtide.language.builtin.candidates import candidates
 from ebbtide.language.builtin.english_nouns import TOPICAL_WEIGHT
 from ebbtide.language.builtin.phrasing import phrase as phrase
 from ebbtide.language.builtin.small_talk import CHINESE_WORDS, ENGLISH_WORDS
-from ebbtide.language.builtin.tokens import Candidate
+from ebbtide.language.builtin.tokens import CALLED_NAME, Candidate
 from ebbtide.language.builtin.words_english import ADJECTIVES, VAGUE_NOUNS, VERBS
 
 _KEYWORDS_MAX = 5
@@ -18,11 +18,12 @@ _KEYWORDS_GOOD = 3
 _LENGTH_MAX = 30
 # Minimum score of a fourth or fifth keyword.
 _WORTH = 1.0
+# A text is mostly about what it names first.
+_EARLY = 0.5
 # A lower score is not a keyword if a better one exists.
 _SLIGHT = 0.7
 # Weak candidates that may fill up: above vague nouns, below addressed names.
 _SLIGHT_NOUN = 0.2
-_CALLED_NAME = 0.35
 _SOCIAL = ADJECTIVES | ENGLISH_WORDS | CHINESE_WORDS
 _EMPTY = _SOCIAL | VAGUE_NOUNS | VERBS
 
@@ -49,14 +50,9 @@ def _may_fill(candidate: Candidate, empty: frozenset[str]) -> bool:
     text = candidate.text.casefold()
     if candidate.kind != "weak":
         return True
-    if not _SLIGHT_NOUN <= candidate.weight < _CALLED_NAME or candidate.text[:1].isupper():
+    if not _SLIGHT_NOUN <= candidate.weight < CALLED_NAME or candidate.text[:1].isupper():
         return False
     return len(text) > 1 and text not in empty
-
-
-def informative_keywords(text: str) -> tuple[str, ...]:
-    """Return the keywords that are informative enough to represent the text in its shortest form."""
-    return tuple(candidate.text for candidate in _informative(_score(candidates(text))))
 
 
 def _informative(scored: list[tuple[float, Candidate]]) -> list[Candidate]:
@@ -99,8 +95,15 @@ def _score(found: tuple[Candidate, ...]) -> list[tuple[float, Candidate]]:
         counts[key] = counts.get(key, 0) + 1
         if key not in firsts or candidate.weight > firsts[key].weight:
             firsts[key] = candidate
+    size = max((candidate.end for candidate in found), default=1)
     scored = [
-        (candidate.weight + 0.3 * min(counts[key] - 1, 4), candidate) for key, candidate in firsts.items()
+        (
+            candidate.weight
+            + 0.3 * min(counts[key] - 1, 4)
+            + (_EARLY * (1 - candidate.start / size) if candidate.weight >= _WORTH else 0.0),
+            candidate,
+        )
+        for key, candidate in firsts.items()
     ]
     scored.sort(key=lambda item: (-item[0], item[1].start, item[1].end))
     return scored

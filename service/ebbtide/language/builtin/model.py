@@ -12,8 +12,11 @@ from ebbtide.language.builtin.shortening import shorten
 from ebbtide.language.port import Processed
 
 
-def process(text: str, prefix: str, target_length: int | None) -> Processed:
-    """Return the memory made from `text`, shortened to `target_length` characters if that is given."""
-    content = text if target_length is None else shorten(text, prefix, target_length)
+def process(text: str, prefix: str, target_length: int | None, first: str = "") -> Processed:
+    """Return the memory made from `text`, shortened to `target_length` characters if that is given.
+
+    `first` is the first content of the memory; the default is `text`.
+    """
+    content = text if target_length is None else shorten(text, prefix, target_length, first)
     said = content[len(prefix) :] if prefix and content.startswith(prefix) else content
     return Processed(content=content, phrase=phrase(said), keywords=keywords(said))

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from ebbtide.language.builtin.scripts import cluster_cut, has_word, is_dense, width
 from ebbtide.language.builtin.sentences import Span, sentence_spans
+from ebbtide.language.builtin.small_talk import is_courtesy
 from ebbtide.language.builtin.tokens import chinese_words
 from ebbtide.language.port import Segment, Utterance
 
@@ -30,10 +31,23 @@ _LIST_ITEM = re.compile(
 )
 # Openers that refer back: the sentence is not self-contained without the preceding one.
 _POINTS_BACK = re.compile(
-    r"(?:It|It's|Its|They|They're|Their|He|She|He's|She's|His|Her|This|That|That's|These|Those|Them|And|But|So|"
-    r"Because|Then|Also|Which|Plus|Especially|Even|Not)\b"
-    r"|[它他她其这那](?!是谁)|而且|但|所以|因此|不过|因为|然后|还有|并且|尤其|特别是|可是|其中|结果|后来|也"
+    r"(?:It|It's|Its|They|They're|Their|He|She|He's|She's|His|Her|This|That|That's|These|Those|Them|But|So|"
+    r"Because|Also|Which|Plus|Especially|Even|Not)\b"
+    r"|[它他她其这那](?!是谁)|而且|但|所以|因此|不过|因为|并且|尤其|特别是|可是|其中|结果|后来|也"
 )
+
+# Openers of another topic or the next event.
+_TURNS = re.compile(
+    r"(?:Then|Also|And (?:remind|please|could|can)|Anyway|By the way|BTW|On another note|One more thing|Another thing|"
+    r"PS|P\.S\.|Unrelated|Separately|Oh|Next|Speaking of|Apart from that|Besides)\b"
+    r"|然后|还有(?:件事|一件事|个事|，)|另外|对了|顺便|说个别的|换个话题|再说|话说|题外话|此外|哦对|接着",
+    re.IGNORECASE,
+)
+_OWN_TOPIC = re.compile(r"(?:My|Our)\b|我(?:的|家|妈|爸|弟|哥|姐|妹|老公|老婆|儿子|女儿)")
+_TURN_MIN = 25.0
+_TOPIC_MIN = 30.0
+_QUESTION_MIN = 20.0
+_QUESTIONS = ("?", "？")
 
 _STRONG_PAUSE = re.compile(r"[；;：:—。！？!?](?=\s|[^\x00-\x7f])[”’」』）)】》\"']*|\n| - |[.!?] ")
 _PAUSE = re.compile(r"[，、]|[,)](?=\s)| (?=(?:and|but|or|because|which|that|so|when|while|if)\s)")
@@ -101,6 +115,8 @@ def _belongs(text: str, group: Span, group_width: float, piece: Span, piece_widt
         return False
     gap = text[group[1] : piece[0]]
     both = group_width + piece_width
+    if _turns(text, group, group_width, piece, piece_width):
+        return False
     leads_in = text[group[1] - 1] in ":：" and both <= _FULL
     if "\n" in gap:
         return _belongs_across_lines(text, gap, group_width, piece, piece_width, leads_in)
@@ -111,6 +127,21 @@ def _belongs(text: str, group: Span, group_width: float, piece: Span, piece_widt
     if _POINTS_BACK.match(text, piece[0]):
         return both <= _FULL * 0.9
     return both <= _COMFORTABLE and (group_width < _SHORT or piece_width < _SHORT)
+
+
+def _turns(text: str, group: Span, group_width: float, piece: Span, piece_width: float) -> bool:
+    """Return whether the next sentence begins another topic, or one of the two is mere courtesy or a question."""
+    if _TURNS.match(text, piece[0]) and group_width >= _TURN_MIN:
+        return True
+    if _OWN_TOPIC.match(text, piece[0]) and min(group_width, piece_width) >= _TOPIC_MIN:
+        return True
+    if min(group_width, piece_width) > _COMFORTABLE:
+        return False
+    if text[piece[0] : piece[1]].endswith(_QUESTIONS) and piece_width >= _QUESTION_MIN:
+        return _POINTS_BACK.match(text, piece[0]) is None
+    if min(group_width, piece_width) > _SHORT or group_width + piece_width > _COMFORTABLE:
+        return False
+    return is_courtesy(text[slice(*group)]) != is_courtesy(text[slice(*piece)])
 
 
 def _belongs_across_lines(

@@ -6,13 +6,14 @@ A clause is small talk if every word is in the lists, is a name that is only add
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from ebbtide.language.builtin import words_chinese, words_english
-from ebbtide.language.builtin.clauses import clauses
 from ebbtide.language.builtin.sentences import sentence_spans
 from ebbtide.language.builtin.tokens import Token, tokenize
-from ebbtide.language.builtin.word_lists import word_list, words
+from ebbtide.language.builtin.word_lists import ordered_list, word_list, words
 
 # Words without content of their own.
 _FUNCTION_WORDS = (
@@ -34,6 +35,45 @@ _WORDS_MAX = 16
 _ADDRESS_BREAKS = frozenset(",，!！.。?？~～…-–—")
 
 
+_PHRASES = re.compile(
+    "|".join(
+        rf"\b{phrase}\b" if phrase.isascii() else phrase
+        for phrase in sorted(ordered_list("courtesy_phrases"), key=len, reverse=True)
+    ),
+    re.IGNORECASE,
+)
+_PART = re.compile("[，,。.!！?？~～…;；]+")
+_QUESTION_ENDS = ("?", "？")
+# A longer text is never mere courtesy.
+_COURTESY_CHARS_MAX = 160
+
+
+@lru_cache(maxsize=512)
+def is_courtesy(text: str) -> bool:
+    """Return whether a text consists only of courtesies, praise, assent and called names."""
+    if len(text) > _COURTESY_CHARS_MAX:
+        return False
+    rest = _PHRASES.sub(" ", text.replace("’", "'"))
+    parts = [tokenize(part) for part in _PART.split(rest)]
+    informative = [tokens for tokens in parts if any(token.tag != "punct" for token in tokens)]
+    return all(is_small_talk(tokens) or _is_call(tokens) for tokens in informative)
+
+
+def _is_call(tokens: Sequence[Token]) -> bool:
+    """Return whether a part between punctuation is one name."""
+    return len(tokens) == 1 and tokens[0].tag.startswith("nr")
+
+
+def is_pure_question(text: str) -> bool:
+    """Return whether a text is one sentence that ends in a question mark."""
+    return text.rstrip().endswith(_QUESTION_ENDS) and len(sentence_spans(text)) == 1
+
+
+def is_filler(text: str, remember_questions: bool = False) -> bool:
+    """Return whether a segment makes no memory: a courtesy, or a pure question unless questions are remembered."""
+    return is_courtesy(text) or (not remember_questions and is_pure_question(text))
+
+
 def is_small_talk(tokens: Sequence[Token]) -> bool:
     """Return whether a clause consists only of small talk and addressed names."""
     if not tokens or len(tokens) > 2 * _WORDS_MAX:
@@ -46,33 +86,6 @@ def is_small_talk(tokens: Sequence[Token]) -> bool:
             return False
         count += token.tag != "other"
     return 0 < count <= _WORDS_MAX
-
-
-MAX_FILLER_CHARS = 400
-"""A longer text is never a filler."""
-
-
-def is_filler(text: str, *, with_questions: bool) -> bool:
-    """Return whether a text is only courtesies or, `with_questions`, one sentence that asks."""
-    if len(text) > MAX_FILLER_CHARS:
-        return False
-    if (
-        with_questions
-        and text.rstrip("\"'”’」』)） \n\t").endswith(("?", "？"))
-        and len(sentence_spans(text)) == 1
-    ):
-        return True
-    return is_courtesy(text)
-
-
-def is_courtesy(text: str) -> bool:
-    """Return whether every clause of a text is small talk, and one is more than function words."""
-    found = [tokenize(text[one.start : one.end]) for one in clauses(text)]
-    return all(map(is_small_talk, found)) and any(
-        token.text.casefold() in ENGLISH_WORDS or token.text in CHINESE_WORDS
-        for tokens in found
-        for token in tokens
-    )
 
 
 def _is_social(token: Token) -> bool:

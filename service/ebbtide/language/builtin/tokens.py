@@ -14,7 +14,13 @@ from typing import Any, NamedTuple
 
 from ebbtide.heap import fresh_pages
 from ebbtide.language.builtin.scripts import HAN, HANGUL, KANA
-from ebbtide.language.builtin.words_chinese import ACTIVITIES, ADDED_WORDS, OBJECT_VERBS, OBJECT_WHOLES
+from ebbtide.language.builtin.words_chinese import (
+    ACTIVITIES,
+    ADDED_WORDS,
+    OBJECT_VERBS,
+    OBJECT_WHOLES,
+    SURNAMES,
+)
 
 
 class Token(NamedTuple):
@@ -24,6 +30,10 @@ class Token(NamedTuple):
     start: int
     end: int
     tag: str
+
+
+CALLED_NAME = 0.35
+"""Weight of a name that is only addressed."""
 
 
 class Candidate(NamedTuple):
@@ -130,11 +140,19 @@ def _tagged(text: str) -> list[tuple[str, str]]:
     tagger = _jieba()
     pairs: list[tuple[str, str]] = []
     for word, tag in tagger.tag(text):
-        if len(word) > 1 and tag[0] not in "mt" and GREEDY.search(word) and not tagger.has_word(word):
+        if word[0] in "老小阿" and len(word) in (2, 3) and word[1] in SURNAMES and not tagger.has_word(word):
+            # A guessed name reaches too far (老葛先), or is not tagged as one (小仇).
+            whole = word[0] == "小" or len(word) == 2
+            pairs.append((word if whole else word[:2], "nr"))
+            pairs.extend([] if whole else [(word[2:], "d")])
+        elif pairs and pairs[-1][0] == "老" and len(word) == 2 and word[0] in SURNAMES and tag[:2] == "nr":
+            pairs[-1] = ("老" + word[0], "nr")
+            pairs.extend(tagger.tag(word[1:]))
+        elif len(word) > 1 and tag[0] not in "mt" and GREEDY.search(word) and not tagger.has_word(word):
             pairs.extend(tagger.tag(word, hmm=False))
         elif len(word) == 4 and word[:2] in OBJECT_VERBS and word not in OBJECT_WHOLES and tag != "v":
             pairs.extend([(word[:2], "v"), (word[2:], _RETAGGED.get(word[2:], "n"))])
-        elif len(word) > 2 and word[0] in "吃喝买学骑坐" and word not in ACTIVITIES:
+        elif len(word) > 2 and word[0] in "吃喝买学骑坐打放养" and word not in ACTIVITIES:
             # The dictionary joins verb and object (吃海鲜); the object is the noun.
             whole = tagger.has_word(word[1:])
             pairs.extend([(word[0], "v"), (word[1:], "n")] if whole else [(word, tag)])
@@ -165,10 +183,3 @@ def tokenize(text: str) -> list[Token]:
         else:
             tokens.append(Token(text[start:end], start, end, "word" if kind == "plain" else kind))
     return tokens
-
-
-def tokens_within(text: str, start: int, end: int) -> list[Token]:
-    """Tokenize a slice of a text on its own. Positions refer to the whole text."""
-    return [
-        Token(said, start + begin, start + stop, tag) for said, begin, stop, tag in tokenize(text[start:end])
-    ]

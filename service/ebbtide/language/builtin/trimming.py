@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import re
 
-from ebbtide.language.builtin import words_chinese, words_english
-
 _MAY_MARK = re.compile(r"[*_~`#•·>\d-]")
 _MARKUP = re.compile(r"\*\*|__|~~|^[^\S\n]*+(?:#{1,6}|[-*•·]|>|\d{1,2}[.)、])\s++|```\w*+", re.MULTILINE)
 # For str.strip, which is much faster than a pattern. No white space lies above U+3000.
@@ -33,19 +31,6 @@ _PAIRS = (
     ("[", "]"),
 )
 _PAIRED = re.compile("[" + re.escape("".join(map("".join, _PAIRS))) + '"*`]')
-_ENGLISH_OPENER = re.compile(
-    r"(?:(?:and |so |but )?i (?:think|guess|mean|believe|feel like|must say|have to say|can (?:only )?imagine)"
-    r"(?: that\b)?+(?! (?:in|so|not|of|about|for|to)\b)"
-    r"|which (?:has|had|have|got|keeps|kept|left) me(?= \w{1,40}ing)|which(?: is| was| are| were)?(?! one)|so that"
-    r"|(?:congrats|congratulations) on|thank(?:s| you)(?: so much| a lot| very much)? for"
-    r"|you know"
-    r"|to be honest|by the way|"
-    r"of course|for sure|no worries|you're welcome|that said|in fact|as for \w++|as well as|"
-    r"i'm (?:so |really |very )?(?:glad|happy) (?:that |to (?:hear|see|know)(?: that)? )?|"
-    r"sounds good|good point|for example|such as)\b[,\s]*",
-    re.IGNORECASE,
-)
-_ENGLISH_WORD = re.compile(r"([A-Za-z']++)(?:[,!.\s]++|$)")
 
 
 def plain(text: str) -> str:
@@ -116,31 +101,3 @@ def _keep_pairs(text: str, opener: str, closer: str) -> str:
                 lost.add(index)
     lost.update(opened)
     return "".join(char for index, char in enumerate(text) if index not in lost)
-
-
-def without_opener(text: str) -> str:
-    """Remove discourse words from the beginning (但是, well, I think) unless nothing would be left."""
-    for _ in range(3):
-        shorter = _drop_one(text)
-        if shorter == text or len(shorter) < 3:
-            return text
-        text = shorter
-    return text
-
-
-def _drop_one(text: str) -> str:
-    if text.startswith(words_chinese.OPENERS):
-        for opener in words_chinese.OPENERS:
-            if text.startswith(opener) and (
-                opener in words_chinese.FREE_OPENERS or text[len(opener) : len(opener) + 1] in "，,！!。 ~～"
-            ):
-                return text[len(opener) :].lstrip(_DANGLING_START)
-    if text[0] in "但而那" and text[1:2] in tuple("我你他她它这您"):
-        return text[1:]
-    longer = _ENGLISH_OPENER.match(text)
-    if longer:
-        return text[longer.end() :]
-    word = _ENGLISH_WORD.match(text)
-    if word and word.group(1).casefold() in words_english.OPENERS:
-        return text[word.end() :]
-    return text

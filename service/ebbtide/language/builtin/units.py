@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ebbtide.language.builtin import words_chinese, words_english
 from ebbtide.language.builtin.clauses import Clause, clauses
-from ebbtide.language.builtin.excerpts import holds_negation
+from ebbtide.language.builtin.negation import holds_negation
 from ebbtide.language.builtin.scripts import width
 from ebbtide.language.builtin.small_talk import is_small_talk
 from ebbtide.language.builtin.subjects import has_subject
@@ -48,14 +48,15 @@ _KIND_FACTORS = {"number": 1.8, "time": 1.6, "code": 1.2, "weak": 0.5}
 _POINTS = re.compile(r"(?:it|they|he|she|its|their|it's|they're|he's|she's)\b|[它他她其]", re.IGNORECASE)
 
 # Such a clause gives a reason, an example or a description of the preceding clause.
-_LEANS = re.compile(
+LEANS = re.compile(
     r"(?:because|so that|which|who|whose|including|such as|as well as|especially)\b"
     r"|因为|比如|例如|包括|特别是|尤其是|以便|使得|才|从而|以至|所以|因此",
     re.IGNORECASE,
 )
 
 HARD_CONDITION = re.compile(
-    r"(?:if|unless|in case|even if|only if)\b|如果|要是|除非|假如|假设|倘若|万一|只要|只有|若",
+    r"(?:if|unless|in case|even if|only if|under the condition|as long as|provided)\b"
+    r"|如果|要是|除非|假如|假设|倘若|万一|只要|只有|若",
     re.IGNORECASE,
 )
 
@@ -169,7 +170,7 @@ def _host(piece: str, tokens: Sequence[Token], before: list[Unit]) -> int:
     A reason depends on the preceding unit, other clauses on the last one with a subject.
     """
     last = len(before) - 1
-    if _LEANS.match(piece):
+    if LEANS.match(piece):
         return last
     if has_subject(tokens) and not _POINTS.match(piece):
         return -1
@@ -202,8 +203,3 @@ def _is_contrast(opening: str) -> bool:
     if lower.startswith(words_chinese.CONTRASTS):
         return True
     return lower.startswith(_CONTRASTS)
-
-
-def is_conditional(text: str) -> bool:
-    """Return whether any clause of a text holds only under a condition."""
-    return any(HARD_CONDITION.match(text, clause.start) for clause in clauses(text[:2000]))

@@ -98,7 +98,9 @@ class ServedModel:
             segments += await self._segment(chunk, max_chars)
         return segments
 
-    async def process(self, text: str, *, prefix: str = "", target_length: int | None = None) -> Processed:
+    async def process(
+        self, text: str, *, prefix: str = "", target_length: int | None = None, first: str = ""
+    ) -> Processed:
         """Return the text with a summary and keywords, or a shortened text with new ones."""
         body = text.removeprefix(prefix)
         if target_length is None:

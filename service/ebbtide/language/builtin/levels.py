@@ -1,0 +1,362 @@
+"""Grade the words of a clause by how much the statement depends on them.
+
+The predicate with its object and negation is needed most, then the subject, then names, numbers and dates, then other
+modifiers. Fillers are needed least. Words of one noun phrase have one level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ebbtide.language.builtin import words_chinese, words_english
+from ebbtide.language.builtin.english_tags import classify, context, normal
+from ebbtide.language.builtin.negation import is_condition_word, is_negation
+from ebbtide.language.builtin.tokens import CALLED_NAME, Candidate, Token
+from ebbtide.language.builtin.word_lists import word_list, words
+
+PREDICATE, SUBJECT, DETAIL, MODIFIER, FILLER = range(5)
+
+_PARTICLES = words("呢 啊 吧 呀 啦 嘛 哦 哈 噢 哟 嗯")
+_POINTERS = words(
+    "那个 这个 那 这 该 那些 这些 那位 这位 那款 这款 一个 一位 一名 一款 一把 一栋 一家 一套 一种 一份"
+)
+# Prepositions of place, time, means and purpose. Others (把, 对, 跟) belong to the predicate.
+_ADJUNCTS = words("在 于 从 自从 随着 通过 根据 按照 为了 往 沿着 当 趁")
+_HAN_VERBS = words("v vi vd")
+_NOMINAL = words("n vn nr ns nt nz nw nrt nrfg ng an s x t r m q f word num date code b l j zg title path")
+_ATTRIBUTES = words("n f nr ns nt nz r a b word s ng num nrt")
+_OPENER_TAGS = words("c")
+_LIGHT_CLASSIFIERS = words("个 位 名 款 把 栋 家 套 种 份 只 条 张 台 本 件 座 间 辆 部")
+_REPORTING = words("says said told 说 表示 提醒 告诉")
+_REPORT_LINKS = words("that me us 我 我们")
+_REFERRING = words("he she they it his her their he's she's they're it's it'll 他 她 他们 她们 它 什么 了 是")
+_REPORTED_TAGS = words("word n nr ns nt nz r nrt title code t s num")
+_LEADS = words("最后 上次 可 那 不过 后来")
+# A shorter noun says little without the clause that describes it (听海浪的声音).
+_TELLING_HEAD = 3
+_BOUNDS = words("之前 以前 之后 以后 前 后 前后 左右 以内 以上 以下 之内 起")
+_PHRASE_ENDS = words("以后 之后 以来 的时候 时候 期间 之前 以前")
+_ENGLISH_KIN = words(
+    "sister brother mother father mum mom dad uncle aunt cousin son daughter wife husband friend neighbour "
+    "neighbor colleague boss nephew niece grandmother grandfather grandma grandpa cat dog"
+)
+_BEFORE_NOUNS = (
+    words_english.DETERMINERS
+    | words_english.POSSESSIVES
+    | words_english.PREPOSITIONS
+    | words_english.ADJECTIVES
+)
+_DATES = words_english.WEEKDAYS | words_english.MONTHS
+_PERIODS = words("礼拜 星期 月 小时 半 晚上 下午 上午 人 钟头 多")
+_ENGLISH_PREDICATES = (
+    words_english.VERBS
+    | words_english.AUXILIARIES
+    | words("i'm i've i'd i'll it's he's she's we're we've we'll they're they've they'd you're you've that's")
+)
+_OWNERS = words("我 我们 咱们 俺")
+_PRECISE = frozenset(("name", "title", "code", "number"))
+
+_EMPHASIS = words_english.DROPPABLE | word_list("english_fillers")
+_SPARE_ADJECTIVES = word_list("english_spare_adjectives")
+_SUBORDINATORS = words(
+    "because since when while whenever which who whose where though although whereas as that's"
+)
+_TIME_HEADS = words(
+    "morning evening afternoon night week month year day weekend time spring summer autumn winter"
+)
+_LIMITING = words("only almost nearly no yet anymore longer never hardly back together away too")
+
+
+def levels_of(text: str, tokens: Sequence[Token], found: Sequence[Candidate]) -> list[int]:
+    """Return the level of each token of a clause. `found` are the noun phrases of the clause."""
+    reported = _reported_from(tokens)
+    if reported:
+        return [DETAIL] * reported + levels_of(text, tokens[reported:], found)
+    graded = _grade_words(text, tokens)
+    if any(token.tag not in ("word", "punct", "num", "date", "code", "digits") for token in tokens):
+        graded = _grade_chinese(tokens, found)
+    at = 0
+    for candidate in found:
+        while at < len(tokens) and tokens[at].start < candidate.start:
+            at += 1
+        end = at
+        while end < len(tokens) and tokens[end].end <= candidate.end:
+            end += 1
+        if candidate.kind == "weak" and candidate.weight == CALLED_NAME:
+            graded[at:end] = [FILLER] * (end - at)
+        elif end > at + 1 and candidate.kind != "weak":
+            graded[at:end] = [min(graded[at:end])] * (end - at)
+    for index, after in enumerate(tokens[1:]):
+        if graded[index] <= SUBJECT and _is_apposition(tokens[index], after):
+            begin = (
+                index - 1 if index and normal(tokens[index - 1].text) in words_english.POSSESSIVES else index
+            )
+            graded[begin : index + 1] = [DETAIL] * (index + 1 - begin)
+    return graded
+
+
+def _is_apposition(token: Token, after: Token) -> bool:
+    """Return whether a word says who the person is whose name follows: sister Clara, 妹妹克拉拉."""
+    if token.tag == "word":
+        return normal(token.text) in _ENGLISH_KIN and after.tag == "word" and after.text[0].isupper()
+    return token.text in words_chinese.KIN and after.tag in ("nr", "nrt")
+
+
+def has_predicate(tokens: Sequence[Token]) -> bool:
+    """Return whether a part of a sentence contains a verb."""
+    return any(_is_verb(token) or _is_english_verb(tokens, index) for index, token in enumerate(tokens))
+
+
+def _is_english_verb(tokens: Sequence[Token], index: int) -> bool:
+    lower = normal(tokens[index].text)
+    if tokens[index].tag != "word" or lower in _ENGLISH_PREDICATES:
+        return tokens[index].tag == "word"
+    before = normal(tokens[index - 1].text) if index else ""
+    return lower in words_english.AMBIGUOUS and before != "" and before not in _BEFORE_NOUNS
+
+
+def _reported_from(tokens: Sequence[Token]) -> int:
+    """Return where a reported statement with its own subject begins: after `Ann says that`, 老师说."""
+    for index, token in enumerate(tokens[1:5], 1):
+        if normal(token.text) not in _REPORTING or any(map(is_negation, tokens[:index])):
+            continue
+        begin = index + 1
+        while begin < len(tokens) and (
+            normal(tokens[begin].text) in _REPORT_LINKS or tokens[begin].tag == "punct"
+        ):
+            begin += 1
+        rest = tokens[begin : begin + 1]
+        if not rest or normal(rest[0].text) in _REFERRING or len(tokens) - begin < 3:
+            return 0
+        return begin if rest[0].tag in _REPORTED_TAGS else 0
+    return 0
+
+
+# --- Chinese --------------------------------------------------------------------------------------------------
+
+
+def _grade_chinese(tokens: Sequence[Token], found: Sequence[Candidate]) -> list[int]:
+    precise = [candidate.start for candidate in found if candidate.kind in _PRECISE]
+    graded = [_grade_han_word(tokens, index) for index in range(len(tokens))]
+    _grade_adjuncts(tokens, graded, set(precise))
+    _grade_attributes(tokens, graded)
+    verbs = [index for index, token in enumerate(tokens) if _is_verb(token) and graded[index] != FILLER]
+    verbs = verbs or [index for index, token in enumerate(tokens) if token.tag in ("vn", "a")]
+    for index in range(verbs[0] if verbs else 0):
+        if graded[index] == PREDICATE and tokens[index].tag in _NOMINAL:
+            graded[index] = SUBJECT
+        elif is_negation(tokens[index]) or tokens[index].tag == "p":
+            break
+    for index in range(1, len(tokens)):
+        if tokens[index].text in _BOUNDS:
+            graded[index] = graded[index - 1]
+        if tokens[index].text == "的" and graded[index] <= SUBJECT:
+            graded[index] = max(graded[index - 1], graded[index])
+    if not any(level <= SUBJECT for level in graded):
+        graded = [PREDICATE if level == MODIFIER else level for level in graded]
+    return graded
+
+
+def _is_verb(token: Token) -> bool:
+    return token.tag in _HAN_VERBS and token.text not in ("的",)
+
+
+def _grade_han_word(tokens: Sequence[Token], index: int) -> int:
+    token = tokens[index]
+    text = token.text
+    after = tokens[index + 1] if index + 1 < len(tokens) else None
+    followed = after is not None and after.tag != "punct"
+    if is_negation(token) or is_condition_word(token):
+        return PREDICATE
+    if token.tag in ("y", "e", "o") or text in _PARTICLES:
+        return FILLER
+    if (
+        text in ("是", "在")
+        and index
+        and after is not None
+        and (after.tag in ("date", "num") or after.text == "在")
+    ):
+        return DETAIL
+    if text in ("了", "过") and index:
+        return DETAIL
+    if text in _POINTERS and followed and not (len(text) == 1 and after is not None and len(after.text) == 1):
+        return PREDICATE if text == "一个" and after is not None and after.text in _PERIODS else FILLER
+    if (
+        text in _LIGHT_CLASSIFIERS
+        and token.tag != "v"
+        and index
+        and tokens[index - 1].text in ("一", "这", "那")
+    ):
+        return FILLER
+    if text == "一" and after is not None and after.text in _LIGHT_CLASSIFIERS:
+        return FILLER
+    if not index and (text in words_chinese.OPENERS or token.tag in _OPENER_TAGS or text in _LEADS):
+        return FILLER if followed and not text.startswith(words_chinese.CONDITIONS) else PREDICATE
+    if text in words_chinese.DROPPABLE and text != "就" and text not in words_chinese.CAREFUL and followed:
+        return FILLER
+    if followed and (token.tag == "t" or text in words_chinese.TIME_FILLERS or text in ("每天", "严重")):
+        return MODIFIER
+    owned = after is not None and (after.text in words_chinese.KIN or after.text == "的")
+    if not index and text in _OWNERS and owned:
+        return FILLER
+    if index == 1 and text == "的" and tokens[0].text in _OWNERS:
+        return FILLER
+    return PREDICATE
+
+
+def _grade_adjuncts(tokens: Sequence[Token], graded: list[int], precise: set[int]) -> None:
+    """Lower the phrases of place, time and means that precede a verb."""
+    index = 0
+    while index < len(tokens):
+        if tokens[index].text not in _ADJUNCTS or tokens[index].tag != "p":
+            index += 1
+            continue
+        end = index + 1
+        while end < len(tokens) and (
+            (tokens[end].tag in _NOMINAL and tokens[end].tag != "vn")
+            or tokens[end].text in ("的", "、", "和")
+        ):
+            end += 1
+        ahead = range(index + 1, min(index + 9, len(tokens)))
+        end = max(end, next((at + 1 for at in ahead if tokens[at].text in _PHRASE_ENDS), end))
+        if end == index + 1:
+            graded[index] = FILLER if end < len(tokens) and tokens[end].tag == "vn" else graded[index]
+        elif end < len(tokens) and tokens[end].tag != "punct":
+            exact = any(token.start in precise or token.tag == "date" for token in tokens[index:end])
+            level = DETAIL if exact else MODIFIER
+            graded[index:end] = [level] * (end - index)
+        index = end
+
+
+def _grade_attributes(tokens: Sequence[Token], graded: list[int]) -> None:
+    """Lower what describes a noun: the words up to 的."""
+    verbs = [index for index, token in enumerate(tokens) if _is_verb(token)]
+    for index in range(1, len(tokens) - 1):
+        if (
+            tokens[index].text != "的"
+            or graded[index] != PREDICATE
+            or tokens[index + 1].tag[0] not in "nrmbxw"
+        ):
+            continue
+        begin = index
+        while begin and tokens[begin - 1].tag in _ATTRIBUTES:
+            begin -= 1
+        before = [verb for verb in verbs if verb < index]
+        if (
+            begin
+            and before
+            and before[-1] == begin - 1
+            and tokens[begin : begin + 1]
+            and tokens[begin].tag != "r"
+        ):
+            # The modifier contains a verb: the only one before a later predicate, or the second one.
+            if len(before) == 1 and verbs[-1] > index and not any(t.tag == "p" for t in tokens[:index]):
+                begin = 0
+            elif len(before) == 2:
+                if len(tokens[index + 1].text) < _TELLING_HEAD:
+                    continue
+                begin = before[0] + 1
+        if begin == index or any(is_negation(token) for token in tokens[begin:index]):
+            continue
+        if tokens[index - 1].tag in ("r", "nr") or tokens[index - 1].text in words_chinese.KIN:
+            graded[index] = FILLER
+        else:
+            graded[begin : index + 1] = [DETAIL if begin == 0 else MODIFIER] * (index + 1 - begin)
+
+
+# --- English --------------------------------------------------------------------------------------------------
+
+
+class _Place:
+    """Where in an English clause a word is."""
+
+    def __init__(self) -> None:
+        self.has_verb = False
+        self.has_object = False
+        self.level = PREDICATE
+        self.is_closed = False
+
+
+def _grade_words(text: str, tokens: Sequence[Token]) -> list[int]:
+    graded: list[int] = []
+    place = _Place()
+    previous = "start"
+    leads = True
+    kinds: list[str] = []
+    for index, token in enumerate(tokens):
+        kind = classify(text, tokens, index, previous) if token.tag == "word" else "break"
+        if token.text == "May" and index:
+            kind = "time"
+        previous = context(token, kind)
+        kinds.append(kind)
+    for index, token in enumerate(tokens):
+        lower = normal(token.text)
+        level = _grade_word(tokens, kinds, index, lower, leads, place)
+        leads = leads and level == FILLER
+        graded.append(level)
+    if not place.has_verb:
+        return [PREDICATE if level in (SUBJECT, MODIFIER) else level for level in graded]
+    return graded
+
+
+def _grade_word(
+    tokens: Sequence[Token], kinds: Sequence[str], index: int, lower: str, leads: bool, place: _Place
+) -> int:
+    token, kind = tokens[index], kinds[index]
+    if is_negation(token) or is_condition_word(token):
+        place.has_verb = place.has_verb or lower.endswith(("n't", "not"))
+        return place.level if place.has_verb and place.level != SUBJECT else PREDICATE
+    if leads and lower not in _SUBORDINATORS and (lower in words_english.OPENERS or kind == "conj"):
+        return FILLER
+    if lower in _SUBORDINATORS and place.has_verb:
+        place.level, place.is_closed = MODIFIER, True
+    elif kind == "conj" and place.has_verb and "verb" in kinds[index + 1 : index + 8]:
+        place.level, place.is_closed = max(place.level, DETAIL), True
+    if place.is_closed:
+        return place.level
+    if kind in ("verb", "modal") or lower in words_english.AUXILIARIES:
+        if not place.has_verb:
+            place.level = PREDICATE
+        place.has_verb, place.has_object = True, False
+        return place.level
+    if kind == "prep" or (kind == "to" and kinds[index + 1 : index + 2] != ["verb"]):
+        return _grade_preposition(tokens, kinds, index, lower, place)
+    if kind == "subject" and not place.has_verb:
+        place.level = PREDICATE
+    if kind == "subject" and "'" in lower:
+        place.has_verb = True
+        return SUBJECT if place.level == PREDICATE else place.level
+    if lower in _EMPHASIS and index + 1 < len(tokens):
+        return FILLER
+    if kind == "adv" and lower not in _LIMITING and place.has_verb and place.level != MODIFIER:
+        return MODIFIER if place.has_object else place.level
+    if (
+        kind == "adj"
+        and kinds[index + 1 : index + 2] in (["noun"], ["mod"], ["name"])
+        and lower in _SPARE_ADJECTIVES
+    ):
+        return max(place.level, MODIFIER) if place.has_verb else MODIFIER
+    if place.has_verb and (kind == "det" or lower in ("every", "last", "next")):
+        ahead = [normal(other.text) for other in tokens[index + 1 : index + 3]]
+        if place.has_object and any(word in _TIME_HEADS for word in ahead):
+            place.level = MODIFIER
+    if kind in ("noun", "name", "code", "pronoun", "subject"):
+        place.has_object = place.has_verb
+    if not place.has_verb and place.level == PREDICATE:
+        return SUBJECT
+    return place.level
+
+
+def _grade_preposition(
+    tokens: Sequence[Token], kinds: Sequence[str], index: int, lower: str, place: _Place
+) -> int:
+    """Begin a prepositional phrase: it completes a verb without an object, otherwise it is a modifier."""
+    if place.level == MODIFIER and not place.has_verb:
+        return MODIFIER
+    if lower == "of" or (place.has_verb and not place.has_object and place.level != MODIFIER):
+        return place.level
+    ahead = range(index + 1, min(index + 5, len(tokens)))
+    exact = any(kinds[at] in ("name", "code", "time") or tokens[at].tag in ("num", "date") for at in ahead)
+    exact = exact or any(normal(tokens[at].text) in _DATES for at in ahead)
+    place.level = max(place.level, DETAIL if exact else MODIFIER) if place.has_verb else MODIFIER
+    return place.level

@@ -1,0 +1,46 @@
+"""Links of a memory are named by the rules of the closed list."""
+
+from __future__ import annotations
+
+import pytest
+
+from ebbtide.language.builtin.relation_names import (
+    Locale,
+    entity_relation,
+    memory_relation,
+    reverse_relation,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "keywords", "entity", "name"),
+    [
+        ("Clara's cello needs new strings.", ("cello", "Clara"), "Clara", "belongs to"),
+        ("Ravi is a member of the chess club.", ("Ravi", "chess club"), "chess club", "belongs to"),
+        ("We discussed PostgreSQL with Anke.", ("PostgreSQL", "Anke"), "Anke", "discusses"),
+        ("PostgreSQL is fast.", ("PostgreSQL",), "postgresql", "about"),
+        ("The oven comes with the Miwe.", ("oven", "Miwe"), "Miwe", "involves"),
+        ("I saw Ann in Porto.", ("Porto", "Ann"), "Ann", "mentions"),
+        ("Annika left Porto.", ("Porto",), "Ann", "mentions"),
+        ("登录模块的数据库迁好了。", ("数据库", "登录模块"), "登录模块", "属于"),
+        ("我们昨天讨论了微服务。", ("微服务",), "微服务", "讨论"),
+        ("克拉拉在波尔图。", ("克拉拉", "波尔图"), "克拉拉", "关于"),
+        ("最后决定采用JWT。", ("方案", "JWT"), "JWT", "涉及"),
+        ("我在波尔图看到克拉拉。", ("波尔图", "克拉拉"), "克拉拉", "提到"),
+    ],
+)
+def test_the_first_rule_that_fits_names_the_link(
+    text: str, keywords: tuple[str, ...], entity: str, name: str
+) -> None:
+    """Possession, talk, the first keyword, use and mention give the name, in this order."""
+    locale: Locale = "en" if text.isascii() else "zh"
+    assert entity_relation(text, keywords, entity, locale) == name
+
+
+def test_memories_are_related_by_their_common_entities() -> None:
+    """A common first keyword gives about, another common entity involves, none the order in time."""
+    assert memory_relation(["Clara", "cello"], ["Porto", "Clara"], ["Clara"], "en") == "about"
+    assert memory_relation(["cello", "Clara"], ["Porto", "Clara"], ["clara"], "en") == "involves"
+    assert memory_relation(["cello"], ["Porto"], [], "zh") == "之前"
+    assert reverse_relation("之前", "zh") == "之后"
+    assert reverse_relation("involves", "en") == "involves"
