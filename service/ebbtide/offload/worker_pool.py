@@ -83,6 +83,11 @@ class _Worker:
         self._is_late = True
         self.kill()
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process has ended, for example because it was killed while it was idle."""
+        return self._process.poll() is not None
+
     def kill(self) -> None:
         """Kill the process. Any thread may call this. Idempotent."""
         self._process.kill()
@@ -217,6 +222,9 @@ class WorkerPool:
         for _ in range(self.max_tries):
             if self._closed:
                 return worker, partial(fail, _stopping())
+            if worker is not None and worker.has_ended:
+                self._end(worker)
+                worker = None
             try:
                 worker = worker or self._started()
             except OSError as error:
