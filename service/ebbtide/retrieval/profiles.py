@@ -27,7 +27,7 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What suits the vectors of an embedding model."""
+    """Weights and trees for the vectors of an embedding model."""
 
     weights: Weights = field(default_factory=Weights)
     trees: str = "learned.json"

