@@ -43,7 +43,7 @@ class TextWorkers(WorkerPool):
         """Like `call`, for the event loop."""
         if size <= MAX_INLINE_CHARS:
             return function(*arguments)
-        return cast(T, await asyncio.wrap_future(self._offloaded(size, function, arguments)))
+        return cast(T, await asyncio.wrap_future(self._submit(size, function, arguments)))
 
     def call(self, size: int, function: Callable[..., T], *arguments: Any) -> T:
         """Return the function's result for a text of `size` characters. Blocks; not for the event loop.
@@ -53,9 +53,9 @@ class TextWorkers(WorkerPool):
         """
         if size <= MAX_INLINE_CHARS:
             return function(*arguments)
-        return cast(T, self._offloaded(size, function, arguments).result())
+        return cast(T, self._submit(size, function, arguments).result())
 
-    def _offloaded(self, size: int, function: Callable[..., T], arguments: tuple[Any, ...]) -> Future[Any]:
+    def _submit(self, size: int, function: Callable[..., T], arguments: tuple[Any, ...]) -> Future[Any]:
         return self.submit(function, arguments, self._time_limit_s * (1 + size // CHARS_PER_DEADLINE))
 
     def failure_of(self, ended: WorkerEnded) -> Exception:
@@ -90,7 +90,7 @@ def text_too_complex() -> InvalidRequest:
 
 
 class _Inline(TextWorkers):
-    def _offloaded(self, size: int, function: Callable[..., T], arguments: tuple[Any, ...]) -> Future[Any]:
+    def _submit(self, size: int, function: Callable[..., T], arguments: tuple[Any, ...]) -> Future[Any]:
         outcome: Future[Any] = Future()
         try:
             outcome.set_result(function(*arguments))
