@@ -112,6 +112,20 @@ async def test_messages_survive_their_worker(tmp_path: Path) -> None:
             assert "semantic" not in {off["signal"] for off in answer["explanation"]["signals_off"]}
 
 
+async def test_vectors_are_committed_in_short_rounds(tmp_path: Path) -> None:
+    """While many messages wait for vectors, the first ones have theirs, and another agent takes its turn."""
+    made = MultilingualEmbedder(60.0, embedding_tasks.slow)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ebbtide.daemon.make_embedder", lambda *_: made)
+        async with CALLERS["rest"](tmp_path, **MULTILINGUAL) as call:
+            messages = [{"role": "user", "content": f"A letter with number {n}."} for n in range(400)]
+            await call("POST", f"{AGENT}/remember", {"messages": messages})
+            await call("POST", "/v1/agents/ben/remember", {"messages": messages[:1]})
+            flushed = await call("POST", "/v1/agents/ben/flush", {"timeout_ms": 60_000, "vectors": True})
+            assert flushed.json()["unembedded_messages"] == 0
+            assert 200 < (await call("GET", AGENT)).json()["unembedded_messages"] < 400
+
+
 async def test_other_weights_are_reported(tmp_path: Path, caller_in: CallerIn) -> None:
     """With weights of another SHA-256, words answer; readiness, model and explanation give the reason."""
     made = MultilingualEmbedder(60.0, embedding_tasks.with_other_weights)

@@ -48,6 +48,12 @@ def scripted(texts: Sequence[str], is_query: bool) -> tuple[int, bytes]:
     return matrix.shape[1], matrix.tobytes()
 
 
+def slow(texts: Sequence[str], is_query: bool) -> tuple[int, bytes]:
+    """Return a vector for each text after 50 ms for each."""
+    time.sleep(0.05 * len(texts))
+    return scripted(texts, is_query)
+
+
 def process_id(texts: Sequence[str], is_query: bool) -> tuple[int, bytes]:
     """Return vectors that contain the id of the worker's process."""
     matrix = np.zeros((len(texts), DIMENSION), dtype=np.float32)

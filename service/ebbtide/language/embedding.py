@@ -30,7 +30,10 @@ PROBE = "memory"
 
 
 class Embedder(Protocol):
-    """A model that turns texts into vectors of length 1."""
+    """A model that turns texts into vectors of length 1.
+
+    A slow one may also have `texts_per_round`, the number of messages whose vectors are committed together.
+    """
 
     @property
     def model(self) -> str:

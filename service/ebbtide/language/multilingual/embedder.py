@@ -37,6 +37,9 @@ QUERY_WORKERS: Final = 2
 QUERY_TIME_LIMIT_S: Final = 10.0
 """After this time a query's worker is killed. Its caller stops waiting earlier."""
 
+TEXTS_PER_ROUND: Final = 32
+"""Vectors that are committed together: one to three seconds of work. Agents take turns after each round."""
+
 BATCH_CHARS: Final = 2 * MAX_CHARS
 BATCH_TEXTS: Final = 16
 """Limits of one call for messages, about a second of work."""
@@ -51,6 +54,7 @@ class MultilingualEmbedder:
         """Start no process yet. `time_limit_s` limits each call for messages; workers call `function`."""
         self.model = f"{KIND}:{MULTILINGUAL_NAME}"
         self.dimension: int | None = DIMENSION
+        self.texts_per_round = TEXTS_PER_ROUND
         self._time_limit_s = time_limit_s
         self._function = function
         self._queries = WorkerPool("embed_query", QUERY_WORKERS)
