@@ -133,7 +133,10 @@ def _with_agent(plan: Plan, name: str) -> tuple[Resident, Resident]:
 
 
 def _with_questions(plan: Plan) -> Figure:
-    """What the same daemon holds once everything has vectors and a question was asked: embedder, shelf and all."""
+    """Measure the same daemon once everything has vectors and a question was asked: embedder, index and all.
+
+    The embedder is the English one, which is inside the daemon.
+    """
     scale = plan.scale_for("M")
     data_dir = plan.fresh("memory")
     install(plan.store(scale), data_dir, AGENT)
