@@ -133,10 +133,7 @@ def _with_agent(plan: Plan, name: str) -> tuple[Resident, Resident]:
 
 
 def _with_questions(plan: Plan) -> Figure:
-    """Measure the same daemon once everything has vectors and a question was asked: embedder, index and all.
-
-    The embedder is the English one, which is inside the daemon.
-    """
+    """Measure the memory of the same daemon after it computed all vectors and answered a query with them."""
     scale = plan.scale_for("M")
     data_dir = plan.fresh("memory")
     install(plan.store(scale), data_dir, AGENT)
