@@ -16,7 +16,7 @@ ALLOWED = {
     "decision records": 0,
     "docstrings of the package": 0,
     "comments of the package": 0,
-    "docstrings of tests": 370,
+    "docstrings of tests": 369,
     "comments of tests": 72,
 }
 """Hits that an area may have. Lower them with `python -m tests.tidy.plain_english --lower`; never raise one."""
