@@ -20,11 +20,11 @@ from benchmarks.labels import (
     words_of,
 )
 from ebbtide.language.builtin.keywords import keywords
-from ebbtide.language.builtin.relation_names import Locale, entity_relation
 from ebbtide.language.builtin.segmentation import segment
 from ebbtide.language.builtin.shortening import shorten
 from ebbtide.language.builtin.small_talk import is_filler
 from ebbtide.language.port import Utterance
+from ebbtide.memory.naming import Locale, entity_key, entity_link_name
 
 HALVES = ("odd", "even")
 
@@ -114,7 +114,8 @@ def _relations(tally: Tally, labelled: LabelledSegment) -> None:
     found = keywords(labelled.text)
     locale: Locale = "zh" if labelled.lang == "zh" else "en"
     for relation in labelled.relations:
-        name = entity_relation(labelled.text, found, relation.entity, locale)
+        is_first = bool(found) and entity_key(found[0]) == entity_key(relation.entity)
+        name = entity_link_name(labelled.text, relation.entity, is_first=is_first, locale=locale)
         tally.add("relation name right", labelled.id, labelled.lang, name == relation.name)
 
 

@@ -107,7 +107,7 @@ async def _evaluate_segments(asking: ModelClient, score: Score, said: list[Utter
             processed = await asking.process(segment.text)
             score.processed += 1
             score.keywords += len(processed.keywords)
-            if before is not None:
+            if before is not None and not asking.names_by_rules:
                 [name] = await asking.relate(segment.text, [before.text])
                 score.relations += 1
                 score.relations_named += bool(name)

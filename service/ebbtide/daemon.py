@@ -80,7 +80,6 @@ DEFAULT_MAX_OPEN = 1000
 DEFERRED_MODULES = (
     "ebbtide.language.builtin.segmentation",
     "ebbtide.language.builtin.model",
-    "ebbtide.language.builtin.relations",
     "ebbtide.fleet.recall.recollection",
 )
 """Modules that only the first batch or the first query needs. The daemon imports them once it listens."""

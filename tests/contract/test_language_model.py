@@ -81,9 +81,8 @@ async def test_relate_answers_once_for_each_focus(model: LanguageModel) -> None:
 
 async def test_answers_to_many_equal_single_answers(model: LanguageModel) -> None:
     """A model that answers many requests in one call answers the first of them as it does singly."""
-    process_many, relate_many = (getattr(model, name, None) for name in ("process_many", "relate_many"))
-    if process_many is None or relate_many is None:
-        assert process_many is relate_many
+    process_many = getattr(model, "process_many", None)
+    if process_many is None:
         return
     texts = [
         (message.prefix + message.text, message.prefix, most)
@@ -96,13 +95,6 @@ async def test_answers_to_many_equal_single_answers(model: LanguageModel) -> Non
         await model.process(text, prefix=prefix, target_length=most)
         for text, prefix, most in texts[: len(processed)]
     ]
-    questions = [
-        (text, [other for other, _, _ in texts[index : index + 3]])
-        for index, (text, _, _) in enumerate(texts)
-    ]
-    related = await relate_many(questions)
-    assert 0 < len(related) < len(questions)
-    assert related == [await model.relate(node, focuses) for node, focuses in questions[: len(related)]]
     endless = "The old house by the sea. " * 1000
     assert await process_many([(endless, "", None)] * 2) == [await model.process(endless)]
 

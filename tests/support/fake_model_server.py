@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from ebbtide.language.builtin.model import process
-from ebbtide.language.builtin.relations import relate
 from ebbtide.language.builtin.segmentation import segment
 from ebbtide.language.port import Utterance
+from tests.support.scripted_model import relate
 
 FOR_EVER = 3600.0
 

@@ -11,10 +11,17 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ebbtide.language.builtin.keywords import keywords
 from ebbtide.language.builtin.model import process
-from ebbtide.language.builtin.relations import relate
 from ebbtide.language.builtin.segmentation import segment
 from ebbtide.language.port import ModelState, Processed, Segment, Utterance
+
+
+def relate(node: str, others: Sequence[str]) -> list[str]:
+    """Return the first short keyword of a memory that each other text contains, or an empty string."""
+    nouns = [word for word in keywords(node) if len(word) <= (20 if word.isascii() else 4)]
+    return [next((word for word in nouns if word in other), "") for other in others]
+
 
 Step = Exception | float | Callable[[], Any]
 """The next call of a task: raise this exception, sleep this many seconds and answer, or call this.

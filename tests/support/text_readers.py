@@ -26,8 +26,6 @@ from ebbtide.han import contains_han
 from ebbtide.ids import parse_agent_id
 from ebbtide.language.builtin import (
     clauses,
-    relation_names,
-    relations,
     scripts,
     sentences,
     shortening,
@@ -43,6 +41,7 @@ from ebbtide.language.served import chunks, embedder, openai_compatible, parsing
 from ebbtide.language.served.connection import RequestRejected, retry_after_s
 from ebbtide.language.served.model import Overflow
 from ebbtide.language.tokens import estimate
+from ebbtide.memory import naming
 from ebbtide.memory.texts import piece_of
 from ebbtide.memory.wording import joined, speaker_labels, word_dangling, word_memory
 from ebbtide.parameters import AgentParameters
@@ -228,9 +227,10 @@ def _fillers(text: str) -> bool:
 
 
 def _relation_names(text: str) -> Any:
-    return relation_names.entity_relation(text, ("Ann",), "Ann", "en"), relation_names.entity_relation(
-        text, (), text[5:9] or "Ann", "zh"
-    )
+    names = [
+        naming.entity_link_name(text, name, is_first=False, locale="en") for name in ("Ann", text[5:9], text)
+    ]
+    return names, naming.accepted_link_name(text, "zh"), naming.names_of([text], 1)
 
 
 def _edges(text: str) -> Any:
@@ -290,12 +290,11 @@ READERS: Mapping[str, Reader] = {
     "builtin: segment": lambda text: segment([Utterance("user", "Ann", text)], 200),
     "builtin: process": lambda text: process(text, "", None),
     "builtin: shorten": _shortened,
-    "builtin: relate": lambda text: relations.relate(text, [text[1:], "Ann and the dog"]),
     "builtin: sentences": sentences.sentence_spans,
     "builtin: clauses": clauses.clauses,
     "builtin: tokens": tokens.tokenize,
     "builtin: fillers": _fillers,
-    "builtin: relation names": _relation_names,
+    "names of links": _relation_names,
     "builtin: shorten again": _shortened_again,
     "builtin: edges": _edges,
     "builtin: clusters": lambda text: [scripts.cluster_cut(text, 0, at) for at in range(0, len(text), 50)],

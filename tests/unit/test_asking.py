@@ -72,14 +72,13 @@ class TakesMany(ScriptedModel):
 
     async def process_many(self, texts: Sequence[TextToProcess]) -> list[Processed]:
         self.calls["process_many"] += 1
-        return [await self.process(t, prefix=p, target_length=most) for t, p, most in texts[:3]]
+        return [await self.process(t, prefix=p, target_length=most) for t, p, most, *_ in texts[:3]]
 
 
 async def test_a_model_for_single_texts_gets_single_requests() -> None:
     """The call returns nothing and counts nothing, and the caller sends single requests."""
     ask = asking(ScriptedModel())
     assert await ask.process_many([("a text", "", None)]) == []
-    assert await ask.relate_many([("a text", ["another"])]) == []
     assert ask.tallies == {}
 
 

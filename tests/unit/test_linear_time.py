@@ -30,7 +30,6 @@ SLOW_READERS = frozenset(
         "builtin: shorten",
         "builtin: process",
         "builtin: shorten again",
-        "builtin: relate",
         "question",
         "topic named",
     }

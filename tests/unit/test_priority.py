@@ -75,12 +75,10 @@ def pool() -> Iterator[ThreadPoolExecutor]:
 
 
 async def test_the_builtin_model_yields_between_texts(pool: ThreadPoolExecutor) -> None:
-    """The built-in model yields before each text, prompt and message."""
+    """The built-in model yields before each text and message."""
     asked: list[None] = []
     model = BuiltinModel(pool, lambda: asked.append(None))
     await model.process_many([("The roof leaks.", "", None)] * 5)
     assert len(asked) == 5
-    await model.relate_many([("The roof leaks.", ["The roof is old."])] * 3)
-    assert len(asked) == 8
     await model.segment([Utterance("user", "", "The roof leaks.")] * 4, max_chars=100)
-    assert len(asked) == 12
+    assert len(asked) == 9

@@ -5,9 +5,9 @@ and name the relation of two memories. A failure of the server and a failure of 
 says nothing about the text: wait and retry in order. BadReply says that this model cannot process this text: continue
 with others, then park it. Implementations raise no other errors.
 
-A model may also implement `process_many` and `relate_many`. They take several requests, and return the results of the
-first batch of them. It may implement `shorten`, which also gets the first content of the memory. Callers use them if
-they exist. Retries, timeouts and queues are the caller's concern.
+A model may also implement `process_many`. It takes several requests, and returns the results of the first batch of
+them. A model with `names_by_rules` leaves the names of relations to the memory model. Retries, timeouts and queues are
+the caller's concern.
 """
 
 from __future__ import annotations
@@ -75,10 +75,6 @@ class Processed:
 
 TextToProcess = tuple[str, str, int | None] | tuple[str, str, int | None, str]
 """The arguments of `process`: text, prefix, target length, and possibly the first content."""
-
-
-TextToShorten = tuple[str, str, int]
-"""The arguments of `shorten`: the first content of a memory, its present content, and the target length."""
 
 
 @dataclass(frozen=True, slots=True)

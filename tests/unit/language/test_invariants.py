@@ -9,14 +9,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import unicodedata
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ebbtide.language.builtin.keywords import keywords, phrase
 from ebbtide.language.builtin.model import process
-from ebbtide.language.builtin.relations import relate
 from ebbtide.language.builtin.scripts import has_word
 from ebbtide.language.builtin.segmentation import segment
 from ebbtide.language.builtin.sentences import sentence_spans
@@ -150,27 +148,13 @@ def test_processing_holds_together(text: str, prefix: str, target: int | None) -
     assert all(word.casefold() in memory.content.casefold() for word in memory.keywords)
 
 
-@thorough
-@given(TEXTS, st.lists(TEXTS, max_size=4))
-def test_relation_names_are_short(node: str, focuses: list[str]) -> None:
-    """There is one name for each focus, of at most two words and 32 characters, and no number."""
-    names = relate(node, focuses)
-    assert len(names) == len(focuses)
-    for name in names:
-        assert len(name) <= 32
-        assert len(name.split()) <= 2
-        assert not name or any(unicodedata.category(char)[0] == "L" for char in name)
-
-
 def test_results_do_not_depend_on_the_hash_seed() -> None:
     """Two processes with different hash seeds give the same results."""
     script = (
         "from ebbtide.language.builtin.model import process;"
-        "from ebbtide.language.builtin.relations import relate;"
         "a='我在青岛买了一把二手大提琴，但是 payment service 报错 ERR_42，没法付款。';"
         "a+=' Marta paid $20 in Berlin.';"
-        "print([process(a, '', t) for t in (None, 60, 30, 15, 8)]);"
-        "print(relate(a, [a, 'Berlin', '大提琴']))"
+        "print([process(a, '', t) for t in (None, 60, 30, 15, 8)])"
     )
     outputs = {
         subprocess.run(

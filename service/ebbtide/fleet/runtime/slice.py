@@ -85,8 +85,8 @@ class Compressor:
         short = [task for task in tasks if task.shortening.target < TOO_SHORT_FOR_A_MODEL]
         answers: list[Processed] = []
         if long:
-            texts = [(task.first, task.content, task.shortening.target) for task in long]
-            answers = await self._model_client.shorten_many(texts, priority=Priority.BACKGROUND)
+            texts = [(task.content, "", task.shortening.target, task.first) for task in long]
+            answers = await self._model_client.process_many(texts, priority=Priority.BACKGROUND)
         shortened = [Shortened(*pair, self._model_name) for pair in zip(long, answers, strict=False)]
         return shortened + [await self._shorten_by_rules(task) for task in short]
 
@@ -94,7 +94,9 @@ class Compressor:
         """Shorten a text with the built-in model. The content stays if that takes too long."""
         processed, target = None, task.shortening.target
         with contextlib.suppress(BadReply):
-            processed = await self._shared.fallback.process(task.content, target_length=target)
+            processed = await self._shared.fallback.process(
+                task.content, target_length=target, first=task.first
+            )
         return Shortened(task, processed, "builtin")
 
     async def _shorten(self, task: ShorteningTask, deadline_s: float) -> Shortened | None:
@@ -104,8 +106,8 @@ class Compressor:
             return await self._shorten_by_rules(task)
         try:
             async with asyncio.timeout(max(MIN_MODEL_TIME_S, deadline_s - self._shared.clock.monotonic_s())):
-                processed = await self._model_client.shorten(
-                    task.first, task.content, target, priority=Priority.BACKGROUND
+                processed = await self._model_client.process(
+                    task.content, target_length=target, first=task.first, priority=Priority.BACKGROUND
                 )
             return Shortened(task, processed, self._model_name)
         except TimeoutError:

@@ -33,7 +33,7 @@ BATCH_CHARS = 3000
 
 
 class BuiltinModel:
-    """Segment, shorten and relate texts by rules, in Chinese and English."""
+    """Segment and shorten texts by rules, in Chinese and English."""
 
     name = "builtin"
     names_by_rules = True
@@ -82,12 +82,8 @@ class BuiltinModel:
         return await self._run(partial(process, text, prefix, target_length, first))
 
     async def relate(self, node: str, focuses: Sequence[str]) -> list[str]:
-        """Return a noun that two texts share, for each focus, or an empty string."""
-        from ebbtide.language.builtin.relations import relate
-
-        if (longest := max(map(len, (node, *focuses)))) > MAX_INLINE_CHARS:
-            return await self._offload(longest, relate, node, focuses)
-        return await self._run(partial(relate, node, focuses))
+        """Return an empty name for each focus: the memory model has rules for the names of links."""
+        return [""] * len(focuses)
 
     async def process_many(self, texts: Sequence[TextToProcess]) -> list[Processed]:
         """Process the first batch of the texts."""
@@ -97,16 +93,6 @@ class BuiltinModel:
         if len(batch[0][0]) > MAX_INLINE_CHARS:
             return [await self._offload(len(batch[0][0]), process, *batch[0])]
         return await self._run(lambda: [process(*arguments) for arguments in self._yielding(batch)])
-
-    async def relate_many(self, questions: Sequence[tuple[str, Sequence[str]]]) -> list[list[str]]:
-        """Relate the first batch of the nodes, each to its focuses."""
-        from ebbtide.language.builtin.relations import relate_many
-
-        first = questions[: _batch_size(node for node, _ in questions)]
-        longest = max(len(text) for node, focuses in first for text in (node, *focuses))
-        if longest > MAX_INLINE_CHARS:
-            return await self._offload(longest, relate_many, first)
-        return await self._run(lambda: relate_many(self._yielding(first)))
 
     async def are_fillers(self, texts: Sequence[str], *, remember_questions: bool) -> list[bool]:
         """Return which texts make no memory: see `small_talk.is_filler`. A long text always makes one."""

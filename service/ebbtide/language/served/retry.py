@@ -8,8 +8,8 @@ scan never waits for a server.
 A conversation that is too long for one request is split into chunks with retries of their own. Completed chunks are
 cached, so that an outage does not restart the conversation.
 
-A model with `process_many` and `relate_many` answers the first of several requests in one batch. Each counts as a call;
-the remaining ones are sent individually. No slot of the limiter is held during a pause.
+A model with `process_many` answers the first of several requests in one batch. Each counts as a call; the remaining
+ones are sent individually. No slot of the limiter is held during a pause.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from ebbtide.language.port import (
     Segment,
     TextTooComplex,
     TextToProcess,
-    TextToShorten,
     Utterance,
     attempt,
 )
@@ -130,31 +129,6 @@ class ModelClient:
 
         return await self._with_retries("process", ask, priority)
 
-    async def shorten(
-        self, first: str, present: str, target_length: int, *, priority: Priority = Priority.FOREGROUND
-    ) -> Processed:
-        """Shorten a memory. A model without a `shorten` of its own gets the present content only."""
-
-        async def ask() -> Processed:
-            own = getattr(self.model, "shorten", None)
-            if own is None:
-                reply = await self.model.process(present, target_length=target_length)
-            else:
-                reply = await own(first, present, target_length)
-            return checked_processed(reply, present, "", target_length)
-
-        return await self._with_retries("process", ask, priority)
-
-    async def shorten_many(
-        self, texts: Sequence[TextToShorten], *, priority: Priority = Priority.FOREGROUND
-    ) -> list[Processed]:
-        """Shorten the first of some memories in one batch. Return nothing if the model takes them individually."""
-        if hasattr(self.model, "shorten"):
-            return []
-        return await self.process_many(
-            [(present, "", target) for _, present, target in texts], priority=priority
-        )
-
     @property
     def names_by_rules(self) -> bool:
         """Return whether the model leaves the names of links to the rules of the memory model."""
@@ -174,14 +148,6 @@ class ModelClient:
             return checked_processed(reply, *arguments[:3])
 
         return await self._call_many("process", texts, checked, priority)
-
-    async def relate_many(self, requests: Sequence[tuple[str, Sequence[str]]]) -> list[list[str]]:
-        """Relate the first of some nodes in one batch. Return nothing if the model takes them individually."""
-
-        def checked(reply: list[str], arguments: tuple[str, Sequence[str]]) -> list[str]:
-            return checked_names(reply, len(arguments[1]))
-
-        return await self._call_many("relate", requests, checked)
 
     async def relate(self, node: str, focuses: Sequence[str]) -> list[str]:
         """Name relations; see the port."""

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ebbtide.language.builtin.relation_names import (
-    Locale,
-    entity_relation,
-    memory_relation,
-    reverse_relation,
-)
+from ebbtide.memory.naming import Locale, entity_key, entity_link_name, memory_link_names
 
 
 @pytest.mark.parametrize(
@@ -34,13 +29,12 @@ def test_the_first_rule_that_fits_names_the_link(
 ) -> None:
     """Possession, talk, the first keyword, use and mention give the name, in this order."""
     locale: Locale = "en" if text.isascii() else "zh"
-    assert entity_relation(text, keywords, entity, locale) == name
+    is_first = entity_key(keywords[0]) == entity_key(entity)
+    assert entity_link_name(text, entity, is_first=is_first, locale=locale) == name
 
 
 def test_memories_are_related_by_their_common_entities() -> None:
-    """A common first keyword gives about, another common entity involves, none the order in time."""
-    assert memory_relation(["Clara", "cello"], ["Porto", "Clara"], ["Clara"], "en") == "about"
-    assert memory_relation(["cello", "Clara"], ["Porto", "Clara"], ["clara"], "en") == "involves"
-    assert memory_relation(["cello"], ["Porto"], [], "zh") == "之前"
-    assert reverse_relation("之前", "zh") == "之后"
-    assert reverse_relation("involves", "en") == "involves"
+    """A common entity that comes first in one memory gives about, another involves, none the order of time."""
+    assert memory_link_names({"clara"}, {"cello", "clara"}, "en") == ("about", "about")
+    assert memory_link_names({"clara"}, {"cello", "porto"}, "en") == ("involves", "involves")
+    assert memory_link_names((), (), "zh") == ("之后", "之前")
