@@ -37,7 +37,7 @@ from ebbtide.language.builtin import (
 from ebbtide.language.builtin.model import process
 from ebbtide.language.builtin.segmentation import segment
 from ebbtide.language.port import BadReply, Processed, Segment, Utterance
-from ebbtide.language.served import chunks, embedder, openai_compatible, parsing, prompts, replies
+from ebbtide.language.served import chunks, embedder, fidelity, openai_compatible, parsing, prompts, replies
 from ebbtide.language.served.connection import RequestRejected, retry_after_s
 from ebbtide.language.served.model import Overflow
 from ebbtide.language.tokens import estimate
@@ -233,6 +233,12 @@ def _relation_names(text: str) -> Any:
     return names, naming.accepted_link_name(text, "zh"), naming.names_of([text], 1)
 
 
+def _fidelity(text: str) -> Any:
+    with suppress(BadReply):
+        fidelity.check_fidelity(text, text[::-1])
+    fidelity.check_fidelity("", text)
+
+
 def _edges(text: str) -> Any:
     ends = trimming.without_end_mark(text), trimming.without_dangling_words(text)
     return [trimming.plain(text), trimming.trim(text), *ends]
@@ -294,6 +300,7 @@ READERS: Mapping[str, Reader] = {
     "builtin: clauses": clauses.clauses,
     "builtin: tokens": tokens.tokenize,
     "builtin: fillers": _fillers,
+    "fidelity of a shortening": _fidelity,
     "names of links": _relation_names,
     "builtin: shorten again": _shortened_again,
     "builtin: edges": _edges,

@@ -23,6 +23,7 @@ from ebbtide.language.served.chunks import (
     split_chunk,
     split_text,
 )
+from ebbtide.language.served.fidelity import check_fidelity
 from ebbtide.language.served.parsing import names_in, numbers_in, text_in, texts_in
 from ebbtide.language.served.prompts import (
     Prompt,
@@ -109,6 +110,7 @@ class ServedModel:
         has_room = 2 * len(prefix) <= target_length
         target = target_length - len(prefix) if has_room else target_length
         short = await self._shorten(body, target)
+        check_fidelity(short.content, body)
         label = prefix if has_room and not short.content.startswith(prefix) else ""
         return Processed(label + short.content, short.phrase, short.keywords)
 
