@@ -228,7 +228,7 @@ async def test_a_forgotten_memory_can_be_deleted(tmp_path: Path, caller_in: Call
     async with caller_in(tmp_path) as call:
         await faded(call)
         before, living = await shown(call, "harbour"), await nodes(call)
-        assert before["m1"] == "Ann: The old harbour smells of tar." and len(before) == 4
+        assert before["m1"] == "The old harbour smells of tar." and len(before) == 4
 
         answer = await call("DELETE", f"{AGENT}/nodes/m1")
         assert (answer.status_code, answer.json()) == (
@@ -343,7 +343,7 @@ async def test_a_corrected_memory_is_found_by_its_new_words_only(tmp_path: Path,
         told = (await call("POST", f"{AGENT}/recall", {"keywords": ["tomatoes"]})).json()["text"]
         assert told == f"[Memory] Ann: {content}"
         [found] = [m for m in await answered(call, "Who grows tomatoes?") if name in m["node_ids"]]
-        assert (found["content"], found["state"], found["node_ids"]) == (f"Ann: {content}", "living", [name])
+        assert (found["content"], found["state"], found["node_ids"]) == (content, "living", [name])
         [source] = found["sources"]
         assert (source["speaker"], source["conversation_id"], source["offset"]) == ("Ann", "c1", 0)
         queries = ["Who grows tomatoes?", "carpenter boats", "Lisbon", "青岛", "Ann"]
@@ -365,7 +365,7 @@ async def test_a_memory_is_corrected_and_deleted_again_and_again(tmp_path: Path,
                 "content"
             ] == content
             [found] = await answered(call, "harbour")
-            assert found["content"] == f"Ann: {content}"
+            assert found["content"] == content
         await call("DELETE", f"{AGENT}/nodes/n1")
         assert await answered(call, "harbour coffee Ann") == []
     assert [text for text in texts_on_disk(tmp_path) if text.strip()] == []

@@ -101,7 +101,7 @@ async def test_sources_resolve_to_the_original_bytes(tmp_path: Path, caller_in: 
             [source] = memory["sources"]
             speaker, text, conversation, time_ms = TALK[int(source["message_id"][1:])]
             said = text.encode()[source["offset"] : source["offset"] + source["length"]].decode()
-            assert memory["content"] == f"{speaker}: {said}"
+            assert memory["content"] == said
             assert (source["speaker"], source["conversation_id"]) == (speaker, conversation)
             assert source["timestamp"] == time_ms
             assert source["quote"] == said
@@ -109,18 +109,19 @@ async def test_sources_resolve_to_the_original_bytes(tmp_path: Path, caller_in: 
 
 
 async def test_the_text_contains_memories_in_order_with_sources(tmp_path: Path, caller_in: CallerIn) -> None:
-    """With citations each memory is followed by its source, in its language. Without them it has only contents."""
+    """With citations each memory is followed by its source, in its language. Dates come first and can be omitted."""
     async with caller_in(tmp_path) as call:
         await talked(call)
         cited = (await asked(call, "Clara boats", max_results=1))["text"]
         assert cited == (
-            "[Memory] Bob: My sister Clara is a carpenter and builds boats. (source: 2023-06-02 00:00, s2, m3)"
+            "[Memory] [2023-06-02] Bob: My sister Clara is a carpenter and builds boats. (source: 2023-06-02 00:00, s2, m3)"
         )
         chinese = (await asked(call, "青岛 外婆", max_results=1))["text"]
         assert chinese == (
-            "[记忆] Ann: 我外婆住在青岛，她每天早上去海边散步。（来源：2023-06-02 00:00, s2, m4）"
+            "[记忆] [2023-06-02] Ann: 我外婆住在青岛，她每天早上去海边散步。（来源：2023-06-02 00:00, s2, m4）"
         )
-        plain = (await call("POST", f"{AGENT}/recall", {"query": "Clara boats", "max_results": 1})).json()
+        query = {"query": "Clara boats", "max_results": 1, "dates": False}
+        plain = (await call("POST", f"{AGENT}/recall", query)).json()
         assert plain["text"] == "[Memory] Bob: My sister Clara is a carpenter and builds boats."
         assert not plain.get("memories") and not plain.get("explanation")
 
@@ -135,7 +136,7 @@ async def test_forgotten_memories_are_found_in_the_archive(tmp_path: Path, calle
         assert "n1" not in living
         answer = await asked(call, "Where did Ann move with her cat Miso?")
         assert answer["memories"][0]["state"] == "archived"
-        assert answer["memories"][0]["content"].startswith("Ann: I moved to Lisbon")
+        assert answer["memories"][0]["content"].startswith("I moved to Lisbon")
         without = await asked(call, "Where did Ann move with her cat Miso?", archive="never")
         assert "m0" not in ids(without)
         assert all(memory["state"] == "living" for memory in without["memories"])
@@ -245,7 +246,7 @@ async def test_long_memories_are_shortened_to_key_sentences(
         answer = await asked(call, query, key_sentences=True, **fields)
         assert count_tokens(answer["text"], tokenizer) <= budget
         [memory] = answer["memories"]
-        assert memory["content"] == "Ann: …Clara brought bread and a map of the islands.…"
+        assert memory["content"] == "…Clara brought bread and a map of the islands.…"
         assert memory["sources"][0]["quote"] == LONG
         [told] = answer["explanation"]["memories"]
         assert (told["shortened"], told["dropped"]) == (True, "")

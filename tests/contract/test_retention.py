@@ -50,7 +50,7 @@ async def test_with_none_nothing_is_quoted(tmp_path: Path, caller_in: CallerIn) 
         await said(call)
         memory = await cited(call)
         [source] = memory["sources"]
-        assert (memory["content"], memory["state"]) == (f"Bob: {SAID}", "living")
+        assert (memory["content"], memory["state"]) == (SAID, "living")
         assert (source["message_id"], source["speaker"], source["length"]) == ("m1", "Bob", len(SAID))
         assert (source["quote"], source["chunk_id"]) == ("", "")
 

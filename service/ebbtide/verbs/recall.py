@@ -223,7 +223,7 @@ class RecalledMemory(Response):
 
     id: str = Field(description="Id of its node, or of its message if no node of it lives.", examples=["n1"])
     kind: str = Field(description="episode: made from what was said.", examples=["episode"])
-    content: str = Field(description="The text of the memory.")
+    content: str = Field(description="The text of the memory, without the label of its speaker.")
     state: str = Field(
         description="living, archived (shortened or forgotten since) or pending (not digested)."
     )
@@ -383,7 +383,7 @@ def _recollected(workspace: Workspace, query: Query, request: RecallRequest, now
         memories=[memory_info(one) for one in found.memories] if request.citations else [],
         explanation=explained(found) if request.explain else None,
     )
-    contents = (one.content for one in found.memories if request.citations)
+    contents = (one.said for one in found.memories if request.citations)
     note_returned(workspace, [*answer.text.split(SEPARATOR), *contents])
     return _requested(answer, request)
 
@@ -396,7 +396,7 @@ def memory_info(one: Hit) -> RecalledMemory:
     return RecalledMemory(
         id=one.text_id,
         kind=one.kind,
-        content=one.content,
+        content=one.said,
         state=one.state,
         node_ids=[node_text_id(node_id) for node_id in one.node_ids],
         sources=[source],

@@ -124,7 +124,7 @@ def _with_vector(service: Service, query: Query, request: SearchRequest) -> Quer
 
 def _found(workspace: Workspace, query: Query, now_ms: int) -> Found:
     found, counts = workspace.recollect(query, now_ms, len)
-    note_returned(workspace, (one.content for one in found.memories))
+    note_returned(workspace, (text for one in found.memories for text in (one.content, one.said)))
     return Found(
         memories=[_memory(one) for one in found.memories],
         pending_batches=counts.pending_batches,

@@ -1155,7 +1155,7 @@ class FoundMemory:
     """episode: made from what was said."""
 
     content: str
-    """The text of the memory."""
+    """The text of the memory, without the label of its speaker."""
 
     state: Literal["living", "archived", "pending"]
     """living, archived (shortened or forgotten since) or pending (not digested)."""
@@ -1327,7 +1327,7 @@ class RecalledMemory:
     """episode: made from what was said."""
 
     content: str
-    """The text of the memory."""
+    """The text of the memory, without the label of its speaker."""
 
     state: Literal["living", "archived", "pending"]
     """living, archived (shortened or forgotten since) or pending (not digested)."""

@@ -46,7 +46,7 @@ class Hit:
     score: float = 0.0
     kind: str = "episode"
     label: str = ""
-    """The speaker's label at the start of the content."""
+    """The speaker's label at the start of the content; no part of the memory."""
     is_shortened: bool = False
     """Whether the content was shortened to its key sentences."""
 
@@ -58,6 +58,11 @@ class Hit:
             source = record.place_label
             text += f"（来源：{source}）" if is_chinese else f" (source: {source})"
         return word_memory(text, locale, date_ms=record.time_ms if dates else None)
+
+    @property
+    def said(self) -> str:
+        """The content without the label."""
+        return self.content.removeprefix(self.label)
 
     @property
     def text_id(self) -> str:
