@@ -114,7 +114,8 @@ async def test_the_text_contains_memories_in_order_with_sources(tmp_path: Path, 
         await talked(call)
         cited = (await asked(call, "Clara boats", max_results=1))["text"]
         assert cited == (
-            "[Memory] [2023-06-02] Bob: My sister Clara is a carpenter and builds boats. (source: 2023-06-02 00:00, s2, m3)"
+            "[Memory] [2023-06-02] Bob: My sister Clara is a carpenter and builds boats. "
+            "(source: 2023-06-02 00:00, s2, m3)"
         )
         chinese = (await asked(call, "青岛 外婆", max_results=1))["text"]
         assert chinese == (

@@ -59,7 +59,6 @@ class Recalled(Event):
     kind: ClassVar[str] = "recalled"
     question: str
     keywords: list[str]
-    depth: int
     text: str
 
 
@@ -98,20 +97,39 @@ class Forgotten(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class Returned(Event):
+    """A message mentioned a name again, and a followed memory of that name gained support."""
+
+    kind: ClassVar[str] = "returned"
+    batch: int
+    message: str
+    memory: Memory
+    importance_before: float
+    keywords: list[str]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class OnceKnown(Event):
-    """A recall reported a link from a live memory, the `teller`, to a forgotten one."""
+    """A recall of a forgotten memory reported that something was known."""
 
     kind: ClassVar[str] = "once_known"
     batch: int
-    forgotten: str
     first_content: str
-    teller: Memory
-    relation: str
-    strength: float
     keywords: list[str]
-    depth: int
     text: str
     sentences: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Kept(Event):
+    """A recall returned a pinned memory."""
+
+    kind: ClassVar[str] = "kept"
+    batch: int
+    memory: Memory
+    keywords: list[str]
+    text: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,8 @@ class Narration:
     after: str
     said: str
     of: str
+    returned: str
+    returned_how: str
     gone: str
     gone_row: str
     dangling_row: str
@@ -40,7 +42,8 @@ class Narration:
     once_how: str
     once_before: str
     once_after: str
-    once_never: str
+    kept: str
+    kept_how: str
     end: str
     seen: str
     next: str
@@ -55,14 +58,11 @@ EN = Narration(
     tagline="a memory that forgets gracefully, and knows what it forgot",
     opening=(
         "Lin Yue talks with her assistant for six weeks. You will see {count} conversations remembered, two "
-        "recalls, and time passing until three memories are forgotten. The demo needs no model server and no "
-        "network. It removes its temporary directory at the end. The running engine produces every memory "
-        "and every answer below."
+        "recalls, a name that comes back, memories that are forgotten, and one that is pinned. The demo needs "
+        "no model server and no network. It removes its temporary directory at the end. The running engine "
+        "produces every memory and every answer below."
     ),
-    pace=(
-        "To finish in less than half a minute, links lose 10% with each pass here (decay_rate = {rate}). "
-        "With the default of 0.97 the same happens three and a half times slower."
-    ),
+    pace="All parameters have their default values.",
     remembering="Remember",
     remembering_how=(
         "Ebbtide splits a conversation into memories. It links each memory to its neighbours and to the "
@@ -90,20 +90,29 @@ EN = Narration(
     after="batch {count}",
     said="current message: {message}",
     of="{length} of {original} characters",
+    returned="mentioned again",
+    returned_how=(
+        "Lin Yue writes: “{message}” The name is in focus again and supports {name}, whose importance was "
+        "{before:.2f}."
+    ),
     gone="forgotten",
     gone_row="{name} is forgotten. Its last words were: {last}",
-    dangling_row="{count} memories still link to it",
+    dangling_row="memories that still link to it: {count}",
     once="It knows what it forgot",
     once_how=(
-        "A forgotten memory differs from one that never existed. Memory {teller} still links to {forgotten}, "
-        "which is forgotten. A recall with the keywords of {teller} returns:"
+        "A forgotten memory differs from one that never existed. The name outlives the memory for a while. "
+        "A recall of the lighthouse returns:"
     ),
-    once_before="The content of {forgotten} when it was new:",
+    once_before="The content of the memory when it was new:",
     once_after=(
         "The memory is forgotten, but the agent knows that there was one. It can answer “I knew that once” "
         "instead of inventing something."
     ),
-    once_never="In this run, no memory within reach still linked to a forgotten one.",
+    kept="It keeps what you ask it to keep",
+    kept_how=(
+        "Lin Yue said “please remember”, so the allergy is pinned. After {batches} more batches it has its "
+        "full text:"
+    ),
     end="Summary",
     seen=(
         "{batches} batches and {passes} passes; {made} memories created, {gone} forgotten, {left} left. "
@@ -113,7 +122,12 @@ EN = Narration(
     next_serve="Run the daemon:",
     next_remember="In a second terminal, remember something:",
     next_recall="Recall it:",
-    names={"lighthouse": "the lighthouse", "bakery": "the bakery", "whistle": "the whistle"},
+    names={
+        "lighthouse": "the lighthouse",
+        "bakery": "the bakery",
+        "whistle": "the whistle",
+        "allergy": "the allergy",
+    },
 )
 
 ZH = Narration(
@@ -121,13 +135,10 @@ ZH = Narration(
     tagline="会从容地忘记，也知道自己忘了什么",
     opening=(
         "林月和她的助手聊了六个星期，时而中文，时而英文。接下来你会看到：{count} 次对话被记住，两个问题得到回答，"
-        "然后时间流过，直到三条记忆被遗忘。不需要模型服务，不需要网络；数据放在临时目录，结束即删。"
+        "然后时间流过：一个名字重新出现，几条记忆被遗忘，还有一条被钉住。不需要模型服务，不需要网络；数据放在临时目录，结束即删。"
         "下面的每条记忆、每个回答都来自正在运行的引擎。"
     ),
-    pace=(
-        "为了半分钟之内看完，这里每做一轮压缩，链接就减弱一成（decay_rate = {rate}）。"
-        "默认值是 0.97：过程相同，只是慢三倍半。"
-    ),
+    pace="所有参数都是默认值。",
     remembering="记住",
     remembering_how="一次对话被切成若干条记忆，每条都与前后相邻的、以及先前焦点里的记忆相连；最新的几条进入焦点。",
     conversation="第 {number} 次对话：{topic}",
@@ -148,14 +159,17 @@ ZH = Narration(
     after="第 {count} 批",
     said="此时在聊：{message}",
     of="{original} 字剩 {length} 字",
+    returned="又被提到",
+    returned_how="林月写道：“{message}” 这个名字回到焦点，重新支撑{name}；此前它的重要度是 {before:.2f}。",
     gone="已遗忘",
     gone_row="{name}被遗忘了。它最后剩下的是：{last}",
     dangling_row="还有 {count} 条记忆连着它",
     once="我曾经知道",
-    once_how="遗忘和从不知道是两回事。{teller} 还在，它仍连着已经遗忘的 {forgotten}。用它的关键词回忆：",
-    once_before="{forgotten} 当初说的是：",
+    once_how="遗忘和从不知道是两回事。名字比记忆活得久一些。回忆灯塔：",
+    once_before="这条记忆当初说的是：",
     once_after="记忆已经没有了，“曾经有过”却还在。读到这句话的智能体会说“我以前知道”，而不是编一个答案。",
-    once_never="这一次，够得着的记忆里已经没有谁还连着被遗忘的那几条。",
+    kept="请它记住的，它就记住",
+    kept_how="林月说过“请记住”，所以过敏这件事被钉住了。又过了 {batches} 批，它仍是原文：",
     end="你看到了什么",
     seen=(
         "{batches} 个批次，{passes} 轮压缩；记下 {made} 条，忘了 {gone} 条，还有 {left} 条。"
@@ -165,7 +179,7 @@ ZH = Narration(
     next_serve="启动守护进程：",
     next_remember="在另一个终端里告诉它一件事：",
     next_recall="再问问看：",
-    names={"lighthouse": "灯塔", "bakery": "面包店", "whistle": "铜哨"},
+    names={"lighthouse": "灯塔", "bakery": "面包店", "whistle": "铜哨", "allergy": "过敏"},
 )
 
 OF: dict[Language, Narration] = {"en": EN, "zh": ZH}

@@ -7,16 +7,16 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from ebbtide.cli.demo.events import Done, OnceKnown, Recalled, TimePassed
+from ebbtide.cli.demo.events import Done, Kept, OnceKnown, Recalled, Returned, TimePassed
 from ebbtide.cli.demo.narration import Narration
 from ebbtide.cli.pictures import fold, importance_bar
 from ebbtide.memory.wording import SEPARATOR
 
-COLOURS = {"lighthouse": "cyan", "bakery": "yellow", "whistle": "magenta"}
+COLOURS = {"lighthouse": "cyan", "bakery": "yellow", "whistle": "magenta", "allergy": "green"}
 """The colours of the followed memories, by name."""
 
 
-def answer_panel(say: Narration, event: Recalled | OnceKnown, width: int) -> Panel:
+def answer_panel(say: Narration, event: Recalled | Returned | OnceKnown | Kept, width: int) -> Panel:
     """Return the answer to a recall, under its command."""
     sentences = event.sentences if isinstance(event, OnceKnown) else []
     body = Text()
@@ -30,7 +30,7 @@ def answer_panel(say: Narration, event: Recalled | OnceKnown, width: int) -> Pan
     words = " ".join(f'"{word}"' if " " in word else word for word in event.keywords)
     return Panel(
         body,
-        title=Text(f"ebbtide recall {words} --depth {event.depth}", "bold"),
+        title=Text(f"ebbtide recall {words}", "bold"),
         title_align="left",
         border_style="green",
         padding=(0, 1),

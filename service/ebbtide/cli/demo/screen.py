@@ -1,7 +1,7 @@
 """The demo on a screen, with one method for each event, in the order of the story.
 
 Memories and answers are printed as the daemon returned them; the screen adds only bars and colours. On a terminal a
-panel at the bottom follows the three memories while time passes. Elsewhere the same rows are printed without pauses.
+panel at the bottom follows the memories while time passes. Elsewhere the same rows are printed without pauses.
 """
 
 from __future__ import annotations
@@ -20,15 +20,17 @@ from ebbtide.cli.demo.events import (
     Event,
     Faded,
     Forgotten,
+    Kept,
     Memory,
     OnceKnown,
     Recalled,
     Remembered,
+    Returned,
     TimePassed,
 )
 from ebbtide.cli.demo.narration import OF, Language
 from ebbtide.cli.demo.panels import COLOURS, answer_panel, end_card, followed_now
-from ebbtide.cli.demo.story import DECAY_RATE, RECALLS_AFTER
+from ebbtide.cli.demo.story import RECALLS_AFTER
 from ebbtide.cli.pictures import importance_bar, indented
 
 SHOWN_MEMORIES = 4
@@ -37,7 +39,7 @@ STAGE_INDENT = " " * 11
 MAX_WIDTH = 100
 """Longer lines are tiring to read."""
 
-READ_S, GLANCE_S, BEAT_S, BATCH_S = 0.7, 0.3, 0.12, 0.08
+READ_S, GLANCE_S, BEAT_S, BATCH_S = 0.7, 0.3, 0.12, 0.02
 """Pauses after a paragraph, after a result, between lines, and for one batch of everyday talk."""
 
 
@@ -84,8 +86,12 @@ class Screen:
                 await self._faded(event)
             case Forgotten():
                 await self._forgotten(event)
+            case Returned():
+                await self._returned(event)
             case OnceKnown():
                 await self._once_known(event)
+            case Kept():
+                await self._kept(event)
             case Done():
                 await self._done(event)
 
@@ -96,7 +102,7 @@ class Screen:
         title = Text.assemble((say.title, "bold cyan"), "  ", (say.tagline, "italic"))
         self._print(Panel(title, border_style="cyan", padding=(0, 2), width=self._width))
         self._paragraph(say.opening.format(count=self._conversation_count))
-        self._paragraph(say.pace.format(rate=DECAY_RATE), "dim")
+        self._paragraph(say.pace, "dim")
         await self._pause(READ_S)
 
     async def _begin(self, heading: str, paragraph: str = "") -> None:
@@ -212,23 +218,36 @@ class Screen:
             self._paragraph(count, "dim", indent=STAGE_INDENT)
         await self._pause(GLANCE_S)
 
+    async def _returned(self, event: Returned) -> None:
+        memory = event.memory
+        self._stage(event.batch, memory.name, memory.importance, self._say.returned)
+        how = self._say.returned_how.format(
+            message=event.message, name=self._say.names[memory.name], before=event.importance_before
+        )
+        self._paragraph(how, COLOURS.get(memory.name, ""), indent=STAGE_INDENT)
+        self._print(answer_panel(self._say, event, self._width))
+        await self._pause(READ_S)
+
     # --- the end -----------------------------------------------------------------------------------
 
     async def _once_known(self, event: OnceKnown) -> None:
         self._end_live()
-        how = self._say.once_how.format(teller=event.teller.id, forgotten=event.forgotten)
-        await self._begin(self._say.once, how)
+        await self._begin(self._say.once, self._say.once_how)
         self._print(answer_panel(self._say, event, self._width))
         await self._pause(READ_S)
-        self._paragraph(self._say.once_before.format(forgotten=event.forgotten), "dim")
+        self._paragraph(self._say.once_before, "dim")
         self._paragraph(event.first_content, "magenta", indent=INDENT)
         self._paragraph(self._say.once_after)
         await self._pause(READ_S)
 
+    async def _kept(self, event: Kept) -> None:
+        self._end_live()
+        await self._begin(self._say.kept, self._say.kept_how.format(batches=event.batch))
+        self._print(answer_panel(self._say, event, self._width))
+        await self._pause(READ_S)
+
     async def _done(self, event: Done) -> None:
         self._end_live()
-        if self._say.once not in self._chapters:
-            await self._begin(self._say.once, self._say.once_never)
         self._print()
         self._print(end_card(self._say, event, self._width, self._program))
 

@@ -1,9 +1,9 @@
 """The story of the demo, played through the daemon's operations.
 
-The story follows three memories: it reads them after every batch. Each everyday message is a batch of its own, so
-one compression pass follows each. After a followed memory is forgotten, the story lists the dangling links to it and
-recalls by the keywords of a memory that has one. A dangling link is as weak as the memory was, so a recall reports it
-for a few batches only, and only within its reach. Until a recall does, the story continues.
+The story follows four memories: it reads them after every batch. Each everyday message is a batch of its own, so one
+compression pass follows each. After some weeks a message mentions a name again, which supports the memories of that
+name. The story ends when the memory of the lighthouse is forgotten: a recall reports that it once existed, and another
+returns the pinned memory. All parameters have their defaults.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +20,21 @@ from ebbtide.cli.demo.events import (
     Event,
     Faded,
     Forgotten,
+    Kept,
     Memory,
     OnceKnown,
     Recalled,
     Remembered,
+    Returned,
     TimePassed,
 )
 from ebbtide.cli.demo.narration import Language
 from ebbtide.errors import NotFound
-from ebbtide.memory.wording import SEPARATOR, one_line, word_dangling
-from ebbtide.settings import MemorySettings, Settings, StoreSettings
+from ebbtide.memory.wording import SEPARATOR, word_entity
+from ebbtide.settings import Settings, StoreSettings
 from ebbtide.verbs.agents import AgentInfo, get_agent
 from ebbtide.verbs.batches import BatchRequest, FlushRequest, flush, get_batch
+from ebbtide.verbs.entities import list_entities
 from ebbtide.verbs.inspect import LinkInfo, NodeRequest, get_node, list_links
 from ebbtide.verbs.paging import AgentPageRequest
 from ebbtide.verbs.recall import RecallRequest, recall
@@ -39,26 +43,21 @@ from ebbtide.verbs.requests import AgentRequest
 from ebbtide.verbs.service import Service
 
 AGENT = "lin-yue"
-DECAY_RATE = 0.9
 DATA = Path(__file__).parent.parent / "demo_data"
 
 RECALLS_AFTER = 2
 """Recall after this many conversations: the first two followed memories exist by then."""
 
-DEPTH = 2
+RETURNS_AFTER = 100
+"""The number of everyday batches before a name comes back."""
+
 MAX_RESULTS = 3
-MAX_DEPTH = 8
-MAX_BATCHES = 120
-TRACE_BATCHES = 6
-"""Stop looking for a trace this many batches after the last followed memory was forgotten."""
+MAX_BATCHES = 500
 
 
 def demo_settings(directory: Path) -> Settings:
-    """Return the defaults without entities, with a faster decay and this directory, ignoring the environment."""
-    return Settings.model_construct(
-        store=StoreSettings(data_dir=directory),
-        memory=MemorySettings(decay_rate=DECAY_RATE, focus_policy="nodes"),
-    )
+    """Return the defaults with this directory, ignoring the environment."""
+    return Settings.model_construct(store=StoreSettings(data_dir=directory))
 
 
 def load(name: str, language: Language) -> Any:
@@ -77,7 +76,6 @@ class Story:
         """The first content of every memory created so far."""
         self._followed: dict[str, Memory] = {}
         """The followed memories that are not forgotten, by id, as last read."""
-        self._lost: list[str] = []
         self._batch_count = 0
 
     @property
@@ -117,7 +115,8 @@ class Story:
             )
             if number == RECALLS_AFTER:
                 for question in self._conversation["questions"]:
-                    yield await self._recall(question)
+                    text = await self._recall(question["keywords"])
+                    yield Recalled(question["note"], question["keywords"], text)
 
     async def _remember(self, messages: list[dict[str, Any]]) -> tuple[str, list[Memory]]:
         """Remember one batch and wait for its digest and pass. Return its id and its memories."""
@@ -148,12 +147,9 @@ class Story:
             original_length=node.original_length,
         )
 
-    async def _recall(self, question: dict[str, Any]) -> Recalled:
-        command = RecallRequest(
-            agent_id=AGENT, keywords=question["keywords"], depth=DEPTH, max_results=MAX_RESULTS
-        )
-        answer = await recall(self._service, command)
-        return Recalled(question["note"], question["keywords"], DEPTH, answer.text)
+    async def _recall(self, keywords: list[str]) -> str:
+        command = RecallRequest(agent_id=AGENT, keywords=keywords, max_results=MAX_RESULTS)
+        return (await recall(self._service, command)).text
 
     async def _info(self) -> AgentInfo:
         return await get_agent(self._service, AgentRequest(agent_id=AGENT))
@@ -162,26 +158,39 @@ class Story:
 
     async def _fading(self) -> AsyncIterator[Event]:
         originals = sum(memory.original_length for memory in self._followed.values())
-        quiet = 0
-        for batch, message in enumerate(self._everyday[:MAX_BATCHES], start=1):
+        everyday = islice(cycle(self._everyday), MAX_BATCHES)
+        for batch, message in enumerate(everyday, start=1):
+            if batch == RETURNS_AFTER:
+                async for event in self._return(batch):
+                    yield event
+                continue
             await self._remember([message])
             changes = [event async for event in self._changes(batch)]
             kept = sum(memory.length for memory in self._followed.values()) / originals
             yield TimePassed(batch, message["content"], list(self._followed.values()), kept)
             for event in changes:
                 yield event
-            if self._followed:
-                continue
-            trace = await self._trace(batch, self._lost)
-            if trace is not None:
-                yield trace
+            lost = [e for e in changes if isinstance(e, Forgotten) and e.name == "lighthouse"]
+            if lost:
+                yield await self._once_known(batch, lost[0])
+                yield await self._kept(batch)
                 return
-            quiet += 1
-            if quiet == TRACE_BATCHES:
-                break
-        trace = await self._trace(batch, [])
-        if trace is not None:
-            yield trace
+
+    async def _return(self, batch: int) -> AsyncIterator[Event]:
+        """Mention a name again, and yield the changes and what a recall of the name returns."""
+        story = self._conversation["return"]
+        before = next(one for one in self._followed.values() if one.name == "whistle")
+        await self._remember([story["message"]])
+        async for event in self._changes(batch):
+            yield event
+        yield Returned(
+            batch=batch,
+            message=story["message"]["content"],
+            memory=self._followed[before.id],
+            importance_before=before.importance,
+            keywords=story["keywords"],
+            text=await self._recall(story["keywords"]),
+        )
 
     async def _changes(self, batch: int) -> AsyncIterator[Event]:
         """Yield the changes of the followed memories in the latest pass."""
@@ -190,7 +199,6 @@ class Story:
                 now = replace(await self._memory(node_id), name=before.name)
             except NotFound:
                 del self._followed[node_id]
-                self._lost.append(node_id)
                 links = await self._dangling()
                 yield Forgotten(
                     batch=batch,
@@ -220,41 +228,21 @@ class Story:
             if not token:
                 return found
 
-    async def _trace(self, batch: int, lost: list[str]) -> OnceKnown | None:
-        """Return the recall with the longest memory that links to one in `lost`, or to any if it is empty."""
-        links = [link for link in await self._dangling() if not lost or link.target in lost]
-        best: OnceKnown | None = None
-        for source in sorted({link.source for link in links}):
-            teller = await self._memory(source)
-            own = [link for link in links if link.source == source]
-            found = await self._recall_trace(batch, teller, max(own, key=lambda link: link.strength))
-            if found is not None and (best is None or found.teller.length > best.teller.length):
-                best = found
-        return best
+    async def _once_known(self, batch: int, lost: Forgotten) -> OnceKnown:
+        """Return the recall of what was lost."""
+        keywords = self._conversation["lost"]
+        text = await self._recall(keywords)
+        page = await list_entities(self._service, AgentPageRequest(agent_id=AGENT, page_size=1000))
+        sentences = {
+            word_entity(one.name, knows_more=False, is_chinese=is_chinese)
+            for one in page.entities
+            for is_chinese in (True, False)
+        }
+        known = [block for block in text.split(SEPARATOR) if block in sentences]
+        return OnceKnown(batch, lost.first_content, keywords, text, known)
 
-    async def _recall_trace(self, batch: int, teller: Memory, link: LinkInfo) -> OnceKnown | None:
-        """Return the recall by the teller's keywords if it returns the teller alone and reports a loss."""
-        keywords = teller.keywords[:2]
-        if not keywords:
-            return None
-        command = RecallRequest(agent_id=AGENT, keywords=keywords, depth=MAX_DEPTH, max_results=MAX_RESULTS)
-        answer = await recall(self._service, command)
-        memory, *sentences = answer.text.split(SEPARATOR)
-        known = await get_node(self._service, NodeRequest(agent_id=AGENT, node_id=teller.id))
-        expected = {word_dangling(lost.relation, teller.content, "auto") for lost in known.dangling}
-        if not memory.endswith(one_line(teller.content)) or not sentences:
-            return None
-        if not expected.issuperset(sentences):
-            return None
-        return OnceKnown(
-            batch=batch,
-            forgotten=link.target,
-            first_content=self._first[link.target],
-            teller=teller,
-            relation=link.relation,
-            strength=round(link.strength, 4),
-            keywords=keywords,
-            depth=MAX_DEPTH,
-            text=answer.text,
-            sentences=sentences,
-        )
+    async def _kept(self, batch: int) -> Kept:
+        """Return the recall of the pinned memory."""
+        keywords = self._conversation["kept"]
+        memory = next(one for one in self._followed.values() if one.name == "allergy")
+        return Kept(batch, memory, keywords, await self._recall(keywords))
