@@ -11,9 +11,9 @@ ENV PIP_NO_CACHE_DIR=1 \
     PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /src
 RUN python -m venv /opt/ebbtide
-# Install the dependencies first: this layer is rebuilt only when pyproject.toml changes.
+# Install the dependencies and the multilingual embedder first: this layer is rebuilt only when pyproject.toml changes.
 COPY pyproject.toml ./
-RUN python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies'], sep='\n')" > requirements.txt
+RUN python -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; print(*p['dependencies'], *p['optional-dependencies']['embeddings-multilingual'], sep='\n')" > requirements.txt
 RUN /opt/ebbtide/bin/pip install --requirement requirements.txt
 COPY README.md LICENSE ./
 COPY service ./service

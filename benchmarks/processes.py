@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -22,8 +23,11 @@ WITH_KEYS = {f"ACCESS__{name.upper()}": value for name, value in KEYS_ON.items()
 def running(
     data_dir: Path, settings: Mapping[str, Any] | None = None, *, module: str = "ebbtide"
 ) -> Iterator[Daemon]:
-    """`ebbtide serve` on a data directory, ended with the block."""
-    daemon = Daemon(data_dir, settings, module=module, executed=True)
+    """Run `ebbtide serve` on a data directory for the length of a block.
+
+    `settings` take precedence over the EBBTIDE_* variables of the environment.
+    """
+    daemon = Daemon(data_dir, {**from_environment(), **(settings or {})}, module=module, executed=True)
     try:
         yield daemon.start()
         daemon.stop()
@@ -31,6 +35,16 @@ def running(
         daemon.log_path.unlink()
     finally:
         daemon.close()
+
+
+def from_environment() -> dict[str, str]:
+    """Return the settings in EBBTIDE_* variables, without the prefix. Only settings have a section and `__`."""
+    prefix = "EBBTIDE_"
+    return {
+        name.removeprefix(prefix): value
+        for name, value in os.environ.items()
+        if name.startswith(prefix) and "__" in name
+    }
 
 
 @contextlib.contextmanager

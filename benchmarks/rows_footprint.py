@@ -136,7 +136,7 @@ def _with_questions(plan: Plan) -> Figure:
     scale = plan.scale_for("M")
     data_dir = plan.fresh("memory")
     install(plan.store(scale), data_dir, AGENT)
-    with running(data_dir) as daemon, connected(daemon) as client:
+    with running(data_dir, {"EMBEDDING__MODEL": "builtin"}) as daemon, connected(daemon) as client:
         client.ask("GET", "/healthz")
         before = _calm(daemon.process.pid)
         while client.told("GET", f"/v1/agents/{AGENT}")["unembedded_messages"]:

@@ -185,7 +185,7 @@ def _nearness(shelf: PassageIndex, texts: Sequence[str]) -> Callable[[str], tupl
     single = embedded(list(texts))
     window = single.copy()
     for side in ("previous", "next"):
-        beside = shelf.column(side)
+        beside = shelf.neighbours(side)
         window[beside >= 0] += single[beside[beside >= 0]]
     single, window = unit(single - single.mean(axis=0)), unit(window - window.mean(axis=0))
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ebbtide.telemetry import configure_log
-from tests.support.process import Daemon, running_daemon
+from tests.support.process import EMBEDDER_VARIABLE, Daemon, running_daemon
 
 MEMORY_DISK = Path("/dev/shm")
 ROOM_BYTES = 4 << 30
@@ -22,7 +22,12 @@ ROOM_BYTES = 4 << 30
 
 
 def pytest_configure() -> None:
-    """Put temporary directories on a disk in memory if there is one with room."""
+    """Put temporary directories on a disk in memory if there is one with room, and choose the embedder.
+
+    The default embedder needs processes of its own and 30 ms for a short text, so tests that name none use the English
+    one.
+    """
+    os.environ.setdefault(EMBEDDER_VARIABLE, "builtin")
     if MEMORY_DISK.is_dir() and shutil.disk_usage(MEMORY_DISK).free >= ROOM_BYTES:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY_DISK))
 

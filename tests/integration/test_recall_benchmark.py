@@ -16,6 +16,7 @@ import pytest
 
 from benchmarks import recall
 from benchmarks.clients import KeepAlive
+from benchmarks.processes import connected, running
 from benchmarks.recall_baselines import K1, B, PlainWords, baseline, fused, simple_words
 from benchmarks.recall_daemon import (
     ABLATIONS,
@@ -394,3 +395,13 @@ def test_a_picture_is_drawn_of_any_run(tmp_path: Path, count: int) -> None:
     """A picture can be drawn of a run without any measurement."""
     draw({"rows": picture_rows()[:count]}, tmp_path / "new" / "picture.png")
     assert (tmp_path / "new" / "picture.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_daemon_obeys_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """EBBTIDE_* variables configure the measured daemon, and a benchmark's own settings take precedence."""
+    monkeypatch.setenv("EBBTIDE_EMBEDDING__MODEL", "openai")
+    monkeypatch.setenv("EBBTIDE_EMBEDDING__NAME", "a-model")
+    monkeypatch.setenv("EBBTIDE_BENCH_DATA", str(tmp_path))
+    with running(tmp_path / "data", {"EMBEDDING__MODEL": "ollama"}) as daemon, connected(daemon) as client:
+        embedder = client.told("GET", "/v1/model")["embedder"]
+    assert (embedder["kind"], embedder["name"]) == ("ollama", "a-model")

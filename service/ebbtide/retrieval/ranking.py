@@ -19,6 +19,7 @@ from ebbtide.retrieval import learned
 from ebbtide.retrieval.features import MAX_REORDERED, Fused
 from ebbtide.retrieval.lexical import Scores, WordScores
 from ebbtide.retrieval.passages import PassageIndex
+from ebbtide.retrieval.profiles import Weights, profile_of
 from ebbtide.retrieval.ranking_request import SIGNALS, RankingRequest
 
 LIFTING = ("speaker", "graph")
@@ -41,25 +42,6 @@ CROWDING = 0.3
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
-    """The weight of each signal relative to the words."""
-
-    neighbours: float = 0.5
-    semantic: float = 0.1
-    window: float = 0.1
-    speaker: float = 0.3
-    dates: float = 0.3
-    conversation: float = 0.2
-    graph: float = 0.05
-    naming: float = 1.0
-    pagerank: float = 0.02
-    weight: float = 0.02
-
-
-DEFAULT_WEIGHTS = Weights()
-
-
-@dataclass(frozen=True, slots=True)
 class Ranking:
     """Passages in order with their scores, the scores of each signal, and the signals that were off with the reason."""
 
@@ -74,17 +56,17 @@ def rank(
     words: WordScores,
     request: RankingRequest,
     most: int,
-    weights: Weights = DEFAULT_WEIGHTS,
 ) -> Ranking:
     """Return the best passages for a query, at most `most`, best first; of equal ones the newer first."""
-    fused, off = fuse(index, words, request, weights, max(most, MAX_REORDERED))
+    fused, off = fuse(index, words, request, max(most, MAX_REORDERED))
     order, given, total = fused.order, fused.given, fused.total
     if "words" not in given:
         off.setdefault("learned", "not available")
     elif "learned" not in off and len(order):
         # Each position keeps its score; only the passages change places.
         kept = total[order]
-        order = np.concatenate([learned.reordered(fused, learned.model()), order[MAX_REORDERED:]])
+        model = learned.model(profile_of(request.embedding_model).trees)
+        order = np.concatenate([learned.reordered(fused, model), order[MAX_REORDERED:]])
         given["learned"] = np.zeros(len(index))
         given["learned"][order] = kept - total[order]
         total = total + given["learned"]
@@ -96,10 +78,10 @@ def fuse(
     index: PassageIndex,
     words: WordScores,
     request: RankingRequest,
-    weights: Weights = DEFAULT_WEIGHTS,
     most: int | None = None,
 ) -> tuple[Fused, dict[str, str]]:
     """Return the fused score of all signals but the learned one, and the signals that were off with the reason."""
+    weights = profile_of(request.embedding_model).weights
     given, off = _signals(index, words, request, weights)
     total = np.zeros(len(index))
     found = np.zeros(len(index), dtype=np.bool_)

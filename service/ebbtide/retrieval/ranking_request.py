@@ -40,6 +40,8 @@ class RankingRequest:
     """Times that the query refers to, as [begin, end) in ms."""
     semantic: Scores | None = None
     window: Scores | None = None
+    embedding_model: str = ""
+    """The model of the vectors behind `semantic` and `window`; empty without them."""
     graph: Scores | None = None
     names: Callable[[int], Iterable[tuple[int, int]]] | None = None
     """Returns the passages that a passage names, each with the number of passages that mention the name."""

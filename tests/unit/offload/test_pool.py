@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from ebbtide.errors import InvalidRequest, Unavailable
-from ebbtide.offload import pool
+from ebbtide.offload import pool, worker_pool
 from ebbtide.offload.pool import INLINE, MAX_INLINE_CHARS, TextWorkers
 from tests.support import worker_tasks
 
@@ -188,7 +188,7 @@ def test_calls_share_a_bounded_number_of_processes(workers: TextWorkers) -> None
 
 def test_idle_worker_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker without work for IDLE_S ends, and its process is reaped."""
-    monkeypatch.setattr(pool, "IDLE_S", 0.2)
+    monkeypatch.setattr(worker_pool, "IDLE_S", 0.2)
     workers = TextWorkers(time_limit_s=2.0)
     try:
         first = workers.call(len(LONG), worker_tasks.whose, LONG)
@@ -240,5 +240,5 @@ def test_text_is_processed_here_where_no_process_can_be_started(
     def fail() -> None:
         raise OSError(11, "Resource temporarily unavailable")
 
-    monkeypatch.setattr(pool, "_Worker", fail)
+    monkeypatch.setattr(worker_pool, "_Worker", fail)
     assert workers.call(len(LONG), worker_tasks.whose, LONG) == os.getpid()

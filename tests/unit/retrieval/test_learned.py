@@ -154,10 +154,10 @@ def test_trees_decide_the_order(monkeypatch: pytest.MonkeyPatch, index: PassageI
     """Trees that use only the question feature put the only question first, or last."""
     at = FEATURES.index("asks last")
     kept = {**form(), "feature": [at], "threshold": [0.5], "leaves": [0.0, 100.0]}
-    monkeypatch.setattr(learned, "model", lambda: learned.model_of(json.dumps(kept)))
+    monkeypatch.setattr(learned, "model", lambda _: learned.model_of(json.dumps(kept)))
     assert ranked(index).passages[0] == 1
     monkeypatch.setattr(
-        learned, "model", lambda: learned.model_of(json.dumps({**kept, "leaves": [100.0, 0.0]}))
+        learned, "model", lambda _: learned.model_of(json.dumps({**kept, "leaves": [100.0, 0.0]}))
     )
     assert ranked(index).passages[-1] == 1
 

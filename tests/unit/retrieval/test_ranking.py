@@ -8,11 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ebbtide.language.embedding import embedder_name
+from ebbtide.retrieval import learned
 from ebbtide.retrieval.analysis import term_of, words_of
 from ebbtide.retrieval.lexical import WordScores
 from ebbtide.retrieval.passages import IndexedPassage, PassageIndex, entries_of
+from ebbtide.retrieval.profiles import DEFAULT_PROFILE, PROFILES, profile_of
 from ebbtide.retrieval.ranking import Ranking, rank
 from ebbtide.retrieval.ranking_request import SIGNALS, RankingRequest
+from ebbtide.settings import EmbeddingSettings
 
 SAID = [
     ("Ann", "I drink tea in the harbour"),
@@ -182,3 +186,25 @@ def test_a_full_answer_to_one_part_ranks_first() -> None:
     apart = [float(one.scores[1] - one.scores[2]) for one in (whole, parted)]
     assert apart[1] > apart[0] > 0
     assert ranked(made, *words, parts=[{}, {1: 1.0}], **plain).passages.tolist() == [1, 0, 2]
+
+
+# --- profiles of embedding models --------------------------------------------------------------------
+
+
+def test_vectors_weigh_as_much_as_their_model_deserves(index: PassageIndex) -> None:
+    """Semantic and window scores are weighted by the model of the vectors; the trees of its profile are read."""
+    near = np.array([0.0, 1.0, 0.0, 0.0])
+    for model, profile in {**PROFILES, "another": DEFAULT_PROFILE, "": DEFAULT_PROFILE}.items():
+        found = ranked(index, "tea", semantic=near, window=near, embedding_model=model)
+        place = found.passages.tolist().index(1)
+        assert found.signals["semantic"][place] == profile.weights.semantic
+        assert found.signals["window"][place] == profile.weights.window
+        assert len(learned.model(profile.trees).trees.roots)
+
+
+def test_the_multilingual_embedder_has_a_profile() -> None:
+    """The profile is found by the name with which the embedder stamps its vectors."""
+    name = embedder_name(EmbeddingSettings(model="multilingual"))
+    assert name is not None
+    weights = profile_of(name).weights
+    assert (weights.semantic, weights.window) == (0.5, 0.3)

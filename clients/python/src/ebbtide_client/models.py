@@ -250,7 +250,7 @@ class EmbedderInfo:
     """The current embedding model."""
 
     kind: str
-    """builtin, ollama, openai or off."""
+    """multilingual, builtin, ollama, openai or off."""
 
     name: str
     """Name of the model."""

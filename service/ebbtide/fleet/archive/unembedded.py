@@ -28,7 +28,7 @@ from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
 Vector = NDArray[np.float32]
 
 TEXTS_PER_ROUND = 256
-"""Texts per round: they share one commit, and a kill repeats at most this many."""
+"""Texts per round: they share one commit, and a kill repeats at most this many. Slow embedders have shorter rounds."""
 
 MAX_MESSAGES_PER_ROUND = 2000
 """Most messages examined in a round, including those that have vectors."""
@@ -93,7 +93,9 @@ def unembedded_count(txn: ReadTransaction, model: str, dimension: int) -> int:
     return min(behind, txn.counts().message_count)
 
 
-def next_unembedded(txn: ReadTransaction, model: str, dimension: int) -> Unembedded | None:
+def next_unembedded(
+    txn: ReadTransaction, model: str, dimension: int, texts_per_round: int = TEXTS_PER_ROUND
+) -> Unembedded | None:
     """Return the next messages to embed, possibly an empty round; None if all have vectors.
 
     `dimension` is that of the model, 0 if it is unknown.
@@ -105,7 +107,7 @@ def next_unembedded(txn: ReadTransaction, model: str, dimension: int) -> Unembed
     lacking: list[MessageToEmbed] = []
     text_count, up_to = 0, last
     for seen, record in enumerate(txn.messages.all(state.up_to + 1)):
-        if seen == MAX_MESSAGES_PER_ROUND or text_count >= TEXTS_PER_ROUND:
+        if seen == MAX_MESSAGES_PER_ROUND or text_count >= texts_per_round:
             up_to = record.number - 1
             break
         known = txn.vectors.get(record.number)

@@ -106,6 +106,7 @@ class QueryRunner:
             dates=[(span.begin_ms, span.end_ms) for span in question.dates],
             semantic=semantic,
             window=window,
+            embedding_model=query.embedding_model if semantic is not None or window is not None else "",
             why_off={"semantic": why_off, "window": why_off},
             graph=None if "graph" in query.without else self._graph(query),
             names=self._names,

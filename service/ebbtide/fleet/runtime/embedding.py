@@ -14,7 +14,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from ebbtide.fleet.archive.unembedded import Vector
+from ebbtide.fleet.archive.unembedded import TEXTS_PER_ROUND, Vector
 from ebbtide.fleet.runtime.background_task import BackgroundTask
 from ebbtide.fleet.runtime.mailbox import Mailbox
 from ebbtide.fleet.runtime.shared import SharedResources
@@ -67,7 +67,8 @@ class Embedding(BackgroundTask):
     async def _once(self) -> None:
         """Run one round. If no message lacks vectors, update the index and wait for new work."""
         self._arrived.clear()
-        job = partial(self._workspace.next_unembedded, self.model, self.dimension)
+        texts_per_round = getattr(self._embedder, "texts_per_round", TEXTS_PER_ROUND)
+        job = partial(self._workspace.next_unembedded, self.model, self.dimension, texts_per_round)
         work = await self._mailbox.run(job)
         if work is not None:
             vectors = await self._round(work.all_texts)

@@ -57,9 +57,9 @@ class Workspace(State):
 
     # --- vectors -----------------------------------------------------------------------------------
 
-    def next_unembedded(self, model: str, dimension: int) -> Unembedded | None:
+    def next_unembedded(self, model: str, dimension: int, texts_per_round: int) -> Unembedded | None:
         """Return the next messages without vectors of this model and dimension (0: any); None if there is none."""
-        return self.store.read(lambda txn: next_unembedded(txn, model, dimension))
+        return self.store.read(lambda txn: next_unembedded(txn, model, dimension, texts_per_round))
 
     def keep_vectors(self, work: Unembedded, vectors: Sequence[Vector | None]) -> None:
         """Commit the vectors of the texts in `work`."""

@@ -1,0 +1,1 @@
+"""The multilingual embedder: a native library in worker processes of its own."""
