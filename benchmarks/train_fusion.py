@@ -1,9 +1,13 @@
 """Train the trees of the learned signal: `python -m benchmarks.train_fusion`, with the extras `dev` and `train`.
 
-Reads the public sets as the recall benchmark does, indexes each corpus with the product's own modules, and runs its
-questions as recall would, with vectors and without. The trees get the product's features and learn which candidates
-are evidence. `--judge` first trains trees with a part left out, each part in turn (a whole corpus, or a fifth of the
-questions of a set of one corpus), and reports their quality on that part.
+Reads the judged conversations of this project and the public sets, indexes each corpus with the product's own modules,
+and runs its questions as recall would. The trees get the product's features and learn which candidates are evidence.
+`--embedder builtin` trains the default trees, without vectors and with those of the English embedder; `--embedder
+multilingual` trains the trees for that embedder's vectors.
+
+Every fifth conversation of the project chooses the number of trees; then all of them train. `--judge` first trains
+trees with a part left out, each part in turn (whole corpora, or a fifth of the questions of a set of one corpus), and
+reports their quality on that part.
 
 The rule guarded here: a set whose licence allows evaluation only is evaluated, never used for training.
 """
@@ -13,36 +17,39 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks import recall_baselines as baselines
-from benchmarks.recall_data import APART, Corpus, MissingSet, Question, default_folder, read_set
+from benchmarks.recall_data import APART, Corpus, MissingSet, Question, default_folder, read_own, read_set
 from benchmarks.recall_measures import paired_interval
+from benchmarks.stored_vectors import EMBEDDERS, StoredVectors
 from ebbtide.fleet.archive.archive import conversation_key
 from ebbtide.fleet.recall.recollection import weighted_terms
-from ebbtide.language.builtin.static_embedder import reads_as_english
 from ebbtide.retrieval import learned
 from ebbtide.retrieval.analysis import term_of, words_of
 from ebbtide.retrieval.features import FEATURES, features
-from ebbtide.retrieval.lexical import WordScores
-from ebbtide.retrieval.passages import IndexedPassage, PassageIndex, entries_of
+from ebbtide.retrieval.lexical import Scores, WordScores
+from ebbtide.retrieval.passages import IndexedPassage, PassageIndex, entries_of, with_speaker
 from ebbtide.retrieval.query import parse_query
 from ebbtide.retrieval.ranking import fuse
 from ebbtide.retrieval.ranking_request import RankingRequest
+from ebbtide.retrieval.vectors import Vectors
 
-LEARNT = ("memdaily", "memorybank_cn", "longmemeval", "musique", "hotpot", "2wiki", "cmrc")
-"""Sets used for training."""
+OWN = ("friends_en", "friends_zh", "work_and_assistant")
+"""Judged conversations of this project."""
 
-JUDGED_ONLY = ("locomo",)
-"""LoCoMo is CC BY-NC 4.0: it evaluates trees on conversations that they never saw, and is not used for training."""
+LEARNT = ("memdaily", "longmemeval", "musique", "hotpot", "2wiki", "cmrc")
+"""Public sets used for training."""
 
-WEIGHTS = {"memorybank_cn": 10.0, "longmemeval": 10.0, "musique": 3.0, "hotpot": 3.0}
-"""How much a question of a small set counts; 1 for the others. Dialogues are few among these sets."""
+JUDGED_ONLY = ("locomo", "memorybank_cn")
+"""Sets that only evaluate trees. LoCoMo is CC BY-NC 4.0 and must not be used for training."""
+
+WEIGHTS = {"longmemeval": 10.0, "musique": 3.0, "hotpot": 3.0}
+"""How much a question of a small set counts; 1 for the others."""
 
 EACH = {"2wiki": 2, "cmrc": 6}
 """Of large sets, one question in this many is used for training."""
@@ -75,7 +82,6 @@ GROWING: dict[str, Any] = {
 }
 
 MEASURES = ("R@5", "R@10", "R@20", "MRR")
-Vectors = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +102,18 @@ class Judged:
 class Stand:
     """An indexed corpus, ready for queries."""
 
-    def __init__(self, corpus: Corpus, has_vectors: bool) -> None:
+    def __init__(self, corpus: Corpus, stored: StoredVectors | None) -> None:
+        """Index a corpus, with vectors unless `stored` is None."""
         self.shelf, self.owners, self.texts = PassageIndex(), [], []
         self._put(corpus)
         self.words = WordScores(self.shelf)
         self._terms: list[frozenset[int]] = [frozenset(map(term_of, words_of(text))) for text in self.texts]
-        self._near = _nearness(self.shelf, self.texts) if has_vectors else None
+        self._stored, self._vectors = stored, None
+        if stored is not None:
+            known = [(passage, one) for passage, one in enumerate(stored.of(self.texts)) if one is not None]
+            if known:
+                self._vectors = Vectors(stored.model, len(known[0][1]))
+                self._vectors.put(np.array([passage for passage, _ in known]), np.array([one for _, one in known]))
 
     def _put(self, corpus: Corpus) -> None:
         is_loose = len(corpus.sessions) == len(corpus.turns)
@@ -115,7 +127,7 @@ class Stand:
                 )
                 self.owners.append(turn.turn_id)
                 said = turn.text[entry.begin : entry.begin + entry.length]
-                self.texts.append(f"{turn.speaker}: {said}" if turn.speaker else said)
+                self.texts.append(with_speaker(said, turn.speaker))
         self.shelf.add(shelved)
 
     def asked(self, query: str) -> RankingRequest:
@@ -124,19 +136,29 @@ class Stand:
         known = shelf.speakers_named_by(map(term_of, words_of(query)))
         question = parse_query(query, speakers=known, reference_ms=int(shelf.column("time_ms").max()))
         speakers = [shelf.speaker_numbers[name] for name in known if name.casefold() in question.speakers]
-        asked = RankingRequest(
+        semantic, window = self._nearness(query)
+        return RankingRequest(
             terms=weighted_terms(question, query),
             parts=[self._terms_of(part) for part in question.parts],
             speakers=speakers,
             dates=[(span.begin_ms, span.end_ms) for span in question.dates],
+            semantic=semantic,
+            window=window,
+            embedding_model=self._stored.model if self._stored is not None and semantic is not None else "",
             names=lambda one: shelf.passages_named_by(self._terms[one], int(shelf.column("speaker")[one])),
             asks_for=question.asks_for,
             texts=self._text,
         )
-        if self._near is None or not reads_as_english(query):
-            return asked
-        semantic, window = self._near(query)
-        return replace(asked, semantic=semantic, window=window)
+
+    def _nearness(self, query: str) -> tuple[Scores | None, Scores | None]:
+        if self._stored is None or self._vectors is None:
+            return None, None
+        vector = self._stored.of([query], is_query=True)[0]
+        if vector is None:
+            return None, None
+        single, count = vector.astype(np.float32), len(self.shelf)
+        beside = self.shelf.neighbours("previous"), self.shelf.neighbours("next")
+        return self._vectors.scores(single, count), self._vectors.window_scores(single, count, *beside)
 
     def _terms_of(self, part: str) -> dict[int, float]:
         return weighted_terms(parse_query(part, speakers=(), reference_ms=0), part)
@@ -170,48 +192,23 @@ def _group_of(turn_id: str, question: Question) -> int:
     return next((number for number, group in enumerate(question.gold, 1) if turn_id in group), 0)
 
 
-def _nearness(shelf: PassageIndex, texts: Sequence[str]) -> Callable[[str], tuple[Vectors, Vectors]]:
-    """Map a query to the semantic similarity of each passage, and of three passages together: centred cosines."""
-    model = baselines.embedder()
+def read(names: Sequence[str], folder: Path, stored: StoredVectors | None) -> Iterator[Judged]:
+    """Read all questions of the available sets. Sets of one corpus are split by question, others by corpus.
 
-    def unit(vectors: Vectors) -> Vectors:
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        made: Vectors = vectors / np.where(lengths > 0, lengths, 1.0)
-        return made
-
-    def embedded(some: list[str]) -> Vectors:
-        return unit(np.asarray(model.embed(some), dtype=np.float64))
-
-    single = embedded(list(texts))
-    window = single.copy()
-    for side in ("previous", "next"):
-        beside = shelf.neighbours(side)
-        window[beside >= 0] += single[beside[beside >= 0]]
-    single, window = unit(single - single.mean(axis=0)), unit(window - window.mean(axis=0))
-
-    def near(query: str) -> tuple[Vectors, Vectors]:
-        asked = embedded([query])[0]
-        return single @ asked, window @ asked
-
-    return near
-
-
-def read(names: Sequence[str], folder: Path, has_vectors: bool) -> Iterator[Judged]:
-    """Read all questions of the available sets. Sets of one corpus are split by question, others by corpus."""
+    With vectors, questions that the embedder does not support are left out.
+    """
     for name in names:
-        corpora = read_set(name, folder)
+        corpora = read_own(name) if name in OWN else read_set(name, folder)
         if isinstance(corpora, MissingSet):
             print(corpora)
             continue
         for number, corpus in enumerate(corpora):
-            if has_vectors and corpus.is_chinese:
-                continue
-            stand = Stand(corpus, has_vectors)
+            stand = Stand(corpus, stored)
             for place, question in enumerate(corpus.questions):
                 part = (number if len(corpora) > 1 else place) % PARTS
                 if question.category not in APART.get(name, ()):
                     judged = stand.judged(corpus, question, part)
-                    if judged is not None:
+                    if judged is not None and judged.has_vectors == (stored is not None):
                         yield judged
 
 
