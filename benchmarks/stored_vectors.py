@@ -66,7 +66,10 @@ class StoredVectors:
         return found
 
     def _some(self, texts: Sequence[str], is_query: bool) -> list[Halves | None]:
-        keys = [hashlib.blake2b(f"{self.model}/{is_query}/{text}".encode(), digest_size=16).digest() for text in texts]
+        keys = [
+            hashlib.blake2b(f"{self.model}/{is_query}/{text}".encode(), digest_size=16).digest()
+            for text in texts
+        ]
         with self._environment.begin() as txn:
             kept = [txn.get(key) for key in keys]
         made = {}

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.recall_data import APART, Corpus, MissingSet, Question, default_folder, read_own, read_set
+from benchmarks.recall_data import (
+    APART,
+    Corpus,
+    MissingSet,
+    Question,
+    default_folder,
+    read_own,
+    read_set,
+    together,
+)
 from benchmarks.recall_measures import paired_interval
 from benchmarks.stored_vectors import EMBEDDERS, StoredVectors
 from ebbtide.fleet.archive.archive import conversation_key
@@ -45,6 +54,9 @@ OWN = ("friends_en", "friends_zh", "work_and_assistant")
 LEARNT = ("memdaily", "longmemeval", "musique", "hotpot", "2wiki", "cmrc")
 """Public sets used for training."""
 
+LONG = ("longmemeval", "musique", "hotpot", "2wiki", "cmrc")
+"""Sets of long texts. A slow embedder would take hours, so its trees learn from their questions without vectors."""
+
 JUDGED_ONLY = ("locomo", "memorybank_cn")
 """Sets that only evaluate trees. LoCoMo is CC BY-NC 4.0 and must not be used for training."""
 
@@ -61,7 +73,10 @@ RISES = (
 FALLS = ("fused place", "words place", "days away", "asks last", "semantic place", "window place")
 """Features with a monotone effect, so that trees generalise beyond their training data."""
 
-ROUNDS, PARTS, SEED = 200, 5, 1
+PARTS, VALIDATION, SEED = 5, 4, 1
+MAX_ROUNDS, PATIENCE = 300, 60
+"""Most trees, and how many trees may fail to improve the validation part before training ends."""
+
 GROWING: dict[str, Any] = {
     "objective": "lambdarank",
     "learning_rate": 0.08,
@@ -80,6 +95,8 @@ GROWING: dict[str, Any] = {
     "force_row_wise": True,
     "verbose": -1,
 }
+
+VECTORS = Path(__file__).with_name("results") / "vectors"
 
 MEASURES = ("R@5", "R@10", "R@20", "MRR")
 
@@ -113,7 +130,9 @@ class Stand:
             known = [(passage, one) for passage, one in enumerate(stored.of(self.texts)) if one is not None]
             if known:
                 self._vectors = Vectors(stored.model, len(known[0][1]))
-                self._vectors.put(np.array([passage for passage, _ in known]), np.array([one for _, one in known]))
+                self._vectors.put(
+                    np.array([passage for passage, _ in known]), np.array([one for _, one in known])
+                )
 
     def _put(self, corpus: Corpus) -> None:
         is_loose = len(corpus.sessions) == len(corpus.turns)
@@ -202,7 +221,11 @@ def read(names: Sequence[str], folder: Path, stored: StoredVectors | None) -> It
         if isinstance(corpora, MissingSet):
             print(corpora)
             continue
-        for number, corpus in enumerate(corpora):
+        numbered = list(enumerate(corpora))
+        if name in OWN:
+            # Our conversations are short. Those of a part also share one agent, as in larger stores.
+            numbered += [(part, together(corpora[part::PARTS])) for part in range(PARTS)]
+        for number, corpus in numbered:
             stand = Stand(corpus, stored)
             for place, question in enumerate(corpus.questions):
                 part = (number if len(corpora) > 1 else place) % PARTS
@@ -212,19 +235,56 @@ def read(names: Sequence[str], folder: Path, stored: StoredVectors | None) -> It
                         yield judged
 
 
-def grown(questions: Sequence[Judged], names: Sequence[str]) -> Any:
-    """Train trees on questions."""
+def learnt(embedder: str, folder: Path, stored: StoredVectors) -> list[Judged]:
+    """Read the questions used for training.
+
+    The default trees also rank without vectors, so they see each question without vectors as well.
+    """
+    names = [*OWN, *LEARNT]
+    if embedder == "builtin":
+        return [*read(names, folder, None), *read(names, folder, stored)]
+    with_vectors = [name for name in names if name not in LONG]
+    return [*read(with_vectors, folder, stored), *read(LONG, folder, None)]
+
+
+def dataset(questions: Sequence[Judged], reference: Any = None) -> Any:
+    """Return questions as data for training."""
     import lightgbm
 
     kept = [one for one in questions if one.groups.any()]
-    data = lightgbm.Dataset(
+    return lightgbm.Dataset(
         np.concatenate([one.rows for one in kept]),
         np.concatenate([one.groups > 0 for one in kept]).astype(int),
         group=[len(one.rows) for one in kept],
         weight=np.concatenate([np.full(len(one.rows), WEIGHTS.get(one.set_name, 1.0)) for one in kept]),
+        reference=reference,
     )
-    bent = [(name in RISES) - (name in FALLS) for name in names]
-    return lightgbm.train({**GROWING, "monotone_constraints": bent}, data, ROUNDS)
+
+
+def parameters(names: Sequence[str]) -> dict[str, Any]:
+    """Return the parameters of training, for these features."""
+    return {**GROWING, "monotone_constraints": [(name in RISES) - (name in FALLS) for name in names]}
+
+
+def grown(questions: Sequence[Judged], names: Sequence[str], rounds: int = MAX_ROUNDS) -> Any:
+    """Train trees on questions."""
+    import lightgbm
+
+    return lightgbm.train(parameters(names), dataset(questions), rounds)
+
+
+def rounds_for(questions: Sequence[Judged], names: Sequence[str]) -> int:
+    """Return how many trees order the project's conversations of part `VALIDATION` best, trained on all others."""
+    import lightgbm
+
+    kept = [one for one in questions if one.part == VALIDATION and one.set_name in OWN]
+    others = [one for one in questions if one.part != VALIDATION or one.set_name not in OWN]
+    data = dataset(others)
+    validation = dataset(kept, data)
+    settings = {**parameters(names), "metric": "ndcg", "eval_at": [10]}
+    stop = lightgbm.early_stopping(PATIENCE, verbose=False)
+    booster = lightgbm.train(settings, data, MAX_ROUNDS, valid_sets=[validation], callbacks=[stop])
+    return int(booster.best_iteration)
 
 
 def thinned(questions: Sequence[Judged]) -> list[Judged]:
@@ -265,17 +325,12 @@ def kept_form(booster: Any, names: Sequence[str], spread: float) -> dict[str, An
     return {"version": learned.VERSION, "features": list(names), "spread": round(spread, 6), **arrays}
 
 
-def written(questions: Sequence[Judged], names: Sequence[str]) -> str:
+def written(questions: Sequence[Judged], names: Sequence[str], rounds: int) -> str:
     """Return the content of the file of the trees trained on questions."""
-    booster = grown(questions, names)
+    booster = grown(questions, names, rounds)
     sums = [booster.predict(one.rows)[: learned.SPREAD_OVER] for one in questions]
     spread = float(np.mean([some.std() for some in sums]))
     return json.dumps(kept_form(booster, names, spread), separators=(",", ":")) + "\n"
-
-
-def model_from(questions: Sequence[Judged], names: Sequence[str]) -> learned.Model:
-    """Return a model trained on questions, as the product would read it."""
-    return learned.model_of(written(questions, names))
 
 
 def ordered(one: Judged, model: learned.Model | None) -> NDArray[np.int64]:
@@ -307,36 +362,31 @@ def tell(label: str, questions: Sequence[Judged], models: Mapping[int, learned.M
     print("  ".join(cells), flush=True)
 
 
-def judge(questions: Sequence[Judged], names: Sequence[str], judged_only: Sequence[Judged]) -> None:
-    """Evaluate trees on unseen data: parts of training sets, whole sets, and sets never used for training."""
-    learnt = [one for one in questions if one.set_name in LEARNT]
-    sets = list(dict.fromkeys(one.set_name for one in learnt))
-    thin = thinned(learnt)
-    print("parts left out")
-    by_part = {part: model_from([one for one in thin if one.part != part], names) for part in range(PARTS)}
-    _tell_each(learnt, sets, lambda _: by_part)
-    print("whole sets left out")
-    without = {name: model_from([one for one in thin if one.set_name != name], names) for name in sets}
-    _tell_each(learnt, sets, lambda name: dict.fromkeys(range(PARTS), without[name]))
-    whole = model_from(thin, names)
-    print("never learnt from")
-    others = list(dict.fromkeys(one.set_name for one in judged_only))
-    _tell_each(judged_only, others, lambda _: dict.fromkeys(range(PARTS), whole))
-
-
-def _tell_each(
-    questions: Sequence[Judged], sets: Sequence[str], models: Callable[[str], Mapping[int, learned.Model]]
+def judge(
+    questions: Sequence[Judged], names: Sequence[str], judged_only: Sequence[Judged], rounds: int
 ) -> None:
-    for name in sets:
+    """Evaluate trees on unseen data: each part of the training sets, and the sets never used for training."""
+    thin = thinned(questions)
+    print("parts left out")
+    by_part = {
+        part: learned.model_of(written([one for one in thin if one.part != part], names, rounds))
+        for part in range(PARTS)
+    }
+    _tell_each(questions, by_part)
+    print("never learnt from")
+    _tell_each(judged_only, dict.fromkeys(range(PARTS), learned.model_of(written(thin, names, rounds))))
+
+
+def _tell_each(questions: Sequence[Judged], models: Mapping[int, learned.Model]) -> None:
+    for name in dict.fromkeys(one.set_name for one in questions):
         for has_vectors in (False, True):
             of_set = [one for one in questions if one.set_name == name and one.has_vectors == has_vectors]
             if not of_set:
                 continue
-            label = f"{name}{', vectors' if has_vectors else ''}"
-            tell(label, of_set, models(name))
+            tell(f"{name}{', vectors' if has_vectors else ''}", of_set, models)
             categories = sorted({one.category for one in of_set}) if name in JUDGED_ONLY else []
             for category in categories:
-                tell(f"  {category}", [one for one in of_set if one.category == category], models(name))
+                tell(f"  {category}", [one for one in of_set if one.category == category], models)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -344,17 +394,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, default=default_folder(), help="the folder of the public sets")
     parser.add_argument(
-        "--judge", action="store_true", help="tell first what trees do on what they did not see"
+        "--embedder", choices=EMBEDDERS, default="builtin", help="whose vectors; default: builtin"
     )
-    parser.add_argument("--out", type=Path, help="where the trees are written; they are not without it")
+    parser.add_argument("--vectors", type=Path, default=VECTORS, help="the folder that keeps vectors")
+    parser.add_argument("--judge", action="store_true", help="first evaluate trees on unseen data")
+    parser.add_argument("--out", type=Path, help="file for the trees; without it they are not written")
     asked = parser.parse_args(arguments)
-    names = FEATURES
-    learnt = [*read(LEARNT, asked.data, False), *read(LEARNT, asked.data, True)]
+    stored = StoredVectors(asked.vectors, asked.embedder)
+    questions = learnt(asked.embedder, asked.data, stored)
+    thin = thinned(questions)
+    rounds = rounds_for(thin, FEATURES)
+    print(f"{rounds} trees, {len(thin)} questions")
     if asked.judge:
-        judged_only = [*read(JUDGED_ONLY, asked.data, False), *read(JUDGED_ONLY, asked.data, True)]
-        judge(learnt, names, judged_only)
+        judged_only = list(read(JUDGED_ONLY, asked.data, stored))
+        if asked.embedder == "builtin":
+            judged_only += read(JUDGED_ONLY, asked.data, None)
+        judge(questions, FEATURES, judged_only, rounds)
     if asked.out is not None:
-        asked.out.write_text(written(thinned(learnt), names), encoding="utf-8")
+        asked.out.write_text(written(thin, FEATURES, rounds), encoding="utf-8")
     return 0
 
 
