@@ -5,7 +5,7 @@ and runs its questions as recall would. The trees get the product's features and
 `--embedder builtin` trains the default trees, without vectors and with those of the English embedder; `--embedder
 multilingual` trains the trees for that embedder's vectors.
 
-Every fifth conversation of the project chooses the number of trees; then all of them train. `--judge` first trains
+Every fifth conversation of the project is not learnt from: it decides how many trees there are. `--judge` first trains
 trees with a part left out, each part in turn (whole corpora, or a fifth of the questions of a set of one corpus), and
 reports their quality on that part.
 
@@ -263,28 +263,26 @@ def dataset(questions: Sequence[Judged], reference: Any = None) -> Any:
 
 def parameters(names: Sequence[str]) -> dict[str, Any]:
     """Return the parameters of training, for these features."""
-    return {**GROWING, "monotone_constraints": [(name in RISES) - (name in FALLS) for name in names]}
+    bent = [(name in RISES) - (name in FALLS) for name in names]
+    return {**GROWING, "monotone_constraints": bent, "metric": "ndcg", "eval_at": [10]}
 
 
-def grown(questions: Sequence[Judged], names: Sequence[str], rounds: int = MAX_ROUNDS) -> Any:
-    """Train trees on questions."""
+def grown(questions: Sequence[Judged], names: Sequence[str]) -> Any:
+    """Train trees on questions. Those of the validation part only decide how many trees there are."""
     import lightgbm
 
-    return lightgbm.train(parameters(names), dataset(questions), rounds)
-
-
-def rounds_for(questions: Sequence[Judged], names: Sequence[str]) -> int:
-    """Return how many trees order the project's conversations of part `VALIDATION` best, trained on all others."""
-    import lightgbm
-
-    kept = [one for one in questions if one.part == VALIDATION and one.set_name in OWN]
-    others = [one for one in questions if one.part != VALIDATION or one.set_name not in OWN]
-    data = dataset(others)
-    validation = dataset(kept, data)
-    settings = {**parameters(names), "metric": "ndcg", "eval_at": [10]}
+    kept = [one for one in questions if is_validation(one)]
+    data = dataset([one for one in questions if not is_validation(one)])
+    if not kept:
+        return lightgbm.train(parameters(names), data, MAX_ROUNDS)
     stop = lightgbm.early_stopping(PATIENCE, verbose=False)
-    booster = lightgbm.train(settings, data, MAX_ROUNDS, valid_sets=[validation], callbacks=[stop])
-    return int(booster.best_iteration)
+    validation = dataset(kept, data)
+    return lightgbm.train(parameters(names), data, MAX_ROUNDS, valid_sets=[validation], callbacks=[stop])
+
+
+def is_validation(one: Judged) -> bool:
+    """Whether a question belongs to the validation part: every fifth conversation of the project."""
+    return one.set_name in OWN and one.part == VALIDATION
 
 
 def thinned(questions: Sequence[Judged]) -> list[Judged]:
@@ -325,10 +323,10 @@ def kept_form(booster: Any, names: Sequence[str], spread: float) -> dict[str, An
     return {"version": learned.VERSION, "features": list(names), "spread": round(spread, 6), **arrays}
 
 
-def written(questions: Sequence[Judged], names: Sequence[str], rounds: int) -> str:
+def written(questions: Sequence[Judged], names: Sequence[str]) -> str:
     """Return the content of the file of the trees trained on questions."""
-    booster = grown(questions, names, rounds)
-    sums = [booster.predict(one.rows)[: learned.SPREAD_OVER] for one in questions]
+    booster = grown(questions, names)
+    sums = [booster.predict(one.rows)[: learned.SPREAD_OVER] for one in questions if not is_validation(one)]
     spread = float(np.mean([some.std() for some in sums]))
     return json.dumps(kept_form(booster, names, spread), separators=(",", ":")) + "\n"
 
@@ -362,19 +360,17 @@ def tell(label: str, questions: Sequence[Judged], models: Mapping[int, learned.M
     print("  ".join(cells), flush=True)
 
 
-def judge(
-    questions: Sequence[Judged], names: Sequence[str], judged_only: Sequence[Judged], rounds: int
-) -> None:
+def judge(questions: Sequence[Judged], names: Sequence[str], judged_only: Sequence[Judged]) -> None:
     """Evaluate trees on unseen data: each part of the training sets, and the sets never used for training."""
     thin = thinned(questions)
     print("parts left out")
     by_part = {
-        part: learned.model_of(written([one for one in thin if one.part != part], names, rounds))
+        part: learned.model_of(written([one for one in thin if one.part != part], names))
         for part in range(PARTS)
     }
     _tell_each(questions, by_part)
     print("never learnt from")
-    _tell_each(judged_only, dict.fromkeys(range(PARTS), learned.model_of(written(thin, names, rounds))))
+    _tell_each(judged_only, dict.fromkeys(range(PARTS), learned.model_of(written(thin, names))))
 
 
 def _tell_each(questions: Sequence[Judged], models: Mapping[int, learned.Model]) -> None:
@@ -402,16 +398,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = parser.parse_args(arguments)
     stored = StoredVectors(asked.vectors, asked.embedder)
     questions = learnt(asked.embedder, asked.data, stored)
-    thin = thinned(questions)
-    rounds = rounds_for(thin, FEATURES)
-    print(f"{rounds} trees, {len(thin)} questions")
     if asked.judge:
         judged_only = list(read(JUDGED_ONLY, asked.data, stored))
         if asked.embedder == "builtin":
             judged_only += read(JUDGED_ONLY, asked.data, None)
-        judge(questions, FEATURES, judged_only, rounds)
+        judge(questions, FEATURES, judged_only)
     if asked.out is not None:
-        asked.out.write_text(written(thin, FEATURES, rounds), encoding="utf-8")
+        asked.out.write_text(written(thinned(questions), FEATURES), encoding="utf-8")
     return 0
 
 
