@@ -21,6 +21,7 @@ from typing import Any
 from tests.support.process import ROOT
 
 TINY = Path(__file__).with_name("recall_tiny.jsonl")
+OWN_FOLDER = Path(__file__).with_name("conversations")
 
 SETS: dict[str, str] = {
     "locomo": "locomo.jsonl",
@@ -116,6 +117,12 @@ def read_set(name: str, folder: Path, limit: int | None = None) -> list[Corpus] 
     if name in TOGETHER:
         corpora = [together(corpora)]
     return [replace(corpus, questions=spread_out(corpus.questions, limit)) for corpus in corpora]
+
+
+def read_own(name: str) -> list[Corpus]:
+    """Read a set of the judged conversations of this project."""
+    with (OWN_FOLDER / f"{name}.jsonl").open(encoding="utf-8") as lines:
+        return [corpus_of(name, json.loads(line)) for line in lines if line.strip()]
 
 
 def corpus_of(set_name: str, told: Mapping[str, Any]) -> Corpus:

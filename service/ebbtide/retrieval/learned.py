@@ -28,7 +28,7 @@ VERSION = 1
 SPREAD_OVER = 50
 """Candidates over which the spread of the other signals' scores is measured."""
 
-OWN_SAY = 0.5
+OWN_SAY = 0.25
 """Weight of the other signals' order relative to the trees."""
 
 

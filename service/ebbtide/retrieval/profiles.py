@@ -37,7 +37,7 @@ class Profile:
 DEFAULT_PROFILE = Profile()
 
 PROFILES = {
-    "multilingual:e5-small-q4": Profile(Weights(semantic=0.5, window=0.3)),
+    "multilingual:e5-small-q4": Profile(Weights(semantic=0.8, window=0.3), "learned_multilingual.json"),
 }
 """By the name stored with vectors."""
 

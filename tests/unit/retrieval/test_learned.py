@@ -14,6 +14,7 @@ from ebbtide.retrieval.analysis import term_of, words_of
 from ebbtide.retrieval.features import FEATURES, MAX_REORDERED, features
 from ebbtide.retrieval.lexical import K1, B, WordScores
 from ebbtide.retrieval.passages import IndexedPassage, PassageIndex, entries_of
+from ebbtide.retrieval.profiles import DEFAULT_PROFILE, PROFILES
 from ebbtide.retrieval.ranking import Ranking, fuse, rank
 from ebbtide.retrieval.ranking_request import RankingRequest
 
@@ -200,11 +201,23 @@ def form() -> dict[str, Any]:
     }
 
 
-def test_the_file_that_ships_fits_the_code() -> None:
-    """The features of the packaged file are those of the code, and the file is small."""
-    trees = learned.model().trees
+@pytest.mark.parametrize("file", sorted({one.trees for one in (DEFAULT_PROFILE, *PROFILES.values())}))
+def test_the_files_that_ship_fit_the_code(file: str) -> None:
+    """The features of each packaged file are those of the code, and the file is small."""
+    trees = learned.model(file).trees
     assert int(trees.feature.max()) < len(FEATURES)
     assert 50 <= len(trees.roots) <= 300
+
+
+@pytest.mark.parametrize("file", sorted({one.trees for one in (DEFAULT_PROFILE, *PROFILES.values())}))
+@pytest.mark.parametrize(("name", "sign"), [("words", 1), ("semantic", 1), ("words place", -1)])
+def test_better_evidence_never_lowers_a_candidate(file: str, name: str, sign: int) -> None:
+    """A candidate that only improves in one of these features keeps its position or rises."""
+    rows = np.random.default_rng(1).normal(size=(200, len(FEATURES)))
+    raised = rows.copy()
+    raised[:, FEATURES.index(name)] += sign
+    trees = learned.model(file).trees
+    assert np.all(trees.sums(raised) >= trees.sums(rows) - 1e-9)
 
 
 WRONG_FORMS: list[dict[str, Any]] = [

@@ -207,4 +207,4 @@ def test_the_multilingual_embedder_has_a_profile() -> None:
     name = embedder_name(EmbeddingSettings(model="multilingual"))
     assert name is not None
     weights = profile_of(name).weights
-    assert (weights.semantic, weights.window) == (0.5, 0.3)
+    assert (weights.semantic, weights.window) == (0.8, 0.3)
