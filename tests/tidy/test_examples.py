@@ -27,7 +27,7 @@ LATER = (
 
 EVE = (
     "My sister Clara plays the cello in an orchestra in Porto, and she practises every morning.",
-    "Clara bought a new cello last week, made by an old luthier in Braga.",
+    "Clara came for tea.",
     "The concert of the orchestra is on Saturday evening.",
 )
 """The batches behind "What it looks like" in docs/memory-model.md."""
