@@ -139,7 +139,7 @@ class TwoStores(RuleBasedStateMachine):
 
     @rule()
     def rebuild(self) -> None:
-        """What is derived is made anew."""
+        """Rebuild the derived tables."""
         assert [rebuild_store(store) for store in self.stores] == [[], []]
 
     @rule()

@@ -397,7 +397,7 @@ class RecalledMemory(_message.Message):
     kind: _builtins.str
     """The kind of memory."""
     content: _builtins.str
-    """The text of the memory."""
+    """The text of the memory, without the label of its speaker."""
     state: Global___MemoryState.ValueType
     """living, archived (shortened or forgotten since) or pending (not digested)."""
     @_builtins.property

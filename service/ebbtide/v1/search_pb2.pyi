@@ -138,7 +138,7 @@ class FoundMemory(_message.Message):
     kind: _builtins.str
     """The kind of memory."""
     content: _builtins.str
-    """The text of the memory."""
+    """The text of the memory, without the label of its speaker."""
     state: _recall_pb2.MemoryState.ValueType
     """living, archived (shortened or forgotten since) or pending (not digested)."""
     score: _builtins.float
