@@ -94,7 +94,7 @@ class ShortensMany(ScriptedModel):
 
     async def process_many(self, texts: Sequence[TextToProcess]) -> list[Processed]:
         self.calls["process_many"] += 1
-        return [await self.process(t, prefix=p, target_length=most) for t, p, most in texts[:3]]
+        return [await self.process(t, prefix=p, target_length=most) for t, p, most, *_ in texts[:3]]
 
 
 async def test_texts_are_shortened_together_if_the_model_supports_it(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ _LOOPBACK_NAMES = frozenset({"localhost", "localhost.localdomain", "ip6-localhos
 
 _CHILD_PLACE = 5
 """Position of the id of a node or a batch among the segments of a path, the empty first one included."""
-_CHILDREN = {b"nodes": no_node, b"batches": no_batch}
+_CHILDREN = {b"nodes": no_node, b"focus": no_node, b"batches": no_batch}
 """The error for an id that cannot exist, by the segment before it."""
 
 
