@@ -21,6 +21,7 @@ GARDEN = (
     "faces into them when October ends."
 )
 QUICKLY = {
+    "focus_policy": "nodes",
     "decay_rate": 0.5,
     "focus_limit": 1,
     "link_initial_strength": 0.0,

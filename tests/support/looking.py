@@ -5,7 +5,7 @@ from __future__ import annotations
 from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.verbs.agents import AgentInfo, get_agent
 from ebbtide.verbs.batches import BatchInfo, BatchRequest, ListBatchesRequest, get_batch, list_batches
-from ebbtide.verbs.inspect import LinkInfo, NodeInfo, list_links, list_nodes
+from ebbtide.verbs.inspect import LinkInfo, ListNodesRequest, NodeInfo, list_links, list_nodes
 from ebbtide.verbs.paging import AgentPageRequest
 from ebbtide.verbs.requests import AgentRequest
 from ebbtide.verbs.service import Service
@@ -13,7 +13,7 @@ from ebbtide.verbs.service import Service
 
 async def nodes(service: Service, agent: str) -> list[NodeInfo]:
     """Return every living memory, oldest first."""
-    page = await list_nodes(service, AgentPageRequest(agent_id=agent, page_size=1000))
+    page = await list_nodes(service, ListNodesRequest(agent_id=agent, page_size=1000))
     assert not page.next_page_token
     return page.nodes
 
