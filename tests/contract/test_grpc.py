@@ -88,6 +88,15 @@ async def test_absent_fields_are_empty_or_refused(tmp_path: Path) -> None:
         assert (await stub.Remember(hello(messages=[bare]))).batch_id == "b1"
 
 
+async def test_an_unspecified_enum_counts_as_unset(tmp_path: Path) -> None:
+    """An optional enum that a client sets to UNSPECIFIED, as some generated clients do, has the default."""
+    async with grpc_in(tmp_path) as call:
+        request = batches_pb2.ListBatchesRequest(agent_id="ann", state=batches_pb2.BATCH_STATE_UNSPECIFIED)
+        assert request.HasField("state")
+        await stub_on(call.channel).Remember(hello())
+        assert len((await stub_on(call.channel).ListBatches(request)).batches) == 1
+
+
 async def test_fields_of_another_schema_are_refused(tmp_path: Path) -> None:
     """A field number that the schema does not have is UNKNOWN_FIELD, with its place and number, at any depth."""
     async with grpc_in(tmp_path) as call:

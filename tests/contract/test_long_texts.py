@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +15,7 @@ from ebbtide.offload.pool import TextWorkers
 from ebbtide.verbs.batches import BatchRequest, retry_batch
 from ebbtide.verbs.forget import ForgetRequest, forget_memories
 from ebbtide.verbs.memories import UpdateNodeRequest, update_node
-from tests.support import looking
+from tests.support import looking, worker_tasks
 from tests.support.callers import CALLERS, CallerIn
 from tests.support.in_process import ask, service_in, settle, tell
 
@@ -30,10 +32,17 @@ def caller_in(request: pytest.FixtureRequest) -> CallerIn:
     return CALLERS[request.param]
 
 
+class HurriedWorkers(TextWorkers):
+    """Workers that time out every call: they sleep instead, because a busy machine may notice a short limit late."""
+
+    def _submit(self, size: int, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Future[Any]:
+        return super()._submit(size, worker_tasks.sleep, ("", 600.0))
+
+
 @pytest.fixture
 def hurried() -> Iterator[TextWorkers]:
-    """Workers that time out every call at once."""
-    made = TextWorkers(time_limit_s=1e-6)
+    """Workers that time out every call."""
+    made = HurriedWorkers(time_limit_s=0.01)
     yield made
     made.close()
 

@@ -403,15 +403,17 @@ async def test_slice_yields_to_foreground_work_of_its_agent(
 
         agent.workspace.passes.compress = one_node_a_step  # type: ignore[method-assign]
         await compress(service, CompressRequest(agent_id="ann", passes=1))
-        # The digest checks once for a batch; after that nothing interrupts the slice.
-        await eventually(lambda: steps >= 4)
-        before = scheduler.tally.slices - 1
-        await eventually(lambda: steps >= 8)
-        assert scheduler.tally.slices == before + 1, "undisturbed, a slice goes on"
+        # Background jobs of the agent, such as those after a digest, may interrupt the first slices.
+        for _ in range(5):
+            reached, before = steps, scheduler.tally.slices
+            await eventually(lambda until=reached + 4: steps >= until)
+            if scheduler.tally.slices == before:
+                break
+        assert scheduler.tally.slices == before, "undisturbed, a slice goes on"
         watch = Stopwatch()
         await asyncio.gather(*(ask(service, "ann", f"{number}") for number in range(8)))
         assert watch.s < 1.5, "a pass of a hundred steps takes longer than two seconds"
-        assert scheduler.tally.slices > before + 1, "disturbed, it ended"
+        assert scheduler.tally.slices > before, "disturbed, it ended"
         assert (await looking.info(service, "ann")).owed_passes == 1, "before its pass was through"
         assert (await settle(service, "ann")).passes_done
 

@@ -64,7 +64,8 @@ def given(message: Message, path: str = "") -> dict[str, Any]:
             found[name] = (
                 [read(item, f"{path}{name}[{i}]") for i, item in enumerate(value)] if read else [*value]
             )
-        else:
+        elif value or field.enum_type is None:
+            # An enum that is set to its zero, UNSPECIFIED, counts as unset.
             found[name] = read(value, f"{path}{name}") if read else value
     return found
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 from ebbtide.errors import Unavailable
 
@@ -28,6 +29,23 @@ def is_missing(path: Path, confirm: Confirm) -> bool:
     """
     confirm()
     return not os.path.lexists(path)
+
+
+_TRIES = 3
+
+
+def opened(path: Path, confirm: Confirm) -> BinaryIO | None:
+    """Open a file for reading, or return None if it does not exist. Raise OSError, and STORE_UNAVAILABLE as above.
+
+    A file that appears after it was not found is opened again: another thread has created it, or its disk was away.
+    """
+    for _ in range(_TRIES - 1):
+        try:
+            return path.open("rb")
+        except FileNotFoundError:
+            if is_missing(path, confirm):
+                return None
+    return path.open("rb")
 
 
 class Presence:

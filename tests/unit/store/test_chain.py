@@ -128,6 +128,20 @@ def test_an_erasure_is_recorded_exactly_once(tmp_path: Path) -> None:
     assert (found.broken_at, found.count) == (None, 12)
 
 
+def test_a_log_that_begins_while_it_is_read_is_read_again(tmp_path: Path) -> None:
+    """Reading the log succeeds if another deletion writes the first record between the two looks at the file."""
+    writer, is_begun = ErasedAgents(tmp_path), []
+
+    def begin() -> None:
+        if not is_begun:
+            is_begun.append(True)
+            writer.append(AuditEntry(1, "-", "agent_erased", {}), "ann", b"")
+
+    log = ErasedAgents(tmp_path, begin)
+    assert log.head().number == 1
+    assert [record.number for record in records_of(log)] == [1]
+
+
 def kept_log(path: Path, count: int) -> ErasedAgents:
     """Write a log of erased agents, each with proofs."""
     log = ErasedAgents(path)

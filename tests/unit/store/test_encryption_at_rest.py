@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from ebbtide.records import AgentCounts, Identity, Node
 from ebbtide.store import layout
 from ebbtide.store.chain import AuditEntry
 from ebbtide.store.directory.data_directory import DataDirectory
+from ebbtide.store.encryption.keys import DataKeys
 from ebbtide.store.encryption.seal import MasterKey
 from ebbtide.store.integrity.check import check_store
 from ebbtide.store.integrity.rebuild import rebuild_store
@@ -103,6 +105,18 @@ def test_meta_has_the_fingerprint_and_no_file_contains_the_key(data: DataDirecto
     again = data.meta("ann")
     assert again is not None
     assert (again.key_fingerprint, again.counts.node_count) == (meta.key_fingerprint, 9)
+
+
+def test_agents_that_are_created_together_note_the_first_master_key_once(tmp_path: Path) -> None:
+    """The first use of a master key succeeds on every thread that creates or restores an agent at that moment."""
+    master = MasterKey(bytes(range(32)))
+    with ThreadPoolExecutor(8) as pool:
+        for number in range(30):
+            path = tmp_path / str(number)
+            keys = DataKeys(path, master)
+            list(pool.map(lambda _, keys=keys: keys.admit(), range(8)))
+            assert [file.name for file in path.iterdir()] == [".master"]
+            assert keys.master_fingerprint() == master.fingerprint
 
 
 @pytest.mark.parametrize("master", [None, OTHER], ids=["without", "another"])

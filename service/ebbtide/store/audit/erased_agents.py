@@ -17,7 +17,7 @@ import secrets
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import msgspec
 
@@ -37,7 +37,7 @@ from ebbtide.store.chain import (
 from ebbtide.store.durable import replace_file, sync_directory
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.lmdb.transaction import ReadTransaction
-from ebbtide.store.presence import Confirm, is_missing, nothing_to_confirm
+from ebbtide.store.presence import Confirm, nothing_to_confirm, opened
 from ebbtide.store.translation import translated
 
 LOG = "erased.jsonl"
@@ -136,12 +136,9 @@ class ErasedAgents:
 
     def logged(self, after: LogPosition = LOG_START) -> Iterator[tuple[AuditRecord, LogPosition]]:
         """Yield the records after a place, without their many proofs, and the end of each."""
-        try:
-            file = (self.path / LOG).open("rb")
-        except OSError as error:
-            if self._has_no_log(error):
-                return
-            raise translated(error, self.path) from error
+        file = self._opened()
+        if file is None:
+            return
         number, offset = after
         with file:
             file.seek(offset)
@@ -280,17 +277,18 @@ class ErasedAgents:
         return record
 
     def _whole_lines(self) -> list[bytes]:
-        try:
-            content = (self.path / LOG).read_bytes()
-        except OSError as error:
-            if self._has_no_log(error):
-                return []
-            raise translated(error, self.path) from error
-        return content.split(b"\n")[:-1]
+        file = self._opened()
+        if file is None:
+            return []
+        with file:
+            return file.read().split(b"\n")[:-1]
 
-    def _has_no_log(self, error: OSError) -> bool:
-        """Return whether the log could not be opened because there is no record yet."""
-        return isinstance(error, FileNotFoundError) and is_missing(self.path / LOG, self._confirm)
+    def _opened(self) -> BinaryIO | None:
+        """Open the log, or return None if there is no record yet."""
+        try:
+            return opened(self.path / LOG, self._confirm)
+        except OSError as error:
+            raise translated(error, self.path) from error
 
 
 def _bare(place: int, line: bytes) -> AuditRecord:

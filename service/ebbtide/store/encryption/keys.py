@@ -32,7 +32,7 @@ from ebbtide.store.durable import (
     replace_file,
     sync_directory,
 )
-from ebbtide.store.presence import Confirm, is_missing, nothing_to_confirm
+from ebbtide.store.presence import Confirm, is_missing, nothing_to_confirm, opened
 from ebbtide.store.translation import translated
 from ebbtide.telemetry import get_log
 
@@ -122,6 +122,10 @@ class DataKeys:
 
     def admit(self) -> None:
         """Raise MASTER_KEY_REFUSED unless the master key is the current one of this directory, or its first."""
+        with self._changing:
+            self._admit()
+
+    def _admit(self) -> None:
         known = self.master_fingerprint()
         if self._master is None:
             if known:
@@ -354,13 +358,13 @@ class DataKeys:
         self._write(directory, msgspec.json.format(msgspec.json.encode(file), indent=2))
 
     def _read(self, name: str) -> bytes | None:
-        path = self.path / name
         try:
-            return path.read_bytes()
-        except OSError as error:
-            is_not_found = isinstance(error, FileNotFoundError | NotADirectoryError)
-            if is_not_found and is_missing(path, self._confirm):
+            file = opened(self.path / name, self._confirm)
+            if file is None:
                 return None
+            with file:
+                return file.read()
+        except OSError as error:
             raise translated(error, self.path) from error
 
     def _write(self, name: str, content: bytes) -> None:
