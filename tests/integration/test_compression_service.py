@@ -195,21 +195,19 @@ async def test_short_targets_are_left_to_the_builtin_model(tmp_path: Path) -> No
         assert [target for _, target in shortenings(model)] == [20]
 
 
-async def test_every_shortening_starts_from_the_first_content(tmp_path: Path) -> None:
-    """The second shortening starts from the first content, not from the first shortening."""
+async def test_every_shortening_starts_from_the_present_content(tmp_path: Path) -> None:
+    """The second shortening starts from the first one, so that nothing that was left out comes back."""
     model = ScriptedModel()
-    only_shortening(model, lambda text, target: "Nothing like it at all.")
+    only_shortening(model, lambda text, target: "The old cat sleeps on it.")
     async with service_in(tmp_path / "data", model) as service:
         await fading(service, "ann", KETTLE)
         await settle(service, "ann")
-        assert (await kettle(service)).content == "Nothing like it at all."
-        only_shortening(model, lambda text, target: "Or else.")
-        await one_pass(service, "ann")
-        # A quarter of the first length is longer than the first reply: nothing to gain. Then an eighth.
-        await one_pass(service, "ann")
+        assert (await kettle(service)).content == "The old cat sleeps on it."
+        # A quarter of the first length is longer than that: nothing to gain. Then an eighth, by the built-in model.
+        await one_pass(service, "ann", 2)
         node = await kettle(service)
-        assert node.content != "Nothing like it at all."
-        assert node.content in KETTLE, "the built-in model too starts from the first content"
+        assert node.content and set(node.content.split()) <= {"The", "old", "cat", "sleeps", "on", "it."}
+        assert [rewrite.model for rewrite in node.rewrites] == ["scripted", "builtin"]
     model = ScriptedModel()
     only_shortening(model, lambda text, target: "x" * target)
     async with service_in(tmp_path / "other", model) as service:
@@ -217,7 +215,7 @@ async def test_every_shortening_starts_from_the_first_content(tmp_path: Path) ->
         await settle(service, "ann")
         await one_pass(service, "ann")
         length = len(KETTLE)
-        assert shortenings(model) == [(KETTLE, length // 2), (KETTLE, length // 4)]
+        assert shortenings(model) == [(KETTLE, length // 2), ("x" * (length // 2), length // 4)]
         node = await kettle(service)
         assert node.content == "x" * (length // 4)
         assert [(r.length_before, r.length_after) for r in node.rewrites] == [
@@ -227,15 +225,16 @@ async def test_every_shortening_starts_from_the_first_content(tmp_path: Path) ->
 
 
 async def test_first_content_outlives_a_restart(tmp_path: Path) -> None:
-    """Shortening starts from the first content, also after the agent was closed and opened again."""
-    model = ScriptedModel()
-    only_shortening(model, lambda text, target: "x" * target)
-    async with service_in(tmp_path / "data", model) as service:
+    """The built-in model ranks the first content, also after the agent was closed and opened again."""
+    async with service_in(tmp_path / "data") as service:
         await fading(service, "ann", KETTLE)
         await settle(service, "ann")
+        half = (await kettle(service)).content
         await close_agent(service, AgentRequest(agent_id="ann"))
         await one_pass(service, "ann")
-        assert [text for text, _ in shortenings(model)] == [KETTLE, KETTLE]
+        quarter = (await kettle(service)).content
+    assert half == shorten(KETTLE, "", len(KETTLE) // 2)
+    assert quarter == shorten(half, "", len(KETTLE) // 4, KETTLE)
 
 
 async def test_latest_sixteen_rewrites_are_kept(tmp_path: Path) -> None:
@@ -367,10 +366,10 @@ async def test_agents_take_turns_slice_by_slice(tmp_path: Path, monkeypatch: pyt
         for agent in ("ann", "ben"):
             mine = [text.replace("The", f"{agent}'s") for text in (KETTLE, HARBOUR, GARDEN)]
             await open_agent(service, OpenAgentRequest(agent_id=agent, parameters=QUICKLY))
-            await tell(service, agent, *mine, "Somebody stands beside it.", "Somebody is in focus.")
+            await tell(service, agent, *mine, "A ladder stands beside it.", "A lantern is in focus.")
             await settle(service, agent)
         for agent in ("ann", "ben"):
-            await tell(service, agent, "Everybody looks elsewhere now.")
+            await tell(service, agent, "The postman looks elsewhere now.")
             await settle(service, agent, passes=False)
         both_wait.set()
         for agent in ("ann", "ben"):
@@ -434,9 +433,9 @@ async def test_foreground_model_calls_go_first(tmp_path: Path) -> None:
     async with service_in(tmp_path / "data", model, fleet={"compression_concurrency": 2}) as service:
         for agent in ("ann", "ben"):
             await open_agent(service, OpenAgentRequest(agent_id=agent, parameters=QUICKLY))
-            await tell(service, agent, KETTLE, "Somebody stands beside it.", "Somebody is in focus.")
+            await tell(service, agent, KETTLE, "A ladder stands beside it.", "A lantern is in focus.")
             await settle(service, agent)
-        await tell(service, "ann", "Everybody looks elsewhere now.")
+        await tell(service, "ann", "The postman looks elsewhere now.")
         await eventually(lambda: model.running == 1)
         # Ben's slice begins while Ann's call uses the only slot, so it must not need a digest of its own.
         ben = looking.opened_agent(service, "ben")

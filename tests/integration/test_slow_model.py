@@ -109,9 +109,9 @@ def test_slow_shortening_leaves_recall_alone(ollama: FakeOllama, tmp_path: Path)
     ollama.for_task["shorten"] = SLOW
     with running_daemon(tmp_path / "data", beside(ollama)) as daemon:
         assert daemon.client.put("/v1/agents/ann", json=QUICKLY).status_code == 201
-        daemon.remember("ann", KETTLE, "The garden is green.", "Somebody is in focus.")
+        daemon.remember("ann", KETTLE, "The garden is green.", "A lantern is in focus.")
         assert daemon.flush("ann")["digested"]
-        daemon.remember("ann", "Everybody looks elsewhere now.")
+        daemon.remember("ann", "The postman looks elsewhere now.")
         wait_until(lambda: "shorten" in map(task_of, ollama.chats))
         watch = Stopwatch()
         assert "elsewhere" in daemon.recall("ann", "elsewhere")

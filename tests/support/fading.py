@@ -33,6 +33,6 @@ QUICKLY = {
 async def fading(service: Service, agent: str, *texts: str, **parameters: Any) -> None:
     """Create an agent whose memories of `texts` are due to be shortened in its owed pass."""
     await open_agent(service, OpenAgentRequest(agent_id=agent, parameters={**QUICKLY, **parameters}))
-    await tell(service, agent, *texts, "Somebody stands beside it.", "Somebody is in focus.")
+    await tell(service, agent, *texts, "A ladder stands beside it.", "A lantern is in focus.")
     await settle(service, agent)
-    await tell(service, agent, "Everybody looks elsewhere now.")
+    await tell(service, agent, "The postman looks elsewhere now.")
