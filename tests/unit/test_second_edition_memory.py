@@ -174,6 +174,15 @@ def test_pin_holds_links_with_entities() -> None:
     )
 
 
+def test_pin_restores_the_way_from_the_name() -> None:
+    """A pinned memory is within reach of the name of an entity that lost its link to it (3, 10)."""
+    memory = graph({1: "x"}, {9: "topic"})
+    memory.put_link((1, 9, "about"), 0.5)
+    assert memory.recall(["topic"], [], 1).results == []
+    memory.pin(1)
+    assert memory.recall(["topic"], [], 1).results == [(1, 1.0)]
+
+
 def test_pinned_memory_is_neither_shortened_nor_forgotten() -> None:
     """A pass only scans a pinned memory; a shortened one stays as short as it is (5, by hand)."""
     memory = graph({1: "x" * 40, 2: "y" * 40}, {})
