@@ -108,24 +108,27 @@ def eight_facts(kind: str, batches: int) -> dict[int, tuple[int, int, int]]:
 
 
 def test_facts_said_once() -> None:
-    """What is said once is whole at 50 batches, short at 150 and 300, forgotten at 600. (Page: one whole at 150.)"""
+    """A fact said once is whole at 50 batches, short at 150 and 300, forgotten at 600; the page has one whole at 150."""
     assert eight_facts("once", 600) == {50: (8, 0, 0), 150: (0, 8, 0), 300: (0, 8, 0), 600: (0, 0, 8)}
 
 
 def test_topic_every_20_batches() -> None:
-    """What comes up every 20 batches stays whole."""
+    """A topic of every 20 batches stays whole."""
     assert eight_facts("topic", 150) == {50: (8, 0, 0), 150: (8, 0, 0)}
 
 
 @pytest.mark.full
 def test_topic_every_20_batches_for_long() -> None:
-    """What comes up every 20 batches stays whole for 600 batches."""
+    """A topic of every 20 batches stays whole for 600 batches."""
     assert set(eight_facts("topic", 600).values()) == {(8, 0, 0)}
 
 
 @pytest.mark.full
 def test_topic_discussed_and_then_never() -> None:
-    """What is discussed for 160 batches fades after that. (Page, on real talk: 3 whole and 5 short at 150.)"""
+    """A topic discussed for 160 batches fades after that.
+
+    On real talk, the page has 3 whole and 5 short at 150.
+    """
     expected = {50: (8, 0, 0), 150: (8, 0, 0), 300: (0, 8, 0), 600: (0, 0, 8)}
     assert eight_facts("discussed", 600) == expected
 
@@ -146,7 +149,7 @@ def talk(memory: SecondEdition, start: int, end: int) -> None:
 
 
 def peanuts(*, pinned: bool) -> tuple[SecondEdition, int]:
-    """Return an agent that was told of the allergy in a conversation, and the memory."""
+    """Return an agent that heard of the allergy in a conversation, and the memory."""
     memory = agent(pin_on_request=False)
     talk(memory, -10, 0)
     [allergy] = say(memory, ("我对花生严重过敏，请留意。", ["花生", "过敏"]))

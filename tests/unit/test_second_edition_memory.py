@@ -77,7 +77,7 @@ def test_nothing_broken_comes_back() -> None:
 
 
 def test_links_of_a_memory_focused_by_hand() -> None:
-    """A memory in focus holds all its links but those that were broken (3)."""
+    """All links of a memory in focus count 1.0, except those that were broken (3)."""
     memory = graph({1: "a", 2: "b"}, {9: "topic"})
     memory.put_link((1, 2, "x"), 0.3)
     memory.put_link((1, 9, "y"), 0.001)

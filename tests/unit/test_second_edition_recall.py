@@ -63,7 +63,7 @@ def test_cue_memories_and_entities_are_limited() -> None:
 
 
 def test_positions() -> None:
-    """What the keywords name comes first, then memories in focus, then entities in focus (starts)."""
+    """Starts are ordered: nodes that the keywords name, memories in focus, entities in focus."""
     memory = fading({1: "one", 2: "two", 3: "tea"}, {9: "topic", 10: "other"}, {})
     memory.memory_focus, memory.entity_focus = [2, 1], [10, 9]
     answer = memory.recall(["tea"], [], 2)

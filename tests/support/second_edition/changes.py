@@ -144,7 +144,7 @@ def change_parameters(network: Network, changes: dict[str, object]) -> None:
     Lowered limits, `focus_policy` and `entity_memories` take effect at the next pass or batch (5.2, 8).
     """
     network.settle_focus()
-    # CHOICE 35 (3): a change to the value in force re-anchors nothing. A held link is re-anchored at its stored
+    # CHOICE 35 (3): a change to the present value re-anchors nothing. A held link is re-anchored at its stored
     # strength, which is what it fades by when it falls out of the window.
     if changes.get("decay_rate", network.parameters.decay_rate) != network.parameters.decay_rate:
         for key in list(network.links):

@@ -40,7 +40,7 @@ def without_outer(text: str) -> str:
 def plain(name: str) -> str:
     """Return the name normalised but for letter case and plural (1)."""
     text = without_outer(unicodedata.normalize("NFKC", name))
-    # CHOICE 5 (1): the possessive is taken off at the end only, once, also with ’; what it uncovers is stripped too.
+    # CHOICE 5 (1): the possessive is taken off at the end only, once, also with ’; then outer marks are stripped again.
     text = without_outer(re.sub(r"['’][sS]$", "", text))
     return one_space(text)
 

@@ -14,7 +14,9 @@ class Network:
 
     def __init__(self, parameters: Parameters) -> None:
         self.parameters = dataclasses.replace(parameters)
-        self.entity_memories = parameters.entity_memories  # in force; 8: changed from the next pass
+        self.entity_memories = (
+            parameters.entity_memories
+        )  # the present number; 8: a change waits for the next pass
         self.next_id = 1
         self.pass_number = 0
         self.owed = 0
@@ -182,7 +184,7 @@ class Network:
             self.put_link(key, 1.0)
 
     def move_to_front(self, node_id: int) -> None:
-        """Move a node to the front of its list; what falls off the end leaves (4.5b, by hand)."""
+        """Move a node to the front of its list; the oldest beyond the limit leave (4.5b, by hand)."""
         focus = self.focus_of(node_id)
         if node_id in focus:
             focus.remove(node_id)

@@ -72,7 +72,7 @@ class Rewrite:
 
 @dataclass
 class Shortened:
-    """What a model returns for a memory to shorten (5, step 4)."""
+    """The model's answer for a memory to shorten (5, step 4)."""
 
     content: str
     phrase: str
