@@ -173,7 +173,8 @@ class Pair:
     def recall(self, dice: Random) -> None:
         cue = {
             "keywords": dice.sample(
-                [*NAMES, "JWT 项目", "e", "x", "ann's", "湖"], dice.choice([0, 0, 1, 1, 2, 3])
+                [*NAMES, *histories.HOSTILE_NAMES, "JWT 项目", "e", "x", "ann's", "湖"],
+                dice.choice([0, 0, 1, 1, 2, 3]),
             ),
             "relations": dice.sample(RELATIONS, dice.choice([0, 0, 1, 2])),
             "depth": dice.randint(0, 4),
@@ -185,8 +186,9 @@ class Pair:
 
 
 def said(dice: Random) -> tuple[str, list[str]]:
-    """Return a content and its keywords."""
-    names = dice.sample(NAMES, dice.choice([0, 1, 2, 3]))
+    """Return a content and its keywords; one in three has hostile names."""
+    known = dice.choice([NAMES, NAMES, [*NAMES, *histories.HOSTILE_NAMES]])
+    names = dice.sample(known, dice.choice([0, 1, 2, 3]))
     content = (
         dice.choice(REQUESTS)
         + "".join(dice.choice(GAPS) + name for name in names)
