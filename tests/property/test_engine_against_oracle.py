@@ -9,6 +9,7 @@ from __future__ import annotations
 from random import Random
 from unicodedata import category
 
+import pytest
 from hypothesis import currently_in_test_context, event, given
 from hypothesis import strategies as st
 
@@ -28,6 +29,7 @@ from tests.property.lockstep import (
 from tests.support.oracle import has_han
 from tests.support.second_edition.oracle import SecondEdition
 from tests.support.second_edition.records import Message, Parameters, Segment
+from tests.support.tier import amount
 
 NAMES = [
     "JWT",
@@ -246,6 +248,22 @@ def test_the_engine_remembers_and_recalls_like_the_oracle(changes: dict, events:
         happen(pair, seed)
     for seed in events[:5]:
         pair.recall(Random(seed))
+
+
+def live(number: int) -> None:
+    """Live through the history that a number determines."""
+    dice = Random(number)
+    names = dice.sample(sorted(VALUES), dice.choice([0, 2, 5]))
+    pair = Pair({name: dice.choice(VALUES[name]) for name in names})
+    for _ in range(dice.choice([15, 30, 50])):
+        happen(pair, dice.randrange(2**32))
+
+
+@pytest.mark.parametrize("begin", range(0, amount("EBBTIDE_HISTORIES", 60, 1500), 60))
+def test_many_short_histories(begin: int) -> None:
+    """Engine and oracle agree in histories of plain dice, which reach further than those of `hypothesis`."""
+    for number in range(begin, begin + 60):
+        live(number)
 
 
 def test_long_life_with_defaults() -> None:

@@ -76,7 +76,7 @@ class WorkspaceLockstep(RuleBasedStateMachine):
     def delete(self, place: int) -> None:
         self.pair.delete(place)
 
-    @rule(place=st.integers(0, 100), content=histories.contents, keywords=histories.keywords)
+    @rule(place=st.integers(0, 100), content=histories.contents.filter(bool), keywords=histories.keywords)
     def correct(self, place: int, content: str, keywords: list[str]) -> None:
         self.pair.correct(place, content, keywords)
 

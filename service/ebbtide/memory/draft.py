@@ -167,7 +167,10 @@ class Draft:
     def _rows_of_entities_to(self, slot: int) -> Array:
         network, rows = self.network, self.network.rows_to(slot)
         sources = network.links.rows["source"][rows]
-        kept: Array = rows[network.slots["is_entity"][sources] & network.slots["alive"][sources]]
+        chosen = network.slots["is_entity"][sources] & network.slots["alive"][sources]
+        if self._gone:  # an entity that this change deleted
+            chosen &= ~np.isin(sources, list(self._gone))
+        kept: Array = rows[chosen]
         return kept
 
     def _last_links(self, rows: Array) -> list[Link]:
