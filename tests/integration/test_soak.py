@@ -36,8 +36,8 @@ BATCH: dict[str, Any] = {"batch_id": "b1", "state": "digested", "message_count":
         ({"state": "parked"}, "b1 is parked"),
         ({"message_count": 3}, "b1 has other messages"),
         ({"batch_id": "b2"}, "1 batches nobody sent"),
-        ({"node_ids": ["n1", "n1"]}, "not n1 to n2"),
-        ({"node_ids": ["n1", "n3"]}, "not n1 to n2"),
+        ({"node_ids": ["n1", "n1"]}, "do not follow"),
+        ({"node_ids": ["n1", "n3"]}, "do not follow"),
     ],
 )
 def test_lost_or_changed_batches_are_detected(changed: dict[str, Any], fault: str) -> None:
