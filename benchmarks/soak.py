@@ -5,7 +5,7 @@ every operation over REST and gRPC. Then everything is digested, the daemon stop
 ledger is compared with the daemon's report on each batch. Exits with 1 if any check fails.
 
 **Lost nothing** means: every acknowledged batch, and no other, is listed as digested; the number of messages equals
-the number sent; and the memories of a batch have ids that follow one another, and no two batches have one in common, so that no
+the number sent; and the memories of a batch have ids that follow one another, which no other batch has, so that no
 batch became memories twice or in part.
 
 **Memory is flat** means: the median of the last quarter is that of the second quarter, plus the size of the memories

@@ -344,7 +344,7 @@ async def test_relations_without_usable_names_get_the_names_of_the_rules(tmp_pat
         between = {link for link in found if {link[0], link[1]} == set(memories)}
         assert between == {(memories[0], memories[1], "after"), (memories[1], memories[0], "before")}
         assert all(relation for _, _, relation in found)
-        assert model.calls["relate"] == 3
+        assert model.calls["relate"] == 6
         assert [b.attempts for b in await looking.batches(service, "ann")] == [0, 0]
 
 

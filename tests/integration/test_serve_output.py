@@ -94,6 +94,7 @@ def test_the_banner_names_the_models_in_use(
     embedder: str,
 ) -> None:
     """The banner shows the embedder that `auto` selects, and says what recall does without one."""
+    monkeypatch.delenv("EBBTIDE_EMBEDDING__MODEL", raising=False)
     monkeypatch.setattr("ebbtide.language.embedding.has_builtin", lambda: is_installed)
     monkeypatch.setattr("ebbtide.language.embedding.has_multilingual", lambda: False)
     settings = settings_in_force({"language": language, "embedding": embedding})
