@@ -36,11 +36,19 @@ BATCH: dict[str, Any] = {"batch_id": "b1", "state": "digested", "message_count":
         ({"state": "parked"}, "b1 is parked"),
         ({"message_count": 3}, "b1 has other messages"),
         ({"batch_id": "b2"}, "1 batches nobody sent"),
-        ({"node_ids": ["n1", "n1"]}, "do not follow"),
-        ({"node_ids": ["n1", "n3"]}, "do not follow"),
+        ({"node_ids": ["n1", "n1"]}, "not n1 to n2"),
+        ({"node_ids": ["n1", "n3"]}, "not n1 to n2"),
     ],
 )
 def test_lost_or_changed_batches_are_detected(changed: dict[str, Any], fault: str) -> None:
     """A batch that is parked, changed, invented, or became memories twice or in part, is reported."""
     assert faults_of("ann", {"b1": 2}, [BATCH]) == []
     assert any(fault in found for found in faults_of("ann", {"b1": 2}, [{**BATCH, **changed}]))
+
+
+def test_a_memory_of_two_batches_is_detected() -> None:
+    """Batches that became the same memory are reported."""
+    acknowledged, second = {"b1": 2, "b2": 2}, {**BATCH, "batch_id": "b2", "node_ids": ["n7", "n8"]}
+    assert faults_of("ann", acknowledged, [BATCH, second]) == []
+    [fault] = faults_of("ann", acknowledged, [BATCH, {**second, "node_ids": ["n2", "n3"]}])
+    assert "of another batch" in fault
