@@ -267,13 +267,16 @@ async def test_an_entity_is_changed_only_through_its_memories(tmp_path: Path, ca
 
 
 async def test_an_unknown_agent_recalls_nothing(tmp_path: Path, caller_in: CallerIn) -> None:
-    """By keyword, by query and with every option the text is empty and the counts are 0; no agent is created."""
+    """By keyword, query and vector, a recall and a search are empty and the counts are 0; no agent is created."""
     async with caller_in(tmp_path) as call:
         for body in ({}, {"keywords": ["Lisbon"]}, {"query": "Where?", "citations": True, "explain": True}):
             found = await recalled(call, **body)
             assert {name: found[name] for name in NOTHING} == NOTHING
             assert found.get("memories", []) == []
             assert found.get("explanation") is None
+        for body in ({"query": "Where?"}, {"vector": [1.0]}):
+            response = await call("POST", f"{AGENT}/search", body)
+            assert response.json() == {"memories": [], "pending_batches": 0, "parked_batches": 0}
         assert (await call("GET", "/v1/agents")).json()["agents"] == []
 
 

@@ -51,13 +51,13 @@ async def test_requests_are_counted_by_verb_and_outcome(tmp_path: Path, caller_i
     async with caller_in(tmp_path) as call:
         await call("POST", "/v1/agents/ann/remember", HELLO)
         await call("POST", "/v1/agents/ann/remember", {"messages": []})
-        await call("POST", "/v1/agents/nobody/recall", {})
+        await call("POST", "/v1/agents/nobody/flush", {})
         samples = await scraped(call.service)
         transport = call.transport
     requests = "ebbtide_requests_total"
     assert of(samples, requests, transport, "remember", "ok") == 1
     assert of(samples, requests, transport, "remember", "InvalidRequest") == 1
-    assert of(samples, requests, transport, "recall", "NotFound") == 1
+    assert of(samples, requests, transport, "flush", "NotFound") == 1
     assert of(samples, "ebbtide_request_duration_seconds_count", transport, "remember") == 2
 
 

@@ -106,7 +106,7 @@ def test_inspection_shows_the_origin_of_a_memory(daemon: Daemon) -> None:
     for path, reason in (("nodes/n9", "NODE_NOT_FOUND"), ("batches/b9", "BATCH_NOT_FOUND")):
         missing = daemon.get(f"ann/{path}")
         assert (missing.status_code, missing.json()["error"]["reason"]) == (404, reason)
-    assert daemon.post("nobody/recall").json()["error"]["reason"] == "AGENT_NOT_FOUND"
+    assert daemon.post("nobody/flush").json()["error"]["reason"] == "AGENT_NOT_FOUND"
 
 
 def test_memory_shrinks_and_is_forgotten_with_a_trace(tmp_path: Path) -> None:
@@ -265,7 +265,8 @@ def test_erased_agent_leaves_no_files(tmp_path: Path) -> None:
         assert (response.status_code, told["agent_id"], told["erased"]) == (200, "ann", True)
         assert not (tmp_path / "data/agents/ann").exists()
         assert not (tmp_path / "data/work/ann").exists()
-        for verb in ("recall", "flush", "close", "compress"):
+        assert daemon.post("ann/recall").json()["text"] == ""
+        for verb in ("flush", "close", "compress"):
             assert daemon.post(f"ann/{verb}").json()["error"]["reason"] == "AGENT_NOT_FOUND"
         for path in ("", "/nodes", "/links", "/focus", "/batches", "/batches/b1", "/nodes/n1"):
             assert daemon.client.get(f"/v1/agents/ann{path}").status_code == 404
