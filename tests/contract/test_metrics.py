@@ -80,6 +80,29 @@ async def test_batches_and_memories_are_counted(tmp_path: Path) -> None:
     assert of(samples, "ebbtide_ready") == 2
 
 
+async def test_entities_pins_fillers_and_ignored_relations_are_counted(
+    tmp_path: Path, caller_in: CallerIn
+) -> None:
+    """Each change counts once: an entity made and gone, a pin set and removed, a courtesy, an unknown relation."""
+    ann = "/v1/agents/ann"
+    said = ("Clara plays the cello in Porto.", "Thanks, that was great!")
+    async with caller_in(tmp_path) as call:
+        messages = [{"role": "user", "content": text} for text in said]
+        await call("POST", f"{ann}/remember", {"messages": messages})
+        await call("POST", f"{ann}/flush", {})
+        made = len((await call("GET", f"{ann}/entities")).json()["entities"])
+        for method in ("PUT", "PUT", "DELETE"):
+            await call(method, f"{ann}/nodes/n1/pin")
+        await call("POST", f"{ann}/recall", {"relations": ["about", "colleague", "cause"]})
+        await call("DELETE", f"{ann}/nodes/n1")
+        samples = await scraped(call.service)
+    assert made >= 2
+    assert of(samples, "ebbtide_entities_total", "made") == of(samples, "ebbtide_entities_total", "gone") == made
+    assert of(samples, "ebbtide_pins_total", "pinned") == of(samples, "ebbtide_pins_total", "unpinned") == 1
+    assert of(samples, "ebbtide_fillers_total") == 1
+    assert of(samples, "ebbtide_relations_ignored_total") == 2
+
+
 async def test_a_parked_batch_is_counted_at_once(tmp_path: Path) -> None:
     """The gauge is updated without a further request to the agent, and bad replies are a separate count."""
     model = ScriptedModel()

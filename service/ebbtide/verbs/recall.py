@@ -266,7 +266,9 @@ async def recall(service: Service, request: RecallRequest) -> Recalled:
     Reads only: no focus, strength or scan count changes. For an agent that does not exist the text is empty.
     """
     nothing = _requested(Recalled(text="", pending_batches=0, parked_batches=0), request)
-    return await unless_unknown(_recall(service, request), nothing)
+    recalled = await unless_unknown(_recall(service, request), nothing)
+    service.metrics.relations_ignored.inc(len(recalled.relations_unknown))
+    return recalled
 
 
 async def _recall(service: Service, request: RecallRequest) -> Recalled:
