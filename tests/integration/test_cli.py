@@ -158,17 +158,20 @@ def test_a_held_directory_names_its_holder(daemon: Daemon) -> None:
 
 
 def test_offline_output_equals_online_output(daemon: Daemon) -> None:
-    """Agents and memories are the same from the directory as from the daemon; reading writes nothing."""
+    """Agents, memories and entities are the same from the directory as from the daemon; reading writes nothing."""
     daemon.remember("ann", "I moved to Lisbon in May.", "The flat is small.")
     daemon.flush("ann", vectors=True)
     node = answer(run("inspect", "ann", "n1", "--json", url=daemon.url))
     agent = answer(run("inspect", "ann", "--json", url=daemon.url))
+    entities = run("entities", "ann", url=daemon.url).stdout
+    assert "Lisbon" in entities
     assert daemon.stop() == 0
     where = ["--data-dir", str(daemon.data_dir)]
     same = {"EBBTIDE_EMBEDDING__MODEL": "builtin"}
     before = (daemon.data_dir / "agents" / "ann" / "data.mdb").read_bytes()
     assert answer(run("inspect", "ann", "n1", "--json", *where)) == node
     assert answer(run("inspect", "ann", "--json", *where, **same)) == agent
+    assert run("entities", "ann", *where).stdout == entities
     anew = run("inspect", "ann", "--json", *where, EBBTIDE_EMBEDDING__MODEL="ollama")
     assert answer(anew)["unembedded_messages"] == 2, "another model has embedded nothing yet"
     without_any = run("inspect", "ann", "--json", *where, EBBTIDE_EMBEDDING__MODEL="off")
