@@ -97,7 +97,9 @@ async def test_entities_pins_fillers_and_ignored_relations_are_counted(
         await call("DELETE", f"{ann}/nodes/n1")
         samples = await scraped(call.service)
     assert made >= 2
-    assert of(samples, "ebbtide_entities_total", "made") == of(samples, "ebbtide_entities_total", "gone") == made
+    assert (
+        of(samples, "ebbtide_entities_total", "made") == of(samples, "ebbtide_entities_total", "gone") == made
+    )
     assert of(samples, "ebbtide_pins_total", "pinned") == of(samples, "ebbtide_pins_total", "unpinned") == 1
     assert of(samples, "ebbtide_fillers_total") == 1
     assert of(samples, "ebbtide_relations_ignored_total") == 2
