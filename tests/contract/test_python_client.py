@@ -1008,4 +1008,4 @@ def test_the_curl_lines_of_the_page_work(daemon: Daemon) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.count('"batch_id":"b1"') == 2
-    assert "[Memory] I moved to Lisbon in May." in done.stdout
+    assert re.search(r"\[Memory\] \[\d{4}-\d\d-\d\d\] I moved to Lisbon in May\.", done.stdout)
