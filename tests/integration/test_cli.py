@@ -44,7 +44,7 @@ def test_remembered_text_is_recalled(daemon: Daemon) -> None:
     assert answer(run("recall", "lisbon", "--json", url=daemon.url))["pending_batches"] == 0
     nothing = run("recall", "Porto", url=daemon.url)
     assert (nothing.returncode, nothing.stdout) == (0, "")
-    assert nothing.stderr.startswith("No memory within reach contains Porto.")
+    assert nothing.stderr.startswith('No memory matches "Porto".')
 
 
 def test_pins_and_focus_by_hand(daemon: Daemon) -> None:

@@ -178,10 +178,8 @@ def nothing_found(
     if query is not None:
         return f"{agent} has no answer to this."
     if words:
-        return (
-            f"No memory within reach contains {' or '.join(words)}. "
-            "Try other words, --depth 8, or --query to search everything."
-        )
+        named = " or ".join(f'"{word}"' for word in words)
+        return f"No memory matches {named}. Try other words, or --query to search everything for an answer."
     return f"No memories: {agent} has nothing in focus yet."
 
 
