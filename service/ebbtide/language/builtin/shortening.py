@@ -20,14 +20,11 @@ from ebbtide.language.builtin.scripts import cluster_cut, has_word, is_dense
 from ebbtide.language.builtin.tokens import Token, tokenize
 from ebbtide.language.builtin.trimming import trim, trim_end, without_dangling_words, without_end_mark
 
-# The label is kept only if at least this many characters can follow it.
-_AFTER_LABEL_DENSE = 5
-_AFTER_LABEL = 14
 _SENTENCE_ENDS = "。！？!?."
 
 
-def shorten(text: str, prefix: str, target: int, first: str = "") -> str:
-    """Return `text` in at most `target` characters, with its label if there is room for it.
+def shorten(text: str, target: int, first: str = "") -> str:
+    """Return `text` in at most `target` characters.
 
     `first` is the first content of the memory. If `text` is a shortening of it, the ranking of `first` decides;
     otherwise that of `text`.
@@ -36,16 +33,10 @@ def shorten(text: str, prefix: str, target: int, first: str = "") -> str:
         return ""
     if len(text) <= target:
         return text
-    label = prefix if prefix and text.startswith(prefix) else ""
-    body = text[len(label) :].strip()
-    source = first.removeprefix(prefix).strip()
+    body = text.strip()
+    source = first.strip()
     if not source or longest_beginning(source, _within(len(body))) != body:
         source = body
-    after = _AFTER_LABEL_DENSE if is_dense(body[:2000]) else _AFTER_LABEL
-    if label and target - len(label) >= max(after, len(label)):
-        said = longest_beginning(source, _within(target - len(label)))
-        if said:
-            return label + said
     return longest_beginning(source, _within(target)) or _cut_hard(body or text, target)
 
 
