@@ -23,8 +23,8 @@ def test_no_room_gives_nothing() -> None:
 @pytest.mark.parametrize(
     ("text", "target", "expected"),
     [
-        ("我不喜欢吃香菜，也不能吃海鲜，因为对虾过敏。", 17, "我不喜欢吃香菜，不能吃海鲜"),
-        ("我爷爷今年81岁了。", 6, "爷爷81岁"),
+        ("我不喜欢吃香菜，也不能吃海鲜，因为对虾过敏。", 17, "我不能吃海鲜，因为对虾过敏。"),
+        ("我爷爷今年81岁了。", 6, "爷爷81岁了"),
         ("我妹妹的婚礼是在9月12号。", 10, "妹妹婚礼9月12号。"),
         ("我想去看电影，但是工作太忙了没时间。", 12, "工作太忙没时间。"),
         (
@@ -77,7 +77,7 @@ def test_ends_are_clean(target: int) -> None:
 
 def test_key_words_where_no_clause_fits() -> None:
     """A tiny target yields a noun, not a truncated clause."""
-    assert shorten("我们周末在莫干山的民宿里住了两个晚上。", 5) in {"莫干山", "民宿"}
+    assert shorten("我们周末在莫干山的民宿里住了两个晚上。", 4) in {"莫干山", "民宿"}
     assert shorten("The regression in the billing dashboard took hours.", 18) in {
         "billing dashboard",
         "regression",
