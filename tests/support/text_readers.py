@@ -109,7 +109,7 @@ def _fields_of_reply(text: str) -> Any:
 def _checked(text: str) -> Any:
     with suppress(BadReply):
         reply = Processed(text, text, tuple(text.split()[:50]))
-        return replies.checked_processed(reply, text, "", int(len(text) * 0.9))
+        return replies.checked_processed(reply, text, int(len(text) * 0.9))
     return None
 
 
@@ -142,7 +142,7 @@ def _withdrawn(text: str) -> Any:
 
 
 def _shortened(text: str) -> Any:
-    return process(text, "", len(text) // 2), shortening.shorten(text, "", 10)
+    return process(text, len(text) // 2), shortening.shorten(text, 10)
 
 
 def _prompts(text: str) -> Any:
@@ -219,8 +219,8 @@ def _refusal_of_server(text: str) -> Any:
 
 
 def _shortened_again(text: str) -> Any:
-    once = shortening.shorten(text, "", len(text) // 2)
-    return shortening.shorten(once, "", len(text) // 4, text)
+    once = shortening.shorten(text, len(text) // 2)
+    return shortening.shorten(once, len(text) // 4, text)
 
 
 def _fillers(text: str) -> bool:
@@ -295,7 +295,7 @@ READERS: Mapping[str, Reader] = {
     "cut for an embedder": lambda text: embedder.cut_to(text, 400),
     "refusal of a server": _refusal_of_server,
     "builtin: segment": lambda text: segment([Utterance("user", "Ann", text)], 200),
-    "builtin: process": lambda text: process(text, "", None),
+    "builtin: process": lambda text: process(text, None),
     "builtin: shorten": _shortened,
     "builtin: sentences": sentences.sentence_spans,
     "builtin: clauses": clauses.clauses,

@@ -170,7 +170,7 @@ def _host(piece: str, tokens: Sequence[Token], before: list[Unit]) -> int:
     A reason depends on the preceding unit, other clauses on the last one with a subject.
     """
     last = len(before) - 1
-    if LEANS.match(piece):
+    if LEANS.match(piece) or piece.startswith("when "):
         return last
     if has_subject(tokens) and not _POINTS.match(piece):
         return -1
