@@ -1,8 +1,8 @@
-"""Associative recall through a running daemon: how much of a question's evidence do its keywords bring to mind?
+"""Associative recall through a running daemon: the share of a question's evidence that its words bring to mind.
 
-Each conversation of LoCoMo is an agent and each session a batch, as in the benchmark of queries. The keywords are
-those that the built-in model takes from the question. The daemon's explanation names the memories of an answer, and
-the nodes' sources name the turns that they were made from.
+Each conversation of LoCoMo is an agent and each session a batch, as in the benchmark of queries. Each question is asked
+twice: with its words, as the word index reads them, and with the keywords that the built-in model takes from it. The
+daemon's explanation names the memories of an answer, and the nodes' sources name the turns that they were made from.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from benchmarks.recall_data import WHOLE, Corpus, Question, groups_of
 from benchmarks.recall_measures import share_found
 from benchmarks.report import Progress
 from ebbtide.language.builtin.adapter import BuiltinModel
+from ebbtide.retrieval.analysis import words_of
 
 DEPTHS = (10, 20, 100)
 """Ranks of turns down to which evidence is searched."""
@@ -28,6 +29,8 @@ DEPTHS = (10, 20, 100)
 HOPS = 2
 PAGE_SIZE = 1000
 EVERY = "every question"
+WORDS, KEYWORDS = "words", "keywords"
+CUES = (WORDS, KEYWORDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +38,23 @@ class Associated:
     """A question and the share of its evidence among the first turns, by rank."""
 
     groups: tuple[str, ...]
-    found: dict[int, float]
+    found: dict[tuple[str, int], float]
+    """By cue and rank."""
 
 
-def keywords_of(questions: Sequence[Question]) -> list[list[str]]:
-    """Return the keywords that the built-in model takes from each question."""
+def cues_of(questions: Sequence[Question]) -> list[dict[str, list[str]]]:
+    """Return the cues of each question: its words, and the keywords that the built-in model takes from it."""
 
-    async def read() -> list[list[str]]:
+    async def read() -> list[dict[str, list[str]]]:
         with ThreadPoolExecutor(1) as pool:
             model = BuiltinModel(pool)
-            return [list((await model.process(question.text)).keywords) for question in questions]
+            return [
+                {
+                    WORDS: list(dict.fromkeys(words_of(question.text))),
+                    KEYWORDS: list((await model.process(question.text)).keywords),
+                }
+                for question in questions
+            ]
 
     return asyncio.run(read())
 
@@ -63,15 +73,17 @@ def turns_of_nodes(client: KeepAlive, agent: str) -> dict[str, list[str]]:
 
 
 def associated(client: KeepAlive, corpora: Sequence[Corpus], progress: Progress) -> Iterator[Associated]:
-    """Remember corpora and recall by the keywords of each question."""
+    """Remember corpora and recall by the cues of each question."""
     for number, corpus in enumerate(corpora):
         agent = f"association-{number}"
         progress(f"{corpus.set_name} {corpus.corpus_id}: remembering, {len(corpus.questions)} questions")
         remember(client, agent, corpus, PLAIN)
         turns = turns_of_nodes(client, agent)
-        for question, keywords in zip(corpus.questions, keywords_of(corpus.questions), strict=True):
-            places = _recalled(client, agent, keywords, turns)
-            found = {depth: share_found(places[:depth], question.gold) for depth in DEPTHS}
+        for question, cues in zip(corpus.questions, cues_of(corpus.questions), strict=True):
+            found = {}
+            for cue, keywords in cues.items():
+                places = _recalled(client, agent, keywords, turns)
+                found |= {(cue, depth): share_found(places[:depth], question.gold) for depth in DEPTHS}
             yield Associated((EVERY, *groups_of(corpus.set_name, question.category)), found)
         client.told("POST", f"/v1/agents/{agent}/close")
 
@@ -91,6 +103,9 @@ def measure(corpora: Sequence[Corpus], work: Path, progress: Progress) -> list[d
     rows: list[dict[str, object]] = []
     for group in sorted(groups, key=lambda group: (group != EVERY, group != WHOLE, group)):
         members = [one for one in results if group in one.groups]
-        shares = {f"R@{depth}": statistics.fmean(one.found[depth] for one in members) for depth in DEPTHS}
-        rows.append({"group": group, "questions": len(members), **shares})
+        for cue in CUES:
+            shares = {
+                f"R@{depth}": statistics.fmean(one.found[cue, depth] for one in members) for depth in DEPTHS
+            }
+            rows.append({"group": group, "cue": cue, "questions": len(members), **shares})
     return rows

@@ -143,7 +143,7 @@ def _answers(language: Language, allergy: Allergy, how: str) -> list[dict[str, A
 def measure_association(
     plan: Plan, given: argparse.Namespace, work: Path, outcome: Outcome, progress: Progress
 ) -> None:
-    """Recall the evidence of LoCoMo's questions by their keywords; of the tiny set in a quick run."""
+    """Recall the evidence of LoCoMo's questions by their words; of the tiny set in a quick run."""
     corpora = read_set("tiny" if plan.is_quick else "locomo", given.data, given.limit)
     if isinstance(corpora, MissingSet):
         outcome.notes.append(str(corpora))
@@ -254,10 +254,11 @@ def tables(outcome: Outcome) -> list[tuple[str, list[str], list[list[str]]]]:
             [[row["language"], row["how"], str(row["age"]), row["answer"] or "-"] for row in outcome.allergy],
         ),
         (
-            "Associative recall by the keywords of a question: evidence found (%)",
-            ["questions", "n", *depths],
+            "Associative recall: evidence of questions found (%)",
+            ["questions", "n", "asked by their", *depths],
             [
-                [row["group"], str(row["questions"]), *(f"{100 * row[depth]:.1f}" for depth in depths)]
+                [row["group"], str(row["questions"]), row["cue"]]
+                + [f"{100 * row[depth]:.1f}" for depth in depths]
                 for row in outcome.association
             ],
         ),

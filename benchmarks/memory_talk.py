@@ -35,7 +35,7 @@ FACTS = Path(__file__).with_name("memory_facts.jsonl")
 ONCE, COMES_BACK, DISCUSSED = "said once", "comes back", "discussed, then never"
 COURSES = (ONCE, COMES_BACK, DISCUSSED)
 
-COMES_BACK_EACH, DISCUSSED_EACH, DISCUSSED_FOR = 20, 4, 160
+COMES_BACK_EACH, DISCUSSED_EACH, DISCUSSED_FOR = 20, 8, 160
 """Batches between two mentions of a topic, and how long a topic is discussed."""
 
 MENTIONS: dict[Language, tuple[str, ...]] = {
