@@ -184,7 +184,7 @@ def _places(text: str, units: Sequence[Unit], words: list[Word]) -> list[float]:
     return places
 
 
-def _first_statement(text: str, units: list[Unit]) -> int:
+def _first_statement(text: str, units: Sequence[Unit]) -> int:
     """Return the first unit that is a statement. What happened in the end replaces the rest of its sentence."""
     first = next((index for index, unit in enumerate(units) if not _leads_up(text, unit)), 0)
     for index in range(first, len(units)):
