@@ -5,7 +5,7 @@ every operation over REST and gRPC. Then everything is digested, the daemon stop
 ledger is compared with the daemon's report on each batch. Exits with 1 if any check fails.
 
 **Lost nothing** means: every acknowledged batch, and no other, is listed as digested; the number of messages equals
-the number sent; and the nodes of all batches of an agent are n1, n2, n3 … without gaps or duplicates, so that no
+the number sent; and the nodes of all batches of an agent follow one another, so that no
 batch became memories twice or in part.
 
 **Memory is flat** means: the median of the last quarter is that of the second quarter, plus the size of the memories

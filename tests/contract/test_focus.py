@@ -267,13 +267,16 @@ async def test_an_entity_is_changed_only_through_its_memories(tmp_path: Path, ca
 
 
 async def test_an_unknown_agent_recalls_nothing(tmp_path: Path, caller_in: CallerIn) -> None:
-    """By keyword, by query and with every option the text is empty and the counts are 0; no agent is created."""
+    """By keyword, query and vector, a recall and a search are empty and the counts are 0; no agent is created."""
     async with caller_in(tmp_path) as call:
         for body in ({}, {"keywords": ["Lisbon"]}, {"query": "Where?", "citations": True, "explain": True}):
             found = await recalled(call, **body)
             assert {name: found[name] for name in NOTHING} == NOTHING
             assert found.get("memories", []) == []
             assert found.get("explanation") is None
+        for body in ({"query": "Where?"}, {"vector": [1.0]}):
+            response = await call("POST", f"{AGENT}/search", body)
+            assert response.json() == {"memories": [], "pending_batches": 0, "parked_batches": 0}
         assert (await call("GET", "/v1/agents")).json()["agents"] == []
 
 
@@ -345,3 +348,22 @@ async def test_a_keyword_recall_explains_itself(tmp_path: Path, caller_in: Calle
         assert memory["path"][0]["relation"] == ""
         assert memory["path"][-1]["id"] == "n1"
         assert 0 < memory["score"] <= 1
+
+
+async def test_a_query_returns_no_entity(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Neither a recall nor a search by the name of an entity returns it, also if the search starts from it."""
+    async with caller_in(tmp_path) as call:
+        await remember(call, "Clara plays the cello in Porto.", "Clara paints boats in Porto.")
+        known = {entity["id"] for entity in (await entities(call)).values()}
+        assert len(known) >= 3
+        for query in ("Porto", "Clara", "What happens in Porto?"):
+            question = {"query": query, "citations": True, "start_nodes": sorted(known)}
+            found = await recalled(call, **question)
+            listed = (await call("POST", f"{AGENT}/search", {"query": query})).json()
+            memories = [*found["memories"], *listed["memories"]]
+            assert {memory["kind"] for memory in memories} == {"episode"}
+            named = {memory["id"] for memory in memories} | {
+                n for memory in memories for n in memory["node_ids"]
+            }
+            assert named and not named & known
+            assert "I once knew" not in found["text"]

@@ -113,13 +113,12 @@ async def test_an_unknown_keyword_recalls_nothing(tmp_path: Path, caller_in: Cal
 
 
 async def test_reads_never_create_an_agent(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Every operation except remember, recall and PUT returns AGENT_NOT_FOUND for an unknown agent."""
+    """Every operation except remember, recall, search and PUT returns AGENT_NOT_FOUND for an unknown agent."""
     async with caller_in(tmp_path) as call:
         for method, path, body in (
             ("GET", "", None),
             ("PATCH", "", {"decay_rate": 0.9}),
             ("DELETE", "", None),
-            ("POST", "/search", {"query": "x"}),
             ("POST", "/flush", {}),
             ("POST", "/compress", {}),
             ("POST", "/close", None),

@@ -6,9 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
+from ebbtide.cli.connection import connected
 from ebbtide.cli.console import counted, out, say, write_json, write_text
 from ebbtide.cli.credentials import credentials
-from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, Json, Url
+from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, DataDir, Json, MasterKeyFile, Url
 
 Agent = Annotated[str, typer.Argument(metavar="AGENT", help="The agent.")]
 Memories = Annotated[list[str], typer.Argument(metavar="NODE...", help="Memories, such as n12.")]
@@ -90,13 +91,13 @@ def entities(
     api_key_file: ApiKeyFile = None,
     ca_file: CaFile = None,
     client_cert: ClientCert = None,
+    data_dir: DataDir = None,
+    master_key_file: MasterKeyFile = None,
     as_json: Json = False,
 ) -> None:
     """List the names that memories are linked with, and how much is known of each."""
-    from ebbtide.cli.remote import RemoteClient
-
-    with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
-        found = remote.list_entities(agent)
+    with connected(url, data_dir, credentials(api_key_file, ca_file, client_cert), master_key_file) as client:
+        found = client.list_entities(agent)
     if as_json:
         write_json({"entities": found})
     elif found:

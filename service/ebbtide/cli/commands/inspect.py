@@ -1,4 +1,4 @@
-"""`ebbtide inspect`: show an agent, or one of its memories."""
+"""`ebbtide inspect`: show an agent, or one of its memories or entities."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ INDENT = "  "
 
 def inspect(
     agent: Annotated[str, typer.Argument(metavar="AGENT", help="The agent.")],
-    node: Annotated[str | None, typer.Argument(metavar="[NODE]", help="A memory, such as n12.")] = None,
+    node: Annotated[
+        str | None, typer.Argument(metavar="[NODE]", help="A memory or an entity, such as n12.")
+    ] = None,
     url: Url = DEFAULT_URL,
     api_key_file: ApiKeyFile = None,
     ca_file: CaFile = None,
@@ -31,7 +33,7 @@ def inspect(
     master_key_file: MasterKeyFile = None,
     as_json: Json = False,
 ) -> None:
-    """Show an agent, or one of its memories with its links."""
+    """Show an agent, or one of its memories or entities with its links."""
     with connected(url, data_dir, credentials(api_key_file, ca_file, client_cert), master_key_file) as client:
         if node is not None:
             found = client.get_node(agent, node)
@@ -76,7 +78,7 @@ def _show_agent(
         _field(console, name, f"{value} (default {default})")
     if not changed:
         _line(console, "all at their defaults", "dim")
-    _heading(console, "in focus, newest first")
+    _heading(console, "memories in focus, newest first")
     for memory in focus:
         _line(console, f"{memory['id']:<6} {memory['phrase']}")
     if not focus:
@@ -120,7 +122,9 @@ def _show_node(console: Console, node: dict[str, Any]) -> None:
     bar = importance_bar(node["importance"])
     label = Text(f"{INDENT}{'importance':<12}", "dim")
     console.print(Text.assemble(label, bar, f"  {node['importance']:.3f}"), soft_wrap=True)
+    protected = "yes: protected"
     if node["kind"] == "entity":
+        protected = "yes: supports its newest memories"
         _field(console, "kind", "entity: a name that memories are linked with")
     else:
         _field(console, "kept", f"{len(node['content']):,} of {node['original_length']:,} characters")
@@ -128,7 +132,7 @@ def _show_node(console: Console, node: dict[str, Any]) -> None:
         _field(console, "about", ", ".join(entity["name"] for entity in node["entities"]) or "-")
         _field(console, "pinned", "no" if node["pinned"] == "none" else node["pinned"].replace("_", " "))
         _field(console, "created", local_time(node["created_at"]))
-    _field(console, "in focus", "yes: protected" if node["in_focus"] else "no")
+    _field(console, "in focus", protected if node["in_focus"] else "no")
     _field(console, "scans", f"{node['scan_count']:,}")
     _links(console, "supported by (links in)", node["links_in"], "source")
     _links(console, "leads to (links out)", node["links_out"], "target")

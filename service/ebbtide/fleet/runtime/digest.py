@@ -87,6 +87,7 @@ class Digest(BackgroundTask):
         self._fallback = shared.fallback
         self._clock = shared.clock
         self._policy = shared.digest_policy
+        self._metrics = shared.metrics
         self._on_digested = on_digested
         self._progress: Progress | None = None
         self._oldest_ms: int | None = None
@@ -195,6 +196,7 @@ class Digest(BackgroundTask):
                 StatusRetention(self._policy.status_keep, now_ms - self._policy.status_keep_h * HOUR_MS),
             )
             if await self._mailbox.run(commit):
+                self._metrics.fillers.inc(len(progress.told) - len(drafts))
                 return len(drafts)
             progress.focus, progress.names, progress.entity_names, progress.named_count = None, {}, {}, 0
 
@@ -232,7 +234,7 @@ class Digest(BackgroundTask):
             for segment, is_filler in zip(progress.segments[done:], progress.fillers[done:], strict=True):
                 if is_filler:
                     break
-                waiting.append((segment.text, "", None))
+                waiting.append((segment.text, None))
             # In groups: all of a long batch at once would block other agents.
             for processed in await self._first_processed(waiting):
                 segment = progress.segments[len(progress.told)]
