@@ -68,7 +68,7 @@ def measure() -> Tally:
         for share, name in ((2, "half"), (4, "quarter")):
             if share == 4 and not golden.quarter:
                 continue
-            short = shorten(golden.text, "", len(golden.text) // share)
+            short = shorten(golden.text, len(golden.text) // share)
             in_order = is_within(words_of(short), words_of(present))
             fits = len(short) <= len(golden.text) // share
             good = fits and in_order and is_within(wanted, words_of(short))
@@ -96,7 +96,7 @@ def _keywords(tally: Tally, labelled: LabelledSegment) -> None:
 
 def _statement(tally: Tally, labelled: LabelledSegment) -> None:
     for share in (2, 4):
-        short = shorten(labelled.text, "", len(labelled.text) // share)
+        short = shorten(labelled.text, len(labelled.text) // share)
         kept = labelled.keeps_statement(short)
         tally.add(f"statement kept at 1/{share}", labelled.id, labelled.lang, kept)
         tally.add(f"misleading at 1/{share}", labelled.id, labelled.lang, labelled.misleads(short))

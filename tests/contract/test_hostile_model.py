@@ -164,7 +164,7 @@ async def segmented(model: ServedModel) -> None:
 
 async def processed(model: ServedModel) -> None:
     """Request a summary, as a digest does."""
-    checked_processed(await model.process(CONTENT), CONTENT, "", None)
+    checked_processed(await model.process(CONTENT), CONTENT, None)
 
 
 def on(server: HostileServer, kind: Any) -> ServedModel:

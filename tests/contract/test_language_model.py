@@ -62,19 +62,19 @@ async def test_segments_come_from_messages_that_exist_in_order(model: LanguageMo
 
 async def test_process_keeps_to_its_target(model: LanguageModel) -> None:
     """Content never exceeds its target. A reply may be rejected only below the targets left to the built-in model."""
-    text = CONVERSATION[0].prefix + CONVERSATION[0].text
-    whole = await model.process(text, prefix="林月: ")
+    text = CONVERSATION[0].text
+    whole = await model.process(text)
     assert whole.content == text
     assert 1 <= len(whole.keywords) <= 5
     assert whole.phrase
     for target in range(len(text), -1, -1):
         try:
-            short = await model.process(text, prefix="林月: ", target_length=target)
+            short = await model.process(text, target_length=target)
         except BadReply:
             assert target < TOO_SHORT_FOR_A_MODEL
             continue
         assert len(short.content) <= target
-        assert checked_processed(short, text, "林月: ", target).content == short.content
+        assert checked_processed(short, text, target).content == short.content
 
 
 async def test_relate_answers_once_for_each_focus(model: LanguageModel) -> None:
@@ -89,19 +89,14 @@ async def test_answers_to_many_equal_single_answers(model: LanguageModel) -> Non
     process_many = getattr(model, "process_many", None)
     if process_many is None:
         return
-    texts = [
-        (message.prefix + message.text, message.prefix, most)
-        for message in CONVERSATION[:2]
-        for most in (None, 20, 9)
-    ] * 20
+    texts = [(message.text, most) for message in CONVERSATION[:2] for most in (None, 20, 9)] * 20
     processed = await process_many(texts)
     assert 0 < len(processed) < len(texts)
     assert processed == [
-        await model.process(text, prefix=prefix, target_length=most)
-        for text, prefix, most in texts[: len(processed)]
+        await model.process(text, target_length=most) for text, most in texts[: len(processed)]
     ]
     endless = "The old house by the sea. " * 1000
-    assert await process_many([(endless, "", None)] * 2) == [await model.process(endless)]
+    assert await process_many([(endless, None)] * 2) == [await model.process(endless)]
 
 
 async def test_a_model_reports_its_state_and_closes_twice(model: LanguageModel) -> None:

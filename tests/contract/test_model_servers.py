@@ -352,7 +352,7 @@ async def test_long_texts_are_shortened_in_parts(pair: Pair) -> None:
     """A memory beyond the context is shortened in parts, within its target as a whole."""
     pair.server.serves = pair.server.context = 2048
     text = LONG[:4000]
-    short = await pair.model.process(text, prefix="", target_length=1000)
+    short = await pair.model.process(text, target_length=1000)
     assert 300 < len(short.content) <= 1000
     assert [task_of(chat) for chat in pair.server.chats].count("shorten") > 2
     whole = await pair.model.process(text)
@@ -371,13 +371,6 @@ async def test_many_focuses_are_named_in_order(pair: Pair) -> None:
     assert len(names) == 65
     assert getattr(pair.server, "truncations", 0) == 0
     await small.model.close()
-
-
-async def test_labels_are_kept_while_there_is_room(pair: Pair) -> None:
-    """A shortened memory begins with its speaker, unless that would use most of it."""
-    text = "林月: 我五月搬到了青岛，住在海边的老房子里，外婆说那里的雾很大。"
-    assert (await pair.model.process(text, prefix="林月: ", target_length=20)).content.startswith("林月: ")
-    assert not (await pair.model.process(text, prefix="林月: ", target_length=6)).content.startswith("林月")
 
 
 # --- Ollama ------------------------------------------------------------------------------------------

@@ -94,7 +94,7 @@ class ShortensMany(ScriptedModel):
 
     async def process_many(self, texts: Sequence[TextToProcess]) -> list[Processed]:
         self.calls["process_many"] += 1
-        return [await self.process(t, prefix=p, target_length=most) for t, p, most, *_ in texts[:3]]
+        return [await self.process(t, target_length=most) for t, most, *_ in texts[:3]]
 
 
 async def test_texts_are_shortened_together_if_the_model_supports_it(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ async def test_too_long_reply_is_retried_then_left_to_the_builtin_model(tmp_path
         [(_, target), *again] = shortenings(model)
         assert len(again) == 2
         node = await kettle(service)
-        assert node.content == shorten(KETTLE, "", target)
+        assert node.content == shorten(KETTLE, target)
         assert [rewrite.model for rewrite in node.rewrites] == ["builtin"]
         assert node.scan_count == 2
 
@@ -188,7 +188,7 @@ async def test_short_targets_are_left_to_the_builtin_model(tmp_path: Path) -> No
         await settle(service, "ann")
         assert shortenings(model) == []
         node = await kettle(service)
-        assert node.content == shorten(text, "", len(text) // 2)
+        assert node.content == shorten(text, len(text) // 2)
         assert [rewrite.model for rewrite in node.rewrites] == ["builtin"]
         await fading(service, "ben", text.replace("kettle", "old kettle"))
         await settle(service, "ben")
@@ -233,8 +233,8 @@ async def test_first_content_outlives_a_restart(tmp_path: Path) -> None:
         await close_agent(service, AgentRequest(agent_id="ann"))
         await one_pass(service, "ann")
         quarter = (await kettle(service)).content
-    assert half == shorten(KETTLE, "", len(KETTLE) // 2)
-    assert quarter == shorten(half, "", len(KETTLE) // 4, KETTLE)
+    assert half == shorten(KETTLE, len(KETTLE) // 2)
+    assert quarter == shorten(half, len(KETTLE) // 4, KETTLE)
 
 
 async def test_latest_sixteen_rewrites_are_kept(tmp_path: Path) -> None:

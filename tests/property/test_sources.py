@@ -102,7 +102,7 @@ def drafts_of(task: DigestTask, home: Home, dice: Random | None) -> list[tuple[S
     cut = cut_at_random(heard, dice) if dice else [(s, None) for s in cut_by_builtin(heard, 40)]
     found = []
     for segment, changed in cut:
-        processed = process(segment.text, "", None)
+        processed = process(segment.text, None)
         if changed is not None:
             processed = Processed(changed, "", ())
         found.append((segment, memory_of(segment, processed, heard, records, ByteOffsets(heard))))

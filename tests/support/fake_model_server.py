@@ -214,6 +214,6 @@ def sensible_reply(chat: dict[str, Any]) -> dict[str, Any]:
     if task == "relate":
         names = relate(data["memory"], list(data["others"].values()))
         return {"names": dict(zip(data["others"], names, strict=True))}
-    done = process(data["text"], "", limit_of(chat))
+    done = process(data["text"], limit_of(chat))
     summary = {"phrase": done.phrase, "keywords": list(done.keywords)}
     return summary if task == "process" else {"content": done.content, **summary}

@@ -51,11 +51,9 @@ class ScriptedModel:
         answer = await self._step("segment", lambda: segment(messages, max_chars))
         return list(answer)
 
-    async def process(
-        self, text: str, *, prefix: str = "", target_length: int | None = None, first: str = ""
-    ) -> Processed:
+    async def process(self, text: str, *, target_length: int | None = None, first: str = "") -> Processed:
         self.log.append(("process", (text, target_length)))
-        answer: Processed = await self._step("process", lambda: process(text, prefix, target_length, first))
+        answer: Processed = await self._step("process", lambda: process(text, target_length, first))
         return answer
 
     async def relate(self, node: str, focuses: Sequence[str]) -> list[str]:

@@ -36,12 +36,13 @@ from ebbtide.language.builtin import (
 )
 from ebbtide.language.builtin.model import process
 from ebbtide.language.builtin.segmentation import segment
+from ebbtide.language.multilingual import embedder as multilingual
 from ebbtide.language.port import BadReply, Processed, Segment, Utterance
 from ebbtide.language.served import chunks, embedder, fidelity, openai_compatible, parsing, prompts, replies
 from ebbtide.language.served.connection import RequestRejected, retry_after_s
 from ebbtide.language.served.model import Overflow
 from ebbtide.language.tokens import estimate
-from ebbtide.memory import naming
+from ebbtide.memory import digestion, naming
 from ebbtide.memory.texts import piece_of
 from ebbtide.memory.wording import joined, speaker_labels, word_dangling, word_memory
 from ebbtide.parameters import AgentParameters
@@ -108,7 +109,7 @@ def _fields_of_reply(text: str) -> Any:
 def _checked(text: str) -> Any:
     with suppress(BadReply):
         reply = Processed(text, text, tuple(text.split()[:50]))
-        return replies.checked_processed(reply, text, "", int(len(text) * 0.9))
+        return replies.checked_processed(reply, text, int(len(text) * 0.9))
     return None
 
 
@@ -141,7 +142,7 @@ def _withdrawn(text: str) -> Any:
 
 
 def _shortened(text: str) -> Any:
-    return process(text, "", len(text) // 2), shortening.shorten(text, "", 10)
+    return process(text, len(text) // 2), shortening.shorten(text, 10)
 
 
 def _prompts(text: str) -> Any:
@@ -218,8 +219,8 @@ def _refusal_of_server(text: str) -> Any:
 
 
 def _shortened_again(text: str) -> Any:
-    once = shortening.shorten(text, "", len(text) // 2)
-    return shortening.shorten(once, "", len(text) // 4, text)
+    once = shortening.shorten(text, len(text) // 2)
+    return shortening.shorten(once, len(text) // 4, text)
 
 
 def _fillers(text: str) -> bool:
@@ -294,7 +295,7 @@ READERS: Mapping[str, Reader] = {
     "cut for an embedder": lambda text: embedder.cut_to(text, 400),
     "refusal of a server": _refusal_of_server,
     "builtin: segment": lambda text: segment([Utterance("user", "Ann", text)], 200),
-    "builtin: process": lambda text: process(text, "", None),
+    "builtin: process": lambda text: process(text, None),
     "builtin: shorten": _shortened,
     "builtin: sentences": sentences.sentence_spans,
     "builtin: clauses": clauses.clauses,
@@ -302,6 +303,8 @@ READERS: Mapping[str, Reader] = {
     "builtin: fillers": _fillers,
     "fidelity of a shortening": _fidelity,
     "names of links": _relation_names,
+    "request to remember": digestion.asks_to_remember,
+    "text for the embedder": multilingual.clean,
     "builtin: shorten again": _shortened_again,
     "builtin: edges": _edges,
     "builtin: clusters": lambda text: [scripts.cluster_cut(text, 0, at) for at in range(0, len(text), 50)],

@@ -72,13 +72,13 @@ class TakesMany(ScriptedModel):
 
     async def process_many(self, texts: Sequence[TextToProcess]) -> list[Processed]:
         self.calls["process_many"] += 1
-        return [await self.process(t, prefix=p, target_length=most) for t, p, most, *_ in texts[:3]]
+        return [await self.process(t, target_length=most) for t, most, *_ in texts[:3]]
 
 
 async def test_a_model_for_single_texts_gets_single_requests() -> None:
     """The call returns nothing and counts nothing, and the caller sends single requests."""
     ask = asking(ScriptedModel())
-    assert await ask.process_many([("a text", "", None)]) == []
+    assert await ask.process_many([("a text", None)]) == []
     assert ask.tallies == {}
 
 
@@ -86,8 +86,8 @@ async def test_texts_answered_together_count_as_a_call_each() -> None:
     """The first texts are answered, checked and counted like single requests."""
     model = TakesMany()
     ask = asking(model)
-    answers = await ask.process_many([(f"Ann: The roof number {n} leaks.", "Ann: ", None) for n in range(5)])
-    assert [answer.content for answer in answers] == [f"Ann: The roof number {n} leaks." for n in range(3)]
+    answers = await ask.process_many([(f"The roof number {n} leaks.", None) for n in range(5)])
+    assert [answer.content for answer in answers] == [f"The roof number {n} leaks." for n in range(3)]
     assert model.calls["process_many"] == 1
     assert ask.tallies["process"] == CallCounts(calls=3, parsed=3)
     assert not ask.under_way
@@ -99,8 +99,7 @@ async def test_answers_to_many_end_before_the_first_unusable_one() -> None:
     model.script["process"].extend([lambda: Processed("fine", "", ()), lambda: Processed("", "", ())])
     ask = asking(model)
     assert [
-        answer.content
-        for answer in await ask.process_many([("fine", "", None), ("bad", "", None), ("c", "", 9)])
+        answer.content for answer in await ask.process_many([("fine", None), ("bad", None), ("c", 9)])
     ] == ["fine"]
     assert ask.tallies["process"] == CallCounts(calls=2, parsed=1, bad_replies=1)
 
@@ -110,7 +109,7 @@ async def test_a_server_that_fails_at_many_gets_single_requests() -> None:
     model = TakesMany()
     model.script["process"].append(ModelUnavailable("refused"))
     ask = asking(model)
-    assert await ask.process_many([("a text", "", None)]) == []
+    assert await ask.process_many([("a text", None)]) == []
     assert ask.troubled
     assert ask.tallies["process"] == CallCounts(calls=1, unavailable=1)
     assert (await ask.process("a text")).content == "a text"
@@ -190,30 +189,22 @@ def test_no_segment_is_right_where_nothing_was_said() -> None:
 def test_contents_that_cannot_be_are_bad_replies(reply: Processed, target: int | None) -> None:
     """An empty content, a grown one, and one more than a quarter over the target make a bad reply."""
     with pytest.raises(BadReply):
-        checked_processed(reply, "a text of its own", "", target)
+        checked_processed(reply, "a text of its own", target)
 
 
 def test_a_slightly_long_content_is_cut_at_a_clause_end() -> None:
     """A content of up to 1.25 times the target is cut at the end of a clause."""
     text = "The roof is leaking, the cat is wet, and nobody cares."
-    reply = checked_processed(Processed(text, "p", ()), text * 3, "", 44)
+    reply = checked_processed(Processed(text, "p", ()), text * 3, 44)
     assert reply.content == "The roof is leaking, the cat is wet"
     assert cut_at_clause("屋顶漏了，猫湿了，没人管。", 9) == "屋顶漏了，猫湿了"
     assert cut_at_clause("abcdefghij", 4) == "abcd"
 
 
-def test_a_content_without_its_speaker_gets_the_speaker_back() -> None:
-    """A content without its speaker label gets the label back."""
-    assert (
-        checked_processed(Processed("hello you", "p", ()), "Ann: hello", "Ann: ", None).content
-        == "Ann: hello you"
-    )
-
-
 def test_phrases_and_keywords_are_single_lines_of_bounded_length() -> None:
     """Phrases and keywords from a model have no line breaks, no control characters and a bounded length."""
     reply = Processed("content", "a\nb\x00c" + "x" * 200, ("k\r\nw", "", "k w", *"abcdefg"))
-    checked = checked_processed(reply, "content", "", None)
+    checked = checked_processed(reply, "content", None)
     assert checked.phrase.startswith("a b c")
     assert len(checked.phrase) == 80
     assert checked.keywords == ("k w", "a", "b", "c", "d")

@@ -78,7 +78,7 @@ async def test_the_builtin_model_yields_between_texts(pool: ThreadPoolExecutor) 
     """The built-in model yields before each text and message."""
     asked: list[None] = []
     model = BuiltinModel(pool, lambda: asked.append(None))
-    await model.process_many([("The roof leaks.", "", None)] * 5)
+    await model.process_many([("The roof leaks.", None)] * 5)
     assert len(asked) == 5
     await model.segment([Utterance("user", "", "The roof leaks.")] * 4, max_chars=100)
     assert len(asked) == 9

@@ -73,8 +73,8 @@ class Processed:
     keywords: tuple[str, ...]
 
 
-TextToProcess = tuple[str, str, int | None] | tuple[str, str, int | None, str]
-"""The arguments of `process`: text, prefix, target length, and possibly the first content."""
+TextToProcess = tuple[str, int | None] | tuple[str, int | None, str]
+"""The arguments of `process`: text, target length, and possibly the first content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +93,10 @@ class LanguageModel(Protocol):
     async def segment(self, messages: Sequence[Utterance], *, max_chars: int) -> list[Segment]:
         """Split the messages into segments of at most `max_chars` characters, in the order of the text."""
 
-    async def process(
-        self, text: str, *, prefix: str = "", target_length: int | None = None, first: str = ""
-    ) -> Processed:
+    async def process(self, text: str, *, target_length: int | None = None, first: str = "") -> Processed:
         """Make a memory of `text`, of at most `target_length` characters if given.
 
-        `text` begins with `prefix`, the speaker's label, which the content keeps if there is room for it. `first` is
-        the first content of a memory that was shortened before; the default is `text`.
+        `first` is the first content of a memory that was shortened before; the default is `text`.
         """
 
     async def relate(self, node: str, focuses: Sequence[str]) -> list[str]:

@@ -115,9 +115,12 @@ def find_word(text: str, word: str) -> int:
     them.
     """
     place = text.find(word)
-    while place >= 0 and not contains_han(word):
-        before, after = text[:place][-1:], text[place + len(word) :][:1]
-        if not any(character.isdigit() or _is_latin(character) for character in before + after):
+    if contains_han(word):
+        return place
+    while place >= 0:
+        end = place + len(word)
+        neighbours = text[max(0, place - 1) : place] + text[end : end + 1]
+        if not any(character.isdigit() or _is_latin(character) for character in neighbours):
             break
         place = text.find(word, place + 1)
     return place

@@ -32,12 +32,16 @@ class Profile:
     weights: Weights = field(default_factory=Weights)
     trees: str = "learned.json"
     """File of the trees, in this package."""
+    language_axis: str = ""
+    """File of the language axis, in this package; empty for none."""
 
 
 DEFAULT_PROFILE = Profile()
 
 PROFILES = {
-    "multilingual:e5-small-q4": Profile(Weights(semantic=0.8, window=0.3), "learned_multilingual.json"),
+    "multilingual:e5-small-q4": Profile(
+        Weights(semantic=0.8, window=0.3), "learned_multilingual.json", "language_axis_multilingual.json"
+    ),
 }
 """By the name stored with vectors."""
 

@@ -3,7 +3,7 @@
 `Vectors` holds those of one agent and one embedding model: a growing half-precision matrix, with arrays from passage to
 row and back. Similarity is the cosine after the mean of all vectors was subtracted from the vectors and the query (J.
 Mu and P. Viswanath, "All-but-the-Top", 2018, first step), because what all texts have in common hides their
-differences.
+differences. For the same reason, vectors of a multilingual model lose their component along its language axis.
 
 Up to `exact_up_to` vectors all are compared. Beyond that an index can be built in steps (`build_some`); until it is
 complete, all are still compared. The index selects candidates, and the scores are computed in the same way. Vectors of
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from ebbtide.bounds import LENGTH_TOLERANCE
 from ebbtide.retrieval.half_precision import SingleArray, products, to_single
+from ebbtide.retrieval.language_axis import axis_of, without_axis
 from ebbtide.retrieval.lexical import Scores
 from ebbtide.retrieval.nearest import Nearest, identity, is_available
 from ebbtide.retrieval.windows import WindowLengths, window_squares
@@ -50,6 +51,7 @@ class Vectors:
     def __init__(self, model: str, dimension: int, *, exact_up_to: int | None = None) -> None:
         assert dimension > 0
         self.model, self.dimension = model, dimension
+        self._axis = axis_of(model, dimension)
         self._exact_up_to = EXACT_NUMBERS // dimension if exact_up_to is None else exact_up_to
         self._count = 0
         self._matrix = np.zeros((0, dimension), dtype=np.float16)
@@ -81,7 +83,7 @@ class Vectors:
         )
 
     def of(self, passage: int) -> SingleArray | None:
-        """Return the vector of a passage, or None."""
+        """Return the vector of a passage, without its component along the language axis, or None."""
         row = int(self._rows_of(np.array([passage]))[0])
         return to_single(self._matrix[row]) if row >= 0 else None
 
@@ -99,6 +101,10 @@ class Vectors:
             raise ValueError("a vector is not of length 1")
         if not len(passages):
             return
+        if self._axis is not None:
+            half_array = without_axis(singles, self._axis).astype(np.float16)
+            singles = half_array.astype(np.float32)
+            squares = np.einsum("ij,ij->i", singles, singles).astype(np.float64)
         passages, last = np.unique(passages[::-1], return_index=True)
         last = len(squares) - 1 - last
         self.drop(passages)
@@ -137,7 +143,7 @@ class Vectors:
 
         Passages without a vector get the smallest score. Return None if there is nothing to compare.
         """
-        mean = self._mean()
+        query, mean = without_axis(query, self._axis), self._mean()
         direction = self._direction(query, mean)
         if direction is None or not self._any_among(passage_count):
             return None
@@ -154,7 +160,7 @@ class Vectors:
 
         The vector of a window is the sum of its centred vectors.
         """
-        mean = self._mean()
+        query, mean = without_axis(query, self._axis), self._mean()
         direction = self._direction(query, mean)
         if direction is None or not self._any_among(passage_count):
             return None

@@ -103,14 +103,14 @@ def test_phrases_are_short(text: str) -> None:
 
 
 @thorough
-@given(TEXTS, PREFIXES, st.integers(-1, 150))
-def test_targets_are_never_exceeded(text: str, prefix: str, target: int) -> None:
+@given(TEXTS, st.integers(-1, 150))
+def test_targets_are_never_exceeded(text: str, target: int) -> None:
     """A shortened text never exceeds the target, and is not empty without need."""
-    result = shorten(prefix + text, prefix, target)
+    result = shorten(text, target)
     assert len(result) <= max(0, target)
-    if len(prefix + text) <= target:
-        assert result == prefix + text
-    words = (text).split()
+    if len(text) <= target:
+        assert result == text
+    words = text.split()
     if target >= 5 and any(has_word(word) and len(word) <= 5 for word in words):
         assert result
 
@@ -130,19 +130,19 @@ def test_shortening_again_restores_nothing(text: str, targets: list[int]) -> Non
     """Each shortening takes its words, in order, from the one before."""
     present = text
     for target in sorted(targets, reverse=True):
-        shorter = shorten(present, "", target, text)
+        shorter = shorten(present, target, text)
         assert len(shorter) <= target
         assert _is_taken_from(_letters(shorter), _letters(present))
         present = shorter
 
 
 @thorough
-@given(TEXTS, PREFIXES, st.one_of(st.none(), st.integers(0, 150)))
-def test_processing_holds_together(text: str, prefix: str, target: int | None) -> None:
+@given(TEXTS, st.one_of(st.none(), st.integers(0, 150)))
+def test_processing_holds_together(text: str, target: int | None) -> None:
     """Content, phrase and keywords of a memory are consistent for every text."""
-    memory = process(prefix + text, prefix, target)
+    memory = process(text, target)
     if target is None:
-        assert memory.content == prefix + text
+        assert memory.content == text
     else:
         assert len(memory.content) <= target
     assert all(word.casefold() in memory.content.casefold() for word in memory.keywords)
@@ -154,7 +154,7 @@ def test_results_do_not_depend_on_the_hash_seed() -> None:
         "from ebbtide.language.builtin.model import process;"
         "a='我在青岛买了一把二手大提琴，但是 payment service 报错 ERR_42，没法付款。';"
         "a+=' Marta paid $20 in Berlin.';"
-        "print([process(a, '', t) for t in (None, 60, 30, 15, 8)])"
+        "print([process(a, t) for t in (None, 60, 30, 15, 8)])"
     )
     outputs = {
         subprocess.run(
@@ -179,7 +179,7 @@ def test_dictionary_is_read_once_in_a_process() -> None:
         "import rjieba;"
         "rjieba.Jieba = None;"
         "from ebbtide.language.builtin.model import process;"
-        "assert '青岛' in process('我五月搬到了青岛。', '', None).keywords"
+        "assert '青岛' in process('我五月搬到了青岛。', None).keywords"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONIOENCODING": "utf-8"}
     subprocess.run([sys.executable, "-c", script], env=environment, check=True)

@@ -69,7 +69,7 @@ def test_statements_are_not_small_talk(text: str) -> None:
 )
 def test_content_outlives_small_talk(text: str, target: int, gone: str, kept: str) -> None:
     """Small talk is dropped first, wherever it occurs."""
-    result = shorten(text, "", target)
+    result = shorten(text, target)
     assert gone not in result
     assert kept in result
 
@@ -80,7 +80,7 @@ def test_content_outlives_small_talk(text: str, target: int, gone: str, kept: st
 )
 def test_small_talk_stays_if_there_is_nothing_else(text: str, target: int) -> None:
     """A text of small talk only is not empty after shortening."""
-    assert len(shorten(text, "", target)) >= 4
+    assert len(shorten(text, target)) >= 4
 
 
 def test_a_phrase_contains_the_topic() -> None:

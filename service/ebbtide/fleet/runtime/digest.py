@@ -234,7 +234,7 @@ class Digest(BackgroundTask):
             for segment, is_filler in zip(progress.segments[done:], progress.fillers[done:], strict=True):
                 if is_filler:
                     break
-                waiting.append((segment.text, "", None))
+                waiting.append((segment.text, None))
             # In groups: all of a long batch at once would block other agents.
             for processed in await self._first_processed(waiting):
                 segment = progress.segments[len(progress.told)]

@@ -85,7 +85,7 @@ class Compressor:
         short = [task for task in tasks if task.shortening.target < TOO_SHORT_FOR_A_MODEL]
         answers: list[Processed] = []
         if long:
-            texts = [(task.content, "", task.shortening.target, task.first) for task in long]
+            texts = [(task.content, task.shortening.target, task.first) for task in long]
             answers = await self._model_client.process_many(texts, priority=Priority.BACKGROUND)
         shortened = [Shortened(*pair, self._model_name) for pair in zip(long, answers, strict=False)]
         return shortened + [await self._shorten_by_rules(task) for task in short]

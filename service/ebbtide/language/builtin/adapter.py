@@ -71,15 +71,13 @@ class BuiltinModel:
             offset += len(group_messages)
         return found
 
-    async def process(
-        self, text: str, *, prefix: str = "", target_length: int | None = None, first: str = ""
-    ) -> Processed:
+    async def process(self, text: str, *, target_length: int | None = None, first: str = "") -> Processed:
         """Return the text as a memory, reduced to its most informative clauses if a target length is given."""
         from ebbtide.language.builtin.model import process
 
         if len(text) > MAX_INLINE_CHARS:
-            return await self._offload(len(text), process, text, prefix, target_length, first)
-        return await self._run(partial(process, text, prefix, target_length, first))
+            return await self._offload(len(text), process, text, target_length, first)
+        return await self._run(partial(process, text, target_length, first))
 
     async def relate(self, node: str, focuses: Sequence[str]) -> list[str]:
         """Return an empty name for each focus: the memory model has rules for the names of links."""

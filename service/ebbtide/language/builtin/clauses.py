@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from ebbtide.language.builtin import words_english
 from ebbtide.language.builtin.scripts import has_word, width
 from ebbtide.language.builtin.sentences import sentence_spans
+from ebbtide.language.builtin.words_english import is_past
 
 
 class Clause(NamedTuple):
@@ -27,10 +29,14 @@ _COMMA = re.compile(
     r"|(?<=\s)(?<!\sa\s)(?<!\b[Ee]ven\s)"
     r"(?=(?:and|so)\s(?:in\sthe\send\s|now\s|then\s|finally\s)?(?:I|we|he|she|they|it|you|my|our)[\s']"
     r"|(?:and|so)\sthe\s[a-z]{1,20}\s(?:is|was|are|were|has|have|had|will|can't|can|cannot)\s"
-    r"|(?:but|because(?!\sof)|although|though|while|whereas|unless|so that|which|until)\s))"
+    r"|(?:but|because(?!\sof)|although|though|while|whereas|unless|so that|which|until)\s"
+    r"|when\s(?:I|we|he|she|they|it|you)\s))"
 )
 # Narrower pieces (two or three English words, five Han characters) are items of a list.
 _CLAUSE_MIN = 13.0
+# A longer text before "and I" is a clause and not the other subject.
+_SUBJECT_MAX = 4
+_VERBAL = words_english.VERBS | words_english.AMBIGUOUS | words_english.AUXILIARIES | words_english.SUBJECTS
 
 
 def clauses(text: str) -> list[Clause]:
@@ -51,7 +57,10 @@ def _within(text: str, start: int, end: int) -> list[Clause]:
     for match in _COMMA.finditer(text, start, end):
         if match.end() >= end:
             break
-        if match[0].isspace() and width(text[at : match.end()]) < _CLAUSE_MIN:
+        if match[0].isspace() and (
+            width(text[at : match.end()]) < _CLAUSE_MIN
+            or not _may_split(text[at : match.start()][-40:], text[match.end() : match.end() + 40])
+        ):
             continue
         pieces.append((at, match.end()))
         at = match.end()
@@ -67,6 +76,15 @@ def _within(text: str, start: int, end: int) -> list[Clause]:
             joined.append((begin, stop))
     stripped = [_strip(text, begin, stop) for begin, stop in joined]
     return [Clause(b, e, index == len(stripped) - 1) for index, (b, e) in enumerate(stripped)]
+
+
+def _may_split(before: str, opening: str) -> bool:
+    """Return whether a text without a comma is two clauses: `when` tells what happened, and the first has a verb."""
+    words = opening.split(" ", 3)
+    if words[0] == "when":
+        return len(words) > 2 and is_past(words[2])
+    named = [word.casefold() for word in before.split()]
+    return opening[:6] != "and I " or len(named) > _SUBJECT_MAX or any(map(_VERBAL.__contains__, named))
 
 
 def _strip(text: str, start: int, end: int) -> tuple[int, int]:

@@ -7,6 +7,7 @@ modifiers. Fillers are needed least. Words of one noun phrase have one level.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from ebbtide.language.builtin import words_chinese, words_english
 from ebbtide.language.builtin.english_tags import classify, context, normal
@@ -24,7 +25,8 @@ _POINTERS = words(
 _ADJUNCTS = words("在 于 从 自从 随着 通过 根据 按照 为了 往 沿着 当 趁")
 _HAN_VERBS = words("v vi vd")
 _NOMINAL = words("n vn nr ns nt nz nw nrt nrfg ng an s x t r m q f word num date code b l j zg title path")
-_ATTRIBUTES = words("n f nr ns nt nz r a b word s ng num nrt")
+_ATTRIBUTES = words("n f nr ns nt nz r a b word s ng num nrt zg")
+_NOUNS = words("n nz ns nt word code")
 _OPENER_TAGS = words("c")
 _LIGHT_CLASSIFIERS = words("个 位 名 款 把 栋 家 套 种 份 只 条 张 台 本 件 座 间 辆 部")
 _REPORTING = words("says said told 说 表示 提醒 告诉")
@@ -36,10 +38,6 @@ _LEADS = words("最后 上次 可 那 不过 后来")
 _TELLING_HEAD = 3
 _BOUNDS = words("之前 以前 之后 以后 前 后 前后 左右 以内 以上 以下 之内 起")
 _PHRASE_ENDS = words("以后 之后 以来 的时候 时候 期间 之前 以前")
-_ENGLISH_KIN = words(
-    "sister brother mother father mum mom dad uncle aunt cousin son daughter wife husband friend neighbour "
-    "neighbor colleague boss nephew niece grandmother grandfather grandma grandpa cat dog"
-)
 _BEFORE_NOUNS = (
     words_english.DETERMINERS
     | words_english.POSSESSIVES
@@ -64,7 +62,18 @@ _SUBORDINATORS = words(
 _TIME_HEADS = words(
     "morning evening afternoon night week month year day weekend time spring summer autumn winter"
 )
+_OF_TIME = words("on in at since until")
+_BE = words("is are was were be been am")
 _LIMITING = words("only almost nearly no yet anymore longer never hardly back together away too")
+
+
+class Word(NamedTuple):
+    """A token, the number of its unit, its level, and the number of its part between the commas of the unit."""
+
+    token: Token
+    unit: int
+    level: int
+    part: int
 
 
 def levels_of(text: str, tokens: Sequence[Token], found: Sequence[Candidate]) -> list[int]:
@@ -72,9 +81,10 @@ def levels_of(text: str, tokens: Sequence[Token], found: Sequence[Candidate]) ->
     reported = _reported_from(tokens)
     if reported:
         return [DETAIL] * reported + levels_of(text, tokens[reported:], found)
-    graded = _grade_words(text, tokens)
     if any(token.tag not in ("word", "punct", "num", "date", "code", "digits") for token in tokens):
         graded = _grade_chinese(tokens, found)
+    else:
+        graded = _grade_words(text, tokens)
     at = 0
     for candidate in found:
         while at < len(tokens) and tokens[at].start < candidate.start:
@@ -87,7 +97,7 @@ def levels_of(text: str, tokens: Sequence[Token], found: Sequence[Candidate]) ->
         elif end > at + 1 and candidate.kind != "weak":
             graded[at:end] = [min(graded[at:end])] * (end - at)
     for index, after in enumerate(tokens[1:]):
-        if graded[index] <= SUBJECT and _is_apposition(tokens[index], after):
+        if graded[index] <= SUBJECT and is_apposition(tokens[index], after):
             begin = (
                 index - 1 if index and normal(tokens[index - 1].text) in words_english.POSSESSIVES else index
             )
@@ -95,10 +105,10 @@ def levels_of(text: str, tokens: Sequence[Token], found: Sequence[Candidate]) ->
     return graded
 
 
-def _is_apposition(token: Token, after: Token) -> bool:
+def is_apposition(token: Token, after: Token) -> bool:
     """Return whether a word says who the person is whose name follows: sister Clara, 妹妹克拉拉."""
     if token.tag == "word":
-        return normal(token.text) in _ENGLISH_KIN and after.tag == "word" and after.text[0].isupper()
+        return normal(token.text) in words_english.PERSONS and after.tag == "word" and after.text[0].isupper()
     return token.text in words_chinese.KIN and after.tag in ("nr", "nrt")
 
 
@@ -140,14 +150,23 @@ def _grade_chinese(tokens: Sequence[Token], found: Sequence[Candidate]) -> list[
     graded = [_grade_han_word(tokens, index) for index in range(len(tokens))]
     _grade_adjuncts(tokens, graded, set(precise))
     _grade_attributes(tokens, graded)
-    verbs = [index for index, token in enumerate(tokens) if _is_verb(token) and graded[index] != FILLER]
+    _grade_coordination(tokens, graded)
+    inside = _within_phrases(tokens, found)
+    verbs = [
+        index
+        for index, token in enumerate(tokens)
+        if _is_verb(token) and graded[index] != FILLER and index not in inside
+    ]
     verbs = verbs or [index for index, token in enumerate(tokens) if token.tag in ("vn", "a")]
     for index in range(verbs[0] if verbs else 0):
-        if graded[index] == PREDICATE and tokens[index].tag in _NOMINAL:
+        if graded[index] == PREDICATE and (tokens[index].tag in _NOMINAL or index in inside):
             graded[index] = SUBJECT
         elif is_negation(tokens[index]) or tokens[index].tag == "p":
             break
     for index in range(1, len(tokens)):
+        if tokens[index].text in ("我", "我们") and graded[index - 1 : index + 1] == [SUBJECT, SUBJECT]:
+            # The object comes first: 数据库我们迁到了…
+            graded[index] = DETAIL if tokens[index - 1].tag in _NOUNS else SUBJECT
         if tokens[index].text in _BOUNDS:
             graded[index] = graded[index - 1]
         if tokens[index].text == "的" and graded[index] <= SUBJECT:
@@ -155,6 +174,21 @@ def _grade_chinese(tokens: Sequence[Token], found: Sequence[Candidate]) -> list[
     if not any(level <= SUBJECT for level in graded):
         graded = [PREDICATE if level == MODIFIER else level for level in graded]
     return graded
+
+
+def _within_phrases(tokens: Sequence[Token], found: Sequence[Candidate]) -> set[int]:
+    """Return the indices of the tokens within noun phrases of several words: 登录 of 登录模块 is no verb."""
+    inside: set[int] = set()
+    at = 0
+    for candidate in found:
+        while at < len(tokens) and tokens[at].start < candidate.start:
+            at += 1
+        begin = at
+        while at < len(tokens) and tokens[at].end <= candidate.end:
+            at += 1
+        if at > begin + 1 and candidate.kind != "weak":
+            inside.update(range(begin, at))
+    return inside
 
 
 def _is_verb(token: Token) -> bool:
@@ -225,7 +259,34 @@ def _grade_adjuncts(tokens: Sequence[Token], graded: list[int], precise: set[int
             exact = any(token.start in precise or token.tag == "date" for token in tokens[index:end])
             level = DETAIL if exact else MODIFIER
             graded[index:end] = [level] * (end - index)
+            named = any(token.start in precise for token in tokens[index + 3 : end])
+            if exact and not named and _is_named_place(tokens[index:end]):
+                graded[index + 2 : end] = [MODIFIER] * (end - index - 2)
         index = end
+
+
+def _grade_coordination(tokens: Sequence[Token], graded: list[int]) -> None:
+    """Lower a pair that describes a noun (微信和支付宝第三方登录), and 需要 after 提到."""
+    for index in range(1, len(tokens) - 2):
+        before, token, after, head = tokens[index - 1 : index + 3]
+        if token.text in ("和", "与", "及") and token.tag == "c":
+            pair = before.tag in _NOUNS and after.tag in _NOUNS and head.tag in (*_NOUNS, "m")
+            if pair and max(graded[index - 1 : index + 2]) == PREDICATE:
+                graded[index - 1 : index + 2] = [DETAIL] * 3
+        elif token.text == "需要" and before.text in ("提到", "提出") and _is_verb(after):
+            graded[index] = DETAIL
+
+
+def _is_named_place(tokens: Sequence[Token]) -> bool:
+    """Return whether a phrase says where by a name, and then what is there: 在波尔图的管弦乐团."""
+    if len(tokens) < 4 or tokens[0].text != "在" or tokens[2].text != "的":
+        return False
+    if any(token.tag == "r" for token in tokens):
+        return False
+    name = tokens[1]
+    return (
+        name.tag in ("ns", "nr", "nrt") and len(name.text) > 1 and name.text[0] not in words_chinese.SURNAMES
+    )
 
 
 def _grade_attributes(tokens: Sequence[Token], graded: list[int]) -> None:
@@ -273,7 +334,9 @@ class _Place:
     def __init__(self) -> None:
         self.has_verb = False
         self.has_object = False
+        self.is_linked = False
         self.level = PREDICATE
+        self.preposition = ""
         self.is_closed = False
 
 
@@ -287,6 +350,8 @@ def _grade_words(text: str, tokens: Sequence[Token]) -> list[int]:
         kind = classify(text, tokens, index, previous) if token.tag == "word" else "break"
         if token.text == "May" and index:
             kind = "time"
+        if kind == "adj" and previous in ("noun", "name") and normal(token.text).endswith("ed"):
+            kind = "verb"
         previous = context(token, kind)
         kinds.append(kind)
     for index, token in enumerate(tokens):
@@ -306,6 +371,8 @@ def _grade_word(
     if is_negation(token) or is_condition_word(token):
         place.has_verb = place.has_verb or lower.endswith(("n't", "not"))
         return place.level if place.has_verb and place.level != SUBJECT else PREDICATE
+    if not index and token.text == "when" and _is_past_clause(tokens):
+        return FILLER
     if leads and lower not in _SUBORDINATORS and (lower in words_english.OPENERS or kind == "conj"):
         return FILLER
     if lower in _SUBORDINATORS and place.has_verb:
@@ -317,7 +384,7 @@ def _grade_word(
     if kind in ("verb", "modal") or lower in words_english.AUXILIARIES:
         if not place.has_verb:
             place.level = PREDICATE
-        place.has_verb, place.has_object = True, False
+        place.has_verb, place.has_object, place.is_linked = True, False, lower in _BE
         return place.level
     if kind == "prep" or (kind == "to" and kinds[index + 1 : index + 2] != ["verb"]):
         return _grade_preposition(tokens, kinds, index, lower, place)
@@ -340,11 +407,20 @@ def _grade_word(
         ahead = [normal(other.text) for other in tokens[index + 1 : index + 3]]
         if place.has_object and any(word in _TIME_HEADS for word in ahead):
             place.level = MODIFIER
-    if kind in ("noun", "name", "code", "pronoun", "subject"):
+    if kind in ("noun", "name", "code", "subject") or (kind == "pronoun" and kinds[index - 1] != "verb"):
         place.has_object = place.has_verb
     if not place.has_verb and place.level == PREDICATE:
         return SUBJECT
     return place.level
+
+
+def _is_past_clause(tokens: Sequence[Token]) -> bool:
+    """Return whether `when`, a subject and a past form begin a clause: it says what happened."""
+    return (
+        len(tokens) > 2
+        and normal(tokens[1].text) in words_english.SUBJECTS
+        and words_english.is_past(tokens[2].text)
+    )
 
 
 def _grade_preposition(
@@ -353,10 +429,32 @@ def _grade_preposition(
     """Begin a prepositional phrase: it completes a verb without an object, otherwise it is a modifier."""
     if place.level == MODIFIER and not place.has_verb:
         return MODIFIER
+    before, place.preposition = place.preposition, lower
+    ahead = range(index + 1, min(index + 5, len(tokens)))
+    if lower in _OF_TIME and place.has_verb and not place.is_linked and _is_date(tokens, kinds, index + 1):
+        place.level, place.has_object = DETAIL, True
+        return DETAIL
     if lower == "of" or (place.has_verb and not place.has_object and place.level != MODIFIER):
         return place.level
-    ahead = range(index + 1, min(index + 5, len(tokens)))
-    exact = any(kinds[at] in ("name", "code", "time") or tokens[at].tag in ("num", "date") for at in ahead)
-    exact = exact or any(normal(tokens[at].text) in _DATES for at in ahead)
-    place.level = max(place.level, DETAIL if exact else MODIFIER) if place.has_verb else MODIFIER
+    if not place.has_verb:
+        place.level = MODIFIER
+        return place.level
+    if (before, lower) == ("from", "to"):
+        return place.level
+    # In "in an orchestra in Porto", only the second phrase names a place.
+    end = next((at for at in ahead if normal(tokens[at].text) == lower), ahead.stop)
+    exact = any(_is_exact(tokens[at], kinds[at]) for at in range(index + 1, end))
+    if not exact:
+        place.level = MODIFIER
+    elif place.level != MODIFIER or lower == before:
+        place.level = DETAIL
     return place.level
+
+
+def _is_date(tokens: Sequence[Token], kinds: Sequence[str], index: int) -> bool:
+    return index < len(tokens) and (kinds[index] == "time" or tokens[index].tag == "date")
+
+
+def _is_exact(token: Token, kind: str) -> bool:
+    """Return whether a word is a name, a number or a date."""
+    return kind in ("name", "code", "time") or token.tag in ("num", "date") or normal(token.text) in _DATES

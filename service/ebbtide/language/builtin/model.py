@@ -1,7 +1,6 @@
 """Turn a segment into a memory: content, summary and keywords.
 
-The content never exceeds the target length. The summary and keywords are taken from the shortened content, without the
-speaker's label.
+The content never exceeds the target length. The summary and keywords are taken from the shortened content.
 """
 
 from __future__ import annotations
@@ -12,11 +11,10 @@ from ebbtide.language.builtin.shortening import shorten
 from ebbtide.language.port import Processed
 
 
-def process(text: str, prefix: str, target_length: int | None, first: str = "") -> Processed:
+def process(text: str, target_length: int | None, first: str = "") -> Processed:
     """Return the memory made from `text`, shortened to `target_length` characters if that is given.
 
     `first` is the first content of the memory; the default is `text`.
     """
-    content = text if target_length is None else shorten(text, prefix, target_length, first)
-    said = content[len(prefix) :] if prefix and content.startswith(prefix) else content
-    return Processed(content=content, phrase=phrase(said), keywords=keywords(said))
+    content = text if target_length is None else shorten(text, target_length, first)
+    return Processed(content=content, phrase=phrase(content), keywords=keywords(content))

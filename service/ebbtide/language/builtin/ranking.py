@@ -20,23 +20,15 @@ from ebbtide.language.builtin.levels import (
     MODIFIER,
     PREDICATE,
     SUBJECT,
+    Word,
     has_predicate,
     levels_of,
 )
+from ebbtide.language.builtin.pronouns import named_pronouns
 from ebbtide.language.builtin.scripts import is_japanese
 from ebbtide.language.builtin.tokens import Candidate, Token, tokens_of
 from ebbtide.language.builtin.units import HARD_CONDITION, LEANS, Unit, to_units
 from ebbtide.language.builtin.word_lists import ordered_list
-
-
-class Word(NamedTuple):
-    """A token, the number of its unit, its level, and the number of its part between the commas of the unit."""
-
-    token: Token
-    unit: int
-    level: int
-    part: int
-
 
 # How far a level is ranked behind the predicate of its unit; the predicate of the next unit is ranked 1 behind.
 _BEHIND = {PREDICATE: 0.0, SUBJECT: 0.3, DETAIL: 0.8, MODIFIER: 1.7, FILLER: 3.5}
@@ -50,6 +42,9 @@ _ROOM = 1.5
 _DECIDING = re.compile("|".join(ordered_list("deciding")), re.IGNORECASE)
 _INTENDING = re.compile("|".join(ordered_list("intentions")), re.IGNORECASE)
 _RESULT = re.compile("所以|因此")
+_CONCLUDING = re.compile(
+    r"(?:最后|最终|终于)(?!一)|(?:and |but |so )?(?:in the end|finally|eventually)\b", re.IGNORECASE
+)
 _FIRST_PERSON = re.compile(
     r"(?:and |but |so )?(?:I|we|my|our)\b|(?:所以|因此|但是?|不过|可是?|后来|现在)?我", re.IGNORECASE
 )
@@ -66,10 +61,15 @@ class Ranking(NamedTuple):
 
 
 @lru_cache(maxsize=64)
+def units_of(text: str) -> tuple[Unit, ...]:
+    """Return the units of a text from a cache."""
+    return tuple(to_units(text, candidates(text)))
+
+
+@lru_cache(maxsize=64)
 def ranked(text: str) -> Ranking:
     """Rank the words of a text."""
-    found = candidates(text)
-    units = to_units(text, found)
+    found, units = candidates(text), units_of(text)
     words = _words(text, units, found)
     places = _places(text, units, words)
     borrowed = _borrowed_subjects(units, words, places)
@@ -77,13 +77,20 @@ def ranked(text: str) -> Ranking:
         min(_rank(places[word.unit], word.level, word.part), borrowed.get(index, math.inf))
         for index, word in enumerate(words)
     ]
+    for pronoun, named in named_pronouns(text, units, words, found):
+        host, unit = words[named[0]].unit, words[pronoun].unit
+        for index in named:
+            ranks[index] = min(ranks[index], _rank(places[unit], SUBJECT, 0))
+        # The name replaces the pronoun until the clause of the name is kept.
+        ranks[pronoun] = max(ranks[pronoun], _rank(places[host], PREDICATE, 0))
     if units:
         best = min(range(len(units)), key=places.__getitem__)
         for number, named in enumerate(_about(words, best, found)):
             for index in named:
                 ranks[index] = number - float(_KEYWORDS)
-    order = sorted(range(len(words)), key=lambda index: (ranks[index], index))
-    return Ranking(tuple(units), tuple(words), tuple(order), tuple(_lengths(words, order, ranks)))
+    informative = [index for index, word in enumerate(words) if not units[word.unit].idle]
+    order = sorted(informative or range(len(words)), key=lambda index: (ranks[index], index))
+    return Ranking(units, tuple(words), tuple(order), tuple(_lengths(words, order, ranks)))
 
 
 def _rank(place: float, level: int, part: int) -> float:
@@ -91,7 +98,7 @@ def _rank(place: float, level: int, part: int) -> float:
     return place + (0.0 if level == SUBJECT and place else _BEHIND[level]) + _NEXT_PART * part
 
 
-def _words(text: str, units: list[Unit], found: tuple[Candidate, ...]) -> list[Word]:
+def _words(text: str, units: Sequence[Unit], found: tuple[Candidate, ...]) -> list[Word]:
     """Return the words of the units in order, with their levels. Punctuation belongs to no unit."""
     tokens = tokens_of(text)
     words: list[Word] = []
@@ -150,12 +157,12 @@ def _is_bound(text: str, unit: Unit) -> bool:
     return HARD_CONDITION.search(text, unit.start, unit.end) is not None or text[unit.end - 1] in "?？"
 
 
-def _places(text: str, units: list[Unit], words: list[Word]) -> list[float]:
+def _places(text: str, units: Sequence[Unit], words: list[Word]) -> list[float]:
     """Return the place of each unit: 0 for the best one.
 
     A unit never precedes one that it depends on, and an intention never precedes the "but" after it.
     """
-    first = next((index for index, unit in enumerate(units) if not _leads_up(text, unit)), 0)
+    first = _first_statement(text, units)
     worth = [_worth(text, units, index, first) for index in range(len(units))]
     sizes = [0] * len(units)
     for word in words:
@@ -170,13 +177,22 @@ def _places(text: str, units: list[Unit], words: list[Word]) -> list[float]:
     for index, unit in enumerate(units):
         if unit.strict or (unit.host >= 0 and LEANS.match(text, unit.start)):
             places[index] = max(places[index], places[unit.host] + 0.1)
-        if unit.idle:
-            places[index] += len(units)
     for index in range(len(units) - 2, -1, -1):
         unit = units[index]
         if units[index + 1].contrast and not unit.closes and _INTENDING.search(text, unit.start, unit.end):
             places[index] = max(places[index], places[index + 1] + 0.1)
     return places
+
+
+def _first_statement(text: str, units: Sequence[Unit]) -> int:
+    """Return the first unit that is a statement. What happened in the end replaces the rest of its sentence."""
+    first = next((index for index, unit in enumerate(units) if not _leads_up(text, unit)), 0)
+    for index in range(first, len(units)):
+        if index > first and _CONCLUDING.match(text, units[index].start):
+            return index
+        if units[index].closes:
+            break
+    return first
 
 
 def _leads_up(text: str, unit: Unit) -> bool:
@@ -186,31 +202,31 @@ def _leads_up(text: str, unit: Unit) -> bool:
     return unit.hollow and not _FIRST_PERSON.match(text, unit.start)
 
 
-def _worth(text: str, units: list[Unit], index: int, first: int) -> float:
+def _worth(text: str, units: Sequence[Unit], index: int, first: int) -> float:
     """Return how much the text depends on a unit: decisions and first statements most, small talk least."""
     unit = units[index]
     worth = 0.12 * min(unit.value, 8.0)
-    worth += 0.6 if index == first else 0.0
-    if _DECIDING.search(text, unit.start, unit.end):
-        worth += 1.5
+    worth += 1.0 if index == first else 0.0
+    decides = _DECIDING.search(text, unit.start, unit.end) is not None
+    worth += 1.5 * decides
     if _BACKGROUND.search(text[unit.start : unit.end]):
         worth -= 1.5
     if unit.contrast:
         worth += 0.3
     if index + 1 < len(units) and units[index + 1].contrast:
         worth -= 0.3
-    if unit.host >= 0 and not _RESULT.match(text, unit.start):
+    if unit.host >= 0 and not decides and not _RESULT.match(text, unit.start):
         worth -= 0.4
     if text[unit.end - 1] in "?？":
         worth -= 1.0
     if _FIRST_PERSON.match(text, unit.start):
         worth += 0.4
     elif unit.hollow:
-        worth -= 1.0
+        worth -= 0.6
     return worth - 2.0 * unit.idle
 
 
-def _borrowed_subjects(units: list[Unit], words: list[Word], places: list[float]) -> dict[int, float]:
+def _borrowed_subjects(units: Sequence[Unit], words: list[Word], places: list[float]) -> dict[int, float]:
     """Return the ranks of the words that are the subject of a unit as well as of later units without their own."""
     own = {word.unit for word in words if word.level == SUBJECT}
     best: dict[int, float] = {}

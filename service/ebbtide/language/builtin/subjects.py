@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ebbtide.language.builtin import words_english
+from ebbtide.language.builtin.scripts import is_han
 from ebbtide.language.builtin.tokens import Token
 from ebbtide.language.builtin.word_lists import words
 
@@ -22,12 +23,11 @@ _TOPIC = words("除了 至于 关于")
 
 def has_subject(tokens: Sequence[Token]) -> bool:
     """Return whether a clause names a person or thing before its first verb."""
-    if len(tokens) > 1 and tokens[1].text in ("了", "过", "着"):
-        return False
-    governed = False
+    governed = dense = False
     for index, token in enumerate(tokens):
-        if token.tag == "word":
+        if token.tag == "word" and not dense:
             return _has_english_subject(token)
+        dense = dense or is_han(token.text)
         if _is_predicate(tokens, index):
             return False
         if token.tag == "p":
@@ -40,8 +40,10 @@ def has_subject(tokens: Sequence[Token]) -> bool:
 
 
 def _is_predicate(tokens: Sequence[Token], index: int) -> bool:
-    """Return whether a word is the verb of its clause. An activity noun is one if nothing follows it."""
+    """Return whether a word is the verb of its clause: by its tag, by 了 after it, or an activity noun at the end."""
     token = tokens[index]
+    if index + 1 < len(tokens) and tokens[index + 1].text in ("了", "过", "着"):
+        return True
     if token.tag in ("v", "vd", "ul") or token.text in ("是", "有"):
         return True
     return token.tag == "vn" and all(after.tag in ("punct", "ul", "y") for after in tokens[index + 1 :])

@@ -17,6 +17,7 @@ from ebbtide.language.builtin.scripts import HAN, HANGUL, KANA
 from ebbtide.language.builtin.words_chinese import (
     ACTIVITIES,
     ADDED_WORDS,
+    ADVERBS,
     OBJECT_VERBS,
     OBJECT_WHOLES,
     SURNAMES,
@@ -98,7 +99,7 @@ GREEDY = re.compile(
 )
 
 # Words whose part of speech in the dictionary is wrong for everyday conversation.
-_RETAGGED = dict.fromkeys(ADDED_WORDS, "n") | dict.fromkeys(ACTIVITIES, "vn")
+_RETAGGED = dict.fromkeys(ADDED_WORDS, "n") | dict.fromkeys(ACTIVITIES, "vn") | dict.fromkeys(ADVERBS, "d")
 
 _lock = threading.Lock()
 _tagger: Any = None

@@ -25,6 +25,7 @@ MODEST = word_list("english_modest")
 TOPICAL = word_list("english_topical")
 MONTHS = word_list("english_months")
 WEEKDAYS = word_list("english_weekdays")
+PERSONS = word_list("english_persons")
 _VERBS = ordered_list("english_verbs")
 NOUN_VERBS = word_list("english_noun_verbs")
 MOSTLY_NOUNS = word_list("english_mostly_nouns")
@@ -57,6 +58,10 @@ VERBS = frozenset(
 ) | frozenset(_IRREGULAR) - words("left lead lay wound bit bore spread drunk")
 # Forms that are nouns or verbs, depending on the context.
 AMBIGUOUS = NOUN_VERBS | frozenset(forms[0] for verb, forms in _FORMS.items() if verb in NOUN_VERBS)
+# Past forms that follow a subject. The listed forms are also present forms, or follow an auxiliary.
+PASTS = frozenset(_IRREGULAR) - words(
+    "am is are has does being been done gone taken got seen let cut put set read hit hurt quit shut spread bet beat lit"
+)
 ACTIVITY_GERUNDS = word_list("english_activity_gerunds")
 PURSUING = word_list("english_pursuing")
 BUSY_GERUNDS = word_list("english_busy_gerunds")
@@ -68,6 +73,16 @@ CONTRASTS = ordered_list("english_contrasts")
 CONDITIONS = ordered_list("english_conditions")
 OPENERS = word_list("english_openers")
 DROPPABLE = word_list("english_droppable")
+
+
+def is_past(word: str) -> bool:
+    """Return whether a word after a subject is a past form."""
+    lower = word.casefold()
+    return lower in PASTS or (lower.endswith("ed") and len(lower) > 3)
+
+
+# Words that say nothing alone.
+EMPTY_WORDS = PRONOUNS | DETERMINERS | POSSESSIVES | AUXILIARIES | MODALS | PREPOSITIONS | CONJUNCTIONS
 NO_END = (
     DETERMINERS
     | POSSESSIVES

@@ -99,20 +99,14 @@ class ServedModel:
             segments += await self._segment(chunk, max_chars)
         return segments
 
-    async def process(
-        self, text: str, *, prefix: str = "", target_length: int | None = None, first: str = ""
-    ) -> Processed:
+    async def process(self, text: str, *, target_length: int | None = None, first: str = "") -> Processed:
         """Return the text with a summary and keywords, or a shortened text with new ones."""
-        body = text.removeprefix(prefix)
         if target_length is None:
-            phrase, keywords = await self._summarise(body)
+            phrase, keywords = await self._summarise(text)
             return Processed(text, phrase, keywords)
-        has_room = 2 * len(prefix) <= target_length
-        target = target_length - len(prefix) if has_room else target_length
-        short = await self._shorten(body, target)
-        check_fidelity(short.content, body)
-        label = prefix if has_room and not short.content.startswith(prefix) else ""
-        return Processed(label + short.content, short.phrase, short.keywords)
+        short = await self._shorten(text, target_length)
+        check_fidelity(short.content, text)
+        return short
 
     async def relate(self, node: str, focuses: Sequence[str]) -> list[str]:
         """Name the relation to each focus, in one request or in several if they do not fit."""
@@ -225,7 +219,7 @@ def excerpt(text: str, most_tokens: int) -> str:
     tokens = estimate(text)
     if tokens <= most_tokens:
         return text
-    return shorten_by_rules(text, "", max(MIN_EXCERPT_TOKENS // 2, len(text) * most_tokens // (tokens + 1)))
+    return shorten_by_rules(text, max(MIN_EXCERPT_TOKENS // 2, len(text) * most_tokens // (tokens + 1)))
 
 
 def _segments_in(reply: dict[str, Any], said: Sequence[Utterance]) -> list[Segment]:

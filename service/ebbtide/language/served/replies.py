@@ -54,7 +54,7 @@ def checked_segments(
     return list(reply)
 
 
-def checked_processed(reply: Processed, text: str, prefix: str, target_length: int | None) -> Processed:
+def checked_processed(reply: Processed, text: str, target_length: int | None) -> Processed:
     """Return a memory within its target, with a phrase and keywords of one line each."""
     content = reply.content
     if target_length is not None:
@@ -63,8 +63,6 @@ def checked_processed(reply: Processed, text: str, prefix: str, target_length: i
         content = cut_at_clause(content, target_length)
     elif not content.strip():
         raise BadReply("the content is empty")
-    elif not content.startswith(prefix):
-        content = prefix + content
     if target_length is None and len(content) > 2 * len(text) + 40:
         raise BadReply("the content is much longer than its source")
     keywords = dict.fromkeys(k for k in (_one_line(k) for k in reply.keywords) if k)

@@ -116,7 +116,6 @@ class ModelClient:
         self,
         text: str,
         *,
-        prefix: str = "",
         target_length: int | None = None,
         first: str = "",
         priority: Priority = Priority.FOREGROUND,
@@ -124,8 +123,8 @@ class ModelClient:
         """Make a memory of a text; see the port."""
 
         async def ask() -> Processed:
-            reply = await self.model.process(text, prefix=prefix, target_length=target_length, first=first)
-            return checked_processed(reply, text, prefix, target_length)
+            reply = await self.model.process(text, target_length=target_length, first=first)
+            return checked_processed(reply, text, target_length)
 
         return await self._with_retries("process", ask, priority)
 
@@ -145,7 +144,7 @@ class ModelClient:
         """Process the first of some texts in one batch. Return nothing if the model takes them individually."""
 
         def checked(reply: Processed, arguments: TextToProcess) -> Processed:
-            return checked_processed(reply, *arguments[:3])
+            return checked_processed(reply, *arguments[:2])
 
         return await self._call_many("process", texts, checked, priority)
 
