@@ -73,6 +73,26 @@ async def test_queries_find_answers_in_another_language(
             assert scores["semantic"] > 0 and scores.get("words", 0) == 0
 
 
+async def test_the_newer_statement_of_a_matter_is_first(tmp_path: Path, caller_in: CallerIn) -> None:
+    """A question about the user's matters gets the newer statement first, one about the past the older one."""
+    said = [
+        "I live in a small flat in Leeds",
+        "我养了一只猫",
+        "I moved, now I live in a house in York",
+        "我换了工作",
+    ]
+    async with caller_in(tmp_path, **MULTILINGUAL) as call:
+        for number, text in enumerate(said):
+            message = {"role": "user", "content": text, "id": f"m{number}", "timestamp": number * 86_400_000}
+            assert (await call("POST", f"{AGENT}/remember", {"messages": [message]})).status_code == 202
+        await embedded(call)
+        for query in ("Where do I live?", "Where do I live now?", "我现在住在哪里？"):
+            found = ids(await asked(call, query))
+            assert found.index("m2") < found.index("m0"), query
+        former = ids(await asked(call, "Where was the flat that I lived in before?"))
+        assert former[0] == "m0"
+
+
 @pytest.mark.skipif(not Path(f"/proc/{os.getpid()}/task").exists(), reason="processes are read from /proc")
 async def test_query_survives_its_worker(tmp_path: Path, caller_in: CallerIn) -> None:
     """A worker killed during a query costs that query its vector; it is answered by words, the next one by both."""
