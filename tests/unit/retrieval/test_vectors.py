@@ -107,6 +107,7 @@ def test_likeness_compares_passages_with_each_other() -> None:
     assert likeness[:3, :3].diagonal().tolist() == pytest.approx([1, 1, 1])
     assert likeness[0, 2] == pytest.approx(1) and abs(likeness[0, 1]) < 0.9
     assert not likeness[3].any() and not likeness[:, 3].any()
+    assert not Vectors("model", 16).likeness(np.arange(2)).any()
 
 
 def test_equal_vectors_are_equally_near() -> None:
