@@ -101,6 +101,10 @@ GREEDY = re.compile(
 # Words whose part of speech in the dictionary is wrong for everyday conversation.
 _RETAGGED = dict.fromkeys(ADDED_WORDS, "n") | dict.fromkeys(ACTIVITIES, "vn") | dict.fromkeys(ADVERBS, "d")
 
+_MONTH_NAME = re.compile("(?:十?[一二三四五六七八九十]|腊|正|冬)月")
+_DAY = re.compile("[一二三四五六七八九十]{1,3}[号日]|[初廿]?[一二三四五六七八九十]{1,3}")
+_PERIODS = frozenset(("上", "下", "这", "本", "上个", "下个", "这个"))
+
 _lock = threading.Lock()
 _tagger: Any = None
 
@@ -141,7 +145,12 @@ def _tagged(text: str) -> list[tuple[str, str]]:
     tagger = _jieba()
     pairs: list[tuple[str, str]] = []
     for word, tag in tagger.tag(text):
-        if word[0] in "老小阿" and len(word) in (2, 3) and word[1] in SURNAMES and not tagger.has_word(word):
+        date = _date_tag(pairs[-1][0], word, tag) if pairs else ""
+        if date:
+            pairs[-1] = (pairs[-1][0] + word, date)
+        elif (
+            word[0] in "老小阿" and len(word) in (2, 3) and word[1] in SURNAMES and not tagger.has_word(word)
+        ):
             # A guessed name reaches too far (老葛先), or is not tagged as one (小仇).
             whole = word[0] == "小" or len(word) == 2
             pairs.append((word if whole else word[:2], "nr"))
@@ -160,6 +169,13 @@ def _tagged(text: str) -> list[tuple[str, str]]:
         else:
             pairs.append((word, _RETAGGED.get(word, tag)))
     return pairs
+
+
+def _date_tag(before: str, word: str, tag: str) -> str:
+    """Return the tag of two words that are one date (六月 + 二号, 下 + 周二), or an empty text."""
+    if _MONTH_NAME.fullmatch(before) and _DAY.fullmatch(word):
+        return "date"
+    return "t" if tag == "t" and before in _PERIODS and word[0] in "周月星礼" else ""
 
 
 @lru_cache(maxsize=64)

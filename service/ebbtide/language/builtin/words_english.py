@@ -48,6 +48,7 @@ def _inflect(verb: str) -> tuple[str, str, str]:
 
 _DOUBLING = words("admit commit occur prefer refer regret submit forget begin")
 _FORMS = {verb: _inflect(verb) for verb in _VERBS}
+BASE_VERBS = frozenset(_VERBS) - frozenset(_IRREGULAR) | {"let"}
 # Every form in -ing of the listed verbs.
 GERUNDS = frozenset(forms[2] for forms in _FORMS.values())
 # Verb forms that are never nouns.
