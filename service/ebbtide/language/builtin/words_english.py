@@ -35,7 +35,9 @@ _IRREGULAR = ordered_list("english_irregular")
 def _inflect(verb: str) -> tuple[str, str, str]:
     """Return the regular forms in -s, -ed and -ing."""
     vowels = "aeiou"
-    if verb.endswith("e") and not verb.endswith("ee"):
+    if verb.endswith("ee"):
+        return verb + "s", verb + "d", verb + "ing"
+    if verb.endswith("e"):
         return verb + "s", verb + "d", verb[:-1] + "ing"
     if verb.endswith("y") and verb[-2] not in vowels:
         return verb[:-1] + "ies", verb[:-1] + "ied", verb + "ing"
