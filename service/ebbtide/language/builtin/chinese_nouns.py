@@ -146,7 +146,12 @@ def _continues(run: list[Token], token: Token) -> bool:
         return False
     if token.tag == "ng" and len(last.text) > 1 and last.text not in KIN:
         return True
-    if last.tag.startswith("nr") or token.tag.startswith("nr") or last.text in KIN:
+    if (
+        last.tag.startswith("nr")
+        or token.tag.startswith("nr")
+        or last.text in KIN
+        or last.text in "爸妈哥姐弟妹"
+    ):
         return False
     return not (token.tag == "vn" and last.tag in _PLACE_TAGS)
 

@@ -425,6 +425,10 @@ def _grade_word(
         return SUBJECT if place.level == PREDICATE else place.level
     if lower in _EMPHASIS and index + 1 < len(tokens):
         return FILLER
+    if place.has_verb and (kind == "det" or lower in ("every", "last", "next")):
+        ahead = [normal(other.text) for other in tokens[index + 1 : index + 3]]
+        if place.has_object and any(word in _TIME_HEADS for word in ahead):
+            place.level = MODIFIER
     if kind == "adv" and lower not in _LIMITING and place.has_verb and place.level != MODIFIER:
         return MODIFIER if place.has_object else place.level
     if (
@@ -434,10 +438,6 @@ def _grade_word(
         and kinds[index - 1 : index] != ["prep"]
     ):
         return max(place.level, MODIFIER) if place.has_verb else MODIFIER
-    if place.has_verb and (kind == "det" or lower in ("every", "last", "next")):
-        ahead = [normal(other.text) for other in tokens[index + 1 : index + 3]]
-        if place.has_object and any(word in _TIME_HEADS for word in ahead):
-            place.level = MODIFIER
     if kind in _OBJECTS and not (kind == "pronoun" and kinds[index - 1] == "verb"):
         place.has_object = place.has_verb
     if not place.has_verb and place.level == PREDICATE:

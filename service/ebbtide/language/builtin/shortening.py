@@ -204,8 +204,10 @@ def _cut_hard(body: str, target: int) -> str:
     if fitting:
         return max(fitting, key=lambda c: (c.weight, -c.start)).text
     tokens = [token for token in tokenize(body[: target + 1]) if token.end <= target]
+    whole = list(tokens)
     while len(tokens) > 1 and normal(tokens[-1].text) in words_english.NO_END:
         tokens.pop()
+    tokens = whole if len(tokens) == 1 and _says_nothing(tokens[0]) else tokens
     end = tokens[-1].end if tokens else cluster_cut(body, 0, min(target, len(body)))
     piece = body[:end]
     return without_end_mark(piece) or trim(piece) or piece

@@ -103,7 +103,7 @@ def _is_statement(tokens: Sequence[Token]) -> bool:
         verbs = [
             token.text
             for token, after in zip(tokens, [*tokens[1:], tokens[-1]], strict=True)
-            if token.tag in ("v", "vi", "vn") or (after.text == "了" and token.tag != "a")
+            if token.tag in ("v", "vi", "vn") or (after.text == "了" and token.tag not in ("a", "ul"))
         ]
         return any(verb not in _CHINESE_OPINIONS for verb in verbs)
     said = [normal(token.text) for token in tokens if token.tag == "word"]
