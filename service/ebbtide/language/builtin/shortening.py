@@ -20,10 +20,10 @@ from ebbtide.language.builtin.ranking import Ranking, ranked
 from ebbtide.language.builtin.scripts import cluster_cut, has_word, is_dense
 from ebbtide.language.builtin.tokens import Token, tokenize
 from ebbtide.language.builtin.trimming import trim, trim_end, without_dangling_words, without_end_mark
-from ebbtide.language.builtin.word_lists import words
+from ebbtide.language.builtin.word_lists import word_list
 
 _SENTENCE_ENDS = "。！？!?."
-_REPORTS = words("说 问 讲 道 says said asks asked")
+_REPORTS = word_list("reporting_ends")
 _SAYING = frozenset('：:，,“"')
 _REPORT_WORDS = 3
 
