@@ -254,12 +254,21 @@ async def test_listings_select_kinds_and_page(tmp_path: Path, caller_in: CallerI
 
 
 async def test_an_entity_is_changed_only_through_its_memories(tmp_path: Path, caller_in: CallerIn) -> None:
-    """An entity can be neither corrected nor deleted as if it were a memory."""
+    """An entity can be neither corrected, deleted nor forgotten as if it were a memory, and the error says why."""
     async with caller_in(tmp_path) as call:
         await remember(call, "Clara plays the cello in Porto.")
         name = (await entities(call))["Porto"]["id"]
         assert await call.refused("PATCH", f"{AGENT}/nodes/{name}", {"content": "x"}) == "NODE_NOT_FOUND"
         assert await call.refused("DELETE", f"{AGENT}/nodes/{name}") == "NODE_NOT_FOUND"
+        for dry_run in (True, False):
+            body = {"nodes": [name], "dry_run": dry_run}
+            assert await call.refused("POST", f"{AGENT}/forget", body) == "INVALID_VALUE"
+        for method, path, body in (
+            ("PATCH", f"/nodes/{name}", {"content": "x"}),
+            ("DELETE", f"/nodes/{name}", None),
+            ("POST", "/forget", {"nodes": [name]}),
+        ):
+            assert "entity" in (await call(method, AGENT + path, body)).json()["error"]["message"]
         assert "Porto" in await entities(call)
 
 
