@@ -165,6 +165,9 @@ class Stand:
             embedding_model=self._stored.model if self._stored is not None and semantic is not None else "",
             names=lambda one: shelf.passages_named_by(self._terms[one], int(shelf.column("speaker")[one])),
             asks_for=question.asks_for,
+            recency=question.recency,
+            addresses_assistant=question.addresses_assistant,
+            alike=self._vectors.likeness if self._vectors is not None else None,
             texts=self._text,
         )
 

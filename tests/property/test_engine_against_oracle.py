@@ -50,7 +50,7 @@ NAMES = [
 GAPS = [" ", "", " with ", "的", "'s ", " 讨论 ", " need the ", ", ", "属于"]
 ANSWERS = ["", "", "", "关于", "cause", "朋友", "belongs to", "friend of Ann", "之后"]
 RELATIONS = ["关于", "about", "NEXT", "cause", "项目", "之前", "unheard"]
-REQUESTS = ["", "", "", "", "remember that ", "别忘了", "no need to remember "]
+REQUESTS = ["", "", "", "", "remember that ", "Don’t forget that ", "别忘了", "no need to remember "]
 VALUES: dict[str, list] = {
     **histories.VALUES,
     "focus_limit": [1, 2, 3, 5],

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ebbtide.retrieval.lexical import Scores
+from ebbtide.retrieval.query import Recency
 
 SIGNALS = (
     "words",
@@ -49,6 +50,12 @@ class RankingRequest:
     """Returns how close each passage is to the top passages by links, from their numbers and scores."""
     asks_for: str = ""
     """The thing that the query asks for, such as "when"; empty if unknown."""
+    recency: Recency = ""
+    """Whether the query expects the newest of several messages."""
+    addresses_assistant: bool = False
+    """Whether the query is about what the assistant said."""
+    alike: Callable[[NDArray[np.int64]], NDArray[np.float64]] | None = None
+    """Returns how much passages resemble each other, as a matrix with values up to 1."""
     texts: Callable[[int], str] | None = None
     """Returns the text of a passage."""
     worths: Callable[[NDArray[np.int64]], Scores] | None = None

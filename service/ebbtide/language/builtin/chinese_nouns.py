@@ -72,9 +72,11 @@ def chinese_candidates(text: str, tokens: Sequence[Token]) -> list[Candidate]:
 
 _HONORIFICS = word_list("chinese_honorifics")
 _CLEAR_ENDINGS = words("页 端 率 费 险 号 间 档")
-_AMOUNT_WEIGHT = 1.45
+_AMOUNT_WEIGHT = 1.6
 _MANY_HAVE = words("朋友 同事 同学 邻居 上司 下属 室友")
 _AMOUNT = re.compile("[万千百亿块元]")
+_NUMERAL = re.compile("[零一二两三四五六七八九十百千万亿多几半]+[块元]?")
+_NEGATED = words("不锈钢 不动产 不倒翁 未来 别墅 别人")
 
 
 def _with_derived(tokens: Sequence[Token]) -> list[Token]:
@@ -86,7 +88,7 @@ def _with_derived(tokens: Sequence[Token]) -> list[Token]:
         if last is not None and adjacent and _derives(last, token):
             derived[-1] = Token(last.text + token.text, last.start, token.end, "n")
             continue
-        if last is not None and adjacent and last.tag == token.tag == "m":
+        if last is not None and adjacent and last.tag == token.tag == "m" and _NUMERAL.fullmatch(last.text):
             derived[-1] = Token(last.text + token.text, last.start, token.end, "m")
             continue
         if last is not None and adjacent and _is_full_name(last, token):
@@ -120,6 +122,10 @@ def _derives(last: Token, token: Token) -> bool:
 
 
 def _is_noun(token: Token) -> bool:
+    if token.text[0] in "不没未别" and token.text not in _NEGATED:
+        return False
+    if token.text[0] in "一几" and len(token.text) == 2 and token.tag == "n":
+        return False
     if token.text[0] in "太很最更" or not _POINTING.isdisjoint(token.text):
         return False
     if token.tag == "l" and not GREEDY.search(token.text) and token.text not in STOPPED:
@@ -197,6 +203,8 @@ def _weigh(text: str, run: list[Token], called: bool) -> tuple[str, float]:
         )
     if text in WEAK_NOUNS:
         return "noun", 0.8
+    if last.tag == "s" and text[-1] in "里上中内下":
+        return "weak", 0.2
     if last.tag in ("an", "s", "l"):
         return "noun", 0.9
     return "noun", 1.3 + 0.15 * min(len(text), 4)

@@ -10,7 +10,7 @@ import re
 from typing import NamedTuple
 
 from ebbtide.language.builtin import words_english
-from ebbtide.language.builtin.scripts import has_word, width
+from ebbtide.language.builtin.scripts import HAN, has_word, width
 from ebbtide.language.builtin.sentences import sentence_spans
 from ebbtide.language.builtin.words_english import is_past
 
@@ -25,7 +25,7 @@ class Clause(NamedTuple):
 
 _COMMA = re.compile(
     # The pattern begins with a character set, which the search finds fast; the rest looks back at that character.
-    r"[，；：,;:—\s](?:(?<=[，；：])[，；：]*[”’」』）)\"]*|(?<=[,;:])(?=\s)|(?<=—)—*|(?<=\s)[-–—]++\s"
+    rf"[，；：,;:—\s](?:(?<=[{HAN}]\s)(?=[{HAN}])|(?<=[，；：])[，；：]*[”’」』）)\"]*|(?<=[,;:])(?=\s)|(?<=—)—*|(?<=\s)[-–—]++\s"
     r"|(?<=\s)(?<!\sa\s)(?<!\b[Ee]ven\s)"
     r"(?=(?:and|so)\s(?:in\sthe\send\s|now\s|then\s|finally\s)?(?:I|we|he|she|they|it|you|my|our)[\s']"
     r"|(?:and|so)\sthe\s[a-z]{1,20}\s(?:is|was|are|were|has|have|had|will|can't|can|cannot)\s"

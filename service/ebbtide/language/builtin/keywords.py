@@ -9,8 +9,9 @@ from __future__ import annotations
 from ebbtide.language.builtin.candidates import candidates
 from ebbtide.language.builtin.english_nouns import TOPICAL_WEIGHT
 from ebbtide.language.builtin.phrasing import phrase as phrase
+from ebbtide.language.builtin.scripts import has_han
 from ebbtide.language.builtin.small_talk import CHINESE_WORDS, ENGLISH_WORDS
-from ebbtide.language.builtin.tokens import CALLED_NAME, Candidate
+from ebbtide.language.builtin.tokens import Candidate
 from ebbtide.language.builtin.words_english import ADJECTIVES, VAGUE_NOUNS, VERBS
 
 _KEYWORDS_MAX = 5
@@ -22,7 +23,7 @@ _WORTH = 1.0
 _EARLY = 0.5
 # A lower score is not a keyword if a better one exists.
 _SLIGHT = 0.7
-# Weak candidates that may fill up: above vague nouns, below addressed names.
+# The weight of vague nouns, which may fill up. Verbs and adjectives weigh more but are no keywords.
 _SLIGHT_NOUN = 0.2
 _SOCIAL = ADJECTIVES | ENGLISH_WORDS | CHINESE_WORDS
 _EMPTY = _SOCIAL | VAGUE_NOUNS | VERBS
@@ -49,16 +50,21 @@ def _may_fill(candidate: Candidate, empty: frozenset[str]) -> bool:
     """Return whether a weak candidate may become the second or third keyword."""
     text = candidate.text.casefold()
     if candidate.kind != "weak":
-        return True
-    if not _SLIGHT_NOUN <= candidate.weight < CALLED_NAME or candidate.text[:1].isupper():
+        return not _is_small_number(candidate)
+    if candidate.weight != _SLIGHT_NOUN or has_han(text) or candidate.text[:1].isupper():
         return False
     return len(text) > 1 and text not in empty
+
+
+def _is_small_number(candidate: Candidate) -> bool:
+    """Return whether a number says little without its sentence: 0号, 12."""
+    return candidate.kind == "number" and candidate.weight < _WORTH
 
 
 def _informative(scored: list[tuple[float, Candidate]]) -> list[Candidate]:
     chosen: list[Candidate] = []
     for score, candidate in scored:
-        if candidate.kind == "weak":
+        if candidate.kind == "weak" or _is_small_number(candidate):
             continue
         if len(chosen) >= _KEYWORDS_GOOD and score < _WORTH:
             break

@@ -26,6 +26,7 @@ _ADJUNCTS = words("在 于 从 自从 随着 通过 根据 按照 为了 往 沿
 _HAN_VERBS = words("v vi vd")
 _NOMINAL = words("n vn nr ns nt nz nw nrt nrfg ng an s x t r m q f word num date code b l j zg title path")
 _ATTRIBUTES = words("n f nr ns nt nz r a b word s ng num nrt zg")
+_DIRECTIONS = words("过去 过来 回来 回去 下来 上来 起来")
 _NOUNS = words("n nz ns nt word code")
 _OPENER_TAGS = words("c")
 _LIGHT_CLASSIFIERS = words("个 位 名 款 把 栋 家 套 种 份 只 条 张 台 本 件 座 间 辆 部")
@@ -62,6 +63,7 @@ _SUBORDINATORS = words(
 _TIME_HEADS = words(
     "morning evening afternoon night week month year day weekend time spring summer autumn winter"
 )
+_OBJECTS = words("noun name code pronoun subject")
 _OF_TIME = words("on in at since until")
 _BE = words("is are was were be been am")
 _LIMITING = words("only almost nearly no yet anymore longer never hardly back together away too")
@@ -114,10 +116,11 @@ def is_apposition(token: Token, after: Token) -> bool:
 
 def has_predicate(tokens: Sequence[Token]) -> bool:
     """Return whether a part of a sentence contains a verb."""
-    return any(_is_verb(token) or _is_english_verb(tokens, index) for index, token in enumerate(tokens))
+    return any(_is_verb(token) or is_english_verb(tokens, index) for index, token in enumerate(tokens))
 
 
-def _is_english_verb(tokens: Sequence[Token], index: int) -> bool:
+def is_english_verb(tokens: Sequence[Token], index: int) -> bool:
+    """Return whether a word is an English verb, judged by the word before it."""
     lower = normal(tokens[index].text)
     if tokens[index].tag != "word" or lower in _ENGLISH_PREDICATES:
         return tokens[index].tag == "word"
@@ -167,6 +170,10 @@ def _grade_chinese(tokens: Sequence[Token], found: Sequence[Candidate]) -> list[
         if tokens[index].text in ("我", "我们") and graded[index - 1 : index + 1] == [SUBJECT, SUBJECT]:
             # The object comes first: 数据库我们迁到了…
             graded[index] = DETAIL if tokens[index - 1].tag in _NOUNS else SUBJECT
+        if tokens[index].text == "了":
+            graded[index] = max(graded[index], graded[index - 1])
+        if tokens[index].text == "时候" and tokens[index - 1].text == "的":
+            graded[index] = graded[index - 1]
         if tokens[index].text in _BOUNDS:
             graded[index] = graded[index - 1]
         if tokens[index].text == "的" and graded[index] <= SUBJECT:
@@ -204,6 +211,12 @@ def _grade_han_word(tokens: Sequence[Token], index: int) -> int:
         return PREDICATE
     if token.tag in ("y", "e", "o") or text in _PARTICLES:
         return FILLER
+    if text in _DIRECTIONS and index and tokens[index - 1].tag[0] in "vn":
+        return PREDICATE
+    if text in ("那么", "这么") and any(
+        before.text in ("没有", "没") for before in tokens[max(0, index - 4) : index]
+    ):
+        return PREDICATE
     if (
         text in ("是", "在")
         and index
@@ -213,6 +226,13 @@ def _grade_han_word(tokens: Sequence[Token], index: int) -> int:
         return DETAIL
     if text in ("了", "过") and index:
         return DETAIL
+    if (
+        after is not None
+        and after.text == "了"
+        and token.tag in ("p", "t", "d")
+        and text not in words_chinese.TIME_FILLERS
+    ):
+        return PREDICATE
     if text in _POINTERS and followed and not (len(text) == 1 and after is not None and len(after.text) == 1):
         return PREDICATE if text == "一个" and after is not None and after.text in _PERIODS else FILLER
     if (
@@ -228,6 +248,11 @@ def _grade_han_word(tokens: Sequence[Token], index: int) -> int:
         return FILLER if followed and not text.startswith(words_chinese.CONDITIONS) else PREDICATE
     if text in words_chinese.DROPPABLE and text != "就" and text not in words_chinese.CAREFUL and followed:
         return FILLER
+    if text in words_chinese.TIME_FILLERS and (
+        (index and tokens[index - 1].tag == "m")
+        or (after is not None and after.tag == "m" and text[0] == "每")
+    ):
+        return PREDICATE
     if followed and (token.tag == "t" or text in words_chinese.TIME_FILLERS or text in ("每天", "严重")):
         return MODIFIER
     owned = after is not None and (after.text in words_chinese.KIN or after.text == "的")
@@ -253,6 +278,9 @@ def _grade_adjuncts(tokens: Sequence[Token], graded: list[int], precise: set[int
             end += 1
         ahead = range(index + 1, min(index + 9, len(tokens)))
         end = max(end, next((at + 1 for at in ahead if tokens[at].text in _PHRASE_ENDS), end))
+        if [token.text for token in tokens[end - 1 : end + 1]] == ["的", "是"]:
+            index = end
+            continue
         if end == index + 1:
             graded[index] = FILLER if end < len(tokens) and tokens[end].tag == "vn" else graded[index]
         elif end < len(tokens) and tokens[end].tag != "punct":
@@ -390,6 +418,9 @@ def _grade_word(
         return _grade_preposition(tokens, kinds, index, lower, place)
     if kind == "subject" and not place.has_verb:
         place.level = PREDICATE
+    if kind == "subject" and "'" in lower and place.has_verb:
+        place.has_object = False
+        return place.level
     if kind == "subject" and "'" in lower:
         place.has_verb = True
         return SUBJECT if place.level == PREDICATE else place.level
@@ -401,13 +432,14 @@ def _grade_word(
         kind == "adj"
         and kinds[index + 1 : index + 2] in (["noun"], ["mod"], ["name"])
         and lower in _SPARE_ADJECTIVES
+        and kinds[index - 1 : index] != ["prep"]
     ):
         return max(place.level, MODIFIER) if place.has_verb else MODIFIER
     if place.has_verb and (kind == "det" or lower in ("every", "last", "next")):
         ahead = [normal(other.text) for other in tokens[index + 1 : index + 3]]
         if place.has_object and any(word in _TIME_HEADS for word in ahead):
             place.level = MODIFIER
-    if kind in ("noun", "name", "code", "subject") or (kind == "pronoun" and kinds[index - 1] != "verb"):
+    if kind in _OBJECTS and not (kind == "pronoun" and kinds[index - 1] == "verb"):
         place.has_object = place.has_verb
     if not place.has_verb and place.level == PREDICATE:
         return SUBJECT
@@ -429,6 +461,8 @@ def _grade_preposition(
     """Begin a prepositional phrase: it completes a verb without an object, otherwise it is a modifier."""
     if place.level == MODIFIER and not place.has_verb:
         return MODIFIER
+    if _is_particle(tokens, kinds, index) or _is_range(tokens, index):
+        return place.level
     before, place.preposition = place.preposition, lower
     ahead = range(index + 1, min(index + 5, len(tokens)))
     if lower in _OF_TIME and place.has_verb and not place.is_linked and _is_date(tokens, kinds, index + 1):
@@ -449,6 +483,21 @@ def _grade_preposition(
     elif place.level != MODIFIER or lower == before:
         place.level = DETAIL
     return place.level
+
+
+def _is_particle(tokens: Sequence[Token], kinds: Sequence[str], index: int) -> bool:
+    """Return whether a preposition belongs to its verb, because no noun follows: I'm keeping the weight off."""
+    return (
+        index > 1
+        and (index + 1 == len(tokens) or tokens[index + 1].tag == "punct")
+        and kinds[index] == "prep"
+    )
+
+
+def _is_range(tokens: Sequence[Token], index: int) -> bool:
+    """Return whether a word links two numbers: 7th to 11th."""
+    ends = (tokens[index - 1].text, tokens[index + 1].text) if 0 < index < len(tokens) - 1 else ("", "")
+    return ends[0][:1].isdigit() and ends[1][:1].isdigit()
 
 
 def _is_date(tokens: Sequence[Token], kinds: Sequence[str], index: int) -> bool:

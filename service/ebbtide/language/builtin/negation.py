@@ -12,7 +12,7 @@ _CONDITION_WORDS = words("if unless until 如果 要是 除非 假如 倘若 万
 # Words that begin like a negation but are not one.
 _POSITIVE = words(
     "不错 不过 不仅 不但 不断 不久 不管 不论 不如 不妨 不禁 不愧 不同 没错 没事 "
-    "未来 无论 无数 无比 无线 差不多"
+    "别人 别的 别墅 别处 别名 别致 别样 别称 未来 无论 无数 无比 无线 差不多"
 )
 
 
@@ -21,7 +21,7 @@ def is_negation(token: Token) -> bool:
     text = token.text.replace("’", "'").casefold()
     if text in words_chinese.NEGATIONS or text in words_english.NEGATIONS:
         return True
-    return text[0] in "不没未" and text not in _POSITIVE and token.tag not in ("punct", "word")
+    return text[0] in "不没未别" and text not in _POSITIVE and token.tag not in ("punct", "word")
 
 
 def holds_negation(tokens: Sequence[Token]) -> bool:

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ebbtide.language.builtin.candidates import READ_MAX, candidates
+from ebbtide.language.builtin.english_tags import normal
 from ebbtide.language.builtin.levels import (
     DETAIL,
     FILLER,
@@ -22,13 +23,15 @@ from ebbtide.language.builtin.levels import (
     SUBJECT,
     Word,
     has_predicate,
+    is_english_verb,
     levels_of,
 )
 from ebbtide.language.builtin.pronouns import named_pronouns
-from ebbtide.language.builtin.scripts import is_japanese
+from ebbtide.language.builtin.scripts import is_han, is_japanese
 from ebbtide.language.builtin.tokens import Candidate, Token, tokens_of
 from ebbtide.language.builtin.units import HARD_CONDITION, LEANS, Unit, to_units
-from ebbtide.language.builtin.word_lists import ordered_list
+from ebbtide.language.builtin.word_lists import ordered_list, words
+from ebbtide.language.builtin.words_english import ADVERBS, AUXILIARIES, MODALS
 
 # How far a level is ranked behind the predicate of its unit; the predicate of the next unit is ranked 1 behind.
 _BEHIND = {PREDICATE: 0.0, SUBJECT: 0.3, DETAIL: 0.8, MODIFIER: 1.7, FILLER: 3.5}
@@ -52,12 +55,16 @@ _BACKGROUND = re.compile("|".join(ordered_list("background")), re.IGNORECASE)
 
 
 class Ranking(NamedTuple):
-    """The words of a text in order, their indices by rank, and the lengths of the beginnings of that order."""
+    """The words of a text in order, their indices by rank, and the lengths of the beginnings of that order.
+
+    `core` has the subject and the verb of the best unit if a phrase follows that the verb can do without.
+    """
 
     units: tuple[Unit, ...]
     words: tuple[Word, ...]
     order: tuple[int, ...]
     lengths: tuple[int, ...]
+    core: tuple[int, ...]
 
 
 @lru_cache(maxsize=64)
@@ -83,14 +90,16 @@ def ranked(text: str) -> Ranking:
             ranks[index] = min(ranks[index], _rank(places[unit], SUBJECT, 0))
         # The name replaces the pronoun until the clause of the name is kept.
         ranks[pronoun] = max(ranks[pronoun], _rank(places[host], PREDICATE, 0))
+    core: tuple[int, ...] = ()
     if units:
         best = min(range(len(units)), key=places.__getitem__)
         for number, named in enumerate(_about(words, best, found)):
             for index in named:
                 ranks[index] = number - float(_KEYWORDS)
+        core = _core(words, best, found)
     informative = [index for index, word in enumerate(words) if not units[word.unit].idle]
     order = sorted(informative or range(len(words)), key=lambda index: (ranks[index], index))
-    return Ranking(units, tuple(words), tuple(order), tuple(_lengths(words, order, ranks)))
+    return Ranking(units, tuple(words), tuple(order), tuple(_lengths(words, order, ranks)), core)
 
 
 def _rank(place: float, level: int, part: int) -> float:
@@ -114,7 +123,7 @@ def _words(text: str, units: Sequence[Unit], found: tuple[Candidate, ...]) -> li
             words += [Word(token, number, PREDICATE, 0) for token in own if _is_word(token)]
             continue
         parts = _parts(own)
-        main = next((part for part, inner in enumerate(parts) if has_predicate(inner)), 0)
+        main = next((part for part, inner in enumerate(parts) if _is_statement(inner)), 0)
         for part, inner in enumerate(parts):
             while first < len(found) and found[first].start < inner[0].start:
                 first += 1
@@ -134,20 +143,37 @@ def _words(text: str, units: Sequence[Unit], found: tuple[Candidate, ...]) -> li
 
 
 def _parts(tokens: Sequence[Token]) -> list[Sequence[Token]]:
-    """Split a unit at its inner commas."""
+    """Split a unit at its inner commas, and at its spaces if it is Chinese with spaces instead of commas."""
     parts: list[Sequence[Token]] = []
     begin = 0
+    spaced = any(map(_is_spaced, tokens, tokens[1:]))
     for index, token in enumerate(tokens):
-        if token.text in _COMMAS and index + 1 < len(tokens):
+        if index + 1 < len(tokens) and (
+            token.text in _COMMAS or (spaced and token.end < tokens[index + 1].start)
+        ):
             parts.append(tokens[begin : index + 1])
             begin = index + 1
     return [*parts, tokens[begin:]] if begin < len(tokens) else parts
+
+
+def _is_statement(tokens: Sequence[Token]) -> bool:
+    """Return whether a part of a sentence has a verb, and is more than an assent (是，)."""
+    return has_predicate(tokens) and not (len(tokens) <= 2 and tokens[0].text in _ASSENTS)
+
+
+def _is_spaced(token: Token, after: Token) -> bool:
+    """Return whether a space separates two Chinese words: in chat, it replaces a comma."""
+    return token.end < after.start and is_han(token.text) and (is_han(after.text) or token.text in "了吗吧呢")
 
 
 def _is_word(token: Token) -> bool:
     return token.tag != "punct" or token.text in _MEANINGFUL
 
 
+_ASSENTS = words("是 对 好 行 没错 是的 对的 好的 不是 嗯 中")
+_CIRCUMSTANCES = words(
+    "in on at by from near under over since until before after during around behind between"
+)
 _COMMAS = frozenset("，,；;：:—")
 _MEANINGFUL = frozenset("$€£¥￥%％#@&+=*/°~-")
 
@@ -251,6 +277,21 @@ def _about(words: list[Word], best: int, found: tuple[Candidate, ...]) -> list[l
     return [
         [i for i in own if c.start <= words[i].token.start and words[i].token.end <= c.end] for c in chosen
     ]
+
+
+def _core(words: list[Word], best: int, found: tuple[Candidate, ...]) -> tuple[int, ...]:
+    """Return the subject and verb of an English unit without the phrase after the verb: The cat sleeps (on it)."""
+    own = [index for index, word in enumerate(words) if word.unit == best and word.level <= SUBJECT]
+    tokens = [words[index].token for index in own]
+    verb = next((at for at in range(len(own)) if is_english_verb(tokens, at)), 0)
+    if not 0 < verb < len(own) - 1 or normal(tokens[verb].text) in AUXILIARIES | MODALS:
+        return ()
+    limited = any(normal(token.text) in ADVERBS for token in tokens[:verb])
+    if limited or normal(tokens[verb + 1].text) not in _CIRCUMSTANCES:
+        return ()
+    begin, end = tokens[0].start, tokens[verb].start
+    named = any(begin <= c.start and c.end <= end and c.kind != "weak" for c in found)
+    return tuple(own[: verb + 1]) if named else ()
 
 
 def _lengths(words: list[Word], order: list[int], ranks: list[float]) -> list[int]:

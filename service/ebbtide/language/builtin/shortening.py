@@ -8,19 +8,24 @@ consequence.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
 
 from ebbtide.language.builtin import words_chinese, words_english
 from ebbtide.language.builtin.candidates import candidates
 from ebbtide.language.builtin.english_tags import normal
-from ebbtide.language.builtin.levels import PREDICATE, Word
+from ebbtide.language.builtin.levels import DETAIL, PREDICATE, Word
 from ebbtide.language.builtin.ranking import Ranking, ranked
 from ebbtide.language.builtin.scripts import cluster_cut, has_word, is_dense
 from ebbtide.language.builtin.tokens import Token, tokenize
 from ebbtide.language.builtin.trimming import trim, trim_end, without_dangling_words, without_end_mark
+from ebbtide.language.builtin.word_lists import words
 
 _SENTENCE_ENDS = "。！？!?."
+_REPORTS = words("说 问 讲 道 says said asks asked")
+_SAYING = frozenset('：:，,“"')
+_REPORT_WORDS = 3
 
 
 def shorten(text: str, target: int, first: str = "") -> str:
@@ -37,7 +42,16 @@ def shorten(text: str, target: int, first: str = "") -> str:
     source = first.strip()
     if not source or longest_beginning(source, _within(len(body))) != body:
         source = body
-    return longest_beginning(source, _within(target)) or _cut_hard(body or text, target)
+    shortened = longest_beginning(source, _within(target))
+    if source != body and not _is_taken_from(shortened, body):
+        shortened = longest_beginning(body, _within(target))
+    return shortened or _cut_hard(body or text, target)
+
+
+def _is_taken_from(part: str, whole: str) -> bool:
+    """Return whether the words of a shortening occur in a text in this order."""
+    rest = iter([token.text for token in tokenize(whole)])
+    return all(token.text in rest for token in tokenize(part) if token.tag != "punct")
 
 
 def longest_beginning(text: str, fits: Callable[[str], bool]) -> str:
@@ -45,10 +59,20 @@ def longest_beginning(text: str, fits: Callable[[str], bool]) -> str:
     if fits(text):
         return text
     ranking = ranked(text)
-    count = bisect_left(
-        ranking.lengths, True, key=lambda length: not fits(_joined(text, ranking, length, fits))
-    )
-    result = _joined(text, ranking, ranking.lengths[count - 1], fits) if count else ""
+
+    def joined(count: int) -> str:
+        return _joined(text, ranking, sorted(ranking.order[:count]), fits)
+
+    found = bisect_left(ranking.lengths, True, key=lambda count: not fits(joined(count)))
+    count = ranking.lengths[found - 1] if found else 0
+    if ranking.core and not set(ranking.core) <= set(ranking.order[:count]):
+        plain = [
+            i for i in ranking.core if normal(ranking.words[i].token.text) not in words_english.ADJECTIVES
+        ]
+        for core in (_joined(text, ranking, kept, fits) for kept in (list(ranking.core), plain)):
+            if fits(core):
+                return core
+    result = joined(count)
     return result if _names_something(result) else ""
 
 
@@ -62,21 +86,21 @@ def _names_something(text: str) -> bool:
 
 def _says_nothing(token: Token) -> bool:
     word = normal(token.text)
-    return word in words_english.EMPTY_WORDS or word in words_chinese.PRONOUNS
+    return token.text.isdigit() or word in words_english.EMPTY_WORDS or word in words_chinese.PRONOUNS
 
 
 def _within(target: int) -> Callable[[str], bool]:
     return lambda text: len(text) <= target
 
 
-def _joined(text: str, ranking: Ranking, count: int, fits: Callable[[str], bool]) -> str:
-    """Join the first words of the ranking in the order of the text, and repair the punctuation between them.
+def _joined(text: str, ranking: Ranking, kept: list[int], fits: Callable[[str], bool]) -> str:
+    """Join words in the order of the text, and repair the punctuation between them.
 
     The mark that closes a sentence is kept if it fits.
     """
-    kept = sorted(ranking.order[:count])
     while len(kept) > 1 and _dangles(text, ranking.words[kept[-1]].token):
         kept.pop()
+    kept = _without_lone_words(ranking, _without_empty_report(text, ranking, kept))
     dense = is_dense(text[:400])
     pieces: list[str] = []
     complete: dict[int, bool] = {}
@@ -125,6 +149,36 @@ def _dangles(text: str, token: Token) -> bool:
     return token.text in words_chinese.NO_END or word in words_english.NO_END
 
 
+def _without_lone_words(ranking: Ranking, kept: list[int]) -> list[int]:
+    """Drop what is left of later clauses that lost their predicate, or all words but one."""
+    best = ranking.words[ranking.order[0]].unit if ranking.order else 0
+    sizes = Counter(word.unit for word in ranking.words if word.level <= DETAIL)
+    predicates = {word.unit for word in ranking.words if word.level == PREDICATE}
+    counts = Counter(ranking.words[index].unit for index in kept)
+    stated = {ranking.words[index].unit for index in kept if ranking.words[index].level == PREDICATE}
+    whole = {best} | {unit for unit in counts if unit in stated or unit not in predicates}
+    whole = {unit for unit in whole if unit == best or counts[unit] > 1 or sizes[unit] == 1}
+    whole |= {ranking.units[unit].host for unit in whole}
+    return [index for index in kept if ranking.words[index].unit in whole]
+
+
+def _without_empty_report(text: str, ranking: Ranking, kept: list[int]) -> list[int]:
+    """Drop a last clause that only says that somebody spoke (他说：)."""
+    last = ranking.words[kept[-1]] if kept else None
+    if (
+        last is None
+        or normal(last.token.text) not in _REPORTS
+        or text[last.token.end : last.token.end + 1] not in _SAYING
+    ):
+        return kept
+    own = [
+        index
+        for index in kept
+        if (ranking.words[index].unit, ranking.words[index].part) == (last.unit, last.part)
+    ]
+    return kept[: -len(own)] if len(own) < len(kept) and len(own) <= _REPORT_WORDS else kept
+
+
 def _inner_mark(gap: str, dense: bool) -> str:
     """Return what separates two words of one clause whose modifiers between them were dropped."""
     if any(mark in gap for mark in "，,；;：:、"):
@@ -145,12 +199,13 @@ def _outer_mark(gap: str, dense: bool) -> str:
 
 
 def _cut_hard(body: str, target: int) -> str:
-    """Cut a text without a beginning that fits: to its best noun, its first word, or characters."""
-    fitting = [c for c in candidates(body) if len(c.text) <= target and has_word(c.text)]
+    """Cut a text without a beginning that fits: to its best noun, else behind the last word that fits."""
+    fitting = [c for c in candidates(body) if len(c.text) <= target and has_word(c.text) and c.kind != "weak"]
     if fitting:
-        return max(fitting, key=lambda c: (c.kind != "weak", c.weight, -c.start)).text
-    for token in tokenize(body[:2000]):
-        if token.end - token.start <= target and has_word(token.text):
-            return token.text
-    piece = body[: cluster_cut(body, 0, min(target, len(body)))]
+        return max(fitting, key=lambda c: (c.weight, -c.start)).text
+    tokens = [token for token in tokenize(body[: target + 1]) if token.end <= target]
+    while len(tokens) > 1 and normal(tokens[-1].text) in words_english.NO_END:
+        tokens.pop()
+    end = tokens[-1].end if tokens else cluster_cut(body, 0, min(target, len(body)))
+    piece = body[:end]
     return without_end_mark(piece) or trim(piece) or piece

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from ebbtide.language.builtin import words_chinese, words_english
+from ebbtide.language.builtin.english_tags import normal
 from ebbtide.language.builtin.sentences import sentence_spans
 from ebbtide.language.builtin.tokens import Token, tokenize
 from ebbtide.language.builtin.word_lists import ordered_list, word_list, words
@@ -32,6 +33,14 @@ _CHINESE = CHINESE_WORDS | words_chinese.PRONOUNS
 _NEGATIONS = words("never nobody nothing without won't wouldn't isn't wasn't aren't 不会 不能 不想 不要 没有")
 # A longer clause is never mere small talk.
 _WORDS_MAX = 16
+# What somebody did takes a subject, a verb and a third word; "I did" answers a question.
+_STATEMENT_WORDS = 3
+_SUBJECTS = words("i we he she they everybody everyone nobody somebody someone")
+_PERSONS = words("他 她 他们 她们")
+_LEADS = words("and but so oh yes no well ok okay")
+_NO_VERBS = words_english.AUXILIARIES | words_english.MODALS | words_english.ADVERBS
+_OPINIONS = word_list("english_opinion_verbs")
+_CHINESE_OPINIONS = word_list("chinese_opinion_verbs")
 _ADDRESS_BREAKS = frozenset(",，!！.。?？~～…-–—")
 
 
@@ -94,7 +103,7 @@ def is_filler(text: str, remember_questions: bool = False) -> bool:
 
 def is_small_talk(tokens: Sequence[Token]) -> bool:
     """Return whether a clause consists only of small talk and addressed names."""
-    if not tokens or len(tokens) > 2 * _WORDS_MAX:
+    if not tokens or len(tokens) > 2 * _WORDS_MAX or _is_statement(tokens):
         return False
     count = 0
     for index, token in enumerate(tokens):
@@ -104,6 +113,30 @@ def is_small_talk(tokens: Sequence[Token]) -> bool:
             return False
         count += token.tag != "other"
     return 0 < count <= _WORDS_MAX
+
+
+def _is_statement(tokens: Sequence[Token]) -> bool:
+    """Return whether a clause says what somebody did: She said yes. We did it. 他来了"""
+    if any(token.text in _PERSONS for token in tokens):
+        verbs = [
+            token.text
+            for token, after in zip(tokens, [*tokens[1:], tokens[-1]], strict=True)
+            if token.tag in ("v", "vi", "vn") or (after.text == "了" and token.tag != "a")
+        ]
+        return any(verb not in _CHINESE_OPINIONS for verb in verbs)
+    said = [normal(token.text) for token in tokens if token.tag == "word"]
+    while said and said[0] in _LEADS:
+        said.pop(0)
+    if said[:2] == ["not", "any"]:
+        return True
+    if len(said) < _STATEMENT_WORDS or said[0] not in _SUBJECTS:
+        return False
+    verb = next((word for word in said[1:] if word == "did" or word not in _NO_VERBS), "")
+    if said[0] in ("i", "we"):
+        return verb not in _OPINIONS and words_english.is_past(verb)
+    if verb in _OPINIONS and any(word in words_english.ADJECTIVES for word in said):
+        return False
+    return verb in words_english.VERBS or verb in words_english.AMBIGUOUS
 
 
 def _is_social(token: Token) -> bool:

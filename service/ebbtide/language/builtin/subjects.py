@@ -22,7 +22,7 @@ _TOPIC = words("除了 至于 关于")
 
 
 def has_subject(tokens: Sequence[Token]) -> bool:
-    """Return whether a clause names a person or thing before its first verb."""
+    """Return whether a clause names a person or thing before its first verb, or is an English order."""
     governed = dense = False
     for index, token in enumerate(tokens):
         if token.tag == "word" and not dense:
@@ -51,4 +51,6 @@ def _is_predicate(tokens: Sequence[Token], index: int) -> bool:
 
 def _has_english_subject(first: Token) -> bool:
     lower = first.text.casefold()
+    if lower in words_english.BASE_VERBS:
+        return True
     return lower not in _RELATIVE and lower not in words_english.VERBS and lower not in words_english.GERUNDS

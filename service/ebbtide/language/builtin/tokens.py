@@ -21,6 +21,7 @@ from ebbtide.language.builtin.words_chinese import (
     OBJECT_VERBS,
     OBJECT_WHOLES,
     SURNAMES,
+    VERBS,
 )
 
 
@@ -98,8 +99,20 @@ GREEDY = re.compile(
     "[是了些我你您他她它的叫养定在很不有去来说吃给让把被和跟就都也还要会想没买做看请这那个吧吗呢啊呀嘛啦]"
 )
 
+# Verbs and measure words that a guess joins with their object. A surname before them makes a name.
+_VERBAL = re.compile("[能取提辆杯堆讲换进写租买卖拿执打点管送收拉修开赶抢]")
+
 # Words whose part of speech in the dictionary is wrong for everyday conversation.
-_RETAGGED = dict.fromkeys(ADDED_WORDS, "n") | dict.fromkeys(ACTIVITIES, "vn") | dict.fromkeys(ADVERBS, "d")
+_RETAGGED = (
+    dict.fromkeys(ADDED_WORDS, "n")
+    | dict.fromkeys(ACTIVITIES, "vn")
+    | dict.fromkeys(ADVERBS, "d")
+    | dict.fromkeys(VERBS, "v")
+)
+
+_MONTH_NAME = re.compile("(?:十?[一二三四五六七八九十]|腊|正|冬)月")
+_DAY = re.compile("[一二三四五六七八九十]{1,3}[号日]|[初廿]?[一二三四五六七八九十]{1,3}")
+_PERIODS = frozenset(("上", "下", "这", "本", "上个", "下个", "这个"))
 
 _lock = threading.Lock()
 _tagger: Any = None
@@ -141,7 +154,12 @@ def _tagged(text: str) -> list[tuple[str, str]]:
     tagger = _jieba()
     pairs: list[tuple[str, str]] = []
     for word, tag in tagger.tag(text):
-        if word[0] in "老小阿" and len(word) in (2, 3) and word[1] in SURNAMES and not tagger.has_word(word):
+        date = _date_tag(pairs[-1][0], word, tag) if pairs else ""
+        if date:
+            pairs[-1] = (pairs[-1][0] + word, date)
+        elif (
+            word[0] in "老小阿" and len(word) in (2, 3) and word[1] in SURNAMES and not tagger.has_word(word)
+        ):
             # A guessed name reaches too far (老葛先), or is not tagged as one (小仇).
             whole = word[0] == "小" or len(word) == 2
             pairs.append((word if whole else word[:2], "nr"))
@@ -149,7 +167,7 @@ def _tagged(text: str) -> list[tuple[str, str]]:
         elif pairs and pairs[-1][0] == "老" and len(word) == 2 and word[0] in SURNAMES and tag[:2] == "nr":
             pairs[-1] = ("老" + word[0], "nr")
             pairs.extend(tagger.tag(word[1:]))
-        elif len(word) > 1 and tag[0] not in "mt" and GREEDY.search(word) and not tagger.has_word(word):
+        elif len(word) > 1 and tag[0] not in "mt" and _is_greedy(word, tag) and not tagger.has_word(word):
             pairs.extend(tagger.tag(word, hmm=False))
         elif len(word) == 4 and word[:2] in OBJECT_VERBS and word not in OBJECT_WHOLES and tag != "v":
             pairs.extend([(word[:2], "v"), (word[2:], _RETAGGED.get(word[2:], "n"))])
@@ -160,6 +178,20 @@ def _tagged(text: str) -> list[tuple[str, str]]:
         else:
             pairs.append((word, _RETAGGED.get(word, tag)))
     return pairs
+
+
+def _is_greedy(word: str, tag: str) -> bool:
+    """Return whether a guessed word probably contains a function word or a verb."""
+    return GREEDY.search(word) is not None or (
+        _VERBAL.search(word) is not None and not (tag[:2] == "nr" and word[0] in SURNAMES)
+    )
+
+
+def _date_tag(before: str, word: str, tag: str) -> str:
+    """Return the tag of two words that are one date (六月 + 二号, 下 + 周二), or an empty text."""
+    if _MONTH_NAME.fullmatch(before) and _DAY.fullmatch(word):
+        return "date"
+    return "t" if tag == "t" and before in _PERIODS and word[0] in "周月星礼" else ""
 
 
 @lru_cache(maxsize=64)

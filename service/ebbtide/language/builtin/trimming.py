@@ -17,7 +17,8 @@ _DANGLING_START = _SPACES + ",，、;；:：.。!！?？…·•-–—~～)）]
 _END_MARKS = _SPACES + ".。．!！?？…,，、;；:：~～-–—"
 # A conjunction at the end of a text, without its clause.
 _DANGLING_WORD = re.compile(
-    r"[,;\s](?:but|and|so|or|because|although|while|of course|however|then)\Z", re.IGNORECASE
+    r"[,;\s](?:(?<=[,;.…]\s)(?:no|yes|not)|but|and|so|or|because|although|while|of course|however|then)\Z",
+    re.IGNORECASE,
 )
 _DANGLING_WORD_CHARS = len(", of course")
 _PAIRS = (

@@ -40,6 +40,7 @@ class Unit(NamedTuple):
     idle: bool
     host: int
     strict: bool
+    subject: bool
 
 
 # Numbers and dates weigh more in shortening than as keywords.
@@ -49,19 +50,21 @@ _POINTS = re.compile(r"(?:it|they|he|she|its|their|it's|they're|he's|she's)\b|[�
 
 # Such a clause gives a reason, an example or a description of the preceding clause.
 LEANS = re.compile(
-    r"(?:because|so that|which|who|whose|including|such as|as well as|especially)\b"
+    r"(?:because|while|whereas|so that|which|who|whose|including|such as|as well as|especially)\b"
     r"|因为|比如|例如|包括|特别是|尤其是|以便|使得|才|从而|以至|所以|因此",
     re.IGNORECASE,
 )
 
 HARD_CONDITION = re.compile(
     r"(?:if|unless|in case|even if|only if|under the condition|as long as|provided)\b"
-    r"|如果|要是|除非|假如|假设|倘若|万一|只要|只有|若",
+    r"|[我你您他她]?们?(?:如果|要是|除非|假如|假设|倘若|万一|只要|只有|若)",
     re.IGNORECASE,
 )
 
 # The head of a relative clause is rarely longer; a longer clause is a statement.
 _HEAD_MAX = 24
+# Who said it: 她说，
+_REPORT_MAX = 6
 
 # A clause that only gives a time or place.
 _CIRCUMSTANCE = re.compile(r"(?:的时候|的过程中|之后|以后|之前|以前|期间|^在.{1,20}[中时后前里上下间])[，,]$")
@@ -87,6 +90,8 @@ _LEADING = (
     | words_english.VERBS
     | words_english.GERUNDS
 )
+# A person may precede the condition: 你要是去.
+_PERSONS = "我你您他她们"
 _CONDITIONS = tuple(word + " " for word in words_english.CONDITIONS)
 _CONTRASTS = tuple(word + mark for word in words_english.CONTRASTS for mark in " ,")
 _NOUN_STARTS = words("n nr ns nt nz nw nrt nrfg vn s title")
@@ -136,14 +141,19 @@ def _unit(text: str, start: int, clause: Clause, inside: float, hollow: bool, be
     if idle:
         value *= 0.1
     host = -1 if leads or idle else _host(piece, tokens, before)
+    subject = has_subject(tokens) and not _POINTS.match(piece)
     under = -1 if leads else _condition_above(text, before)
     if under >= 0:
         host = under
-    return Unit(start, clause.end, value, clause.closes, contrast, hollow or idle, idle, host, under >= 0)
+    return Unit(
+        start, clause.end, value, clause.closes, contrast, hollow or idle, idle, host, under >= 0, subject
+    )
 
 
 def _goes_on(text: str, clause: Clause) -> bool:
-    """Return whether the next clause only describes the thing just named: , 是… , who …"""
+    """Return whether the next clause completes this one: 她说，… , 是… , who …"""
+    if clause.end - clause.start <= _REPORT_MAX and text[clause.end - 2 : clause.end - 1] in "说道":
+        return True
     short = clause.end - clause.start < _HEAD_MAX
     if _CIRCUMSTANCE.search(text[clause.start : clause.end]):
         return True
@@ -167,14 +177,14 @@ def _condition_above(text: str, before: list[Unit]) -> int:
 def _host(piece: str, tokens: Sequence[Token], before: list[Unit]) -> int:
     """Return the unit that a clause within a sentence depends on, or -1 if it has its own subject.
 
-    A reason depends on the preceding unit, other clauses on the last one with a subject.
+    A reason depends on the preceding unit, other clauses on the nearest one with a subject.
     """
     last = len(before) - 1
     if LEANS.match(piece) or piece.startswith("when "):
         return last
     if has_subject(tokens) and not _POINTS.match(piece):
         return -1
-    return before[last].host if before[last].host >= 0 else last
+    return next((index for index in range(last, -1, -1) if before[index].subject), last)
 
 
 def bearing(piece: str, tokens: Sequence[Token], leads: bool) -> float:
@@ -192,7 +202,7 @@ def bearing(piece: str, tokens: Sequence[Token], leads: bool) -> float:
 
 def is_condition(opening: str) -> bool:
     """Return whether a clause that begins like this belongs to the following clause."""
-    lower = opening.lstrip("，, ").casefold()
+    lower = opening.lstrip("，, ").lstrip(_PERSONS).casefold()
     if lower.startswith(words_chinese.CONDITIONS):
         return True
     return lower.startswith(_CONDITIONS)

@@ -35,7 +35,9 @@ _IRREGULAR = ordered_list("english_irregular")
 def _inflect(verb: str) -> tuple[str, str, str]:
     """Return the regular forms in -s, -ed and -ing."""
     vowels = "aeiou"
-    if verb.endswith("e") and not verb.endswith("ee"):
+    if verb.endswith("ee"):
+        return verb + "s", verb + "d", verb + "ing"
+    if verb.endswith("e"):
         return verb + "s", verb + "d", verb[:-1] + "ing"
     if verb.endswith("y") and verb[-2] not in vowels:
         return verb[:-1] + "ies", verb[:-1] + "ied", verb + "ing"
@@ -48,6 +50,7 @@ def _inflect(verb: str) -> tuple[str, str, str]:
 
 _DOUBLING = words("admit commit occur prefer refer regret submit forget begin")
 _FORMS = {verb: _inflect(verb) for verb in _VERBS}
+BASE_VERBS = frozenset(_VERBS) - frozenset(_IRREGULAR) | {"let"}
 # Every form in -ing of the listed verbs.
 GERUNDS = frozenset(forms[2] for forms in _FORMS.values())
 # Verb forms that are never nouns.
