@@ -63,6 +63,7 @@ def test_pins_and_focus_by_hand(daemon: Daemon) -> None:
     assert left["nodes"] == [] and lisbon not in [one["id"] for one in left["entities"]]
     assert f"{lisbon:<6} Lisbon (1 memory)" in run("focus", "default", lisbon, url=daemon.url).stdout
     assert answer(run("focus", "default", "--json", url=daemon.url))["entities"][0]["id"] == lisbon
+    assert f"  {lisbon:<6} Lisbon (1 memory)" in run("inspect", "default", url=daemon.url).stdout
     refused = run("pin", "default", "n99", url=daemon.url)
     assert (refused.returncode, "[NODE_NOT_FOUND]" in refused.stderr) == (ExitCode.NOT_FOUND, True)
 
@@ -164,6 +165,7 @@ def test_offline_output_equals_online_output(daemon: Daemon) -> None:
     node = answer(run("inspect", "ann", "n1", "--json", url=daemon.url))
     agent = answer(run("inspect", "ann", "--json", url=daemon.url))
     entities = run("entities", "ann", url=daemon.url).stdout
+    shown = run("inspect", "ann", url=daemon.url).stdout
     assert "Lisbon" in entities
     assert daemon.stop() == 0
     where = ["--data-dir", str(daemon.data_dir)]
@@ -172,6 +174,7 @@ def test_offline_output_equals_online_output(daemon: Daemon) -> None:
     assert answer(run("inspect", "ann", "n1", "--json", *where)) == node
     assert answer(run("inspect", "ann", "--json", *where, **same)) == agent
     assert run("entities", "ann", *where).stdout == entities
+    assert run("inspect", "ann", *where, **same).stdout == shown
     anew = run("inspect", "ann", "--json", *where, EBBTIDE_EMBEDDING__MODEL="ollama")
     assert answer(anew)["unembedded_messages"] == 2, "another model has embedded nothing yet"
     without_any = run("inspect", "ann", "--json", *where, EBBTIDE_EMBEDDING__MODEL="off")

@@ -44,6 +44,7 @@ from ebbtide.verbs.erased import (
     list_erased_agents,
     verify_erased_agents,
 )
+from ebbtide.verbs.focus import get_focus
 from ebbtide.verbs.inspect import NodeRequest, get_node
 from ebbtide.verbs.moving import restored
 from ebbtide.verbs.paging import AgentPageRequest
@@ -206,6 +207,10 @@ class OfflineClient:
     def get_node(self, agent_id: str, node_id: str) -> Json:
         """Return one memory with its links."""
         return _ran(get_node(self._service, NodeRequest(agent_id=agent_id, node_id=node_id)))
+
+    def get_focus(self, agent_id: str) -> Json:
+        """Return the memories and the entities in focus."""
+        return _ran(get_focus(self._service, AgentRequest(agent_id=agent_id)))
 
     def list_entities(self, agent_id: str) -> list[Json]:
         """Return every entity."""

@@ -6,8 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
+from ebbtide.cli.commands.inspect import in_focus
 from ebbtide.cli.connection import connected
-from ebbtide.cli.console import counted, out, say, write_json, write_text
+from ebbtide.cli.console import out, say, write_json, write_text
 from ebbtide.cli.credentials import credentials
 from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, DataDir, Json, MasterKeyFile, Url
 
@@ -119,11 +120,8 @@ def _show_focus(found: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         write_json(found)
         return
-    for memory in found["nodes"]:
-        write_text(f"{memory['id']:<6} {memory['phrase']}")
-    for entity in found["entities"]:
-        known = counted(entity["living_count"], "memory", "memories")
-        write_text(f"{entity['id']:<6} {entity['name']} ({known})")
+    for node_id, text in in_focus(found):
+        write_text(f"{node_id:<6} {text}")
     if not found["nodes"] and not found["entities"]:
         say("Nothing is in focus.", "dim")
 

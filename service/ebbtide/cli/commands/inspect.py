@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
@@ -47,7 +48,7 @@ def inspect(
         if as_json:
             write_json({**info, "latest_batches": batches})
             return
-        focus = [client.get_node(agent, node_id) for node_id in info["focus"]]
+        focus = client.get_focus(agent)
     _show_agent(out(), info, focus, batches)
 
 
@@ -57,7 +58,7 @@ def inspect(
 def _show_agent(
     console: Console,
     info: dict[str, Any],
-    focus: list[dict[str, Any]],
+    focus: dict[str, Any],
     batches: list[dict[str, Any]],
 ) -> None:
     counts = info["counts"]
@@ -78,11 +79,11 @@ def _show_agent(
         _field(console, name, f"{value} (default {default})")
     if not changed:
         _line(console, "all at their defaults", "dim")
-    _heading(console, "memories in focus, newest first")
-    for memory in focus:
-        _line(console, f"{memory['id']:<6} {memory['phrase']}")
-    if not focus:
-        _line(console, "nothing yet", "dim")
+    _heading(console, "in focus: memories, then entities, newest first")
+    for node_id, text in in_focus(focus):
+        _line(console, f"{node_id:<6} {text}")
+    if not focus["nodes"] and not focus["entities"]:
+        _line(console, "nothing", "dim")
     _heading(console, "latest batches")
     for batch in batches:
         _line(console, _batch_line(batch))
@@ -90,6 +91,14 @@ def _show_agent(
             _line(console, f"       {batch['last_error']}", "red")
     if not batches:
         _line(console, "none", "dim")
+
+
+def in_focus(focus: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the id and the description of each node in focus: memories, then entities."""
+    for memory in focus["nodes"]:
+        yield memory["id"], memory["phrase"]
+    for entity in focus["entities"]:
+        yield entity["id"], f"{entity['name']} ({counted(entity['living_count'], 'memory', 'memories')})"
 
 
 def changed_parameters(parameters: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
