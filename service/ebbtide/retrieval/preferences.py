@@ -1,7 +1,7 @@
 """Preferences: order the top candidates by what a question expects besides relevance.
 
-A question to an assistant is about the user, unless it addresses the assistant ("you told me …"). So statements of the
-user precede the assistant's replies.
+A question to an assistant is about the user, unless it addresses the assistant ("what did you suggest?"). Therefore
+statements of the user precede the assistant's replies.
 
 A user's later message may restate a matter: "I live in Leeds", then "I moved to York". A question that expects the
 newest message gets the later one directly before the earlier one. A message restates another one if both resemble each

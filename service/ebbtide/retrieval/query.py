@@ -151,7 +151,7 @@ _PAST = re.compile(
 )
 _PRESENT = re.compile(
     r"\b(?:now(?:adays)?|these\s++days|current(?:ly)?|still|latest|newest|at\s++(?:the\s++moment|present)|any\s?more)\b"
-    r"|现在|目前|如今|最新|眼下|当前|还[有在是].*[吗么]",
+    r"|现在|目前|如今|最新|眼下|当前|还[有在是][^吗么]{0,30}+[吗么]",
     re.IGNORECASE,
 )
 _ABOUT_USER = re.compile(r"\b(?:I|me|my|mine)\b|我", re.IGNORECASE)
