@@ -1,9 +1,9 @@
 """A reference implementation of recall without the engine: best-first search with `heapq` over dictionaries.
 
-It follows the rules of docs/memory-model.md and keeps the whole memory in dictionaries, with strengths already
-decayed. It returns the same memories in the same order, and the same sentences about forgotten memories; a benchmark
-that uses it compares every answer. Its own correctness is tested against the oracle of the property tests, which is
-simpler still, and too slow for large memories.
+It follows the rules of docs/memory-model.md without entities, for at most one keyword, and keeps the whole memory in
+dictionaries, with strengths already decayed. It returns the same memories in the same order, and the same sentences
+about forgotten memories; a benchmark that uses it compares every answer. A test compares its memories with the oracle
+of the property tests, which is simpler still, and too slow for large memories.
 
 A path is labelled (strength rounded to 12 significant digits, position of its focus, hops, exact strength). Labels
 never improve along a path, so nodes leave the heap in the order of their best labels. A node that leaves it again
@@ -12,16 +12,16 @@ with fewer hops is expanded again, because a weaker path may reach further.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
-from ebbtide.han import contains_han
+from ebbtide.memory.wording import word_dangling
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import Cue
 from ebbtide.store.lmdb.transaction import ReadTransaction
 
 SAME_NAMES = {"previous": "上文", "next": "下文"}
+ORDER_NAMES = frozenset(("", "上文", "下文"))
 MOST_SENTENCES = 3
 NEARLY = 1 - 1e-11
 """Strengths further apart than this cannot be equal in 12 digits; saves rounding most of them."""
@@ -35,7 +35,7 @@ class PlainAnswer:
     """The result of a recall."""
 
     memories: list[tuple[int, str]]
-    once_known: list[str]
+    loose_ends: list[str]
     reached_count: int
 
 
@@ -136,12 +136,12 @@ class PlainMemory:
             is_any = True
             if len(memories) < cue.max_results and not (relations and node_id in focus):
                 memories.append((node_id, self.contents[node_id]))
-            self._tell_lost(node_id, focus, relations, sentences)
+            self._tell_lost(node_id, focus, relations, sentences, skips_order=True)
             if len(memories) == cue.max_results and len(sentences) == MOST_SENTENCES:
                 break
         if not is_any:
             for node_id in order:
-                self._tell_lost(node_id, focus, relations, sentences)
+                self._tell_lost(node_id, focus, relations, sentences, skips_order=False)
                 if len(sentences) == MOST_SENTENCES:
                     break
         return PlainAnswer(memories, sentences, len(reached))
@@ -155,16 +155,27 @@ class PlainMemory:
         return any(keyword in own.casefold() for own in self.keywords[node_id] for keyword in wanted)
 
     def _tell_lost(
-        self, node_id: int, focus: tuple[int, ...], relations: frozenset[str], sentences: list[str]
+        self,
+        node_id: int,
+        focus: tuple[int, ...],
+        relations: frozenset[str],
+        sentences: list[str],
+        *,
+        skips_order: bool,
     ) -> None:
-        """Append the sentences about the forgotten neighbours of a node, strongest first, without duplicates."""
+        """Append the sentences about the forgotten neighbours of a node, strongest first, without duplicates.
+
+        With `skips_order`, links without a name and those to neighbours are left out.
+        """
         links = []
         for target, relation, strength in self.lost.get(node_id, ()):
+            if skips_order and _folded(relation) in ORDER_NAMES:
+                continue
             strength = 1.0 if node_id in focus else strength
             if strength >= self.threshold and (not relations or _folded(relation) in relations):
                 links.append((-float(f"{strength:.12g}"), -target, relation))
         for _, _, relation in sorted(links):
-            sentence = _sentence(relation, is_chinese=contains_han(self.contents[node_id]))
+            sentence = word_dangling(relation, self.contents[node_id], "auto")
             if len(sentences) < MOST_SENTENCES and sentence not in sentences:
                 sentences.append(sentence)
 
@@ -172,12 +183,3 @@ class PlainMemory:
 def _folded(relation: str) -> str:
     folded = relation.casefold()
     return SAME_NAMES.get(folded, folded)
-
-
-def _sentence(relation: str, *, is_chinese: bool) -> str:
-    name = re.sub(r"\s+", " ", relation)
-    if is_chinese:
-        return f"[记忆] 它有个{name}，但我想不起来了" if name else "[记忆] 与某个已遗忘的事物有关联"
-    if name:
-        return f'[Memory] It had to do with "{name}", but I can\'t recall how'
-    return "[Memory] It was linked to something now forgotten"

@@ -35,8 +35,9 @@ PARAGRAPHS = 100
 FLUSH_EACH = 50
 """Batches after which the benchmark waits for passes, because an agent merges passes above a limit."""
 
-FLUSH_MS = 600_000
-FLUSHES = 6
+FLUSH_MS = 60_000
+"""One wait, shorter than the timeout of the client."""
+FLUSHES = 60
 
 LATER_MESSAGES = 6
 DAY_MS = 86_400_000

@@ -5,7 +5,7 @@ every operation over REST and gRPC. Then everything is digested, the daemon stop
 ledger is compared with the daemon's report on each batch. Exits with 1 if any check fails.
 
 **Lost nothing** means: every acknowledged batch, and no other, is listed as digested; the number of messages equals
-the number sent; and the nodes of all batches of an agent are n1, n2, n3 … without gaps or duplicates, so that no
+the number sent; and the nodes of all batches of an agent follow one another, so that no
 batch became memories twice or in part.
 
 **Memory is flat** means: the median of the last quarter is that of the second quarter, plus the size of the memories
@@ -304,9 +304,16 @@ def faults_of(agent: str, acknowledged: dict[str, int], batches: Sequence[dict[s
     if told.keys() - acknowledged.keys():
         faults.append(f"{agent}: {len(told.keys() - acknowledged.keys())} batches nobody sent")
     faults += [f"{agent}: {b} has other messages" for b, n in acknowledged.items() if told.get(b, n) != n]
-    nodes = sorted(int(node_id[1:]) for batch in batches for node_id in batch["node_ids"])
-    if nodes != list(range(1, len(nodes) + 1)):
-        faults.append(f"{agent}: nodes of its batches are not n1 to n{len(nodes)}")
+    # The ids of a batch follow each other; those of its entities come after them.
+    seen: set[int] = set()
+    for batch in batches:
+        nodes = [int(node_id[1:]) for node_id in batch["node_ids"]]
+        if nodes and nodes != list(range(nodes[0], nodes[0] + len(nodes))):
+            last = nodes[0] + len(nodes) - 1
+            faults.append(f"{agent}: nodes of {batch['batch_id']} are not n{nodes[0]} to n{last}")
+        if seen.intersection(nodes):
+            faults.append(f"{agent}: nodes of {batch['batch_id']} are of another batch too")
+        seen.update(nodes)
     return faults
 
 

@@ -72,6 +72,14 @@ class Metrics:
         )
         self.batches = counter("ebbtide_batches_total", "Batches by outcome.", "outcome")
         self.nodes = counter("ebbtide_nodes_total", "Memories by change.", "change")
+        self.entities = counter("ebbtide_entities_total", "Entities by change.", "change")
+        self.pins = counter("ebbtide_pins_total", "Pins by change.", "change")
+        self.fillers = counter(
+            "ebbtide_fillers_total", "Segments without a memory of their own: courtesies and questions."
+        )
+        self.relations_ignored = counter(
+            "ebbtide_relations_ignored_total", "Relations of recalls that no link and no entity has."
+        )
         self.links_broken = counter("ebbtide_links_broken_total", "Links broken because scans weakened them.")
         self.passes = counter("ebbtide_passes_total", "Completed compression passes.")
         self.events = counter("ebbtide_events_total", "Recorded events.")
@@ -177,6 +185,10 @@ EVENT_COUNTERS: dict[str, tuple[str, str]] = {
     EventKind.NODE_FORGOTTEN: ("nodes", "forgotten"),
     EventKind.NODE_CORRECTED: ("nodes", "corrected"),
     EventKind.MEMORY_ERASED: ("nodes", "erased"),
+    EventKind.NODE_PINNED: ("pins", "pinned"),
+    EventKind.NODE_UNPINNED: ("pins", "unpinned"),
+    EventKind.ENTITY_MADE: ("entities", "made"),
+    EventKind.ENTITY_GONE: ("entities", "gone"),
     EventKind.LINK_BROKEN: ("links_broken", ""),
     EventKind.PASS_COMPLETED: ("passes", ""),
 }

@@ -39,7 +39,7 @@ class AgentParameters(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
 
     focus_limit: Annotated[int, Field(ge=1, le=64)] = Field(
-        5, description="Most memories in focus, and most entities; their links do not decay."
+        5, description="Most memories in focus, and most entities."
     )
     focus_policy: Literal["both", "nodes"] = Field(
         "both",
@@ -73,7 +73,8 @@ class AgentParameters(BaseModel):
         "scan", description="scan: every due node in every pass; slots: a bounded number of nodes."
     )
     max_nodes: Annotated[int, Field(ge=1, le=100_000_000)] = Field(
-        10_000, description="Most nodes under `slots`; at least focus_limit + 100 there."
+        10_000,
+        description="Most memories under `slots`; at least focus_limit + 100 there. Entities do not count.",
     )
     compression_batch_size: Annotated[int, Field(ge=1, le=10_000)] = Field(
         100, description="Nodes drawn for one pass under `slots`."

@@ -152,7 +152,8 @@ def test_start_with_ten_thousand_agents_opens_only_those_with_work(tmp_path: Pat
         assert 2 <= told["open_agents"] <= 3
         assert told["failed_slices"] == 0
         behind = daemon.get("Behind!/batches").json()["batches"]
-        assert [(b["state"], b["node_ids"]) for b in behind] == [("digested", ["n1"]), ("digested", ["n2"])]
+        assert [(b["state"], len(b["node_ids"])) for b in behind] == [("digested", 1), ("digested", 1)]
+        assert behind[0]["node_ids"] != behind[1]["node_ids"]
         owing = daemon.get("owing").json()
         assert (owing["owed_passes"], owing["finished_passes"]) == (0, 2)
         rewritten = daemon.get("owing/nodes").json()["nodes"][:2]

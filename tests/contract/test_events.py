@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,14 +41,7 @@ EVENTS = "/v1/agents/ann/events"
 @pytest.fixture(params=CALLERS)
 def caller_in(request: pytest.FixtureRequest) -> CallerIn:
     """A daemon in this process and a caller for it, over each transport."""
-    # Without entities, so that the ids of memories follow each other.
-    return partial(CALLERS[request.param], memory={"focus_policy": "nodes"})
-
-
-@pytest.fixture(autouse=True)
-def without_entities(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let new agents create no entities, so that a batch has few events; `test_focus.py` tests those of entities."""
-    monkeypatch.setenv("EBBTIDE_MEMORY__FOCUS_POLICY", "nodes")
+    return CALLERS[request.param]
 
 
 async def told(call: Any, **params: Any) -> list[dict[str, Any]]:
@@ -88,7 +80,9 @@ async def test_a_batch_has_events_from_its_digest_to_its_pass(tmp_path: Path, ca
         await settle(call.service, "ann")
         events = await told(call)
     assert [event["sequence"] for event in events] == list(range(1, len(events) + 1))
-    created, second, focus, digested, completed = events
+    entities = [event for event in events if event["kind"] == "EntityMade"]
+    created, second, focus, digested, completed = [event for event in events if event not in entities]
+    assert entities and {event["node_id"] for event in entities}.isdisjoint({"n1", "n2"})
     assert (created["kind"], created["node_id"], created["batch_id"]) == ("NodeCreated", "n1", "b1")
     assert (created["length"], created["length_before"]) == (len("I moved to Lisbon in May."), None)
     assert second["node_id"] == "n2"
@@ -110,10 +104,14 @@ async def test_changes_by_the_owner_are_events(tmp_path: Path, caller_in: Caller
         await call("PATCH", "/v1/agents/ann", {"decay_rate": 0.9, "locale": "en"})
         await call("PATCH", "/v1/agents/ann", {"decay_rate": 0.9})
         events = await told(call, after=before)
-    assert kinds(events) == ["NodeCorrected", "MemoryErased", "FocusMoved", "ParametersChanged"]
-    assert [events[0]["node_id"], events[1]["node_id"]] == ["n1", "n2"]
-    assert events[2]["focus"] == ["n1"]
-    assert events[3]["parameters"] == ["decay_rate", "locale"]
+    moves = [event for event in events if event["kind"] == "FocusMoved"]
+    assert {"EntityMade", "EntityGone"} <= set(kinds(events)) and moves[-1]["focus"] == ["n1"]
+    corrected, erased, changed = [
+        event for event in events if event not in moves and "Entity" not in event["kind"]
+    ]
+    assert kinds([corrected, erased, changed]) == ["NodeCorrected", "MemoryErased", "ParametersChanged"]
+    assert [corrected["node_id"], erased["node_id"]] == ["n1", "n2"]
+    assert changed["parameters"] == ["decay_rate", "locale"]
 
 
 async def test_a_failing_batch_has_events(tmp_path: Path, caller_in: CallerIn) -> None:
@@ -145,7 +143,6 @@ async def eventually_parked(service: Service) -> None:
 async def test_a_pass_reports_its_changes(tmp_path: Path, caller_in: CallerIn) -> None:
     """A pass reports each shortened memory, and once each forgotten memory and each broken link."""
     fading = {"decay_rate": 0.3, "link_break_threshold": 0.05, "long_term_factor": 0.0, "focus_limit": 1}
-    fading["focus_policy"] = "nodes"
     async with caller_in(tmp_path, memory=fading) as call:
         for text in ("My sister Clara plays the cello in Porto every morning.", "Rex is a dog.", "It rains."):
             await tell(call.service, "ann", text)
@@ -155,7 +152,8 @@ async def test_a_pass_reports_its_changes(tmp_path: Path, caller_in: CallerIn) -
         events = await told(call)
         living = {node["id"] for node in (await call("GET", "/v1/agents/ann/nodes")).json()["nodes"]}
     forgotten = [event["node_id"] for event in events if event["kind"] == "NodeForgotten"]
-    assert sorted({"n1", "n2", "n3"} - living) == sorted(forgotten)
+    created = {event["node_id"] for event in events if event["kind"] == "NodeCreated"}
+    assert len(created) == 3 and sorted(created - living) == sorted(forgotten)
     assert forgotten
     shortened = [event for event in events if event["kind"] == "NodeCompressed"]
     assert all(e["length"] < e["length_before"] and e["pass_number"] for e in shortened)

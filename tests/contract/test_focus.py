@@ -254,12 +254,21 @@ async def test_listings_select_kinds_and_page(tmp_path: Path, caller_in: CallerI
 
 
 async def test_an_entity_is_changed_only_through_its_memories(tmp_path: Path, caller_in: CallerIn) -> None:
-    """An entity can be neither corrected nor deleted as if it were a memory."""
+    """An entity can be neither corrected, deleted nor forgotten as if it were a memory, and the error says why."""
     async with caller_in(tmp_path) as call:
         await remember(call, "Clara plays the cello in Porto.")
         name = (await entities(call))["Porto"]["id"]
         assert await call.refused("PATCH", f"{AGENT}/nodes/{name}", {"content": "x"}) == "NODE_NOT_FOUND"
         assert await call.refused("DELETE", f"{AGENT}/nodes/{name}") == "NODE_NOT_FOUND"
+        for dry_run in (True, False):
+            body = {"nodes": [name], "dry_run": dry_run}
+            assert await call.refused("POST", f"{AGENT}/forget", body) == "INVALID_VALUE"
+        for method, path, body in (
+            ("PATCH", f"/nodes/{name}", {"content": "x"}),
+            ("DELETE", f"/nodes/{name}", None),
+            ("POST", "/forget", {"nodes": [name]}),
+        ):
+            assert "entity" in (await call(method, AGENT + path, body)).json()["error"]["message"]
         assert "Porto" in await entities(call)
 
 
@@ -267,13 +276,16 @@ async def test_an_entity_is_changed_only_through_its_memories(tmp_path: Path, ca
 
 
 async def test_an_unknown_agent_recalls_nothing(tmp_path: Path, caller_in: CallerIn) -> None:
-    """By keyword, by query and with every option the text is empty and the counts are 0; no agent is created."""
+    """By keyword, query and vector, a recall and a search are empty and the counts are 0; no agent is created."""
     async with caller_in(tmp_path) as call:
         for body in ({}, {"keywords": ["Lisbon"]}, {"query": "Where?", "citations": True, "explain": True}):
             found = await recalled(call, **body)
             assert {name: found[name] for name in NOTHING} == NOTHING
             assert found.get("memories", []) == []
             assert found.get("explanation") is None
+        for body in ({"query": "Where?"}, {"vector": [1.0]}):
+            response = await call("POST", f"{AGENT}/search", body)
+            assert response.json() == {"memories": [], "pending_batches": 0, "parked_batches": 0}
         assert (await call("GET", "/v1/agents")).json()["agents"] == []
 
 
@@ -345,3 +357,22 @@ async def test_a_keyword_recall_explains_itself(tmp_path: Path, caller_in: Calle
         assert memory["path"][0]["relation"] == ""
         assert memory["path"][-1]["id"] == "n1"
         assert 0 < memory["score"] <= 1
+
+
+async def test_a_query_returns_no_entity(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Neither a recall nor a search by the name of an entity returns it, also if the search starts from it."""
+    async with caller_in(tmp_path) as call:
+        await remember(call, "Clara plays the cello in Porto.", "Clara paints boats in Porto.")
+        known = {entity["id"] for entity in (await entities(call)).values()}
+        assert len(known) >= 3
+        for query in ("Porto", "Clara", "What happens in Porto?"):
+            question = {"query": query, "citations": True, "start_nodes": sorted(known)}
+            found = await recalled(call, **question)
+            listed = (await call("POST", f"{AGENT}/search", {"query": query})).json()
+            memories = [*found["memories"], *listed["memories"]]
+            assert {memory["kind"] for memory in memories} == {"episode"}
+            named = {memory["id"] for memory in memories} | {
+                n for memory in memories for n in memory["node_ids"]
+            }
+            assert named and not named & known
+            assert "I once knew" not in found["text"]

@@ -609,7 +609,7 @@ async def test_mentions_in_waiting_batches_are_reported(tmp_path: Path, caller_i
         {"topic": "Bluebird", "messages": ["m2"]},
         {"topic": "Bluebird", "nodes": ["n1", "n2", "n3"]},
         {"nodes": ["n1", "n3"], "messages": ["m1"]},
-        {"nodes": ["n1", "n2", "n3", "n4"]},
+        {"nodes": ["n1", "n2", "n999"]},
         {"conversations": ["talk"], "topic": "Clara"},
         {"conversations": ["talk"]},
     ],

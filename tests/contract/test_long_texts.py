@@ -59,7 +59,7 @@ async def test_request_that_takes_too_long_is_refused(caller_in: CallerIn, tmp_p
         question = {"query": LINES[:10_000]}
         assert await call.refused("POST", f"{AGENT}/recall", question) == "TEXT_TOO_COMPLEX"
         assert (await call("POST", f"{AGENT}/flush", {})).status_code == 200
-        answer = await call("POST", f"{AGENT}/recall", {"query": "What is blue?"})
+        answer = await call("POST", f"{AGENT}/recall", {"query": "What is blue?", "dates": False})
         assert answer.json()["text"] == "[Memory] The kettle is blue."
 
 

@@ -362,7 +362,7 @@ async def test_memories_without_their_text_have_vectors_of_what_they_say(
         await embedded(call)
         assert "semantic" not in await why_off(call)
         nodes = (await call("GET", f"{AGENT}/nodes")).json()["nodes"]
-        vector = vector_of(nodes[0]["content"], server.vector_size)
+        vector = vector_of(nodes[0]["label"] + nodes[0]["content"], server.vector_size)
         found = (await call("POST", SEARCH, {"vector": vector})).json()["memories"]
         assert found[0]["node_ids"] == [nodes[0]["id"]]
 

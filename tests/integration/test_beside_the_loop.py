@@ -150,7 +150,7 @@ async def test_recall_text_is_formatted_in_the_agents_job(
     tmp_path: Path, threads_of: Callable[[str, str], list[str]]
 ) -> None:
     """Any number of memories is formatted on a job's thread."""
-    wording = threads_of("ebbtide.verbs.recall", "joined")
+    wording = threads_of("ebbtide.memory.association", "joined")
     async with service_in(tmp_path / "data") as service:
         await tell(service, "ann", "The kettle is blue.")
         await settle(service, "ann")

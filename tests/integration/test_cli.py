@@ -44,7 +44,7 @@ def test_remembered_text_is_recalled(daemon: Daemon) -> None:
     assert answer(run("recall", "lisbon", "--json", url=daemon.url))["pending_batches"] == 0
     nothing = run("recall", "Porto", url=daemon.url)
     assert (nothing.returncode, nothing.stdout) == (0, "")
-    assert nothing.stderr.startswith("No memory within reach contains Porto.")
+    assert nothing.stderr.startswith('No memory matches "Porto".')
 
 
 def test_pins_and_focus_by_hand(daemon: Daemon) -> None:
@@ -63,6 +63,7 @@ def test_pins_and_focus_by_hand(daemon: Daemon) -> None:
     assert left["nodes"] == [] and lisbon not in [one["id"] for one in left["entities"]]
     assert f"{lisbon:<6} Lisbon (1 memory)" in run("focus", "default", lisbon, url=daemon.url).stdout
     assert answer(run("focus", "default", "--json", url=daemon.url))["entities"][0]["id"] == lisbon
+    assert f"  {lisbon:<6} Lisbon (1 memory)" in run("inspect", "default", url=daemon.url).stdout
     refused = run("pin", "default", "n99", url=daemon.url)
     assert (refused.returncode, "[NODE_NOT_FOUND]" in refused.stderr) == (ExitCode.NOT_FOUND, True)
 
@@ -99,7 +100,8 @@ def test_a_question_is_narrowed_by_options(daemon: Daemon) -> None:
         batch = {"messages": [read_message(json.loads(message))], "conversation_id": name}
         assert daemon.post("default/remember", batch).status_code == 202
     daemon.flush("default", vectors=True)
-    ann, bob = "[Memory] Ann: The tram goes to Lisbon.\n", "[Memory] Bob: The tram is late again.\n"
+    ann = "[Memory] [2023-05-08] Ann: The tram goes to Lisbon.\n"
+    bob = "[Memory] [2023-05-09] Bob: The tram is late again.\n"
     for expected, options in (
         (ann, ("--speaker", "Ann")),
         (bob, ("--source", "s2")),
@@ -107,6 +109,7 @@ def test_a_question_is_narrowed_by_options(daemon: Daemon) -> None:
         (ann, ("--until", "2023-05-09T10:00")),
         (bob, ("--since", "2023-05-09")),
         (ann, ("--since", "2023-05-08T12:00+02:00", "--until", "2023-05-08T12:00:01+02:00")),
+        (ann.replace("[2023-05-08] ", ""), ("--speaker", "Ann", "--no-dates")),
         (ann, ("--token-budget", "10", "--tokenizer", "words", "--speaker", "Ann", "--kind", "episode")),
         ("", without("words", "neighbours", "semantic", "window")),
     ):
@@ -116,6 +119,9 @@ def test_a_question_is_narrowed_by_options(daemon: Daemon) -> None:
     assert answer(run("recall", "-q", "tram", *both, url=daemon.url))["text"].count("[Memory]") == 1
     narrowed = run("recall", "-q", "tram", "--speaker", "Nobody", url=daemon.url)
     assert narrowed.stderr.startswith("default has no answer within these limits.")
+    for unknown in (("recall",), ("recall", "-q", "tram"), ("search", "tram")):
+        done = run(*unknown, "--agent", "nobody", url=daemon.url)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "There is no agent nobody.\n"), unknown
     assert run("recall", "-q", "tram", "--mode", "luck", url=daemon.url).returncode == ExitCode.REFUSED
     typed = run("recall", "-q", "tram", "--since", "May", url=daemon.url)
     assert typed.returncode == ExitCode.USAGE
@@ -153,17 +159,22 @@ def test_a_held_directory_names_its_holder(daemon: Daemon) -> None:
 
 
 def test_offline_output_equals_online_output(daemon: Daemon) -> None:
-    """Agents and memories are the same from the directory as from the daemon; reading writes nothing."""
+    """Agents, memories and entities are the same from the directory as from the daemon; reading writes nothing."""
     daemon.remember("ann", "I moved to Lisbon in May.", "The flat is small.")
     daemon.flush("ann", vectors=True)
     node = answer(run("inspect", "ann", "n1", "--json", url=daemon.url))
     agent = answer(run("inspect", "ann", "--json", url=daemon.url))
+    entities = run("entities", "ann", url=daemon.url).stdout
+    shown = run("inspect", "ann", url=daemon.url).stdout
+    assert "Lisbon" in entities
     assert daemon.stop() == 0
     where = ["--data-dir", str(daemon.data_dir)]
     same = {"EBBTIDE_EMBEDDING__MODEL": "builtin"}
     before = (daemon.data_dir / "agents" / "ann" / "data.mdb").read_bytes()
     assert answer(run("inspect", "ann", "n1", "--json", *where)) == node
     assert answer(run("inspect", "ann", "--json", *where, **same)) == agent
+    assert run("entities", "ann", *where).stdout == entities
+    assert run("inspect", "ann", *where, **same).stdout == shown
     anew = run("inspect", "ann", "--json", *where, EBBTIDE_EMBEDDING__MODEL="ollama")
     assert answer(anew)["unembedded_messages"] == 2, "another model has embedded nothing yet"
     without_any = run("inspect", "ann", "--json", *where, EBBTIDE_EMBEDDING__MODEL="off")

@@ -89,24 +89,27 @@ def test_inspection_shows_the_origin_of_a_memory(daemon: Daemon) -> None:
     assert (batch["state"], batch["conversation_id"], batch["message_count"]) == ("digested", "talk-7", 2)
     nodes = {node["id"]: node for node in all_of(daemon, "ann/nodes", "nodes")}
     first = nodes[batch["node_ids"][0]]
-    assert first["content"] == f"Ann: {ENGLISH[0]}"
+    assert (first["label"], first["content"]) == ("Ann: ", ENGLISH[0])
     [source] = first["sources"]
     assert (source["message_id"], source["speaker"], source["batch_id"]) == ("m-1", "Ann", batch["batch_id"])
     assert ENGLISH[0].encode()[source["offset"] :][: source["length"]].decode() in first["content"]
     assert first["created_at"] == 1_700_000_000_000
     detail = daemon.get("ann/nodes/n1").json()
-    assert {link["target"] for link in detail["links_out"]} == {"n2", "n3"}
+    linked = {*nodes, *(entity["id"] for entity in first["entities"])} - {"n1"}
+    assert {link["target"] for link in detail["links_out"]} == linked
     links = all_of(daemon, "ann/links", "links")
-    assert {(link["source"], link["target"]) for link in links if link["source"] == "n1"} == {
-        ("n1", "n2"),
-        ("n1", "n3"),
-    }
-    assert [node["id"] for node in daemon.get("ann/focus").json()["nodes"]] == ["n3", "n2", "n1"]
-    assert daemon.get("ann").json()["counts"] == {"nodes": 3, "links": len(links), "messages": 3}
+    assert {link["target"] for link in links if link["source"] == "n1"} == linked
+    focus = daemon.get("ann/focus").json()
+    assert [node["id"] for node in focus["nodes"]] == list(reversed(nodes))
+    entities = all_of(daemon, "ann/entities", "entities")
+    assert {entity["id"] for entity in focus["entities"]} <= {entity["id"] for entity in entities}
+    counts = {"nodes": len(nodes), "entities": len(entities), "links": len(links), "messages": 3}
+    assert len(nodes) == 3 and len(entities) >= 3
+    assert daemon.get("ann").json()["counts"] == counts
     for path, reason in (("nodes/n9", "NODE_NOT_FOUND"), ("batches/b9", "BATCH_NOT_FOUND")):
         missing = daemon.get(f"ann/{path}")
         assert (missing.status_code, missing.json()["error"]["reason"]) == (404, reason)
-    assert daemon.post("nobody/recall").json()["error"]["reason"] == "AGENT_NOT_FOUND"
+    assert daemon.post("nobody/flush").json()["error"]["reason"] == "AGENT_NOT_FOUND"
 
 
 def test_memory_shrinks_and_is_forgotten_with_a_trace(tmp_path: Path) -> None:
@@ -164,8 +167,8 @@ def assert_gap_is_told(daemon: Daemon, gone: str, word: str) -> None:
     assert 1 <= len(told) <= 3
     for block in told:
         assert re.fullmatch(
-            r"\[Memory\] (There was something it \".+\", but I can't recall it"
-            r"|It was linked to something now forgotten)",
+            r"\[Memory\] (Something came (before|after) it, but I can't recall what"
+            r"|It was linked to something now forgotten|I once knew something about .+, but I can't recall it)",
             block,
         )
 
@@ -265,7 +268,8 @@ def test_erased_agent_leaves_no_files(tmp_path: Path) -> None:
         assert (response.status_code, told["agent_id"], told["erased"]) == (200, "ann", True)
         assert not (tmp_path / "data/agents/ann").exists()
         assert not (tmp_path / "data/work/ann").exists()
-        for verb in ("recall", "flush", "close", "compress"):
+        assert daemon.post("ann/recall").json()["text"] == ""
+        for verb in ("flush", "close", "compress"):
             assert daemon.post(f"ann/{verb}").json()["error"]["reason"] == "AGENT_NOT_FOUND"
         for path in ("", "/nodes", "/links", "/focus", "/batches", "/batches/b1", "/nodes/n1"):
             assert daemon.client.get(f"/v1/agents/ann{path}").status_code == 404

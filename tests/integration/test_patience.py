@@ -331,8 +331,8 @@ async def test_segment_is_the_content_when_no_reply_can_be_used(tmp_path: Path) 
         assert (await looking.batch(service, "ann", "b1")).attempts == 0
 
 
-async def test_relations_without_usable_names_stay_nameless(tmp_path: Path) -> None:
-    """If naming fails the links are created with an empty name."""
+async def test_relations_without_usable_names_get_the_names_of_the_rules(tmp_path: Path) -> None:
+    """If naming fails, rules name the links, so that none is without a name."""
     model = ScriptedModel()
     model.always["relate"] = BadReply("not JSON")
     async with service_in(tmp_path / "data", model) as service:
@@ -340,8 +340,11 @@ async def test_relations_without_usable_names_stay_nameless(tmp_path: Path) -> N
         await tell(service, "ann", "The cup is red.")
         await settle(service, "ann")
         found = {(link.source, link.target, link.relation) for link in await looking.links(service, "ann")}
-        assert found == {("n1", "n2", ""), ("n2", "n1", "")}
-        assert model.calls["relate"] == 3
+        memories = [node.id for node in await looking.nodes(service, "ann")]
+        between = {link for link in found if {link[0], link[1]} == set(memories)}
+        assert between == {(memories[0], memories[1], "after"), (memories[1], memories[0], "before")}
+        assert all(relation for _, _, relation in found)
+        assert model.calls["relate"] == 6
         assert [b.attempts for b in await looking.batches(service, "ann")] == [0, 0]
 
 

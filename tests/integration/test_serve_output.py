@@ -94,7 +94,9 @@ def test_the_banner_names_the_models_in_use(
     embedder: str,
 ) -> None:
     """The banner shows the embedder that `auto` selects, and says what recall does without one."""
+    monkeypatch.delenv("EBBTIDE_EMBEDDING__MODEL", raising=False)
     monkeypatch.setattr("ebbtide.language.embedding.has_builtin", lambda: is_installed)
+    monkeypatch.setattr("ebbtide.language.embedding.has_multilingual", lambda: False)
     settings = settings_in_force({"language": language, "embedding": embedding})
     lines = banner("http://127.0.0.1:1", settings).splitlines()
     rows = {line[2:18].strip(): line[18:] for line in lines if line.startswith("  ")}

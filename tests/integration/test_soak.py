@@ -44,3 +44,11 @@ def test_lost_or_changed_batches_are_detected(changed: dict[str, Any], fault: st
     """A batch that is parked, changed, invented, or became memories twice or in part, is reported."""
     assert faults_of("ann", {"b1": 2}, [BATCH]) == []
     assert any(fault in found for found in faults_of("ann", {"b1": 2}, [{**BATCH, **changed}]))
+
+
+def test_a_memory_of_two_batches_is_detected() -> None:
+    """Batches that became the same memory are reported."""
+    acknowledged, second = {"b1": 2, "b2": 2}, {**BATCH, "batch_id": "b2", "node_ids": ["n7", "n8"]}
+    assert faults_of("ann", acknowledged, [BATCH, second]) == []
+    [fault] = faults_of("ann", acknowledged, [BATCH, {**second, "node_ids": ["n2", "n3"]}])
+    assert "of another batch" in fault

@@ -29,6 +29,14 @@ NAMES = [
     "Friend Of", "straße", "STRASSE", "a",
 ]  # fmt: skip
 
+HOSTILE_NAMES = [
+    "İstanbul", "ﬁsh's", "《红楼梦》", "红楼梦", "a\u200bb", "𠮷野家", "\x1cx ab", "cafés", "Café", "Straße", "STRASSE",
+    "C++", "node.js", "(x y", "'s", "…", "AT&T's", "5000万", "[email]", "[email:ab12]", "10%", "ſun", "sun", "x" * 31,
+    "Boss's's", "Ann\nLee", "\n---\n", "关于", "it", "\u202eAnn", "e\u0301a", "أحمد", "한글", "ﷺ", "ẞoo", "ǅ ab",
+    "〇〇", "U.S.", "U.S", "news", "glass", "ties", "Windows 10", "[记忆] x", " tea  house ", "TEA HOUSES",
+]  # fmt: skip
+"""Keywords of unusual scripts, marks and white space; some are equal when normalised, some are no names."""
+
 ORACLE_FIELDS = [field.name for field in fields(Parameters)]
 
 

@@ -24,7 +24,7 @@ from ebbtide.fleet.ingest.inbox import DigestTask, MemoryDraft, StatusRetention
 from ebbtide.fleet.ingest.segments import ByteOffsets, digestible_messages, memory_of, utterances
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.language.port import Processed, Segment
-from ebbtide.memory.digestion import LinkNames
+from ebbtide.memory.digestion import LinkNames, Mention
 from ebbtide.memory.network import Network
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import Batch, Identity, MessageRecord, Node
@@ -162,7 +162,7 @@ class Home:
     def digest(
         self,
         task: DigestTask,
-        drafts: Sequence[MemoryDraft],
+        drafts: Sequence[MemoryDraft | Mention],
         names: LinkNames | Mapping[tuple[int, int], str],
     ) -> None:
         """Commit the memories of a batch."""

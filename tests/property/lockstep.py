@@ -32,7 +32,6 @@ from ebbtide.records import (
     LinkColumns,
     Node,
     PassState,
-    Pin,
     Rewrite,
     ScanColumns,
     ScanState,
@@ -214,15 +213,13 @@ class PureEngine:
 
     def by_hand(self, action: str, node_id: int) -> None:
         """Focus, unfocus, pin or unpin a node."""
-        if action == "pin":
-            self.commit(Change(pins={node_id: Pin.BY_HAND}))
-        else:
-            change = {
-                "focus": focus.focus_by_hand,
-                "unfocus": focus.unfocus_by_hand,
-                "unpin": focus.unpin_by_hand,
-            }
-            self.commit(change[action](self.network, node_id))
+        change = {
+            "focus": focus.focus_by_hand,
+            "unfocus": focus.unfocus_by_hand,
+            "pin": focus.pin_by_hand,
+            "unpin": focus.unpin_by_hand,
+        }
+        self.commit(change[action](self.network, node_id))
 
     def recall(self, cue: Cue) -> Answer:
         """Return the result of a recall."""

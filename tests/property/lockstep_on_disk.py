@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
+
+from ebbtide.fleet.deletion.correction import Correction, correct
+from ebbtide.fleet.deletion.deletion import delete_memories
 from ebbtide.memory.association import Answer
+from ebbtide.memory.digestion import Mention
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import Cue
 from tests.property import histories
@@ -20,6 +25,7 @@ from tests.property.lockstep import (
     recorded,
     rewrites_of,
 )
+from tests.support.second_edition.records import Message, Segment, TooManyPinnedError
 
 
 class HomePair:
@@ -55,6 +61,48 @@ class HomePair:
         self.home.compress(shorten, times_up, reopen_at)
         dice = Random(f"{SEED}/pass/{self.oracle.pass_number + 1}")
         oracle_compresses(self.oracle, shorten, dice)
+
+    def mention(self, keywords: list[str]) -> None:
+        """Digest a batch of one courtesy, which makes no memory."""
+        self.home.accept(["…"])
+        task = self.home.task()
+        self.home.digest(task, [Mention(tuple(keywords))], {})
+        self.oracle.digest([Message("user", "…")], [Segment("…", keywords, kind="courtesy")])
+
+    def by_hand(self, action: str, place: int) -> None:
+        """Focus, unfocus, pin or unpin one of the living nodes."""
+        workspace, oracle = self.home.workspace, self.oracle
+        nodes = sorted(oracle.memories if "pin" in action else [*oracle.memories, *oracle.entities])
+        if not nodes:
+            return
+        node_id = nodes[place % len(nodes)]
+        is_done = getattr(workspace, f"{action}_by_hand")(node_id)
+        if is_done is False:
+            with pytest.raises(TooManyPinnedError):
+                oracle.pin(node_id)
+        else:
+            getattr(oracle, action)(node_id)
+
+    def delete(self, place: int) -> None:
+        """Delete one of the living memories."""
+        nodes = sorted(self.oracle.memories)
+        if nodes:
+            node_id = nodes[place % len(nodes)]
+            self.home.workspace.amend(lambda txn: delete_memories(txn, [node_id]))
+            self.oracle.delete(node_id)
+
+    def correct(self, place: int, content: str, keywords: list[str]) -> None:
+        """Correct one of the living memories."""
+        nodes = sorted(self.oracle.memories)
+        if not nodes:
+            return
+        node_id = nodes[place % len(nodes)]
+        before = self.oracle.memories[node_id]
+        if (before.content, before.keywords) == (content, keywords):
+            return
+        corrected = Correction(node_id, content=content, keywords=tuple(keywords))
+        self.home.workspace.amend(lambda txn: correct(txn, corrected))
+        self.oracle.correct(node_id, content, keywords)
 
     def patch(self, changes: dict) -> None:
         self.overrides = {k: v for k, v in {**self.overrides, **changes}.items() if v is not None}

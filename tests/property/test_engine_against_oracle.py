@@ -9,6 +9,7 @@ from __future__ import annotations
 from random import Random
 from unicodedata import category
 
+import pytest
 from hypothesis import currently_in_test_context, event, given
 from hypothesis import strategies as st
 
@@ -28,6 +29,7 @@ from tests.property.lockstep import (
 from tests.support.oracle import has_han
 from tests.support.second_edition.oracle import SecondEdition
 from tests.support.second_edition.records import Message, Parameters, Segment
+from tests.support.tier import amount
 
 NAMES = [
     "JWT",
@@ -48,7 +50,7 @@ NAMES = [
 GAPS = [" ", "", " with ", "的", "'s ", " 讨论 ", " need the ", ", ", "属于"]
 ANSWERS = ["", "", "", "关于", "cause", "朋友", "belongs to", "friend of Ann", "之后"]
 RELATIONS = ["关于", "about", "NEXT", "cause", "项目", "之前", "unheard"]
-REQUESTS = ["", "", "", "", "remember that ", "别忘了", "no need to remember "]
+REQUESTS = ["", "", "", "", "remember that ", "Don’t forget that ", "别忘了", "no need to remember "]
 VALUES: dict[str, list] = {
     **histories.VALUES,
     "focus_limit": [1, 2, 3, 5],
@@ -173,7 +175,8 @@ class Pair:
     def recall(self, dice: Random) -> None:
         cue = {
             "keywords": dice.sample(
-                [*NAMES, "JWT 项目", "e", "x", "ann's", "湖"], dice.choice([0, 0, 1, 1, 2, 3])
+                [*NAMES, *histories.HOSTILE_NAMES, "JWT 项目", "e", "x", "ann's", "湖"],
+                dice.choice([0, 0, 1, 1, 2, 3]),
             ),
             "relations": dice.sample(RELATIONS, dice.choice([0, 0, 1, 2])),
             "depth": dice.randint(0, 4),
@@ -185,8 +188,9 @@ class Pair:
 
 
 def said(dice: Random) -> tuple[str, list[str]]:
-    """Return a content and its keywords."""
-    names = dice.sample(NAMES, dice.choice([0, 1, 2, 3]))
+    """Return a content and its keywords; one in three has hostile names."""
+    known = dice.choice([NAMES, NAMES, [*NAMES, *histories.HOSTILE_NAMES]])
+    names = dice.sample(known, dice.choice([0, 1, 2, 3]))
     content = (
         dice.choice(REQUESTS)
         + "".join(dice.choice(GAPS) + name for name in names)
@@ -244,6 +248,22 @@ def test_the_engine_remembers_and_recalls_like_the_oracle(changes: dict, events:
         happen(pair, seed)
     for seed in events[:5]:
         pair.recall(Random(seed))
+
+
+def live(number: int) -> None:
+    """Live through the history that a number determines."""
+    dice = Random(number)
+    names = dice.sample(sorted(VALUES), dice.choice([0, 2, 5]))
+    pair = Pair({name: dice.choice(VALUES[name]) for name in names})
+    for _ in range(dice.choice([15, 30, 50])):
+        happen(pair, dice.randrange(2**32))
+
+
+@pytest.mark.parametrize("begin", range(0, amount("EBBTIDE_HISTORIES", 60, 1500), 60))
+def test_many_short_histories(begin: int) -> None:
+    """Engine and oracle agree in histories of plain dice, which reach further than those of `hypothesis`."""
+    for number in range(begin, begin + 60):
+        live(number)
 
 
 def test_long_life_with_defaults() -> None:

@@ -1,17 +1,24 @@
-"""The second edition's oracle compared with the first edition's: `focus_policy = nodes` changes no number.
+"""The engine and both oracles in one history: `focus_policy = nodes` changes no number of the first edition.
 
-Both live through the same random history of batches, passes, recalls, deletions and parameter changes. Relation names,
+All live through the same random history of batches, passes, recalls, deletions and parameter changes. Relation names,
 the order with several keywords and loose ends differ by intent (memory model, 10) and are not compared.
 """
 
 from __future__ import annotations
 
+from math import isclose
 from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.property.histories import examples
+from ebbtide.memory.digestion import LinkNames
+from ebbtide.memory.draft import Draft
+from ebbtide.parameters import AgentParameters
+from ebbtide.records import Cue
+from tests.property.histories import examples, keywords_for, unbounded
+from tests.property.lockstep import PureEngine, memory_or_mention
+from tests.support.networks import all_links
 from tests.support.oracle import Oracle, OracleParameters, has_han, round12
 from tests.support.second_edition import relations
 from tests.support.second_edition.oracle import SecondEdition
@@ -48,11 +55,13 @@ VALUES: dict[str, list] = {
 
 
 class BothEditions:
-    """One agent in each edition, with the same history."""
+    """One agent in each edition, and one in the engine, with the same history."""
 
     def __init__(self, values: dict) -> None:
         self.first = Oracle(OracleParameters(**values))
         self.second = SecondEdition(Parameters(**values, focus_policy="nodes", pin_on_request=False))
+        parameters = {**values, "focus_policy": "nodes", "pin_on_request": False}
+        self.engine = PureEngine(unbounded(AgentParameters(), **parameters))
 
     def remember(self, texts: list[tuple[str, list[str]]], salt: int) -> None:
         start, limit = self.first.next_id, self.first.parameters.focus_limit
@@ -73,27 +82,36 @@ class BothEditions:
         )
         segments = [Segment(text, keywords) for text, keywords in texts]
         self.second.digest([Message("user", "")], segments, relate=noun, rng=Random(salt))
+        told = [memory_or_mention(text, keywords, "statement") for text, keywords in texts]
+        nouns = {
+            (i, j): noun(start + i, partner) for i in range(len(texts)) for j, partner in enumerate(partners)
+        }
+        self.engine.digest(told, LinkNames(nouns), Random(salt))
 
     def compress(self, salt: int) -> None:
-        def cut(first_content: str, target: int) -> str | None:
-            return None if (salt + len(first_content)) % 7 == 0 else first_content[:target]
+        # A present content is always the beginning of the first one, so cutting either gives the same text.
+        def cut(content: str, target: int) -> str | None:
+            return None if (salt + target) % 7 == 0 else content[:target]
 
         def shorten(memory: Memory, target: int) -> Shortened | None:
             text = cut(memory.first_content, target)
-            return None if text is None else Shortened(text, "", [text[:4]])
+            return None if text is None else Shortened(text, "", keywords_for(text))
 
-        self.first.compress(shorten=cut, rng=Random(salt), keywords_of=lambda text: [text[:4]])
+        self.first.compress(shorten=cut, rng=Random(salt), keywords_of=keywords_for)
         self.second.compress(shorten, Random(salt))
+        self.engine.compress(cut, Random(salt))
 
     def delete(self, place: int) -> None:
         living = sorted(self.first.nodes)
         if living:
             self.first.erase(living[place % len(living)])
             self.second.delete(living[place % len(living)])
+            self.engine.delete(living[place % len(living)])
 
     def patch(self, values: dict) -> None:
         self.first.patch(**values)
         self.second.patch(**values)
+        self.engine.patch(values)
 
     def assert_same(self) -> None:
         first, second = self.first, self.second
@@ -118,8 +136,41 @@ class BothEditions:
             without_rule(key): second.strength(key) for key in second.links
         }
 
+        self.assert_same_engine()
+
+    def assert_same_engine(self) -> None:
+        """Contents, focus, scans, importance and links of the engine are the first edition's."""
+        first, network, ground = self.first, self.engine.network, self.engine.ground
+        assert (first.next_id, first.pass_number, first.owed, first.focus, [*first.nodes]) == (
+            network.next_node_id,
+            ground.finished,
+            ground.owed,
+            [*network.focus],
+            network.node_ids(),
+        )
+        for memory_id, node in first.nodes.items():
+            own = ground.nodes[memory_id]
+            assert (node.content, node.keywords, (node.scan_count, node.last_scan_pass)) == (
+                own.content,
+                [*own.keywords],
+                (network.node(memory_id).scan.count, network.node(memory_id).scan.last_pass),
+            )
+            assert isclose(
+                first.importance(memory_id),
+                Draft(network).importance(memory_id),
+                rel_tol=1e-9,
+                abs_tol=1e-300,
+            )
+        strengths = {key: s for key, s in first.links().items() if key[1] not in self.second.erased}
+        found = {
+            without_rule((link.source, link.target, link.relation)): now for link, now in all_links(network)
+        }
+        assert strengths.keys() == found.keys()
+        assert all(isclose(strengths[key], found[key], rel_tol=1e-9, abs_tol=1e-300) for key in strengths)
+
     def assert_same_recall(self, keywords: list[str], names: list[str], depth: int) -> None:
         old = self.first.recall(keywords, names, depth, 0).results
+        answer = self.engine.recall(Cue(keywords, names, depth, 10_000))
         new = self.second.recall(keywords, names, depth, max_results=0)
         if new.relations_unknown:  # the first edition finds nothing by them, the second drops them
             return
@@ -128,6 +179,9 @@ class BothEditions:
             assert sorted(old) == sorted(results)
         else:
             assert old == results
+        focused = self.second.memory_focus if names else []
+        own = sorted(reached.node_id for reached, _ in answer.memories if reached.node_id not in focused)
+        assert sorted(memory_id for memory_id, _ in old) == own
 
 
 def without_rule(key: tuple[int, int, str]) -> tuple[int, int, str]:

@@ -25,7 +25,7 @@ places = st.lists(st.integers(0, 12), max_size=3)
 
 
 class WorkspaceLockstep(RuleBasedStateMachine):
-    """After any sequence of batches, passes, recalls, parameter changes, restarts and full disks, both agree."""
+    """After any batches, passes, recalls, amendments, parameter changes, restarts and full disks, both agree."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -63,6 +63,22 @@ class WorkspaceLockstep(RuleBasedStateMachine):
         else:
             assert self.pair.home.workspace.passes.owe(count).owed_passes == oracle.owed + count
             oracle.owed += count
+
+    @rule(keywords=histories.keywords)
+    def mention(self, keywords: list[str]) -> None:
+        self.pair.mention(keywords)
+
+    @rule(action=st.sampled_from(["focus", "unfocus", "pin", "unpin"]), place=st.integers(0, 100))
+    def by_hand(self, action: str, place: int) -> None:
+        self.pair.by_hand(action, place)
+
+    @rule(place=st.integers(0, 100))
+    def delete(self, place: int) -> None:
+        self.pair.delete(place)
+
+    @rule(place=st.integers(0, 100), content=histories.contents.filter(bool), keywords=histories.keywords)
+    def correct(self, place: int, content: str, keywords: list[str]) -> None:
+        self.pair.correct(place, content, keywords)
 
     @rule(cue=histories.cues)
     def recall(self, cue: dict) -> None:

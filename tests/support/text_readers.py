@@ -36,12 +36,13 @@ from ebbtide.language.builtin import (
 )
 from ebbtide.language.builtin.model import process
 from ebbtide.language.builtin.segmentation import segment
+from ebbtide.language.multilingual import embedder as multilingual
 from ebbtide.language.port import BadReply, Processed, Segment, Utterance
 from ebbtide.language.served import chunks, embedder, fidelity, openai_compatible, parsing, prompts, replies
 from ebbtide.language.served.connection import RequestRejected, retry_after_s
 from ebbtide.language.served.model import Overflow
 from ebbtide.language.tokens import estimate
-from ebbtide.memory import naming
+from ebbtide.memory import digestion, naming
 from ebbtide.memory.texts import piece_of
 from ebbtide.memory.wording import joined, speaker_labels, word_dangling, word_memory
 from ebbtide.parameters import AgentParameters
@@ -302,6 +303,8 @@ READERS: Mapping[str, Reader] = {
     "builtin: fillers": _fillers,
     "fidelity of a shortening": _fidelity,
     "names of links": _relation_names,
+    "request to remember": digestion.asks_to_remember,
+    "text for the embedder": multilingual.clean,
     "builtin: shorten again": _shortened_again,
     "builtin: edges": _edges,
     "builtin: clusters": lambda text: [scripts.cluster_cut(text, 0, at) for at in range(0, len(text), 50)],

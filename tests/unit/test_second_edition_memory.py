@@ -130,6 +130,7 @@ def test_pure_questions_can_be_remembered() -> None:
         ("user", "Remember that, no need to remember this", ""),
         ("user", "不用记住", ""),
         ("user", "I remember Ann", ""),
+        ("user", "Don’t forget that Ann is allergic", "by_request"),
         ("assistant", "记住这个", ""),
     ],
 )

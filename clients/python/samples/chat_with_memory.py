@@ -30,7 +30,7 @@ with Client(*sys.argv[1:]) as memory:
     window.add({"role": "system", "content": "You are a friend."})
     for question in QUESTIONS:
         window.add({"role": "user", "content": question})
-        messages = window.prepare("Clara")
+        messages = window.prepare()  # what the agent remembers about the question comes first
         reply = answer(messages)
         window.add(
             {"role": "assistant", "content": reply + " Tell me more about it, I have all the time there is."}

@@ -19,4 +19,4 @@ with Client(*sys.argv[1:]) as memory:
             {"role": "assistant", "content": "How do you like Lisbon so far?"},
         ],
     )
-    print(memory.recall("sample-ann", ["Lisbon"]).text)
+    print(memory.recall("sample-ann", query="Where did Ann move?").text)

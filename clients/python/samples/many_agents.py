@@ -19,8 +19,8 @@ async def main() -> None:
                 for agent, home in homes.items()
             )
         )
-        for agent, home in homes.items():
-            print(agent, "→", (await memory.recall(agent, [home])).text)
+        for agent in homes:
+            print(agent, "→", (await memory.recall(agent, query="Where do I live?")).text)
 
 
 asyncio.run(main())

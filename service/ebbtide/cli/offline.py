@@ -37,12 +37,14 @@ from ebbtide.store.transfer.sending import Sending
 from ebbtide.verbs.agents import counts_info, get_agent
 from ebbtide.verbs.audit import VerifyAuditRequest, list_audit_records, verify_audit
 from ebbtide.verbs.batches import ListBatchesRequest, list_batches
+from ebbtide.verbs.entities import list_entities
 from ebbtide.verbs.erased import (
     ListErasedAgentsRequest,
     VerifyErasedAgentsRequest,
     list_erased_agents,
     verify_erased_agents,
 )
+from ebbtide.verbs.focus import get_focus
 from ebbtide.verbs.inspect import NodeRequest, get_node
 from ebbtide.verbs.moving import restored
 from ebbtide.verbs.paging import AgentPageRequest
@@ -205,6 +207,19 @@ class OfflineClient:
     def get_node(self, agent_id: str, node_id: str) -> Json:
         """Return one memory with its links."""
         return _ran(get_node(self._service, NodeRequest(agent_id=agent_id, node_id=node_id)))
+
+    def get_focus(self, agent_id: str) -> Json:
+        """Return the memories and the entities in focus."""
+        return _ran(get_focus(self._service, AgentRequest(agent_id=agent_id)))
+
+    def list_entities(self, agent_id: str) -> list[Json]:
+        """Return every entity."""
+        return _all(
+            "entities",
+            lambda token: list_entities(
+                self._service, AgentPageRequest(agent_id=agent_id, page_size=PAGE_SIZE, page_token=token)
+            ),
+        )
 
     def list_audit_records(self, agent_id: str) -> list[Json]:
         """Return every record of an agent's audit log."""

@@ -10,7 +10,7 @@ long, all texts are searched at once. Nothing is changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -146,7 +146,8 @@ def recall(network: Network, cue: Cue, node_of: Callable[[NodeId], Node], locale
         np.flatnonzero(visited.arrived) if follow.relations is not None else np.arange(len(visited.slots))
     )
     results = matcher.first(cue.max_results, allowed)
-    reached = [_reached(network, visited, matcher, place) for place in results.tolist()]
+    counts = matcher.counts(results).tolist()
+    reached = [_reached(network, visited, *one) for one in zip(results.tolist(), counts, strict=True)]
     memories = tuple((one, node_of(one.node_id)) for one in reached)
     if cue.explains:
         memories = tuple((_explained(network, visited, named, one), node) for one, node in memories)
@@ -155,12 +156,12 @@ def recall(network: Network, cue: Cue, node_of: Callable[[NodeId], Node], locale
     return Answer(memories, sentences, unknown, tuple(starts) if cue.explains else ())
 
 
-def _reached(network: Network, found: Reach, matcher: _Matcher, place: int) -> Reached:
+def _reached(network: Network, found: Reach, place: int, matched: int) -> Reached:
     return Reached(
         int(network.slots["id"][found.slots[place]]),
         round_strength(float(found.worths[place])),
         LAST_POSITION - (int(found.labels[place]) & LAST_POSITION),
-        matcher.count_at(place),
+        matched,
     )
 
 
@@ -333,26 +334,34 @@ class _Matcher:
         self._network = network
         self._found = found
         self._named = named
+        self._has_results = False
 
     def first(self, most: int, allowed: Array) -> Array:
         """Return the first `most` matching positions in order, among those in `allowed`."""
         words = len(self._named.words)
         if not words:
             return self._found.first(allowed, most)
-        if words > 1:
-            counts = self.counts
-            matching = allowed[counts[allowed] > 0]
-            in_order = self._found.in_order(matching)
-            results: Array = in_order[np.argsort(-counts[in_order], kind="stable")][:most]
-            return results
-        matching, tries = allowed[:0], FIRST_TRY * most
-        while len(matching) < most:
+        tries, whole = FIRST_TRY * most, allowed[:0]
+        while len(whole) < most:
             tried = self._found.first(allowed, tries) if self._is_worth(tries, len(allowed)) else allowed
-            matching = tried[self.matches(tried)]
+            counts = self.counts(tried)
             if len(tried) == len(allowed):
-                return self._found.first(matching, most)
+                whole = self._by_count(tried[counts > 0], counts[counts > 0], most)
+                break
+            # Memories that match every keyword precede all others.
+            whole = tried[counts == words]
             tries *= GROWTH
-        return matching[:most]
+        self._has_results = len(whole) > 0
+        return whole[:most]
+
+    def _by_count(self, places: Array, counts: Array, most: int) -> Array:
+        """Return the first `most` positions by the number of keywords matched, then in the order of paths."""
+        found, missing = [places[:0]], most
+        for count in range(len(self._named.words), 0, -1):
+            if missing > 0:
+                found.append(self._found.first(places[counts == count], missing))
+                missing -= len(found[-1])
+        return np.concatenate(found)
 
     def _is_worth(self, tries: int, most: int) -> bool:
         """Whether matching the best `tries` memories one by one costs less than searching all texts."""
@@ -378,31 +387,29 @@ class _Matcher:
         matching[left] = in_texts[word][slots[left]]
         return matching
 
-    @cached_property
-    def counts(self) -> Array:
-        """The number of keywords that each visited memory matches."""
-        everywhere = np.arange(len(self._found.slots))
-        counts = np.zeros(len(everywhere), dtype=np.int64)
+    def counts(self, places: Array) -> Array:
+        """Return the number of keywords that each of these positions matches."""
+        counts = np.zeros(len(places), dtype=np.int64)
         for word in self._named.words:
-            counts += self._match(word, everywhere)
+            counts += self._match(word, places)
         return counts
-
-    def count_at(self, place: int) -> int:
-        """Return the number of keywords that a result matches."""
-        words = len(self._named.words)
-        return words if words < 2 else int(self.counts[place])
 
     @cached_property
     def matches_any(self) -> bool:
         """Whether any visited memory matches."""
-        return bool(self.matches(np.arange(len(self._found.slots))).any())
+        return self._has_results or bool(self.matches(np.arange(len(self._found.slots))).any())
 
-    def in_order(self, places: Array) -> Array:
-        """Return positions in the order of results."""
-        ordered = self._found.in_order(places)
-        if len(self._named.words) > 1:
-            ordered = ordered[np.argsort(-self.counts[ordered], kind="stable")]
-        return ordered
+    def matching_in_order(self, places: Array) -> Iterator[Array]:
+        """Yield the matching ones of these positions in the order of results, a few at a time."""
+        words = len(self._named.words)
+        if words > 1:
+            counts = self.counts(places)
+            yield from _stretches(self._by_count(places[counts > 0], counts[counts > 0], len(places)))
+            return
+        for stretch in _stretches(self._found.in_order(places)):
+            matching = stretch[self.matches(stretch)]
+            if len(matching):
+                yield matching
 
 
 # --- loose ends --------------------------------------------------------------------------------------------
@@ -435,10 +442,11 @@ class _LooseEnds:
         if not len(with_dangling):
             return
         if self.matcher.matches_any:
-            matching = with_dangling[self.matcher.matches(with_dangling)]
-            yield from self._of_memories(self.matcher.in_order(matching), with_order_names=False)
+            matching = self.matcher.matching_in_order(with_dangling)
+            yield from self._of_memories(matching, with_order_names=False)
         elif not self.named.entities:
-            yield from self._of_memories(self.found.in_order(with_dangling), with_order_names=True)
+            stretches = _stretches(self.found.in_order(with_dangling))
+            yield from self._of_memories(stretches, with_order_names=True)
 
     def _of_entities(self, results: Sequence[Node]) -> Iterator[str]:
         """Yield the sentences about entities that the keywords name; without keywords, about those in focus."""
@@ -480,8 +488,8 @@ class _LooseEnds:
         followed: Array = rows[self.follow.are_followed(network, rows)]
         return followed
 
-    def _of_memories(self, places: Array, *, with_order_names: bool) -> Iterator[str]:
-        """Yield the sentences about the dangling links of memories, in the order of `places`."""
+    def _of_memories(self, stretches: Iterable[Array], *, with_order_names: bool) -> Iterator[str]:
+        """Yield the sentences about the dangling links of memories, which come in their order."""
         network = self.network
         telling = np.array(
             [
@@ -491,7 +499,7 @@ class _LooseEnds:
             dtype=np.bool_,
         )
         seen: set[tuple[int, bool]] = set()
-        for stretch in _stretches(places):
+        for stretch in stretches:
             for slot in self._first_of_each(self.found.slots[stretch], telling):
                 has_han = bool(network.slots["has_han"][slot])
                 rows = self._dangling_rows(slot)

@@ -199,6 +199,8 @@ class _Builder:
     draft: Draft
     memories: Sequence[NewMemory]
     names: LinkNames
+    locale: Locale = field(init=False)
+    """The language of the batch."""
     ids: list[NodeId] = field(default_factory=list)
     next_id: NodeId = 0
     links: list[Link] = field(default_factory=list)
@@ -209,10 +211,10 @@ class _Builder:
     _in_focus: dict[NodeId, tuple[str, set[NodeId]]] = field(default_factory=dict)
     """The key of the first keyword of each memory in focus, and its entities."""
 
-    @property
-    def locale(self) -> Locale:
-        """The language of the batch."""
-        return batch_locale([m.content for m in self.memories], self.draft.network.parameters.locale)
+    def __post_init__(self) -> None:
+        """Find the language of the batch."""
+        setting = self.draft.network.parameters.locale
+        self.locale = batch_locale([memory.content for memory in self.memories], setting)
 
     def create_memories(self, batch: int, rng: Random) -> None:
         """Create the memories, under `slots` in the places of others."""
@@ -286,9 +288,9 @@ class _Builder:
         first, locale = self._first_key(index), self.locale
         for key, entity_id in found.items():
             answer = self.names.entities.get((index, key), "")
-            name = accepted_link_name(answer, locale) or entity_link_name(
-                memory.content, named[key], is_first=key == first, locale=locale
-            )
+            name = accepted_link_name(answer, locale) if answer else ""
+            if not name:
+                name = entity_link_name(memory.content, named[key], is_first=key == first, locale=locale)
             self.links.append(Link(node_id, entity_id, name, 1.0, 0))
             self.links.append(Link(entity_id, node_id, name, 1.0, self.draft.scan_count(entity_id)))
 
@@ -307,7 +309,8 @@ class _Builder:
                 else:
                     assert partner.node_id is not None
                     other, anchor = partner.node_id, anchors[partner.node_id]
-                name = accepted_link_name(self.names.memories.get((index, partner.position), ""), locale)
+                answer = self.names.memories.get((index, partner.position), "")
+                name = accepted_link_name(answer, locale) if answer else ""
                 onward, back = (name, name) if name else self._rule_names(index, partner, locale)
                 earlier_is_new = new_id < other
                 self.links.append(Link(new_id, other, onward if earlier_is_new else back, 1.0, 0))

@@ -167,7 +167,10 @@ class Draft:
     def _rows_of_entities_to(self, slot: int) -> Array:
         network, rows = self.network, self.network.rows_to(slot)
         sources = network.links.rows["source"][rows]
-        kept: Array = rows[network.slots["is_entity"][sources] & network.slots["alive"][sources]]
+        chosen = network.slots["is_entity"][sources] & network.slots["alive"][sources]
+        if self._gone:  # an entity that this change deleted
+            chosen &= ~np.isin(sources, list(self._gone))
+        kept: Array = rows[chosen]
         return kept
 
     def _last_links(self, rows: Array) -> list[Link]:
@@ -219,6 +222,20 @@ class Draft:
         self.change.scanned_in = pass_number
 
     # --- pins --------------------------------------------------------------------------------------
+
+    def pin(self, node_id: NodeId) -> None:
+        """Pin a memory by hand. Where it has a live link to an entity, a missing link back is written as 1.0."""
+        network, slot = self.network, self.network.slot_of(node_id)
+        table, slots = network.links.rows, network.slots
+        own, others = network.rows_from(slot), network.rows_to(slot)
+        own = own[network.is_live(own) & slots["is_entity"][table["target"][own]]]
+        present = {(link.source, link.relation) for link in network.as_links(others)}
+        self.change.pins[node_id] = Pin.BY_HAND
+        self.change.links += [
+            Link(link.target, node_id, link.relation, 1.0, self.scan_count(link.target))
+            for link in network.as_links(own)
+            if (link.target, link.relation) not in present
+        ]
 
     def unpin(self, node_id: NodeId) -> None:
         """Unpin a memory of the network. Its links with entities are written as 1.0."""

@@ -58,6 +58,16 @@ def unfocus_by_hand(network: Network, node_id: NodeId) -> Change:
     return draft.change
 
 
+def pin_by_hand(network: Network, node_id: NodeId) -> Change:
+    """Return the change that pins a memory.
+
+    A link that its entity lost on entering focus is written again, so that the entity's name finds the memory.
+    """
+    draft = Draft(network)
+    draft.pin(node_id)
+    return draft.change
+
+
 def unpin_by_hand(network: Network, node_id: NodeId) -> Change:
     """Return the change that unpins a memory; it is empty if the memory is not pinned."""
     draft = Draft(network)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 from itertools import islice
 from typing import Final, Literal
 
@@ -44,6 +45,8 @@ user assistant 用户 助手
 
 
 def _trimmed(text: str) -> str:
+    if text.isalnum():
+        return text
     first, last = 0, len(text)
     while first < last and (text[first].isspace() or text[first] in _OUTER):
         first += 1
@@ -55,6 +58,8 @@ def _trimmed(text: str) -> str:
 def _plain(text: str) -> str:
     """Return a name normalised except for case and plural."""
     name = _trimmed(unicodedata.normalize("NFKC", text))
+    if name.isalnum():
+        return name
     return _WHITE_SPACE.sub(" ", _trimmed(_POSSESSIVE.sub("", name)))
 
 
@@ -115,9 +120,12 @@ def find_word(text: str, word: str) -> int:
     them.
     """
     place = text.find(word)
-    while place >= 0 and not contains_han(word):
-        before, after = text[:place][-1:], text[place + len(word) :][:1]
-        if not any(character.isdigit() or _is_latin(character) for character in before + after):
+    if contains_han(word):
+        return place
+    while place >= 0:
+        end = place + len(word)
+        neighbours = text[max(0, place - 1) : place] + text[end : end + 1]
+        if not any(character.isdigit() or _is_latin(character) for character in neighbours):
             break
         place = text.find(word, place + 1)
     return place
@@ -157,18 +165,25 @@ def entity_link_name(content: str, name: str, *, is_first: bool, locale: Locale)
 
     `is_first`: the name is the memory's first keyword.
     """
-    text = _WHITE_SPACE.sub(" ", unicodedata.normalize("NFKC", content).casefold())
+    text, speaks_of_talk = _read(content)
     wanted = _plain(name).casefold()
     place = find_word(text, wanted) if wanted else -1
     before = text[max(0, place - _CONTEXT_CHARS) : max(0, place)]
     names = LINK_NAMES[locale]
     if place >= 0 and (_OWNED.match(text, place + len(wanted)) or _PART_OF.search(before)):
         return names[BELONGS]
-    if _TALK.search(text):
+    if speaks_of_talk:
         return names[DISCUSSES]
     if is_first:
         return names[ABOUT]
     return names[INVOLVES if _NEEDS.search(before) else MENTIONS]
+
+
+@lru_cache(maxsize=1)
+def _read(content: str) -> tuple[str, bool]:
+    """Return a content normalised, and whether it has a verb of talk. The links of a memory are named in turn."""
+    text = _WHITE_SPACE.sub(" ", unicodedata.normalize("NFKC", content).casefold())
+    return text, _TALK.search(text) is not None
 
 
 def memory_link_names(

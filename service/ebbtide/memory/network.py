@@ -279,9 +279,8 @@ class Network:
         found = zip(self.as_links(rows), self.links.rows["now"][rows].tolist(), strict=True)
         return [LinkState(link, now) for link, now in found]
 
-    def _row_of(self, link: Link) -> int:
-        number = self._relation_numbers[link.relation]
-        return self._rows_of_ends([(self.slot_of(link.source), self.slot_of(link.target), number)])[0]
+    def _ends_of(self, link: Link) -> tuple[int, int, int]:
+        return self.slot_of(link.source), self.slot_of(link.target), self._relation_numbers[link.relation]
 
     def as_links(self, rows: Array) -> list[Link]:
         """Return the links of these rows as they were written."""
@@ -351,6 +350,7 @@ class Network:
 
     def apply(self, change: Change) -> None:
         """Apply a committed change."""
+        known = [entity for entity in change.entities.values() if entity.id in self.entities]
         for node in change.nodes:
             self.put_node(node)
         for entity in change.entities.values():
@@ -362,10 +362,9 @@ class Network:
         if change.deleted_entities:
             self._delete(self.slots_of(change.deleted_entities))
         if change.removed_links:
-            rows = {self._row_of(link) for link in change.removed_links} - {-1}
+            rows = set(self._rows_of_ends(list(map(self._ends_of, change.removed_links)))) - {-1}
             self._drop_rows(np.array(sorted(rows), dtype=np.int64))
-        for entity in change.entities.values():
-            self._write_left(entity)
+        self._write_left(known)
         self.put_links(change.links)
         if len(change.scanned):
             self._scan(self.slots_of(change.scanned), change.scanned_in)
@@ -406,12 +405,14 @@ class Network:
         self.slots["is_pinned"][slot] = pin != Pin.NONE.value
         self.slots["by_request"][slot] = pin == Pin.BY_REQUEST.value
 
-    def _write_left(self, entity: Entity) -> None:
-        """Write the links that an entity held when it left focus as 1.0 at that scan count."""
-        rows = self.covered_rows(entity)
-        self.links.rows["written"][rows] = 1.0
-        self.links.rows["anchor"][rows] = entity.left_at
-        self._refresh(rows)
+    def _write_left(self, entities: Iterable[Entity]) -> None:
+        """Write the links that entities held when they left focus as 1.0 at that scan count."""
+        for entity in entities:
+            if entity.left_from:
+                rows = self.covered_rows(entity)
+                self.links.rows["written"][rows] = 1.0
+                self.links.rows["anchor"][rows] = entity.left_at
+                self._refresh(rows)
 
     def put_links(self, links: Sequence[Link]) -> None:
         """Add links, or update strength and anchor of existing ones. The last of equal links counts."""
@@ -441,17 +442,18 @@ class Network:
 
     def _rows_of_ends(self, ends: Sequence[tuple[int, int, int]]) -> list[int]:
         """Return the row of each (source slot, target slot, relation number); -1 if there is no such link."""
-        known: dict[int, dict[tuple[int, int], int]] = {}
         table = self.links.rows
-        found = []
-        for source, target, relation in ends:
-            own = known.get(source)
-            if own is None:
-                rows = self.rows_from(source)
-                others = zip(table["target"][rows].tolist(), table["relation"][rows].tolist(), strict=True)
-                own = known[source] = dict(zip(others, rows.tolist(), strict=True))
-            found.append(own.get((target, relation), -1))
-        return found
+        is_source, is_target = (np.zeros(self.slots.count, dtype=np.bool_) for _ in range(2))
+        sources = np.unique(np.array([source for source, _, _ in ends], dtype=np.int64))
+        is_source[sources] = True
+        is_target[[target for _, target, _ in ends]] = True
+        rows = self.links.of_sources(sources, is_source)
+        if rows is None:
+            rows = np.flatnonzero(is_source[table["source"]])
+        rows = self.links.present(rows[is_target[table["target"][rows]]])
+        columns = (table[name][rows].tolist() for name in ("source", "target", "relation"))
+        known = dict(zip(zip(*columns, strict=True), rows.tolist(), strict=True))
+        return [known.get(one, -1) for one in ends]
 
     def _forget(self, node_id: NodeId) -> None:
         slot = self.slot_of(node_id)
@@ -542,10 +544,11 @@ class Network:
 
     def _rehold(self, slots: Iterable[int]) -> None:
         """Recompute which links of these nodes are held."""
-        for slot in slots:
-            rows = self.rows_from(slot)
+        rows_of = [(slot, self.rows_from(slot)) for slot in slots]
+        for slot, rows in rows_of:
             self.links.rows["held"][rows] = self._are_held(slot, rows)
-            self._refresh(rows)
+        if rows_of:
+            self._refresh(np.concatenate([rows for _, rows in rows_of]))
 
     def _are_held(self, slot: int, rows: Array) -> Array:
         """Return which links of one node count 1.0 (section 3)."""

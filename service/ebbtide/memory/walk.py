@@ -141,11 +141,12 @@ def walk(
         scratch.worth[frontier] = 1.0
         scratch.label[frontier] = _labels(np.ones(len(frontier)), LAST_POSITION - positions)
         reached, arrived = [frontier], [frontier[:0]]
-        for _ in range(depth):
+        for hop in range(1, depth + 1):
             if not len(frontier):
                 break
             steps = _steps(network, scratch, frontier, follow, arrived)
-            frontier = _hop(scratch, steps, reached, trace if is_traced else None)
+            improved = _hop(scratch, steps, reached, trace if is_traced else None)
+            frontier = _once_each(scratch, improved) if hop < depth else improved
         slots = np.concatenate(reached)
         scratch.member[np.concatenate(arrived)] = True
         found = Reach(slots, scratch.label[slots], scratch.worth[slots], scratch.member[slots], trace)
@@ -164,7 +165,7 @@ def _labels(worths: Array, nearness: Array) -> Array:
 
 
 def _hop(scratch: Scratch, steps: Steps, reached: list[Array], trace: list[Steps] | None) -> Array:
-    """Run one hop. Return the nodes that it improved; append new ones to `reached`."""
+    """Run one hop. Return the nodes that it improved, some repeatedly; append new ones to `reached`."""
     best, top = scratch.best, scratch.top
     # 1. Only paths within rounding of the greatest strength at their target can win or tie.
     np.maximum.at(top, steps.targets, steps.worths)
@@ -188,7 +189,7 @@ def _hop(scratch: Scratch, steps: Steps, reached: list[Array], trace: list[Steps
     scratch.worth[targets] = top[targets]
     top[targets] = 0.0
     reached.append(_once_each(scratch, new))
-    return _once_each(scratch, targets)
+    return targets
 
 
 def _steps(

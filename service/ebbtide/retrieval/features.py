@@ -274,14 +274,15 @@ def _text_marks(fused: Fused, neighbours: _Beside) -> Columns:
     return dict(zip(names, (*marks.T, asks), strict=True))
 
 
-def _ends_with_question(text: str) -> bool:
+def ends_with_question(text: str) -> bool:
+    """Return whether the last sentence of a text is a question."""
     return text.rstrip(_CLOSING).endswith(("?", "？"))
 
 
 def _marks(text: str) -> tuple[float, ...]:
     return (
         "?" in text or "？" in text,
-        _ends_with_question(text),
+        ends_with_question(text),
         _NUMBER.search(text) is not None,
         len(_NAME.findall(text)) + text.count("《"),
         text.count("!") + text.count("！"),
@@ -289,7 +290,7 @@ def _marks(text: str) -> tuple[float, ...]:
 
 
 def _are_questions(text_of: Callable[[int], str], passages: NDArray[np.int64]) -> list[bool]:
-    return [passage >= 0 and _ends_with_question(text_of(passage)) for passage in passages.tolist()]
+    return [passage >= 0 and ends_with_question(text_of(passage)) for passage in passages.tolist()]
 
 
 def _meant(fused: Fused, neighbours: _Beside) -> Columns:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ebbtide.retrieval.features import FEATURES, Fused, features
+from ebbtide.retrieval.preferences import in_preferred_order
 from ebbtide.retrieval.trees import Trees
 
 FILE = "learned.json"
@@ -57,10 +58,9 @@ def model(file: str = FILE) -> Model:
 
 
 def reordered(fused: Fused, model: Model) -> NDArray[np.int64]:
-    """Return the top candidates in the learned order; of equal ones the newer first."""
-    worth = weighed(model.trees.sums(features(fused)), fused.total[fused.first], model.spread)
-    order: NDArray[np.int64] = fused.first[np.lexsort((-fused.first, -worth))]
-    return order
+    """Return the top candidates in the learned order with the preferences of the question."""
+    worths = weighed(model.trees.sums(features(fused)), fused.total[fused.first], model.spread)
+    return in_preferred_order(fused, worths)
 
 
 def weighed(sums: NDArray[np.float64], scores: NDArray[np.float64], spread: float) -> NDArray[np.float64]:

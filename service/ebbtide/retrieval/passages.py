@@ -301,9 +301,9 @@ class PassageIndex:
     def neighbours(self, side: str) -> NDArray[np.int64]:
         """Return the "previous" or "next" passage of each passage in the same dialogue, or -1.
 
-        In a dialogue, a few speakers take turns, and a message is understood through the one before it. Messages of one
-        speaker, or of ever new ones (titles of documents), are not a dialogue. The passages of one message are always
-        neighbours.
+        In a dialogue, a user and an assistant or a few speakers take turns, and a message is understood through the one
+        before it. Messages of one speaker, or of ever new ones (titles of documents), are not a dialogue. The passages
+        of one message are always neighbours.
         """
         name = f"beside {side}"
         found = self._arrays.get(name)
@@ -314,12 +314,17 @@ class PassageIndex:
         return found
 
     def _is_dialogue(self) -> NDArray[np.bool_]:
-        """Return by conversation whether two or more speakers take turns."""
+        """Return by conversation whether an assistant replies to a user, or two or more speakers take turns."""
         conversations, speakers = self.column("conversation"), self.column("speaker")
         turns = np.bincount(conversations, minlength=1)
+        has_user, has_assistant = (
+            np.bincount(conversations[self.column("role") == ROLES.index(role)], minlength=len(turns)) > 0
+            for role in ("user", "assistant")
+        )
         pairs = np.unique(conversations * (len(self.speakers) + 1) + speakers)
         speaker_counts = np.bincount(pairs // (len(self.speakers) + 1), minlength=len(turns))
-        found: NDArray[np.bool_] = (speaker_counts >= 2) & (turns >= TURNS_A_SPEAKER * speaker_counts)
+        takes_turns = (speaker_counts >= 2) & (turns >= TURNS_A_SPEAKER * speaker_counts)
+        found: NDArray[np.bool_] = takes_turns | (has_user & has_assistant)
         return found
 
     def postings(self, term: int) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:

@@ -15,6 +15,7 @@ from ebbtide.retrieval.analysis import normalised
 from ebbtide.retrieval.dates import DateRange, date_ranges
 
 AsksFor = Literal["who", "when", "where", "how many", "what", "why", ""]
+Recency = Literal["explicit", "implied", ""]
 
 MAX_CHARACTERS = 10_000
 """Characters of a query that are read."""
@@ -35,6 +36,10 @@ class ParsedQuery:
     asks_for: AsksFor
     parts: tuple[str, ...]
     """The parts of a query that asks for several things, otherwise empty."""
+    recency: Recency
+    """Whether it expects the newest of several messages: its words say so, or a question about the user implies it."""
+    addresses_assistant: bool
+    """Whether its content contains "you", 你 or another word that may mean the assistant."""
     has_code: bool
     """Whether it contains an error code, a long number, a URL, a path or another code token."""
 
@@ -42,13 +47,17 @@ class ParsedQuery:
 def parse_query(query: str, *, speakers: Sequence[str], reference_ms: int) -> ParsedQuery:
     """Parse a query. Incomplete dates are resolved with the reference time; names are matched with `speakers`."""
     query = query[:MAX_CHARACTERS]
+    content, dates = _content_words(query), tuple(date_ranges(query, reference_ms))
+    addresses_assistant = _ADDRESS.search(content) is not None
     return ParsedQuery(
-        text=_content_words(query),
+        text=content,
         phrases=_phrases(query),
         speakers=_named(query, speakers),
-        dates=tuple(date_ranges(query, reference_ms)),
+        dates=dates,
         asks_for=_answer_kind(query),
         parts=parts_of(query),
+        recency="" if dates or addresses_assistant else _recency(query),
+        addresses_assistant=addresses_assistant,
         has_code=_CODE.search(query) is not None,
     )
 
@@ -129,6 +138,35 @@ def _answer_kind(query: str) -> AsksFor:
             return asks_for
         opening = opening or asks_for
     return opening
+
+
+# Recency: "Where do I live now?" expects the newest message of several, and so does "Where do I live?", but no question
+# about the past. Nothing is known of a query of several sentences, because its words may belong to another one than the
+# question.
+
+_PAST = re.compile(
+    r"\b(?:was|were|did|had|used\s++to|before|former(?:ly)?|old|previous(?:ly)?|original(?:ly)?|earlier|first|once"
+    r"|back\s++then|until)\b|以前|之前|从前|原来|当时|曾|过去|那时|起初|最初|前任|上一|旧",
+    re.IGNORECASE,
+)
+_PRESENT = re.compile(
+    r"\b(?:now(?:adays)?|these\s++days|current(?:ly)?|still|latest|newest|at\s++(?:the\s++moment|present)|any\s?more)\b"
+    r"|现在|目前|如今|最新|眼下|当前|还[有在是].*[吗么]",
+    re.IGNORECASE,
+)
+_ABOUT_USER = re.compile(r"\b(?:I|me|my|mine)\b|我", re.IGNORECASE)
+_SENTENCE_END = re.compile(r"[.!?。！？][\s\"'”’」』)）]*+(?=\S)")
+
+
+def _recency(query: str) -> Recency:
+    if _SENTENCE_END.search(query) or _PAST.search(query):
+        return ""
+    if _PRESENT.search(query):
+        return "explicit"
+    return "implied" if _ABOUT_USER.search(query) else ""
+
+
+_ADDRESS = re.compile(r"\b(?:you|your|yours|assistant|chatbot)\b|[你您]|助手|助理", re.IGNORECASE)
 
 
 # Content words: polite phrases and question words are removed, quoted phrases stay.

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ebbtide.retrieval.lexical import Scores
+from ebbtide.retrieval.query import AsksFor, Recency
 
 SIGNALS = (
     "words",
@@ -34,6 +35,10 @@ class RankingRequest:
     terms: Mapping[int, float]
     parts: Sequence[Mapping[int, float]] = ()
     """The terms of each part of a query that asks for several things."""
+    whole_words: Mapping[int, float] = field(default_factory=dict)
+    """The words of the query that show whether a passage is relevant; of Chinese without character pairs."""
+    is_chinese: bool = False
+    """Whether the query contains Chinese characters."""
     speakers: Collection[int] = ()
     """Numbers of the speakers that the query names."""
     dates: Sequence[tuple[int, int]] = ()
@@ -47,8 +52,14 @@ class RankingRequest:
     """Returns the passages that a passage names, each with the number of passages that mention the name."""
     linked: Callable[[NDArray[np.int64], Scores], Scores] | None = None
     """Returns how close each passage is to the top passages by links, from their numbers and scores."""
-    asks_for: str = ""
+    asks_for: AsksFor = ""
     """The thing that the query asks for, such as "when"; empty if unknown."""
+    recency: Recency = ""
+    """Whether the query expects the newest of several messages."""
+    addresses_assistant: bool = False
+    """Whether the query is about what the assistant said."""
+    alike: Callable[[NDArray[np.int64]], NDArray[np.float64]] | None = None
+    """Returns how much passages resemble each other, as a matrix with values up to 1."""
     texts: Callable[[int], str] | None = None
     """Returns the text of a passage."""
     worths: Callable[[NDArray[np.int64]], Scores] | None = None

@@ -3,7 +3,7 @@
 `Vectors` holds those of one agent and one embedding model: a growing half-precision matrix, with arrays from passage to
 row and back. Similarity is the cosine after the mean of all vectors was subtracted from the vectors and the query (J.
 Mu and P. Viswanath, "All-but-the-Top", 2018, first step), because what all texts have in common hides their
-differences.
+differences. For the same reason, vectors of a multilingual model lose their component along its language axis.
 
 Up to `exact_up_to` vectors all are compared. Beyond that an index can be built in steps (`build_some`); until it is
 complete, all are still compared. The index selects candidates, and the scores are computed in the same way. Vectors of
@@ -21,8 +21,10 @@ from numpy.typing import NDArray
 
 from ebbtide.bounds import LENGTH_TOLERANCE
 from ebbtide.retrieval.half_precision import SingleArray, products, to_single
+from ebbtide.retrieval.language_axis import axis_of, without_axis
 from ebbtide.retrieval.lexical import Scores
 from ebbtide.retrieval.nearest import Nearest, identity, is_available
+from ebbtide.retrieval.profiles import usual_means
 from ebbtide.retrieval.windows import WindowLengths, window_squares
 
 Numbers = NDArray[np.int64]
@@ -35,7 +37,9 @@ with 100 000, windows included. Building an index of 100 000 takes 75 s.
 """
 
 CENTRED_FROM = 30
-"""Vectors from which on the mean represents what texts have in common."""
+"""Vectors from which on the mean represents what texts have in common. Of fewer, the usual mean of the model's vectors
+in the nearest language is subtracted, if it is known.
+"""
 
 ROWS_HASHED = 4096
 """Rows hashed at a time."""
@@ -50,6 +54,7 @@ class Vectors:
     def __init__(self, model: str, dimension: int, *, exact_up_to: int | None = None) -> None:
         assert dimension > 0
         self.model, self.dimension = model, dimension
+        self._axis = axis_of(model, dimension)
         self._exact_up_to = EXACT_NUMBERS // dimension if exact_up_to is None else exact_up_to
         self._count = 0
         self._matrix = np.zeros((0, dimension), dtype=np.float16)
@@ -81,7 +86,7 @@ class Vectors:
         )
 
     def of(self, passage: int) -> SingleArray | None:
-        """Return the vector of a passage, or None."""
+        """Return the vector of a passage, without its component along the language axis, or None."""
         row = int(self._rows_of(np.array([passage]))[0])
         return to_single(self._matrix[row]) if row >= 0 else None
 
@@ -99,6 +104,10 @@ class Vectors:
             raise ValueError("a vector is not of length 1")
         if not len(passages):
             return
+        if self._axis is not None:
+            half_array = without_axis(singles, self._axis).astype(np.float16)
+            singles = half_array.astype(np.float32)
+            squares = np.einsum("ij,ij->i", singles, singles).astype(np.float64)
         passages, last = np.unique(passages[::-1], return_index=True)
         last = len(squares) - 1 - last
         self.drop(passages)
@@ -137,7 +146,7 @@ class Vectors:
 
         Passages without a vector get the smallest score. Return None if there is nothing to compare.
         """
-        mean = self._mean()
+        query, mean = without_axis(query, self._axis), self._mean()
         direction = self._direction(query, mean)
         if direction is None or not self._any_among(passage_count):
             return None
@@ -154,7 +163,7 @@ class Vectors:
 
         The vector of a window is the sum of its centred vectors.
         """
-        mean = self._mean()
+        query, mean = without_axis(query, self._axis), self._mean()
         direction = self._direction(query, mean)
         if direction is None or not self._any_among(passage_count):
             return None
@@ -169,6 +178,20 @@ class Vectors:
         lengths = self._window_lengths(rows, before, after)
         squares = lengths - 2 * sizes * mean_products + sizes**2 * (mean @ mean)
         return self._spread(rows, _cosines(dots, squares, direction), passage_count)
+
+    def likeness(self, passages: Numbers) -> NDArray[np.float64]:
+        """Return the similarity of passages to each other: the centred cosines, 0 without a vector.
+
+        Few vectors are centred as well. Without that, all of them would look alike.
+        """
+        if not self._count:
+            return np.zeros((len(passages), len(passages)))
+        rows = self._rows_of(passages)
+        centred = to_single(self._matrix[np.maximum(rows, 0)]) - self._sum / self._count
+        lengths = np.linalg.norm(centred, axis=1, keepdims=True)
+        centred = np.where((rows >= 0)[:, None], centred / np.maximum(lengths, _LEAST_SQUARE), 0.0)
+        cosines: NDArray[np.float64] = centred @ centred.T
+        return cosines
 
     def digest(self) -> Any:
         """Return a hash object of the content, by passage."""
@@ -233,7 +256,13 @@ class Vectors:
         return True
 
     def _mean(self) -> NDArray[np.float64]:
-        return self._sum / self._count if self._count >= CENTRED_FROM else np.zeros(self.dimension)
+        if self._count >= CENTRED_FROM:
+            return self._sum / self._count
+        usual = usual_means(self.model)
+        if usual is None or usual.shape[1] != self.dimension:
+            return np.zeros(self.dimension)
+        nearest: NDArray[np.float64] = usual[int(np.argmax(usual @ self._sum))]
+        return nearest
 
     def _direction(self, query: SingleArray, mean: NDArray[np.float64]) -> NDArray[np.float64] | None:
         """Return the centred query, or None if it has no direction."""

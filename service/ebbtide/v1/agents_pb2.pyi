@@ -192,7 +192,7 @@ class AgentParameters(_message.Message):
     PIN_ON_REQUEST_FIELD_NUMBER: _builtins.int
     REMEMBER_QUESTIONS_FIELD_NUMBER: _builtins.int
     focus_limit: _builtins.int
-    """Most memories in focus, and most entities, 1-64; their links do not decay."""
+    """Most memories in focus, and most entities, 1-64."""
     focus_policy: Global___FocusPolicy.ValueType
     """Whether entities are created and move into focus besides memories."""
     decay_rate: _builtins.float
@@ -208,7 +208,7 @@ class AgentParameters(_message.Message):
     strategy: Global___Strategy.ValueType
     """Which nodes a compression pass visits."""
     max_nodes: _builtins.int
-    """Most nodes under `slots`; at least focus_limit + 100 there."""
+    """Most memories under `slots`; at least focus_limit + 100 there. Entities do not count."""
     compression_batch_size: _builtins.int
     """Nodes drawn for one pass under `slots`, 1-10000."""
     slot_sample_size: _builtins.int

@@ -39,7 +39,8 @@ if _version_not_supported:
 class MemoryServiceStub:
     """The memories of agents. The same verbs, fields, defaults, limits and errors as over REST; docs/grpc.md.
 
-    The first OpenAgent or Remember creates an agent; reading does not (AGENT_NOT_FOUND).
+    The first OpenAgent or Remember creates an agent; reading does not (AGENT_NOT_FOUND; Recall and Search return
+    nothing).
     Errors carry a google.rpc.Status with one ErrorInfo (domain `ebbtide`); its reason says what happened.
     """
 
@@ -244,7 +245,8 @@ class MemoryServiceStub:
 class MemoryServiceServicer:
     """The memories of agents. The same verbs, fields, defaults, limits and errors as over REST; docs/grpc.md.
 
-    The first OpenAgent or Remember creates an agent; reading does not (AGENT_NOT_FOUND).
+    The first OpenAgent or Remember creates an agent; reading does not (AGENT_NOT_FOUND; Recall and Search return
+    nothing).
     Errors carry a google.rpc.Status with one ErrorInfo (domain `ebbtide`); its reason says what happened.
     """
 
@@ -312,7 +314,7 @@ class MemoryServiceServicer:
 
     def Search(self, request, context):
         """Return the memories that answer a query, best first. Reads only.
-        Raise AGENT_NOT_FOUND if the agent does not exist.
+        For an agent that does not exist the list is empty.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -738,7 +740,8 @@ def add_MemoryServiceServicer_to_server(servicer, server):
 class MemoryService:
     """The memories of agents. The same verbs, fields, defaults, limits and errors as over REST; docs/grpc.md.
 
-    The first OpenAgent or Remember creates an agent; reading does not (AGENT_NOT_FOUND).
+    The first OpenAgent or Remember creates an agent; reading does not (AGENT_NOT_FOUND; Recall and Search return
+    nothing).
     Errors carry a google.rpc.Status with one ErrorInfo (domain `ebbtide`); its reason says what happened.
     """
 

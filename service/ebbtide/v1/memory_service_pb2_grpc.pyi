@@ -40,7 +40,8 @@ GRPC_VERSION: str
 class MemoryServiceStub:
     """The memories of agents. The same verbs, fields, defaults, limits and errors as over REST; docs/grpc.md.
 
-    The first OpenAgent or Remember creates an agent; reading does not (AGENT_NOT_FOUND).
+    The first OpenAgent or Remember creates an agent; reading does not (AGENT_NOT_FOUND; Recall and Search return
+    nothing).
     Errors carry a google.rpc.Status with one ErrorInfo (domain `ebbtide`); its reason says what happened.
     """
 
@@ -76,7 +77,7 @@ class MemoryServiceStub:
     """
     Search: _grpc.UnaryUnaryMultiCallable[_search_pb2.SearchRequest, _search_pb2.SearchResponse]
     """Return the memories that answer a query, best first. Reads only.
-    Raise AGENT_NOT_FOUND if the agent does not exist.
+    For an agent that does not exist the list is empty.
     """
     ListBatches: _grpc.UnaryUnaryMultiCallable[_batches_pb2.ListBatchesRequest, _batches_pb2.ListBatchesResponse]
     """List batches by number."""
@@ -164,7 +165,8 @@ class MemoryServiceStub:
 class MemoryServiceAsyncStub(MemoryServiceStub):
     """The memories of agents. The same verbs, fields, defaults, limits and errors as over REST; docs/grpc.md.
 
-    The first OpenAgent or Remember creates an agent; reading does not (AGENT_NOT_FOUND).
+    The first OpenAgent or Remember creates an agent; reading does not (AGENT_NOT_FOUND; Recall and Search return
+    nothing).
     Errors carry a google.rpc.Status with one ErrorInfo (domain `ebbtide`); its reason says what happened.
     """
 
@@ -197,7 +199,7 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """
     Search: _aio.UnaryUnaryMultiCallable[_search_pb2.SearchRequest, _search_pb2.SearchResponse]  # type: ignore[assignment]
     """Return the memories that answer a query, best first. Reads only.
-    Raise AGENT_NOT_FOUND if the agent does not exist.
+    For an agent that does not exist the list is empty.
     """
     ListBatches: _aio.UnaryUnaryMultiCallable[_batches_pb2.ListBatchesRequest, _batches_pb2.ListBatchesResponse]  # type: ignore[assignment]
     """List batches by number."""
@@ -284,7 +286,8 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
 class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
     """The memories of agents. The same verbs, fields, defaults, limits and errors as over REST; docs/grpc.md.
 
-    The first OpenAgent or Remember creates an agent; reading does not (AGENT_NOT_FOUND).
+    The first OpenAgent or Remember creates an agent; reading does not (AGENT_NOT_FOUND; Recall and Search return
+    nothing).
     Errors carry a google.rpc.Status with one ErrorInfo (domain `ebbtide`); its reason says what happened.
     """
 
@@ -369,7 +372,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_search_pb2.SearchResponse, _abc.Awaitable[_search_pb2.SearchResponse]]:
         """Return the memories that answer a query, best first. Reads only.
-        Raise AGENT_NOT_FOUND if the agent does not exist.
+        For an agent that does not exist the list is empty.
         """
 
     @_abc_1.abstractmethod

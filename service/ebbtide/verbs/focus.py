@@ -16,6 +16,7 @@ from ebbtide.ids import NodeId, parse_node_id
 from ebbtide.store.lmdb.transaction import ReadTransaction
 from ebbtide.verbs.entities import EntityInfo, entity_info
 from ebbtide.verbs.inspect import NodeDetail, NodeInfo, NodeRequest, node_detail, node_info, not_alive
+from ebbtide.verbs.reading import ReadingService
 from ebbtide.verbs.requests import AgentRequest, Response, refuse
 from ebbtide.verbs.service import Service
 
@@ -27,7 +28,7 @@ class FocusInfo(Response):
     entities: list[EntityInfo] = Field(description="Entities in focus, newest first.")
 
 
-async def get_focus(service: Service, request: AgentRequest) -> FocusInfo:
+async def get_focus(service: ReadingService, request: AgentRequest) -> FocusInfo:
     """Return the memories and the entities in focus, newest first."""
     async with service.fleet.using(request.owner) as agent:
         return await agent.run(lambda: _focus(agent.workspace))

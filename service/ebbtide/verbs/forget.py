@@ -194,7 +194,12 @@ def _as_stored(workspace: Workspace, selection: Selection, request: ForgetReques
     """Return a selection that also finds redacted texts: the policy may have been another one before.
 
     A redacted id still identifies its owner. A speaker or a topic does not: several may have become `[email]`.
+    INVALID_VALUE for an entity, which is erased with what names it.
     """
+    for node_id in selection.nodes:
+        if node_id in workspace.network.entities:
+            allowed = "ids of memories; this is an entity. To forget a name, pass it as topic"
+            refuse("nodes", node_text_id(node_id), allowed)
     policy = PiiPolicy(workspace.parameters, workspace.identity)
     speakers = frozenset(map(redacted, request.speakers)) - selection.speakers
     topic = None if request.topic is None else redacted(request.topic)

@@ -158,6 +158,8 @@ async def _correction(agent: Agent, request: UpdateNodeRequest, parameters: Agen
     """Return the correction with all that follows from its content."""
     node_id = parse_node_id(request.node_id)
     store, texts = agent.workspace.store, agent.workspace.texts
+    if node_id in agent.workspace.network.entities:
+        raise _is_entity(request.node_id, "Correct the memories that name it.")
     node = await agent.run(lambda: store.read(lambda txn: correction.living(txn, node_id)))
     policy = PiiPolicy(parameters, agent.workspace.identity)
     request = request.model_copy(
@@ -229,6 +231,10 @@ async def delete_node(service: Service, request: NodeRequest) -> DeletedNode:
     )
 
 
+def _is_entity(text: str, step: str) -> NotFound:
+    return NotFound(f"The node {text} is an entity. {step}", reason="NODE_NOT_FOUND")
+
+
 def _not_there(target: NodeId | UncitedText, text: str, workspace: Workspace) -> NotFound:
     why = ""
     if isinstance(target, UncitedText):
@@ -237,7 +243,7 @@ def _not_there(target: NodeId | UncitedText, text: str, workspace: Workspace) ->
             "Delete those memories."
         )
     elif target in workspace.network.entities:
-        why = f"The node {text} is an entity. It is deleted with the last memory that names it."
+        return _is_entity(text, "It is deleted with the last memory that names it.")
     elif 0 < target < workspace.network.next_node_id:
         why = (
             f"The node {text} is already forgotten or deleted. Its source text may still be in the archive: "

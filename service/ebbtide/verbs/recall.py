@@ -15,10 +15,10 @@ were not yet digested.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import Field, PrivateAttr, model_validator
 
@@ -54,6 +54,8 @@ from ebbtide.verbs.service import Service
 MAX_PATIENCE_MS = 30_000
 MAX_TOKENS = 10_000_000
 KINDS = ("episode",)
+
+T = TypeVar("T")
 
 
 class TimeRange(Fields):
@@ -263,18 +265,30 @@ async def recall(service: Service, request: RecallRequest) -> Recalled:
 
     Reads only: no focus, strength or scan count changes. For an agent that does not exist the text is empty.
     """
+    nothing = _requested(Recalled(text="", pending_batches=0, parked_batches=0), request)
+    recalled = await unless_unknown(_recall(service, request), nothing)
+    service.metrics.relations_ignored.inc(len(recalled.relations_unknown))
+    return recalled
+
+
+async def _recall(service: Service, request: RecallRequest) -> Recalled:
+    async with service.fleet.using(request.owner) as agent:
+        await caught_up(service, agent, request.patience_ms)
+        if request.is_hybrid:
+            now_ms = service.clock.now_ms()
+            query = await with_meaning(service, await _query_of(agent, request))
+            return await agent.query(partial(_recollected, agent.workspace, query, request, now_ms))
+        return await agent.run(partial(_recalled, agent.workspace, _cue(agent, request), request))
+
+
+async def unless_unknown(answer: Awaitable[T], nothing: T) -> T:
+    """Return an answer, or `nothing` if the agent does not exist."""
     try:
-        async with service.fleet.using(request.owner) as agent:
-            await caught_up(service, agent, request.patience_ms)
-            if request.is_hybrid:
-                now_ms = service.clock.now_ms()
-                query = await with_meaning(service, await _query_of(agent, request))
-                return await agent.query(partial(_recollected, agent.workspace, query, request, now_ms))
-            return await agent.run(partial(_recalled, agent.workspace, _cue(agent, request), request))
+        return await answer
     except NotFound as error:
         if error.reason != "AGENT_NOT_FOUND":
             raise
-        return _requested(Recalled(text="", pending_batches=0, parked_batches=0), request)
+        return nothing
 
 
 async def caught_up(service: Service, agent: Agent, patience_ms: int | None) -> None:

@@ -30,6 +30,7 @@ from ebbtide.verbs.recall import (
     memory_info,
     note_returned,
     query_of,
+    unless_unknown,
     with_meaning,
 )
 from ebbtide.verbs.requests import Response, invalid, violation
@@ -99,8 +100,14 @@ class Found(Response):
 async def search(service: Service, request: SearchRequest) -> Found:
     """Return the memories that answer a query, best first. Reads only.
 
-    Raise AGENT_NOT_FOUND if the agent does not exist.
+    For an agent that does not exist the list is empty.
     """
+    return await unless_unknown(
+        _search(service, request), Found(memories=[], pending_batches=0, parked_batches=0)
+    )
+
+
+async def _search(service: Service, request: SearchRequest) -> Found:
     async with service.fleet.using(request.owner) as agent:
         await caught_up(service, agent, request.patience_ms)
         query = replace(await query_of(agent, request), created_after=request.created_after)

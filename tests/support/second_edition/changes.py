@@ -30,8 +30,13 @@ def pinned_memories(network: Network, *kinds: str) -> list[int]:
 
 def set_pin(network: Network, memory_id: int, kind: str) -> None:
     """Mark a memory as pinned; its links with entities are held from now on (3)."""
-    # CHOICE 30 (3): "every link" includes a broken one that is still stored: a pin brings it back, so that no entity
-    # of the memory loses it. Only entering focus deletes broken links.
+    # CHOICE 30 (3): "every link" includes a broken one that is still stored: a pin brings it back. Only entering focus
+    # deletes broken links. Where that deleted the link from an entity to which the memory's own link is live, the pin
+    # writes it again: section 10 promises that a pinned memory is never out of reach of its entities' names.
+    for _, entity_id, relation in network.links_from(memory_id):
+        is_own = entity_id in network.entities and network.is_live((memory_id, entity_id, relation))
+        if is_own and (entity_id, memory_id, relation) not in network.links:
+            network.put_link((entity_id, memory_id, relation), 1.0)
     network.memories[memory_id].pinned = kind
 
 

@@ -243,8 +243,8 @@ def pin_on_request(
 
 def asks_to_remember(content: str) -> bool:
     """Whether a memory asks in words to be remembered (4.3c)."""
-    # CHOICE 27 (4.3c): the words occur as substrings; ’ is not the apostrophe of "don't".
-    text = content.casefold()
+    # CHOICE 27 (4.3c): the words occur as substrings; ’ is the apostrophe of "don't" too, because telephones write it.
+    text = content.casefold().replace("’", "'")
     return any(words in text for words in REQUESTS) and not any(words in text for words in DENIALS)
 
 

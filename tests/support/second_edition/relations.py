@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from tests.support.oracle import has_han
+from tests.support.oracle import has_han, one_space
 from tests.support.second_edition.names import find_word, plain
 
 BELONGS, ABOUT, INVOLVES, DISCUSSES, MENTIONS = "属于", "关于", "涉及", "讨论", "提到"
@@ -69,8 +69,8 @@ PART_OF = re.compile(r"\b(parts?|members?)\s+of\s+((the|an?)\s+)?$")
 
 
 def folded(text: str) -> str:
-    """Return the text in the form in which words are compared here: NFKC, casefolded."""
-    return unicodedata.normalize("NFKC", text).casefold()
+    """Return the text in the form in which words are compared here: NFKC, casefolded, white space runs one space."""
+    return one_space(unicodedata.normalize("NFKC", text).casefold())
 
 
 def memory_entity_rule(content: str, keyword: str, is_first: bool) -> str:

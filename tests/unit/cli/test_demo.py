@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from contextlib import redirect_stderr, redirect_stdout
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -95,24 +96,31 @@ def test_the_first_recalls_return_the_followed_memories(events: list[Json]) -> N
     assert "charged a tiny bakery in Porto eleven times" in recalled[1]
 
 
-def test_the_last_panel_names_commands_that_exist(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After `make demo` in a clone, each command that the demo suggests begins with the path of the script."""
-    monkeypatch.setattr("ebbtide.cli.demo.command.program", lambda: ".venv/bin/ebbtide")
-    text = printed_by()
+@cache
+def screen_of(columns: int, lang: str) -> str:
+    """Return the demo as a screen shows it after `make demo` in a clone, in a Chinese locale."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ebbtide.cli.demo.command.program", lambda: ".venv/bin/ebbtide")
+        patch.setenv("COLUMNS", str(columns))
+        patch.setenv("LC_ALL", "zh_CN.UTF-8")
+        return printed_by(*(("--lang", "zh") if lang == "zh" else ()))
+
+
+def test_the_last_panel_names_commands_that_exist() -> None:
+    """Each command that the demo suggests begins with the path of the script."""
+    text = screen_of(80, "en")
     panel = text[text.index("Your turn") :]
-    for command in ("serve", "remember -", "recall Lisbon"):
+    for command in ("serve", "remember -", 'recall -q "Where did Ann move?"'):
         assert f".venv/bin/ebbtide {command}" in panel
     assert panel.count("ebbtide") == 3
 
 
 @pytest.mark.parametrize(("columns", "lang"), [(80, "en"), (120, "zh")])
-def test_the_demo_fits_the_screen(monkeypatch: pytest.MonkeyPatch, columns: int, lang: str) -> None:
+def test_the_demo_fits_the_screen(columns: int, lang: str) -> None:
     """The demo is plain text without a terminal, fits the screen, truncates no memory, and ignores the locale."""
     from rich.cells import cell_len
 
-    monkeypatch.setenv("COLUMNS", str(columns))
-    monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
-    text = printed_by(*(("--lang", "zh") if lang == "zh" else ()))
+    text = screen_of(columns, lang)
     assert "\x1b" not in text
     assert max(cell_len(line) for line in text.splitlines()) <= columns
     unbroken = " ".join(line.strip() for line in text.splitlines())

@@ -112,6 +112,13 @@ def test_only_a_dialogue_has_neighbouring_messages() -> None:
     for number in range(4):
         documents.add(passages_to_add(number, "tea", f"Title {number}"))
     assert documents.neighbours("next").tolist() == [-1, -1, -1, -1]
+    replies, system = PassageIndex(), PassageIndex()
+    for number, role in enumerate(["user", "assistant", "user", "user"]):
+        entry = entries_of("tea", "")[0]
+        replies.add([IndexedPassage(number, entry, 0, "", f"b{number // 2}", role=role)])
+        system.add([IndexedPassage(number, entry, 0, "", "b0", role="system" if number else "user")])
+    assert replies.neighbours("next").tolist() == [1, -1, -1, -1], "an assistant's reply needs no speakers"
+    assert system.neighbours("next").tolist() == [-1, -1, -1, -1]
     long = PassageIndex()
     long.add(passages_to_add(0, "The boats come home late. " * 100))
     assert long.neighbours("next").tolist() == [*range(1, len(long)), -1]

@@ -6,7 +6,7 @@ from time import process_time
 
 import pytest
 
-from ebbtide.retrieval.query import MAX_PHRASES, AsksFor, ParsedQuery, parse_query
+from ebbtide.retrieval.query import MAX_PHRASES, AsksFor, ParsedQuery, Recency, parse_query
 
 REFERENCE_MS = 1_686_755_000_000
 SPEAKERS = ("Caroline", "Melanie", "Ann", "Ann Lee", "James", "O'Brien", "小明", "小明明", "小红")
@@ -120,6 +120,46 @@ def test_speakers_without_letters_are_never_named() -> None:
 def test_the_kind_of_query_is_detected(query: str, asks_for: AsksFor) -> None:
     """The first question word decides; a clause that opens with "when" does not."""
     assert understood(query).asks_for == asks_for
+
+
+@pytest.mark.parametrize(
+    ("query", "recency"),
+    [
+        ("Where do I live now?", "explicit"),
+        ("Do I still have a boyfriend?", "explicit"),
+        ("我现在住哪儿？", "explicit"),
+        ("我还有女朋友吗？", "explicit"),
+        ("What is my salary?", "implied"),
+        ("我的手机号是多少？", "implied"),
+        ("What was my address before I moved to my current flat?", ""),
+        ("我以前的公司叫什么？", ""),
+        ("Where does Caroline live?", ""),
+        ("What did I say in May 2023?", ""),
+        ("What do I pay since 3 May 2023?", ""),
+        ("Which lock do you recommend to me?", ""),
+        ("It is hot now. Where does Ann work?", ""),
+    ],
+)
+def test_a_question_for_the_newest_message_is_detected(query: str, recency: Recency) -> None:
+    """The present, or a matter of the user, expects the newest message; the past and a date do not."""
+    assert understood(query).recency == recency
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("Which bike lock did you recommend?", True),
+        ("What did the assistant suggest?", True),
+        ("你建议我送什么礼物？", True),
+        ("助手说要煮多久？", True),
+        ("Can you tell me where I live?", False),
+        ("你还记得我的生日吗？", False),
+        ("What does Ann want for her youth club?", False),
+    ],
+)
+def test_a_question_to_the_assistant_about_itself_is_detected(query: str, expected: bool) -> None:
+    """A query addresses the assistant by "you" or by its role; polite phrases do not count."""
+    assert understood(query).addresses_assistant is expected
 
 
 @pytest.mark.parametrize(

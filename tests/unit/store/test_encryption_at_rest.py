@@ -278,7 +278,7 @@ def test_without_room_for_both_nothing_is_changed(
     put_agent(data)
     data.release()
     store = data.open_store(ANN)
-    for number in range(3, 63):
+    for number in range(10, 70):
         store.write(lambda txn, n=number: txn.apply(Change(nodes=[large(n)], next_node_id=n + 1)))  # type: ignore[misc]
     before = everything(store)
     store.close()

@@ -396,7 +396,10 @@ def search(
     archive: ArchiveUse | None = None,
     patience_ms: int | None = None,
 ) -> Call[Found]:
-    """Return the memories that answer a question as a list, best first."""
+    """Return the memories that answer a question as a list, best first.
+
+    For an agent that does not exist the list is empty.
+    """
     form = {
         "query": query,
         "vector": vector or None,

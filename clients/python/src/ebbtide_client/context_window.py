@@ -1,8 +1,8 @@
 """`ContextWindow`: keep a conversation within the context of its model, and its past in memory.
 
 Add each message, and call `prepare` before each call of your model. Over its threshold, the window stores its oldest
-turns as one batch and removes them. It puts the recalled text first. **One batch is one unit of the memory's
-time.**
+turns as one batch and removes them. It puts first what the agent remembers about the last message of the user. **One
+batch is one unit of the memory's time.**
 
 If the daemon is unavailable, the conversation continues: `prepare` returns the messages of the window and tries again
 next time. A message is removed only after the daemon has stored it on disk.
@@ -79,6 +79,13 @@ class _ContextWindow(Generic[C]):
         for message in messages:
             self._window.add(message, now_ms)
 
+    def _cue(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Return the options of a recall, by default with dates and the user's last message as the query."""
+        defaults: dict[str, Any] = {"dates": True}
+        if not options.get("relations") and options.get("mode") != "associative":
+            defaults["query"] = self._window.question
+        return defaults | options
+
     def _batch(self, parcel: Parcel) -> dict[str, Any]:
         return {
             "messages": parcel.messages,
@@ -99,7 +106,8 @@ class ContextWindow(_ContextWindow[Client]):
     def prepare(self, *keywords: str, **options: Any) -> list[dict[str, Any]]:
         """Return the messages for the next call of your model, with the recalled memories first.
 
-        Store what is over the threshold before. `options` are those of `recall`; `dates` is on by default.
+        Store what is over the threshold before. `options` are those of `recall`. By default `query` is the last message
+        of the user and `dates` is on; `query=None` recalls by keywords and focus alone.
         """
         self.last_error = None
         try:
@@ -107,7 +115,7 @@ class ContextWindow(_ContextWindow[Client]):
         except EbbtideError as error:
             self._survive(error, "remember")
         try:
-            text = self._client.recall(self._agent_id, keywords, **{"dates": True} | options).text
+            text = self._client.recall(self._agent_id, keywords, **self._cue(options)).text
         except EbbtideError as error:
             self._survive(error, "recall")
             text = ""
@@ -139,7 +147,8 @@ class AsyncContextWindow(_ContextWindow[AsyncClient]):
     async def prepare(self, *keywords: str, **options: Any) -> list[dict[str, Any]]:
         """Return the messages for the next call of your model, with the recalled memories first.
 
-        Store what is over the threshold before. `options` are those of `recall`; `dates` is on by default.
+        Store what is over the threshold before. `options` are those of `recall`. By default `query` is the last message
+        of the user and `dates` is on; `query=None` recalls by keywords and focus alone.
         """
         self.last_error = None
         try:
@@ -147,7 +156,7 @@ class AsyncContextWindow(_ContextWindow[AsyncClient]):
         except EbbtideError as error:
             self._survive(error, "remember")
         try:
-            text = (await self._client.recall(self._agent_id, keywords, **{"dates": True} | options)).text
+            text = (await self._client.recall(self._agent_id, keywords, **self._cue(options))).text
         except EbbtideError as error:
             self._survive(error, "recall")
             text = ""

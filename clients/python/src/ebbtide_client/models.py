@@ -39,7 +39,7 @@ class AgentParameters:
     """How one agent remembers and forgets (memory model, section 7)."""
 
     focus_limit: int
-    """Most memories in focus, and most entities; their links do not decay."""
+    """Most memories in focus, and most entities."""
 
     focus_policy: Literal["both", "nodes"]
     """both: memories and entities move into focus; nodes: memories only, and no entities are created."""
@@ -72,7 +72,7 @@ class AgentParameters:
     """scan: every due node in every pass; slots: a bounded number of nodes."""
 
     max_nodes: int
-    """Most nodes under `slots`; at least focus_limit + 100 there."""
+    """Most memories under `slots`; at least focus_limit + 100 there. Entities do not count."""
 
     compression_batch_size: int
     """Nodes drawn for one pass under `slots`."""

@@ -42,6 +42,9 @@ MOST_MESSAGES = 1000
 MOST_MESSAGE_CHARS = 100_000
 """The daemon's limit for a message; longer ones are sent in parts."""
 
+MOST_QUERY_CHARS = 2_000
+"""Most characters of a query. A long message usually asks at its end."""
+
 MOST_CHARS = 1_500_000
 """Most characters of one parcel. With four bytes each it stays below the daemon's 8 MiB."""
 
@@ -129,6 +132,12 @@ class Window:
     def messages(self) -> list[dict[str, Any]]:
         """The messages, as a language model takes them."""
         return [entry.for_model() for entry in self._entries]
+
+    @property
+    def question(self) -> str | None:
+        """The end of the last message of the user that has text; None if there is none."""
+        said = (text_of(entry.message).strip() for entry in reversed(self._entries) if entry.role == "user")
+        return next((text[-MOST_QUERY_CHARS:] for text in said if text), None)
 
     @property
     def tokens(self) -> int:

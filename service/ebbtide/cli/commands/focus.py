@@ -6,9 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
-from ebbtide.cli.console import counted, out, say, write_json, write_text
+from ebbtide.cli.commands.inspect import in_focus
+from ebbtide.cli.connection import connected
+from ebbtide.cli.console import out, say, write_json, write_text
 from ebbtide.cli.credentials import credentials
-from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, Json, Url
+from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, DataDir, Json, MasterKeyFile, Url
 
 Agent = Annotated[str, typer.Argument(metavar="AGENT", help="The agent.")]
 Memories = Annotated[list[str], typer.Argument(metavar="NODE...", help="Memories, such as n12.")]
@@ -90,13 +92,13 @@ def entities(
     api_key_file: ApiKeyFile = None,
     ca_file: CaFile = None,
     client_cert: ClientCert = None,
+    data_dir: DataDir = None,
+    master_key_file: MasterKeyFile = None,
     as_json: Json = False,
 ) -> None:
     """List the names that memories are linked with, and how much is known of each."""
-    from ebbtide.cli.remote import RemoteClient
-
-    with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
-        found = remote.list_entities(agent)
+    with connected(url, data_dir, credentials(api_key_file, ca_file, client_cert), master_key_file) as client:
+        found = client.list_entities(agent)
     if as_json:
         write_json({"entities": found})
     elif found:
@@ -118,11 +120,8 @@ def _show_focus(found: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         write_json(found)
         return
-    for memory in found["nodes"]:
-        write_text(f"{memory['id']:<6} {memory['phrase']}")
-    for entity in found["entities"]:
-        known = counted(entity["living_count"], "memory", "memories")
-        write_text(f"{entity['id']:<6} {entity['name']} ({known})")
+    for node_id, text in in_focus(found):
+        write_text(f"{node_id:<6} {text}")
     if not found["nodes"] and not found["entities"]:
         say("Nothing is in focus.", "dim")
 

@@ -1,7 +1,8 @@
-"""`ebbtide inspect`: show an agent, or one of its memories."""
+"""`ebbtide inspect`: show an agent, or one of its memories or entities."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
@@ -22,7 +23,9 @@ INDENT = "  "
 
 def inspect(
     agent: Annotated[str, typer.Argument(metavar="AGENT", help="The agent.")],
-    node: Annotated[str | None, typer.Argument(metavar="[NODE]", help="A memory, such as n12.")] = None,
+    node: Annotated[
+        str | None, typer.Argument(metavar="[NODE]", help="A memory or an entity, such as n12.")
+    ] = None,
     url: Url = DEFAULT_URL,
     api_key_file: ApiKeyFile = None,
     ca_file: CaFile = None,
@@ -31,7 +34,7 @@ def inspect(
     master_key_file: MasterKeyFile = None,
     as_json: Json = False,
 ) -> None:
-    """Show an agent, or one of its memories with its links."""
+    """Show an agent, or one of its memories or entities with its links."""
     with connected(url, data_dir, credentials(api_key_file, ca_file, client_cert), master_key_file) as client:
         if node is not None:
             found = client.get_node(agent, node)
@@ -45,7 +48,7 @@ def inspect(
         if as_json:
             write_json({**info, "latest_batches": batches})
             return
-        focus = [client.get_node(agent, node_id) for node_id in info["focus"]]
+        focus = client.get_focus(agent)
     _show_agent(out(), info, focus, batches)
 
 
@@ -55,7 +58,7 @@ def inspect(
 def _show_agent(
     console: Console,
     info: dict[str, Any],
-    focus: list[dict[str, Any]],
+    focus: dict[str, Any],
     batches: list[dict[str, Any]],
 ) -> None:
     counts = info["counts"]
@@ -76,11 +79,11 @@ def _show_agent(
         _field(console, name, f"{value} (default {default})")
     if not changed:
         _line(console, "all at their defaults", "dim")
-    _heading(console, "in focus, newest first")
-    for memory in focus:
-        _line(console, f"{memory['id']:<6} {memory['phrase']}")
-    if not focus:
-        _line(console, "nothing yet", "dim")
+    _heading(console, "in focus: memories, then entities, newest first")
+    for node_id, text in in_focus(focus):
+        _line(console, f"{node_id:<6} {text}")
+    if not focus["nodes"] and not focus["entities"]:
+        _line(console, "nothing", "dim")
     _heading(console, "latest batches")
     for batch in batches:
         _line(console, _batch_line(batch))
@@ -88,6 +91,14 @@ def _show_agent(
             _line(console, f"       {batch['last_error']}", "red")
     if not batches:
         _line(console, "none", "dim")
+
+
+def in_focus(focus: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the id and the description of each node in focus: memories, then entities."""
+    for memory in focus["nodes"]:
+        yield memory["id"], memory["phrase"]
+    for entity in focus["entities"]:
+        yield entity["id"], f"{entity['name']} ({counted(entity['living_count'], 'memory', 'memories')})"
 
 
 def changed_parameters(parameters: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
@@ -120,7 +131,9 @@ def _show_node(console: Console, node: dict[str, Any]) -> None:
     bar = importance_bar(node["importance"])
     label = Text(f"{INDENT}{'importance':<12}", "dim")
     console.print(Text.assemble(label, bar, f"  {node['importance']:.3f}"), soft_wrap=True)
+    protected = "yes: protected"
     if node["kind"] == "entity":
+        protected = "yes: supports its newest memories"
         _field(console, "kind", "entity: a name that memories are linked with")
     else:
         _field(console, "kept", f"{len(node['content']):,} of {node['original_length']:,} characters")
@@ -128,7 +141,7 @@ def _show_node(console: Console, node: dict[str, Any]) -> None:
         _field(console, "about", ", ".join(entity["name"] for entity in node["entities"]) or "-")
         _field(console, "pinned", "no" if node["pinned"] == "none" else node["pinned"].replace("_", " "))
         _field(console, "created", local_time(node["created_at"]))
-    _field(console, "in focus", "yes: protected" if node["in_focus"] else "no")
+    _field(console, "in focus", protected if node["in_focus"] else "no")
     _field(console, "scans", f"{node['scan_count']:,}")
     _links(console, "supported by (links in)", node["links_in"], "source")
     _links(console, "leads to (links out)", node["links_out"], "target")

@@ -5,12 +5,13 @@ Standard output contains exactly this text. Messages for the person go to standa
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ebbtide.cli.console import counted, say, write_json, write_text
 from ebbtide.cli.credentials import Credentials, credentials
+from ebbtide.cli.failures import Failure
 from ebbtide.cli.options import (
     DEFAULT_AGENT,
     DEFAULT_URL,
@@ -38,6 +39,9 @@ from ebbtide.cli.options import (
     Without,
 )
 from ebbtide.cli.times import check_range
+
+if TYPE_CHECKING:
+    from ebbtide.cli.remote import RemoteClient
 
 Words = Annotated[
     list[str] | None,
@@ -141,6 +145,7 @@ def _print(
 
     with RemoteClient(url, shown) as remote:
         answer = remote.recall(agent, command)
+        is_unknown = not answer["text"] and not exists(remote, agent)
     if as_json:
         write_json(answer)
         return
@@ -149,10 +154,19 @@ def _print(
     if answer["text"]:
         write_text(answer["text"])
     else:
-        say(nothing, "dim")
+        say(f"There is no agent {agent}." if is_unknown else nothing, "dim")
     waiting = waiting_note(answer["pending_batches"], answer["parked_batches"])
     if waiting:
         say(waiting, "dim")
+
+
+def exists(remote: RemoteClient, agent: str) -> bool:
+    """Return whether an agent exists, to explain an empty answer."""
+    try:
+        remote.get_agent(agent)
+    except Failure as failure:
+        return failure.reason != "AGENT_NOT_FOUND"
+    return True
 
 
 def nothing_found(
@@ -164,10 +178,8 @@ def nothing_found(
     if query is not None:
         return f"{agent} has no answer to this."
     if words:
-        return (
-            f"No memory within reach contains {' or '.join(words)}. "
-            "Try other words, --depth 8, or --query to search everything."
-        )
+        named = " or ".join(f'"{word}"' for word in words)
+        return f"No memory matches {named}. Try other words, or --query to search everything for an answer."
     return f"No memories: {agent} has nothing in focus yet."
 
 

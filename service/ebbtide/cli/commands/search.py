@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from ebbtide.cli.commands.recall import nothing_found, waiting_note
+from ebbtide.cli.commands.recall import exists, nothing_found, waiting_note
 from ebbtide.cli.console import out, say, write_json
 from ebbtide.cli.credentials import credentials
 from ebbtide.cli.options import DEFAULT_AGENT, DEFAULT_URL, Agent, ApiKeyFile, CaFile, ClientCert, Json, Url
@@ -56,13 +56,14 @@ def search(
         command["max_results"] = most
     with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
         answer = remote.search(agent, command)
+        is_unknown = not answer["memories"] and not exists(remote, agent)
     if as_json:
         write_json(answer)
         return
     if answer["memories"]:
         out().print(_table(answer["memories"]))
     else:
-        say(nothing_found([], agent, text), "dim")
+        say(f"There is no agent {agent}." if is_unknown else nothing_found([], agent, text), "dim")
     waiting = waiting_note(answer["pending_batches"], answer["parked_batches"])
     if waiting:
         say(waiting, "dim")

@@ -65,8 +65,8 @@ EN = Narration(
     pace="All parameters have their default values.",
     remembering="Remember",
     remembering_how=(
-        "Ebbtide splits a conversation into memories. It links each memory to its neighbours and to the "
-        "memories that were in focus before. The newest memories move into focus."
+        "Ebbtide splits a conversation into memories. It links each memory to its neighbours, to the names in "
+        "it, and to the memories that were in focus before. The newest memories move into focus."
     ),
     conversation="Conversation {number}: {topic}",
     became="{messages} messages became {memories} memories",
@@ -75,8 +75,8 @@ EN = Narration(
     followed="we follow this one: {name}",
     recalling="Recall",
     recalling_how=(
-        "A recall starts at the focus and follows the links. It returns plain text, ready for your language "
-        "model, with the nearest memory first."
+        "A recall starts at the names and memories that its keywords find, and at the focus, and follows the "
+        "links. It returns plain text, ready for your language model, with the best match first."
     ),
     nothing="(no memory found)",
     others="{count} more conversations follow. The focus moves with each of them:",
@@ -140,14 +140,14 @@ ZH = Narration(
     ),
     pace="所有参数都是默认值。",
     remembering="记住",
-    remembering_how="一次对话被切成若干条记忆，每条都与前后相邻的、以及先前焦点里的记忆相连；最新的几条进入焦点。",
+    remembering_how="一次对话被切成若干条记忆，每条都与前后相邻的、以及先前焦点里的记忆相连，也与其中提到的名字相连；最新的几条进入焦点。",
     conversation="第 {number} 次对话：{topic}",
     became="{messages} 条消息成了 {memories} 条记忆",
     more="……还有 {count} 条",
     focus="焦点",
     followed="我们跟踪这一条：{name}",
     recalling="提问",
-    recalling_how="回忆从焦点出发，沿着链接走。返回的是一段纯文本，可以直接交给语言模型，最近的排在最前。",
+    recalling_how="回忆从关键词找到的名字和记忆、以及焦点出发，沿着链接走。返回的是一段纯文本，可以直接交给语言模型，最相关的排在最前。",
     nothing="（什么也没想起来）",
     others="接着又是 {count} 次对话，焦点随之移动：",
     time="时间流过",

@@ -72,7 +72,7 @@ def end_card(say: Narration, event: Done, width: int, program: str) -> Panel:
     commands = {
         say.next_serve: f"{program} serve",
         say.next_remember: f'echo "Ann: I moved to Lisbon." | {program} remember -',
-        say.next_recall: f"{program} recall Lisbon",
+        say.next_recall: f'{program} recall -q "Where did Ann move?"',
     }
     steps = [Text.assemble(what, "\n", (f"  {command}", "bold")) for what, command in commands.items()]
     body = Group(Text("\n".join(fold(seen, width - 6))), Text(), Text(say.next, "bold cyan"), *steps)

@@ -62,8 +62,8 @@ class Progress:
     utterances: list[Utterance]
     indices: list[int]
     segments: list[Segment] | None = None
-    fillers: list[bool] | None = None
-    """Which segments become no memory."""
+    fillers: list[tuple[str, ...] | None] | None = None
+    """The keywords of each segment that becomes no memory."""
     told: list[MemoryDraft | Mention] = field(default_factory=list)
     focus: list[tuple[NodeId, str]] | None = None
     names: dict[tuple[int, int], str] = field(default_factory=dict)
@@ -87,6 +87,7 @@ class Digest(BackgroundTask):
         self._fallback = shared.fallback
         self._clock = shared.clock
         self._policy = shared.digest_policy
+        self._metrics = shared.metrics
         self._on_digested = on_digested
         self._progress: Progress | None = None
         self._oldest_ms: int | None = None
@@ -195,6 +196,7 @@ class Digest(BackgroundTask):
                 StatusRetention(self._policy.status_keep, now_ms - self._policy.status_keep_h * HOUR_MS),
             )
             if await self._mailbox.run(commit):
+                self._metrics.fillers.inc(len(progress.told) - len(drafts))
                 return len(drafts)
             progress.focus, progress.names, progress.entity_names, progress.named_count = None, {}, {}, 0
 
@@ -217,26 +219,25 @@ class Digest(BackgroundTask):
         parameters = self._workspace.parameters
         if progress.fillers is None:
             texts = [segment.text for segment in progress.segments]
-            progress.fillers = await self._fallback.are_fillers(
+            progress.fillers = await self._fallback.filler_keywords(
                 texts, remember_questions=parameters.remember_questions
             )
         records = [task.records[i] for i in progress.indices]
         offsets = ByteOffsets(progress.utterances)
-        while len(progress.told) < len(progress.segments):
-            done = len(progress.told)
-            if progress.fillers[done]:
-                keywords = (await self._fallback.process(progress.segments[done].text)).keywords
-                progress.told.append(Mention(keywords))
+        told = list(zip(progress.segments, progress.fillers, strict=True))
+        answers: list[Processed] = []
+        while len(progress.told) < len(told):
+            segment, filler = told[len(progress.told)]
+            if filler is not None:
+                progress.told.append(Mention(filler))
                 continue
-            waiting: list[TextToProcess] = []
-            for segment, is_filler in zip(progress.segments[done:], progress.fillers[done:], strict=True):
-                if is_filler:
-                    break
-                waiting.append((segment.text, None))
-            # In groups: all of a long batch at once would block other agents.
-            for processed in await self._first_processed(waiting):
-                segment = progress.segments[len(progress.told)]
-                progress.told.append(memory_of(segment, processed, progress.utterances, records, offsets))
+            if not answers:
+                rest = told[len(progress.told) :]
+                waiting: list[TextToProcess] = [(one.text, None) for one, words in rest if words is None]
+                # In groups: all of a long batch at once would block other agents.
+                answers = await self._first_processed(waiting)
+            draft = memory_of(segment, answers.pop(0), progress.utterances, records, offsets)
+            progress.told.append(draft)
 
     async def _first_processed(self, waiting: list[TextToProcess]) -> list[Processed]:
         """Process the first texts: as many as the model accepts in one call, or one."""
@@ -252,11 +253,14 @@ class Digest(BackgroundTask):
 
     async def _relate(self, progress: Progress, drafts: list[MemoryDraft]) -> None:
         """Let a language model on a server name the links of each memory. Links without a name are named by rules."""
+        parameters = self._workspace.parameters
+        if self._model_client.names_by_rules:
+            # Rules need no texts. The commit checks that the focus is still the same.
+            focus = self._workspace.network.focus[: parameters.focus_limit]
+            progress.focus = [(node_id, "") for node_id in focus]
+            return
         if progress.focus is None:
             progress.focus = await self._mailbox.run(self._workspace.inbox.focus_texts)
-        if self._model_client.names_by_rules:
-            return
-        parameters = self._workspace.parameters
         ids = [node_id for node_id, _ in progress.focus]
         texts = [draft.memory.content for draft in drafts]
         all_partners = partners(ids, len(drafts), parameters.focus_limit)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ebbtide.changes import Change
 from ebbtide.fleet.archive.archive import Archive
 from ebbtide.fleet.archive.retention import Sweep, before_ms
 from ebbtide.fleet.archive.unembedded import Unembedded, Vector, keep_vectors, next_unembedded
@@ -127,7 +126,7 @@ class Workspace(State):
         if node_id not in pinned and len(pinned) >= self.parameters.max_pinned:
             return False
         if pinned.get(node_id) is not Pin.BY_HAND:
-            self.commit(Change(pins={node_id: Pin.BY_HAND}))
+            self.commit(focus.pin_by_hand(self.network, node_id))
         return True
 
     def unpin_by_hand(self, node_id: NodeId) -> None:

@@ -92,13 +92,21 @@ class BuiltinModel:
             return [await self._offload(len(batch[0][0]), process, *batch[0])]
         return await self._run(lambda: [process(*arguments) for arguments in self._yielding(batch)])
 
-    async def are_fillers(self, texts: Sequence[str], *, remember_questions: bool) -> list[bool]:
-        """Return which texts make no memory: see `small_talk.is_filler`. A long text always makes one."""
+    async def filler_keywords(
+        self, texts: Sequence[str], *, remember_questions: bool
+    ) -> list[tuple[str, ...] | None]:
+        """Return the keywords of each text that makes no memory, and None for the others.
+
+        See `small_talk.is_filler`. A long text always makes a memory.
+        """
+        from ebbtide.language.builtin.keywords import keywords
         from ebbtide.language.builtin.small_talk import is_filler
 
         return await self._run(
             lambda: [
-                len(text) <= MAX_INLINE_CHARS and is_filler(text, remember_questions)
+                keywords(text)
+                if len(text) <= MAX_INLINE_CHARS and is_filler(text, remember_questions)
+                else None
                 for text in self._yielding(texts)
             ]
         )

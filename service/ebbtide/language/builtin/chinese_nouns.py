@@ -52,12 +52,14 @@ def chinese_candidates(text: str, tokens: Sequence[Token]) -> list[Candidate]:
     run: list[Token] = []
     before = ""
     for token in tokens:
-        if _is_noun(token) and _continues(run, token):
+        is_noun = _is_noun(token)
+        if is_noun and _continues(run, token):
             run.append(token)
             continue
-        found.extend(_phrases(text, run, before))
-        before = run[-1].text if run else before
-        run = [token] if _is_noun(token) else []
+        if run:
+            found.extend(_phrases(text, run, before))
+            before = run[-1].text
+        run = [token] if is_noun else []
         if not run:
             found.extend(_single(token))
         if not run and (token.tag != "punct" or token.text not in "，,"):
@@ -122,7 +124,7 @@ def _is_noun(token: Token) -> bool:
         return False
     if token.text[0] in "一几" and len(token.text) == 2 and token.tag == "n":
         return False
-    if token.text[0] in "太很最更" or any(char in _POINTING for char in token.text):
+    if token.text[0] in "太很最更" or not _POINTING.isdisjoint(token.text):
         return False
     if token.tag == "l" and not GREEDY.search(token.text) and token.text not in STOPPED:
         return True

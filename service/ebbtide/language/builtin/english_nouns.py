@@ -33,6 +33,8 @@ _LENGTH_MAX = 30
 def english_candidates(text: str, tokens: Sequence[Token]) -> list[Candidate]:
     """Return the noun phrases, names and codes of the alphabetic parts of a text."""
     found: list[Candidate] = []
+    if all(token.tag != "word" for token in tokens):
+        return found
     chunk: list[tuple[Token, str]] = []
     previous = "start"
     for index, token in enumerate(tokens):

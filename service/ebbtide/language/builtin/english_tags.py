@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from ebbtide.language.builtin import words_english as lexicon
 from ebbtide.language.builtin.tokens import Token
@@ -70,6 +71,7 @@ def context(token: Token, kind: str) -> str:
     return "comma" if token.text in "-–/&," else kind
 
 
+@lru_cache(maxsize=2048)
 def normal(text: str) -> str:
     """Fold case and curly apostrophes, as in the word lists."""
     return text.replace("’", "'").casefold()

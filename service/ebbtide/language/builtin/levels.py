@@ -77,9 +77,10 @@ def levels_of(text: str, tokens: Sequence[Token], found: Sequence[Candidate]) ->
     reported = _reported_from(tokens)
     if reported:
         return [DETAIL] * reported + levels_of(text, tokens[reported:], found)
-    graded = _grade_words(text, tokens)
     if any(token.tag not in ("word", "punct", "num", "date", "code", "digits") for token in tokens):
         graded = _grade_chinese(tokens, found)
+    else:
+        graded = _grade_words(text, tokens)
     at = 0
     for candidate in found:
         while at < len(tokens) and tokens[at].start < candidate.start:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ebbtide.language.builtin.candidates import READ_MAX
-from ebbtide.language.builtin.ranking import ranked
+from ebbtide.language.builtin.ranking import units_of
 from ebbtide.language.builtin.scripts import cluster_cut, is_dense
 from ebbtide.language.builtin.shortening import longest_beginning
 from ebbtide.language.builtin.tokens import tokenize
@@ -23,7 +23,7 @@ _CHARS_MAX = 80
 def phrase(text: str) -> str:
     """Return a summary of at most 20 characters of Chinese or 8 words."""
     body = without_end_mark(plain(text[:READ_MAX]))
-    informative = [unit for unit in ranked(body).units if not unit.idle]
+    informative = [unit for unit in units_of(body) if not unit.idle]
     if informative:
         body = without_end_mark(body[informative[0].start : informative[-1].end])
     dense = is_dense(body)

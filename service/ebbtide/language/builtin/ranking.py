@@ -70,10 +70,15 @@ class Ranking(NamedTuple):
 
 
 @lru_cache(maxsize=64)
+def units_of(text: str) -> tuple[Unit, ...]:
+    """Return the units of a text from a cache."""
+    return tuple(to_units(text, candidates(text)))
+
+
+@lru_cache(maxsize=64)
 def ranked(text: str) -> Ranking:
     """Rank the words of a text."""
-    found = candidates(text)
-    units = to_units(text, found)
+    found, units = candidates(text), units_of(text)
     words = _words(text, units, found)
     places = _places(text, units, words)
     borrowed = _borrowed_subjects(units, words, places)
@@ -96,7 +101,7 @@ def ranked(text: str) -> Ranking:
         core = _core(words, best, found)
     informative = [index for index, word in enumerate(words) if not units[word.unit].idle]
     order = sorted(informative or range(len(words)), key=lambda index: (ranks[index], index))
-    return Ranking(tuple(units), tuple(words), tuple(order), tuple(_lengths(words, order, ranks)), core)
+    return Ranking(units, tuple(words), tuple(order), tuple(_lengths(words, order, ranks)), core)
 
 
 def _rank(place: float, level: int, part: int) -> float:
@@ -104,7 +109,7 @@ def _rank(place: float, level: int, part: int) -> float:
     return place + (0.0 if level == SUBJECT and place else _BEHIND[level]) + _NEXT_PART * part
 
 
-def _words(text: str, units: list[Unit], found: tuple[Candidate, ...]) -> list[Word]:
+def _words(text: str, units: Sequence[Unit], found: tuple[Candidate, ...]) -> list[Word]:
     """Return the words of the units in order, with their levels. Punctuation belongs to no unit."""
     tokens = tokens_of(text)
     words: list[Word] = []
@@ -182,7 +187,7 @@ def _is_bound(text: str, unit: Unit) -> bool:
     return HARD_CONDITION.search(text, unit.start, unit.end) is not None or text[unit.end - 1] in "?？"
 
 
-def _places(text: str, units: list[Unit], words: list[Word]) -> list[float]:
+def _places(text: str, units: Sequence[Unit], words: list[Word]) -> list[float]:
     """Return the place of each unit: 0 for the best one.
 
     A unit never precedes one that it depends on, and an intention never precedes the "but" after it.
@@ -209,7 +214,7 @@ def _places(text: str, units: list[Unit], words: list[Word]) -> list[float]:
     return places
 
 
-def _first_statement(text: str, units: list[Unit]) -> int:
+def _first_statement(text: str, units: Sequence[Unit]) -> int:
     """Return the first unit that is a statement. A concluding clause (in the end, …) precedes its sentence."""
     first = next((index for index, unit in enumerate(units) if not _leads_up(text, unit)), 0)
     for index in range(first, len(units)):
@@ -227,7 +232,7 @@ def _leads_up(text: str, unit: Unit) -> bool:
     return unit.hollow and not _FIRST_PERSON.match(text, unit.start)
 
 
-def _worth(text: str, units: list[Unit], index: int, first: int) -> float:
+def _worth(text: str, units: Sequence[Unit], index: int, first: int) -> float:
     """Return how much the text depends on a unit: decisions and first statements most, small talk least."""
     unit = units[index]
     worth = 0.12 * min(unit.value, 8.0)
@@ -251,7 +256,7 @@ def _worth(text: str, units: list[Unit], index: int, first: int) -> float:
     return worth - 2.0 * unit.idle
 
 
-def _borrowed_subjects(units: list[Unit], words: list[Word], places: list[float]) -> dict[int, float]:
+def _borrowed_subjects(units: Sequence[Unit], words: list[Word], places: list[float]) -> dict[int, float]:
     """Return the ranks of the words that are the subject of a unit as well as of later units without their own."""
     own = {word.unit for word in words if word.level == SUBJECT}
     best: dict[int, float] = {}

@@ -46,13 +46,19 @@ _CHINESE_OPINIONS = word_list("chinese_opinion_verbs")
 _ADDRESS_BREAKS = frozenset(",，!！.。?？~～…-–—")
 
 
+_COURTESY_PHRASES = sorted(ordered_list("courtesy_phrases"), key=len, reverse=True)
+_LATIN_PHRASES = [phrase for phrase in _COURTESY_PHRASES if phrase.isascii()]
 _PHRASES = re.compile(
     "|".join(
-        rf"\b{phrase}\b" if phrase.isascii() else phrase
-        for phrase in sorted(ordered_list("courtesy_phrases"), key=len, reverse=True)
-    ),
-    re.IGNORECASE,
+        [
+            rf"\b(?i:{'|'.join(_LATIN_PHRASES)})\b",
+            *(phrase for phrase in _COURTESY_PHRASES if not phrase.isascii()),
+        ]
+    )
 )
+_KNOWN_WORDS = _ENGLISH.union(*(phrase.split() for phrase in _LATIN_PHRASES))
+# Shorter words may be units of a number.
+_CONTENT_WORD_MIN = 5
 _PART = re.compile("[，,。.!！?？~～…;；]+")
 _QUESTION_ENDS = ("?", "？")
 # A longer text is never mere courtesy.
@@ -62,12 +68,24 @@ _COURTESY_CHARS_MAX = 160
 @lru_cache(maxsize=512)
 def is_courtesy(text: str) -> bool:
     """Return whether a text consists only of courtesies, praise, assent and called names."""
-    if len(text) > _COURTESY_CHARS_MAX:
+    if len(text) > _COURTESY_CHARS_MAX or _has_content_word(text):
         return False
     rest = _PHRASES.sub(" ", text.replace("’", "'"))
     parts = [tokenize(part) for part in _PART.split(rest)]
     informative = [tokens for tokens in parts if any(token.tag != "punct" for token in tokens)]
     return all(is_small_talk(tokens) or _is_call(tokens) for tokens in informative)
+
+
+def _has_content_word(text: str) -> bool:
+    """Return whether a word between spaces is certainly no courtesy. The patterns of `is_courtesy` are slow."""
+    return any(
+        len(word) >= _CONTENT_WORD_MIN
+        and word.isascii()
+        and word.isalpha()
+        and word.islower()
+        and word not in _KNOWN_WORDS
+        for word in text.split()
+    )
 
 
 def _is_call(tokens: Sequence[Token]) -> bool:

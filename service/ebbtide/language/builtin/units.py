@@ -19,7 +19,7 @@ from ebbtide.language.builtin.negation import holds_negation
 from ebbtide.language.builtin.scripts import width
 from ebbtide.language.builtin.small_talk import is_small_talk
 from ebbtide.language.builtin.subjects import has_subject
-from ebbtide.language.builtin.tokens import Candidate, Token, tokenize
+from ebbtide.language.builtin.tokens import Candidate, Token, tokens_of
 from ebbtide.language.builtin.word_lists import word_list, words
 
 
@@ -125,7 +125,7 @@ def to_units(text: str, found: tuple[Candidate, ...]) -> list[Unit]:
 
 def _unit(text: str, start: int, clause: Clause, inside: float, hollow: bool, before: list[Unit]) -> Unit:
     piece = text[start : clause.end]
-    tokens = tokenize(piece[:300])
+    tokens = tokens_of(piece[:300])
     leads = not before or before[-1].closes
     contrast = _is_contrast(piece[:16])
     asks = piece[-1] in "?？"

@@ -88,21 +88,25 @@ class LinkWriter(LinkReader):
         self._meta = meta
         self._ids: dict[str, int] = {}
 
-    def put(self, link: Link) -> None:
-        """Write a link, or the new strength of a stored one."""
-        relation = self._relation_id(link.relation)
-        is_known = self._delete(link, relation)
-        value = layout.link_value(link.target, relation, link.strength, link.anchor)
-        self._tables.put(layout.LINKS, layout.u64(link.source), value)
-        if not is_known:
-            self._tables.put(
-                layout.BACKLINKS, layout.u64(link.target), layout.backlink_value(link.source, relation)
-            )
+    def put(self, links: Sequence[Link]) -> None:
+        """Write links, or the new strengths of stored ones. The last of equal links counts."""
+        cursor, values = self._tables.cursor(layout.LINKS), {}
+        backlinks: list[tuple[bytes, bytes]] = []
+        for link in links:
+            relation = self._relation_id(link.relation)
+            source, prefix = layout.u64(link.source), layout.link_prefix(link.target, relation)
+            self._delete(cursor, source, prefix)
+            value = layout.link_value(link.target, relation, link.strength, link.anchor)
+            values[source, prefix] = (source, value)
+            backlinks.append((layout.u64(link.target), layout.backlink_value(link.source, relation)))
+        cursor.putmulti(values.values())
+        self._tables.cursor(layout.BACKLINKS).putmulti(backlinks)
 
     def remove(self, link: Link) -> None:
         """Delete a link with its backlink."""
         relation = self._relation_id(link.relation)
-        self._delete(link, relation)
+        prefix = layout.link_prefix(link.target, relation)
+        self._delete(self._tables.cursor(layout.LINKS), layout.u64(link.source), prefix)
         self._tables.delete(
             layout.BACKLINKS, layout.u64(link.target), layout.backlink_value(link.source, relation)
         )
@@ -134,14 +138,10 @@ class LinkWriter(LinkReader):
                 self._tables.delete(layout.RELATIONS, key)
                 self._tables.delete(layout.RELATION_IDS, layout.text_key(name.decode()))
 
-    def _delete(self, link: Link, relation: int) -> bool:
-        """Delete the stored value of a link. Return whether there was one."""
-        prefix = layout.link_prefix(link.target, relation)
-        cursor = self._tables.cursor(layout.LINKS)
-        is_known = cursor.set_range_dup(layout.u64(link.source), prefix) and cursor.value().startswith(prefix)
-        if is_known:
+    def _delete(self, cursor: Any, source: bytes, prefix: bytes) -> None:
+        """Delete the stored value of a link, if there is one."""
+        if cursor.set_range_dup(source, prefix) and cursor.value().startswith(prefix):
             cursor.delete()
-        return bool(is_known)
 
     def _relation_id(self, name: str) -> int:
         relation_id = self._ids.get(name)

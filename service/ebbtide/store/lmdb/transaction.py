@@ -151,8 +151,7 @@ class WriteTransaction(ReadTransaction):
             self.entities.delete(node_id)
         for link in change.removed_links:
             self.links.remove(link)
-        for link in change.links:
-            self.links.put(link)
+        self.links.put(change.links)
         for node_id, pin in change.pins.items():
             self.nodes.pin(node_id, pin)
         self.scans.reset([*change.forgotten, *change.deleted, *change.deleted_entities])

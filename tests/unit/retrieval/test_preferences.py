@@ -1,0 +1,93 @@
+"""Preferences: the user's statements before replies, and the newer message of a restated matter first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ebbtide.retrieval.features import Fused
+from ebbtide.retrieval.passages import IndexedPassage, PassageIndex, entries_of
+from ebbtide.retrieval.preferences import RESTATING, in_preferred_order
+from ebbtide.retrieval.ranking_request import RankingRequest
+
+OLD, OTHER, NEW, REPLY = range(4)
+TEXTS = [
+    "I live in Leeds",
+    "The boiler is out again",
+    "I moved to York",
+    "York has good trams",
+]
+ALIKE = np.eye(4)
+ALIKE[OLD, NEW] = ALIKE[NEW, OLD] = 0.5
+WORTHS = np.array([3.0, 2.9, 2.5, 3.1])
+
+
+def preferred(texts: list[str] = TEXTS, worths: np.ndarray = WORTHS, **fields: Any) -> list[int]:
+    """Return four messages, a day apart, in the preferred order; the last one is a reply."""
+    index = PassageIndex()
+    for number, text in enumerate(texts):
+        role = "assistant" if number == REPLY else "user"
+        index.add(
+            IndexedPassage(number, entry, number * 86_400_000, "", f"b{number}", role=role)
+            for entry in entries_of(text, "")
+        )
+    request = RankingRequest(
+        terms={},
+        texts=texts.__getitem__,
+        alike=lambda passages: ALIKE[np.ix_(passages, passages)],
+        **fields,
+    )
+    order = np.lexsort((-np.arange(4), -worths))
+    found = np.ones(4, dtype=np.bool_)
+    fused = Fused(index, request, {}, worths, found, order)
+    return in_preferred_order(fused, worths[order]).tolist()
+
+
+def test_statements_of_the_user_precede_replies() -> None:
+    """Promise: a reply ranks after statements of similar worth, unless the question addresses the assistant."""
+    assert preferred() == [OLD, OTHER, NEW, REPLY]
+    assert preferred(addresses_assistant=True) == [REPLY, OLD, OTHER, NEW]
+
+
+@pytest.mark.parametrize("recency", RESTATING)
+def test_the_newer_message_of_a_restated_matter_is_first(recency: Any) -> None:
+    """Promise: the newer of two messages that resemble each other comes directly before the older one."""
+    assert preferred(recency=recency) == [NEW, OLD, OTHER, REPLY]
+    swapped = np.array([2.5, 2.9, 3.0, 3.1])
+    assert preferred(worths=swapped, recency=recency) == [NEW, OTHER, OLD, REPLY], (
+        "the order is right already"
+    )
+
+
+def test_other_questions_keep_the_order_of_worth() -> None:
+    """Promise: a question that does not expect the newest message is not changed."""
+    assert preferred(recency="") == [OLD, OTHER, NEW, REPLY]
+
+
+def test_a_less_relevant_message_restates_nothing_unless_the_question_asks_for_the_present() -> None:
+    """Promise: a newer message that is much less relevant moves up only for "now", "still" and the like."""
+    worths = np.array([3.0, 2.9, 0.5, -1.0])
+    assert preferred(worths=worths, recency="implied") == [OLD, OTHER, NEW, REPLY]
+    assert preferred(worths=worths, recency="explicit") == [NEW, OLD, OTHER, REPLY]
+
+
+def test_a_question_restates_nothing() -> None:
+    """Promise: what the user asked later does not move before what the user said."""
+    texts = ["I live in Leeds", "The boiler is out again", "where do I live?", "York has good trams"]
+    assert preferred(texts=texts, recency="explicit")[0] == OLD
+
+
+def test_a_reply_restates_nothing() -> None:
+    """Promise: an assistant's newer message does not move before the user's statement."""
+    alike = np.full((4, 4), 0.9)
+    fields = {"recency": "explicit", "alike": lambda passages: alike[np.ix_(passages, passages)]}
+    index = PassageIndex()
+    for number, role in enumerate(["user", "assistant"]):
+        entry = entries_of("I live in Leeds", "")[0]
+        index.add([IndexedPassage(number, entry, number, "", "b0", role=role)])
+    request = RankingRequest(terms={}, **fields)
+    worths = np.array([3.0, 3.5])
+    fused = Fused(index, request, {}, worths, np.ones(2, dtype=np.bool_), np.array([1, 0]))
+    assert in_preferred_order(fused, worths[[1, 0]]).tolist() == [0, 1]
