@@ -5,14 +5,14 @@ from __future__ import annotations
 from benchmarks.eval_labels import LANGUAGES, measure, report
 
 LEAST = {
-    "keyword precision": {"en": 0.76, "zh": 0.62},
-    "keyword recall": {"en": 0.74, "zh": 0.58},
-    "first keyword right": {"en": 0.88, "zh": 0.77},
-    "statement kept at 1/2": {"en": 0.65, "zh": 0.67},
-    "golden half equal": {"en": 0.66, "zh": 0.60},
+    "keyword precision": {"en": 0.78, "zh": 0.66},
+    "keyword recall": {"en": 0.75, "zh": 0.60},
+    "first keyword right": {"en": 0.88, "zh": 0.80},
+    "statement kept at 1/2": {"en": 0.67, "zh": 0.74},
+    "golden half equal": {"en": 0.74, "zh": 0.60},
     "segmentation exact": {"en": 0.80, "zh": 0.65},
     "filler precision": {"en": 0.95, "zh": 0.95},
-    "relation name right": {"en": 0.70, "zh": 0.68},
+    "relation name right": {"en": 0.72, "zh": 0.73},
 }
 """The least share of each measure, a little below the measured one."""
 

@@ -1,7 +1,7 @@
 """The built-in model behind the language port.
 
 The rules run on the daemon's threads, or in a worker process if a text is long. The model needs no server and fails
-only if a text takes too long to process. It does not resolve pronouns or rephrase. Methods import the rules, so that a
+only if a text takes too long to process. It does not rephrase. Methods import the rules, so that a
 daemon can listen before it has compiled them.
 """
 

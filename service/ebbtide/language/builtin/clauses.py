@@ -79,7 +79,7 @@ def _within(text: str, start: int, end: int) -> list[Clause]:
 
 
 def _may_split(before: str, opening: str) -> bool:
-    """Return whether a text without a comma is two clauses: `when` tells what happened, and the first has a verb."""
+    """Return whether a text without a comma is two clauses: `when` precedes a past form, and the first has a verb."""
     words = opening.split(" ", 3)
     if words[0] == "when":
         return len(words) > 2 and is_past(words[2])

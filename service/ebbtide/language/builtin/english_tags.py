@@ -53,6 +53,11 @@ _KNOWN = (
 # A plain word: no digits and no inner capitals.
 _PLAIN = re.compile(r"[A-Za-z][a-z'’-]*")
 
+_NUMBER = re.compile(
+    r"(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|[a-z]{3,5}teen|hundred|thousand|million"
+    r"|(?:twen|thir|for|fif|six|seven|eigh|nine)ty(?:-[a-z]{3,5})?)"
+)
+
 _SENTENCE_END = frozenset(".!?…:。！？：;")
 
 
@@ -84,6 +89,8 @@ def classify(text: str, tokens: Sequence[Token], index: int, previous: str) -> s
     closed = _CLOSED.get(lower) or ("modal" if lower.endswith(_CLITICS) else "")
     if closed and not (closed == "adv" and capital and not starts):
         return closed
+    if _NUMBER.fullmatch(lower):
+        return "num"
     base = lower[:-2] if lower.endswith("'s") else lower
     if base in _TIME and (capital or base not in ("march", "may", "mar", "sun", "sat")):
         return "time"

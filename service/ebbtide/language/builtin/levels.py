@@ -227,6 +227,8 @@ def _grade_han_word(tokens: Sequence[Token], index: int) -> int:
         and text not in words_chinese.TIME_FILLERS
     ):
         return PREDICATE
+    if text in ("这", "那") and after is not None and after.text[0] == "几":
+        return PREDICATE
     if text in _POINTERS and followed and not (len(text) == 1 and after is not None and len(after.text) == 1):
         return PREDICATE if text == "一个" and after is not None and after.text in _PERIODS else FILLER
     if (
@@ -418,6 +420,8 @@ def _grade_word(
     if kind == "subject" and "'" in lower:
         place.has_verb = True
         return SUBJECT if place.level == PREDICATE else place.level
+    if lower in ("yes", "no") and index and kinds[index - 1] == "verb":
+        return place.level
     if lower in _EMPHASIS and index + 1 < len(tokens):
         return FILLER
     if place.has_verb and (kind == "det" or lower in ("every", "last", "next")):

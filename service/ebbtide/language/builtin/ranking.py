@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from ebbtide.language.builtin.candidates import READ_MAX, candidates
@@ -26,6 +27,7 @@ from ebbtide.language.builtin.levels import (
     is_english_verb,
     levels_of,
 )
+from ebbtide.language.builtin.negation import is_negation
 from ebbtide.language.builtin.pronouns import named_pronouns
 from ebbtide.language.builtin.scripts import is_han, is_japanese
 from ebbtide.language.builtin.tokens import Candidate, Token, tokens_of
@@ -158,6 +160,8 @@ def _parts(tokens: Sequence[Token]) -> list[Sequence[Token]]:
 
 def _is_statement(tokens: Sequence[Token]) -> bool:
     """Return whether a part of a sentence has a verb, and is more than an assent (是，)."""
+    if _LEADING_IN.fullmatch("".join(token.text for token in tokens[:_LEADING_WORDS])):
+        return False
     return has_predicate(tokens) and not (len(tokens) <= 2 and tokens[0].text in _ASSENTS)
 
 
@@ -170,6 +174,8 @@ def _is_word(token: Token) -> bool:
     return token.tag != "punct" or token.text in _MEANINGFUL
 
 
+_LEADING_IN = re.compile("(?:还|另外)?有[个件一]{1,2}事(?:儿|情)?[，,：:]?")
+_LEADING_WORDS = 8
 _ASSENTS = word_list("chinese_assents")
 _CIRCUMSTANCES = word_list("english_circumstances")
 _COMMAS = frozenset("，,；;：:—")
@@ -209,7 +215,7 @@ def _places(text: str, units: Sequence[Unit], words: list[Word]) -> list[float]:
 
 
 def _first_statement(text: str, units: Sequence[Unit]) -> int:
-    """Return the first unit that is a statement. What happened in the end replaces the rest of its sentence."""
+    """Return the first unit that is a statement. A concluding clause (in the end, …) precedes its sentence."""
     first = next((index for index, unit in enumerate(units) if not _leads_up(text, unit)), 0)
     for index in range(first, len(units)):
         if index > first and _CONCLUDING.match(text, units[index].start):
@@ -270,7 +276,10 @@ def _about(words: list[Word], best: int, found: tuple[Candidate, ...]) -> list[l
     if not own:
         return []
     low, high = words[own[0]].token.start, words[own[-1]].token.end
-    inside = [c for c in found if low <= c.start and c.end <= high and c.kind != "weak"]
+    denied = {words[after].token.start for index, after in pairwise(own) if is_negation(words[index].token)}
+    inside = [
+        c for c in found if low <= c.start and c.end <= high and c.kind != "weak" and c.start not in denied
+    ]
     chosen = sorted(inside, key=lambda c: (-c.weight, c.start))[:_KEYWORDS]
     return [
         [i for i in own if c.start <= words[i].token.start and words[i].token.end <= c.end] for c in chosen

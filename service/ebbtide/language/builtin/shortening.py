@@ -151,7 +151,9 @@ def _dangles(text: str, token: Token) -> bool:
 
 def _without_lone_words(ranking: Ranking, kept: list[int]) -> list[int]:
     """Drop what is left of later clauses that lost their predicate, or all words but one."""
-    best = ranking.words[ranking.order[0]].unit if ranking.order else 0
+    if not kept:
+        return kept
+    best = ranking.words[ranking.order[0]].unit
     sizes = Counter(word.unit for word in ranking.words if word.level <= DETAIL)
     predicates = {word.unit for word in ranking.words if word.level == PREDICATE}
     counts = Counter(ranking.words[index].unit for index in kept)
@@ -163,7 +165,7 @@ def _without_lone_words(ranking: Ranking, kept: list[int]) -> list[int]:
 
 
 def _without_empty_report(text: str, ranking: Ranking, kept: list[int]) -> list[int]:
-    """Drop a last clause that only says that somebody spoke (他说：)."""
+    """Drop a last clause that names only the speaker of a report (他说：)."""
     last = ranking.words[kept[-1]] if kept else None
     if (
         last is None

@@ -33,10 +33,12 @@ _CHINESE = CHINESE_WORDS | words_chinese.PRONOUNS
 _NEGATIONS = word_list("small_talk_negations")
 # A longer clause is never mere small talk.
 _WORDS_MAX = 16
-# What somebody did takes a subject, a verb and a third word; "I did" answers a question.
+# A statement of an action has a subject, a verb and a third word; "I did" answers a question.
 _STATEMENT_WORDS = 3
 _SUBJECTS = word_list("english_actors")
 _PERSONS = words("他 她 他们 她们")
+# A name after one of these is no address: She is Yoruba. In February.
+_NOT_BEFORE_CALLS = words_english.AUXILIARIES | words_english.PREPOSITIONS | words_english.DETERMINERS
 _LEADS = word_list("english_leads")
 _NO_VERBS = words_english.AUXILIARIES | words_english.MODALS | words_english.ADVERBS
 _OPINIONS = word_list("english_opinion_verbs")
@@ -116,7 +118,7 @@ def is_small_talk(tokens: Sequence[Token]) -> bool:
 
 
 def _is_statement(tokens: Sequence[Token]) -> bool:
-    """Return whether a clause says what somebody did: She said yes. We did it. 他来了"""
+    """Return whether a clause states what a person did: She said yes. We did it. 他来了"""
     if any(token.text in _PERSONS for token in tokens):
         verbs = [
             token.text
@@ -157,6 +159,8 @@ def _is_addressed(tokens: Sequence[Token], index: int) -> bool:
         return False
     after = tokens[index + 1] if index + 1 < len(tokens) else None
     before = tokens[index - 1] if index else None
+    if before is not None and (normal(before.text) in _NOT_BEFORE_CALLS or "'" in normal(before.text)):
+        return False
     ends = after is None or after.text in _ADDRESS_BREAKS
     set_off = (
         before is None or before.text in _ADDRESS_BREAKS or _is_social(before) or before.tag.startswith("nr")
