@@ -85,6 +85,7 @@ class Life(PureEngine):
         self.seen: set[str] = set()
         self.owned: dict[int, set[int]] = defaultdict(set)  # the targets that an entity ever linked to
         self.forgotten: set[int] = set()
+        self.first: dict[int, str] = {}
         self.names: dict[int, tuple[str, str]] = {}
         self.latest: dict[Ends, tuple[int, int]] = {}  # scans and passes when a link was last held or written
         self.written: dict[Ends, Link] = {}
@@ -134,7 +135,7 @@ class Life(PureEngine):
         if node is None:
             self.found("entity", f"entity {shortening.node_id} was to be shortened")
             return True
-        short = process(node.content, "", shortening.target)
+        short = process(node.content, shortening.target, self.first.setdefault(node.id, node.content))
         assert len(short.content) <= shortening.target
         draft.change.nodes.append(
             msgspec.structs.replace(node, content=short.content, keywords=tuple(short.keywords))
@@ -157,6 +158,7 @@ class Life(PureEngine):
                 self.delete(chosen)
             else:
                 names = dice.sample(NAMES, 3)
+                self.first.pop(chosen, None)
                 self.correct(chosen, dice.choice(SAYINGS).format(*names), tuple(names))
             self.names = {}  # an erased source of a name changes it
 

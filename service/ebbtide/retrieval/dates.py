@@ -5,8 +5,9 @@ A year, month or week that is not stated is inferred from the reference time and
 say so ("next week"). Days are in UTC, weeks begin on Monday, seasons are those of the northern hemisphere, and a winter
 belongs to the year in which it begins.
 
-Times of day, lunar holidays and ambiguous dates such as 5/7/2023 are not recognised. Words before a date are ignored
-("before May" means May), because dates only boost results and exclude none.
+A date after "since", or before 以来, extends to the reference time. Other words before a date are ignored ("before May"
+means May), because dates only boost results and exclude none. Times of day, lunar holidays and ambiguous dates such as
+5/7/2023 are not recognised.
 """
 
 from __future__ import annotations
@@ -62,6 +63,8 @@ def date_ranges(text: str, reference_ms: int) -> list[DateRange]:
             groups = {name: said for name, said in match.groupdict().items() if said is not None}
             span = reader(groups, today)
             if span is not None:
+                if _extends_to_now(folded, match.start(), match.end()):
+                    span = span[0], max(span[1], today.number + 1)
                 found.append((match.start(), -match.end(), span, "year" not in groups))
     found.sort(key=lambda one: one[:2])
     ranges: dict[Span, DateRange] = {}
@@ -73,6 +76,18 @@ def date_ranges(text: str, reference_ms: int) -> list[DateRange]:
         words = text[begin:taken].strip()
         ranges.setdefault(span, DateRange(span[0] * DAY_MS, span[1] * DAY_MS, words, is_relative))
     return list(ranges.values())[:MAX_RANGES]
+
+
+_SINCE = re.compile(r"(?<![a-z])since(?:\s{1,3}|$)")
+_SINCE_THEN = re.compile(r"份?(?:以来|至今|到现在|到今天)")
+
+
+def _extends_to_now(folded: str, begin: int, end: int) -> bool:
+    """Return whether a date follows or begins with "since", or a word such as 以来 follows it."""
+    around = folded[max(0, begin - 8) : begin + 6].rstrip()
+    since = _SINCE.search(around)
+    is_since = since is not None and max(0, begin - 8) + since.end() >= begin
+    return is_since or _SINCE_THEN.match(folded, end) is not None
 
 
 # The calendar: H. Hinnant, "chrono-compatible low-level date algorithms". Years begin in March, so that the

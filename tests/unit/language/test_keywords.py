@@ -141,3 +141,30 @@ def test_uninformative_words_are_no_keywords(text: str, unwanted: set[str]) -> N
 def test_a_topic_is_found_where_there_is_one(text: str, expected: str) -> None:
     """Topical verbs, numbered names, names with abbreviations and compounds are keywords."""
     assert expected in keywords(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Okafor agreed to the budget.", ("Okafor", "budget")),
+        ("The kettle whistles every morning.", ("kettle",)),
+        ("It matters to me that Okafor agreed.", ("Okafor",)),
+        ("She is thinking of the harbour.", ("harbour",)),
+        ("我今天看到一只猫在0号楼。", ("猫", "楼")),
+        ("我五月搬到了青岛。", ("青岛",)),
+        ("有没有人在会上说。", ()),
+        ("小骆换了工作，还欠我一条鱼竿。", ("小骆", "鱼竿", "工作")),
+        ("坐板换四块，要一万二。", ("坐板", "一万二")),
+    ],
+)
+def test_verbs_and_fragments_are_no_keywords(text: str, expected: tuple[str, ...]) -> None:
+    """Keywords are nouns, names, dates and amounts: no verbs, no small numbers, no parts of words."""
+    assert keywords(text) == expected
+
+
+def test_names_dates_and_amounts_are_keywords() -> None:
+    """Names, dates and amounts of money are always found, names first."""
+    found = keywords("红杉的李总要求我们月活达到50万，12月15日之前完成，目标是5000万人民币。")
+    assert set(found) == {"红杉", "李总", "月活", "12月15日", "5000万"}
+    assert set(found[:2]) == {"红杉", "李总"}
+    assert keywords("上次打针差点休克。")[0] in {"打针", "休克"}

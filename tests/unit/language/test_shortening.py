@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.labels import read_shortenings
 from ebbtide.language.builtin.model import process
 from ebbtide.language.builtin.shortening import shorten
 
@@ -101,3 +102,108 @@ def test_process_takes_words_from_what_is_left() -> None:
         assert len(memory.content) <= (target or len(text))
         assert all(word in memory.content for word in memory.keywords)
         assert memory.phrase
+
+
+GOLDEN_TEXTS = {golden.id: golden.text for golden in read_shortenings() if golden.source == "specification"}
+
+
+@pytest.mark.parametrize(
+    ("number", "half", "quarter"),
+    [
+        (1, "我们决定采用JWT方案，不再用session了。", "我们决定采用JWT方案"),
+        (2, "前端组的张伟提到需要支持微信和支付宝第三方登录", "张伟提到支持第三方登录"),
+        (3, "她对青霉素过敏", "对青霉素过敏"),
+        (4, "登录模块的数据库我们从MySQL 5.7迁到了PostgreSQL 15", "数据库迁到PostgreSQL 15"),
+        (5, "昨晚我失眠了，很困", "我失眠了"),
+        (6, "妹妹克拉拉在波尔图拉大提琴", "克拉拉拉大提琴"),
+        (7, "我对花生过敏", "花生"),
+        (8, "B轮融资要在12月15日之前完成", "B轮融资要完成"),
+        (9, "I'm allergic to peanuts", "allergic to peanuts"),
+        (10, "My sister Clara plays the cello in Porto", "Clara plays the cello"),
+        (11, "we chose PostgreSQL because the team knows it.", "we chose PostgreSQL"),
+        (12, "Anil wants $28 an hour", "Anil wants $28 an hour"),
+        (13, "I chose the Miwe because its warranty is longer.", "I chose the Miwe"),
+        (14, "Marcus borrowed $25,000 and never paid it back.", "Marcus borrowed $25,000"),
+        (15, "Dana was diagnosed with celiac disease in March", "Dana, celiac disease"),
+    ],
+)
+def test_the_examples_of_the_memory_model(number: int, half: str, quarter: str) -> None:
+    """The examples keep subject, predicate and object, within half and a quarter of their length."""
+    text = GOLDEN_TEXTS[f"golden-{number:02}"]
+    assert shorten(text, len(text) // 2) == half
+    assert shorten(half, len(text) // 4, text) == quarter
+
+
+def test_a_name_replaces_the_pronoun_of_its_sentence() -> None:
+    """A clause that begins with a pronoun takes the name before it, until both clauses are kept."""
+    text = "Anil has worked with me for three years; he wants $28 an hour, which is more than I pay Priya."
+    assert shorten(text, 24) == "Anil wants $28 an hour"
+    assert "he wants $28" in shorten(text, len(text) - 5)
+    chinese = "王芳以前在公司上班，她决定搬到青岛。"
+    assert shorten(chinese, 9) == "王芳决定搬到青岛。"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Anil met Priya in May; she decided on the piano for 300 euros.",
+        "My sister called Anil; she decided on the piano for 300 euros.",
+        "Anil called. She decided on the piano for 300 euros.",
+    ],
+)
+def test_a_pronoun_does_not_take_a_doubtful_name(text: str) -> None:
+    """A pronoun keeps its place if two persons are mentioned or the sentence has ended."""
+    for target in range(10, len(text)):
+        result = shorten(text, target)
+        assert "Anil decided" not in result
+        assert "Priya decided" not in result
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "expected"),
+    [
+        (
+            "I'm keeping the weight off, by the way. Eighty-nine this morning.",
+            32,
+            "I'm keeping the weight off",
+        ),
+        ("Farrukh's only here the one week. 7th to 11th we've no one", 29, "7th to 11th we've no one"),
+        ("she's on short time at the plant since may. i've my own money.", 32, "she's on short time"),
+        ("我六月二号就上冷链了 跟冉小子搭班 他倒车不如我 我不说", 14, "我六月二号就上冷链了"),
+        ("这只鸡又没有猪那么油，一次吃两碗。", 8, "鸡又没有猪那么油"),
+        ("跟他说我给他申请，一个月二百。别说是我说的，就说店里", 13, "别说是我说的，说店里"),
+    ],
+)
+def test_a_phrase_is_not_torn_apart(text: str, target: int, expected: str) -> None:
+    """Particles, ranges, dates in words, comparisons and negations stay with their verb."""
+    assert shorten(text, target) == expected
+
+
+@pytest.mark.parametrize("target", range(3, 36))
+def test_a_condition_behind_a_person_is_not_lost(target: int) -> None:
+    """A consequence keeps its condition, also if a person precedes the condition."""
+    result = shorten("上回坐的是绿皮，这回是高铁，到南站。你要是去北站，我就在南站变成腊肉。", target)
+    assert "变成腊肉" not in result or "要是" in result
+
+
+@pytest.mark.parametrize("target", range(3, 30))
+def test_a_clause_takes_the_nearest_subject(target: int) -> None:
+    """A clause without its own subject keeps the subject of the clause before it, not an earlier one."""
+    result = shorten("董事长过世了，她很难过，所以我弟替她装了铁网，花了四千多。", target)
+    assert "花了四千多" not in result or "我弟" in result
+
+
+def test_a_cut_never_splits_a_word() -> None:
+    """A verb loses the phrase after it before the subject is lost. Nothing is cut within a word."""
+    text = "The old cat sleeps on it."
+    assert shorten(text, 20) == "The old cat sleeps"
+    assert shorten(text, 15) == "The cat sleeps"
+    words = set(text.removesuffix(".").split())
+    assert all(set(shorten(text, target).split()) <= words for target in range(3, len(text)))
+    assert shorten("Was it you who did that again?", 9) == "Was it you"[:9].rsplit(" ", 1)[0]
+
+
+@pytest.mark.parametrize("text", ["She was upset about it.", "79, ex chief engineer, deaf in the left ear."])
+def test_a_bare_pronoun_or_number_is_no_memory(text: str) -> None:
+    """A shortening never consists of one pronoun or one number if a longer piece fits."""
+    assert all(shorten(text, target) not in {"She", "it", "79"} for target in range(8, len(text)))

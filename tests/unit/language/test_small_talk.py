@@ -93,7 +93,19 @@ def test_a_phrase_contains_the_topic() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["好的，谢谢你！", "You're right, my mistake, never mind.", "那今天先这样吧，晚安，明天见！"]
+    "text",
+    [
+        "好的，谢谢你！",
+        "You're right, my mistake, never mind.",
+        "那今天先这样吧，晚安，明天见！",
+        "Sounds good",
+        "好的",
+        "That's great to hear",
+        "I agree with you.",
+        "They look great!",
+        "Not at all",
+        "她太厉害了",
+    ],
 )
 def test_a_courtesy_makes_no_memory(text: str) -> None:
     """Courtesy, praise and assent are filler, whether or not questions are remembered."""
@@ -109,7 +121,17 @@ def test_a_pure_question_makes_no_memory_by_default(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["我对花生过敏。", "I moved to Porto. Have you been there?", "谢谢，我周五到北京。"]
+    "text",
+    [
+        "我对花生过敏。",
+        "I moved to Porto. Have you been there?",
+        "谢谢，我周五到北京。",
+        "She said yes.",
+        "We did it.",
+        "Everybody looks elsewhere now.",
+        "Not any more.",
+        "他同意了。",
+    ],
 )
 def test_a_statement_is_no_filler(text: str) -> None:
     """A statement makes a memory, also next to a question or a courtesy."""

@@ -104,6 +104,12 @@ def test_whole_dates_need_no_reference(text: str, expected: str) -> None:
         ("星期一", "2023-06-12"),
         ("今年春天", "2023-03-01..2023-05-31"),
         ("去年夏天", "2022-06-01..2022-08-31"),
+        ("since March", "2023-03-01..2023-06-14"),
+        ("since last week", "2023-06-05..2023-06-14"),
+        ("since Monday", "2023-06-12..2023-06-14"),
+        ("三月以来", "2023-03-01..2023-06-14"),
+        ("上周至今", "2023-06-05..2023-06-14"),
+        ("since then, in April", "2023-04-01..2023-04-30"),
     ],
 )
 def test_incomplete_dates_use_the_reference(text: str, expected: str) -> None:

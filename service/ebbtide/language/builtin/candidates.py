@@ -14,7 +14,7 @@ from itertools import pairwise
 from ebbtide.language.builtin.chinese_nouns import chinese_candidates
 from ebbtide.language.builtin.english_nouns import english_candidates
 from ebbtide.language.builtin.tokens import Candidate, Token, tokens_of
-from ebbtide.language.builtin.word_lists import word_list, words
+from ebbtide.language.builtin.word_lists import word_list
 
 # Characters that are read. More would not add useful keywords.
 READ_MAX = 4000
@@ -77,7 +77,7 @@ _QUOTED = re.compile(
     r"|[\"“「『][\u4e00-\u9fff]{2,12}[\"”」』]"
 )
 _UNITS = word_list("english_units")
-_NUMBER_WORDS = words("two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty")
+_NUMBER_WORDS = word_list("english_number_words")
 _QUOTE = re.compile('["“「『]')
 _FIXED = {
     "title": ("title", 2.8),

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from ebbtide.language.builtin.scripts import is_han
 from ebbtide.language.builtin.tokens import Candidate, Token
-from ebbtide.language.builtin.word_lists import words
+from ebbtide.language.builtin.word_lists import word_list
 from ebbtide.language.builtin.words_chinese import (
     ATTRIBUTIVE_VERBS,
     KIN,
@@ -21,11 +21,8 @@ from ebbtide.language.builtin.words_chinese import (
 
 _ENDINGS = tuple(ORGANISATIONS)
 # Purposes of a gathering, and words that follow the word for a gathering.
-_GATHERINGS = words(
-    "分享 交流 研讨 发布 招聘 阅享 鉴赏 品鉴 表彰 庆祝 推介 展览 观影 读书 交友 见面 欢送 说明 宣讲 "
-    "家长 茶话 纪念"
-)
-_BEHIND_EVENT = words("的 是 在 于 上 后 前 结束 开始 将 定")
+_GATHERINGS = word_list("chinese_gatherings")
+_BEHIND_EVENT = word_list("chinese_behind_events")
 
 
 def _is_event(tokens: Sequence[Token], index: int) -> bool:

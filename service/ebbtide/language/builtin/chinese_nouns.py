@@ -30,9 +30,7 @@ from ebbtide.language.builtin.words_chinese import (
 _NAME_TAGS = words("nr nr1 nr2 nrj nrf nrt nrfg ns nsf nt nz nw")
 _PLACE_TAGS = words("ns nsf nt s")
 # Words before a name that is only addressed.
-_CALLS = words(
-    "你好 您好 早上好 晚上好 下午好 上午好 谢谢 谢谢你 感谢 嗨 嘿 再见 好的 是的 不用谢 不客气 亲爱的 哈喽"
-)
+_CALLS = word_list("chinese_calls")
 # The dictionary contains fragments (我会, 找我聊) with characters that no noun contains.
 _POINTING = frozenset("我你您他她它")
 # A Japanese noun is a run of Kanji and Katakana; Hiragana marks grammar.
@@ -40,7 +38,7 @@ _JAPANESE = re.compile(f"[{HAN}\u30a1-\u30fa\u30fc]{{2,30}}")
 _PARTICLES = ordered_list("korean_particles")
 # Longer compounds rarely name one thing.
 _COMPOUND_MAX = 8
-_LOCATIVES = words("在 从 到 去 来 于 往 向 回 离 对 给 为 跟 和 与")
+_LOCATIVES = word_list("chinese_locatives")
 
 
 def chinese_candidates(text: str, tokens: Sequence[Token]) -> list[Candidate]:
@@ -71,9 +69,9 @@ def chinese_candidates(text: str, tokens: Sequence[Token]) -> list[Candidate]:
 
 
 _HONORIFICS = word_list("chinese_honorifics")
-_CLEAR_ENDINGS = words("页 端 率 费 险 号 间 档")
+_CLEAR_ENDINGS = word_list("chinese_clear_endings")
 _AMOUNT_WEIGHT = 1.6
-_MANY_HAVE = words("朋友 同事 同学 邻居 上司 下属 室友")
+_MANY_HAVE = word_list("chinese_common_relations")
 _AMOUNT = re.compile("[万千百亿块元]")
 _NUMERAL = re.compile("[零一二两三四五六七八九十百千万亿多几半]+[块元]?")
 _NEGATED = words("不锈钢 不动产 不倒翁 未来 别墅 别人")
@@ -148,7 +146,12 @@ def _continues(run: list[Token], token: Token) -> bool:
         return False
     if token.tag == "ng" and len(last.text) > 1 and last.text not in KIN:
         return True
-    if last.tag.startswith("nr") or token.tag.startswith("nr") or last.text in KIN:
+    if (
+        last.tag.startswith("nr")
+        or token.tag.startswith("nr")
+        or last.text in KIN
+        or last.text in "爸妈哥姐弟妹"
+    ):
         return False
     return not (token.tag == "vn" and last.tag in _PLACE_TAGS)
 

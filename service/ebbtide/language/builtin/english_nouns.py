@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from ebbtide.language.builtin import words_english as lexicon
 from ebbtide.language.builtin.english_tags import classify, context, normal
 from ebbtide.language.builtin.tokens import CALLED_NAME, Candidate, Token
-from ebbtide.language.builtin.word_lists import words
+from ebbtide.language.builtin.word_lists import word_list
 
-_GREETINGS = words("hey hi hello thanks thank wow dear yeah bye ok okay yes sure no congrats oh")
-_NUMBERED = words("code version room gate platform phase error flight bus tram invoice")
-_TITLES = words("St Mr Mrs Ms Dr Mt Prof Ft")
-_TAILS = words("key keys line lines loss size account course style level range condition number")
+_GREETINGS = word_list("english_greetings")
+_NUMBERED = word_list("english_numbered")
+_TITLES = word_list("english_titles")
+_TAILS = word_list("english_compound_ends")
 # Weight of a topical verb or adjective: higher than any other weak candidate.
 TOPICAL_WEIGHT = 0.45
 # Words that begin a sentence after an addressed name and its comma.

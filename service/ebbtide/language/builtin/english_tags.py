@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from ebbtide.language.builtin import words_english as lexicon
 from ebbtide.language.builtin.tokens import Token
-from ebbtide.language.builtin.word_lists import words
+from ebbtide.language.builtin.word_lists import word_list, words
 
 _TIME = lexicon.MONTHS | lexicon.WEEKDAYS
 
@@ -29,7 +29,7 @@ _CLITICS = ("'ve", "'re", "'ll", "'d", "n't")
 _NOUNS_BEHIND_NOUNS = words("key light total final")
 # Words that follow a linking verb.
 _DESCRIBING = lexicon.ADJECTIVES | lexicon.ADVERBS | frozenset(("like", "as"))
-_LINKING = words("sound sounds look looks feel feels taste tastes smell smells")
+_LINKING = word_list("english_linking_verbs")
 
 # Words with a fixed class. If a word is in several lists, the last one counts.
 _CLOSED: dict[str, str] = (

@@ -17,28 +17,26 @@ from ebbtide.language.builtin.word_lists import word_list, words
 
 PREDICATE, SUBJECT, DETAIL, MODIFIER, FILLER = range(5)
 
-_PARTICLES = words("呢 啊 吧 呀 啦 嘛 哦 哈 噢 哟 嗯")
-_POINTERS = words(
-    "那个 这个 那 这 该 那些 这些 那位 这位 那款 这款 一个 一位 一名 一款 一把 一栋 一家 一套 一种 一份"
-)
+_PARTICLES = word_list("chinese_particles")
+_POINTERS = word_list("chinese_pointers")
 # Prepositions of place, time, means and purpose. Others (把, 对, 跟) belong to the predicate.
-_ADJUNCTS = words("在 于 从 自从 随着 通过 根据 按照 为了 往 沿着 当 趁")
+_ADJUNCTS = word_list("chinese_adjuncts")
 _HAN_VERBS = words("v vi vd")
 _NOMINAL = words("n vn nr ns nt nz nw nrt nrfg ng an s x t r m q f word num date code b l j zg title path")
 _ATTRIBUTES = words("n f nr ns nt nz r a b word s ng num nrt zg")
-_DIRECTIONS = words("过去 过来 回来 回去 下来 上来 起来")
+_DIRECTIONS = word_list("chinese_directions")
 _NOUNS = words("n nz ns nt word code")
 _OPENER_TAGS = words("c")
-_LIGHT_CLASSIFIERS = words("个 位 名 款 把 栋 家 套 种 份 只 条 张 台 本 件 座 间 辆 部")
-_REPORTING = words("says said told 说 表示 提醒 告诉")
+_LIGHT_CLASSIFIERS = word_list("chinese_classifiers")
+_REPORTING = word_list("reporting_verbs")
 _REPORT_LINKS = words("that me us 我 我们")
-_REFERRING = words("he she they it his her their he's she's they're it's it'll 他 她 他们 她们 它 什么 了 是")
+_REFERRING = word_list("referring_words")
 _REPORTED_TAGS = words("word n nr ns nt nz r nrt title code t s num")
 _LEADS = words("最后 上次 可 那 不过 后来")
 # A shorter noun says little without the clause that describes it (听海浪的声音).
 _TELLING_HEAD = 3
-_BOUNDS = words("之前 以前 之后 以后 前 后 前后 左右 以内 以上 以下 之内 起")
-_PHRASE_ENDS = words("以后 之后 以来 的时候 时候 期间 之前 以前")
+_BOUNDS = word_list("chinese_bounds")
+_PHRASE_ENDS = word_list("chinese_phrase_ends")
 _BEFORE_NOUNS = (
     words_english.DETERMINERS
     | words_english.POSSESSIVES
@@ -46,7 +44,7 @@ _BEFORE_NOUNS = (
     | words_english.ADJECTIVES
 )
 _DATES = words_english.WEEKDAYS | words_english.MONTHS
-_PERIODS = words("礼拜 星期 月 小时 半 晚上 下午 上午 人 钟头 多")
+_PERIODS = word_list("chinese_periods")
 _ENGLISH_PREDICATES = (
     words_english.VERBS
     | words_english.AUXILIARIES
@@ -57,16 +55,12 @@ _PRECISE = frozenset(("name", "title", "code", "number"))
 
 _EMPHASIS = words_english.DROPPABLE | word_list("english_fillers")
 _SPARE_ADJECTIVES = word_list("english_spare_adjectives")
-_SUBORDINATORS = words(
-    "because since when while whenever which who whose where though although whereas as that's"
-)
-_TIME_HEADS = words(
-    "morning evening afternoon night week month year day weekend time spring summer autumn winter"
-)
+_SUBORDINATORS = word_list("english_subordinators")
+_TIME_HEADS = word_list("english_time_nouns")
 _OBJECTS = words("noun name code pronoun subject")
 _OF_TIME = words("on in at since until")
-_BE = words("is are was were be been am")
-_LIMITING = words("only almost nearly no yet anymore longer never hardly back together away too")
+_BE = word_list("english_be")
+_LIMITING = word_list("english_limiting_adverbs")
 
 
 class Word(NamedTuple):
@@ -426,6 +420,10 @@ def _grade_word(
         return SUBJECT if place.level == PREDICATE else place.level
     if lower in _EMPHASIS and index + 1 < len(tokens):
         return FILLER
+    if place.has_verb and (kind == "det" or lower in ("every", "last", "next")):
+        ahead = [normal(other.text) for other in tokens[index + 1 : index + 3]]
+        if place.has_object and any(word in _TIME_HEADS for word in ahead):
+            place.level = MODIFIER
     if kind == "adv" and lower not in _LIMITING and place.has_verb and place.level != MODIFIER:
         return MODIFIER if place.has_object else place.level
     if (
@@ -435,10 +433,6 @@ def _grade_word(
         and kinds[index - 1 : index] != ["prep"]
     ):
         return max(place.level, MODIFIER) if place.has_verb else MODIFIER
-    if place.has_verb and (kind == "det" or lower in ("every", "last", "next")):
-        ahead = [normal(other.text) for other in tokens[index + 1 : index + 3]]
-        if place.has_object and any(word in _TIME_HEADS for word in ahead):
-            place.level = MODIFIER
     if kind in _OBJECTS and not (kind == "pronoun" and kinds[index - 1] == "verb"):
         place.has_object = place.has_verb
     if not place.has_verb and place.level == PREDICATE:

@@ -6,14 +6,11 @@ from collections.abc import Sequence
 
 from ebbtide.language.builtin import words_chinese, words_english
 from ebbtide.language.builtin.tokens import Token
-from ebbtide.language.builtin.word_lists import words
+from ebbtide.language.builtin.word_lists import word_list
 
-_CONDITION_WORDS = words("if unless until 如果 要是 除非 假如 倘若 万一 只要 只有")
+_CONDITION_WORDS = word_list("condition_words")
 # Words that begin like a negation but are not one.
-_POSITIVE = words(
-    "不错 不过 不仅 不但 不断 不久 不管 不论 不如 不妨 不禁 不愧 不同 没错 没事 "
-    "别人 别的 别墅 别处 别名 别致 别样 别称 未来 无论 无数 无比 无线 差不多"
-)
+_POSITIVE = word_list("chinese_not_negations")
 
 
 def is_negation(token: Token) -> bool:

@@ -30,7 +30,7 @@ from ebbtide.language.builtin.pronouns import named_pronouns
 from ebbtide.language.builtin.scripts import is_han, is_japanese
 from ebbtide.language.builtin.tokens import Candidate, Token, tokens_of
 from ebbtide.language.builtin.units import HARD_CONDITION, LEANS, Unit, to_units
-from ebbtide.language.builtin.word_lists import ordered_list, words
+from ebbtide.language.builtin.word_lists import ordered_list, word_list
 from ebbtide.language.builtin.words_english import ADVERBS, AUXILIARIES, MODALS
 
 # How far a level is ranked behind the predicate of its unit; the predicate of the next unit is ranked 1 behind.
@@ -170,10 +170,8 @@ def _is_word(token: Token) -> bool:
     return token.tag != "punct" or token.text in _MEANINGFUL
 
 
-_ASSENTS = words("是 对 好 行 没错 是的 对的 好的 不是 嗯 中")
-_CIRCUMSTANCES = words(
-    "in on at by from near under over since until before after during around behind between"
-)
+_ASSENTS = word_list("chinese_assents")
+_CIRCUMSTANCES = word_list("english_circumstances")
 _COMMAS = frozenset("，,；;：:—")
 _MEANINGFUL = frozenset("$€£¥￥%％#@&+=*/°~-")
 

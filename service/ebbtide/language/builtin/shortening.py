@@ -20,10 +20,10 @@ from ebbtide.language.builtin.ranking import Ranking, ranked
 from ebbtide.language.builtin.scripts import cluster_cut, has_word, is_dense
 from ebbtide.language.builtin.tokens import Token, tokenize
 from ebbtide.language.builtin.trimming import trim, trim_end, without_dangling_words, without_end_mark
-from ebbtide.language.builtin.word_lists import words
+from ebbtide.language.builtin.word_lists import word_list
 
 _SENTENCE_ENDS = "。！？!?."
-_REPORTS = words("说 问 讲 道 says said asks asked")
+_REPORTS = word_list("reporting_ends")
 _SAYING = frozenset('：:，,“"')
 _REPORT_WORDS = 3
 
@@ -204,8 +204,10 @@ def _cut_hard(body: str, target: int) -> str:
     if fitting:
         return max(fitting, key=lambda c: (c.weight, -c.start)).text
     tokens = [token for token in tokenize(body[: target + 1]) if token.end <= target]
+    whole = list(tokens)
     while len(tokens) > 1 and normal(tokens[-1].text) in words_english.NO_END:
         tokens.pop()
+    tokens = whole if len(tokens) == 1 and _says_nothing(tokens[0]) else tokens
     end = tokens[-1].end if tokens else cluster_cut(body, 0, min(target, len(body)))
     piece = body[:end]
     return without_end_mark(piece) or trim(piece) or piece

@@ -30,14 +30,14 @@ ENGLISH_WORDS = word_list("small_talk_english")
 CHINESE_WORDS = word_list("small_talk_chinese")
 _ENGLISH = ENGLISH_WORDS | word_list("small_talk_english_offers") | _FUNCTION_WORDS
 _CHINESE = CHINESE_WORDS | words_chinese.PRONOUNS
-_NEGATIONS = words("never nobody nothing without won't wouldn't isn't wasn't aren't 不会 不能 不想 不要 没有")
+_NEGATIONS = word_list("small_talk_negations")
 # A longer clause is never mere small talk.
 _WORDS_MAX = 16
 # What somebody did takes a subject, a verb and a third word; "I did" answers a question.
 _STATEMENT_WORDS = 3
-_SUBJECTS = words("i we he she they everybody everyone nobody somebody someone")
+_SUBJECTS = word_list("english_actors")
 _PERSONS = words("他 她 他们 她们")
-_LEADS = words("and but so oh yes no well ok okay")
+_LEADS = word_list("english_leads")
 _NO_VERBS = words_english.AUXILIARIES | words_english.MODALS | words_english.ADVERBS
 _OPINIONS = word_list("english_opinion_verbs")
 _CHINESE_OPINIONS = word_list("chinese_opinion_verbs")
@@ -121,7 +121,7 @@ def _is_statement(tokens: Sequence[Token]) -> bool:
         verbs = [
             token.text
             for token, after in zip(tokens, [*tokens[1:], tokens[-1]], strict=True)
-            if token.tag in ("v", "vi", "vn") or (after.text == "了" and token.tag != "a")
+            if token.tag in ("v", "vi", "vn") or (after.text == "了" and token.tag not in ("a", "ul"))
         ]
         return any(verb not in _CHINESE_OPINIONS for verb in verbs)
     said = [normal(token.text) for token in tokens if token.tag == "word"]

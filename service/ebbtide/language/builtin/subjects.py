@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from ebbtide.language.builtin import words_english
 from ebbtide.language.builtin.scripts import is_han
 from ebbtide.language.builtin.tokens import Token
-from ebbtide.language.builtin.word_lists import words
+from ebbtide.language.builtin.word_lists import word_list, words
 
 _SUBJECT_TAGS = words("n nr ns nt nz nw nrt nrfg vn r title an x nrf j l num m word code path")
-_NO_SUBJECT = words("这样 那样 这么 那么 怎么 什么 自己 其中 之后 一起 每逢 一边 一下 一直")
+_NO_SUBJECT = word_list("chinese_no_subjects")
 # English clauses that begin like this describe the preceding clause.
-_RELATIVE = words("which who whose that so including such especially")
+_RELATIVE = word_list("english_relatives")
 # Prepositions that set a topic without governing the subject.
 _TOPIC = words("除了 至于 关于")
 

@@ -170,14 +170,14 @@ def _tagged(text: str) -> list[tuple[str, str]]:
         elif len(word) > 1 and tag[0] not in "mt" and _is_greedy(word, tag) and not tagger.has_word(word):
             pairs.extend(tagger.tag(word, hmm=False))
         elif len(word) == 4 and word[:2] in OBJECT_VERBS and word not in OBJECT_WHOLES and tag != "v":
-            pairs.extend([(word[:2], "v"), (word[2:], _RETAGGED.get(word[2:], "n"))])
-        elif len(word) > 2 and word[0] in "吃喝买学骑坐打放养" and word not in ACTIVITIES:
+            pairs.extend([(word[:2], "v"), (word[2:], "n")])
+        elif len(word) > 2 and word[0] in "吃喝买学骑坐打放养写换看" and word not in ACTIVITIES:
             # The dictionary joins verb and object (吃海鲜); the object is the noun.
             whole = tagger.has_word(word[1:])
             pairs.extend([(word[0], "v"), (word[1:], "n")] if whole else [(word, tag)])
         else:
-            pairs.append((word, _RETAGGED.get(word, tag)))
-    return pairs
+            pairs.append((word, tag))
+    return [(word, _RETAGGED.get(word, tag)) for word, tag in pairs]
 
 
 def _is_greedy(word: str, tag: str) -> bool:

@@ -20,7 +20,7 @@ from ebbtide.language.builtin.scripts import width
 from ebbtide.language.builtin.small_talk import is_small_talk
 from ebbtide.language.builtin.subjects import has_subject
 from ebbtide.language.builtin.tokens import Candidate, Token, tokens_of
-from ebbtide.language.builtin.word_lists import words
+from ebbtide.language.builtin.word_lists import word_list, words
 
 
 class Unit(NamedTuple):
@@ -81,7 +81,7 @@ _NEEDS_HOST = re.compile(
     re.IGNORECASE,
 )
 # A clause that begins with one of these, or with a noun, has its own subject.
-_SUBJECTS = words("i we my our 我 我们 我家 咱们")
+_SUBJECTS = word_list("first_persons")
 _LEADING = (
     words_english.PREPOSITIONS
     | words_english.CONJUNCTIONS

@@ -9,7 +9,7 @@ from __future__ import annotations
 from ebbtide.language.builtin.word_lists import ordered_list, word_list, words
 
 DETERMINERS = word_list("english_determiners")
-POSSESSIVES = words("my your his her its our their whose")
+POSSESSIVES = word_list("english_possessives")
 SUBJECTS = word_list("english_subjects")
 PRONOUNS = SUBJECTS | word_list("english_pronouns")
 AUXILIARIES = word_list("english_auxiliaries")
@@ -48,7 +48,7 @@ def _inflect(verb: str) -> tuple[str, str, str]:
     return third, verb + "ed", verb + "ing"
 
 
-_DOUBLING = words("admit commit occur prefer refer regret submit forget begin")
+_DOUBLING = word_list("english_doubling_verbs")
 _FORMS = {verb: _inflect(verb) for verb in _VERBS}
 BASE_VERBS = frozenset(_VERBS) - frozenset(_IRREGULAR) | {"let"}
 # Every form in -ing of the listed verbs.
