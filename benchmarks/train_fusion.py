@@ -37,8 +37,9 @@ from benchmarks.recall_measures import paired_interval
 from benchmarks.stored_vectors import EMBEDDERS, StoredVectors
 from ebbtide.fleet.archive.archive import conversation_key
 from ebbtide.fleet.recall.recollection import weighted_terms
+from ebbtide.han import contains_han
 from ebbtide.retrieval import learned
-from ebbtide.retrieval.analysis import term_of, words_of
+from ebbtide.retrieval.analysis import term_of, whole_words_of, words_of
 from ebbtide.retrieval.features import FEATURES, features
 from ebbtide.retrieval.lexical import Scores, WordScores
 from ebbtide.retrieval.passages import IndexedPassage, PassageIndex, entries_of, with_speaker
@@ -157,6 +158,8 @@ class Stand:
         semantic, window = self._nearness(query)
         return RankingRequest(
             terms=weighted_terms(question, query),
+            whole_words=weighted_terms(question, query, whole_words_of),
+            is_chinese=contains_han(query),
             parts=[self._terms_of(part) for part in question.parts],
             speakers=speakers,
             dates=[(span.begin_ms, span.end_ms) for span in question.dates],

@@ -73,6 +73,15 @@ def words_of(text: str) -> Iterator[str]:
             yield from _joined(piece[0])
 
 
+def whole_words_of(text: str) -> Iterator[str]:
+    """Yield the words of a text as `words_of` does, but of Chinese only the segmenter's words, without pairs."""
+    for piece in _PIECE.finditer(normalised(text[:MAX_CHARACTERS])):
+        if piece["han"]:
+            yield from (word for word in _cut(piece[0]) if not STOP_CHARACTERS.issuperset(word))
+        else:
+            yield from words_of(piece[0])
+
+
 def _latin(word: str) -> Iterator[str]:
     if word not in STOP_WORDS:
         yield stem(word)

@@ -1,12 +1,20 @@
-"""The weights of the signals and the trees of the learned signal, chosen by the embedding model.
+"""What ranking must know about an embedding model: weights of the signals, trees, usual means, weights of relevance.
 
 Vectors of a better model deserve more weight, and trees trained with the vectors of one model misjudge those of
-another. A model without a profile of its own gets the default one, which suits the English embedder.
+another. A model without a profile of its own gets the default one, which suits the English embedder. Relevance cannot
+be estimated with the vectors of such a model.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib import resources
+
+import numpy as np
+from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,25 +35,84 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Weights and trees for the vectors of an embedding model."""
+    """Weights, trees and usual means for the vectors of an embedding model."""
 
     weights: Weights = field(default_factory=Weights)
     trees: str = "learned.json"
     """File of the trees, in this package."""
     language_axis: str = ""
     """File of the language axis, in this package; empty for none."""
+    means: str = ""
+    """File of the usual means of the vectors, by language, in this package; empty if they are unknown."""
+    relevance: Mapping[str, float] | None = None
+    """Weight of each column of `relevance.EVIDENCE`; None if relevance cannot be estimated."""
 
+
+DATES = 2.0
+"""Weight of a time that the query names. The conversations ask too few such questions to fit it."""
+
+WORDS_ONLY = {
+    "own words": 3.31,
+    "words": 5.92,
+    "known words": 1.73,
+    "speaker": 5.97,
+    "chinese": 1.94,
+    "size": -0.67,
+    "constant": -1.32,
+    "dates": DATES,
+}
+ENGLISH_VECTORS = {
+    "own words": 3.02,
+    "words": 3.44,
+    "known words": 0.78,
+    "speaker": 4.78,
+    "size": -0.82,
+    "semantic": 7.51,
+    "window": 4.11,
+    "constant": -1.12,
+    "dates": DATES,
+}
+MULTILINGUAL_VECTORS = {
+    "own words": 1.01,
+    "words": 4.78,
+    "known words": 1.03,
+    "speaker": 4.54,
+    "chinese": 0.2,
+    "size": -1.01,
+    "other script": 2.71,
+    "semantic": 16.69,
+    "window": 4.04,
+    "constant": -1.93,
+    "dates": DATES,
+}
+"""Weights of relevance, fitted by `benchmarks/relevance.py`."""
 
 DEFAULT_PROFILE = Profile()
 
 PROFILES = {
+    "": Profile(relevance=WORDS_ONLY),
+    "builtin:wordllama-256": Profile(relevance=ENGLISH_VECTORS),
     "multilingual:e5-small-q4": Profile(
-        Weights(semantic=0.8, window=0.3), "learned_multilingual.json", "language_axis_multilingual.json"
+        Weights(semantic=0.8, window=0.3),
+        "learned_multilingual.json",
+        "language_axis_multilingual.json",
+        "means_multilingual.json",
+        MULTILINGUAL_VECTORS,
     ),
 }
-"""By the name stored with vectors."""
+"""By the name stored with vectors; the empty name is for queries without vectors."""
 
 
 def profile_of(embedding_model: str) -> Profile:
     """Return the profile for the vectors of a model, or without vectors for an empty name."""
     return PROFILES.get(embedding_model, DEFAULT_PROFILE)
+
+
+@lru_cache(4)
+def usual_means(embedding_model: str) -> NDArray[np.float64] | None:
+    """Return the usual mean of a model's vectors in each language, a row each; None if they are unknown."""
+    file = profile_of(embedding_model).means
+    if not file:
+        return None
+    means = json.loads(resources.files(__package__).joinpath(file).read_text(encoding="utf-8"))
+    return np.array(list(means.values()))

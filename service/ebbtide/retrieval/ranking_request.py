@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ebbtide.retrieval.lexical import Scores
-from ebbtide.retrieval.query import Recency
+from ebbtide.retrieval.query import AsksFor, Recency
 
 SIGNALS = (
     "words",
@@ -35,6 +35,10 @@ class RankingRequest:
     terms: Mapping[int, float]
     parts: Sequence[Mapping[int, float]] = ()
     """The terms of each part of a query that asks for several things."""
+    whole_words: Mapping[int, float] = field(default_factory=dict)
+    """The words of the query that show whether a passage is relevant; of Chinese without character pairs."""
+    is_chinese: bool = False
+    """Whether the query contains Chinese characters."""
     speakers: Collection[int] = ()
     """Numbers of the speakers that the query names."""
     dates: Sequence[tuple[int, int]] = ()
@@ -48,7 +52,7 @@ class RankingRequest:
     """Returns the passages that a passage names, each with the number of passages that mention the name."""
     linked: Callable[[NDArray[np.int64], Scores], Scores] | None = None
     """Returns how close each passage is to the top passages by links, from their numbers and scores."""
-    asks_for: str = ""
+    asks_for: AsksFor = ""
     """The thing that the query asks for, such as "when"; empty if unknown."""
     recency: Recency = ""
     """Whether the query expects the newest of several messages."""

@@ -24,6 +24,7 @@ from ebbtide.retrieval.half_precision import SingleArray, products, to_single
 from ebbtide.retrieval.language_axis import axis_of, without_axis
 from ebbtide.retrieval.lexical import Scores
 from ebbtide.retrieval.nearest import Nearest, identity, is_available
+from ebbtide.retrieval.profiles import usual_means
 from ebbtide.retrieval.windows import WindowLengths, window_squares
 
 Numbers = NDArray[np.int64]
@@ -36,7 +37,9 @@ with 100 000, windows included. Building an index of 100 000 takes 75 s.
 """
 
 CENTRED_FROM = 30
-"""Vectors from which on the mean represents what texts have in common."""
+"""Vectors from which on the mean represents what texts have in common. Of fewer, the usual mean of the model's vectors
+in the nearest language is subtracted, if it is known.
+"""
 
 ROWS_HASHED = 4096
 """Rows hashed at a time."""
@@ -253,7 +256,13 @@ class Vectors:
         return True
 
     def _mean(self) -> NDArray[np.float64]:
-        return self._sum / self._count if self._count >= CENTRED_FROM else np.zeros(self.dimension)
+        if self._count >= CENTRED_FROM:
+            return self._sum / self._count
+        usual = usual_means(self.model)
+        if usual is None or usual.shape[1] != self.dimension:
+            return np.zeros(self.dimension)
+        nearest: NDArray[np.float64] = usual[int(np.argmax(usual @ self._sum))]
+        return nearest
 
     def _direction(self, query: SingleArray, mean: NDArray[np.float64]) -> NDArray[np.float64] | None:
         """Return the centred query, or None if it has no direction."""

@@ -152,15 +152,15 @@ def test_places_keep_their_scores(index: PassageIndex) -> None:
 
 
 def test_trees_decide_the_order(monkeypatch: pytest.MonkeyPatch, index: PassageIndex) -> None:
-    """Trees that use only the question feature put the only question first, or last."""
-    at = FEATURES.index("asks last")
+    """Trees that use only one mark of the text put the only passage with it first, or last."""
+    at = FEATURES.index("exclaims")
     kept = {**form(), "feature": [at], "threshold": [0.5], "leaves": [0.0, 100.0]}
     monkeypatch.setattr(learned, "model", lambda _: learned.model_of(json.dumps(kept)))
-    assert ranked(index).passages[0] == 1
+    assert ranked(index).passages[0] == 2
     monkeypatch.setattr(
         learned, "model", lambda _: learned.model_of(json.dumps({**kept, "leaves": [100.0, 0.0]}))
     )
-    assert ranked(index).passages[-1] == 1
+    assert ranked(index).passages[-1] == 2
 
 
 def test_only_the_first_candidates_move() -> None:

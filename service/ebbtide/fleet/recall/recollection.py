@@ -30,6 +30,7 @@ from ebbtide.fleet.recall.recollected import (
     Hit,
     Recollected,
 )
+from ebbtide.fleet.recall.relevant import is_relevant
 from ebbtide.han import contains_han
 from ebbtide.ids import NodeId
 from ebbtide.memory.association import associate
@@ -38,7 +39,7 @@ from ebbtide.memory.pagerank import closeness
 from ebbtide.memory.wording import joined
 from ebbtide.offload.pool import INLINE, TextWorkers
 from ebbtide.records import MessageRecord, Node
-from ebbtide.retrieval.analysis import term_of, words_of
+from ebbtide.retrieval.analysis import term_of, whole_words_of, words_of
 from ebbtide.retrieval.fallback import why_needed
 from ebbtide.retrieval.forms import first_form
 from ebbtide.retrieval.lexical import Scores, rarity
@@ -102,6 +103,8 @@ class QueryRunner:
             parts=[
                 terms for part in question.parts if (terms := weighted_terms(self._understood(part), part))
             ],
+            whole_words=weighted_terms(question, query.text, whole_words_of),
+            is_chinese=contains_han(query.text),
             speakers=[index.speaker_numbers[name] for name in question.speakers],
             dates=[(span.begin_ms, span.end_ms) for span in question.dates],
             semantic=semantic,
@@ -132,6 +135,9 @@ class QueryRunner:
                 request = replace(request, allowed=allowed_passages(query, self.archive, self.network))
                 ranking = rank(index, self.archive.words, request, most)
         found = self._worded(ranking, query)
+        if not is_relevant(query, request, index, ranking):
+            dropped = tuple((one, "min_relevance") for one in found)
+            return Recollected((), dropped, ranking, question, archive)
         packed = self._packed(found, query, self._idf(request.terms))
         by_key: dict[Hashable, Hit] = {one.passage: one for one in found}
         return Recollected(
@@ -376,10 +382,12 @@ def _is_covered_by(living: Sequence[Node], stretch: str, source: Cited) -> bool:
     return not any(character.isalnum() for character in left.decode(errors="replace"))
 
 
-def weighted_terms(question: ParsedQuery, query: str) -> dict[int, float]:
+def weighted_terms(
+    question: ParsedQuery, query: str, words_in: Callable[[str], Iterable[str]] = words_of
+) -> dict[int, float]:
     """Return the query terms with their weights. If nothing else is left, use the whole query."""
-    texts = [question.text if any(words_of(question.text)) else query, *question.phrases]
-    words = dict.fromkeys(first_form(word) for text in texts for word in words_of(text))
+    texts = [question.text if any(words_in(question.text)) else query, *question.phrases]
+    words = dict.fromkeys(first_form(word) for text in texts for word in words_in(text))
     # A single Chinese character matters little next to longer words, but fully if it is alone.
     singles = {word for word in words if len(word) == 1 and contains_han(word)}
     low = SINGLE_WEIGHT if len(singles) < len(words) else 1.0

@@ -1,0 +1,106 @@
+"""Relevance: the estimated probability that a passage answers a query.
+
+A ranking always has a first passage, even if nothing in the memory is relevant. The estimate is a logistic regression
+over the evidence: the share of the query's words that a passage and its neighbours contain, weighted by rarity, how
+many of the words the memory knows at all, the similarity in meaning, and whether the query names the speaker or the
+time. In a larger memory more matches are coincidences, so its size counts as well. The weights were fitted on judged
+conversations of this project (`benchmarks/relevance.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ebbtide.han import contains_han
+from ebbtide.retrieval.lexical import Scores, rarity
+from ebbtide.retrieval.passages import PassageIndex
+from ebbtide.retrieval.ranking_request import RankingRequest
+
+MIN_RELEVANCE = 0.15
+"""Relevance below which the best memory is no answer. It keeps the evidence of all questions of the public sets."""
+
+CANDIDATES = 50
+"""Passages at the top of a ranking whose relevance is estimated."""
+
+EVIDENCE = (
+    "own words", "words", "known words", "speaker", "dates", "chinese", "size", "other script", "semantic",
+    "window", "constant",
+)  # fmt: skip
+"""The columns of the evidence for a passage."""
+
+WHOLE = 20.0
+"""Rarity of the words that are as much evidence as one passage can give. Without it, no passage would contain enough
+of a long query."""
+
+UNSEEN = 100
+"""Passages added when rarity is computed, so that words of a small memory count about the same."""
+
+
+def relevance(
+    index: PassageIndex, request: RankingRequest, passages: NDArray[np.int64], weights: Mapping[str, float]
+) -> Scores:
+    """Return the estimated probability that each of these passages answers the query."""
+    by_column = np.array([weights.get(name, 0.0) for name in EVIDENCE])
+    probabilities: Scores = 1 / (1 + np.exp(-(evidence(index, request, passages) @ by_column)))
+    return probabilities
+
+
+def evidence(index: PassageIndex, request: RankingRequest, passages: NDArray[np.int64]) -> Scores:
+    """Return a row for each passage, with the columns of `EVIDENCE`."""
+    columns = dict.fromkeys(EVIDENCE, np.zeros(len(passages)))
+    columns |= _words(index, request, passages)
+    columns |= _meaning(request, passages)
+    columns["speaker"] = np.isin(index.column("speaker")[passages], list(request.speakers)).astype(float)
+    times_ms = index.column("time_ms")[passages]
+    for begin_ms, end_ms in request.dates:
+        columns["dates"] = np.maximum(columns["dates"], (times_ms >= begin_ms) & (times_ms < end_ms))
+    columns["chinese"] = np.full(len(passages), float(request.is_chinese))
+    columns["size"] = np.full(len(passages), np.log(max(len(index), 1)))
+    columns["constant"] = np.ones(len(passages))
+    return np.stack([columns[name] for name in EVIDENCE], axis=1)
+
+
+def _words(
+    index: PassageIndex, request: RankingRequest, passages: NDArray[np.int64]
+) -> dict[str, NDArray[np.float64]]:
+    """Compute how much of the query each passage contains, alone and with its neighbours, and how much is known."""
+    own, either = np.zeros(len(passages)), np.zeros(len(passages))
+    neighbours = [index.neighbours(side)[passages] for side in ("previous", "next")]
+    whole = known = 0.0
+    for term, weight in request.whole_words.items():
+        saying = index.postings(term)[0]
+        worth = weight * rarity(len(saying), len(index) + UNSEEN)
+        whole += worth
+        if not len(saying):
+            continue
+        known += worth
+        says, *beside = (_are_among(places, saying) for places in (passages, *neighbours))
+        own += worth * says
+        either += worth * (says | beside[0] | beside[1])
+    enough = min(whole, WHOLE) or 1.0
+    return {
+        "own words": np.minimum(own / enough, 1.0),
+        "words": np.minimum(either / enough, 1.0),
+        "known words": np.full(len(passages), min(known / enough, 1.0)),
+    }
+
+
+def _are_among(places: NDArray[np.int64], ascending: NDArray[np.int32]) -> NDArray[np.bool_]:
+    at = np.minimum(np.searchsorted(ascending, places), len(ascending) - 1)
+    found: NDArray[np.bool_] = ascending[at] == places
+    return found
+
+
+def _meaning(request: RankingRequest, passages: NDArray[np.int64]) -> dict[str, NDArray[np.float64]]:
+    """Compute the similarity in meaning, if there are vectors."""
+    if request.semantic is None and request.window is None:
+        return {}
+    scores = {"semantic": request.semantic, "window": request.window}
+    columns = {name: some[passages] for name, some in scores.items() if some is not None}
+    if request.texts is not None:
+        scripts = [contains_han(request.texts(passage)) for passage in passages.tolist()]
+        columns["other script"] = np.array(scripts, dtype=np.bool_) != request.is_chinese
+    return columns
