@@ -77,10 +77,11 @@ def word_dangling(relation: str, content: str, locale: str) -> str:
 
 def word_entity(name: str, *, knows_more: bool, is_chinese: bool) -> str:
     """Return the block about forgotten memories of an entity. `knows_more`: another memory of it lives."""
-    name = one_line(name)
     if is_chinese:
-        return f"[记忆] 关于{name}，{'我还知道过别的' if knows_more else '我曾经知道些什么'}，但想不起来了"
-    return f"[Memory] I once knew {'more' if knows_more else 'something'} about {name}, but I can't recall it"
+        known = "我还知道过别的" if knows_more else "我曾经知道些什么"
+        return one_line(f"[记忆] 关于{name}，{known}，但想不起来了")
+    known = "more" if knows_more else "something"
+    return one_line(f"[Memory] I once knew {known} about {name}, but I can't recall it")
 
 
 def joined(blocks: Iterable[str]) -> str:

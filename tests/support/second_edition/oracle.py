@@ -76,22 +76,21 @@ class SecondEdition(Network):
         memory.original_length = len(content)
         memory.keywords, memory.phrase = list(keywords), phrase
         locale = digestion.batch_locale(self, [memory_id])
-        named: set[int] = set()
-        for keyword in digestion.names_among(self, keywords):
+        names = digestion.names_among(self, keywords)
+        # Links no longer named are deleted first: a new link can push an older one out of the held ones.
+        known = {self.entity_of(normalise(keyword)) for keyword in names}
+        changes.detach(self, memory_id, {entity_id for entity_id in known if entity_id is not None})
+        for keyword in names:
             entity_id = digestion.find_or_make(self, keyword, memory_id)
-            named.add(entity_id)
             self.link_again(memory_id, entity_id, keyword, locale, relate)
-        changes.detach(self, memory_id, named)
 
     def link_again(self, memory_id: int, entity_id: int, keyword: str, locale: str, relate: Relate) -> None:
         """Link a corrected memory with an entity where no live pair of links joins them."""
         between = [k for k in self.links_from(memory_id) + self.links_to(memory_id) if entity_id in k[:2]]
         if len([key for key in between if self.is_live(key)]) == 2:
             return
-        self.settle_focus()
         for key in between:
-            if key in self.links:
-                self.delete_link(key)
+            self.delete_link(key)
         digestion.link_entity(self, memory_id, entity_id, keyword, locale, relate(memory_id, entity_id))
 
     def entity(self, name: str) -> int | None:

@@ -9,6 +9,7 @@ from ebbtide.memory.association import recall
 from ebbtide.memory.draft import Draft
 from ebbtide.memory.focus import pin_by_hand
 from ebbtide.memory.network import Network
+from ebbtide.memory.wording import word_entity
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import Cue, Entity, Link, Node
 
@@ -54,3 +55,9 @@ def test_pin_leaves_present_links_as_they_are() -> None:
     assert change.links == []
     made.apply(change)
     assert [strength for _, _, strength in made.links_from(2)] == [1.0]
+
+
+def test_sentence_about_a_name_with_outer_white_space() -> None:
+    """White space runs of the whole sentence become one space, also where the name begins with one."""
+    told = word_entity(" tea \n house", knows_more=True, is_chinese=False)
+    assert told == "[Memory] I once knew more about tea house, but I can't recall it"
