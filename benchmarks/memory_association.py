@@ -1,8 +1,9 @@
 """Associative recall through a running daemon: the share of a question's evidence that its words bring to mind.
 
-Each conversation of LoCoMo is an agent and each session a batch, as in the benchmark of queries. Each question is asked
-twice: with its words, as the word index reads them, and with the keywords that the built-in model takes from it. The
-daemon's explanation names the memories of an answer, and the nodes' sources name the turns that they were made from.
+Each conversation of LoCoMo is an agent and each session a batch, as in the benchmark of queries. The agent recalls
+twice for each question: with its words, as the word index reads them, and with the keywords that the built-in model
+takes from it. The daemon's explanation names the memories of an answer, and the nodes' sources name the turns that
+they were made from.
 """
 
 from __future__ import annotations
