@@ -100,6 +100,9 @@ GREEDY = re.compile(
 # Words whose part of speech in the dictionary is wrong for everyday conversation.
 _RETAGGED = dict.fromkeys(ADDED_WORDS, "n") | dict.fromkeys(ACTIVITIES, "vn")
 
+# Longer runs of Han characters are rare, and their tags are not cached.
+_CACHED_MAX = 64
+
 _lock = threading.Lock()
 _tagger: Any = None
 
@@ -135,7 +138,8 @@ def search_words(text: str) -> list[str]:
     return words
 
 
-def _tagged(text: str) -> list[tuple[str, str]]:
+@lru_cache(maxsize=512)
+def _tagged(text: str) -> tuple[tuple[str, str], ...]:
     """Tag a run of Han characters. Split guessed words that include a function word (课是, 我养)."""
     tagger = _jieba()
     pairs: list[tuple[str, str]] = []
@@ -158,7 +162,7 @@ def _tagged(text: str) -> list[tuple[str, str]]:
             pairs.extend([(word[0], "v"), (word[1:], "n")] if whole else [(word, tag)])
         else:
             pairs.append((word, _RETAGGED.get(word, tag)))
-    return pairs
+    return tuple(pairs)
 
 
 @lru_cache(maxsize=64)
@@ -177,7 +181,8 @@ def tokenize(text: str) -> list[Token]:
         start, end = match.span(kind)
         if kind == "han":
             at = start
-            for word, tag in _tagged(text[start:end]):
+            run = text[start:end]
+            for word, tag in _tagged(run) if len(run) <= _CACHED_MAX else _tagged.__wrapped__(run):
                 tokens.append(Token(word, at, at + len(word), tag))
                 at += len(word)
         else:
