@@ -15,7 +15,6 @@ from typing import Any
 
 from benchmarks.stores import open_store
 from ebbtide.fleet.runtime.workspace import Workspace
-from ebbtide.memory.wording import word_answer
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import Cue
 from ebbtide.v1 import recall_pb2
@@ -38,8 +37,7 @@ class Engine:
 
     def _recall(self, keywords: list[str], depth: int) -> tuple[str, int]:
         answer, counts = self._workspace.recall(Cue(keywords=keywords, depth=depth))
-        contents = (content for _, content in answer.memories)
-        return word_answer(contents, answer.once_known, "auto"), counts.pending_batches
+        return answer.text("auto"), counts.pending_batches
 
 
 def serve_http(engine: Engine) -> None:

@@ -22,6 +22,17 @@ from ebbtide.records import Cue
 from ebbtide.store.lmdb.transaction import ReadTransaction
 
 SAME_NAMES = {"previous": "上文", "next": "下文"}
+ORDERS = {
+    "上文": (
+        "[记忆] 在它之前还有一件事，但我想不起来了",
+        "[Memory] Something came before it, but I can't recall what",
+    ),
+    "下文": (
+        "[记忆] 在它之后还有一件事，但我想不起来了",
+        "[Memory] Something came after it, but I can't recall what",
+    ),
+}
+"""The sentences about links that state only an order. They are left out where a memory matches."""
 MOST_SENTENCES = 3
 NEARLY = 1 - 1e-11
 """Strengths further apart than this cannot be equal in 12 digits; saves rounding most of them."""
@@ -136,7 +147,7 @@ class PlainMemory:
             is_any = True
             if len(memories) < cue.max_results and not (relations and node_id in focus):
                 memories.append((node_id, self.contents[node_id]))
-            self._tell_lost(node_id, focus, relations, sentences)
+            self._tell_lost(node_id, focus, relations, sentences, matches=True)
             if len(memories) == cue.max_results and len(sentences) == MOST_SENTENCES:
                 break
         if not is_any:
@@ -155,7 +166,13 @@ class PlainMemory:
         return any(keyword in own.casefold() for own in self.keywords[node_id] for keyword in wanted)
 
     def _tell_lost(
-        self, node_id: int, focus: tuple[int, ...], relations: frozenset[str], sentences: list[str]
+        self,
+        node_id: int,
+        focus: tuple[int, ...],
+        relations: frozenset[str],
+        sentences: list[str],
+        *,
+        matches: bool = False,
     ) -> None:
         """Append the sentences about the forgotten neighbours of a node, strongest first, without duplicates."""
         links = []
@@ -164,6 +181,8 @@ class PlainMemory:
             if strength >= self.threshold and (not relations or _folded(relation) in relations):
                 links.append((-float(f"{strength:.12g}"), -target, relation))
         for _, _, relation in sorted(links):
+            if matches and (not relation or _folded(relation) in ORDERS):
+                continue
             sentence = _sentence(relation, is_chinese=contains_han(self.contents[node_id]))
             if len(sentences) < MOST_SENTENCES and sentence not in sentences:
                 sentences.append(sentence)
@@ -176,6 +195,8 @@ def _folded(relation: str) -> str:
 
 def _sentence(relation: str, *, is_chinese: bool) -> str:
     name = re.sub(r"\s+", " ", relation)
+    if _folded(name) in ORDERS:
+        return ORDERS[_folded(name)][0 if is_chinese else 1]
     if is_chinese:
         return f"[记忆] 它有个{name}，但我想不起来了" if name else "[记忆] 与某个已遗忘的事物有关联"
     if name:
