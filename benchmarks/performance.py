@@ -21,6 +21,7 @@ from rich.console import Console
 
 from benchmarks import (
     rows_digest,
+    rows_entities,
     rows_footprint,
     rows_isolation,
     rows_pass,
@@ -52,6 +53,7 @@ ROWS: dict[str, Callable[[Plan], list[Figure]]] = {
     "P11": rows_footprint.disk,
     "P12": rows_isolation.isolation,
     "P13": rows_recall.growth,
+    "P14": rows_entities.recall_with_entities,
 }
 """By the numbers under which the targets are known."""
 

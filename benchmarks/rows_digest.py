@@ -4,7 +4,7 @@ A service accepts the whole conversation while its model is paused. The measured
 resumes until the inbox is empty. It covers segmenting, keywords and summaries, relations with the focus, and commits
 with fsync. The floor is the least that such a digest needs: cutting the same texts into words with rjieba, and
 writing the same bytes to LMDB in as many commits. Both run pinned to one core. Passes are as small as possible
-(slots, one node drawn), since P6 measures them.
+(slots, one node drawn), since P6 measures them. No vectors are computed: that happens in the background, later.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def digested_s(data_dir: Path, said: Talk) -> float:
 
 async def _digested_s(data_dir: Path, said: Talk) -> float:
     may_begin = asyncio.Event()
-    settings = load_settings({"store": {"data_dir": data_dir}})
+    settings = load_settings({"store": {"data_dir": data_dir}, "embedding": {"model": "off"}})
     async with opened(settings, make=lambda _, builtin: _PatientModel(builtin, may_begin)) as service:
         await open_agent(service, OpenAgentRequest(agent_id=AGENT, parameters=SMALL_PASSES))
         for batch in said.batches:

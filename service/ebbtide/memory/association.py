@@ -146,7 +146,7 @@ def recall(network: Network, cue: Cue, node_of: Callable[[NodeId], Node], locale
         np.flatnonzero(visited.arrived) if follow.relations is not None else np.arange(len(visited.slots))
     )
     results = matcher.first(cue.max_results, allowed)
-    counts = matcher.counts(results).tolist()
+    counts = matcher.counts_of_results(results)
     reached = [_reached(network, visited, *one) for one in zip(results.tolist(), counts, strict=True)]
     memories = tuple((one, node_of(one.node_id)) for one in reached)
     if cue.explains:
@@ -393,6 +393,12 @@ class _Matcher:
         for word in self._named.words:
             counts += self._match(word, places)
         return counts
+
+    def counts_of_results(self, results: Array) -> list[int]:
+        """Return the number of keywords that each result matches."""
+        words = len(self._named.words)
+        found: list[int] = self.counts(results).tolist() if words > 1 else [words] * len(results)
+        return found
 
     @cached_property
     def matches_any(self) -> bool:

@@ -334,6 +334,8 @@ class _Builder:
                 first_key = entity_key(network.texts.first_keyword(slot))
                 self._in_focus[partner.node_id] = first_key, network.entities_of(slot)
             first_key, joined = self._in_focus[partner.node_id]
+            if joined.isdisjoint(own.values()):
+                return memory_link_names((), (), locale)
             common = {key for key, entity_id in own.items() if entity_id in joined}
         first_keys = {first_key, self._first_key(index)} if common else ()
         return memory_link_names(common, first_keys, locale)

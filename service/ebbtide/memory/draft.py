@@ -73,6 +73,8 @@ class Draft:
 
     def scan_count(self, node_id: NodeId) -> int:
         """Return how often the node was scanned, including this change; 0 for a new node."""
+        if node_id >= self.network.next_node_id:
+            return 0
         slot = self.network.slot_of(node_id)
         if slot < 0:
             return 0
@@ -261,7 +263,11 @@ class Draft:
         for node_id in self.focus:
             slot = self.network.slot_of(node_id)
             if node_id not in focus and slot >= 0 and slot not in self._gone:
-                self.change.links += map(self._as_whole, self.network.as_links(self.network.rows_from(slot)))
+                count = self.scan_count(node_id)
+                self.change.links += [
+                    Link(link.source, link.target, link.relation, 1.0, count)
+                    for link in self.network.as_links(self.network.rows_from(slot))
+                ]
         self.change.focus = focus
 
     def set_entity_focus(self, focus: tuple[NodeId, ...]) -> None:
@@ -315,9 +321,10 @@ class Draft:
             held = network.slots["alive"][targets] & (network.slots["id"][targets] >= window_from)
             held |= network.slots["is_pinned"][targets]
             strengths = np.where(held, 1.0, network.faded(rows, scans))
-        broken = network.as_links(rows[strengths < network.parameters.link_break_threshold])
-        if not broken:
+        rows = rows[strengths < network.parameters.link_break_threshold]
+        if not len(rows):
             return
+        broken = network.as_links(rows)
         # A broken link to a memory that this change forgets may have been written already.
         ended = {ends_of(link) for link in broken} & self._wrote_broken
         if ended:

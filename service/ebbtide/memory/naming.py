@@ -63,6 +63,7 @@ def _plain(text: str) -> str:
     return _WHITE_SPACE.sub(" ", _trimmed(_POSSESSIVE.sub("", name)))
 
 
+@lru_cache(maxsize=1024)
 def entity_key(text: str) -> str:
     """Return a text normalised as the key of an entity; empty if it is too long for one."""
     if len(text) > MAX_READ_CHARS:

@@ -25,7 +25,7 @@ represents a change in preparation.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -376,30 +376,35 @@ class Network:
     def put_node(self, node: Node) -> None:
         """Add a memory or replace its text. New ids are higher than all others."""
         slot = self.slot_of(node.id)
+        fields = {
+            "original_length": node.original_length,
+            "content_length": len(node.content),
+            "has_han": contains_han(node.content),
+            "created_at_ms": node.created_at_ms,
+            "speaker": self.speaker_number(node.speaker),
+            "is_pinned": node.pinned != Pin.NONE.value,
+            "by_request": node.pinned == Pin.BY_REQUEST.value,
+        }
         if slot < 0:
-            slot = self._new_slot(node.id)
+            slot = self._new_slot(node.id, fields)
             self.node_count += 1
-        self.slots["original_length"][slot] = node.original_length
-        self.slots["content_length"][slot] = len(node.content)
-        self.slots["has_han"][slot] = contains_han(node.content)
-        self.slots["created_at_ms"][slot] = node.created_at_ms
-        self.slots["speaker"][slot] = self.speaker_number(node.speaker)
-        self._set_pin(slot, node.pinned)
+        else:
+            for name, value in fields.items():
+                self.slots[name][slot] = value
         self.texts.put(slot, piece_of(node.content, node.keywords))
 
     def put_entity(self, entity: Entity) -> None:
         """Add an entity or replace its record."""
         if entity.id not in self.entities:
-            slot = self._new_slot(entity.id)
-            self.slots["is_entity"][slot] = True
+            slot = self._new_slot(entity.id, {"is_entity": True})
             self.keys.put(slot, piece_of(entity.key, ()))
             self.entity_of_key[entity.key] = entity.id
         self.entities[entity.id] = entity
 
-    def _new_slot(self, node_id: NodeId) -> int:
+    def _new_slot(self, node_id: NodeId, fields: Mapping[str, object]) -> int:
         ids = self.slots["id"]
         assert not len(ids) or node_id > ids[-1], "ids are given in ascending order"
-        return self.slots.append(1, id=node_id, alive=True)
+        return self.slots.append(1, id=node_id, alive=True, **fields)
 
     def _set_pin(self, slot: int, pin: str) -> None:
         self.slots["is_pinned"][slot] = pin != Pin.NONE.value
@@ -536,9 +541,8 @@ class Network:
     def _hold_new_links_of_pinned(self, links: Sequence[Link]) -> None:
         """Hold links that were written between pinned memories and entities."""
         ends = {node_id for link in links for node_id in (link.source, link.target)}
-        is_pinned = self.slots["is_pinned"]
-        pinned = [slot for slot in map(self.slot_of, ends) if is_pinned[slot]]
-        for slot in pinned:
+        slots = self.slots_of(list(ends))
+        for slot in slots[self.slots["is_pinned"][slots]].tolist():
             sources = self.links.rows["source"][self.rows_to(slot)]
             self._rehold([slot, *sources[self.slots["is_entity"][sources]].tolist()])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ebbtide.language.builtin import candidates
 from ebbtide.language.builtin.keywords import keywords, phrase
 
 
@@ -168,3 +169,32 @@ def test_names_dates_and_amounts_are_keywords() -> None:
     assert set(found) == {"红杉", "李总", "月活", "12月15日", "5000万"}
     assert set(found[:2]) == {"红杉", "李总"}
     assert keywords("上次打针差点休克。")[0] in {"打针", "休克"}
+
+
+@pytest.mark.parametrize("mark", ["。", "！", "？", ".", "!", "?"])
+def test_candidates_with_an_end_mark_are_those_of_the_whole_text(mark: str) -> None:
+    """A text whose candidates come from the cache without its end mark has the candidates that it has by itself."""
+    texts = [
+        *(
+            "Ann",
+            "thanks, Ann",
+            "Hello Ann",
+            "Lodger, please",
+            "my sister moved to Porto",
+            "we paid 5 km",
+            "so,",
+        ),
+        *(
+            "我妹妹在波尔图拉大提琴",
+            "谢谢，志强",
+            "志强，你好",
+            "B轮融资12月15日之前完成",
+            "看看https://a.example/b",
+            "明天见…",
+        ),
+        *("the key is in St", "version 3", "we met at Ann's", "用Python", "他说“好”", "读书分享会", "..."),
+    ]
+    for text in texts:
+        expected = tuple(candidates._find(text + mark))
+        candidates.candidates(text)
+        assert candidates.candidates(text + mark) == expected, text + mark

@@ -18,11 +18,29 @@ from ebbtide.language.builtin.word_lists import word_list
 
 # Characters that are read. More would not add useful keywords.
 READ_MAX = 4000
+_END_MARKS = ("。", "！", "？", ".", "!", "?")
 
 
 @lru_cache(maxsize=512)
 def _cached(text: str) -> tuple[Candidate, ...]:
-    return tuple(_find(text))
+    found = _without_mark(text) if text.endswith(_END_MARKS) else None
+    return tuple(_find(text)) if found is None else found
+
+
+def _without_mark(text: str) -> tuple[Candidate, ...] | None:
+    """Return the candidates of a text without its end mark if those of the text are the same, else None.
+
+    A summary needs the former and keywords the latter. Only an English name at the end is read with the mark.
+    """
+    body = text[:-1]
+    if not body or body.endswith(_END_MARKS) or (body[-1].isascii() and not text[-1].isascii()):
+        return None
+    tokens = tokens_of(text)
+    if tokens[:-1] != tokens_of(body) or tokens[-1].text != text[-1]:
+        return None
+    found = _cached(body)
+    is_read = body[-1].isascii() and any(candidate.end == len(body) for candidate in found)
+    return None if is_read else found
 
 
 def candidates(text: str) -> tuple[Candidate, ...]:

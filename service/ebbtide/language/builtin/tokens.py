@@ -114,6 +114,9 @@ _MONTH_NAME = re.compile("(?:十?[一二三四五六七八九十]|腊|正|冬)�
 _DAY = re.compile("[一二三四五六七八九十]{1,3}[号日]|[初廿]?[一二三四五六七八九十]{1,3}")
 _PERIODS = frozenset(("上", "下", "这", "本", "上个", "下个", "这个"))
 
+# Longer runs of Han characters are rare, and their tags are not cached.
+_CACHED_MAX = 64
+
 _lock = threading.Lock()
 _tagger: Any = None
 
@@ -149,7 +152,8 @@ def search_words(text: str) -> list[str]:
     return words
 
 
-def _tagged(text: str) -> list[tuple[str, str]]:
+@lru_cache(maxsize=512)
+def _tagged(text: str) -> tuple[tuple[str, str], ...]:
     """Tag a run of Han characters. Split guessed words that include a function word (课是, 我养)."""
     tagger = _jieba()
     pairs: list[tuple[str, str]] = []
@@ -177,7 +181,7 @@ def _tagged(text: str) -> list[tuple[str, str]]:
             pairs.extend([(word[0], "v"), (word[1:], "n")] if whole else [(word, tag)])
         else:
             pairs.append((word, tag))
-    return [(word, _RETAGGED.get(word, tag)) for word, tag in pairs]
+    return tuple((word, _RETAGGED.get(word, tag)) for word, tag in pairs)
 
 
 def _is_greedy(word: str, tag: str) -> bool:
@@ -210,7 +214,8 @@ def tokenize(text: str) -> list[Token]:
         start, end = match.span(kind)
         if kind == "han":
             at = start
-            for word, tag in _tagged(text[start:end]):
+            run = text[start:end]
+            for word, tag in _tagged(run) if len(run) <= _CACHED_MAX else _tagged.__wrapped__(run):
                 tokens.append(Token(word, at, at + len(word), tag))
                 at += len(word)
         else:
