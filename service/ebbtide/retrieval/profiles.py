@@ -71,16 +71,16 @@ ENGLISH_VECTORS = {
     "dates": DATES,
 }
 MULTILINGUAL_VECTORS = {
-    "own words": 1.01,
-    "words": 4.78,
-    "known words": 1.03,
-    "speaker": 4.54,
-    "chinese": 0.2,
-    "size": -1.01,
-    "other script": 2.71,
-    "semantic": 16.69,
-    "window": 4.04,
-    "constant": -1.93,
+    "own words": 2.32,
+    "words": 3.96,
+    "known words": 1.1,
+    "speaker": 3.78,
+    "chinese": 0.07,
+    "size": -1.03,
+    "other script": 0.4,
+    "semantic": 17.08,
+    "window": 3.25,
+    "constant": -1.82,
     "dates": DATES,
 }
 """Weights of relevance, fitted by `benchmarks/relevance.py`."""
