@@ -234,7 +234,7 @@ class FleetSettings(_Section):
         2000, description="Longest time that a recall waits for batches accepted before it."
     )
     min_relevance: Annotated[float, Field(ge=0, le=1)] = Field(
-        0.15,
+        0.2,
         description="Estimated relevance that the best memory for a query must have; otherwise the response is empty. "
         "0 always returns the best memories.",
     )
