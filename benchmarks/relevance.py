@@ -43,7 +43,8 @@ from benchmarks.train_fusion import OWN, PARTS, VECTORS, Stand
 from ebbtide.fleet.recall.relevant import is_only_courtesy
 from ebbtide.retrieval.profiles import profile_of
 from ebbtide.retrieval.ranking import rank
-from ebbtide.retrieval.relevance import CANDIDATES, EVIDENCE, MIN_RELEVANCE, evidence
+from ebbtide.retrieval.relevance import CANDIDATES, EVIDENCE, evidence
+from ebbtide.settings import FleetSettings
 
 FLOORS = (0.05, 0.1, 0.15, 0.2, 0.3)
 SHORT = 200
@@ -173,13 +174,17 @@ def learnt(folder: Path, stored: StoredVectors | None) -> Iterator[Asked]:
         questions = spread_out(corpus.questions, 18)
         for question in questions:
             yield asked(stand, corpus.set_name, language, "evidence", question)
-        others = [
-            question.text
-            for one in own
-            if one.corpus_id not in ids and one.is_chinese == corpus.is_chinese
-            for question in one.questions
-        ]
-        for texts, share in ((others, 2), (elsewhere[corpus.is_chinese], 3)):
+        same, other = (
+            [
+                question.text
+                for one in own
+                if one.corpus_id not in ids and one.is_chinese == is_chinese
+                for question in one.questions
+            ]
+            for is_chinese in (corpus.is_chinese, not corpus.is_chinese)
+        )
+        # Questions in another language share no words, so the vectors alone must tell them apart.
+        for texts, share in ((same, 2), (elsewhere[corpus.is_chinese], 3), (other, 10)):
             for text in chosen.sample(texts, min(len(questions) // share, len(texts))):
                 yield asked(stand, corpus.set_name, language, "elsewhere", without_evidence(text))
 
@@ -267,7 +272,7 @@ def show(questions: Sequence[Asked], weights: Mapping[bool, NDArray[np.float64]]
                 if one.kind == "evidence" and one.set_name == name
             ]
             cells.append("{:.1f} ({:.1f})".format(*(100 * np.mean(lost, axis=0))))
-        mark = " (default)" if floor == MIN_RELEVANCE else ""
+        mark = " (default)" if floor == FleetSettings().min_relevance else ""
         table.add_row(f"{floor:.2f}{mark}", *cells)
     console.print(table)
 

@@ -233,6 +233,11 @@ class FleetSettings(_Section):
     recall_patience_ms: Annotated[int, Field(ge=0, le=30_000)] = Field(
         2000, description="Longest time that a recall waits for batches accepted before it."
     )
+    min_relevance: Annotated[float, Field(ge=0, le=1)] = Field(
+        0.2,
+        description="Estimated relevance that the best memory for a query must have; otherwise the response is empty. "
+        "0 always returns the best memories.",
+    )
     digest_lag_bound_s: Annotated[float, Field(gt=0, le=86_400)] = Field(
         300.0, description="Readiness is degraded when a waiting batch is older than this."
     )

@@ -19,7 +19,7 @@ from tests.support.using import used
 
 ANN = "/v1/agents/ann"
 
-HEADER = {"type": "header", "format": "ebbtide-export", "version": 1, "ebbtide_version": "0.1.0", "agent_id": "ann",
+HEADER = {"type": "header", "format": "ebbtide-export", "version": 2, "ebbtide_version": "0.1.0", "agent_id": "ann",
           "exported_at": 1_795_301_931_388}  # fmt: skip
 AGENT = {"type": "agent", "agent_id": "ann", "created_at": 0, "seed": "7", "parameters": {}}
 MESSAGE = {

@@ -19,9 +19,6 @@ from ebbtide.retrieval.lexical import Scores, rarity
 from ebbtide.retrieval.passages import PassageIndex
 from ebbtide.retrieval.ranking_request import RankingRequest
 
-MIN_RELEVANCE = 0.15
-"""Relevance below which the best memory is no answer. It keeps the evidence of all questions of the public sets."""
-
 CANDIDATES = 50
 """Passages at the top of a ranking whose relevance is estimated."""
 

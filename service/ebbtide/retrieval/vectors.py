@@ -38,7 +38,7 @@ with 100 000, windows included. Building an index of 100 000 takes 75 s.
 
 CENTRED_FROM = 30
 """Vectors from which on the mean represents what texts have in common. Of fewer, the usual mean of the model's vectors
-in the nearest language is subtracted, if it is known.
+in their languages is subtracted, if it is known.
 """
 
 ROWS_HASHED = 4096
@@ -261,8 +261,12 @@ class Vectors:
         usual = usual_means(self.model)
         if usual is None or usual.shape[1] != self.dimension:
             return np.zeros(self.dimension)
-        nearest: NDArray[np.float64] = usual[int(np.argmax(usual @ self._sum))]
-        return nearest
+        # Texts of two languages are centred between the means of the two.
+        nearest = np.argmax(
+            self._matrix[: self._count] @ (usual / np.linalg.norm(usual, axis=1)[:, None]).T, axis=1
+        )
+        mean: NDArray[np.float64] = usual[nearest].mean(axis=0) if len(nearest) else usual.mean(axis=0)
+        return mean
 
     def _direction(self, query: SingleArray, mean: NDArray[np.float64]) -> NDArray[np.float64] | None:
         """Return the centred query, or None if it has no direction."""

@@ -277,6 +277,7 @@ async def _recall(service: Service, request: RecallRequest) -> Recalled:
         if request.is_hybrid:
             now_ms = service.clock.now_ms()
             query = await with_meaning(service, await _query_of(agent, request))
+            query = replace(query, min_relevance=service.settings.fleet.min_relevance)
             return await agent.query(partial(_recollected, agent.workspace, query, request, now_ms))
         return await agent.run(partial(_recalled, agent.workspace, _cue(agent, request), request))
 

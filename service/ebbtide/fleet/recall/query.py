@@ -13,7 +13,6 @@ from ebbtide.fleet.archive.archive import Archive, conversation_key
 from ebbtide.ids import NodeId
 from ebbtide.memory.network import Network
 from ebbtide.retrieval.passages import ROLES, PassageIndex
-from ebbtide.retrieval.relevance import MIN_RELEVANCE
 
 ArchiveUse = Literal["always", "never", "when_needed"]
 """When the archive takes part: `when_needed` means only if living memories do not suffice."""
@@ -42,8 +41,8 @@ class Query:
     """Whether each memory cites its source in the text."""
     dates: bool = False
     """Whether each memory has its date in the text."""
-    min_relevance: float = MIN_RELEVANCE
-    """Relevance that the best memory must have; otherwise the result is empty. With 0 nothing is dropped."""
+    min_relevance: float = 0.0
+    """Relevance that the best memory must have; otherwise the result is empty."""
     vector: NDArray[np.float32] | None = None
     """The query as a vector of the embedding model."""
     embedding_model: str = ""

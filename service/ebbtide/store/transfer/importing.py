@@ -136,7 +136,8 @@ class Lines:
             )
         if found.version < VERSION:
             raise Precondition(
-                f"The export has version {found.version}; this Ebbtide reads version {VERSION}.",
+                f"The export has version {found.version}; this Ebbtide reads version {VERSION}. "
+                "Remember the conversations again.",
                 reason="FORMAT_TOO_OLD",
             )
         header = self._decoded(content)
