@@ -87,7 +87,7 @@ def test_an_agent_is_saved_and_restored(daemon: Daemon, tmp_path: Path, ask: Cal
     assert again == models.Restored(
         agent_id="ann",
         replaced=True,
-        counts=models.Counts(nodes=1, entities=1, links=2, messages=1),
+        counts=models.Counts(nodes=1, entities=3, links=6, messages=1),
         pending_batches=0,
         parked_batches=0,
         owed_passes=0,
