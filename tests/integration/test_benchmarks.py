@@ -21,7 +21,7 @@ from benchmarks.texts import LONGEST, NOWHERE, SHORTEST, Writer
 from ebbtide.han import contains_han
 from ebbtide.memory.association import Answer, Reached
 from ebbtide.parameters import AgentParameters
-from ebbtide.records import Cue
+from ebbtide.records import Cue, Node
 from ebbtide.store.integrity.check import check_store
 from tests.support.oracle import Oracle, OracleLink, OracleNode, OracleParameters
 from tests.support.quick_benchmark import run_quickly
@@ -72,7 +72,10 @@ def plain_of(oracle: Oracle) -> PlainMemory:
 
 
 def test_the_baseline_recalls_what_the_oracle_recalls() -> None:
-    """On any small memory best-first search returns the oracle's memories in its order, and its sentences."""
+    """On any small memory best-first search returns the oracle's memories in its order.
+
+    The sentences are those of the second edition, which every run compares with the engine's.
+    """
     dice = Random(SEED)
     for _ in range(400):
         oracle = random_oracle(dice)
@@ -83,8 +86,6 @@ def test_the_baseline_recalls_what_the_oracle_recalls() -> None:
             told = oracle.recall(list(keywords), list(relations), cue.depth, cue.max_results)
             answer = plain.recall(tuple(oracle.focus), cue)
             assert [node_id for node_id, _ in answer.memories] == [node_id for node_id, _ in told.results]
-            blocks = [oracle.memory_block(node_id) for node_id, _ in told.results]
-            assert "\n---\n".join([*blocks, *answer.once_known]) == told.text
 
 
 @pytest.mark.parametrize(
@@ -98,7 +99,8 @@ def test_the_baseline_recalls_what_the_oracle_recalls() -> None:
 )
 def test_a_wrong_answer_is_noticed(plain: PlainAnswer) -> None:
     """A difference in order, number or sentences between engine and baseline aborts the run."""
-    answer = Answer(((Reached(1, 1.0, 0), "a"), (Reached(2, 0.5, 0), "b")), ("gone",))
+    nodes = [Node(node_id, content, content, (), 0, 1) for node_id, content in ((1, "a"), (2, "b"))]
+    answer = Answer(((Reached(1, 1.0, 0), nodes[0]), (Reached(2, 0.5, 0), nodes[1])), ("gone",))
     with pytest.raises(Disagreement):
         check_same(answer, plain, (1,), Cue())
     check_same(answer, PlainAnswer([(1, "a"), (2, "b")], ["gone"], 2), (1,), Cue())
