@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ebbtide.retrieval.half_precision import products, to_single
+from ebbtide.retrieval.profiles import usual_means
 from ebbtide.retrieval.vectors import Vectors
 
 
@@ -123,3 +124,19 @@ def test_bytes_grow_with_what_is_held() -> None:
     vectors = Vectors("model", 256)
     vectors.put(np.arange(1000), drawn(1000, 256))
     assert 1000 * 512 <= vectors.nbytes <= 2 * 1000 * (512 + 64)
+
+
+def test_few_vectors_are_centred_with_the_usual_mean() -> None:
+    """Two vectors close to the usual mean of a language are compared by what they do not share with it."""
+    model = "multilingual:e5-small-q4"
+    means = usual_means(model)
+    assert means is not None and usual_means("unknown") is None
+    apart = np.eye(means.shape[1])[:2]
+    texts = means[0] + 0.2 * apart
+    texts /= np.linalg.norm(texts, axis=1)[:, None]
+    for name, is_known in ((model, True), ("unknown", False)):
+        vectors = Vectors(name, means.shape[1])
+        vectors.put(np.arange(2), texts.astype(np.float32))
+        scores = vectors.scores(texts[0].astype(np.float32), 2)
+        assert scores is not None and scores[0] == pytest.approx(1.0, abs=0.01)
+        assert bool(scores[0] - scores[1] > 0.5) is is_known
