@@ -4,7 +4,7 @@ A correction reads the memory in a job, computes its summary and keywords with t
 commits the memory and its own source in the archive in one job (`fleet/deletion/correction.py`).
 
 A deletion is one job and one commit. The memory is removed with every link at either end, leaves the focus, and its
-source text is withdrawn from the archive (`fleet/deletion/withdrawal.py`). Text without a living memory is deleted by
+source text is withdrawn from the archive (`fleet/deletion/deletion.py`). Text without a living memory is deleted by
 the id that search returns, which is that of its message. Many deletions run in steps of a few milliseconds, so that
 other requests of the agent are not delayed. A running digest or pass continues: a batch whose relations were named
 for an old focus names them again, and a pass skips what is deleted.
