@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import ebbtide
-from ebbtide.retrieval import normalisation, topic
+from ebbtide import normalisation
+from ebbtide.retrieval import topic
 from tests.tidy.pages import PACKAGE, modules
 
 DEEPEST = 4
@@ -72,7 +73,7 @@ def compiled() -> tuple[Found, ...]:
         pattern = topic.Topic(words)._pattern
         found[pattern.pattern, pattern.flags] = Found(f"retrieval.topic of {words!a}", pattern, False)
     pattern = normalisation._full_run()
-    found[pattern.pattern, pattern.flags] = Found("retrieval.normalisation._full_run()", pattern, False)
+    found[pattern.pattern, pattern.flags] = Found("normalisation._full_run()", pattern, False)
     return tuple(found.values())
 
 

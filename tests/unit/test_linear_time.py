@@ -160,7 +160,7 @@ def test_no_pattern_is_slow_on_what_resembles_it(found: Found) -> None:
 # --- completeness ------------------------------------------------------------------------------------------
 
 MADE_WHILE_RUNNING = {
-    "retrieval/normalisation.py:_full_run": "made once, of the combining marks",
+    "normalisation.py:_full_run": "made once, of the combining marks",
     "retrieval/topic.py:_pattern": "made of the words of a topic; examples are among the patterns that are tried",
 }
 """Functions that compile a pattern. Every other pattern is a constant of its module, where the tests find it."""
@@ -170,7 +170,7 @@ NOT_READERS = {
     ("cli/credentials.py", "_api_key"): "the user's own key",
     ("cli/commands/remember.py", "_refused"): "a message of the daemon",
     ("cli/times.py", "end_ms"): "an argument of the command line",
-    ("retrieval/normalisation.py", "_is_mark"): "one character",
+    ("normalisation.py", "_is_mark"): "one character",
     ("settings.py", "_fits_a_header"): "the operator's settings",
     ("settings.py", "_is_address"): "the operator's settings",
     ("settings.py", "_is_duration"): "the operator's settings",

@@ -15,6 +15,7 @@ from itertools import islice
 from typing import Final, Literal
 
 from ebbtide.han import contains_han
+from ebbtide.normalisation import nfkc
 
 Locale = Literal["zh", "en"]
 
@@ -57,7 +58,7 @@ def _trimmed(text: str) -> str:
 
 def _plain(text: str) -> str:
     """Return a name normalised except for case and plural."""
-    name = _trimmed(unicodedata.normalize("NFKC", text))
+    name = _trimmed(nfkc(text))
     if name.isalnum():
         return name
     return _WHITE_SPACE.sub(" ", _trimmed(_POSSESSIVE.sub("", name)))
@@ -183,7 +184,7 @@ def entity_link_name(content: str, name: str, *, is_first: bool, locale: Locale)
 @lru_cache(maxsize=1)
 def _read(content: str) -> tuple[str, bool]:
     """Return a content normalised, and whether it has a verb of talk. The links of a memory are named in turn."""
-    text = _WHITE_SPACE.sub(" ", unicodedata.normalize("NFKC", content).casefold())
+    text = _WHITE_SPACE.sub(" ", nfkc(content).casefold())
     return text, _TALK.search(text) is not None
 
 

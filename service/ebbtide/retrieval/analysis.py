@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ebbtide.retrieval.normalisation import nfkc, simplified
+from ebbtide.normalisation import nfkc, simplified
 
 Terms = NDArray[np.uint32]
 

@@ -13,7 +13,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from ebbtide.retrieval.normalisation import nfkc, simplified
+from ebbtide.normalisation import nfkc, simplified
 from ebbtide.retrieval.sentences import sentences_of
 
 Span = tuple[int, int]

@@ -22,7 +22,7 @@ from itertools import islice
 from typing import TypeVar
 
 from ebbtide.han import contains_han
-from ebbtide.retrieval.normalisation import nfkc
+from ebbtide.normalisation import nfkc
 
 V = TypeVar("V")
 

@@ -35,7 +35,8 @@ def check_fidelity(content: str, present: str) -> None:
     content. Of Han text, pairs of characters count as words.
     """
     words, known = _words(content), {word.casefold() for word in _words(present)}
-    folded = present.casefold()
+    known.update(_pairs(present))
+    characters = frozenset(present)
     for word in words:
         is_telling = any(map(str.isdigit, word)) or (
             any(map(str.isupper, word)) and word.casefold() not in _COMMON_WORDS
@@ -46,13 +47,12 @@ def check_fidelity(content: str, present: str) -> None:
         text = token.text.replace("’", "'").casefold()
         if is_han(text):
             is_telling = is_negation(token) or (len(text) > 1 and token.tag.startswith(_HAN_NAME_TAGS))
-            is_known = text in folded
+            is_known = known.issuperset(_pairs(text)) if len(text) > 1 else text in characters
         else:
             is_telling, is_known = is_negation(token), text in known
         if is_telling and not is_known:
             raise BadReply("the content has a name or negation that the memory lacks")
     units = [word.casefold() for word in words] + _pairs(content)
-    known.update(_pairs(present))
     if sum(unit in known for unit in units) < MIN_TAKEN * len(units):
         raise BadReply("the content takes too few of its words from the memory")
 

@@ -8,7 +8,7 @@ import unicodedata
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ebbtide.retrieval.normalisation import MAX_MARKS, nfkc, stream_safe
+from ebbtide.normalisation import MAX_MARKS, nfkc, stream_safe
 
 MARKS = "\u0301\u0323\u0327"
 
