@@ -410,7 +410,11 @@ async def test_inspection_shows_the_network(tmp_path: Path, caller_in: CallerIn)
 async def test_a_recall_reports_forgotten_memories(tmp_path: Path, caller_in: CallerIn) -> None:
     """A forgotten node is NODE_FORGOTTEN, and a memory that linked to it reports the gap."""
     async with caller_in(tmp_path) as call:
-        await call("PUT", AGENT, {"decay_rate": 0.3, "focus_limit": 2, "link_break_threshold": 0.001})
+        await call(
+            "PUT",
+            AGENT,
+            {"decay_rate": 0.3, "focus_limit": 2, "entities_per_memory": 0, "link_break_threshold": 0.001},
+        )
         await settled(
             call,
             *(
