@@ -64,8 +64,9 @@ def test_pins_and_focus_by_hand(daemon: Daemon) -> None:
     assert f"{lisbon:<6} Lisbon (1 memory)" in run("focus", "default", lisbon, url=daemon.url).stdout
     assert answer(run("focus", "default", "--json", url=daemon.url))["entities"][0]["id"] == lisbon
     assert f"  {lisbon:<6} Lisbon (1 memory)" in run("inspect", "default", url=daemon.url).stdout
-    refused = run("pin", "default", "n99", url=daemon.url)
+    refused = run("pin", "default", "n1", "n99", url=daemon.url)
     assert (refused.returncode, "[NODE_NOT_FOUND]" in refused.stderr) == (ExitCode.NOT_FOUND, True)
+    assert refused.stdout == pinned.stdout, "what was changed before the error is shown"
 
 
 def test_filtered_text_is_reported(daemon: Daemon) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from datetime import datetime
 from pathlib import Path
@@ -18,6 +19,9 @@ from ebbtide.cli.failures import Failure
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
+
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""All but tabs and line ends."""
 
 PLAIN_WIDTH = 100
 """Width of tables without a terminal and without COLUMNS."""
@@ -61,7 +65,9 @@ def warn_of_open_key(path: Path, what: str) -> None:
 
 
 def write_text(text: str) -> None:
-    """Write data unchanged."""
+    """Write data: unchanged to a file or pipe; to a terminal without control characters, which could change it."""
+    if sys.stdout.isatty():
+        text = _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
     sys.stdout.write(text if text.endswith("\n") else text + "\n")
     sys.stdout.flush()
 

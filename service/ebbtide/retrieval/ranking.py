@@ -175,7 +175,8 @@ def _signals(
         if scores is None:
             off[name] = request.why_off.get(name, "not available")
         elif len(scores):
-            given[name] = weight * brought_to_one(scores)
+            alone = name in MEANING and len(scores) == 1
+            given[name] = weight * (np.ones(1) if alone else brought_to_one(scores))
     if "speaker" not in off and request.speakers:
         given["speaker"] = weights.speaker * np.isin(index.column("speaker"), list(request.speakers))
     if "dates" not in off and request.dates:

@@ -53,7 +53,7 @@ class Topic:
 
     def __init__(self, words: str) -> None:
         folded = _EDGES.sub("", _folded(words)[0])
-        if not folded:
+        if all(_is_mark(character) for character in folded):
             raise ValueError("a topic needs words")
         self._pattern = _pattern(folded)
 
@@ -91,6 +91,12 @@ def _pattern(folded: str) -> re.Pattern[str]:
     begin = rf"(?<!{_IN_WORDS})" if _ends_words(folded[0]) else ""
     end = rf"(?!{_IN_WORDS})" if _ends_words(folded[-1]) else ""
     return re.compile(begin + "".join(parts) + end)
+
+
+def _is_mark(character: str) -> bool:
+    """Return whether a character is punctuation, a space or a control character: alone, it names nothing."""
+    category = unicodedata.category(character)
+    return category[0] in "PZ" or category in ("Cc", "Cf")
 
 
 def _ends_words(character: str) -> bool:

@@ -70,6 +70,14 @@ def test_a_named_time_finds_messages_of_that_time(index: PassageIndex) -> None:
     assert ranked(index, dates=[(DAY_MS, 2 * DAY_MS)], without=["conversation"]).passages.tolist() == [1]
 
 
+def test_a_vector_finds_the_only_passage() -> None:
+    """The only passage of an agent is found by its meaning, although no other one is less similar."""
+    only = PassageIndex()
+    for entry in entries_of("I moved to Lisbon", "Ann"):
+        only.add([IndexedPassage(0, entry, DAY_MS, "Ann", "s0")])
+    assert ranked(only, "live", semantic=np.array([0.4])).passages.tolist() == [0]
+
+
 def test_a_vector_finds_what_no_word_does(index: PassageIndex) -> None:
     """Semantic scores are scaled and weighted; the nearest passage comes first."""
     found = ranked(index, semantic=np.array([0.1, 0.9, 0.2, 0.1]), without=["conversation"])

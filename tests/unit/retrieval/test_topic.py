@@ -89,7 +89,7 @@ def test_ranges_refer_to_the_original_bytes() -> None:
 
 
 def test_a_topic_has_words() -> None:
-    """A topic of white space is rejected."""
-    for nothing in (" \t", "\u200b", " \u200b\u00ad "):
+    """A topic of white space or punctuation is rejected."""
+    for nothing in (" \t", "\u200b", " \u200b\u00ad ", ".", "……", "“ ”"):
         with pytest.raises(ValueError, match="words"):
             Topic(nothing)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -30,7 +31,7 @@ def pin(
     from ebbtide.cli.remote import RemoteClient
 
     with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
-        _show_pins([remote.pin_node(agent, node) for node in nodes], as_json=as_json)
+        _change_pins(remote.pin_node, agent, nodes, as_json=as_json)
 
 
 def unpin(
@@ -46,7 +47,7 @@ def unpin(
     from ebbtide.cli.remote import RemoteClient
 
     with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
-        _show_pins([remote.unpin_node(agent, node) for node in nodes], as_json=as_json)
+        _change_pins(remote.unpin_node, agent, nodes, as_json=as_json)
 
 
 def focus(
@@ -65,8 +66,10 @@ def focus(
     from ebbtide.cli.remote import RemoteClient
 
     with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
-        answers = [remote.focus_node(agent, node) for node in nodes or ()]
-        _show_focus(answers[-1] if answers else remote.get_focus(agent), as_json=as_json)
+        if nodes:
+            _change_focus(remote.focus_node, agent, nodes, as_json=as_json)
+        else:
+            _show_focus(remote.get_focus(agent), as_json=as_json)
 
 
 def unfocus(
@@ -82,8 +85,7 @@ def unfocus(
     from ebbtide.cli.remote import RemoteClient
 
     with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
-        answers = [remote.unfocus_node(agent, node) for node in nodes]
-        _show_focus(answers[-1], as_json=as_json)
+        _change_focus(remote.unfocus_node, agent, nodes, as_json=as_json)
 
 
 def entities(
@@ -105,6 +107,31 @@ def entities(
         _show_entities(found)
     else:
         say(f"{agent} has no entities.", "dim")
+
+
+Change = Callable[[str, str], dict[str, Any]]
+
+
+def _change_pins(change: Change, agent: str, nodes: list[str], *, as_json: bool) -> None:
+    """Pin or unpin nodes one by one. Show those that were changed, also if a later one fails."""
+    changed: list[dict[str, Any]] = []
+    try:
+        for node in nodes:
+            changed.append(change(agent, node))
+    finally:
+        if changed:
+            _show_pins(changed, as_json=as_json)
+
+
+def _change_focus(change: Change, agent: str, nodes: list[str], *, as_json: bool) -> None:
+    """Change the focus node by node. Show the result, also if a later one fails."""
+    found: dict[str, Any] = {}
+    try:
+        for node in nodes:
+            found = change(agent, node)
+    finally:
+        if found:
+            _show_focus(found, as_json=as_json)
 
 
 def _show_pins(nodes: list[dict[str, Any]], *, as_json: bool) -> None:
