@@ -269,6 +269,7 @@ READERS: Mapping[str, Reader] = {
     "parts of a question": query.parts_of,
     "question": _question,
     "words": lambda text: list(analysis.words_of(text)),
+    "whole words": lambda text: list(analysis.whole_words_of(text)),
     "normalised": analysis.normalised,
     "passages": lambda text: passages.entries_of(text, "Ann"),
     "tokens: estimate": tokenizers.TOKENIZERS["estimate"],

@@ -8,7 +8,7 @@ from itertools import pairwise
 from ebbtide.language.builtin import words_english
 from ebbtide.language.builtin.negation import is_negation
 from ebbtide.language.builtin.scripts import HAN, is_han
-from ebbtide.language.builtin.tokens import tokenize
+from ebbtide.language.builtin.tokens import Token, tokenize
 from ebbtide.language.port import BadReply
 
 MIN_TAKEN = 0.8
@@ -42,19 +42,23 @@ def check_fidelity(content: str, present: str) -> None:
         )
         if is_telling and word.casefold() not in known:
             raise BadReply("the content has a number, name or code that the memory lacks")
-    for token in tokenize(content):
-        text = token.text.replace("’", "'").casefold()
-        if is_han(text):
-            is_telling = is_negation(token) or (len(text) > 1 and token.tag.startswith(_HAN_NAME_TAGS))
-            is_known = text in folded
-        else:
-            is_telling, is_known = is_negation(token), text in known
-        if is_telling and not is_known:
-            raise BadReply("the content has a name or negation that the memory lacks")
+    telling = {_folded(token) for token in tokenize(content) if _is_telling(token)}
+    if any(text not in (folded if is_han(text) else known) for text in telling):
+        raise BadReply("the content has a name or negation that the memory lacks")
     units = [word.casefold() for word in words] + _pairs(content)
     known.update(_pairs(present))
     if sum(unit in known for unit in units) < MIN_TAKEN * len(units):
         raise BadReply("the content takes too few of its words from the memory")
+
+
+def _is_telling(token: Token) -> bool:
+    """Return whether a word is a negation or a Chinese name."""
+    is_name = is_han(token.text) and len(token.text) > 1 and token.tag.startswith(_HAN_NAME_TAGS)
+    return is_name or is_negation(token)
+
+
+def _folded(token: Token) -> str:
+    return token.text.replace("’", "'").casefold()
 
 
 def _words(text: str) -> list[str]:
