@@ -72,8 +72,8 @@ def _informative(scored: list[tuple[float, Candidate]]) -> list[Candidate]:
             break
         _add(chosen, candidate)
     if not chosen:
-        for score, candidate in scored[:_KEYWORDS_GOOD]:
-            if score >= TOPICAL_WEIGHT:
+        for _, candidate in scored[:_KEYWORDS_GOOD]:
+            if candidate.weight >= TOPICAL_WEIGHT:
                 _add(chosen, candidate)
     return chosen[:_KEYWORDS_MAX]
 
