@@ -213,8 +213,8 @@ def _completes_name(tagger: Any, before: tuple[str, str], word: str, tag: str) -
     name, kind = before
     if tag[0] not in "nagx" or tag[:2] in ("ns", "nt", "ad") or word in _NO_GIVEN_NAMES:
         return False
-    if name in COMPOUND_SURNAMES:
-        return len(word) == 1 or (len(word) == 2 and not tagger.has_word(word))
+    if name[:2] in COMPOUND_SURNAMES and len(name) < 4:
+        return len(word) == 1 or (len(word) == 2 == len(name) and not tagger.has_word(word))
     return (
         len(name) == 2
         and kind[:2] == "nr"
