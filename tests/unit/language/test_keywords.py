@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ebbtide.language.builtin import candidates
-from ebbtide.language.builtin.keywords import keywords, phrase
+from ebbtide.language.builtin.keywords import cue_keywords, keywords, phrase
 
 
 @pytest.mark.parametrize(
@@ -223,3 +223,23 @@ def test_a_name_is_whole_and_has_no_verb(text: str, name: str, never: str) -> No
 def test_a_repeated_verb_is_no_keyword() -> None:
     """Repetition does not make a verb a keyword."""
     assert keywords("我们聊到了，也提到了，又聊到了。") == ()
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        (
+            "When did Caroline go to the adoption meeting?",
+            {"Caroline", "adoption meeting", "adoption", "meeting"},
+        ),
+        ("What did Caroline research?", {"Caroline", "research"}),
+        ("What books has Melanie read?", {"Melanie", "books", "book"}),
+        ("登录模块什么时候上线？", {"登录模块"}),
+    ],
+)
+def test_a_question_is_recalled_by_single_words(question: str, expected: set[str]) -> None:
+    """The cues of a question are its keywords, the words of their phrases, and its verbs."""
+    found = cue_keywords(question)
+    assert expected <= set(found)
+    assert found[: len(keywords(question))] == keywords(question)
+    assert all(word in question for word in found)

@@ -18,7 +18,7 @@ _GREETINGS = word_list("english_greetings")
 _NUMBERED = word_list("english_numbered")
 _TITLES = word_list("english_titles")
 _TAILS = word_list("english_compound_ends")
-_ASKING = words("do does did will would can could should")
+_ASKING = words("do does did will would can could should has have had")
 # Weight of a topical verb or adjective: higher than any other weak candidate.
 TOPICAL_WEIGHT = 0.45
 # Words that begin a sentence after an addressed name and its comma.
