@@ -8,10 +8,8 @@ they were made from.
 
 from __future__ import annotations
 
-import asyncio
 import statistics
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +19,7 @@ from benchmarks.recall_daemon import PLAIN, remember
 from benchmarks.recall_data import WHOLE, Corpus, Question, groups_of
 from benchmarks.recall_measures import share_found
 from benchmarks.report import Progress
-from ebbtide.language.builtin.adapter import BuiltinModel
+from ebbtide.language.builtin.keywords import cue_keywords
 from ebbtide.retrieval.analysis import words_of
 
 DEPTHS = (10, 20, 100)
@@ -45,19 +43,10 @@ class Associated:
 
 def cues_of(questions: Sequence[Question]) -> list[dict[str, list[str]]]:
     """Return the cues of each question: its words, and the keywords that the built-in model takes from it."""
-
-    async def read() -> list[dict[str, list[str]]]:
-        with ThreadPoolExecutor(1) as pool:
-            model = BuiltinModel(pool)
-            return [
-                {
-                    WORDS: list(dict.fromkeys(words_of(question.text))),
-                    KEYWORDS: list((await model.process(question.text)).keywords),
-                }
-                for question in questions
-            ]
-
-    return asyncio.run(read())
+    return [
+        {WORDS: list(dict.fromkeys(words_of(one.text))), KEYWORDS: list(cue_keywords(one.text))}
+        for one in questions
+    ]
 
 
 def turns_of_nodes(client: KeepAlive, agent: str) -> dict[str, list[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ebbtide.language.builtin import candidates
-from ebbtide.language.builtin.keywords import keywords, phrase
+from ebbtide.language.builtin.keywords import cue_keywords, keywords, phrase
 
 
 @pytest.mark.parametrize(
@@ -198,3 +198,48 @@ def test_candidates_with_an_end_mark_are_those_of_the_whole_text(mark: str) -> N
         expected = tuple(candidates._find(text + mark))
         candidates.candidates(text)
         assert candidates.candidates(text + mark) == expected, text + mark
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "never"),
+    [
+        ("我的羽毛球搭档司马铭习惯用左手发球。", "司马铭", "习惯"),
+        ("端木知夏住在六楼。", "端木知夏", "住"),
+        ("我叫陆知微，住在苏州。", "陆知微", "微"),
+        ("林晓住在苏州。", "林晓", "住"),
+        ("我在冰箱上面的玻璃罐里自己酿康普茶。", "康普茶", "酿"),
+        ("陆知微提到搬到上海的事，我们也聊到搬到上海。", "陆知微", "到"),
+        ("I learned to mend fishing nets from my grandfather.", "fishing nets", "mend"),
+        ("Where did Caroline move from?", "Caroline", "move"),
+    ],
+)
+def test_a_name_is_whole_and_has_no_verb(text: str, name: str, never: str) -> None:
+    """A keyword is a whole name, without the verb next to it, and a verb is no keyword."""
+    found = keywords(text)
+    assert name in found
+    assert not any(never in keyword for keyword in found if keyword != name)
+
+
+def test_a_repeated_verb_is_no_keyword() -> None:
+    """Repetition does not make a verb a keyword."""
+    assert keywords("我们聊到了，也提到了，又聊到了。") == ()
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        (
+            "When did Caroline go to the adoption meeting?",
+            {"Caroline", "adoption meeting", "adoption", "meeting"},
+        ),
+        ("What did Caroline research?", {"Caroline", "research"}),
+        ("What books has Melanie read?", {"Melanie", "books", "book"}),
+        ("登录模块什么时候上线？", {"登录模块"}),
+    ],
+)
+def test_a_question_is_recalled_by_single_words(question: str, expected: set[str]) -> None:
+    """The cues of a question are its keywords, the words of their phrases, and its verbs."""
+    found = cue_keywords(question)
+    assert expected <= set(found)
+    assert found[: len(keywords(question))] == keywords(question)
+    assert all(word in question for word in found)

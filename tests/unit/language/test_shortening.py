@@ -207,3 +207,31 @@ def test_a_cut_never_splits_a_word() -> None:
 def test_a_bare_pronoun_or_number_is_no_memory(text: str) -> None:
     """A shortening never consists of one pronoun or one number if a longer piece fits."""
     assert all(shorten(text, target) not in {"She", "it", "79"} for target in range(8, len(text)))
+
+
+@pytest.mark.parametrize("verb", ["I'm", "I am", "I am severely"])
+def test_a_statement_outlives_its_pronoun(verb: str) -> None:
+    """`allergic to peanuts` is kept while it fits, with and without a contracted verb."""
+    text = f"{verb} allergic to peanuts."
+    for target in range(len("allergic to peanuts"), len(text)):
+        assert "allergic to peanuts" in shorten(text, target, text)
+    assert shorten(text, len("allergic"), text) == "peanuts"
+
+
+def test_a_leading_time_does_not_outlive_its_statement() -> None:
+    """Subject and predicate come before a phrase that only says when."""
+    text = "At 3:14 in the morning, the payment service charged a tiny bakery in Porto eleven times."
+    assert shorten(text, len(text) - 20) == "the payment service charged a bakery in Porto eleven times."
+    assert shorten(text, len(text) // 2) == "the payment service charged a bakery"
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "expected"),
+    [
+        ("The bakery oven exploded and set off the fire alarm.", 9, "bakery"),
+        ("We should be kind to Grandmother Rose.", 8, "Rose"),
+    ],
+)
+def test_a_bare_verb_or_half_a_word_never_replaces_a_name(text: str, target: int, expected: str) -> None:
+    """Where only one word fits, it is a word of a name."""
+    assert shorten(text, target) == expected

@@ -99,12 +99,12 @@ class BuiltinModel:
 
         See `small_talk.is_filler`. A long text always makes a memory.
         """
-        from ebbtide.language.builtin.keywords import keywords
+        from ebbtide.language.builtin.keywords import cue_keywords
         from ebbtide.language.builtin.small_talk import is_filler
 
         return await self._run(
             lambda: [
-                keywords(text)
+                cue_keywords(text)
                 if len(text) <= MAX_INLINE_CHARS and is_filler(text, remember_questions)
                 else None
                 for text in self._yielding(texts)

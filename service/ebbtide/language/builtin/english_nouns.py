@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from ebbtide.language.builtin import words_english as lexicon
 from ebbtide.language.builtin.english_tags import classify, context, normal
 from ebbtide.language.builtin.tokens import CALLED_NAME, Candidate, Token
-from ebbtide.language.builtin.word_lists import word_list
+from ebbtide.language.builtin.word_lists import word_list, words
 
 _GREETINGS = word_list("english_greetings")
 _NUMBERED = word_list("english_numbered")
 _TITLES = word_list("english_titles")
 _TAILS = word_list("english_compound_ends")
+_ASKING = words("do does did will would can could should has have had")
 # Weight of a topical verb or adjective: higher than any other weak candidate.
 TOPICAL_WEIGHT = 0.45
 # Words that begin a sentence after an addressed name and its comma.
@@ -43,6 +44,8 @@ def english_candidates(text: str, tokens: Sequence[Token]) -> list[Candidate]:
             continue
         if token.tag == "word":
             kind = classify(text, tokens, index, previous)
+            if kind == "noun" and _is_asked_verb(tokens, index, chunk):
+                kind = "verb"
         elif _numbers_name(text, chunk, token):
             kind = "code"
         if chunk and not _joins(text, chunk, token, kind):
@@ -61,6 +64,13 @@ def english_candidates(text: str, tokens: Sequence[Token]) -> list[Candidate]:
             previous = "det"
     found.extend(_phrase_of(text, chunk))
     return found
+
+
+def _is_asked_verb(tokens: Sequence[Token], index: int, chunk: list[tuple[Token, str]]) -> bool:
+    """Return whether a word is the verb of a question about a name: Where did Caroline move from?"""
+    before = index - len(chunk) - 1
+    named = bool(chunk) and before >= 0 and all(kind == "name" for _, kind in chunk)
+    return named and normal(tokens[before].text) in _ASKING
 
 
 def _owns_name(text: str, tokens: Sequence[Token], index: int) -> bool:

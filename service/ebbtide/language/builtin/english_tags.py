@@ -159,6 +159,8 @@ def _open_class(lower: str, previous: str, tokens: Sequence[Token], index: int) 
         return "verb"
     if previous == "to" and after in ("det", "pronoun", "adv"):
         return "verb"
+    if previous == "to" and index > 1 and normal(tokens[index - 2].text) in lexicon.INFINITIVE_HEADS:
+        return "verb"
     return _by_ending(lower, previous, after)
 
 

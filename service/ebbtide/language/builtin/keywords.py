@@ -46,6 +46,30 @@ def keywords(text: str) -> tuple[str, ...]:
     return tuple(candidate.text for candidate in chosen)
 
 
+def cue_keywords(text: str) -> tuple[str, ...]:
+    """Return the words to recall a question by: its keywords, the words of its phrases, its verbs and adjectives.
+
+    A keyword matches verbatim, so a phrase that is not a fixed term finds less than its words. The singular of a word
+    finds the plural too.
+    """
+    found = candidates(text)
+    chosen = keywords(text)
+    nouns = {candidate.text for candidate in found if candidate.kind in ("noun", "weak")}
+    words = [
+        _singular(word) for keyword in chosen if keyword in nouns for word in keyword.split() if len(word) > 2
+    ]
+    others = [
+        candidate.text
+        for candidate in found
+        if candidate.kind == "weak" and candidate.weight > _SLIGHT_NOUN and len(candidate.text) > 3
+    ]
+    return tuple(dict.fromkeys((*chosen, *words, *others)))
+
+
+def _singular(word: str) -> str:
+    return word[:-1] if stem(word) == word[:-1].casefold() else word
+
+
 def _may_fill(candidate: Candidate, empty: frozenset[str]) -> bool:
     """Return whether a weak candidate may become the second or third keyword."""
     text = candidate.text.casefold()
@@ -72,8 +96,8 @@ def _informative(scored: list[tuple[float, Candidate]]) -> list[Candidate]:
             break
         _add(chosen, candidate)
     if not chosen:
-        for score, candidate in scored[:_KEYWORDS_GOOD]:
-            if score >= TOPICAL_WEIGHT:
+        for _, candidate in scored[:_KEYWORDS_GOOD]:
+            if candidate.weight >= TOPICAL_WEIGHT:
                 _add(chosen, candidate)
     return chosen[:_KEYWORDS_MAX]
 

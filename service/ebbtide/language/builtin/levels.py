@@ -409,6 +409,9 @@ def _grade_word(
         if not place.has_verb:
             place.level = PREDICATE
         place.has_verb, place.has_object, place.is_linked = True, False, lower in _BE
+        if index == 1 and lower in _BE and kinds[0] == "subject" and kinds[2:3] != ["break"]:
+            # As in I'm: the rest of the predicate says the same without the verb.
+            return SUBJECT
         return place.level
     if kind == "prep" or (kind == "to" and kinds[index + 1 : index + 2] != ["verb"]):
         return _grade_preposition(tokens, kinds, index, lower, place)
@@ -428,6 +431,13 @@ def _grade_word(
         ahead = [normal(other.text) for other in tokens[index + 1 : index + 3]]
         if place.has_object and any(word in _TIME_HEADS for word in ahead):
             place.level = MODIFIER
+    if (
+        kind == "adv"
+        and lower.endswith("ly")
+        and lower not in _LIMITING
+        and kinds[index + 1 : index + 2] == ["adj"]
+    ):
+        return MODIFIER
     if kind == "adv" and lower not in _LIMITING and place.has_verb and place.level != MODIFIER:
         return MODIFIER if place.has_object else place.level
     if (

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 from ebbtide.language.builtin import words_chinese, words_english
-from ebbtide.language.builtin.candidates import candidates
+from ebbtide.language.builtin.candidates import READ_MAX, candidates
 from ebbtide.language.builtin.english_tags import normal
 from ebbtide.language.builtin.levels import DETAIL, PREDICATE, Word
 from ebbtide.language.builtin.ranking import Ranking, ranked
@@ -77,7 +77,7 @@ def longest_beginning(text: str, fits: Callable[[str], bool]) -> str:
 
 
 def _names_something(text: str) -> bool:
-    """Return whether a text has more than one word, or a word that is no pronoun, article or auxiliary."""
+    """Return whether a text has more than one word, or a word that is no function word, verb or adjective."""
     if not has_word(text):
         return False
     tokens = [token for token in tokenize(text[:40]) if token.tag != "punct"]
@@ -86,7 +86,11 @@ def _names_something(text: str) -> bool:
 
 def _says_nothing(token: Token) -> bool:
     word = normal(token.text)
-    return token.text.isdigit() or word in words_english.EMPTY_WORDS or word in words_chinese.PRONOUNS
+    if token.text.isdigit() or word in words_english.EMPTY_WORDS or word in words_chinese.PRONOUNS:
+        return True
+    return token.text.islower() and (
+        word in words_english.VERBS or word in words_english.ADJECTIVES or word in words_english.ADVERBS
+    )
 
 
 def _within(target: int) -> Callable[[str], bool]:
@@ -131,7 +135,9 @@ def _joined(text: str, ranking: Ranking, kept: list[int], fits: Callable[[str], 
         pieces.append(ranking.words[kept[-1]].token.text)
         end = ranking.words[kept[-1]].token.end
         closing = text[end : end + 1]
-        ended = "".join([*pieces, closing if closing in _SENTENCE_ENDS and not is_list else ""])
+        ended = "".join(
+            [*pieces, closing if closing in _SENTENCE_ENDS and not is_list and len(kept) > 1 else ""]
+        )
         if fits(ended):
             return without_dangling_words(trim_end(ended))
     return without_dangling_words(trim_end("".join(pieces)))
@@ -205,6 +211,13 @@ def _cut_hard(body: str, target: int) -> str:
     fitting = [c for c in candidates(body) if len(c.text) <= target and has_word(c.text) and c.kind != "weak"]
     if fitting:
         return max(fitting, key=lambda c: (c.weight, -c.start)).text
+    names = [(c.start, c.end) for c in candidates(body) if c.kind != "weak"]
+    words = [token for token in tokenize(body[:READ_MAX]) if 1 < len(token.text) <= target]
+    part = next(
+        (token for token in words if any(a <= token.start and token.end <= b for a, b in names)), None
+    )
+    if part is not None and not _says_nothing(part):
+        return part.text
     tokens = [token for token in tokenize(body[: target + 1]) if token.end <= target]
     whole = list(tokens)
     while len(tokens) > 1 and normal(tokens[-1].text) in words_english.NO_END:

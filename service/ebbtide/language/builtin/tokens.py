@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ebbtide.heap import fresh_pages
 from ebbtide.language.builtin.scripts import HAN, HANGUL, KANA
+from ebbtide.language.builtin.word_lists import word_list
 from ebbtide.language.builtin.words_chinese import (
     ACTIVITIES,
     ADDED_WORDS,
     ADVERBS,
+    COMPOUND_SURNAMES,
     OBJECT_VERBS,
     OBJECT_WHOLES,
     SURNAMES,
@@ -114,6 +117,10 @@ _MONTH_NAME = re.compile("(?:十?[一二三四五六七八九十]|腊|正|冬)�
 _DAY = re.compile("[一二三四五六七八九十]{1,3}[号日]|[初廿]?[一二三四五六七八九十]{1,3}")
 _PERIODS = frozenset(("上", "下", "这", "本", "上个", "下个", "这个"))
 
+# Verbs that a guess joins with the name before them.
+_VERBS_BEHIND = ("习惯", "到", "给", "成", "住")
+_NO_GIVEN_NAMES = word_list("chinese_no_given_names")
+
 # Longer runs of Han characters are rare, and their tags are not cached.
 _CACHED_MAX = 64
 
@@ -157,10 +164,14 @@ def _tagged(text: str) -> tuple[tuple[str, str], ...]:
     """Tag a run of Han characters. Split guessed words that include a function word (课是, 我养)."""
     tagger = _jieba()
     pairs: list[tuple[str, str]] = []
-    for word, tag in tagger.tag(text):
+    for word, tag in _cut_guesses(tagger, text):
         date = _date_tag(pairs[-1][0], word, tag) if pairs else ""
         if date:
             pairs[-1] = (pairs[-1][0] + word, date)
+        elif pairs and _completes_name(tagger, pairs[-1], word, tag):
+            pairs[-1] = (pairs[-1][0] + word, "nr")
+        elif word == "习惯" and pairs and pairs[-1][1][:2] in ("nr", "r"):
+            pairs.append((word, "v"))
         elif (
             word[0] in "老小阿" and len(word) in (2, 3) and word[1] in SURNAMES and not tagger.has_word(word)
         ):
@@ -182,6 +193,35 @@ def _tagged(text: str) -> tuple[tuple[str, str], ...]:
         else:
             pairs.append((word, tag))
     return tuple((word, _RETAGGED.get(word, tag)) for word, tag in pairs)
+
+
+def _cut_guesses(tagger: Any, text: str) -> Iterator[tuple[str, str]]:
+    """Yield the words of a run. A guessed word loses a complement or a verb at its end (林晓住, 铭习惯)."""
+    for word, tag in tagger.tag(text):
+        end = next((len(verb) for verb in _VERBS_BEHIND if word.endswith(verb) and len(word) > len(verb)), 0)
+        if end and len(word) > 2 and tag[0] not in "mt" and not tagger.has_word(word):
+            yield word[:-end], tag
+            yield word[-end:], "v"
+        elif end and len(word) == 2 and tag[0] == "n" and not tagger.has_word(word):
+            yield word, "v"
+        else:
+            yield word, tag
+
+
+def _completes_name(tagger: Any, before: tuple[str, str], word: str, tag: str) -> bool:
+    """Return whether a word belongs to the guessed name before it: 陆知 + 微, 司马 + 铭, 端木 + 知夏."""
+    name, kind = before
+    if tag[0] not in "nagx" or tag[:2] in ("ns", "nt", "ad") or word in _NO_GIVEN_NAMES:
+        return False
+    if name[:2] in COMPOUND_SURNAMES and len(name) < 4:
+        return len(word) == 1 or (len(word) == 2 == len(name) and not tagger.has_word(word))
+    return (
+        len(name) == 2
+        and kind[:2] == "nr"
+        and name[0] in SURNAMES
+        and len(word) == 1
+        and not tagger.has_word(name)
+    )
 
 
 def _is_greedy(word: str, tag: str) -> bool:

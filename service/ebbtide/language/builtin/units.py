@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from ebbtide.language.builtin import words_chinese, words_english
 from ebbtide.language.builtin.clauses import Clause, clauses
+from ebbtide.language.builtin.levels import has_predicate
 from ebbtide.language.builtin.negation import holds_negation
 from ebbtide.language.builtin.scripts import width
 from ebbtide.language.builtin.small_talk import is_small_talk
@@ -68,6 +69,9 @@ _REPORT_MAX = 6
 
 # A clause that only gives a time or place.
 _CIRCUMSTANCE = re.compile(r"(?:的时候|的过程中|之后|以后|之前|以前|期间|^在.{1,20}[中时后前里上下间])[，,]$")
+
+_CIRCUMSTANCE_START = re.compile(r"(?:at|in|on|during|after|before|by|around|last|since)\b", re.IGNORECASE)
+_CIRCUMSTANCE_MAX = 60
 
 # A condition after its consequence. The two are never separated.
 LATE_CONDITION = re.compile(
@@ -157,9 +161,18 @@ def _goes_on(text: str, clause: Clause) -> bool:
     short = clause.end - clause.start < _HEAD_MAX
     if _CIRCUMSTANCE.search(text[clause.start : clause.end]):
         return True
+    if _is_english_circumstance(text[clause.start : clause.end]):
+        return True
     if text.startswith("是", clause.end):
         return short and text[clause.end - 2] not in "的了过着"
     return short and text[clause.end : clause.end + 7].casefold().startswith((" who ", " whose ", " which "))
+
+
+def _is_english_circumstance(piece: str) -> bool:
+    """Return whether a clause only says when or where: At 3:14 in the morning,"""
+    if len(piece) > _CIRCUMSTANCE_MAX or not piece.endswith(",") or not _CIRCUMSTANCE_START.match(piece):
+        return False
+    return not has_predicate(tokens_of(piece))
 
 
 def _start_of(candidate: Candidate) -> int:

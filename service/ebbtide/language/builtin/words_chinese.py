@@ -6,6 +6,7 @@ from ebbtide.language.builtin.word_lists import ordered_list, word_list, words
 
 PRONOUNS = word_list("chinese_pronouns")
 SURNAMES = word_list("chinese_surnames")
+COMPOUND_SURNAMES = word_list("chinese_compound_surnames")
 VAGUE_NOUNS = word_list("chinese_vague_nouns")
 TIME_FILLERS = word_list("chinese_time_fillers")
 OBJECT_VERBS = word_list("chinese_object_verbs")

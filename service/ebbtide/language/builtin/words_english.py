@@ -67,6 +67,7 @@ PASTS = frozenset(_IRREGULAR) - words(
 )
 ACTIVITY_GERUNDS = word_list("english_activity_gerunds")
 PURSUING = word_list("english_pursuing")
+INFINITIVE_HEADS = word_list("english_infinitive_heads")
 BUSY_GERUNDS = word_list("english_busy_gerunds")
 TRUE_NOUNS = word_list("english_true_nouns")
 ABBREVIATIONS = word_list("english_abbreviations")
