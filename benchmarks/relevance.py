@@ -186,7 +186,7 @@ def learnt(folder: Path, stored: StoredVectors | None) -> Iterator[Asked]:
         )
         # Questions in another language share no words, so the vectors alone must tell them apart.
         for texts, share in ((same, 2), (elsewhere[corpus.is_chinese], 3), (other, 10)):
-            for text in chosen.sample(texts, min(len(questions) // share, len(texts))):
+            for text in chosen.sample(texts, min(max(len(questions) // share, 1), len(texts))):
                 yield asked(stand, corpus.set_name, language, "elsewhere", without_evidence(text))
 
 

@@ -65,16 +65,16 @@ ENGLISH_VECTORS = {
     "dates": DATES,
 }
 MULTILINGUAL_VECTORS = {
-    "own words": 0.89,
-    "words": 4.53,
-    "known words": 1.14,
-    "speaker": 3.66,
-    "chinese": 0.24,
-    "size": -1.12,
-    "other script": 1.47,
-    "semantic": 17.05,
-    "window": 3.75,
-    "constant": -1.53,
+    "own words": 1.81,
+    "words": 3.81,
+    "known words": 0.92,
+    "speaker": 3.47,
+    "chinese": 0.03,
+    "size": -0.96,
+    "other script": 1.22,
+    "semantic": 17.79,
+    "window": 4.3,
+    "constant": -2.27,
     "dates": DATES,
 }
 """Weights of relevance, fitted by `benchmarks/relevance.py`.
