@@ -55,6 +55,7 @@ class Turn:
     speaker: str
     text: str
     timestamp_ms: int | None
+    role: str = "user"
 
     @property
     def spoken(self) -> str:

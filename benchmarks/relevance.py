@@ -125,8 +125,9 @@ def practical() -> list[Corpus]:
     found = []
     for persona in map(read_persona, sorted(PERSONAS.glob("*.jsonl"))):
         turns = tuple(
-            Turn(one.turn_id, "all", "" if one.role == "user" else one.role, one.text, one.timestamp_ms)
-            for one in persona.turns
+            # A message and its reply are one conversation, as `benchmarks/practical.py` stores them.
+            Turn(one.turn_id, str(place // 2), "", one.text, one.timestamp_ms, one.role)
+            for place, one in enumerate(persona.turns)
         )
         questions = tuple(Question(one.qid, one.text, one.kind, one.gold) for one in persona.questions)
         with_evidence = tuple(one for one in questions if one.gold)
@@ -185,7 +186,7 @@ def learnt(folder: Path, stored: StoredVectors | None) -> Iterator[Asked]:
         )
         # Questions in another language share no words, so the vectors alone must tell them apart.
         for texts, share in ((same, 2), (elsewhere[corpus.is_chinese], 3), (other, 10)):
-            for text in chosen.sample(texts, min(len(questions) // share, len(texts))):
+            for text in chosen.sample(texts, min(max(len(questions) // share, 1), len(texts))):
                 yield asked(stand, corpus.set_name, language, "elsewhere", without_evidence(text))
 
 

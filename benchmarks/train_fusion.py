@@ -142,7 +142,9 @@ class Stand:
                 # Paragraphs come in batches of a hundred, as in the benchmark.
                 conversation = f"b{number // 100}" if is_loose else conversation_key(turn.session_id)
                 shelved.append(
-                    IndexedPassage(number, entry, turn.timestamp_ms or 0, turn.speaker, conversation)
+                    IndexedPassage(
+                        number, entry, turn.timestamp_ms or 0, turn.speaker, conversation, role=turn.role
+                    )
                 )
                 self.owners.append(turn.turn_id)
                 said = turn.text[entry.begin : entry.begin + entry.length]

@@ -1,11 +1,13 @@
 """Preferences: order the top candidates by what a question expects besides relevance.
 
-A question to an assistant is about the user, unless it addresses the assistant ("what did you suggest?"). Therefore
-statements of the user precede the assistant's replies.
+First, messages that are no statements of the user count less. An earlier question resembles the query more than its
+answer does. A query is about the user, unless it addresses the assistant ("what did you suggest?"), so the assistant's
+replies count less. Replies that repeat the user count less in either case.
 
-A user's later message may restate a matter: "I live in Leeds", then "I moved to York". A question that expects the
-newest message gets the later one directly before the earlier one. A message restates another one if both resemble each
-other and it is not much less relevant. If the question asks for the present ("now", "still", 现在), less is required.
+Then, a user's later message may restate a matter: "I live in Leeds", then "I moved to York". A question that expects
+the newest message gets the later one directly before the earlier one. A message restates another one if both resemble
+each other and it is not much less relevant. If the question asks for the present ("now", "still", 现在), less is
+required.
 """
 
 from __future__ import annotations
@@ -15,8 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ebbtide.retrieval.analysis import words_of
 from ebbtide.retrieval.features import Fused, ends_with_question
 from ebbtide.retrieval.passages import ROLES
+from ebbtide.retrieval.sentences import sentences_of
 
 Numbers = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -28,6 +32,12 @@ REPLY = 1.0
 
 Worths are in units of the spread of the trees' sums.
 """
+
+QUESTION = 1.5
+"""How much less a message is worth that only asks."""
+
+ECHOED = 0.6
+"""Share of the words of an echo that the message before it contains."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +59,7 @@ RESTATING = {
 def in_preferred_order(fused: Fused, worths: Numbers) -> Places:
     """Return the candidates in order of their worth and the preferences; of equal ones the newer first."""
     first = fused.first
-    worths = worths + _of_roles(fused)
+    worths = worths - REPLY * _are_replies(fused) - QUESTION * _are_questions(fused)
     places = np.lexsort((-first, -worths))
     if fused.request.recency and fused.request.alike is not None:
         places = _newer_first(fused, worths, places)
@@ -57,11 +67,42 @@ def in_preferred_order(fused: Fused, worths: Numbers) -> Places:
     return order
 
 
-def _of_roles(fused: Fused) -> Numbers:
-    """Return what the role of each candidate adds to its worth."""
-    if fused.request.addresses_assistant:
-        return np.zeros(len(fused.first))
-    return np.where(fused.index.column("role")[fused.first] == ASSISTANT, -REPLY, 0.0)
+def _are_replies(fused: Fused) -> NDArray[np.bool_]:
+    """Return which candidates are messages of the assistant; if the query addresses it, only its echoes."""
+    request, first = fused.request, fused.first
+    is_reply = fused.index.column("role") == ASSISTANT
+    are_replies = is_reply[first]
+    if not request.addresses_assistant:
+        return are_replies
+    before = fused.index.column("previous")[first]
+    are_replies &= (before >= 0) & ~is_reply[before]
+    for place in np.flatnonzero(are_replies).tolist():
+        texts = request.texts
+        are_replies[place] = texts is not None and is_echo(texts(int(first[place])), texts(int(before[place])))
+    return are_replies
+
+
+def is_echo(text: str, before: str) -> bool:
+    """Return whether a text mostly repeats the words of the one before it, and adds no number."""
+    words, known = set(words_of(text)), set(words_of(before))
+    new = words - known
+    return len(new) <= (1 - ECHOED) * len(words) and not any(word.isdigit() for word in new)
+
+
+def _are_questions(fused: Fused) -> NDArray[np.bool_]:
+    """Return which candidates only ask; none if texts are not available."""
+    texts, passages = fused.request.texts, fused.first.tolist()
+    return np.array(
+        [texts is not None and is_question(texts(passage)) for passage in passages], dtype=np.bool_
+    )
+
+
+def is_question(text: str) -> bool:
+    """Return whether every sentence of a text ends with a question mark."""
+    if not ends_with_question(text):
+        return False
+    sentences = [one for one in sentences_of(text) if any(character.isalnum() for character in one)]
+    return bool(sentences) and all(map(ends_with_question, sentences))
 
 
 def _newer_first(fused: Fused, worths: Numbers, places: Places) -> Places:

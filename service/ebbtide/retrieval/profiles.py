@@ -1,4 +1,4 @@
-"""Profiles of embedding models: the weights of the signals, trees, usual means of vectors, and weights of relevance.
+"""Profiles of embedding models: the weights of the signals, trees, language axis, and weights of relevance.
 
 Vectors of a better model deserve more weight, and trees trained with the vectors of one model misjudge those of
 another. A model without a profile of its own gets the default one, which suits the English embedder. Relevance cannot
@@ -7,14 +7,8 @@ be estimated with the vectors of such a model.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-from importlib import resources
-
-import numpy as np
-from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +29,13 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Weights, trees and usual means for the vectors of an embedding model."""
+    """Weights, trees and language axis for the vectors of an embedding model."""
 
     weights: Weights = field(default_factory=Weights)
     trees: str = "learned.json"
     """File of the trees, in this package."""
     language_axis: str = ""
-    """File of the language axis, in this package; empty for none."""
-    means: str = ""
-    """File of the usual means of the vectors, by language, in this package; empty if they are unknown."""
+    """File of the language axis and the usual mean of the vectors, in this package; empty for none."""
     relevance: Mapping[str, float] | None = None
     """Weight of each column of `relevance.EVIDENCE`; None if relevance cannot be estimated."""
 
@@ -73,16 +65,16 @@ ENGLISH_VECTORS = {
     "dates": DATES,
 }
 MULTILINGUAL_VECTORS = {
-    "own words": 0.89,
-    "words": 4.53,
-    "known words": 1.14,
-    "speaker": 3.66,
-    "chinese": 0.24,
-    "size": -1.12,
-    "other script": 1.47,
-    "semantic": 17.05,
-    "window": 3.75,
-    "constant": -1.53,
+    "own words": 1.81,
+    "words": 3.81,
+    "known words": 0.92,
+    "speaker": 3.47,
+    "chinese": 0.03,
+    "size": -0.96,
+    "other script": 1.22,
+    "semantic": 17.79,
+    "window": 4.3,
+    "constant": -2.27,
     "dates": DATES,
 }
 """Weights of relevance, fitted by `benchmarks/relevance.py`.
@@ -99,7 +91,6 @@ PROFILES = {
         Weights(semantic=0.8, window=0.3),
         "learned_multilingual.json",
         "language_axis_multilingual.json",
-        "means_multilingual.json",
         MULTILINGUAL_VECTORS,
     ),
 }
@@ -109,13 +100,3 @@ PROFILES = {
 def profile_of(embedding_model: str) -> Profile:
     """Return the profile for the vectors of a model, or without vectors for an empty name."""
     return PROFILES.get(embedding_model, DEFAULT_PROFILE)
-
-
-@lru_cache(4)
-def usual_means(embedding_model: str) -> NDArray[np.float64] | None:
-    """Return the usual mean of a model's vectors in each language, a row each; None if they are unknown."""
-    file = profile_of(embedding_model).means
-    if not file:
-        return None
-    means = json.loads(resources.files(__package__).joinpath(file).read_text(encoding="utf-8"))
-    return np.array(list(means.values()))

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ebbtide.retrieval import learned
-from ebbtide.retrieval.demotion import demoted
 from ebbtide.retrieval.features import MAX_REORDERED, Fused
 from ebbtide.retrieval.lexical import Scores, WordScores
 from ebbtide.retrieval.passages import PassageIndex
@@ -68,8 +67,6 @@ def rank(
         kept = total[order]
         model = learned.model(profile_of(request.embedding_model).trees)
         order = np.concatenate([learned.reordered(fused, model), order[MAX_REORDERED:]])
-        if request.texts is not None:
-            order = demoted(order, kept, index, request.texts)
         given["learned"] = np.zeros(len(index))
         given["learned"][order] = kept - total[order]
         total = total + given["learned"]

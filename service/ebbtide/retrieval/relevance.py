@@ -18,6 +18,7 @@ from ebbtide.han import contains_han
 from ebbtide.retrieval.lexical import Scores, rarity
 from ebbtide.retrieval.passages import PassageIndex
 from ebbtide.retrieval.ranking_request import RankingRequest
+from ebbtide.retrieval.vectors import CENTRED_FROM
 
 CANDIDATES = 50
 """Passages at the top of a ranking whose relevance is estimated."""
@@ -49,7 +50,7 @@ def evidence(index: PassageIndex, request: RankingRequest, passages: NDArray[np.
     """Return a row for each passage, with the columns of `EVIDENCE`."""
     columns = dict.fromkeys(EVIDENCE, np.zeros(len(passages)))
     columns |= _words(index, request, passages)
-    columns |= _meaning(request, passages)
+    columns |= _meaning(index, request, passages)
     columns["speaker"] = np.isin(index.column("speaker")[passages], list(request.speakers)).astype(float)
     times_ms = index.column("time_ms")[passages]
     for begin_ms, end_ms in request.dates:
@@ -91,13 +92,19 @@ def _are_among(places: NDArray[np.int64], ascending: NDArray[np.int32]) -> NDArr
     return found
 
 
-def _meaning(request: RankingRequest, passages: NDArray[np.int64]) -> dict[str, NDArray[np.float64]]:
-    """Compute the similarity in meaning, if there are vectors."""
+def _meaning(
+    index: PassageIndex, request: RankingRequest, passages: NDArray[np.int64]
+) -> dict[str, NDArray[np.float64]]:
+    """Compute the similarity in meaning, if there are vectors.
+
+    In a memory of one language, centring takes a query in another language away from all passages. "other script" makes
+    up for this, so it is 0 in a memory too small for a mean of its own.
+    """
     if request.semantic is None and request.window is None:
         return {}
     scores = {"semantic": request.semantic, "window": request.window}
     columns = {name: some[passages] for name, some in scores.items() if some is not None}
-    if request.texts is not None:
+    if request.texts is not None and len(index) >= CENTRED_FROM:
         scripts = [contains_han(request.texts(passage)) for passage in passages.tolist()]
         columns["other script"] = np.array(scripts, dtype=np.bool_) != request.is_chinese
     return columns

@@ -21,10 +21,9 @@ from numpy.typing import NDArray
 
 from ebbtide.bounds import LENGTH_TOLERANCE
 from ebbtide.retrieval.half_precision import SingleArray, products, to_single
-from ebbtide.retrieval.language_axis import axis_of, without_axis
+from ebbtide.retrieval.language_axis import axis_and_mean_of, without_axis
 from ebbtide.retrieval.lexical import Scores
 from ebbtide.retrieval.nearest import Nearest, identity, is_available
-from ebbtide.retrieval.profiles import usual_means
 from ebbtide.retrieval.windows import WindowLengths, window_squares
 
 Numbers = NDArray[np.int64]
@@ -38,7 +37,7 @@ with 100 000, windows included. Building an index of 100 000 takes 75 s.
 
 CENTRED_FROM = 30
 """Vectors from which on the mean represents what texts have in common. Of fewer, the usual mean of the model's vectors
-in their languages is subtracted, if it is known.
+is subtracted, if it is known.
 """
 
 ROWS_HASHED = 4096
@@ -54,7 +53,8 @@ class Vectors:
     def __init__(self, model: str, dimension: int, *, exact_up_to: int | None = None) -> None:
         assert dimension > 0
         self.model, self.dimension = model, dimension
-        self._axis = axis_of(model, dimension)
+        self._axis, usual_mean = axis_and_mean_of(model, dimension)
+        self._usual_mean = np.zeros(dimension) if usual_mean is None else usual_mean.astype(np.float64)
         self._exact_up_to = EXACT_NUMBERS // dimension if exact_up_to is None else exact_up_to
         self._count = 0
         self._matrix = np.zeros((0, dimension), dtype=np.float16)
@@ -256,17 +256,7 @@ class Vectors:
         return True
 
     def _mean(self) -> NDArray[np.float64]:
-        if self._count >= CENTRED_FROM:
-            return self._sum / self._count
-        usual = usual_means(self.model)
-        if usual is None or usual.shape[1] != self.dimension:
-            return np.zeros(self.dimension)
-        # Texts of two languages are centred between the means of the two.
-        nearest = np.argmax(
-            self._matrix[: self._count] @ (usual / np.linalg.norm(usual, axis=1)[:, None]).T, axis=1
-        )
-        mean: NDArray[np.float64] = usual[nearest].mean(axis=0) if len(nearest) else usual.mean(axis=0)
-        return mean
+        return self._sum / self._count if self._count >= CENTRED_FROM else self._usual_mean
 
     def _direction(self, query: SingleArray, mean: NDArray[np.float64]) -> NDArray[np.float64] | None:
         """Return the centred query, or None if it has no direction."""

@@ -1,4 +1,4 @@
-"""Preferences: the user's statements before replies, and the newer message of a restated matter first."""
+"""Preferences: statements before questions, replies and echoes, and the newer message of a restated matter first."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from ebbtide.retrieval.features import Fused
 from ebbtide.retrieval.passages import IndexedPassage, PassageIndex, entries_of
-from ebbtide.retrieval.preferences import RESTATING, in_preferred_order
+from ebbtide.retrieval.preferences import RESTATING, in_preferred_order, is_echo, is_question
 from ebbtide.retrieval.ranking_request import RankingRequest
 
 OLD, OTHER, NEW, REPLY = range(4)
@@ -49,6 +49,59 @@ def test_statements_of_the_user_precede_replies() -> None:
     """Promise: a reply ranks after statements of similar worth, unless the question addresses the assistant."""
     assert preferred() == [OLD, OTHER, NEW, REPLY]
     assert preferred(addresses_assistant=True) == [REPLY, OLD, OTHER, NEW]
+
+
+def test_statements_precede_questions() -> None:
+    """Promise: a message that only asks ranks after statements of similar worth, but before much worse ones."""
+    texts = ["Where do I live?", *TEXTS[1:]]
+    assert preferred(texts) == [OTHER, NEW, REPLY, OLD]
+    assert preferred(texts, np.array([4.5, 2.9, 2.5, 3.1])) == [OLD, OTHER, NEW, REPLY]
+
+
+def test_an_echo_never_precedes_what_it_repeats() -> None:
+    """Promise: a reply that repeats the user ranks after the statement, even if the query addresses the assistant."""
+    said = ["I moved to York", "You moved to York", "Try the trams of York"]
+    index = PassageIndex()
+    for number, text in enumerate(said):
+        role = "user" if number == 0 else "assistant"
+        index.add(
+            IndexedPassage(number, entry, number, "", "b0", role=role) for entry in entries_of(text, "")
+        )
+    worths = np.array([3.0, 3.2, 3.1])
+    for addresses_assistant, expected in ((True, [2, 0, 1]), (False, [0, 1, 2])):
+        request = RankingRequest(terms={}, texts=said.__getitem__, addresses_assistant=addresses_assistant)
+        order = np.array([1, 2, 0])
+        fused = Fused(index, request, {}, worths, np.ones(3, dtype=np.bool_), order)
+        assert in_preferred_order(fused, worths[order]).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("What is my rent?", True),
+        ("我住在哪里？你还记得吗？", True),
+        ('Did she say "yes?"', True),
+        ("I moved to Hamburg. Did I tell you?", False),
+        ("I moved to Hamburg.", False),
+        ("…?", False),
+    ],
+)
+def test_a_question_has_no_statement(text: str, expected: bool) -> None:
+    """Promise: a text is a question only if each of its sentences is one."""
+    assert is_question(text) is expected
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ("So the landlord wants 950 euros for the flat.", True),
+        ("The landlord wants 950 euros, that is 11400 a year for the flat.", False),
+        ("You can negotiate: ask him for a longer contract.", False),
+    ],
+)
+def test_an_echo_adds_nothing(reply: str, expected: bool) -> None:
+    """Promise: a reply with another number, or mostly new words, is no echo."""
+    assert is_echo(reply, "The landlord wants 950 euros for the flat.") is expected
 
 
 @pytest.mark.parametrize("recency", RESTATING)

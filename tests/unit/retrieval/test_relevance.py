@@ -14,6 +14,7 @@ from ebbtide.retrieval.profiles import PROFILES, profile_of
 from ebbtide.retrieval.query import AsksFor
 from ebbtide.retrieval.ranking_request import RankingRequest
 from ebbtide.retrieval.relevance import EVIDENCE, evidence, relevance
+from ebbtide.retrieval.vectors import CENTRED_FROM
 
 DAY_MS = 86_400_000
 SAID = [
@@ -69,8 +70,8 @@ def test_chinese_words_are_not_cut_into_pairs() -> None:
     assert list(whole_words_of("法国的首都")) == ["法国", "首都"]
 
 
-def test_speaker_time_and_script_are_evidence(index: PassageIndex) -> None:
-    """Passages of the named speaker, of the named day and in the other script are marked."""
+def test_speaker_and_time_are_evidence(index: PassageIndex) -> None:
+    """Passages of the named speaker and of the named day are marked."""
     found = columns(
         index,
         "nurse",
@@ -80,8 +81,20 @@ def test_speaker_time_and_script_are_evidence(index: PassageIndex) -> None:
     )
     assert found["speaker"] == [0, 1, 0, 1]
     assert found["dates"] == [0, 1, 0, 0]
-    assert found["other script"] == [0, 0, 0, 1]
+    assert found["other script"] == [0, 0, 0, 0], "the memory has no mean of its own"
     assert found["semantic"] == pytest.approx([0.1, 0.2, 0.3, 0.4])
+
+
+def test_the_other_script_is_evidence_in_a_larger_memory() -> None:
+    """Passages in the other script are marked once the vectors are centred with their own mean."""
+    texts = ["She is a nurse"] * (CENTRED_FROM - 1) + ["她是护士"]
+    index = PassageIndex()
+    for number, text in enumerate(texts):
+        index.add(IndexedPassage(number, entry, number, "", "s") for entry in entries_of(text, ""))
+    semantic = np.linspace(0, 1, len(texts))
+    request = RankingRequest({}, semantic=semantic, texts=texts.__getitem__)
+    found = evidence(index, request, np.arange(len(texts)))[:, EVIDENCE.index("other script")]
+    assert found.tolist() == [0] * (CENTRED_FROM - 1) + [1]
 
 
 @pytest.mark.parametrize("model", PROFILES)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ebbtide.retrieval.half_precision import products, to_single
-from ebbtide.retrieval.profiles import usual_means
+from ebbtide.retrieval.language_axis import axis_and_mean_of
 from ebbtide.retrieval.vectors import Vectors
 
 
@@ -127,15 +127,15 @@ def test_bytes_grow_with_what_is_held() -> None:
 
 
 def test_few_vectors_are_centred_with_the_usual_mean() -> None:
-    """Two vectors close to the usual mean of a language are compared by what they do not share with it."""
+    """Two vectors close to the usual mean are compared by what they do not share with it, in any language."""
     model = "multilingual:e5-small-q4"
-    means = usual_means(model)
-    assert means is not None and usual_means("unknown") is None
-    apart = np.eye(means.shape[1])[:2]
-    texts = means[0] + 0.2 * apart
+    axis, mean = axis_and_mean_of(model, 384)
+    assert axis is not None and mean is not None
+    apart, languages = np.eye(384)[:2], np.array([[-0.1], [0.3]])
+    texts = mean + languages * axis + 0.2 * apart
     texts /= np.linalg.norm(texts, axis=1)[:, None]
     for name, is_known in ((model, True), ("unknown", False)):
-        vectors = Vectors(name, means.shape[1])
+        vectors = Vectors(name, 384)
         vectors.put(np.arange(2), texts.astype(np.float32))
         scores = vectors.scores(texts[0].astype(np.float32), 2)
         assert scores is not None and scores[0] == pytest.approx(1.0, abs=0.01)
