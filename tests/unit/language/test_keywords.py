@@ -233,7 +233,7 @@ def test_a_repeated_verb_is_no_keyword() -> None:
             {"Caroline", "adoption meeting", "adoption", "meeting"},
         ),
         ("What did Caroline research?", {"Caroline", "research"}),
-        ("What books has Melanie read?", {"Melanie", "books", "book"}),
+        ("What books has Melanie read?", {"Melanie", "book"}),
         ("登录模块什么时候上线？", {"登录模块"}),
     ],
 )

@@ -59,7 +59,7 @@ def cue_keywords(text: str) -> tuple[str, ...]:
         _singular(word) for keyword in chosen if keyword in nouns for word in keyword.split() if len(word) > 2
     ]
     others = [
-        candidate.text
+        _singular(candidate.text)
         for candidate in found
         if candidate.kind == "weak" and candidate.weight > _SLIGHT_NOUN and len(candidate.text) > 3
     ]
