@@ -31,6 +31,9 @@ MEANING = ("semantic", "window")
 NEAR = 0.5
 """All texts have some similarity. These signals find passages in the upper part of the range."""
 
+NEAR_NEWEST = 0.2
+"""The same for a query that expects the newest of several messages: it may use other words than the earlier ones."""
+
 SEEDS = 10
 """Top passages whose names and links are followed."""
 
@@ -89,7 +92,8 @@ def fuse(
         total += scores
         if name in MEANING:
             # A query by vector alone returns the nearest, however far.
-            found |= scores > (NEAR if request.terms else 0.0) * scores.max(initial=0.0)
+            near = 0.0 if not request.terms else NEAR_NEWEST if request.recency else NEAR
+            found |= scores > near * scores.max(initial=0.0)
         elif name not in LIFTING:
             found |= scores > 0
     if "conversation" not in request.without:
