@@ -78,7 +78,9 @@ def _are_replies(fused: Fused) -> NDArray[np.bool_]:
     are_replies &= (before >= 0) & ~is_reply[before]
     for place in np.flatnonzero(are_replies).tolist():
         texts = request.texts
-        are_replies[place] = texts is not None and is_echo(texts(int(first[place])), texts(int(before[place])))
+        are_replies[place] = texts is not None and is_echo(
+            texts(int(first[place])), texts(int(before[place]))
+        )
     return are_replies
 
 
