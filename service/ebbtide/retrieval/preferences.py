@@ -71,14 +71,16 @@ def _are_replies(fused: Fused) -> NDArray[np.bool_]:
     """Return which candidates are messages of the assistant; if the query addresses it, only its echoes."""
     request, first = fused.request, fused.first
     is_reply = fused.index.column("role") == ASSISTANT
-    are_replies = is_reply[first]
+    are_replies: NDArray[np.bool_] = is_reply[first]
     if not request.addresses_assistant:
         return are_replies
     before = fused.index.column("previous")[first]
     are_replies &= (before >= 0) & ~is_reply[before]
     for place in np.flatnonzero(are_replies).tolist():
         texts = request.texts
-        are_replies[place] = texts is not None and is_echo(texts(int(first[place])), texts(int(before[place])))
+        are_replies[place] = texts is not None and is_echo(
+            texts(int(first[place])), texts(int(before[place]))
+        )
     return are_replies
 
 

@@ -33,6 +33,11 @@ WHOLE = 20.0
 """Rarity of the words that are as much evidence as one passage can give. Without it, no passage would contain enough
 of a long query."""
 
+FEW = -0.5
+"""Value of "other script" in a memory too small for a mean of its own. Chosen by hand, because the small judged
+conversations have no such questions with evidence.
+"""
+
 UNSEEN = 100
 """Passages added when rarity is computed, so that words of a small memory count about the same."""
 
@@ -98,13 +103,14 @@ def _meaning(
     """Compute the similarity in meaning, if there are vectors.
 
     In a memory of one language, centring takes a query in another language away from all passages. "other script" makes
-    up for this, so it is 0 in a memory too small for a mean of its own.
+    up for this. With the usual mean it is the other way round.
     """
     if request.semantic is None and request.window is None:
         return {}
     scores = {"semantic": request.semantic, "window": request.window}
     columns = {name: some[passages] for name, some in scores.items() if some is not None}
-    if request.texts is not None and len(index) >= CENTRED_FROM:
+    if request.texts is not None:
         scripts = [contains_han(request.texts(passage)) for passage in passages.tolist()]
-        columns["other script"] = np.array(scripts, dtype=np.bool_) != request.is_chinese
+        is_other = np.array(scripts, dtype=np.bool_) != request.is_chinese
+        columns["other script"] = is_other * (1.0 if len(index) >= CENTRED_FROM else FEW)
     return columns

@@ -13,7 +13,7 @@ from ebbtide.retrieval.passages import IndexedPassage, PassageIndex, entries_of
 from ebbtide.retrieval.profiles import PROFILES, profile_of
 from ebbtide.retrieval.query import AsksFor
 from ebbtide.retrieval.ranking_request import RankingRequest
-from ebbtide.retrieval.relevance import EVIDENCE, evidence, relevance
+from ebbtide.retrieval.relevance import EVIDENCE, FEW, evidence, relevance
 from ebbtide.retrieval.vectors import CENTRED_FROM
 
 DAY_MS = 86_400_000
@@ -81,7 +81,7 @@ def test_speaker_and_time_are_evidence(index: PassageIndex) -> None:
     )
     assert found["speaker"] == [0, 1, 0, 1]
     assert found["dates"] == [0, 1, 0, 0]
-    assert found["other script"] == [0, 0, 0, 0], "the memory has no mean of its own"
+    assert found["other script"] == [0, 0, 0, FEW], "the memory has no mean of its own"
     assert found["semantic"] == pytest.approx([0.1, 0.2, 0.3, 0.4])
 
 
