@@ -1,4 +1,4 @@
-"""What the vectors of an embedding model have in common: its language axis and the mean of its vectors.
+"""The language axis of an embedding model and the usual mean of its vectors.
 
 The language axis is the direction in which the vectors of two languages differ.
 
