@@ -96,6 +96,22 @@ async def test_a_chinese_question_that_nothing_answers_returns_nothing(
             assert fact in (await recalled(call, query))["text"], query
 
 
+@pytest.mark.parametrize(
+    ("talk", "found"),
+    [(ENGLISH, ("我对什么过敏？", "peanuts")), (CHINESE, ("What does my sister do?", "护士"))],
+)
+async def test_a_small_memory_answers_a_question_in_another_language_only_if_it_can(
+    tmp_path: Path, caller_in: CallerIn, talk: list[tuple[str, str]], found: tuple[str, str]
+) -> None:
+    """World knowledge in either language returns an empty text; a question that the other language answers does not."""
+    async with caller_in(tmp_path, embedding=EMBEDDERS["multilingual"]) as call:
+        await talked(call, talk)
+        for query in ("What is the capital of Peru?", "法国的首都是哪里？"):
+            assert (await recalled(call, query))["text"] == "", query
+        query, fact = found
+        assert fact in (await recalled(call, query))["text"]
+
+
 async def test_explain_names_the_floor(tmp_path: Path, caller_in: CallerIn) -> None:
     """`explain` lists the memories that the floor dropped, with this reason."""
     async with caller_in(tmp_path, embedding=EMBEDDERS["english"]) as call:

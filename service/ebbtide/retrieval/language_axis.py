@@ -1,4 +1,4 @@
-"""The language axis of an embedding model, and the common mean of its vectors.
+"""The language axis of an embedding model and the usual mean of its vectors.
 
 The language axis is the direction in which the vectors of two languages differ.
 
