@@ -41,7 +41,9 @@ async def told(call: Caller, *contents: str) -> None:
 
 async def all_of(call: Caller, kind: str) -> list[dict[str, Any]]:
     """Return all nodes or entities."""
-    found: list[dict[str, Any]] = (await call("GET", f"{AGENT}/{kind}", params={"page_size": 1000})).json()[kind]
+    found: list[dict[str, Any]] = (await call("GET", f"{AGENT}/{kind}", params={"page_size": 1000})).json()[
+        kind
+    ]
     return found
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ebbtide.retrieval.analysis import words_of
+from ebbtide.retrieval.analysis import term_of, words_of
 from ebbtide.retrieval.features import Fused, ends_with_question
 from ebbtide.retrieval.passages import ROLES
 from ebbtide.retrieval.sentences import sentences_of
@@ -35,6 +35,9 @@ Worths are in units of the spread of the trees' sums.
 
 QUESTION = 1.5
 """How much less a message is worth that only asks."""
+
+REPEATED = 10.0
+"""The same for a message that only asks the query again: it follows everything else."""
 
 ECHOED = 0.6
 """Share of the words of an echo that the message before it contains."""
@@ -59,7 +62,7 @@ RESTATING = {
 def in_preferred_order(fused: Fused, worths: Numbers) -> Places:
     """Return the candidates in order of their worth and the preferences; of equal ones the newer first."""
     first = fused.first
-    worths = worths - REPLY * _are_replies(fused) - QUESTION * _are_questions(fused)
+    worths = worths - REPLY * _are_replies(fused) - _less_for_questions(fused)
     places = np.lexsort((-first, -worths))
     if fused.request.recency and fused.request.alike is not None:
         places = _newer_first(fused, worths, places)
@@ -91,12 +94,15 @@ def is_echo(text: str, before: str) -> bool:
     return len(new) <= (1 - ECHOED) * len(words) and not any(word.isdigit() for word in new)
 
 
-def _are_questions(fused: Fused) -> NDArray[np.bool_]:
-    """Return which candidates only ask; none if texts are not available."""
-    texts, passages = fused.request.texts, fused.first.tolist()
-    return np.array(
-        [texts is not None and is_question(texts(passage)) for passage in passages], dtype=np.bool_
-    )
+def _less_for_questions(fused: Fused) -> Numbers:
+    """Return how much less the candidates that only ask are worth; 0 if texts are not available."""
+    texts, less = fused.request.texts, np.zeros(len(fused.first))
+    for place, passage in enumerate(fused.first.tolist()):
+        text = "" if texts is None else texts(passage)
+        if is_question(text):
+            asks_again = all(term_of(word) in fused.request.terms for word in words_of(text))
+            less[place] = REPEATED if asks_again else QUESTION
+    return less
 
 
 def is_question(text: str) -> bool:

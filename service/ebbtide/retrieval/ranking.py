@@ -34,6 +34,9 @@ NEAR = 0.5
 NEAR_NEWEST = 0.2
 """The same for a query that expects the newest of several messages: it may use other words than the earlier ones."""
 
+FEW_PASSAGES = 30
+"""Of so few, such a query finds all."""
+
 SEEDS = 10
 """Top passages whose names and links are followed."""
 
@@ -93,7 +96,8 @@ def fuse(
         if name in MEANING:
             # A query by vector alone returns the nearest, however far.
             near = 0.0 if not request.terms else NEAR_NEWEST if request.recency else NEAR
-            found |= scores > near * scores.max(initial=0.0)
+            is_open = bool(request.recency) and len(index) <= FEW_PASSAGES
+            found |= is_open | (scores > near * scores.max(initial=0.0))
         elif name not in LIFTING:
             found |= scores > 0
     if "conversation" not in request.without:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ebbtide.retrieval.analysis import term_of, words_of
 from ebbtide.retrieval.features import Fused
 from ebbtide.retrieval.passages import IndexedPassage, PassageIndex, entries_of
 from ebbtide.retrieval.preferences import RESTATING, in_preferred_order, is_echo, is_question
@@ -24,7 +25,9 @@ ALIKE[OLD, NEW] = ALIKE[NEW, OLD] = 0.5
 WORTHS = np.array([3.0, 2.9, 2.5, 3.1])
 
 
-def preferred(texts: list[str] = TEXTS, worths: np.ndarray = WORTHS, **fields: Any) -> list[int]:
+def preferred(
+    texts: list[str] = TEXTS, worths: np.ndarray = WORTHS, query: str = "", **fields: Any
+) -> list[int]:
     """Return four messages, a day apart, in the preferred order; the last one is a reply."""
     index = PassageIndex()
     for number, text in enumerate(texts):
@@ -34,7 +37,7 @@ def preferred(texts: list[str] = TEXTS, worths: np.ndarray = WORTHS, **fields: A
             for entry in entries_of(text, "")
         )
     request = RankingRequest(
-        terms={},
+        terms={term_of(word): 1.0 for word in words_of(query)},
         texts=texts.__getitem__,
         alike=lambda passages: ALIKE[np.ix_(passages, passages)],
         **fields,
@@ -56,6 +59,17 @@ def test_statements_precede_questions() -> None:
     texts = ["Where do I live?", *TEXTS[1:]]
     assert preferred(texts) == [OTHER, NEW, REPLY, OLD]
     assert preferred(texts, np.array([4.5, 2.9, 2.5, 3.1])) == [OLD, OTHER, NEW, REPLY]
+
+
+def test_the_query_asked_before_is_last() -> None:
+    """Promise: a message that only asks the query follows all others, however much it resembles the query."""
+    texts = ["Where do I live?", *TEXTS[1:]]
+    assert preferred(texts, np.array([4.5, 2.9, 2.5, 3.1]), "Where do I live now?") == [
+        OTHER,
+        NEW,
+        REPLY,
+        OLD,
+    ]
 
 
 def test_an_echo_never_precedes_what_it_repeats() -> None:

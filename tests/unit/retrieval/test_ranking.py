@@ -70,6 +70,13 @@ def test_a_named_time_finds_messages_of_that_time(index: PassageIndex) -> None:
     assert ranked(index, dates=[(DAY_MS, 2 * DAY_MS)], without=["conversation"]).passages.tolist() == [1]
 
 
+def test_a_query_for_the_newest_finds_all_of_few_passages(index: PassageIndex) -> None:
+    """A newer statement may use other words and mean something less similar: none of a few passages is left out."""
+    meant = {"semantic": np.array([0.1, 0.9, 0.2, 0.1]), "without": ["conversation"]}
+    assert set(ranked(index, "harbour", **meant).passages.tolist()) == {0, 1}
+    assert set(ranked(index, "harbour", recency="explicit", **meant).passages.tolist()) == {0, 1, 2, 3}
+
+
 def test_a_vector_finds_the_only_passage() -> None:
     """The only passage of an agent is found by its meaning, although no other one is less similar."""
     only = PassageIndex()
