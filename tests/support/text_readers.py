@@ -12,6 +12,7 @@ from typing import Any, cast
 from pydantic import ValidationError
 
 from ebbtide.access import keys
+from ebbtide.cli.console import without_controls
 from ebbtide.cli.failures import Failure, in_options
 from ebbtide.cli.files.conversation import read_conversation
 from ebbtide.cli.files.foreign import read_foreign
@@ -319,6 +320,7 @@ READERS: Mapping[str, Reader] = {
     "JSON body": _json_body,
     "metadata": _metadata,
     "request id": lambda text: bool(request_id_from(text)),
+    "memory on a terminal": without_controls,
     "error of the daemon": lambda text: in_options(f"{text}: GET /v1/"),
     "paths without HEAD": lambda text: supports_head(f"/v1/agents/{text}/backup"),
     "agent id": lambda text: _agent_id(text),

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""All but tabs and line ends."""
 
 PLAIN_WIDTH = 100
 """Width of tables without a terminal and without COLUMNS."""
@@ -67,9 +66,14 @@ def warn_of_open_key(path: Path, what: str) -> None:
 def write_text(text: str) -> None:
     """Write data: unchanged to a file or pipe; to a terminal without control characters, which could change it."""
     if sys.stdout.isatty():
-        text = _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
+        text = without_controls(text)
     sys.stdout.write(text if text.endswith("\n") else text + "\n")
     sys.stdout.flush()
+
+
+def without_controls(text: str) -> str:
+    """Return the text with a replacement character for each control character but tabs and line ends."""
+    return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def write_json(value: Any) -> None:
