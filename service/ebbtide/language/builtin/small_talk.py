@@ -17,15 +17,7 @@ from ebbtide.language.builtin.tokens import Token, tokenize
 from ebbtide.language.builtin.word_lists import ordered_list, word_list, words
 
 # Words without content of their own.
-_FUNCTION_WORDS = (
-    words_english.PRONOUNS
-    | words_english.DETERMINERS
-    | words_english.PREPOSITIONS
-    | words_english.CONJUNCTIONS
-    | words_english.AUXILIARIES
-    | words_english.ADVERBS
-    | words("n't 's who what")
-)
+_FUNCTION_WORDS = words_english.FUNCTION_WORDS | words("n't 's who what")
 ENGLISH_WORDS = word_list("small_talk_english")
 CHINESE_WORDS = word_list("small_talk_chinese")
 _ENGLISH = ENGLISH_WORDS | word_list("small_talk_english_offers") | _FUNCTION_WORDS

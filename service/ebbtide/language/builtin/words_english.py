@@ -85,6 +85,9 @@ def is_past(word: str) -> bool:
     return lower in PASTS or (lower.endswith("ed") and len(lower) > 3)
 
 
+FUNCTION_WORDS = PRONOUNS | DETERMINERS | PREPOSITIONS | CONJUNCTIONS | AUXILIARIES | ADVERBS
+"""Words without content of their own. They may begin a sentence with a capital and are no names."""
+
 # Words that say nothing alone.
 EMPTY_WORDS = PRONOUNS | DETERMINERS | POSSESSIVES | AUXILIARIES | MODALS | PREPOSITIONS | CONJUNCTIONS
 NO_END = (

@@ -17,15 +17,6 @@ MIN_TAKEN = 0.8
 _WORD = re.compile(rf"[^\W_{HAN}](?:[^\W{HAN}]|[-'.,:/+#](?=[^\W_{HAN}]))*")
 _HAN_RUN = re.compile(f"[{HAN}]+")
 _HAN_NAME_TAGS = ("nr", "ns", "nt", "nz")
-_COMMON_WORDS = (
-    words_english.PRONOUNS
-    | words_english.DETERMINERS
-    | words_english.PREPOSITIONS
-    | words_english.CONJUNCTIONS
-    | words_english.AUXILIARIES
-    | words_english.ADVERBS
-)
-"""Words that may begin a sentence with a capital and are no names."""
 
 
 def check_fidelity(content: str, present: str) -> None:
@@ -39,7 +30,7 @@ def check_fidelity(content: str, present: str) -> None:
     characters = frozenset(present)
     for word in words:
         is_telling = any(map(str.isdigit, word)) or (
-            any(map(str.isupper, word)) and word.casefold() not in _COMMON_WORDS
+            any(map(str.isupper, word)) and word.casefold() not in words_english.FUNCTION_WORDS
         )
         if is_telling and word.casefold() not in known:
             raise BadReply("the content has a number, name or code that the memory lacks")
