@@ -12,6 +12,7 @@ required.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,7 +66,7 @@ def in_preferred_order(fused: Fused, worths: Numbers) -> Places:
     worths = worths - REPLY * _are_replies(fused) - _less_for_questions(fused)
     places = np.lexsort((-first, -worths))
     if fused.request.recency and fused.request.alike is not None:
-        places = _newer_first(fused, worths, places)
+        places = _newer_first(fused, fused.request.alike, worths, places)
     order: Places = first[places]
     return order
 
@@ -113,12 +114,12 @@ def is_question(text: str) -> bool:
     return bool(sentences) and all(map(ends_with_question, sentences))
 
 
-def _newer_first(fused: Fused, worths: Numbers, places: Places) -> Places:
+def _newer_first(fused: Fused, alike: Callable[[Places], Numbers], worths: Numbers, places: Places) -> Places:
     """Move each message that restates an earlier one directly before the first such one."""
     request, rule = fused.request, RESTATING[fused.request.recency]
     top = places[: rule.depth]
     passages = fused.first[top]
-    likeness = request.alike(passages) if request.alike is not None else np.zeros((len(top), len(top)))
+    likeness = alike(passages)
     times, worth = fused.index.column("time_ms")[passages], worths[top].copy()
     is_statement = fused.index.column("role")[passages] != ASSISTANT
     if request.texts is not None:

@@ -91,12 +91,12 @@ def fuse(
     given, off = _signals(index, words, request, weights)
     total = np.zeros(len(index))
     found = np.zeros(len(index), dtype=np.bool_)
+    # A query by vector alone returns the nearest, however far.
+    near = 0.0 if not request.terms else NEAR_NEWEST if request.recency else NEAR
+    is_open = bool(request.recency) and len(index) <= FEW_PASSAGES
     for name, scores in given.items():
         total += scores
         if name in MEANING:
-            # A query by vector alone returns the nearest, however far.
-            near = 0.0 if not request.terms else NEAR_NEWEST if request.recency else NEAR
-            is_open = bool(request.recency) and len(index) <= FEW_PASSAGES
             found |= is_open | (scores > near * scores.max(initial=0.0))
         elif name not in LIFTING:
             found |= scores > 0
