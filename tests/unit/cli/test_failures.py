@@ -123,7 +123,7 @@ def test_errors_name_options_and_commands(
 
 
 def test_every_option_of_a_field_exists() -> None:
-    """Each option that stands for a field is an option of a command."""
+    """Each option that replaces the name of a field exists on a command."""
     commands: Any = typer.main.get_command(command_line.make_app(("recall", "search", "forget")))
     known = {name for one in commands.commands.values() for option in one.params for name in option.opts}
     assert {name for names in OPTIONS.values() for name in names.split(", ")} <= known

@@ -46,7 +46,7 @@ async def real() -> AsyncIterator[MultilingualEmbedder]:
 
 
 async def test_texts_of_many_batches_keep_their_order(scripted: MultilingualEmbedder) -> None:
-    """Each text gets its own vector of length 1, whatever the batches; a text without a word gets none."""
+    """Each text gets its own vector of length 1 in batches of any size; a text without a word gets none."""
     texts = [f"text {number}" if number % 7 else "…" for number in range(3 * BATCH_TEXTS)]
     for text, vector in zip(texts, await scripted.embed(texts), strict=True):
         if text == "…":

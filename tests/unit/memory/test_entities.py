@@ -59,5 +59,5 @@ def test_pin_leaves_present_links_as_they_are() -> None:
 
 def test_sentence_about_a_name_with_outer_white_space() -> None:
     """White space runs of the whole sentence become one space, also where the name begins with one."""
-    told = word_entity(" tea \n house", knows_more=True, is_chinese=False)
-    assert told == "[Memory] I once knew more about tea house, but I can't recall it"
+    sentence = word_entity(" tea \n house", knows_more=True, is_chinese=False)
+    assert sentence == "[Memory] I once knew more about tea house, but I can't recall it"
