@@ -44,6 +44,7 @@ SMALL_BOUNDS = (
     (texts, "STRETCH", 12),
     (texts, "BYTES_PER_NODE", 12),
     (association, "FIRST_TRY", 1),
+    (association, "SHARE_OF_BOUNDED", 0),
     (passes, "MIN_VISITS_PER_GROUP", 2),
 )
 """Some code runs only in large memories; with these bounds it runs in memories of a dozen nodes."""

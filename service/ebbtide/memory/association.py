@@ -49,6 +49,9 @@ FIRST_TRY = 4
 GROWTH = 4
 """Growth of that number when too few match."""
 
+SHARE_OF_BOUNDED = 4
+"""A walk is bounded if the agent has more than this many times the memories that are needed."""
+
 
 @dataclass(frozen=True, slots=True)
 class Start:
@@ -136,32 +139,72 @@ def recall(network: Network, cue: Cue, node_of: Callable[[NodeId], Node], locale
     starts = _starts(network, named)
     if not starts:
         return Answer(relations_unknown=unknown)
-    slots = network.slots_of([start.node_id for start in starts])
-    positions = np.array([start.position for start in starts], dtype=np.int64)
-    found = walk(network, slots, positions, cue.depth, follow, is_traced=cue.explains)
-    is_memory = ~network.slots["is_entity"][found.slots]
-    visited = found.chosen(np.flatnonzero(is_memory & _are_in_range(network, found.slots, cue.time_range)))
-    matcher = _Matcher(network, visited, named)
-    allowed = (
-        np.flatnonzero(visited.arrived) if follow.relations is not None else np.arange(len(visited.slots))
-    )
-    results = matcher.first(cue.max_results, allowed)
-    counts = matcher.counts_of_results(results)
-    reached = [_reached(network, visited, *one) for one in zip(results.tolist(), counts, strict=True)]
+    search = _Search(network, cue, follow, starts)
+    matcher = _Matcher(network, search, named)
+    results = matcher.first(cue.max_results)
+    reached = _reached(network, search.found, results, matcher.counts_of_results(results))
     memories = tuple((one, node_of(one.node_id)) for one in reached)
     if cue.explains:
-        memories = tuple((_explained(network, visited, named, one), node) for one, node in memories)
-    loose_ends = _LooseEnds(network, follow, named, visited, matcher, locale)
+        memories = tuple((_explained(network, search.found, named, one), node) for one, node in memories)
+    loose_ends = _LooseEnds(network, follow, named, search, matcher, locale)
     sentences = loose_ends.sentences([node for _, node in memories])
     return Answer(memories, sentences, unknown, tuple(starts) if cue.explains else ())
 
 
-def _reached(network: Network, found: Reach, place: int, matched: int) -> Reached:
-    return Reached(
-        int(network.slots["id"][found.slots[place]]),
-        round_strength(float(found.worths[place])),
-        LAST_POSITION - (int(found.labels[place]) & LAST_POSITION),
-        matched,
+class _Search:
+    """The walk of a recall. It first finds the memories with the strongest paths, and the others on request."""
+
+    def __init__(self, network: Network, cue: Cue, follow: Follow, starts: Sequence[Start]) -> None:
+        self._network = network
+        self._cue = cue
+        self._follow = follow
+        self._slots = network.slots_of([start.node_id for start in starts])
+        self._positions = np.array([start.position for start in starts], dtype=np.int64)
+        self._most = max(1, cue.max_results) * (FIRST_TRY if cue.keywords else 1)
+        self.found = self._walk(self._most)
+        """The memories of the last walk, within the time range."""
+
+    def widen(self, most: int = 0) -> None:
+        """Find at least the first `most` memories, and GROWTH times as many as before."""
+        self._most = max(most, GROWTH * self._most)
+        self.found = self._walk(self._most)
+
+    def _walk(self, most: int) -> Reach:
+        network, cue = self._network, self._cue
+        # In a small memory, the cost of a walk hardly depends on the number of links. Which of equal paths is explained
+        # may depend on the bound.
+        is_bounded = not cue.explains and SHARE_OF_BOUNDED * most < network.node_count
+        is_bounded &= cue.time_range == (None, None)
+        found = walk(
+            network,
+            self._slots,
+            self._positions,
+            cue.depth,
+            self._follow,
+            most=most if is_bounded else None,
+            is_traced=cue.explains,
+        )
+        is_memory = ~network.slots["is_entity"][found.slots]
+        return found.chosen(np.flatnonzero(is_memory & _are_in_range(network, found.slots, cue.time_range)))
+
+    @property
+    def allowed(self) -> Array:
+        """The positions of the memories that may be results: with relations, those that a followed link reaches."""
+        if self._follow.relations is not None:
+            return np.flatnonzero(self.found.arrived)
+        return np.arange(len(self.found.slots))
+
+
+def _reached(network: Network, found: Reach, places: Array, counts: Iterable[int]) -> list[Reached]:
+    """Return the memories at these positions of what was found."""
+    return list(
+        map(
+            Reached,
+            network.slots["id"][found.slots[places]].tolist(),
+            map(round_strength, found.worths[places].tolist()),
+            (LAST_POSITION - (found.labels[places] & LAST_POSITION)).tolist(),
+            counts,
+        )
     )
 
 
@@ -328,44 +371,70 @@ def _is_in_use(network: Network, numbers: Array) -> bool:
 
 
 class _Matcher:
-    """Matches visited memories against keywords, no more of them than necessary."""
+    """Matches found memories against keywords, no more of them than necessary."""
 
-    def __init__(self, network: Network, found: Reach, named: _Named) -> None:
+    def __init__(self, network: Network, search: _Search, named: _Named) -> None:
         self._network = network
-        self._found = found
+        self._search = search
         self._named = named
         self._has_results = False
 
-    def first(self, most: int, allowed: Array) -> Array:
-        """Return the first `most` matching positions in order, among those in `allowed`."""
-        words = len(self._named.words)
+    def first(self, most: int) -> Array:
+        """Return the first `most` matching positions in order."""
+        words, search = len(self._named.words), self._search
         if not words:
-            return self._found.first(allowed, most)
-        tries, whole = FIRST_TRY * most, allowed[:0]
+            return search.found.first(search.allowed, most)
+        tries, whole = FIRST_TRY * most, search.allowed[:0]
         while len(whole) < most:
-            tried = self._found.first(allowed, tries) if self._is_worth(tries, len(allowed)) else allowed
-            counts = self.counts(tried)
-            if len(tried) == len(allowed):
-                whole = self._by_count(tried[counts > 0], counts[counts > 0], most)
+            allowed = search.allowed
+            if self._is_worth(tries, len(allowed)):
+                # Memories that match every keyword precede all others.
+                whole = self._matching_every(search.found.first(allowed, tries))
+                tries *= GROWTH
+            elif self._has_all():
+                counts = self.counts(allowed)
+                whole = self._by_count(allowed[counts > 0], counts[counts > 0], most)
                 break
-            # Memories that match every keyword precede all others.
-            whole = tried[counts == words]
-            tries *= GROWTH
+            else:
+                whole = search.found.first(self._matching_every(allowed), most)
+                if len(whole) < most:
+                    search.widen(GROWTH * tries)
         self._has_results = len(whole) > 0
         return whole[:most]
+
+    def _matching_every(self, places: Array) -> Array:
+        """Return those of these positions that match every keyword."""
+        for word in self._named.words:
+            places = places[self._match(word, places)]
+        return places
+
+    def _is_worth(self, tries: int, most: int) -> bool:
+        """Whether matching the best `tries` memories one by one costs less than matching all that were found."""
+        return tries < most and self._network.texts.are_few(GROWTH * tries)
+
+    def _has_all(self) -> bool:
+        """Return whether every memory in reach that matches a keyword was found."""
+        found = self._search.found
+        if found.is_whole:
+            return True
+        if any(word not in self._named.in_texts for word in self._named.words):
+            return False
+        network = self._network
+        slots = np.flatnonzero(network.slots["alive"] & ~network.slots["is_entity"])
+        matching = np.zeros(network.slots.count, dtype=np.bool_)
+        for word in self._named.words:
+            matching[slots] |= self._named.matches(word, slots, self._named.in_texts[word][slots])
+        matching[found.slots] = False
+        return not matching.any()
 
     def _by_count(self, places: Array, counts: Array, most: int) -> Array:
         """Return the first `most` positions by the number of keywords matched, then in the order of paths."""
         found, missing = [places[:0]], most
         for count in range(len(self._named.words), 0, -1):
             if missing > 0:
-                found.append(self._found.first(places[counts == count], missing))
+                found.append(self._search.found.first(places[counts == count], missing))
                 missing -= len(found[-1])
         return np.concatenate(found)
-
-    def _is_worth(self, tries: int, most: int) -> bool:
-        """Whether matching the best `tries` memories one by one costs less than searching all texts."""
-        return tries < most and self._network.texts.are_few(GROWTH * tries)
 
     def matches(self, places: Array) -> Array:
         """Return which of these positions match a keyword; all do without keywords."""
@@ -375,7 +444,7 @@ class _Matcher:
         return matching if self._named.words else ~matching
 
     def _match(self, word: str, places: Array) -> Array:
-        slots = self._found.slots[places]
+        slots = self._search.found.slots[places]
         matching = self._named.matches_without_text(word, slots)
         left = np.flatnonzero(~matching)
         texts, in_texts = self._network.texts, self._named.in_texts
@@ -402,17 +471,23 @@ class _Matcher:
 
     @cached_property
     def matches_any(self) -> bool:
-        """Whether any visited memory matches."""
-        return self._has_results or bool(self.matches(np.arange(len(self._found.slots))).any())
+        """Whether any memory in reach matches."""
+        return self._has_results or bool(self.matches(np.arange(len(self._search.found.slots))).any())
 
-    def matching_in_order(self, places: Array) -> Iterator[Array]:
-        """Yield the matching ones of these positions in the order of results, a few at a time."""
-        words = len(self._named.words)
+    def matching_in_order(self, places: Array, *, are_all: bool) -> Iterator[Array]:
+        """Yield the matching ones of these positions in the order of results, a few at a time.
+
+        Unless `are_all`, other memories may follow on weaker paths; yield only those that precede them.
+        """
+        words, found = len(self._named.words), self._search.found
         if words > 1:
             counts = self.counts(places)
-            yield from _stretches(self._by_count(places[counts > 0], counts[counts > 0], len(places)))
+            least = 1 if are_all else words
+            yield from _stretches(
+                self._by_count(places[counts >= least], counts[counts >= least], len(places))
+            )
             return
-        for stretch in _stretches(self._found.in_order(places)):
+        for stretch in _stretches(found.in_order(places)):
             matching = stretch[self.matches(stretch)]
             if len(matching):
                 yield matching
@@ -428,7 +503,7 @@ class _LooseEnds:
     network: Network
     follow: Follow
     named: _Named
-    found: Reach
+    search: _Search
     matcher: _Matcher
     locale: str
 
@@ -443,15 +518,27 @@ class _LooseEnds:
 
     def _all(self, results: Sequence[Node]) -> Iterator[str]:
         yield from self._of_entities(results)
-        # Most memories have no loose end, so the others are not matched.
-        with_dangling = np.flatnonzero(self.network.slots["dangling_count"][self.found.slots] > 0)
-        if not len(with_dangling):
-            return
+        dangling_count = self.network.slots["dangling_count"]
+        are_memories = self.network.slots["alive"] & ~self.network.slots["is_entity"]
+        in_all = int(np.count_nonzero(are_memories & (dangling_count > 0)))
+        while True:
+            # Most memories have no loose end, so the others are not matched.
+            found = self.search.found
+            with_dangling = np.flatnonzero(dangling_count[found.slots] > 0)
+            are_all = found.is_whole or len(with_dangling) == in_all
+            if len(with_dangling):
+                yield from self._of_found(with_dangling, are_all=are_all)
+            if are_all:
+                return
+            self.search.widen(self.network.node_count)
+
+    def _of_found(self, with_dangling: Array, *, are_all: bool) -> Iterator[str]:
+        """Yield the sentences about the dangling links of these found memories, as far as no other precedes them."""
         if self.matcher.matches_any:
-            matching = self.matcher.matching_in_order(with_dangling)
+            matching = self.matcher.matching_in_order(with_dangling, are_all=are_all)
             yield from self._of_memories(matching, with_order_names=False)
         elif not self.named.entities:
-            stretches = _stretches(self.found.in_order(with_dangling))
+            stretches = _stretches(self.search.found.in_order(with_dangling))
             yield from self._of_memories(stretches, with_order_names=True)
 
     def _of_entities(self, results: Sequence[Node]) -> Iterator[str]:
@@ -506,7 +593,7 @@ class _LooseEnds:
         )
         seen: set[tuple[int, bool]] = set()
         for stretch in stretches:
-            for slot in self._first_of_each(self.found.slots[stretch], telling):
+            for slot in self._first_of_each(self.search.found.slots[stretch], telling):
                 has_han = bool(network.slots["has_han"][slot])
                 rows = self._dangling_rows(slot)
                 rows = rows[telling[network.links.rows["relation"][rows]]]

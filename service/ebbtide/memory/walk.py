@@ -12,6 +12,9 @@ better. Among equal labels, fewer hops and then the greater unrounded strength c
 
 A walk leaves an entity by its `WALK_WIDTH` strongest links at most: a name of every day must not lead everywhere. A hop
 is a few array operations on the links that leave the frontier. Nothing is changed.
+
+Most recalls need only the strongest few of tens of thousands of nodes in reach. A path is never stronger than its
+beginning. Once `most` memories are reached, a bounded walk therefore drops every path weaker than the weakest of them.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ import numpy as np
 from ebbtide.ids import NodeId
 from ebbtide.memory.columns import Array, Scratch
 from ebbtide.memory.network import Network
-from ebbtide.memory.strength import ranks_of
+from ebbtide.memory.strength import rank_of, ranks_of
 
 POSITION_BITS = 8
 """Bits of a label for the position of the start: at most 0, 64 memories and 64 entities in focus."""
@@ -87,13 +90,20 @@ class Reach:
     worths: Array
     arrived: Array
     """Which were reached by a link, not only as a start."""
+    is_whole: bool = True
+    """Whether these are all nodes in reach. Otherwise all others have weaker paths."""
     trace: list[Steps] = field(default_factory=list)
     """The steps of each hop that improved their targets, if the walk was traced."""
 
     def chosen(self, places: Array) -> Reach:
         """Return some of the reached slots."""
         return Reach(
-            self.slots[places], self.labels[places], self.worths[places], self.arrived[places], self.trace
+            self.slots[places],
+            self.labels[places],
+            self.worths[places],
+            self.arrived[places],
+            self.is_whole,
+            self.trace,
         )
 
     def in_order(self, chosen: Array) -> Array:
@@ -131,32 +141,54 @@ def walk(
     depth: int,
     follow: Follow,
     *,
+    most: int | None = None,
     is_traced: bool = False,
 ) -> Reach:
-    """Return the nodes within `depth` hops of the start slots, which are distinct."""
+    """Return the nodes within `depth` hops of the start slots, which are distinct.
+
+    With `most`, a walk without relations may return fewer nodes: at least the first `most` memories.
+    """
     scratch = network.scratch()
     trace: list[Steps] = []
+    least = 0.0
     try:
         frontier = starts
         scratch.worth[frontier] = 1.0
         scratch.label[frontier] = _labels(np.ones(len(frontier)), LAST_POSITION - positions)
         reached, arrived = [frontier], [frontier[:0]]
         for hop in range(1, depth + 1):
+            if most is not None and follow.relations is None:
+                least = _worth_of_last(network, scratch, reached, most)
+                frontier = frontier[scratch.worth[frontier] >= least * NEARLY]
             if not len(frontier):
                 break
-            steps = _steps(network, scratch, frontier, follow, arrived)
+            steps = _steps(network, scratch, frontier, follow, arrived, least * NEARLY)
             improved = _hop(scratch, steps, reached, trace if is_traced else None)
             frontier = _once_each(scratch, improved) if hop < depth else improved
         slots = np.concatenate(reached)
         scratch.member[np.concatenate(arrived)] = True
-        found = Reach(slots, scratch.label[slots], scratch.worth[slots], scratch.member[slots], trace)
+        found = Reach(
+            slots, scratch.label[slots], scratch.worth[slots], scratch.member[slots], least == 0.0, trace
+        )
         scratch.member[np.concatenate(arrived)] = False
         scratch.label[slots] = 0
         scratch.worth[slots] = 0.0
     except BaseException:
         network.spoil_scratch()
         raise
+    if not found.is_whole:
+        # The labels of weaker nodes may be too low.
+        found = found.chosen(np.flatnonzero(found.labels >> POSITION_BITS >= rank_of(least)))
     return found
+
+
+def _worth_of_last(network: Network, scratch: Scratch, reached: list[Array], most: int) -> float:
+    """Return the strength of the last of the first `most` memories reached so far; 0 if they are fewer."""
+    slots = np.concatenate(reached)
+    worths = scratch.worth[slots[~network.slots["is_entity"][slots]]]
+    if len(worths) < max(1, most):
+        return 0.0
+    return float(np.partition(worths, len(worths) - most)[len(worths) - most])
 
 
 def _labels(worths: Array, nearness: Array) -> Array:
@@ -193,28 +225,31 @@ def _hop(scratch: Scratch, steps: Steps, reached: list[Array], trace: list[Steps
 
 
 def _steps(
-    network: Network, scratch: Scratch, frontier: Array, follow: Follow, arrived: list[Array]
+    network: Network, scratch: Scratch, frontier: Array, follow: Follow, arrived: list[Array], least: float
 ) -> Steps:
-    """Return every step from the frontier that may improve its target. Add the targets of all steps to `arrived`."""
-    rows = _rows_to_follow(network, scratch, frontier, follow)
+    """Return every step from the frontier that may improve its target. Add the targets of all steps to `arrived`.
+
+    Paths weaker than `least` are left out.
+    """
+    rows = _rows_to_follow(network, scratch, frontier, follow, least)
     table = network.links.rows
     sources, targets = table["source"][rows], table["target"][rows]
     if follow.relations is not None:
         arrived.append(targets)
     worths = scratch.worth[sources] * table["now"][rows]
-    kept = np.flatnonzero(worths >= scratch.worth[targets] * NEARLY)
+    kept = np.flatnonzero(worths >= np.maximum(scratch.worth[targets] * NEARLY, least))
     return Steps(sources[kept], targets[kept], worths[kept], rows[kept])
 
 
-def _rows_to_follow(network: Network, scratch: Scratch, frontier: Array, follow: Follow) -> Array:
-    """Return the links by which the walk leaves the frontier."""
+def _rows_to_follow(
+    network: Network, scratch: Scratch, frontier: Array, follow: Follow, least: float
+) -> Array:
+    """Return the links by which the walk leaves the frontier, without those weaker than `least`."""
     is_entity = network.slots["is_entity"][frontier]
     if not is_entity.any():
-        rows = _rows_from(network, scratch, frontier)
-        return rows[_are_steps(network, rows, follow)]
+        return _steps_among(network, _rows_from(network, scratch, frontier), follow, least)
     is_wide = is_entity & (network.links.counts_of(frontier) > WALK_WIDTH)
-    rows = _rows_from(network, scratch, frontier[~is_wide])
-    rows = rows[_are_steps(network, rows, follow)]
+    rows = _steps_among(network, _rows_from(network, scratch, frontier[~is_wide]), follow, least)
     wide = frontier[is_wide]
     if network.links.rows.count > network.links.sorted_count:
         # With new links, others may be wide as well.
@@ -224,7 +259,7 @@ def _rows_to_follow(network: Network, scratch: Scratch, frontier: Array, follow:
         if len(too_wide):
             rows = rows[~np.isin(sources, too_wide)]
             wide = np.concatenate([wide, too_wide])
-    return np.concatenate([rows, *(_strongest(network, slot, follow) for slot in wide.tolist())])
+    return np.concatenate([rows, *(_strongest(network, slot, follow, least) for slot in wide.tolist())])
 
 
 def _rows_from(network: Network, scratch: Scratch, slots: Array) -> Array:
@@ -237,20 +272,19 @@ def _rows_from(network: Network, scratch: Scratch, slots: Array) -> Array:
     return rows
 
 
-def _are_steps(network: Network, rows: Array, follow: Follow) -> Array:
-    """Return which links are live, followed, and lead to a living node."""
+def _steps_among(network: Network, rows: Array, follow: Follow, least: float) -> Array:
+    """Return the links that are live, not weaker than `least`, followed, and lead to a living node."""
     table = network.links.rows
-    steps: Array = table["now"][rows] >= network.parameters.link_break_threshold
-    steps &= network.slots["alive"][table["target"][rows]]
+    rows = rows[table["now"][rows] >= max(network.parameters.link_break_threshold, least)]
+    rows = rows[network.slots["alive"][table["target"][rows]]]
     if follow.relations is not None or follow.skips_entities:
-        steps &= follow.are_followed(network, rows)
-    return steps
+        rows = rows[follow.are_followed(network, rows)]
+    return rows
 
 
-def _strongest(network: Network, slot: int, follow: Follow) -> Array:
+def _strongest(network: Network, slot: int, follow: Follow, least: float) -> Array:
     """Return the strongest links of one entity, at most `WALK_WIDTH`; among equal ones those to the newest nodes."""
-    rows = network.links.of_source(slot)
-    rows = rows[_are_steps(network, rows, follow)]
+    rows = _steps_among(network, network.links.of_source(slot), follow, least)
     if len(rows) <= WALK_WIDTH:
         return rows
     table = network.links.rows
