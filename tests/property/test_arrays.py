@@ -103,7 +103,7 @@ def test_links_are_found_from_both_ends(
         now=zeros,
     )
     for source, target in after:
-        table.rows.append(1, source=source, target=target)
+        table.append(np.array([source]), np.array([target]), np.array([0]))
     links = sorted([*before, *after])
     if merge:
         keep = [row for row in range(table.rows.count) if int(table.rows["source"][row]) not in dead]

@@ -51,11 +51,12 @@ class Columns:
         return first
 
     def _make_room(self, needed: int) -> None:
+        if needed <= self.capacity:
+            return
         for name, array in self._arrays.items():
-            if len(array) < needed:
-                roomy = np.zeros(max(SMALLEST, needed, int(needed * GROWTH)), array.dtype)
-                roomy[: len(array)] = array
-                self._arrays[name] = roomy
+            roomy = np.zeros(max(SMALLEST, needed, int(needed * GROWTH)), array.dtype)
+            roomy[: len(array)] = array
+            self._arrays[name] = roomy
 
     def replace(self, **values: Array) -> None:
         """Replace all arrays. Every field must be given, with equal lengths."""

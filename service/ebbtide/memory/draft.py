@@ -130,7 +130,8 @@ class Draft:
         """Return the strengths of links after additional scans of their sources; below 0 for removed ones."""
         strengths: Array = self.network.links.rows["now"][rows]
         scanned = np.flatnonzero(more_scans)
-        strengths[scanned] = self.network.decayed(rows[scanned], more_scans[scanned])
+        if len(scanned):
+            strengths[scanned] = self.network.decayed(rows[scanned], more_scans[scanned])
         if self._also_held:
             strengths[np.isin(rows, self._also_held)] = 1.0
         return strengths

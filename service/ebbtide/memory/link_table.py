@@ -1,8 +1,8 @@
 """The links of one agent as arrays: a sorted, indexed part, and a short unsorted part for new links.
 
 A link is a row. Rows below `sorted_count` are sorted by source, so that the links of a node are one slice (compressed
-sparse rows). Later rows are in order of arrival and searched linearly, which costs microseconds while they are few.
-When there are many, they are merged into the sorted part. The index by target, needed for importance, is built on first
+sparse rows). Later rows are in order of arrival, with a dictionary of the rows of each node. When there are many, they
+are merged into the sorted part. The index by target, needed for importance, is built on first
 use; recall does not need it.
 
 Nodes are identified by slot (see `network.py`), relations by number. `now` is a link's current strength; code that
@@ -21,6 +21,9 @@ MIN_UNSORTED = 1024
 
 MAX_UNSORTED = 32_768
 """From this many new links on they are always merged, because each hop of a recall searches them."""
+
+BYTES_PER_NEW_ROW = 150
+"""Memory of a new link in the dictionaries, approximately."""
 
 RADIX = 1 << 16
 
@@ -43,6 +46,8 @@ class LinkTable:
         self.sorted_count = 0
         self._first = np.zeros(1, dtype=np.int64)
         """By slot, the index of its first sorted link; one entry more than there were slots at the merge."""
+        self._new_rows: dict[str, dict[int, list[int]]] = {"source": {}, "target": {}}
+        """The rows of new links, by end and slot."""
         self._by_target: Array | None = None
         self._first_by_target = np.zeros(1, dtype=np.int64)
 
@@ -50,6 +55,7 @@ class LinkTable:
     def nbytes(self) -> int:
         """Size in bytes."""
         index = 0 if self._by_target is None else self._by_target.nbytes + self._first_by_target.nbytes
+        index += BYTES_PER_NEW_ROW * (self.rows.count - self.sorted_count)
         return self.rows.nbytes + self._first.nbytes + index
 
     @property
@@ -70,15 +76,12 @@ class LinkTable:
         return self._rows_of(slot, "target", self._first_by_target, self._by_target)
 
     def _rows_of(self, slot: int, end: str, first: Array, order: Array | None) -> Array:
-        rows = np.zeros(0, dtype=np.int64)
-        if slot + 1 < len(first):
-            begin, stop = int(first[slot]), int(first[slot + 1])
-            rows = np.arange(begin, stop) if order is None else order[begin:stop].astype(np.int64)
-        if self.rows.count > self.sorted_count:
-            new = np.flatnonzero(self.rows[end][self.sorted_count :] == slot)
-            if len(new):
-                rows = np.concatenate([rows, new + self.sorted_count])
-        return rows
+        new = self._new_rows[end].get(slot, [])
+        begin, stop = first[slot : slot + 2].tolist() if 0 <= slot < len(first) - 1 else (0, 0)
+        if begin == stop:
+            return np.array(new, dtype=np.int64)
+        rows = np.arange(begin, stop) if order is None else order[begin:stop].astype(np.int64)
+        return np.concatenate([rows, new], dtype=np.int64) if new else rows
 
     def of_sources(self, slots: Array, is_member: Array) -> Array | None:
         """Return the rows of the links of many nodes; None if scanning all rows costs no more.
@@ -131,6 +134,15 @@ class LinkTable:
 
     # --- changes -----------------------------------------------------------------------------------
 
+    def append(self, sources: Array, targets: Array, relations: Array) -> Array:
+        """Add links without a strength. Return their rows."""
+        first = self.rows.append(len(sources), source=sources, target=targets, relation=relations)
+        for end, slots in (("source", sources), ("target", targets)):
+            rows_of = self._new_rows[end]
+            for row, slot in enumerate(slots.tolist(), start=first):
+                rows_of.setdefault(slot, []).append(row)
+        return np.arange(first, self.rows.count)
+
     def remove(self, rows: Array) -> None:
         """Remove links. Their rows stay until the next merge."""
         self.rows["written"][rows] = self.rows["now"][rows] = -1.0
@@ -146,6 +158,7 @@ class LinkTable:
             values = {name: column[order] for name, column in values.items()}
         self.rows.replace(**values)
         self.sorted_count = self.rows.count
+        self._new_rows = {"source": {}, "target": {}}
         self.removed_count = 0
         self._first = _starts(self.rows["source"], slot_count)
         self._by_target = None

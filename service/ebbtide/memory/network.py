@@ -412,12 +412,12 @@ class Network:
 
     def _write_left(self, entities: Iterable[Entity]) -> None:
         """Write the links that entities held when they left focus as 1.0 at that scan count."""
-        for entity in entities:
-            if entity.left_from:
-                rows = self.covered_rows(entity)
-                self.links.rows["written"][rows] = 1.0
-                self.links.rows["anchor"][rows] = entity.left_at
-                self._refresh(rows)
+        rows_of = [(self.covered_rows(entity), entity) for entity in entities if entity.left_from]
+        for rows, entity in rows_of:
+            self.links.rows["written"][rows] = 1.0
+            self.links.rows["anchor"][rows] = entity.left_at
+        if rows_of:
+            self._refresh(np.concatenate([rows for rows, _ in rows_of]))
 
     def put_links(self, links: Sequence[Link]) -> None:
         """Add links, or update strength and anchor of existing ones. The last of equal links counts."""
@@ -434,10 +434,7 @@ class Network:
         new = np.flatnonzero(rows < 0)
         added = places[new]
         table = self.links.rows
-        first = table.append(
-            len(new), source=sources[added], target=targets[added], relation=np.array(numbers)[added]
-        )
-        rows[new] = np.arange(first, table.count)
+        rows[new] = self.links.append(sources[added], targets[added], np.array(numbers)[added])
         table["written"][rows] = np.array([link.strength for link in links])[places]
         table["anchor"][rows] = np.array([link.anchor for link in links])[places]
         self.link_count += len(new)

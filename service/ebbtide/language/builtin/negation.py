@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ebbtide.language.builtin import words_chinese, words_english
+from ebbtide.language.builtin.english_tags import normal
 from ebbtide.language.builtin.tokens import Token
 from ebbtide.language.builtin.word_lists import word_list
 
@@ -15,7 +16,7 @@ _POSITIVE = word_list("chinese_not_negations")
 
 def is_negation(token: Token) -> bool:
     """Return whether a word negates its clause."""
-    text = token.text.replace("’", "'").casefold()
+    text = normal(token.text)
     if text in words_chinese.NEGATIONS or text in words_english.NEGATIONS:
         return True
     return text[0] in "不没未别" and text not in _POSITIVE and token.tag not in ("punct", "word")

@@ -96,5 +96,6 @@ def _is_hidden(character: str) -> bool:
 
 
 def _one_line(text: str) -> str:
-    visible = "".join(" " if _is_hidden(c) else c for c in text)
-    return " ".join(visible.split())
+    if not text.isprintable():
+        text = "".join(" " if _is_hidden(c) else c for c in text)
+    return " ".join(text.split())
