@@ -158,18 +158,13 @@ class _Search:
         self._network = network
         self._cue = cue
         self._follow = follow
-        self._slots = network.slots_of([start.node_id for start in starts])
+        self.starts = network.slots_of([start.node_id for start in starts])
         self._positions = np.array([start.position for start in starts], dtype=np.int64)
-        self._most = max(1, cue.max_results) * (FIRST_TRY if cue.keywords else 1)
-        self.found = self._walk(self._most)
+        self.found = Reach.nothing()
         """The memories of the last walk, within the time range."""
 
-    def widen(self, most: int = 0) -> None:
-        """Find at least the first `most` memories, and GROWTH times as many as before."""
-        self._most = max(most, GROWTH * self._most)
-        self.found = self._walk(self._most)
-
-    def _walk(self, most: int) -> Reach:
+    def widen(self, most: int) -> None:
+        """Find at least the first `most` memories."""
         network, cue = self._network, self._cue
         # In a small memory, the cost of a walk hardly depends on the number of links. Which of equal paths is explained
         # may depend on the bound.
@@ -177,7 +172,7 @@ class _Search:
         is_bounded &= cue.time_range == (None, None)
         found = walk(
             network,
-            self._slots,
+            self.starts,
             self._positions,
             cue.depth,
             self._follow,
@@ -185,7 +180,8 @@ class _Search:
             is_traced=cue.explains,
         )
         is_memory = ~network.slots["is_entity"][found.slots]
-        return found.chosen(np.flatnonzero(is_memory & _are_in_range(network, found.slots, cue.time_range)))
+        are_memories = is_memory & _are_in_range(network, found.slots, cue.time_range)
+        self.found = found.chosen(np.flatnonzero(are_memories))
 
     @property
     def allowed(self) -> Array:
@@ -382,6 +378,7 @@ class _Matcher:
     def first(self, most: int) -> Array:
         """Return the first `most` matching positions in order."""
         words, search = len(self._named.words), self._search
+        search.widen(self._needed(max(1, most)))
         if not words:
             return search.found.first(search.allowed, most)
         tries, whole = FIRST_TRY * most, search.allowed[:0]
@@ -412,20 +409,31 @@ class _Matcher:
         """Whether matching the best `tries` memories one by one costs less than matching all that were found."""
         return tries < most and self._network.texts.are_few(GROWTH * tries)
 
+    @cached_property
+    def _known(self) -> Array | None:
+        """The slots of all memories that match, if all texts that contain a keyword are known."""
+        if any(word not in self._named.in_texts for word in self._named.words):
+            return None
+        network = self._network
+        slots = np.flatnonzero(network.slots["alive"] & ~network.slots["is_entity"])
+        matching = np.zeros(len(slots), dtype=np.bool_)
+        for word in self._named.words:
+            matching |= self._named.matches(word, slots, self._named.in_texts[word][slots])
+        return slots[matching]
+
     def _has_all(self) -> bool:
         """Return whether every memory in reach that matches a keyword was found."""
         found = self._search.found
-        if found.is_whole:
-            return True
-        if any(word not in self._named.in_texts for word in self._named.words):
-            return False
-        network = self._network
-        slots = np.flatnonzero(network.slots["alive"] & ~network.slots["is_entity"])
-        matching = np.zeros(network.slots.count, dtype=np.bool_)
-        for word in self._named.words:
-            matching[slots] |= self._named.matches(word, slots, self._named.in_texts[word][slots])
-        matching[found.slots] = False
-        return not matching.any()
+        return found.is_whole or (self._known is not None and bool(np.isin(self._known, found.slots).all()))
+
+    def _needed(self, most: int) -> int:
+        """Return how many of the nearest memories to find first."""
+        if not self._named.words:
+            return most
+        if self._known is None or len(self._known) >= most:
+            return FIRST_TRY * most
+        # All that match are results.
+        return most if np.isin(self._known, self._search.starts).all() else self._network.node_count
 
     def _by_count(self, places: Array, counts: Array, most: int) -> Array:
         """Return the first `most` positions by the number of keywords matched, then in the order of paths."""

@@ -39,6 +39,9 @@ NEARLY = 1 - 2e-11
 WALK_WIDTH = 256
 """Most links by which a walk leaves an entity."""
 
+STEPS_PER_MEMORY = 4
+"""The bound of a walk is the strength of the last of so many steps per requested memory."""
+
 GRADES = 1 << 12
 """Grades of strength by which links are counted."""
 
@@ -95,6 +98,12 @@ class Reach:
     trace: list[Steps] = field(default_factory=list)
     """The steps of each hop that improved their targets, if the walk was traced."""
 
+    @classmethod
+    def nothing(cls) -> Reach:
+        """Return the reach of a walk that has not begun."""
+        none = np.zeros(0, dtype=np.int64)
+        return cls(none, none, none.astype(np.float64), none.astype(np.bool_), is_whole=False)
+
     def chosen(self, places: Array) -> Reach:
         """Return some of the reached slots."""
         return Reach(
@@ -150,19 +159,22 @@ def walk(
     """
     scratch = network.scratch()
     trace: list[Steps] = []
-    least = 0.0
+    least, most = 0.0, most if follow.relations is None else None
     try:
         frontier = starts
         scratch.worth[frontier] = 1.0
         scratch.label[frontier] = _labels(np.ones(len(frontier)), LAST_POSITION - positions)
         reached, arrived = [frontier], [frontier[:0]]
         for hop in range(1, depth + 1):
-            if most is not None and follow.relations is None:
-                least = _worth_of_last(network, scratch, reached, most)
+            if most is not None:
+                least = max(least, _worth_of_last(network, scratch, np.concatenate(reached), most))
                 frontier = frontier[scratch.worth[frontier] >= least * NEARLY]
             if not len(frontier):
                 break
             steps = _steps(network, scratch, frontier, follow, arrived, least * NEARLY)
+            if most is not None and not least:
+                least = _worth_of_strongest(network, steps, most)
+                steps = steps.only(np.flatnonzero(steps.worths >= least * NEARLY))
             improved = _hop(scratch, steps, reached, trace if is_traced else None)
             frontier = _once_each(scratch, improved) if hop < depth else improved
         slots = np.concatenate(reached)
@@ -182,13 +194,23 @@ def walk(
     return found
 
 
-def _worth_of_last(network: Network, scratch: Scratch, reached: list[Array], most: int) -> float:
+def _worth_of_last(network: Network, scratch: Scratch, slots: Array, most: int) -> float:
     """Return the strength of the last of the first `most` memories reached so far; 0 if they are fewer."""
-    slots = np.concatenate(reached)
     worths = scratch.worth[slots[~network.slots["is_entity"][slots]]]
     if len(worths) < max(1, most):
         return 0.0
     return float(np.partition(worths, len(worths) - most)[len(worths) - most])
+
+
+def _worth_of_strongest(network: Network, steps: Steps, most: int) -> float:
+    """Return a strength that the strongest steps to at least `most` memories have; 0 if they lead to fewer."""
+    count = STEPS_PER_MEMORY * max(1, most)
+    if len(steps.worths) < 2 * count:
+        return 0.0
+    worth = np.partition(steps.worths, len(steps.worths) - count)[len(steps.worths) - count]
+    targets = steps.targets[steps.worths >= worth]
+    memories = np.unique(targets[~network.slots["is_entity"][targets]])
+    return float(worth) if len(memories) >= most else 0.0
 
 
 def _labels(worths: Array, nearness: Array) -> Array:
