@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ebbtide.memory import association, texts
+from ebbtide.memory import walk as walks
 from ebbtide.memory.association import Answer, recall
 from ebbtide.memory.loading import load_network
 from ebbtide.memory.network import Network
@@ -59,8 +60,9 @@ def _network(seed: int) -> tuple[Network, dict[int, Node]]:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_a_bounded_walk_finds_the_first_of_all(seed: int) -> None:
+def test_a_bounded_walk_finds_the_first_of_all(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A bounded walk returns at least the first memories, each as a whole walk does, and all nodes as strong."""
+    monkeypatch.setattr(walks, "STEPS_PER_MEMORY", 1)
     network, _ = _network(seed)
     starts = network.slots_of([*network.focus, *network.entity_focus])
     for depth in (1, 2, 4):
