@@ -172,7 +172,7 @@ def walk(
             if not len(frontier):
                 break
             steps = _steps(network, scratch, frontier, follow, arrived, least * NEARLY)
-            if most is not None and not least:
+            if most is not None and not least and hop == depth:
                 least = _worth_of_strongest(network, steps, most)
                 steps = steps.only(np.flatnonzero(steps.worths >= least * NEARLY))
             improved = _hop(scratch, steps, reached, trace if is_traced else None)
