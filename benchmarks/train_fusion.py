@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.long_conversations import JOINED, can_be_joined, joined
 from benchmarks.recall_data import (
     APART,
     Corpus,
@@ -60,7 +61,13 @@ LONG = ("longmemeval", "musique", "hotpot", "2wiki", "cmrc")
 JUDGED_ONLY = ("locomo", "memorybank_cn")
 """Sets that only evaluate trees. LoCoMo is CC BY-NC 4.0 and must not be used for training."""
 
-WEIGHTS = {**dict.fromkeys(OWN, 2.0), "longmemeval": 10.0, "musique": 3.0, "hotpot": 3.0}
+WEIGHTS = {
+    **dict.fromkeys((*OWN, JOINED), 2.0),
+    "memdaily": 1.5,
+    "longmemeval": 10.0,
+    "musique": 3.0,
+    "hotpot": 3.0,
+}
 """How much a question of these sets counts; 1 for the others."""
 
 EACH = {"2wiki": 2, "cmrc": 6}
@@ -233,13 +240,28 @@ def read(names: Sequence[str], folder: Path, stored: StoredVectors | None) -> It
             # Our conversations are short. Those of a part also share one agent, as in larger stores.
             numbered += [(part, together(corpora[part::PARTS])) for part in range(PARTS)]
         for number, corpus in numbered:
-            stand = Stand(corpus, stored)
-            for place, question in enumerate(corpus.questions):
-                part = (number if len(corpora) > 1 else place) % PARTS
-                if question.category not in APART.get(name, ()):
-                    judged = stand.judged(corpus, question, part)
-                    if judged is not None and judged.has_vectors == (stored is not None):
-                        yield judged
+            yield from _judged(corpus, number if len(corpora) > 1 else None, stored)
+
+
+def read_joined(stored: StoredVectors | None) -> Iterator[Judged]:
+    """Read our English conversations between people, those of a part as one between the same two people."""
+    by_part: list[list[Corpus]] = [[] for _ in range(PARTS)]
+    for name in OWN:
+        for number, corpus in enumerate(read_own(name)):
+            if can_be_joined(corpus):
+                by_part[number % PARTS].append(corpus)
+    for part, corpora in enumerate(by_part):
+        yield from _judged(joined(corpora), part, stored)
+
+
+def _judged(corpus: Corpus, number: int | None, stored: StoredVectors | None) -> Iterator[Judged]:
+    """Read the questions of a corpus, which belong to the part of its number, or to the parts in turn."""
+    stand = Stand(corpus, stored)
+    for place, question in enumerate(corpus.questions):
+        if question.category not in APART.get(corpus.set_name, ()):
+            judged = stand.judged(corpus, question, (place if number is None else number) % PARTS)
+            if judged is not None and judged.has_vectors == (stored is not None):
+                yield judged
 
 
 def learnt(embedder: str, folder: Path, stored: StoredVectors) -> list[Judged]:
@@ -251,7 +273,7 @@ def learnt(embedder: str, folder: Path, stored: StoredVectors) -> list[Judged]:
     if embedder == "builtin":
         return [*read(names, folder, None), *read(names, folder, stored)]
     with_vectors = [name for name in names if name not in LONG]
-    return [*read(with_vectors, folder, stored), *read(LONG, folder, None)]
+    return [*read(with_vectors, folder, stored), *read(LONG, folder, None), *read_joined(stored)]
 
 
 def grown(questions: Sequence[Judged], names: Sequence[str]) -> Any:

@@ -2,9 +2,9 @@
 
 The features compare the signals, and describe how much of the query a passage and its neighbours contain, how rare
 those words are, the speaker, the time, the position in the conversation, and simple marks of the text: a question, a
-number, a name. Most are relative to the best candidate, so that small and large stores look alike. Features contain no
-words, so a trained model reveals nothing about memories and works for every language. Unknown values are 0, for vectors
-NaN.
+number, a name, a time. Most are relative to the best candidate, so that small and large stores look alike. Features
+contain no words, so a trained model reveals nothing about memories and works for every language. Unknown values are 0,
+for vectors NaN.
 """
 
 from __future__ import annotations
@@ -44,14 +44,42 @@ FEATURES = (
     "length", "speaker", "speaker of the first", "date", "days away", "conversation", "conversation's best",
     "conversation among candidates", "conversation among the first", "near the first", "previous", "next",
     "second previous", "second next", "around", "previous words", "next words", "peak", "has previous",
-    "has next", "asks", "asks last", "numbers", "names", "exclaims", "previous asks", "semantic",
-    "semantic place", "window", "window place", *(f"asks for {kind}" for kind in KINDS),
+    "has next", "asks", "asks last", "numbers", "names", "exclaims", "amounts", "times", "first person",
+    "previous asks", "fits", "semantic", "semantic place", "semantic below best", "window", "window place",
+    "window below best", "previous semantic", "next semantic", "conversation semantic", "like the best",
+    "like the first", *(f"asks for {kind}" for kind in KINDS),
 )  # fmt: skip
 """The columns of a row."""
+
+_FITTING = {"when": ("times", "amounts"), "how many": ("amounts",), "who": ("names",), "where": ("names",)}
+"""The marks of a text that may contain the thing that a query asks for."""
 
 _CLOSING = " \t\n\"'”’」』)）!！~…"
 """Characters that may follow a question mark at the end of a text."""
 
+LIKE_BEST, LIKE_FIRST = 3, 10
+"""Candidates that the others are compared with: the most similar of the best, and the mean of the first."""
+
+
+def _as_written(words: str) -> frozenset[str]:
+    """Return words as they occur in English text between blanks: capitalised or not, with a mark after them."""
+    forms = [form for word in words.split() for form in (word, word.capitalize())]
+    return frozenset(form + mark for form in forms for mark in ("", ".", ",", "!", "?", ";", ":"))
+
+
+_AMOUNTS = _as_written(
+    "one two three four five six seven eight nine ten eleven twelve dozen twenty thirty forty fifty hundred thousand "
+    "once twice couple several few second third half"
+)
+_TIMES = _as_written(
+    "yesterday today tonight tomorrow last next ago since recently just noon midnight week weeks weekend month months "
+    "year years monday tuesday wednesday thursday friday saturday sunday january february march april june july august "
+    "september october november december"
+)
+_FIRST_PERSON = _as_written("I I'm I’m I've I’ve I'd I’d I'll I’ll my me mine we our us")
+_CHINESE_TIME = re.compile(
+    "[昨今明前后]天|[去今明]年|[上下][个周月次]|[0-9一二三四五六七八九十][月号日点年]|周[一二三四五六日末]|星期|刚"
+)
 _NUMBER = re.compile(r"[\d一二三四五六七八九十百千万两]")
 _NAME = re.compile(r" (?<=[a-z,;] )[A-Z][a-z]")
 """A capitalised word within a sentence. The pattern begins with the blank because that makes the search fast."""
@@ -78,7 +106,7 @@ def features(fused: Fused) -> Numbers:
     """Return a row for each candidate, with the columns of `FEATURES`."""
     neighbours = _Beside.of(fused)
     columns: Columns = {}
-    for group in (_scores, _said, _who_and_when, _company, _around, _text_marks, _meant):
+    for group in (_scores, _said, _who_and_when, _company, _around, _text_marks, _meant, _meant_around):
         columns |= group(fused, neighbours)
     columns |= {f"asks for {kind}": float(fused.request.asks_for == kind) for kind in KINDS}
     rows = np.empty((len(fused.first), len(FEATURES)))
@@ -265,13 +293,17 @@ def _around(fused: Fused, neighbours: _Beside) -> Columns:
 
 def _text_marks(fused: Fused, neighbours: _Beside) -> Columns:
     """Compute marks of a passage's text; zeros if texts are not available."""
-    names = ("asks", "asks last", "numbers", "names", "exclaims", "previous asks")
-    text_of = fused.request.texts
+    names = ("asks", "asks last", "numbers", "names", "exclaims", "amounts", "times", "first person")
+    text_of, asks_for = fused.request.texts, fused.request.asks_for
     if text_of is None:
-        return dict.fromkeys(names, 0.0)
+        return dict.fromkeys((*names, "previous asks", "fits"), 0.0)
     marks = np.array([_marks(text_of(passage)) for passage in fused.first.tolist()], dtype=np.float64)
-    asks = _are_questions(text_of, neighbours.previous)
-    return dict(zip(names, (*marks.T, asks), strict=True))
+    columns: Columns = dict(zip(names, marks.T, strict=True))
+    fits = [columns[name] > 0 for name in _FITTING.get(asks_for, ())]
+    return columns | {
+        "previous asks": _are_questions(text_of, neighbours.previous),
+        "fits": np.any(fits, axis=0) if fits else 0.0,
+    }
 
 
 def ends_with_question(text: str) -> bool:
@@ -280,12 +312,17 @@ def ends_with_question(text: str) -> bool:
 
 
 def _marks(text: str) -> tuple[float, ...]:
+    words, is_ascii = text.split(), text.isascii()
+    has_number = _NUMBER.search(text) is not None
     return (
         "?" in text or "？" in text,
         ends_with_question(text),
-        _NUMBER.search(text) is not None,
+        has_number,
         len(_NAME.findall(text)) + text.count("《"),
         text.count("!") + text.count("！"),
+        has_number or not _AMOUNTS.isdisjoint(words),
+        not (_TIMES.isdisjoint(words) and (is_ascii or _CHINESE_TIME.search(text) is None)),
+        sum([word in _FIRST_PERSON for word in words]) + (0 if is_ascii else text.count("我")),
     )
 
 
@@ -299,7 +336,37 @@ def _meant(fused: Fused, neighbours: _Beside) -> Columns:
     for name, scores in (("semantic", fused.request.semantic), ("window", fused.request.window)):
         is_off = scores is None or name in fused.request.without
         near = np.full(len(fused.first), np.nan) if scores is None or is_off else scores[fused.first]
-        spread = max(float(np.std(scores)), 1e-9) if scores is not None else 1.0
+        spread = _spread(scores)
         columns[name] = near / spread
         columns[f"{name} place"] = near if is_off else _places(near)
+        columns[f"{name} below best"] = (near - near.max(initial=-np.inf)) / spread
     return columns
+
+
+def _spread(scores: Numbers | None) -> float:
+    return max(float(np.std(scores)), 1e-9) if scores is not None else 1.0
+
+
+def _meant_around(fused: Fused, neighbours: _Beside) -> Columns:
+    """Compute how near in meaning the neighbours and the conversation are, and how similar the best candidates."""
+    names = ("previous semantic", "next semantic", "conversation semantic", "like the best", "like the first")
+    first, scores, alike = fused.first, fused.request.semantic, fused.request.alike
+    if scores is None or alike is None or "semantic" in fused.request.without:
+        return dict.fromkeys(names, np.nan)
+    near, spread = scores[first], _spread(scores)
+    previous, following = (
+        np.where(places >= 0, scores[places], np.nan) for places in (neighbours.previous, neighbours.next)
+    )
+    of_first = fused.index.column("conversation")[first]
+    best = np.full(int(of_first.max(initial=0)) + 1, -np.inf)
+    np.maximum.at(best, of_first, near)
+    likeness = alike(first, first[:LIKE_FIRST])
+    np.fill_diagonal(likeness, 0.0)
+    columns = (
+        previous / spread,
+        following / spread,
+        (best[of_first] - near.max(initial=-np.inf)) / spread,
+        likeness[:, :LIKE_BEST].max(axis=1, initial=0.0),
+        likeness.sum(axis=1) / max(likeness.shape[1] - 1, 1),
+    )
+    return dict(zip(names, columns, strict=True))

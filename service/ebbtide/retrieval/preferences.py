@@ -114,12 +114,14 @@ def is_question(text: str) -> bool:
     return bool(sentences) and all(map(ends_with_question, sentences))
 
 
-def _newer_first(fused: Fused, alike: Callable[[Places], Numbers], worths: Numbers, places: Places) -> Places:
+def _newer_first(
+    fused: Fused, alike: Callable[[Places, Places], Numbers], worths: Numbers, places: Places
+) -> Places:
     """Move each message that restates an earlier one directly before the first such one."""
     request, rule = fused.request, RESTATING[fused.request.recency]
     top = places[: rule.depth]
     passages = fused.first[top]
-    likeness = alike(passages)
+    likeness = alike(passages, passages)
     times, worth = fused.index.column("time_ms")[passages], worths[top].copy()
     is_statement = fused.index.column("role")[passages] != ASSISTANT
     if request.texts is not None:

@@ -58,8 +58,8 @@ class RankingRequest:
     """Whether the query expects the newest of several messages."""
     addresses_assistant: bool = False
     """Whether the query is about what the assistant said."""
-    alike: Callable[[NDArray[np.int64]], NDArray[np.float64]] | None = None
-    """Returns how much passages resemble each other, as a matrix with values up to 1."""
+    alike: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.float64]] | None = None
+    """Returns how much passages resemble others, as a matrix with values up to 1."""
     texts: Callable[[int], str] | None = None
     """Returns the text of a passage."""
     worths: Callable[[NDArray[np.int64]], Scores] | None = None

@@ -179,19 +179,24 @@ class Vectors:
         squares = lengths - 2 * sizes * mean_products + sizes**2 * (mean @ mean)
         return self._spread(rows, _cosines(dots, squares, direction), passage_count)
 
-    def likeness(self, passages: Numbers) -> NDArray[np.float64]:
-        """Return the similarity of passages to each other: the centred cosines, 0 without a vector.
+    def likeness(self, passages: Numbers, others: Numbers) -> NDArray[np.float64]:
+        """Return the similarity of passages to others, as a matrix of centred cosines; 0 without a vector.
 
         Few vectors are centred as well. Without that, all of them would look alike.
         """
         if not self._count:
-            return np.zeros((len(passages), len(passages)))
-        rows = self._rows_of(passages)
-        centred = to_single(self._matrix[np.maximum(rows, 0)]) - self._sum / self._count
-        lengths = np.linalg.norm(centred, axis=1, keepdims=True)
-        centred = np.where((rows >= 0)[:, None], centred / np.maximum(lengths, _LEAST_SQUARE), 0.0)
-        cosines: NDArray[np.float64] = centred @ centred.T
+            return np.zeros((len(passages), len(others)))
+        cosines: NDArray[np.float64] = (self._unit(passages) @ self._unit(others).T).astype(np.float64)
         return cosines
+
+    def _unit(self, passages: Numbers) -> SingleArray:
+        """Return the centred vectors of passages with length 1, or 0 without a vector."""
+        rows = self._rows_of(passages)
+        centred = to_single(self._matrix[np.maximum(rows, 0)])
+        centred -= (self._sum / self._count).astype(np.float32)
+        lengths = np.maximum(np.sqrt(np.einsum("ij,ij->i", centred, centred)), _LEAST_SQUARE)
+        centred *= ((rows >= 0) / lengths).astype(np.float32)[:, None]
+        return centred
 
     def digest(self) -> Any:
         """Return a hash object of the content, by passage."""

@@ -13,6 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from benchmarks import stored_vectors, train_fusion
+from benchmarks.long_conversations import JOINED
 from benchmarks.recall_data import SETS, TINY, Corpus, Turn, read_set
 from benchmarks.stored_vectors import StoredVectors
 from benchmarks.train_fusion import EACH, JUDGED_ONLY, LEARNT, LONG, OWN, WEIGHTS, Judged, Stand
@@ -59,7 +60,7 @@ def test_evaluation_only_sets_are_never_trained_on() -> None:
     assert set(JUDGED_ONLY) >= {"locomo", "memorybank_cn"}
     assert set(LEARNT) | set(JUDGED_ONLY) <= set(SETS) and not set(OWN) & set(SETS)
     assert set(LONG) <= set(LEARNT)
-    assert set(WEIGHTS) | set(EACH) <= {*LEARNT, *OWN}
+    assert set(WEIGHTS) | set(EACH) <= {*LEARNT, *OWN, JOINED}
 
 
 def test_monotone_features_are_features() -> None:

@@ -99,6 +99,59 @@ def test_texts_leave_their_marks(index: PassageIndex) -> None:
     assert not any(row[name] for row in without.values() for name in marks)
 
 
+def test_texts_are_marked_with_the_kind_of_thing_they_contain() -> None:
+    """Amounts, times and the first person are found in both languages, and fit the queries that ask for them."""
+    texts = [
+        "We met twice.",
+        "I saw it yesterday!",
+        "It rained",
+        "我昨天到家",
+        "他走了",
+        "Last week my sister and I left",
+    ]
+    made = PassageIndex()
+    for number, text in enumerate(texts):
+        made.add(
+            IndexedPassage(number, entry, number, "", f"s{number}")
+            for entry in entries_of(f"{text} harbour", "")
+        )
+    fields: dict[str, Any] = {"terms": {term_of("harbour"): 1.0}, "texts": lambda one: texts[one]}
+
+    def marks(asks_for: str, name: str) -> list[float]:
+        found = features_of(made, asks_for=asks_for, **fields)
+        return [found[passage][name] for passage in range(len(texts))]
+
+    assert marks("", "amounts") == [1, 0, 0, 0, 0, 0]
+    assert marks("", "times") == [0, 1, 0, 1, 0, 1]
+    assert marks("", "first person") == [1, 1, 0, 1, 0, 2]
+    assert marks("when", "fits") == [1, 1, 0, 1, 0, 1]
+    assert marks("how many", "fits") == [1, 0, 0, 0, 0, 0]
+    assert not any(marks("what", "fits"))
+
+
+def test_the_meaning_of_neighbours_and_likeness_to_the_best_are_features(index: PassageIndex) -> None:
+    """Each candidate has its neighbours' similarity, its conversation's best one, and its likeness to the best."""
+    scores = np.array([0.0, 0.8, 0.5, 0.1, 0.9, 0.2])
+    alike = 1 / (1 + np.abs(np.subtract.outer(np.arange(6), np.arange(6))))
+    fields = {"semantic": scores, "window": scores, "alike": lambda some, others: alike[np.ix_(some, others)]}
+    found, spread = features_of(index, **fields), scores.std()
+    best = list(found)[:3]
+    for passage, row in found.items():
+        conversation = range(4) if passage < 4 else range(4, 6)
+        for side in ("previous", "next"):
+            beside = int(index.neighbours(side)[passage])
+            expected = scores[beside] / spread if beside >= 0 else np.nan
+            assert row[f"{side} semantic"] == pytest.approx(expected, nan_ok=True)
+        of_conversation = max(scores[one] for one in conversation if one in found)
+        assert row["conversation semantic"] == pytest.approx((of_conversation - 0.9) / spread)
+        assert row["semantic below best"] == pytest.approx((scores[passage] - 0.9) / spread)
+        assert row["like the best"] == pytest.approx(
+            max(alike[passage, one] for one in best if one != passage)
+        )
+        others = [alike[passage, one] for one in found if one != passage]
+        assert row["like the first"] == pytest.approx(sum(others) / len(others))
+
+
 def test_speaker_and_date_are_features(index: PassageIndex) -> None:
     """The features say whether a speaker is named, and how far a passage is from the requested days."""
     found = features_of(index, speakers=[index.speaker_numbers["Ann"]], dates=[(2 * DAY_MS, 3 * DAY_MS)])
@@ -125,7 +178,8 @@ def test_no_vector_is_missing_not_an_error(index: PassageIndex) -> None:
     off = features_of(index, semantic=near, without=["semantic"])
     assert all(np.isnan(row["semantic place"]) for row in off.values())
     with_vectors = features_of(index, semantic=near, window=near)
-    assert not any(np.isnan(list(row.values())).any() for row in with_vectors.values())
+    known = [name for name in FEATURES if name.startswith(("semantic", "window"))]
+    assert not any(np.isnan(row[name]) for row in with_vectors.values() for name in known)
     assert len(ranked(index).passages) and len(ranked(index, semantic=near, window=near).passages) == 6
 
 

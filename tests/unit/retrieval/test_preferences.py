@@ -39,7 +39,7 @@ def preferred(
     request = RankingRequest(
         terms={term_of(word): 1.0 for word in words_of(query)},
         texts=texts.__getitem__,
-        alike=lambda passages: ALIKE[np.ix_(passages, passages)],
+        alike=lambda passages, others: ALIKE[np.ix_(passages, others)],
         **fields,
     )
     order = np.lexsort((-np.arange(4), -worths))
@@ -149,7 +149,7 @@ def test_a_question_restates_nothing() -> None:
 def test_a_reply_restates_nothing() -> None:
     """Promise: an assistant's newer message does not move before the user's statement."""
     alike = np.full((4, 4), 0.9)
-    fields = {"recency": "explicit", "alike": lambda passages: alike[np.ix_(passages, passages)]}
+    fields = {"recency": "explicit", "alike": lambda passages, others: alike[np.ix_(passages, others)]}
     index = PassageIndex()
     for number, role in enumerate(["user", "assistant"]):
         entry = entries_of("I live in Leeds", "")[0]

@@ -104,11 +104,13 @@ def test_likeness_compares_passages_with_each_other() -> None:
     """Passages resemble themselves fully and equal ones too; without a vector they resemble nothing."""
     vectors = Vectors("model", 16)
     vectors.put(np.arange(40), np.concatenate([drawn(39), drawn(39)[:1]]))
-    likeness = vectors.likeness(np.array([0, 1, 39, 77]))
+    passages = np.array([0, 1, 39, 77])
+    likeness = vectors.likeness(passages, passages)
     assert likeness[:3, :3].diagonal().tolist() == pytest.approx([1, 1, 1])
     assert likeness[0, 2] == pytest.approx(1) and abs(likeness[0, 1]) < 0.9
     assert not likeness[3].any() and not likeness[:, 3].any()
-    assert not Vectors("model", 16).likeness(np.arange(2)).any()
+    assert vectors.likeness(passages, passages[:2]) == pytest.approx(likeness[:, :2], abs=1e-6)
+    assert not Vectors("model", 16).likeness(np.arange(2), np.arange(2)).any()
 
 
 def test_equal_vectors_are_equally_near() -> None:
