@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ebbtide.memory.naming import entity_key
+from ebbtide.entity_names import entity_key
 from ebbtide.store.layout import text_key
 from tests.support.callers import CALLERS, MOSTLY_REST, Caller, CallerIn
 from tests.support.scanning import Traces
@@ -142,6 +142,22 @@ async def test_forgetting_a_faded_memory_ends_its_trace(tmp_path: Path, caller_i
         assert NAME not in await recalled(call)
         found = await call("POST", f"{AGENT}/search", {"query": f"Where does {NAME} live?"})
         assert PINNED in str(found.json())
+
+
+@pytest.mark.parametrize("topic", [NAME, f"{NAME}s", f"{NAME.upper()}'s"])
+async def test_a_topic_is_forgotten_in_every_form_of_its_name(
+    tmp_path: Path, caller_in: CallerIn, topic: str
+) -> None:
+    """The singular, the plural and the possessive of a topic are forgotten together; a longer word stays."""
+    directory = tmp_path / "agents" / "ann"
+    longer = "The Zorblattish dialect has nine vowels."
+    async with caller_in(tmp_path) as call:
+        await told(call, f"The {NAME}s moved to the lighthouse.", f"{NAME}'s boat leaks.", longer)
+        assert NAME.casefold() in {entity_key(one["name"]) for one in await all_of(call, "entities")}
+        await forget(call, topic=topic)
+        assert [node["content"] for node in await all_of(call, "nodes")] == [longer]
+        assert NAME.casefold() not in {entity_key(one["name"]) for one in await all_of(call, "entities")}
+    assert Traces([f"{NAME}s", f"{NAME}'s"], keys=[text_key(entity_key(NAME))]).found_in(directory) == []
 
 
 async def test_a_name_shared_with_another_memory_is_spelled_as_there(

@@ -19,6 +19,7 @@ from types import MappingProxyType
 import msgspec
 
 from ebbtide.changes import Change
+from ebbtide.entity_names import entity_key, names_of
 from ebbtide.han import contains_han
 from ebbtide.ids import NodeId
 from ebbtide.memory.draft import Draft
@@ -27,10 +28,8 @@ from ebbtide.memory.naming import (
     NEIGHBOUR_NAMES,
     Locale,
     accepted_link_name,
-    entity_key,
     entity_link_name,
     memory_link_names,
-    names_of,
 )
 from ebbtide.memory.network import Network
 from ebbtide.parameters import AgentParameters

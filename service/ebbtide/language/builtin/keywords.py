@@ -6,6 +6,7 @@ The weights come from candidates.py; repetition increases them.
 
 from __future__ import annotations
 
+from ebbtide.entity_names import singular
 from ebbtide.language.builtin.candidates import candidates
 from ebbtide.language.builtin.english_nouns import TOPICAL_WEIGHT
 from ebbtide.language.builtin.phrasing import phrase as phrase
@@ -67,7 +68,7 @@ def cue_keywords(text: str) -> tuple[str, ...]:
 
 
 def _singular(word: str) -> str:
-    return word[:-1] if stem(word) == word[:-1].casefold() else word
+    return word[:-1] if singular(word.casefold()) == word[:-1].casefold() else word
 
 
 def _may_fill(candidate: Candidate, empty: frozenset[str]) -> bool:
@@ -102,18 +103,6 @@ def _informative(scored: list[tuple[float, Candidate]]) -> list[Candidate]:
     return chosen[:_KEYWORDS_MAX]
 
 
-def stem(text: str) -> str:
-    """Fold case and plural, so that `Cats` and `cat` are equal."""
-    folded = text.casefold()
-    if not folded.endswith("s"):
-        return folded
-    if folded.endswith("ies") and len(folded) > 4:
-        return folded[:-3] + "y"
-    if not folded.endswith(("ss", "us", "is")) and len(folded) > 3:
-        return folded[:-1]
-    return folded
-
-
 def _score(found: tuple[Candidate, ...]) -> list[tuple[float, Candidate]]:
     """Sort the candidates by weight, increased by repetition, then by position."""
     counts: dict[str, int] = {}
@@ -121,7 +110,7 @@ def _score(found: tuple[Candidate, ...]) -> list[tuple[float, Candidate]]:
     for candidate in found:
         if not candidate.text.strip() or len(candidate.text) > _LENGTH_MAX or "\n" in candidate.text:
             continue
-        key = stem(candidate.text)
+        key = singular(candidate.text.casefold())
         counts[key] = counts.get(key, 0) + 1
         if key not in firsts or candidate.weight > firsts[key].weight:
             firsts[key] = candidate
