@@ -128,6 +128,16 @@ def is_name(text: str, key: str) -> bool:
     return (MIN_SHORT_CHARS if may_be_short else MIN_CHARS) <= len(key) <= MAX_KEY_CHARS
 
 
+def is_entity(name: str, key: str) -> bool:
+    """Return whether an entity can have this name and key: the key is that of the name, or the name itself."""
+    shortest = min(MIN_SHORT_CHARS, MIN_CHARS)
+    return (
+        shortest <= len(key) <= MAX_KEY_CHARS
+        and key in (name, entity_key(name))
+        and not any(map(is_hidden, name))
+    )
+
+
 def names_of(keywords: Sequence[str], most: int) -> list[tuple[str, str]]:
     """Return (key, name) of the first keywords that are names, at most `most`."""
     keyed = ((entity_key(keyword), keyword) for keyword in keywords) if most else ()

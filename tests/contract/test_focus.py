@@ -145,6 +145,21 @@ async def test_focus_moves_by_hand(tmp_path: Path, caller_in: CallerIn) -> None:
         assert (first["content"], first["in_focus"]) == ("Clara plays the cello in Porto.", False)
 
 
+async def test_an_entity_is_not_focused_under_the_first_policy(tmp_path: Path, caller_in: CallerIn) -> None:
+    """With `focus_policy` = `nodes` an entity is INVALID_VALUE and the focus stays; a memory is focused as ever."""
+    async with caller_in(tmp_path) as call:
+        await remember(call, "Clara plays the cello in Porto.")
+        porto = (await entities(call))["Porto"]["id"]
+        await call("PATCH", AGENT, {"focus_policy": "nodes"})
+        before = (await call("GET", f"{AGENT}/focus")).json()
+        error = (await call("PUT", f"{AGENT}/focus/{porto}")).json()["error"]
+        assert (error["reason"], "focus_policy" in error["message"]) == ("INVALID_VALUE", True)
+        assert (await call("GET", f"{AGENT}/focus")).json() == before
+        assert (await call("PUT", f"{AGENT}/focus/n1")).status_code == 200
+        await call("PATCH", AGENT, {"focus_policy": None})
+        assert (await call("PUT", f"{AGENT}/focus/{porto}")).json()["entities"][0]["id"] == porto
+
+
 async def test_changes_by_hand_are_events(tmp_path: Path, caller_in: CallerIn) -> None:
     """Pins, unpins and moves of the focus are events, once each; a repetition writes none."""
     async with caller_in(tmp_path) as call:
