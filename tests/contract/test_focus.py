@@ -71,13 +71,19 @@ async def test_a_pinned_memory_stays_whole(tmp_path: Path, caller_in: CallerIn) 
 
 
 async def test_a_request_in_words_pins(tmp_path: Path, caller_in: CallerIn) -> None:
-    """A user's 千万别忘 pins the memory by request, unless `pin_on_request` is false."""
+    """A user's imperative pins the memory, unless `pin_on_request` is false. A failure to remember does not."""
     async with caller_in(tmp_path) as call:
+        await remember(
+            call, "Don't forget my locker, it is number 12.", "I can't remember that film with the boat."
+        )
+        await remember(call, "我昨天没记住健身房的密码，只好回家。")
+        nodes = (await call("GET", f"{AGENT}/nodes")).json()["nodes"]
+        assert [node["pinned"] for node in nodes] == ["by_request", "none", "none"]
         await remember(call, "我对花生严重过敏，千万别忘了。")
         await call("PATCH", AGENT, {"pin_on_request": False})
         await remember(call, "我对芒果严重过敏，千万别忘了。")
         nodes = (await call("GET", f"{AGENT}/nodes")).json()["nodes"]
-        assert [node["pinned"] for node in nodes] == ["by_request", "none"]
+        assert [node["pinned"] for node in nodes[3:]] == ["by_request", "none"]
 
 
 async def test_pins_have_a_limit(tmp_path: Path, caller_in: CallerIn) -> None:

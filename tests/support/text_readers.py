@@ -43,7 +43,7 @@ from ebbtide.language.served import chunks, embedder, fidelity, openai_compatibl
 from ebbtide.language.served.connection import RequestRejected, retry_after_s
 from ebbtide.language.served.model import Overflow
 from ebbtide.language.tokens import estimate
-from ebbtide.memory import digestion, naming
+from ebbtide.memory import naming, pin_requests
 from ebbtide.memory.texts import piece_of
 from ebbtide.memory.wording import joined, speaker_labels, word_dangling, word_memory
 from ebbtide.parameters import AgentParameters
@@ -305,7 +305,7 @@ READERS: Mapping[str, Reader] = {
     "builtin: fillers": _fillers,
     "fidelity of a shortening": _fidelity,
     "names of links": _relation_names,
-    "request to remember": digestion.asks_to_remember,
+    "request to remember": pin_requests.asks_to_remember,
     "text for the embedder": multilingual.clean,
     "builtin: shorten again": _shortened_again,
     "builtin: edges": _edges,
