@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
+from ebbtide import entity_names
 from ebbtide.access import keys
 from ebbtide.cli.console import without_controls
 from ebbtide.cli.failures import Failure, in_options
@@ -232,7 +233,7 @@ def _relation_names(text: str) -> Any:
     names = [
         naming.entity_link_name(text, name, is_first=False, locale="en") for name in ("Ann", text[5:9], text)
     ]
-    return names, naming.accepted_link_name(text, "zh"), naming.names_of([text], 1)
+    return names, naming.accepted_link_name(text, "zh"), entity_names.names_of([text], 1)
 
 
 def _fidelity(text: str) -> Any:
