@@ -13,6 +13,7 @@ from ebbtide.language.builtin.phrasing import phrase as phrase
 from ebbtide.language.builtin.scripts import has_han
 from ebbtide.language.builtin.small_talk import CHINESE_WORDS, ENGLISH_WORDS
 from ebbtide.language.builtin.tokens import Candidate
+from ebbtide.language.builtin.word_lists import word_list
 from ebbtide.language.builtin.words_english import ADJECTIVES, VAGUE_NOUNS, VERBS
 
 _KEYWORDS_MAX = 5
@@ -27,6 +28,7 @@ _SLIGHT = 0.7
 # The weight of vague nouns, which may fill up. Verbs and adjectives weigh more but are no keywords.
 _SLIGHT_NOUN = 0.2
 _SOCIAL = ADJECTIVES | ENGLISH_WORDS | CHINESE_WORDS
+_NAMES_NOTHING = word_list("empty_nouns")
 _EMPTY = _SOCIAL | VAGUE_NOUNS | VERBS
 
 
@@ -103,12 +105,19 @@ def _informative(scored: list[tuple[float, Candidate]]) -> list[Candidate]:
     return chosen[:_KEYWORDS_MAX]
 
 
+def names_nothing(keyword: str) -> bool:
+    """Return whether a word is a noun without content, such as “years”, “part” and 东西: never a keyword."""
+    return singular(keyword.casefold()) in _NAMES_NOTHING
+
+
 def _score(found: tuple[Candidate, ...]) -> list[tuple[float, Candidate]]:
     """Sort the candidates by weight, increased by repetition, then by position."""
     counts: dict[str, int] = {}
     firsts: dict[str, Candidate] = {}
     for candidate in found:
         if not candidate.text.strip() or len(candidate.text) > _LENGTH_MAX or "\n" in candidate.text:
+            continue
+        if names_nothing(candidate.text):
             continue
         key = singular(candidate.text.casefold())
         counts[key] = counts.get(key, 0) + 1

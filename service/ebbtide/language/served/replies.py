@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from ebbtide.language.builtin.keywords import names_nothing
 from ebbtide.language.builtin.scripts import has_word
 from ebbtide.language.port import BadReply, Processed, Segment, Utterance
 from ebbtide.normalisation import is_hidden
@@ -63,7 +64,7 @@ def checked_processed(reply: Processed, text: str, target_length: int | None) ->
         raise BadReply("the content is empty")
     if target_length is None and len(content) > 2 * len(text) + 40:
         raise BadReply("the content is much longer than its source")
-    keywords = dict.fromkeys(k for k in (_one_line(k) for k in reply.keywords) if k)
+    keywords = dict.fromkeys(k for k in map(_one_line, reply.keywords) if k and not names_nothing(k))
     return Processed(
         content,
         _one_line(reply.phrase)[:MAX_PHRASE_CHARS],
