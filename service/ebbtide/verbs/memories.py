@@ -247,7 +247,7 @@ def _not_there(target: NodeId | UncitedText, text: str, workspace: Workspace) ->
     elif 0 < target < workspace.network.next_node_id:
         why = (
             f"The node {text} is already forgotten or deleted. Its source text may still be in the archive: "
-            "delete it by the id that search returns."
+            "delete it by the id that search returns, or forget the node with its text."
         )
     return NotFound(why, reason="NODE_NOT_FOUND") if why else no_node()
 

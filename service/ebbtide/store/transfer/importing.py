@@ -23,6 +23,7 @@ from ebbtide.records import (
     EmbeddedMessage,
     EmbeddingState,
     Entity,
+    FadedSpan,
     Identity,
     MessageRecord,
     Node,
@@ -309,6 +310,7 @@ def _put_message(txn: WriteTransaction, line: MessageLine) -> None:
         metadata_key=txn.texts.put(metadata) if metadata else b"",
         text_key=b"" if line.content is None else txn.texts.put(line.content),
         personal=tuple(converted(one, PersonalSpan) for one in line.personal),
+        faded=tuple(converted(one, FadedSpan) for one in line.faded),
     )
     txn.tables.save(layout.MESSAGES, key, record)
 
