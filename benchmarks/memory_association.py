@@ -1,14 +1,13 @@
 """Associative recall through a running daemon: the share of a question's evidence that its words bring to mind.
 
 Each conversation of LoCoMo is an agent and each session a batch, as in the benchmark of queries. The agent recalls
-twice for each question: with its words, except stop words, and with the keywords that the built-in model takes from
-it. The daemon's explanation names the memories of an answer, and the nodes' sources name the turns that
+twice for each question: with its words, as the word index reads them, and with the keywords that the built-in model
+takes from it. The daemon's explanation names the memories of an answer, and the nodes' sources name the turns that
 they were made from.
 """
 
 from __future__ import annotations
 
-import re
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from benchmarks.recall_data import WHOLE, Corpus, Question, groups_of
 from benchmarks.recall_measures import share_found
 from benchmarks.report import Progress
 from ebbtide.language.builtin.keywords import cue_keywords
-from ebbtide.retrieval.analysis import STOP_WORDS
+from ebbtide.retrieval.analysis import words_of
 
 DEPTHS = (10, 20, 100)
 """Ranks of turns down to which evidence is searched."""
@@ -31,8 +30,6 @@ PAGE_SIZE = 1000
 EVERY = "every question"
 WORDS, KEYWORDS = "words", "keywords"
 CUES = (WORDS, KEYWORDS)
-
-_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +43,10 @@ class Associated:
 
 def cues_of(questions: Sequence[Question]) -> list[dict[str, list[str]]]:
     """Return the cues of each question: its words, and the keywords that the built-in model takes from it."""
-    return [{WORDS: said_words(one.text), KEYWORDS: list(cue_keywords(one.text))} for one in questions]
-
-
-def said_words(text: str) -> list[str]:
-    """Return the words of an English text as they were said, without stop words and endings such as 's."""
-    words = (word.partition("'")[0] for word in _WORD.findall(text.casefold().replace("’", "'")))
-    return list(dict.fromkeys(word for word in words if word not in STOP_WORDS))
+    return [
+        {WORDS: list(dict.fromkeys(words_of(one.text))), KEYWORDS: list(cue_keywords(one.text))}
+        for one in questions
+    ]
 
 
 def turns_of_nodes(client: KeepAlive, agent: str) -> dict[str, list[str]]:

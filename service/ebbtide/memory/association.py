@@ -201,8 +201,7 @@ class _Named:
         found = []
         for node_id in network.slots["id"][slots].tolist():
             key = network.entities[node_id].key
-            if find_word(key, wanted) >= 0:
-                found.append((key != wanted, len(key), node_id))
+            found.append((key != wanted, len(key), node_id))
         return [node_id for _, _, node_id in sorted(found)[:MAX_NAMED_ENTITIES]]
 
     @property

@@ -1,7 +1,6 @@
 """The casefolded texts of an agent's memories in one buffer, for keyword matching without decoding nodes.
 
-A word without Han characters matches whole words only, in the singular or the plural: no Latin letter or digit is next
-to it (`entity_names.py`).
+A word without Han characters matches whole words only: no Latin letter or digit is next to it (`entity_names.py`).
 
 The content and the keywords of a node are one piece. Fields and pieces are separated by a byte that never occurs in
 UTF-8, so a keyword cannot match across them. A rewritten node gets a new piece; the old one is waste until half of the
@@ -47,16 +46,13 @@ def piece_of(content: str, keywords: Sequence[str]) -> bytes:
 
 @lru_cache(maxsize=256)
 def forms_of(keyword: str) -> tuple[bytes, ...]:
-    """Return the words of which a matching text contains one. A plural in s is found by its singular."""
-    forms = keyword_forms(keyword)
-    return tuple(folded(form) for form in forms if not (form.endswith("s") and form[:-1] in forms))
+    """Return the forms of a keyword, of which a matching text contains one."""
+    return tuple(map(folded, keyword_forms(keyword)))
 
 
 @lru_cache(maxsize=256)
-def _borders(word: bytes) -> tuple[bool, bool, bool]:
-    """Return whether a word needs a border at its begin and at its end, and whether its plural has an s more."""
-    text = word.decode("utf-8", "surrogatepass")
-    return *borders_of(text), f"{text}s" in keyword_forms(text)
+def _borders(word: bytes) -> tuple[bool, bool]:
+    return borders_of(word.decode("utf-8", "surrogatepass"))
 
 
 def _is_plain(byte: int) -> bool:
@@ -206,10 +202,8 @@ class FoldedTexts:
 
     def _is_whole(self, word: bytes, place: int) -> bool:
         """Return whether an occurrence of a word is no part of a longer word."""
-        at_begin, at_end, has_plural = _borders(word)
+        at_begin, at_end = _borders(word)
         end = place + len(word)
-        if has_plural and self._buffer[end : end + 1] == b"s":
-            end += 1
         if at_begin and place and not _PLAIN[self._buffer[place - 1]]:
             before = self._buffer[max(0, place - MAX_CHARACTER_BYTES) : place].rpartition(APART)[2]
             if is_in_word(before.decode("utf-8", "ignore")[-1:] or " "):
@@ -221,7 +215,7 @@ class FoldedTexts:
 
     def _are_whole(self, word: bytes, places: Array) -> Array:
         """Return which of these occurrences of a word are no parts of longer words."""
-        at_begin, at_end, _ = _borders(word)
+        at_begin, at_end = _borders(word)
         whole = np.ones(len(places), dtype=np.bool_)
         if not (at_begin or at_end) or not len(places):
             return whole
