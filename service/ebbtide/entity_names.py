@@ -144,42 +144,19 @@ def names_of(keywords: Sequence[str], most: int) -> list[tuple[str, str]]:
     return list(islice((pair for pair in keyed if is_name(pair[1], pair[0])), most))
 
 
-def is_in_word(character: str) -> bool:
-    """Return whether a character is a Latin letter or a digit. Whole words have none next to them."""
-    return character.isdigit() or is_latin(character)
-
-
-def borders_of(word: str) -> tuple[bool, bool]:
-    """Return whether a word needs a border at its begin and at its end.
-
-    A Latin letter or digit there needs one. A word with a Han character needs none.
-    """
-    if not word or contains_han(word):
-        return False, False
-    return is_in_word(word[0]), is_in_word(word[-1])
-
-
 def find_word(text: str, word: str) -> int:
-    """Return where a word first occurs, or -1. One without Han characters matches whole words only."""
-    at_begin, at_end = borders_of(word)
+    """Return where a word first occurs, or -1.
+
+    A word with a Han character may be anywhere. Others match whole words only: no Latin letter or digit is next to
+    them.
+    """
     place = text.find(word)
+    if contains_han(word):
+        return place
     while place >= 0:
         end = place + len(word)
-        is_inside = at_begin and place > 0 and is_in_word(text[place - 1])
-        if not is_inside and not (at_end and end < len(text) and is_in_word(text[end])):
+        neighbours = text[max(0, place - 1) : place] + text[end : end + 1]
+        if not any(character.isdigit() or is_latin(character) for character in neighbours):
             break
         place = text.find(word, place + 1)
     return place
-
-
-def keyword_forms(keyword: str) -> list[str]:
-    """Return the casefolded forms of which a text contains one if the keyword matches it.
-
-    One without Han characters loses a possessive ending, and its last Latin word is in the singular or the plural.
-    """
-    folded = keyword.casefold()
-    if contains_han(folded):
-        return [folded]
-    word = _POSSESSIVE.sub("", folded) or folded
-    begin, end = last_word(word)
-    return [word[:begin] + form + word[end:] for form in word_forms(word[begin:end])]

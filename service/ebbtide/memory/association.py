@@ -16,14 +16,14 @@ from functools import cached_property
 
 import numpy as np
 
-from ebbtide.entity_names import entity_key, find_word, keyword_forms
+from ebbtide.entity_names import entity_key, find_word
 from ebbtide.han import contains_han
 from ebbtide.ids import NodeId
 from ebbtide.memory.columns import Array
 from ebbtide.memory.naming import LINK_NAMES, NEIGHBOUR_NAMES
 from ebbtide.memory.network import Network
 from ebbtide.memory.strength import round_strength
-from ebbtide.memory.texts import folded, forms_of
+from ebbtide.memory.texts import folded
 from ebbtide.memory.walk import LAST_POSITION, Follow, Reach, walk
 from ebbtide.memory.wording import LOOSE_ENDS, ORDER_NAMES, joined, word_dangling, word_entity, word_memory
 from ebbtide.records import Cue, Node
@@ -201,7 +201,8 @@ class _Named:
         found = []
         for node_id in network.slots["id"][slots].tolist():
             key = network.entities[node_id].key
-            found.append((key != wanted, len(key), node_id))
+            if find_word(key, wanted) >= 0:
+                found.append((key != wanted, len(key), node_id))
         return [node_id for _, _, node_id in sorted(found)[:MAX_NAMED_ENTITIES]]
 
     @property
@@ -221,14 +222,14 @@ class _Named:
         """Return the newest memories whose content or keywords contain a keyword, within the time range."""
         network, most = self._network, self._network.parameters.cue_memories
         if word and self._cue.time_range == (None, None):
-            newest, is_complete = network.texts.newest_with(forms_of(word), most)
+            newest, is_complete = network.texts.newest_with(folded(word), most)
             if is_complete:
                 self.in_texts[word] = np.zeros(network.slots.count, dtype=np.bool_)
                 self.in_texts[word][newest] = True
             return newest[:most]
         chosen = network.slots["alive"] & ~network.slots["is_entity"]
         if word:
-            chosen &= network.texts.matches_all(forms_of(word), network.slots.count)
+            chosen &= network.texts.matches_all([folded(word)], network.slots.count)
         slots = np.flatnonzero(chosen)
         slots = slots[_are_in_range(network, slots, self._cue.time_range)]
         in_range: Array = slots[::-1][:most]
@@ -240,7 +241,7 @@ class _Named:
         `in_text` is whether the text of each contains it, if that is known.
         """
         if in_text is None:
-            in_text = self._network.texts.matches_each(slots, forms_of(word))
+            in_text = self._network.texts.matches_each(slots, [folded(word)])
         matching: Array = in_text | self.matches_without_text(word, slots)
         return matching
 
@@ -249,9 +250,7 @@ class _Named:
         network = self._network
         if word not in self._speakers:
             # The first name is empty: no speaker is known.
-            forms = keyword_forms(word)
-            names = [name.casefold() for name in network.speakers]
-            said = [bool(name) and any(find_word(name, form) >= 0 for form in forms) for name in names]
+            said = [bool(name) and word in name.casefold() for name in network.speakers]
             self._speakers[word] = np.array(said, dtype=np.bool_)
         matching: Array = self._speakers[word][network.slots["speaker"][slots]]
         if self._entities[word]:
@@ -382,10 +381,10 @@ class _Matcher:
         left = np.flatnonzero(~matching)
         texts, in_texts = self._network.texts, self._named.in_texts
         if word not in in_texts and texts.are_few(len(left)):
-            matching[left] = texts.matches_each(slots[left], forms_of(word))
+            matching[left] = texts.matches_each(slots[left], [folded(word)])
             return matching
         if word not in in_texts:
-            in_texts[word] = texts.matches_all(forms_of(word), self._network.slots.count)
+            in_texts[word] = texts.matches_all([folded(word)], self._network.slots.count)
         matching[left] = in_texts[word][slots[left]]
         return matching
 

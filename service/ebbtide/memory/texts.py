@@ -1,7 +1,5 @@
 """The casefolded texts of an agent's memories in one buffer, for keyword matching without decoding nodes.
 
-A word without Han characters matches whole words only: no Latin letter or digit is next to it (`entity_names.py`).
-
 The content and the keywords of a node are one piece. Fields and pieces are separated by a byte that never occurs in
 UTF-8, so a keyword cannot match across them. A rewritten node gets a new piece; the old one is waste until half of the
 buffer is waste. Comparing UTF-8 bytes is equivalent to comparing characters.
@@ -10,12 +8,10 @@ buffer is waste. Comparing UTF-8 bytes is equivalent to comparing characters.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from itertools import repeat
 
 import numpy as np
 
-from ebbtide.entity_names import borders_of, is_in_word, keyword_forms
 from ebbtide.memory.columns import Array, Columns
 
 APART = b"\xff"
@@ -42,32 +38,6 @@ def piece_of(content: str, keywords: Sequence[str]) -> bytes:
     if piece.count(0) == len(keywords) + 1:
         return piece.replace(b"\0", APART)
     return APART.join([folded(content), *map(folded, keywords), b""])
-
-
-@lru_cache(maxsize=256)
-def forms_of(keyword: str) -> tuple[bytes, ...]:
-    """Return the forms of a keyword, of which a matching text contains one."""
-    return tuple(map(folded, keyword_forms(keyword)))
-
-
-@lru_cache(maxsize=256)
-def _borders(word: bytes) -> tuple[bool, bool]:
-    return borders_of(word.decode("utf-8", "surrogatepass"))
-
-
-def _is_plain(byte: int) -> bool:
-    """Whether a byte next to a word is an ASCII character that is no part of a word, or no text."""
-    return (byte < LEAD_BYTE and not chr(byte).isalnum()) or byte == APART[0]
-
-
-LEAD_BYTE = 0x80
-"""Bytes from here on are parts of longer characters."""
-
-MAX_CHARACTER_BYTES = 4
-
-_PLAIN = np.array([_is_plain(byte) for byte in range(256)])
-_FAR = np.array([0xE3 <= byte <= 0xE9 for byte in range(256)])
-"""Whether a byte begins a character of three bytes that is no Latin letter or digit, such as a Han character."""
 
 
 class FoldedTexts:
@@ -182,75 +152,24 @@ class FoldedTexts:
         for word in words:
             # `map` calls `find` without interpreter overhead per node.
             places = map(self._buffer.find, repeat(word), begins[left].tolist(), ends[left].tolist())
-            first = np.fromiter(places, dtype=np.int64, count=len(left))
-            matching = first >= 0
-            candidates = np.flatnonzero(matching)
-            inside = candidates[~self._are_whole(word, first[candidates])]
-            for index in inside.tolist():
-                begin, end = int(first[index]) + 1, int(ends[left[index]])
-                matching[index] = self._find(word, begin, end) >= 0
+            matching = np.fromiter(places, dtype=np.int64, count=len(left)) >= 0
             found[left[matching]] = True
             left = left[~matching]
         return found
 
-    def _find(self, word: bytes, begin: int, end: int) -> int:
-        """Return where a word first occurs as a whole, or -1."""
-        place = self._buffer.find(word, begin, end)
-        while place >= 0 and not self._is_whole(word, place):
-            place = self._buffer.find(word, place + 1, end)
-        return place
-
-    def _is_whole(self, word: bytes, place: int) -> bool:
-        """Return whether an occurrence of a word is no part of a longer word."""
-        at_begin, at_end = _borders(word)
-        end = place + len(word)
-        if at_begin and place and not _PLAIN[self._buffer[place - 1]]:
-            before = self._buffer[max(0, place - MAX_CHARACTER_BYTES) : place].rpartition(APART)[2]
-            if is_in_word(before.decode("utf-8", "ignore")[-1:] or " "):
-                return False
-        if at_end and end < len(self._buffer) and not _PLAIN[self._buffer[end]]:
-            after = self._buffer[end : end + MAX_CHARACTER_BYTES].partition(APART)[0]
-            return not is_in_word(after.decode("utf-8", "ignore")[:1] or " ")
-        return True
-
-    def _are_whole(self, word: bytes, places: Array) -> Array:
-        """Return which of these occurrences of a word are no parts of longer words."""
-        at_begin, at_end = _borders(word)
-        whole = np.ones(len(places), dtype=np.bool_)
-        if not (at_begin or at_end) or not len(places):
-            return whole
-        buffer = np.frombuffer(self._buffer, dtype=np.uint8)
-        if at_begin:
-            # `-3` is where a character of three bytes begins that ends before the word.
-            before, lead = buffer[np.maximum(places - 1, 0)], buffer[np.maximum(places - 3, 0)]
-            whole &= (places == 0) | _PLAIN[before] | (_FAR[lead] & (before >= LEAD_BYTE) & (places >= 3))
-        if at_end:
-            ends = places + len(word)
-            after = buffer[np.minimum(ends, len(buffer) - 1)]
-            whole &= (ends == len(buffer)) | _PLAIN[after] | _FAR[after]
-        # The buffer cannot grow while an array shares it.
-        del buffer
-        for index in np.flatnonzero(~whole).tolist():
-            whole[index] = self._is_whole(word, int(places[index]))
-        return whole
-
-    def newest_with(self, words: Sequence[bytes], most: int) -> tuple[Array, bool]:
-        """Return the newest slots that contain any of the words, newest first, and whether these are all.
+    def newest_with(self, word: bytes, most: int) -> tuple[Array, bool]:
+        """Return the newest slots that contain a word, newest first, and whether they are all that contain it.
 
         The first `most` are exact. Pieces up to `_sorted_end` are in the order of their slots, so the search for a
         common word begins at their end and stops early.
         """
-        found, is_complete = [np.zeros(0, dtype=np.int64)], True
-        for word in words:
-            found.append(self._slots_at(self._places_of(word, self._sorted_end)))
-            older, begin = self._last_with(word, most)
-            found.append(older)
-            if len(older) < most:
-                # The word is rare: a search forward is three times as fast as one backward.
-                found.append(self._slots_at(self._places_of(word, 0, begin)))
-            else:
-                is_complete = False
-        newest: Array = np.unique(np.concatenate(found))[::-1]
+        found = self._slots_at(self._places_of(word, self._sorted_end))
+        older, begin = self._last_with(word, most)
+        is_complete = len(older) < most
+        if is_complete:
+            # The word is rare: a search forward is three times as fast as one backward.
+            older = np.concatenate([self._slots_at(self._places_of(word, 0, begin)), older])
+        newest: Array = np.unique(np.concatenate([found, older]))[::-1]
         return newest, is_complete
 
     def _last_with(self, word: bytes, most: int) -> tuple[Array, int]:
@@ -260,18 +179,14 @@ class FoldedTexts:
         begin = int(self._pieces["start"][piece]) if piece >= 0 else 0
         found: list[int] = []
         while len(found) < most and (place := self._buffer.rfind(word, begin, end)) >= 0:
-            if not self._is_whole(word, place):
-                # An earlier occurrence may overlap with this one.
-                end = place + len(word) - 1
-                continue
             piece = int(np.searchsorted(self._pieces["start"], place, side="right")) - 1
             found.append(int(self._pieces["slot"][piece]))
             # No other piece contains its bytes.
             end = int(self._pieces["start"][piece])
         return np.array(found, dtype=np.int64), begin
 
-    def _slots_at(self, places: Array) -> Array:
-        pieces = np.searchsorted(self._pieces["start"], places, side="right") - 1
+    def _slots_at(self, places: Sequence[int]) -> Array:
+        pieces = np.searchsorted(self._pieces["start"], np.array(places, dtype=np.int64), side="right") - 1
         slots: Array = self._pieces["slot"][pieces].astype(np.int64)
         return slots
 
@@ -282,8 +197,7 @@ class FoldedTexts:
             found[self._slots_at(self._places_of(word))] = True
         return found
 
-    def _places_of(self, word: bytes, first: int = 0, last: int | None = None) -> Array:
-        """Return where a word occurs as a whole."""
+    def _places_of(self, word: bytes, first: int = 0, last: int | None = None) -> list[int]:
         places: list[int] = []
         buffer, end = self._buffer, len(self._buffer) if last is None else last
         for begin in range(first, end, STRETCH):
@@ -292,6 +206,4 @@ class FoldedTexts:
             while place >= 0:
                 places.append(place)
                 place = buffer.find(word, place + 1, stop)
-        found = np.array(places, dtype=np.int64)
-        whole: Array = found[self._are_whole(word, found)]
-        return whole
+        return places

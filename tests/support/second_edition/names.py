@@ -97,30 +97,13 @@ def find_word(text: str, word: str) -> int:
     A word with Han characters occurs as a substring, any other as a whole word: no Latin letter or digit is next
     to it (6, cue).
     """
-    # CHOICE 52 (6): a word that begins or ends with another character (C++) has a border there by itself.
     at = text.find(word)
     while at >= 0 and not has_han(word):
-        pairs = [text[:at][-1:] + word[:1], word[-1:] + text[at + len(word) :][:1]]
-        if not any(len(pair) == 2 and all(c.isdigit() or is_latin(c) for c in pair) for pair in pairs):
+        before, after = text[:at][-1:], text[at + len(word) :][:1]
+        if not any(c.isdigit() or is_latin(c) for c in before + after):
             break
         at = text.find(word, at + 1)
     return at
-
-
-def says(text: str, keyword: str) -> bool:
-    """Whether a text contains a keyword (6, cue b and match)."""
-    # CHOICE 53 (6): the page says "contains it, casefolded". A keyword without Han is a whole word, as in cue (a), in
-    # the singular, the plural or the possessive, as in keys: "shed" does not match "finished", "cats" matches "cat".
-    wanted, text = keyword.casefold(), text.casefold()
-    if has_han(wanted):
-        return wanted in text
-    wanted = re.sub(r"(?<=.)['’]s$", "", wanted)
-    end = len(wanted)
-    while end and not is_latin(wanted[end - 1]):
-        end -= 1
-    stem = fold_plural(wanted[:end])
-    endings = [stem, stem + "s", stem[:-1] + "ies"] if end else [stem]
-    return any(find_word(text, form + wanted[end:]) >= 0 for form in endings if fold_plural(form) == stem)
 
 
 def names_key(keyword: str, key: str) -> bool:

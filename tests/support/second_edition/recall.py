@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from tests.support.oracle import round12
 from tests.support.second_edition import relations, wording
-from tests.support.second_edition.names import names_key, normalise, says
+from tests.support.second_edition.names import names_key, normalise
 from tests.support.second_edition.network import Network
 from tests.support.second_edition.records import LinkKey
 
@@ -76,7 +76,7 @@ class Recall:
     def says(self, memory_id: int, keyword: str) -> bool:
         """Whether a memory's content or keywords contain a keyword, casefolded."""
         memory = self.network.memories[memory_id]
-        return any(says(text, keyword) for text in [memory.content, *memory.keywords])
+        return any(keyword.casefold() in text.casefold() for text in [memory.content, *memory.keywords])
 
     def memories_named(self, keyword: str) -> list[int]:
         """Return the memories that a keyword names: the newest that contain it (cue b)."""
@@ -175,12 +175,14 @@ class Recall:
 
     def matched(self, memory_id: int) -> list[str]:
         """Return the keywords that a memory matches."""
-        speaker = self.network.memories[memory_id].speaker
+        speaker = self.network.memories[memory_id].speaker.casefold()
         own = set(self.network.entities_of(memory_id))
         return [
             keyword
             for keyword in self.keywords
-            if self.says(memory_id, keyword) or says(speaker, keyword) or own & set(self.named[keyword])
+            if self.says(memory_id, keyword)
+            or keyword.casefold() in speaker
+            or own & set(self.named[keyword])
         ]
 
     # ---- answer -----------------------------------------------------------------------------------
