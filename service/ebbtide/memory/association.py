@@ -451,8 +451,7 @@ class _LooseEnds:
         if self.matcher.matches_any:
             matching = self.matcher.matching_in_order(with_dangling)
             yield from self._of_memories(matching, with_order_names=False)
-        elif not self.network.entities or self.network.parameters.focus_policy == "nodes":
-            # With entities, a keyword that names none was never known: loose ends of others would not be about it.
+        elif not self.named.entities:
             stretches = _stretches(self.found.in_order(with_dangling))
             yield from self._of_memories(stretches, with_order_names=True)
 

@@ -226,9 +226,7 @@ class Recall:
         sentences = self.sentences_of_entities(results)
         if matching:
             sentences += self.sentences_of_memories(matching, with_order=False)
-        elif not self.network.entities or self.network.parameters.focus_policy == "nodes":
-            # CHOICE 51 (6): rule 3 is for agents without entities. Elsewhere "I once knew" has a name, and the loose
-            # end of another memory ("something came after it") says nothing about the keyword.
+        elif not any(self.named.values()):
             sentences += self.sentences_of_memories(visited, with_order=True)
         return list(dict.fromkeys(sentences))[:MOST_LOOSE_ENDS]
 
