@@ -19,12 +19,13 @@ from benchmarks.labels import (
     read_shortenings,
     words_of,
 )
+from ebbtide.entity_names import entity_key
 from ebbtide.language.builtin.keywords import keywords
 from ebbtide.language.builtin.segmentation import segment
 from ebbtide.language.builtin.shortening import shorten
 from ebbtide.language.builtin.small_talk import is_filler
 from ebbtide.language.port import Utterance
-from ebbtide.memory.naming import Locale, entity_key, entity_link_name
+from ebbtide.memory.naming import Locale, entity_link_name
 
 HALVES = ("odd", "even")
 

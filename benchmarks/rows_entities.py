@@ -19,9 +19,9 @@ from benchmarks.report import Figure, at_most
 from benchmarks.synthetic import RELATIONS, Array, Graph, Topology, make_graph
 from benchmarks.texts import NOWHERE, Writer, common_words, rare_words
 from ebbtide.changes import Change
+from ebbtide.entity_names import entity_key
 from ebbtide.memory.association import recall
 from ebbtide.memory.loading import load_network
-from ebbtide.memory.naming import entity_key
 from ebbtide.memory.network import Network
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import Cue, Entity, LinkColumns, Node, ScanColumns

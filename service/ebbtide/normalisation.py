@@ -46,6 +46,14 @@ def _is_mark(character: str) -> bool:
     return unicodedata.combining(unicodedata.normalize("NFKD", character)[0]) != 0
 
 
+_BIDI_CONTROLS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+
+
+def is_hidden(character: str) -> bool:
+    """Return whether a character is a control, a surrogate, a line break, or changes the direction of text."""
+    return unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") or character in _BIDI_CONTROLS
+
+
 FIRST, LAST = 0x3400, 0x9FFF
 """The ideographs of everyday texts. Rarer ones have no common simplified form."""
 

@@ -85,6 +85,15 @@ class PersonalSpan(msgspec.Struct, frozen=True, array_like=True):
     length: ByteLength
 
 
+class FadedSpan(msgspec.Struct, frozen=True, array_like=True):
+    """A part of a message from which a memory was made that is forgotten since, in UTF-8 bytes."""
+
+    node: Id
+    offset: ByteLength
+    length: ByteLength
+
+
+FadedSpans = Annotated[tuple[FadedSpan, ...], msgspec.Meta(max_length=MAX_SPANS)]
 PersonalSpans = Annotated[tuple[PersonalSpan, ...], msgspec.Meta(max_length=MAX_SPANS)]
 
 
@@ -108,6 +117,8 @@ class MessageRecord(msgspec.Struct, frozen=True, array_like=True):
     metadata_key: Hash = b""
     personal: PersonalSpans = ()
     """The personal data in its text, if it was stored under the policy `tag`."""
+    faded: FadedSpans = ()
+    """The parts from which forgotten memories were made, while its text is stored."""
 
     @property
     def is_withdrawn(self) -> bool:

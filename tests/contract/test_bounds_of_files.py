@@ -35,16 +35,17 @@ BATCH = {"type": "batch", "number": 1, "accepted_at": 5, "first_message": 1, "me
          "position": 1}  # fmt: skip
 NODE = {"type": "node", "id": 1, "content": "a b c", "created_at": 5, "original_length": 5,
         "sources": [{"message": 1, "offset": 0, "length": 5}], "batch": 1}  # fmt: skip
+ENTITY = {"type": "entity", "id": 2, "name": "Lisbons", "key": "lisbon", "named_by": 1}
 RELATION = {"type": "relation", "id": 1, "name": "next"}
 LINK = {"type": "link", "source": 1, "target": 1, "relation": "next", "strength": 0.5, "anchor": 0}
-NEXT = {"next_node": 2, "next_message": 2, "next_batch": 2, "next_position": 2, "next_relation": 2}
+NEXT = {"next_node": 3, "next_message": 2, "next_batch": 2, "next_position": 2, "next_relation": 2}
 
 FAR = (-1, 2**53 + 1, 2**63, 2**64 - 1, 10**30)
 
 
 def export(agent: dict[str, Any] | None = None, **changes: dict[str, Any]) -> bytes:
-    """Return an export of one message, batch, node and link, with some fields changed, by the type of the line."""
-    lines = [HEADER, AGENT | NEXT | (agent or {}), RELATION, MESSAGE, BATCH, NODE, LINK]
+    """Return an export of one line of each type, with some fields changed, by the type of the line."""
+    lines = [HEADER, AGENT | NEXT | (agent or {}), RELATION, MESSAGE, BATCH, NODE, ENTITY, LINK]
     lines = [line | changes.get(str(line["type"]), {}) for line in lines]
     end = {"type": "end", "lines": len(lines)}
     return b"".join(json.dumps(line).encode() + b"\n" for line in [*lines, end])
@@ -78,6 +79,11 @@ CASES: dict[str, bytes] = {
     "a parameter that is a list": tiny(parameters={"focus_limit": [[]] * 1000}),
     "very many parameters": tiny(parameters={f"p{number}": 1 for number in range(101)}),
     "very many nodes of a batch": export(batch={"nodes": [1] * 5_000_001}),
+    "an entity with a control character": export(entity={"name": "lis\x07bon", "key": "lis\x07bon"}),
+    "an entity that turns the text": export(entity={"name": "lisbon\u202e"}),
+    "an entity of 500 letters": export(entity={"name": "a" * 500, "key": "a" * 500}),
+    "an entity of one letter": export(entity={"name": "a", "key": "a"}),
+    "an entity under the key of another name": export(entity={"key": "porto"}),
     "metadata longer than any": export(message={"metadata": {"a": "x" * (2 << 20)}}),
     "metadata nested 1000 deep": export(message={"metadata": json.loads('{"a":' * 900 + "1" + "}" * 900)}),
     **{

@@ -71,13 +71,19 @@ async def test_a_pinned_memory_stays_whole(tmp_path: Path, caller_in: CallerIn) 
 
 
 async def test_a_request_in_words_pins(tmp_path: Path, caller_in: CallerIn) -> None:
-    """A user's 千万别忘 pins the memory by request, unless `pin_on_request` is false."""
+    """A user's imperative pins the memory, unless `pin_on_request` is false. A failure to remember does not."""
     async with caller_in(tmp_path) as call:
+        await remember(
+            call, "Don't forget my locker, it is number 12.", "I can't remember that film with the boat."
+        )
+        await remember(call, "我昨天没记住健身房的密码，只好回家。")
+        nodes = (await call("GET", f"{AGENT}/nodes")).json()["nodes"]
+        assert [node["pinned"] for node in nodes] == ["by_request", "none", "none"]
         await remember(call, "我对花生严重过敏，千万别忘了。")
         await call("PATCH", AGENT, {"pin_on_request": False})
         await remember(call, "我对芒果严重过敏，千万别忘了。")
         nodes = (await call("GET", f"{AGENT}/nodes")).json()["nodes"]
-        assert [node["pinned"] for node in nodes] == ["by_request", "none"]
+        assert [node["pinned"] for node in nodes[3:]] == ["by_request", "none"]
 
 
 async def test_pins_have_a_limit(tmp_path: Path, caller_in: CallerIn) -> None:
@@ -143,6 +149,21 @@ async def test_focus_moves_by_hand(tmp_path: Path, caller_in: CallerIn) -> None:
         assert "Porto" not in {entity["name"] for entity in focus["entities"]}
         first = (await call("GET", f"{AGENT}/nodes/{memories[0]}")).json()
         assert (first["content"], first["in_focus"]) == ("Clara plays the cello in Porto.", False)
+
+
+async def test_an_entity_is_not_focused_under_the_first_policy(tmp_path: Path, caller_in: CallerIn) -> None:
+    """With `focus_policy` = `nodes` an entity is INVALID_VALUE and the focus stays; a memory is focused as ever."""
+    async with caller_in(tmp_path) as call:
+        await remember(call, "Clara plays the cello in Porto.")
+        porto = (await entities(call))["Porto"]["id"]
+        await call("PATCH", AGENT, {"focus_policy": "nodes"})
+        before = (await call("GET", f"{AGENT}/focus")).json()
+        error = (await call("PUT", f"{AGENT}/focus/{porto}")).json()["error"]
+        assert (error["reason"], "focus_policy" in error["message"]) == ("INVALID_VALUE", True)
+        assert (await call("GET", f"{AGENT}/focus")).json() == before
+        assert (await call("PUT", f"{AGENT}/focus/n1")).status_code == 200
+        await call("PATCH", AGENT, {"focus_policy": None})
+        assert (await call("PUT", f"{AGENT}/focus/{porto}")).json()["entities"][0]["id"] == porto
 
 
 async def test_changes_by_hand_are_events(tmp_path: Path, caller_in: CallerIn) -> None:

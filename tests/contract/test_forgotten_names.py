@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ebbtide.memory.naming import entity_key
+from ebbtide.entity_names import entity_key
 from ebbtide.store.layout import text_key
 from tests.support.callers import CALLERS, MOSTLY_REST, Caller, CallerIn
 from tests.support.scanning import Traces
@@ -134,14 +134,60 @@ async def test_nothing_is_left_of_a_trace(
 
 
 async def test_forgetting_a_faded_memory_ends_its_trace(tmp_path: Path, caller_in: CallerIn) -> None:
-    """The names of a faded memory are deleted by its id; its message stays until it is selected too."""
+    """A faded memory is deleted by its id with its names and the words that it was made from, also after a restart."""
+    directory = tmp_path / "agents" / "ann"
     async with caller_in(tmp_path) as call:
         await with_a_trace(call)
-        await forget(call, nodes=["n1"])
-        assert NAME not in [one["name"] for one in await all_of(call, "entities")]
-        assert NAME not in await recalled(call)
         found = await call("POST", f"{AGENT}/search", {"query": f"Where does {NAME} live?"})
         assert PINNED in str(found.json())
+    assert SECRET.found_in(directory)
+    async with caller_in(tmp_path) as call:
+        dry = (await call("POST", f"{AGENT}/forget", {"nodes": ["n1"], "dry_run": True})).json()
+        assert (dry["messages"], dry["counts"]["bytes"]) == (["m1"], len("".join(PINNED.split())))
+        await forget(call, nodes=["n1"])
+        await assert_not_said(call, NAME, "Quillhaven", "xylorimba")
+        assert NAME not in [one["name"] for one in await all_of(call, "entities")]
+        assert await recalled(call) == ""
+        before = len((await call("GET", f"{AGENT}/audit")).json()["records"])
+        again = (await call("POST", f"{AGENT}/forget", {"nodes": ["n1"]})).json()
+        assert again["counts"]["bytes"] == again["counts"]["messages"] == 0
+        assert len((await call("GET", f"{AGENT}/audit")).json()["records"]) == before
+    assert SECRET.found_in(directory) == []
+
+
+async def test_only_the_own_words_of_a_faded_memory_are_deleted(tmp_path: Path, caller_in: CallerIn) -> None:
+    """The rest of its message stays: what another faded memory was made from, and what a living one cites."""
+    said = (
+        f"{NAME} repairs xylorimbas in Quillhaven every winter. "
+        "Please remember: my cat Miso sleeps on the warm windowsill. "
+        "The ferry to Odense leaves from the northern pier at nine."
+    )
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, {**QUICKLY, "segment_max_chars": 80})
+        await told(call, said, *(f"On day {number} it rained on the long beach." for number in range(8)))
+        assert (await call("GET", f"{AGENT}/nodes/n2")).json()["pinned"] == "by_request"
+        for name in ("n1", "n3"):
+            assert await call.refused("GET", f"{AGENT}/nodes/{name}") == "NODE_FORGOTTEN"
+        await forget(call, nodes=["n1"])
+        found = str((await call("POST", f"{AGENT}/search", {"query": f"{NAME} ferry Odense Miso"})).json())
+        assert NAME not in found and "Odense" in found and "Miso" in found
+        assert "Odense" in (await call("POST", f"{AGENT}/recall", {"keywords": ["Odense"]})).json()["text"]
+
+
+@pytest.mark.parametrize("topic", [NAME, f"{NAME}s", f"{NAME.upper()}'s"])
+async def test_a_topic_is_forgotten_in_every_form_of_its_name(
+    tmp_path: Path, caller_in: CallerIn, topic: str
+) -> None:
+    """The singular, the plural and the possessive of a topic are forgotten together; a longer word stays."""
+    directory = tmp_path / "agents" / "ann"
+    longer = "The Zorblattish dialect has nine vowels."
+    async with caller_in(tmp_path) as call:
+        await told(call, f"The {NAME}s moved to the lighthouse.", f"{NAME}'s boat leaks.", longer)
+        assert NAME.casefold() in {entity_key(one["name"]) for one in await all_of(call, "entities")}
+        await forget(call, topic=topic)
+        assert [node["content"] for node in await all_of(call, "nodes")] == [longer]
+        assert NAME.casefold() not in {entity_key(one["name"]) for one in await all_of(call, "entities")}
+    assert Traces([f"{NAME}s", f"{NAME}'s"], keys=[text_key(entity_key(NAME))]).found_in(directory) == []
 
 
 async def test_a_name_shared_with_another_memory_is_spelled_as_there(

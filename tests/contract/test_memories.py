@@ -10,6 +10,7 @@ import pytest
 
 from ebbtide.language.port import BadReply, ModelUnavailable, Segment
 from ebbtide.store import layout
+from ebbtide.store.integrity.check import check_store
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from tests.support.callers import CALLERS, MOSTLY_REST, Caller, CallerIn, rest_in, unless_unsayable
 from tests.support.scripted_model import ScriptedModel
@@ -398,6 +399,9 @@ async def test_keywords_alone_leave_the_words_alone(tmp_path: Path, caller_in: C
         ({"content": "x" * 100_001}, "TEXT_TOO_LONG", "content"),
         ({"content": 7}, "WRONG_TYPE", "content"),
         ({"keywords": [" "]}, "INVALID_VALUE", "keywords[0]"),
+        ({"keywords": ["tar", "a\x07b"]}, "INVALID_VALUE", "keywords[1]"),
+        ({"keywords": ["a\nb"]}, "INVALID_VALUE", "keywords[0]"),
+        ({"keywords": ["\u202eolleh"]}, "INVALID_VALUE", "keywords[0]"),
         ({"keywords": ["x"] * 65}, "TOO_MANY_ITEMS", "keywords"),
         ({"keywords": ["x" * 201]}, "TEXT_TOO_LONG", "keywords[0]"),
         ({"text": "x"}, "UNKNOWN_FIELD", "text"),
@@ -466,6 +470,31 @@ async def test_a_question_is_narrowed_to_metadata(
         assert {memory["sources"][0]["message_id"] for memory in first} == expected
     async with caller_in(tmp_path) as call:
         assert await answered(call, "train", metadata=metadata) == first
+
+
+async def test_new_metadata_keeps_the_original_length(tmp_path: Path, caller_in: CallerIn) -> None:
+    """New metadata changes only metadata and source, of a shortened memory whose first content is removed too."""
+    fading = {"decay_rate": 0.7, "focus_limit": 1, "long_term_factor": 0, "focus_policy": "nodes"}
+    for retention in ("keep", "none"):
+        async with caller_in(tmp_path / retention) as call:
+            await call("PUT", AGENT, {**SENTENCES, **fading, "retention": retention})
+            await settled(
+                call, "My sister Clara plays the cello in an orchestra in Porto every single morning."
+            )
+            for place in range(3):
+                await settled(call, f"On day {place} we walked along the beach near the harbour.")
+            before = (await nodes(call))["n1"]
+            assert 0 < len(before["content"]) < before["original_length"]
+            for metadata in ({"topic": "family"}, {}):
+                answer = await call("PATCH", f"{AGENT}/nodes/n1", {"metadata": metadata})
+                assert answer.status_code == 200, answer.json()
+                after = (await nodes(call))["n1"]
+                assert after["sources"][0]["metadata"] == metadata
+                assert after == {**before, "sources": after["sources"]}
+            assert [one["node_ids"] for one in await answered(call, "Clara cello")] == [["n1"]]
+        store = LmdbStore.open(tmp_path / retention / "agents" / "ann", **MAP)
+        assert check_store(store) == []
+        store.close()
 
 
 async def answered_nothing(call: Caller) -> None:

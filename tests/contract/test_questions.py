@@ -382,6 +382,7 @@ async def test_an_empty_agent_and_an_unanswerable_question_say_nothing(
         ({"query": "x", "kinds": ["dream"]}, "INVALID_VALUE", "kinds[0]"),
         ({"query": "x", "speakers": ["n" * 201]}, "TEXT_TOO_LONG", "speakers[0]"),
         ({"query": "x", "start_nodes": ["x1"]}, "NODE_NOT_FOUND", ""),
+        ({"query": "x", "start_nodes": ["n1", "n999"]}, "NODE_NOT_FOUND", ""),
         ({"query": "x", "mode": "associative"}, "INVALID_VALUE", "mode"),
         ({"query": "x", "relations": ["next"]}, "INVALID_VALUE", "relations"),
         ({"query": "x", "time_range": {"begin": 2, "end": 1}}, "INVALID_VALUE", "time_range"),

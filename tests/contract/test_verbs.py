@@ -239,6 +239,8 @@ async def test_a_body_that_is_no_json_object_is_refused(tmp_path: Path, raw: byt
         ({"keywords": ["k" * 201]}, "TEXT_TOO_LONG"),
         ({"relations": ["r"] * 65}, "TOO_MANY_ITEMS"),
         ({"relations": ["r" * 33]}, "TEXT_TOO_LONG"),
+        ({"relations": [""]}, "INVALID_VALUE"),
+        ({"relations": ["about", " "]}, "INVALID_VALUE"),
         ({"max_results": -1}, "INVALID_VALUE"),
         ({"max_results": 10_001}, "INVALID_VALUE"),
         ({"patience_ms": 30_001}, "INVALID_VALUE"),

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
+from ebbtide import entity_names
 from ebbtide.access import keys
 from ebbtide.cli.console import without_controls
 from ebbtide.cli.failures import Failure, in_options
@@ -43,7 +44,7 @@ from ebbtide.language.served import chunks, embedder, fidelity, openai_compatibl
 from ebbtide.language.served.connection import RequestRejected, retry_after_s
 from ebbtide.language.served.model import Overflow
 from ebbtide.language.tokens import estimate
-from ebbtide.memory import digestion, naming
+from ebbtide.memory import naming, pin_requests
 from ebbtide.memory.texts import piece_of
 from ebbtide.memory.wording import joined, speaker_labels, word_dangling, word_memory
 from ebbtide.parameters import AgentParameters
@@ -232,7 +233,7 @@ def _relation_names(text: str) -> Any:
     names = [
         naming.entity_link_name(text, name, is_first=False, locale="en") for name in ("Ann", text[5:9], text)
     ]
-    return names, naming.accepted_link_name(text, "zh"), naming.names_of([text], 1)
+    return names, naming.accepted_link_name(text, "zh"), entity_names.names_of([text], 1)
 
 
 def _fidelity(text: str) -> Any:
@@ -305,7 +306,7 @@ READERS: Mapping[str, Reader] = {
     "builtin: fillers": _fillers,
     "fidelity of a shortening": _fidelity,
     "names of links": _relation_names,
-    "request to remember": digestion.asks_to_remember,
+    "request to remember": pin_requests.asks_to_remember,
     "text for the embedder": multilingual.clean,
     "builtin: shorten again": _shortened_again,
     "builtin: edges": _edges,

@@ -13,10 +13,11 @@ import msgspec
 import numpy as np
 
 from ebbtide.changes import Change
+from ebbtide.entity_names import entity_key
 from ebbtide.ids import NodeId
 from ebbtide.memory.digestion import batch_locale, named_entities
 from ebbtide.memory.draft import Draft
-from ebbtide.memory.naming import entity_key, entity_link_name
+from ebbtide.memory.naming import entity_link_name
 from ebbtide.memory.network import Network
 from ebbtide.memory.texts import piece_of
 from ebbtide.records import Entity, Link, Node

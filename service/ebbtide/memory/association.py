@@ -16,10 +16,11 @@ from functools import cached_property
 
 import numpy as np
 
+from ebbtide.entity_names import entity_key, find_word
 from ebbtide.han import contains_han
 from ebbtide.ids import NodeId
 from ebbtide.memory.columns import Array
-from ebbtide.memory.naming import LINK_NAMES, NEIGHBOUR_NAMES, entity_key, find_word
+from ebbtide.memory.naming import LINK_NAMES, NEIGHBOUR_NAMES
 from ebbtide.memory.network import Network
 from ebbtide.memory.strength import round_strength
 from ebbtide.memory.texts import folded

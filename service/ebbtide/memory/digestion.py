@@ -9,7 +9,6 @@ the other memories of the batch; otherwise the first conversation would be forgo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -19,6 +18,7 @@ from types import MappingProxyType
 import msgspec
 
 from ebbtide.changes import Change
+from ebbtide.entity_names import entity_key, names_of
 from ebbtide.han import contains_han
 from ebbtide.ids import NodeId
 from ebbtide.memory.draft import Draft
@@ -27,19 +27,13 @@ from ebbtide.memory.naming import (
     NEIGHBOUR_NAMES,
     Locale,
     accepted_link_name,
-    entity_key,
     entity_link_name,
     memory_link_names,
-    names_of,
 )
 from ebbtide.memory.network import Network
+from ebbtide.memory.pin_requests import asks_to_remember
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import Entity, Link, Node, Pin, Source
-
-_REQUESTS = re.compile(
-    r"记住|记牢|别忘了|不要忘记|千万别忘|remember that|don['’]t forget that|never forget|please remember"
-)
-_DENIALS = re.compile(r"不用记|no need to remember")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +121,6 @@ def _by_key(names: Sequence[tuple[str, str]]) -> dict[str, str]:
     for key, name in names:
         found.setdefault(key, name)
     return found
-
-
-def asks_to_remember(content: str) -> bool:
-    """Return whether a memory asks to be remembered in words (step 3c)."""
-    folded = content.casefold()
-    return _REQUESTS.search(folded) is not None and _DENIALS.search(folded) is None
 
 
 def digest(

@@ -2,7 +2,8 @@
 
 A text names a topic if it contains the whole of it, regardless of case, traditional or simplified characters, Unicode
 composition, straight or curly marks, white space between words (including zero-width spaces), and invisible characters.
-Alphabetic words match whole: “art” is not in “party”. Scripts without spaces (Chinese, Japanese, Thai) or with
+Alphabetic words match whole: “art” is not in “party”. The last Latin word matches in the singular, the plural and the
+possessive, as names of entities do (`entity_names.py`). Scripts without spaces (Chinese, Japanese, Thai) or with
 particles (Korean) match anywhere. The result is the sentences that name the topic, as bytes of the original text. Text
 about a topic that does not name it is not found, so that the caller can foresee what will be deleted.
 """
@@ -13,6 +14,8 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
+from ebbtide.entity_names import last_word, word_forms
+from ebbtide.han import contains_han
 from ebbtide.normalisation import nfkc, simplified
 from ebbtide.retrieval.sentences import sentences_of
 
@@ -37,6 +40,8 @@ _EDGES = re.compile(rf"\A{_GAP}++|(?<!{_GAP}){_GAP}++\Z")
 _IN_WORDS = rf"[^\W{_NO_ENDS}]"
 
 _LETTER = re.compile(_IN_WORDS)
+
+_POSSESSIVE = re.compile("(?<=.)'s$", re.DOTALL)
 
 _ALIKE = str.maketrans(
     {
@@ -85,12 +90,27 @@ class Topic:
 
 def _pattern(folded: str) -> re.Pattern[str]:
     """Return the pattern for a topic. A zero-width space in it may separate two words or occur within one."""
-    parts = re.split(f"({_GAP}+)", folded)
+    forms = _forms(folded)
+    begin = rf"(?<!{_IN_WORDS})" if _ends_words(folded[0]) else ""
+    end = rf"(?!{_IN_WORDS})" if _ends_words(forms[0][-1]) else ""
+    return re.compile(f"{begin}(?:{'|'.join(map(_spaced, forms))}){end}")
+
+
+def _forms(folded: str) -> list[str]:
+    """Return a topic with its last Latin word in the singular and the plural, without a possessive ending."""
+    if contains_han(folded):
+        return [folded]
+    name = _POSSESSIVE.sub("", folded)
+    begin, end = last_word(name)
+    return [name[:begin] + form + name[end:] for form in word_forms(name[begin:end])]
+
+
+def _spaced(form: str) -> str:
+    """Return the pattern for one form of a topic, with any white space between its words."""
+    parts = re.split(f"({_GAP}+)", form)
     parts[::2] = [f"{_NO_WIDTH}*+".join(map(re.escape, word)) for word in parts[::2]]
     parts[1::2] = [_GAP + ("++" if gap.strip(_NO_WIDTH) else "*+") for gap in parts[1::2]]
-    begin = rf"(?<!{_IN_WORDS})" if _ends_words(folded[0]) else ""
-    end = rf"(?!{_IN_WORDS})" if _ends_words(folded[-1]) else ""
-    return re.compile(begin + "".join(parts) + end)
+    return "".join(parts)
 
 
 def _is_mark(character: str) -> bool:

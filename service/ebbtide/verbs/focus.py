@@ -37,9 +37,17 @@ async def get_focus(service: ReadingService, request: AgentRequest) -> FocusInfo
 async def focus_node(service: Service, request: NodeRequest) -> FocusInfo:
     """Move a memory or an entity to the front of the focus, as if it had just been mentioned.
 
-    NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
+    INVALID_VALUE for an entity while `focus_policy` is `nodes`. NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND
+    otherwise.
     """
-    return await _change_focus(service, request, lambda workspace, one: workspace.focus_by_hand(one))
+
+    def focus(workspace: Workspace, node_id: NodeId) -> None:
+        if node_id in workspace.network.entities and workspace.parameters.focus_policy == "nodes":
+            allowed = "the id of a memory while focus_policy is nodes; this is an entity"
+            refuse("node_id", request.node_id, allowed)
+        workspace.focus_by_hand(node_id)
+
+    return await _change_focus(service, request, focus)
 
 
 async def unfocus_node(service: Service, request: NodeRequest) -> FocusInfo:

@@ -49,7 +49,7 @@ from ebbtide.parameters import AgentParameters
 from ebbtide.store.chain import AuditEntry
 from ebbtide.store.lmdb.transaction import WriteTransaction
 from ebbtide.verbs.inspect import NodeDetail, NodeRequest, node_detail
-from ebbtide.verbs.limits import FlatMetadata, MaxChars, MaxItems, NotBlank, Several
+from ebbtide.verbs.limits import FlatMetadata, MaxChars, MaxItems, NotBlank, OneLine, Several
 from ebbtide.verbs.metadata import merged_json
 from ebbtide.verbs.pii_policy import PiiPolicy
 from ebbtide.verbs.requests import AgentRequest, Response, requiring, shown, unnamed, violation
@@ -75,7 +75,7 @@ class UpdateNodeRequest(NodeRequest):
         Annotated[str, MaxChars("max_message_chars"), NotBlank("a text; DELETE removes a memory")] | None
     ) = Field(None, description="The new content.", examples=["I moved to Porto in May."])
     keywords: Annotated[
-        list[Annotated[str, MaxChars("max_keyword_chars"), NotBlank("a word")]],
+        list[Annotated[str, MaxChars("max_keyword_chars"), NotBlank("a word"), OneLine()]],
         Several,
         MaxItems("max_keywords"),
     ] = Field(
@@ -247,7 +247,7 @@ def _not_there(target: NodeId | UncitedText, text: str, workspace: Workspace) ->
     elif 0 < target < workspace.network.next_node_id:
         why = (
             f"The node {text} is already forgotten or deleted. Its source text may still be in the archive: "
-            "delete it by the id that search returns."
+            "delete it by the id that search returns, or forget the node with its text."
         )
     return NotFound(why, reason="NODE_NOT_FOUND") if why else no_node()
 

@@ -22,7 +22,7 @@ from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import Field, PrivateAttr, model_validator
 
-from ebbtide.errors import NotFound
+from ebbtide.errors import NotFound, no_node
 from ebbtide.fleet.recall.query import ArchiveUse, Query
 from ebbtide.fleet.recall.recollected import Hit
 from ebbtide.fleet.runtime.agent import Agent
@@ -137,7 +137,15 @@ class RecallRequest(QueryRequest):
         "auto", description="auto: hybrid when a query is given, else associative."
     )
     relations: Annotated[
-        list[Annotated[str, MaxChars("max_relation_chars")]], Several, MaxItems("max_relations")
+        list[
+            Annotated[
+                str,
+                MaxChars("max_relation_chars"),
+                NotBlank("a name; leave relations out to follow every link"),
+            ]
+        ],
+        Several,
+        MaxItems("max_relations"),
     ] = Field(
         default_factory=list,
         description="Follow only links with these names, and links with entities of these names. Names in no use are "
@@ -148,7 +156,8 @@ class RecallRequest(QueryRequest):
         None, description="Hops from where the search starts, 0-8; default: the agent's.", examples=[2]
     )
     start_nodes: Annotated[list[str], Several, MaxItems("max_keywords")] = Field(
-        default_factory=list, description="Start from these nodes instead of the focus; hybrid mode only."
+        default_factory=list,
+        description="Start from these nodes instead of the focus; forgotten ones are ignored. Hybrid mode only.",
     )
     token_budget: Annotated[int, Between(1, MAX_TOKENS)] | None = Field(
         None,
@@ -389,7 +398,10 @@ async def with_meaning(service: Service, query: Query) -> Query:
 
 
 def _recollected(workspace: Workspace, query: Query, request: RecallRequest, now_ms: int) -> Recalled:
-    locale = workspace.parameters.locale
+    locale, network = workspace.parameters.locale, workspace.network
+    if not all(0 < node_id < network.next_node_id for node_id in query.start_nodes):
+        raise no_node()
+    query = replace(query, start_nodes=[node_id for node_id in query.start_nodes if node_id in network])
     found, counts = workspace.recollect(query, now_ms, lambda text: count_tokens(text, request.tokenizer))
     answer = Recalled(
         text=joined(one.block(cites=query.cites, dates=query.dates, locale=locale) for one in found.memories),

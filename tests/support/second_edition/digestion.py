@@ -8,22 +8,65 @@ from itertools import pairwise
 from tests.support.oracle import has_han
 from tests.support.second_edition import relations
 from tests.support.second_edition.changes import make_room_for_pin, set_pin
-from tests.support.second_edition.names import is_name, normalise
+from tests.support.second_edition.names import find_word, is_name, normalise
 from tests.support.second_edition.network import Network
 from tests.support.second_edition.records import Entity, Memory, Message, Relate, Segment
 
+# CHOICE 50 (3c): an imperative is a request, in the words of the page and in "don't forget …", 别忘 and 不要忘. What
+# reports a memory or its failure is none ("I can't remember that", 没记住); its words are crossed out.
 REQUESTS = [
-    "记住",
-    "记牢",
-    "别忘了",
-    "不要忘记",
-    "千万别忘",
-    "remember that",
-    "don't forget that",
-    "never forget",
-    "please remember",
+    *("记住", "记牢", "请记得", "別忘", "别忘", "勿忘", "不要忘", "記住", "記牢", "請記得"),
+    *("remember that", "remember this", "remember:", "please remember", "never forget"),
+    *("don't forget", "do not forget"),
 ]
-DENIALS = ["不用记", "no need to remember"]
+DENIALS = [
+    *(
+        f"{no}{who}记"
+        for no in ("不用", "不必", "不需", "不需要", "无需", "没必要", "用不着")
+        for who in ("", "帮我")
+    ),
+    *("别记住", "不要记", "no need to remember"),
+    *(f"{no} {verb} to remember" for no in ("don't", "do not") for verb in ("need", "have", "bother")),
+]
+ADVERBS = ["", "really ", "even ", "quite ", "ever ", "always ", "clearly ", "exactly ", "still ", "never "]
+REPORTS = [
+    *(
+        f"{no}{verb}"
+        for no in ("没", "没有", "没能", "未能", "无法", "不能", "不会")
+        for verb in ("记住", "记牢")
+    ),
+    *("记不住", "记不牢"),
+    *(
+        f"{who}{how}记住"
+        for who in ("我", "他", "她", "我们", "他们", "大家")
+        for how in ("", "已经", "都", "终于")
+    ),
+    *(
+        f"{no} {adverb}remember"
+        for no in (
+            "can't",
+            "cannot",
+            "couldn't",
+            "don't",
+            "do not",
+            "didn't",
+            "doesn't",
+            "won't",
+            "do you",
+            "hardly",
+        )
+        for adverb in ADVERBS
+    ),
+    *(f"{word} to remember" for word in ("unable", "failed", "hard", "difficult", "tried", "trying")),
+    *(
+        f"{who}{will} {adverb}{verb}"
+        for who in ("i", "we", "he", "she", "they")
+        for will in ("", "'ll", "'d", " will", " would", " can", " could", " do", " did")
+        for adverb in ADVERBS
+        for verb in ("remember", "forget", "don't forget")
+    ),
+]
+HELPERS = "帮给替为让请"
 ROLE_NAMES = {"zh": {"user": "用户", "assistant": "助手", "system": "系统"}, "en": {}}
 
 
@@ -243,9 +286,27 @@ def pin_on_request(
 
 def asks_to_remember(content: str) -> bool:
     """Whether a memory asks in words to be remembered (4.3c)."""
-    # CHOICE 27 (4.3c): the words occur as substrings; ’ is the apostrophe of "don't" too, because telephones write it.
-    text = content.casefold().replace("’", "'")
-    return any(words in text for words in REQUESTS) and not any(words in text for words in DENIALS)
+    # CHOICE 27 (4.3c): ’ is the apostrophe of "don't" too, because telephones write it.
+    text = " ".join(content.casefold().replace("’", "'").split())
+    for longer in ("特别", "分别", "个别", "区别", "告别", "离别", "级别", "类别", "性别", "各别"):
+        text = text.replace(longer, "  ")
+    if any(words in text for words in DENIALS):
+        return False
+    for report in sorted(REPORTS, key=len, reverse=True):
+        text = cross_out(text, report)
+    return any(find_word(text, words) >= 0 for words in REQUESTS)
+
+
+def cross_out(text: str, report: str) -> str:
+    """Return the text without a report of memory. "Help me remember" is none."""
+    at = find_word(text, report)
+    while at >= 0:
+        is_help = text[:at].endswith(tuple(HELPERS)) and report[0] in "我他她大"
+        text = (
+            text[:at] + ("x" * len(report) if not is_help else "帮" + report[1:]) + text[at + len(report) :]
+        )
+        at = find_word(text, report)
+    return text
 
 
 # ---- 4. Link to focus -----------------------------------------------------------------------------

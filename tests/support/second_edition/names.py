@@ -74,12 +74,16 @@ def normalise(name: str) -> str:
     return fold_plural(plain(name).casefold())
 
 
+DIRECTION_MARKS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 NEVER_NAMES = {normalise(word) for word in [*PRONOUNS.split(), *ROLE_WORDS]}
 
 
 def is_name(keyword: str) -> bool:
     """Whether a keyword is the name of an entity (1)."""
     key = normalise(keyword)
+    # CHOICE 54 (1): a name is shown on one line: it has no control character, line break or direction mark.
+    if any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") or c in DIRECTION_MARKS for c in keyword):
+        return False
     if key in NEVER_NAMES or BARE_NUMBER.fullmatch(key) or REDACTION_MARK.fullmatch(keyword.strip()):
         return False
     # CHOICE 7 (1): "Han" = the key contains a Han character. Capitals are those of the name as said.

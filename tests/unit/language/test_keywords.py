@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ebbtide.language.builtin import candidates
-from ebbtide.language.builtin.keywords import cue_keywords, keywords, phrase
+from ebbtide.language.builtin.keywords import cue_keywords, keywords, names_nothing, phrase
+from ebbtide.language.port import Processed
+from ebbtide.language.served.replies import checked_processed
 
 
 @pytest.mark.parametrize(
@@ -28,6 +30,30 @@ from ebbtide.language.builtin.keywords import cue_keywords, keywords, phrase
 def test_names_and_nouns_are_found(text: str, expected: set[str]) -> None:
     """Names, titles, codes and compound nouns are found whole."""
     assert expected <= set(keywords(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Every year my mother bakes for the church.",
+        "Ways to Porto differ, said Ann. Hours, days, years.",
+        "The rest of the part is on the other side of the year.",
+        "那时候我们买了很多东西，放在青岛的房子里。",
+        "这事的时候很多人在。",
+    ],
+)
+def test_empty_nouns_are_no_keywords(text: str) -> None:
+    """Years, part, way, 事, 东西 and 时候 are never keywords, so they never name an entity."""
+    found = keywords(text)
+    assert not [word for word in found if names_nothing(word)]
+    assert "Years" not in found and "东西" not in found
+
+
+def test_a_server_s_empty_nouns_are_dropped() -> None:
+    """Keywords of a language model are on one line and are no empty nouns; the others stay in order."""
+    reply = Processed("Ann moved.", "Ann moved", ("years", "Ann\x07 Lee", "东西", "Porto", "Part"))
+    checked = checked_processed(reply, "Ann moved to Porto.", None)
+    assert checked.keywords == ("Ann Lee", "Porto")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ebbtide.memory.naming import Locale, entity_key, entity_link_name, memory_link_names
+from ebbtide.entity_names import entity_key
+from ebbtide.memory.naming import Locale, entity_link_name, memory_link_names
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,14 @@ import pytest
 from ebbtide.retrieval.topic import Topic
 
 NAMED = [
+    ("Zephyrine", "The zephyrines' hats are red.", True),
+    ("Zephyrines", "Zephyrine came.", True),
+    ("Zephyrine’s", "Zephyrine came.", True),
+    ("Zephyrine", "A Zephyrinese hat.", False),
+    ("city", "Two cities.", True),
+    ("project heron", "Projects Heron.", False),
+    ("boss", "The bosses left.", False),
+    ("café", "Die Cafés schließen.", True),
     ("art", "Modern ART, she said.", True),
     ("art", "The party starts at noon.", False),
     ("project heron", "All about Project \n Heron today.", True),
@@ -73,7 +81,7 @@ def test_ranges_are_whole_sentences_in_bytes() -> None:
     found = [raw[begin:end].decode() for begin, end in Topic("小雯").stretches(text)]
     assert found == ["小雯说她喜欢茶。", "小雯也来了。小雯走了。"]
     assert Topic("nobody").stretches(text) == []
-    parted = "It rains. The red\u200bboat sails. Red boats do. The red boat, and a r\u200bed boat."
+    parted = "It rains. The red\u200bboat sails. Red boaters do. The red boat, and a r\u200bed boat."
     raw = parted.encode()
     found = [raw[begin:end].decode() for begin, end in Topic("red boat").stretches(parted)]
     assert found == ["The red\u200bboat sails. ", "The red boat, and a r\u200bed boat."]

@@ -13,7 +13,7 @@ import msgspec
 
 from ebbtide.changes import Change
 from ebbtide.errors import no_node
-from ebbtide.fleet.archive.archive import Archive, passages_of
+from ebbtide.fleet.archive.archive import Archive, passages_from_memories, passages_of, spans_of
 from ebbtide.fleet.archive.retention import PassageUpdates, citing, refresh_passages
 from ebbtide.fleet.deletion.deletion import blank_sources, prove_going
 from ebbtide.fleet.deletion.proofs import Proofs
@@ -106,7 +106,8 @@ def correct(txn: WriteTransaction, correction: Correction) -> Corrected:
 def _with_own_source(
     txn: WriteTransaction, before: Node, node: Node, correction: Correction
 ) -> tuple[Node, OwnSource]:
-    text = correction.content or txn.nodes.first_content(before) or before.content
+    first_content = correction.content or txn.nodes.first_content(before)
+    text = first_content or before.content
     first = _first_record(txn, before)
     metadata = correction.metadata
     if metadata is None:
@@ -124,15 +125,17 @@ def _with_own_source(
     )
     passages = passages_of(text, record.speaker)
     txn.messages.put(record, text, passages)
+    node = msgspec.structs.replace(node, sources=(Source(record.number, 0, len(text.encode())),))
+    if first_content is None:
+        # The first content was removed from the archive; the present one does not take its place.
+        passages = passages_from_memories(record, spans_of(text), [node])
+        txn.messages.withdraw(record, passages)
+        record = msgspec.structs.replace(record, text_key=b"", personal=())
+        return node, OwnSource(record, passages, metadata, rewritten)
     first_key = txn.texts.put(text)
     if before.first_key:
         txn.texts.drop(before.first_key)
-    node = msgspec.structs.replace(
-        node,
-        sources=(Source(record.number, 0, len(text.encode())),),
-        first_key=first_key,
-        original_length=len(text),
-    )
+    node = msgspec.structs.replace(node, first_key=first_key, original_length=len(text))
     return node, OwnSource(record, passages, metadata, rewritten)
 
 

@@ -98,7 +98,8 @@ class Erasure:
     @classmethod
     def of(cls, search: SelectionSearch, links: Sequence[Link] = ()) -> Erasure:
         """Erase what a search found and scrub the names of these links."""
-        return cls(search, sorted([*search.whole, *search.spans]), list(search.nodes), links)
+        faded = [number for number, spans in search.faded.items() if spans]
+        return cls(search, sorted({*search.whole, *search.spans, *faded}), list(search.nodes), links)
 
     @property
     def is_done(self) -> bool:
@@ -171,16 +172,17 @@ class _Step:
         if record is None or is_tombstone(record):
             return
         is_whole = number in self.search.whole
+        spans = [*self.search.spans.get(number, ()), *self.search.faded.get(number, ())]
         # Read first: a memory erased below takes part of the text with it.
         before = self._read_text(number)
         if is_whole:
             self.proofs.add(before or "")
         elif before is not None:
-            self.proofs.add_stretches(before, self.search.spans[number])
+            self.proofs.add_stretches(before, spans)
         for node in self._citing(number):
             self._take(node)
         if not is_whole:
-            self._blank(number, self.search.spans[number])
+            self._blank(number, spans)
             return
         # Read again: the last memory may have taken the last words.
         record = self.txn.messages.get(number)

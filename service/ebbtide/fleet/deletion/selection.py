@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ebbtide.fleet.archive.reading import living_nodes, message_with_text, text_of
-from ebbtide.fleet.deletion.deletion import BatchSources, own_words, text_bytes, without
+from ebbtide.fleet.deletion.deletion import BatchSources, outside, own_words, text_bytes, without
 from ebbtide.ids import NodeId
 from ebbtide.offload.pool import TextWorkers
 from ebbtide.records import Batch, MessageRecord, Node
@@ -128,6 +128,8 @@ class SelectionSearch:
     """Messages to erase as a whole."""
     spans: dict[int, list[Span]] = field(default_factory=dict)
     """Spans to erase of other messages."""
+    faded: dict[int, list[Span]] = field(default_factory=dict)
+    """Spans of messages from which selected memories were made that are forgotten since."""
     citing: dict[int, list[NodeId]] = field(default_factory=dict)
     """Memories to erase with a message."""
     byte_count: int = 0
@@ -158,6 +160,8 @@ class SelectionSearch:
     _stage: int = 0
     _begin: int = 0
     _matched: set[int] = field(default_factory=set)
+    _cited: dict[int, list[Span]] = field(default_factory=dict)
+    """Spans of the messages in `faded` that memories cite which stay."""
     _marked: dict[int, dict[Span, None]] = field(default_factory=dict)
     """Spans to erase, by message."""
     _named_batches: dict[int, bool] = field(default_factory=dict)
@@ -170,6 +174,7 @@ class SelectionSearch:
         stages = (
             self._messages,
             self._nodes,
+            self._sources_of_faded,
             self._sources_of_nodes,
             self._count_bytes,
             self._batches,
@@ -195,6 +200,9 @@ class SelectionSearch:
 
     def _select_message(self, txn: ReadTransaction, record: MessageRecord) -> None:
         selection, number = self.selection, record.number
+        faded = [(one.offset, one.offset + one.length) for one in record.faded if one.node in selection.nodes]
+        if faded:
+            self.faded[number] = faded
         matched = selection.matches(record)
         if matched and selection.has_filters:
             self._matched.add(number)
@@ -227,12 +235,27 @@ class SelectionSearch:
             self.citing.setdefault(message, []).append(node.id)
         is_named = node.id in self.selection.nodes or self._names_topic(node)
         if not erased_sources and not is_named:
+            for source in node.sources:
+                if source.message in self.faded:
+                    cited = self._cited.setdefault(source.message, [])
+                    cited.append((source.offset, source.offset + source.length))
             return
         if is_named or any(message not in self.whole for message in erased_sources):
             self.fully_erased.add(node.id)
         self.nodes.setdefault(node.id)
         self.batches.add(node.batch)
         self._add_sentences(node.content)
+
+    def _sources_of_faded(self, txn: ReadTransaction) -> Iterator[int]:
+        """Find what the forgotten memories alone were made from. Its text is erased by itself."""
+        for number in sorted(one for one in self.faded if one >= self._begin):
+            text = text_of(txn, number)
+            raw = text.encode()
+            own = outside(sorted(self.faded[number]), sorted(self._cited.get(number, ())))
+            spans = [span for span in own if raw[span[0] : span[1]].strip()]
+            self.faded[number] = [] if number in self.whole else spans
+            self._mark(number, text, self.faded[number])
+            yield number
 
     def _sources_of_nodes(self, txn: ReadTransaction) -> Iterator[int]:
         batch_sources = BatchSources()
@@ -322,7 +345,7 @@ class SelectionSearch:
     @property
     def is_empty(self) -> bool:
         """Whether the search found nothing to erase."""
-        return not (self.nodes or self.whole or self.spans)
+        return not (self.nodes or self.whole or self.spans or any(self.faded.values()))
 
     # --- repetitions in data that stays ------------------------------------------------------------
 

@@ -6,12 +6,14 @@ The weights come from candidates.py; repetition increases them.
 
 from __future__ import annotations
 
+from ebbtide.entity_names import singular
 from ebbtide.language.builtin.candidates import candidates
 from ebbtide.language.builtin.english_nouns import TOPICAL_WEIGHT
 from ebbtide.language.builtin.phrasing import phrase as phrase
 from ebbtide.language.builtin.scripts import has_han
 from ebbtide.language.builtin.small_talk import CHINESE_WORDS, ENGLISH_WORDS
 from ebbtide.language.builtin.tokens import Candidate
+from ebbtide.language.builtin.word_lists import word_list
 from ebbtide.language.builtin.words_english import ADJECTIVES, VAGUE_NOUNS, VERBS
 
 _KEYWORDS_MAX = 5
@@ -26,6 +28,7 @@ _SLIGHT = 0.7
 # The weight of vague nouns, which may fill up. Verbs and adjectives weigh more but are no keywords.
 _SLIGHT_NOUN = 0.2
 _SOCIAL = ADJECTIVES | ENGLISH_WORDS | CHINESE_WORDS
+_NAMES_NOTHING = word_list("empty_nouns")
 _EMPTY = _SOCIAL | VAGUE_NOUNS | VERBS
 
 
@@ -67,7 +70,7 @@ def cue_keywords(text: str) -> tuple[str, ...]:
 
 
 def _singular(word: str) -> str:
-    return word[:-1] if stem(word) == word[:-1].casefold() else word
+    return word[:-1] if singular(word.casefold()) == word[:-1].casefold() else word
 
 
 def _may_fill(candidate: Candidate, empty: frozenset[str]) -> bool:
@@ -102,16 +105,9 @@ def _informative(scored: list[tuple[float, Candidate]]) -> list[Candidate]:
     return chosen[:_KEYWORDS_MAX]
 
 
-def stem(text: str) -> str:
-    """Fold case and plural, so that `Cats` and `cat` are equal."""
-    folded = text.casefold()
-    if not folded.endswith("s"):
-        return folded
-    if folded.endswith("ies") and len(folded) > 4:
-        return folded[:-3] + "y"
-    if not folded.endswith(("ss", "us", "is")) and len(folded) > 3:
-        return folded[:-1]
-    return folded
+def names_nothing(keyword: str) -> bool:
+    """Return whether a word is a noun without content, such as “years”, “part” and 东西: never a keyword."""
+    return singular(keyword.casefold()) in _NAMES_NOTHING
 
 
 def _score(found: tuple[Candidate, ...]) -> list[tuple[float, Candidate]]:
@@ -121,7 +117,9 @@ def _score(found: tuple[Candidate, ...]) -> list[tuple[float, Candidate]]:
     for candidate in found:
         if not candidate.text.strip() or len(candidate.text) > _LENGTH_MAX or "\n" in candidate.text:
             continue
-        key = stem(candidate.text)
+        if names_nothing(candidate.text):
+            continue
+        key = singular(candidate.text.casefold())
         counts[key] = counts.get(key, 0) + 1
         if key not in firsts or candidate.weight > firsts[key].weight:
             firsts[key] = candidate

@@ -7,11 +7,12 @@ Invalid replies raise BadReply. Content that is slightly too long is cut at the 
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 
+from ebbtide.language.builtin.keywords import names_nothing
 from ebbtide.language.builtin.scripts import has_word
 from ebbtide.language.port import BadReply, Processed, Segment, Utterance
+from ebbtide.normalisation import is_hidden
 
 MAX_RELATION_CHARS = 32
 """Characters of a relation name, as limited in recalls."""
@@ -19,8 +20,6 @@ MAX_RELATION_CHARS = 32
 MAX_PHRASE_CHARS = 80
 MAX_KEYWORD_CHARS = 60
 MAX_KEYWORDS = 5
-BIDI_CONTROLS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-"""Characters that change the direction of text. A name must not rearrange the surrounding text."""
 
 MAX_GROWTH = 5
 """Segments together may be this many times as long as the messages, for example in another language."""
@@ -65,7 +64,7 @@ def checked_processed(reply: Processed, text: str, target_length: int | None) ->
         raise BadReply("the content is empty")
     if target_length is None and len(content) > 2 * len(text) + 40:
         raise BadReply("the content is much longer than its source")
-    keywords = dict.fromkeys(k for k in (_one_line(k) for k in reply.keywords) if k)
+    keywords = dict.fromkeys(k for k in map(_one_line, reply.keywords) if k and not names_nothing(k))
     return Processed(
         content,
         _one_line(reply.phrase)[:MAX_PHRASE_CHARS],
@@ -90,12 +89,7 @@ def cut_at_clause(text: str, target: int) -> str:
     return text[:target].rstrip()
 
 
-def _is_hidden(character: str) -> bool:
-    """Return whether a character is a control, a line break, or changes the direction of text."""
-    return unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") or character in BIDI_CONTROLS
-
-
 def _one_line(text: str) -> str:
     if not text.isprintable():
-        text = "".join(" " if _is_hidden(c) else c for c in text)
+        text = "".join(" " if is_hidden(c) else c for c in text)
     return " ".join(text.split())

@@ -16,6 +16,7 @@ import numpy as np
 import zstandard
 
 from ebbtide.bounds import MAX_COUNT, MAX_METADATA_CHARS, MAX_TEXT_BYTES, MAX_VALUE_BYTES
+from ebbtide.entity_names import is_entity
 from ebbtide.errors import InvalidRequest
 from ebbtide.ids import batch_text_id, node_text_id, parse_agent_id
 from ebbtide.parameters import AgentParameters
@@ -227,8 +228,8 @@ class Entries:
             self.entities[entity.id] = entity
             if from_u64(key) != entity.id:
                 self._note(layout.ENTITIES, node_text_id(entity.id), "is stored under another key")
-            if not entity.name or not entity.key:
-                self._note(layout.ENTITIES, node_text_id(entity.id), "has no name")
+            if not is_entity(entity.name, entity.key):
+                self._note(layout.ENTITIES, node_text_id(entity.id), "has no name that fits its key")
 
 
 def _fault(table: Table[Any], key: bytes, value: bytes) -> str | None:

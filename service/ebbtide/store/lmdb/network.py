@@ -287,14 +287,15 @@ class NodeWriter(NodeReader):
         """Write a node. `TextWriter.put` has counted its first content; a rewrite keeps that reference."""
         self._tables.save(layout.NODES, layout.u64(node.id), node)
 
-    def forget(self, node_id: int) -> None:
-        """Remove a node with its outgoing links and its first content."""
+    def forget(self, node_id: int) -> Node:
+        """Remove a node with its outgoing links and its first content, and return it."""
         node = self.get(node_id)
         assert node is not None, "only a living node is forgotten"
         self._links.remove_from(node_id)
         self._tables.delete(layout.NODES, layout.u64(node_id))
         if node.first_key:
             self._texts.drop(node.first_key)
+        return node
 
     def pin(self, node_id: int, pin: Pin) -> None:
         """Set whether a living memory is pinned, and by whom."""

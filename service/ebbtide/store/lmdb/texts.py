@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from ebbtide.records import EmbeddedMessage, MessageRecord, PassageEntry
+from ebbtide.records import EmbeddedMessage, FadedSpan, MessageRecord, Node, PassageEntry
 from ebbtide.store import layout
 from ebbtide.store.lmdb.tables import MetaWriter, Part, TableReader, TableWriter
 
@@ -185,11 +185,19 @@ class MessageWriter(MessageReader):
                 self._texts.put(metadata[record.metadata_key])
             self._save(record)
 
+    def note_faded(self, node: Node) -> None:
+        """Note the parts of messages from which a memory was made that is forgotten."""
+        for source in node.sources:
+            record = self.get(source.message)
+            if record is not None and not record.is_withdrawn:
+                span = FadedSpan(node.id, source.offset, source.length)
+                self._save(msgspec.structs.replace(record, faded=(*record.faded, span)))
+
     def withdraw(self, record: MessageRecord, passages: list[PassageEntry]) -> None:
         """Delete the text of a message. The record stays, and recall finds it by the given passages."""
         assert not record.is_withdrawn
         self._texts.drop(record.text_key)
-        self._save(msgspec.structs.replace(record, text_key=b"", personal=()))
+        self._save(msgspec.structs.replace(record, text_key=b"", personal=(), faded=()))
         self._passages.put(record.number, passages)
         self._meta.set(withdrawn=True)
 

@@ -143,7 +143,7 @@ class WriteTransaction(ReadTransaction):
         for entity in change.entities.values():
             self.entities.put(entity)
         for node_id in change.forgotten:
-            self.nodes.forget(node_id)
+            self.messages.note_faded(self.nodes.forget(node_id))
         for node_id in change.deleted:
             self.links.remove_to(node_id)
             self.nodes.forget(node_id)

@@ -52,6 +52,7 @@ from ebbtide.bounds import (
 from ebbtide.ids import NodeId
 from ebbtide.records import (
     REWRITES_KEPT,
+    FadedSpan,
     Link,
     PassageEntry,
     PersonalSpan,
@@ -156,6 +157,11 @@ class PersonalLine(PersonalSpan, frozen=True, array_like=False, forbid_unknown_f
     """A place of personal data in a message."""
 
 
+class FadedLine(FadedSpan, frozen=True, array_like=False, forbid_unknown_fields=True):
+    """A part of a message from which a forgotten memory was made."""
+
+
+FadedLines = Annotated[tuple[FadedLine, ...], msgspec.Meta(max_length=MAX_SPANS)]
 PersonalLines = Annotated[tuple[PersonalLine, ...], msgspec.Meta(max_length=MAX_SPANS)]
 
 
@@ -174,6 +180,7 @@ class MessageLine(Line, frozen=True, tag="message"):
     content: Text | None = None
     metadata: msgspec.Raw = NO_JSON
     personal: PersonalLines = field(default=(), name="pii")
+    faded: FadedLines = ()
 
 
 class BatchLine(Line, frozen=True, tag="batch"):

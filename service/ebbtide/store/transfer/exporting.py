@@ -26,6 +26,7 @@ from ebbtide.store.transfer.export_lines import (
     EmbeddingLine,
     EndLine,
     EntityLine,
+    FadedLine,
     HeaderLine,
     IndexLine,
     LinkLine,
@@ -113,6 +114,7 @@ def _message(txn: ReadTransaction, record: MessageRecord) -> MessageLine:
         content=None if record.is_withdrawn else _text(txn, record.text_key),
         metadata=raw_json(_text(txn, record.metadata_key) if record.metadata_key else ""),
         personal=tuple(converted(one, PersonalLine) for one in record.personal),
+        faded=tuple(converted(one, FadedLine) for one in record.faded),
     )
 
 

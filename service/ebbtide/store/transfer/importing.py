@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, Final, NoReturn, Protocol
 import msgspec
 
 from ebbtide.bounds import Seed
+from ebbtide.entity_names import is_entity
 from ebbtide.errors import InvalidRequest, Precondition
 from ebbtide.records import (
     Batch,
@@ -22,6 +23,7 @@ from ebbtide.records import (
     EmbeddedMessage,
     EmbeddingState,
     Entity,
+    FadedSpan,
     Identity,
     MessageRecord,
     Node,
@@ -308,6 +310,7 @@ def _put_message(txn: WriteTransaction, line: MessageLine) -> None:
         metadata_key=txn.texts.put(metadata) if metadata else b"",
         text_key=b"" if line.content is None else txn.texts.put(line.content),
         personal=tuple(converted(one, PersonalSpan) for one in line.personal),
+        faded=tuple(converted(one, FadedSpan) for one in line.faded),
     )
     txn.tables.save(layout.MESSAGES, key, record)
 
@@ -331,6 +334,10 @@ def _put_entity(txn: WriteTransaction, line: EntityLine) -> None:
     _new_key(txn, layout.ENTITIES, line.id)
     if txn.tables.get(layout.NODES, u64(line.id)) is not None or txn.entities.of_key(line.key) is not None:
         raise _Invalid("duplicate entity")
+    if not is_entity(line.name, line.key):
+        raise _Invalid(
+            "key does not fit the name, is too short or too long, or the name has control characters"
+        )
     txn.entities.put(copied(line, Entity))
     if line.scans:
         txn.scans.put(line.id, ScanState(line.scans, line.last_pass))
