@@ -182,12 +182,14 @@ class Vectors:
     def likeness(self, passages: Numbers) -> NDArray[np.float64]:
         """Return the similarity of passages to each other: the centred cosines, 0 without a vector.
 
-        Few vectors are centred as well. Without that, all of them would look alike.
+        Few vectors are centred with their own mean if the usual one is unknown. Otherwise all of them would look alike.
         """
         if not self._count:
             return np.zeros((len(passages), len(passages)))
         rows = self._rows_of(passages)
-        centred = to_single(self._matrix[np.maximum(rows, 0)]) - self._sum / self._count
+        mean = self._mean()
+        mean = mean if mean.any() else self._sum / self._count
+        centred = to_single(self._matrix[np.maximum(rows, 0)]) - mean
         lengths = np.linalg.norm(centred, axis=1, keepdims=True)
         centred = np.where((rows >= 0)[:, None], centred / np.maximum(lengths, _LEAST_SQUARE), 0.0)
         cosines: NDArray[np.float64] = centred @ centred.T
