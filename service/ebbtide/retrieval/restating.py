@@ -42,7 +42,7 @@ class Restating:
 
 RESTATING = {
     "implied": Restating(depth=6, likeness=0.35, less_worth=0.8),
-    "explicit": Restating(depth=16, likeness=0.25, less_worth=4.0),
+    "explicit": Restating(depth=16, likeness=0.25, less_worth=5.0),
 }
 """By the recency of the question. These rules need vectors."""
 
