@@ -13,27 +13,31 @@ from ebbtide.retrieval.sentences import sentences_of
 
 _AUXILIARY = r"(?:is|are|am|was|were|does|did|has|have|had|can|could|will|would|shall|should|might)\b"
 _OPENS_ENGLISH = re.compile(
-    r"\s*+(?:(?:wait|hey|ok|okay|so|and|but|also|sorry|please|oh|well|hmm?|um)\b[\s,.…:-]*+){0,3}+"
+    r"(?:(?:wait|hey|ok|okay|so|and|but|also|sorry|please|oh|well|hmm?|um)\b[\s,.…:-]*+){0,3}+"
     rf"(?:(?:what|where|when|who|how|why)(?:['’](?:s|re)\b|\s++(?:do\b|{_AUXILIARY}))"
-    rf"|how\s++(?:much|many|often|long|far|old)(?:\s++\w++){{0,2}}?\s++(?:do\b|{_AUXILIARY})"
+    rf"|how\s++(?:much|many|often|long|far|old)\s++(?:\w++\s++)?(?:do\b|{_AUXILIARY})"
     rf"|(?:which|what)\s++(?!(?:i|you|we|they|he|she|it)\b)\w++\s++(?:do\b|{_AUXILIARY})"
-    rf"|(?!(?:can|could|will|would)\s++you\b){_AUXILIARY}(?:n['’]t)?\s++(?:i|you|we|they|he|she|it|there|this|that|my|your|our|the)\b"
+    rf"|(?!(?:can|could|will|would)\s++you\b){_AUXILIARY}(?:n['’]t)?\s++"
+    r"(?:i|you|we|they|he|she|it|there|this|that|my|your|our|the)\b"
     r"|do\s++(?:i|you|we|they)\b)",
     re.IGNORECASE,
 )
 
-_ASKS_CHINESE = re.compile(
-    r"[^，。！；,!;]*+(?:(?<=[吗谁])|(?<=[^什怎那这多]么)|(?<=哪[里儿])|(?<=什么)(?<!没什么)(?<!没有什么)|(?<=怎么样)|(?<=多[久远大高少])"
-    r"|(?<=几[个次点岁号路])|(?<=几[个次点岁号路]来着)|(?<=多少来着)|(?<=什么来着)|(?<=[谁哪]来着))"
-    r"(?:[，,][^，。！；,!;]{0,10}+)?[。！!\s]*+\Z"
+_ENDS_CHINESE = re.compile(
+    r"(?:[吗谁]|[^什怎那这多]么|哪[里儿]?|(?<!没)(?<!没有)什么|怎么样|多[久远大高少]|几[个次点岁号路])(?:来着)?\Z"
 )
-"""A clause that asks, with at most a short remark after it."""
+"""The end of a Chinese clause that asks."""
+
+MAX_REMARK = 10
+"""Characters behind a Chinese clause that asks: "what's my number, the form wants it"."""
 
 
 def asks(sentence: str) -> bool:
     """Return whether a sentence is a question."""
-    opening = (_OPENS_ENGLISH.match(sentence), _ASKS_CHINESE.match(sentence))
-    return ends_with_question(sentence) or any(opening)
+    if ends_with_question(sentence) or _OPENS_ENGLISH.match(sentence.lstrip()):
+        return True
+    clause, _, remark = sentence.strip(" \t\n。！!").replace(",", "，").partition("，")
+    return len(remark) <= MAX_REMARK and _ENDS_CHINESE.search(clause[-8:]) is not None
 
 
 def split_questions(text: str) -> tuple[list[str], list[str]]:

@@ -101,7 +101,10 @@ class QueryRequest(AgentRequest):
         examples=[None],
     )
     max_results: Annotated[int, Between(0, MAX_RESULTS_CEILING)] | None = Field(
-        None, description="Most memories in the response; 0 means 10000; default: the agent's.", examples=[10]
+        None,
+        description="Most memories in the response; 0 means 10000; default: the agent's, but 20 at most in a `recall` "
+        "with a query and no token budget.",
+        examples=[10],
     )
     archive: ArchiveUse | None = Field(
         None,
