@@ -1,4 +1,4 @@
-"""What a newcomer's agent answers: the right block first, nothing where it knows nothing, and only a handful.
+"""Answers of small agents: the right memory first, nothing where nothing is known, and only a handful.
 
 `tests/golden/small_agents.jsonl` contains 40 short conversations with a question each, 20 English and 20 Chinese. They
 were written before the ranking was changed, from what people say.
