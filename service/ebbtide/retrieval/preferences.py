@@ -4,31 +4,23 @@ First, messages that are no statements of the user count less. An earlier questi
 answer does. A query is about the user, unless it addresses the assistant ("what did you suggest?"), so the assistant's
 replies count less. Replies that repeat the user count less in either case.
 
-Then, a user's later message may restate a matter: "I live in Leeds", then "I moved to York". A question that expects
-the newest message gets the later one directly before the earlier one. A message restates another one if both resemble
-each other and it is not much less relevant. If the question asks for the present ("now", "still", 现在), less is
-required.
+Then, of messages that restate a matter, the newer one comes first (`restating.py`).
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ebbtide.retrieval.analysis import term_of, words_of
-from ebbtide.retrieval.features import Fused, ends_with_question
-from ebbtide.retrieval.passages import ROLES
-from ebbtide.retrieval.sentences import sentences_of
+from ebbtide.retrieval.features import Fused
+from ebbtide.retrieval.questions import split_questions
+from ebbtide.retrieval.restating import ASSISTANT, newer_first
 
 Numbers = NDArray[np.float64]
 Places = NDArray[np.int64]
 
-ASSISTANT = ROLES.index("assistant")
-
-REPLY = 1.0
+REPLY = 2.0
 """How much less an assistant's message is worth, unless the question addresses the assistant.
 
 Worths are in units of the spread of the trees' sums.
@@ -44,30 +36,12 @@ ECHOED = 0.6
 """Share of the words of an echo that the message before it contains."""
 
 
-@dataclass(frozen=True, slots=True)
-class Restating:
-    """When a message restates an earlier one: how far it is searched for, how alike both are, and what it may lack."""
-
-    depth: int
-    likeness: float
-    less_worth: float
-
-
-RESTATING = {
-    "implied": Restating(depth=6, likeness=0.35, less_worth=0.8),
-    "explicit": Restating(depth=16, likeness=0.25, less_worth=4.0),
-}
-"""By the recency of the question."""
-
-
 def in_preferred_order(fused: Fused, worths: Numbers) -> Places:
     """Return the candidates in order of their worth and the preferences; of equal ones the newer first."""
     first = fused.first
     worths = worths - REPLY * _are_replies(fused) - _less_for_questions(fused)
     places = np.lexsort((-first, -worths))
-    if fused.request.recency and fused.request.alike is not None:
-        places = _newer_first(fused, fused.request.alike, worths, places)
-    order: Places = first[places]
+    order: Places = first[newer_first(fused, worths, places)]
     return order
 
 
@@ -96,48 +70,21 @@ def is_echo(text: str, before: str) -> bool:
 
 
 def _less_for_questions(fused: Fused) -> Numbers:
-    """Return how much less the candidates that only ask are worth; 0 if texts are not available."""
+    """Return how much less the candidates that ask are worth; 0 if texts are not available.
+
+    A message that also states something is worth less if only its questions contain words of the query.
+    """
     texts, less = fused.request.texts, np.zeros(len(fused.first))
     for place, passage in enumerate(fused.first.tolist()):
-        text = "" if texts is None else texts(passage)
-        if is_question(text):
-            asks_again = all(term_of(word) in fused.request.terms for word in words_of(text))
-            less[place] = REPEATED if asks_again else QUESTION
+        questions, others = split_questions("" if texts is None else texts(passage))
+        if not questions:
+            continue
+        in_questions, in_others = (
+            [term_of(word) in fused.request.terms for sentence in some for word in words_of(sentence)]
+            for some in (questions, others)
+        )
+        if not others and all(in_questions):
+            less[place] = REPEATED
+        elif not others or (any(in_questions) and not any(in_others)):
+            less[place] = QUESTION
     return less
-
-
-def is_question(text: str) -> bool:
-    """Return whether every sentence of a text ends with a question mark."""
-    if not ends_with_question(text):
-        return False
-    sentences = [one for one in sentences_of(text) if any(character.isalnum() for character in one)]
-    return bool(sentences) and all(map(ends_with_question, sentences))
-
-
-def _newer_first(
-    fused: Fused, alike: Callable[[Places, Places], Numbers], worths: Numbers, places: Places
-) -> Places:
-    """Move each message that restates an earlier one directly before the first such one."""
-    request, rule = fused.request, RESTATING[fused.request.recency]
-    top = places[: rule.depth]
-    passages = fused.first[top]
-    likeness = alike(passages, passages)
-    times, worth = fused.index.column("time_ms")[passages], worths[top].copy()
-    is_statement = fused.index.column("role")[passages] != ASSISTANT
-    if request.texts is not None:
-        is_statement &= [not ends_with_question(request.texts(passage)) for passage in passages.tolist()]
-    order = [0]
-    for one in range(1, len(top)):
-        restated = [
-            rank
-            for rank, other in enumerate(order)
-            if is_statement[one]
-            and is_statement[other]
-            and times[other] < times[one]
-            and likeness[one, other] >= rule.likeness
-            and worth[one] >= worth[other] - rule.less_worth
-        ]
-        if restated:
-            worth[one] = max(worth[one], worth[order[restated[0]]])
-        order.insert(restated[0] if restated else len(order), one)
-    return np.concatenate([top[order], places[rule.depth :]])

@@ -15,7 +15,7 @@ from ebbtide.retrieval.analysis import normalised
 from ebbtide.retrieval.dates import DateRange, date_ranges
 
 AsksFor = Literal["who", "when", "where", "how many", "what", "why", ""]
-Recency = Literal["explicit", "implied", ""]
+Recency = Literal["explicit", "implied", "possible", ""]
 
 MAX_CHARACTERS = 10_000
 """Characters of a query that are read."""
@@ -37,7 +37,8 @@ class ParsedQuery:
     parts: tuple[str, ...]
     """The parts of a query that asks for several things, otherwise empty."""
     recency: Recency
-    """Whether it expects the newest of several messages: its words say so, or a question about the user implies it."""
+    """Whether it expects the newest of several messages: its words say so, a question about the user implies it, or any
+    other question for the present may; empty for the past."""
     addresses_assistant: bool
     """Whether its content contains "you", 你 or another word that may mean the assistant."""
     has_code: bool
@@ -56,7 +57,7 @@ def parse_query(query: str, *, speakers: Sequence[str], reference_ms: int) -> Pa
         dates=dates,
         asks_for=_answer_kind(query),
         parts=parts_of(query),
-        recency="" if dates or addresses_assistant else _recency(query),
+        recency="" if addresses_assistant else _recency(query, has_dates=bool(dates)),
         addresses_assistant=addresses_assistant,
         has_code=_CODE.search(query) is not None,
     )
@@ -140,9 +141,9 @@ def _answer_kind(query: str) -> AsksFor:
     return opening
 
 
-# Recency: "Where do I live now?" expects the newest message of several, and so does "Where do I live?", but no question
-# about the past. Nothing is known of a query of several sentences, because its words may belong to another one than the
-# question.
+# Recency: "Where do I live now?" expects the newest message of several, and so does "Where do I live?". "Where does Ann
+# live?" may, and so may a question with a date, but no question about the past. Nothing is known of a query of several
+# sentences, because its words may belong to another one than the question.
 
 _PAST = re.compile(
     r"\b(?:was|were|did|had|used\s++to|before|former(?:ly)?|old|previous(?:ly)?|original(?:ly)?|earlier|first|once"
@@ -158,12 +159,14 @@ _ABOUT_USER = re.compile(r"\b(?:I|me|my|mine)\b|我", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.!?。！？][\s\"'”’」』)）]*+(?=\S)")
 
 
-def _recency(query: str) -> Recency:
+def _recency(query: str, *, has_dates: bool) -> Recency:
     if _SENTENCE_END.search(query) or _PAST.search(query):
         return ""
+    if has_dates:
+        return "possible"
     if _PRESENT.search(query):
         return "explicit"
-    return "implied" if _ABOUT_USER.search(query) else ""
+    return "implied" if _ABOUT_USER.search(query) else "possible"
 
 
 _ADDRESS = re.compile(r"\b(?:you|your|yours|assistant|chatbot)\b|[你您]|助手|助理", re.IGNORECASE)

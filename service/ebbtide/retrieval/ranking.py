@@ -92,8 +92,9 @@ def fuse(
     total = np.zeros(len(index))
     found = np.zeros(len(index), dtype=np.bool_)
     # A query by vector alone returns the nearest, however far.
-    near = 0.0 if not request.terms else NEAR_NEWEST if request.recency else NEAR
-    is_open = bool(request.recency) and len(index) <= FEW_PASSAGES
+    expects_newest = request.recency in ("explicit", "implied")
+    near = 0.0 if not request.terms else NEAR_NEWEST if expects_newest else NEAR
+    is_open = expects_newest and len(index) <= FEW_PASSAGES
     for name, scores in given.items():
         total += scores
         if name in MEANING:

@@ -38,6 +38,11 @@ FEW = -0.5
 conversations have no such questions with evidence.
 """
 
+UNFITTED = 3
+"""Passages added to the size of the memory. The weights were fitted on memories of 8 messages or more, and without this
+a memory of one to five would pass most questions. Chosen by hand.
+"""
+
 UNSEEN = 100
 """Passages added when rarity is computed, so that words of a small memory count about the same."""
 
@@ -61,7 +66,7 @@ def evidence(index: PassageIndex, request: RankingRequest, passages: NDArray[np.
     for begin_ms, end_ms in request.dates:
         columns["dates"] = np.maximum(columns["dates"], (times_ms >= begin_ms) & (times_ms < end_ms))
     columns["chinese"] = np.full(len(passages), float(request.is_chinese))
-    columns["size"] = np.full(len(passages), np.log(max(len(index), 1)))
+    columns["size"] = np.full(len(passages), np.log(len(index) + UNFITTED))
     columns["constant"] = np.ones(len(passages))
     return np.stack([columns[name] for name in EVIDENCE], axis=1)
 

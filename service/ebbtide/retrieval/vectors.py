@@ -182,7 +182,7 @@ class Vectors:
     def likeness(self, passages: Numbers, others: Numbers) -> NDArray[np.float64]:
         """Return the similarity of passages to others, as a matrix of centred cosines; 0 without a vector.
 
-        Few vectors are centred as well. Without that, all of them would look alike.
+        Few vectors are centred with their own mean if the usual one is unknown. Otherwise all of them would look alike.
         """
         if not self._count:
             return np.zeros((len(passages), len(others)))
@@ -192,8 +192,10 @@ class Vectors:
     def _unit(self, passages: Numbers) -> SingleArray:
         """Return the centred vectors of passages with length 1, or 0 without a vector."""
         rows = self._rows_of(passages)
+        mean = self._mean()
+        mean = mean if mean.any() else self._sum / self._count
         centred = to_single(self._matrix[np.maximum(rows, 0)])
-        centred -= (self._sum / self._count).astype(np.float32)
+        centred -= mean.astype(np.float32)
         lengths = np.maximum(np.sqrt(np.einsum("ij,ij->i", centred, centred)), _LEAST_SQUARE)
         centred *= ((rows >= 0) / lengths).astype(np.float32)[:, None]
         return centred

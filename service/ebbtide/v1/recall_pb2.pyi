@@ -169,7 +169,9 @@ class RecallRequest(_message.Message):
     depth: _builtins.int
     """Hops from where the search starts, 0-8; default: the agent's."""
     max_results: _builtins.int
-    """Most memories in the response; 0 means 10000; default: the agent's."""
+    """Most memories in the response; 0 means 10000; default: the agent's, but 20 at most with a query and no token
+    budget.
+    """
     patience_ms: _builtins.int
     """Longest wait for batches accepted before, 0-30000; default: the daemon's."""
     query: _builtins.str

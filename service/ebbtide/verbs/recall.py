@@ -23,7 +23,7 @@ from typing import Annotated, Literal, Self, TypeVar
 from pydantic import Field, PrivateAttr, model_validator
 
 from ebbtide.errors import NotFound, no_node
-from ebbtide.fleet.recall.query import ArchiveUse, Query
+from ebbtide.fleet.recall.query import MAX_RESULTS_BY_DEFAULT, ArchiveUse, Query
 from ebbtide.fleet.recall.recollected import Hit
 from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.fleet.runtime.workspace import Workspace
@@ -101,7 +101,10 @@ class QueryRequest(AgentRequest):
         examples=[None],
     )
     max_results: Annotated[int, Between(0, MAX_RESULTS_CEILING)] | None = Field(
-        None, description="Most memories in the response; 0 means 10000; default: the agent's.", examples=[10]
+        None,
+        description="Most memories in the response; 0 means 10000; default: the agent's, but 20 at most in a `recall` "
+        "with a query and no token budget.",
+        examples=[10],
     )
     archive: ArchiveUse | None = Field(
         None,
@@ -356,8 +359,11 @@ def _cue(agent: Agent, request: RecallRequest) -> Cue:
 async def _query_of(agent: Agent, request: RecallRequest) -> Query:
     parameters = agent.workspace.parameters
     query = await query_of(agent, request, request.keywords)
+    is_size_open = request.max_results is None and request.token_budget is None
     return replace(
         query,
+        max_results=min(query.max_results, MAX_RESULTS_BY_DEFAULT) if is_size_open else query.max_results,
+        is_size_open=is_size_open,
         depth=parameters.default_search_depth if request.depth is None else request.depth,
         start_nodes=[parse_node_id(node_id) for node_id in request.start_nodes],
         token_budget=request.token_budget,

@@ -87,7 +87,10 @@ def recall(
     ] = None,
     max_results: Annotated[
         int | None,
-        typer.Option("--max-results", help="Maximum number of memories in the answer; 0 means 10000."),
+        typer.Option(
+            "--max-results",
+            help="Maximum number of memories in the answer; 0 means 10000; default for a query: 20.",
+        ),
     ] = None,
     patience_ms: PatienceMs = None,
     as_json: Json = False,

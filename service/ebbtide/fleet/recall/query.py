@@ -14,6 +14,9 @@ from ebbtide.ids import NodeId
 from ebbtide.memory.network import Network
 from ebbtide.retrieval.passages import ROLES, PassageIndex
 
+MAX_RESULTS_BY_DEFAULT = 20
+"""Most memories of a response to a query whose size the caller leaves open."""
+
 ArchiveUse = Literal["always", "never", "when_needed"]
 """When the archive takes part: `when_needed` means only if living memories do not suffice."""
 
@@ -24,6 +27,8 @@ class Query:
 
     text: str
     max_results: int
+    is_size_open: bool = False
+    """Whether the caller requested neither a number of memories nor a token budget."""
     depth: int = 2
     start_nodes: Sequence[NodeId] = ()
     token_budget: int | None = None

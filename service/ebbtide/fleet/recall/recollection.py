@@ -30,7 +30,7 @@ from ebbtide.fleet.recall.recollected import (
     Hit,
     Recollected,
 )
-from ebbtide.fleet.recall.relevant import is_relevant
+from ebbtide.fleet.recall.relevant import are_relevant
 from ebbtide.han import contains_han
 from ebbtide.ids import NodeId
 from ebbtide.memory.association import associate
@@ -135,16 +135,16 @@ class QueryRunner:
                 request = replace(request, allowed=allowed_passages(query, self.archive, self.network))
                 ranking = rank(index, self.archive.words, request, most)
         found = self._worded(ranking, query)
-        if not is_relevant(query, request, index, ranking):
-            dropped = tuple((one, "min_relevance") for one in found)
-            return Recollected((), dropped, ranking, question, archive)
+        relevant = set(ranking.passages[are_relevant(query, request, index, ranking)].tolist())
+        irrelevant = tuple((one, "min_relevance") for one in found if one.passage not in relevant)
+        found = [one for one in found if one.passage in relevant]
         packed = self._packed(found, query, self._idf(request.terms))
         by_key: dict[Hashable, Hit] = {one.passage: one for one in found}
         return Recollected(
             tuple(
                 _as_packed(by_key[kept.key], kept.text, kept.key in packed.shortened) for kept in packed.kept
             ),
-            tuple((by_key[key], why) for key, why in packed.dropped),
+            (*((by_key[key], why) for key, why in packed.dropped), *irrelevant),
             ranking,
             question,
             archive,

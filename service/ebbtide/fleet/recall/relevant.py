@@ -1,11 +1,15 @@
-"""Decide whether a ranking answers a query at all.
+"""Decide which memories of a ranking answer a query.
 
 The best passage of a ranking may be irrelevant. If even its relevance is below the floor of the query, the response is
-empty: small talk would only mislead the reader. The floor applies to the whole response: a memory of little
-relevance may still complete an answer, and dropping single memories would lose evidence.
+empty: small talk would only mislead the reader. Otherwise the floor spares the others, because a memory of little
+relevance may complete an answer. Only in a small memory, whose ranking contains nearly all of it, memories of far less
+relevance than the best one are dropped, unless the caller requested a size.
 """
 
 from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ebbtide.fleet.recall.query import Query
 from ebbtide.language.builtin.small_talk import CHINESE_WORDS, ENGLISH_WORDS, is_courtesy
@@ -16,23 +20,35 @@ from ebbtide.retrieval.query import AsksFor
 from ebbtide.retrieval.ranking import Ranking
 from ebbtide.retrieval.ranking_request import RankingRequest
 from ebbtide.retrieval.relevance import CANDIDATES, relevance
+from ebbtide.retrieval.restating import SMALL
+
+LEAST_SHARE = 0.02
+"""Share of the best relevance that a memory of a small agent needs. It halves the response, and costs less than a
+point of the evidence among the first five on our conversations; 0.05 costs up to 2.
+"""
 
 _SOCIAL_WORDS = ENGLISH_WORDS | CHINESE_WORDS
 
 
-def is_relevant(query: Query, request: RankingRequest, index: PassageIndex, ranking: Ranking) -> bool:
-    """Return whether the best passage reaches the query's floor.
+def are_relevant(
+    query: Query, request: RankingRequest, index: PassageIndex, ranking: Ranking
+) -> NDArray[np.bool_]:
+    """Return which passages of a ranking are relevant: none if the best does not reach the query's floor.
 
     There is no floor for a query by vector alone, for one that asks for a period, and with vectors of a model whose
     relevance cannot be estimated.
     """
+    found = np.ones(len(ranking.passages), dtype=np.bool_)
     weights = profile_of(request.embedding_model).relevance
     if not query.min_relevance or not request.terms or query.time_range != (None, None) or weights is None:
-        return True
-    if is_only_courtesy(query.text, request.asks_for):
-        return False
-    best = relevance(index, request, ranking.passages[:CANDIDATES], weights).max(initial=0.0)
-    return bool(best >= query.min_relevance)
+        return found
+    relevances = relevance(index, request, ranking.passages[:CANDIDATES], weights)
+    best = float(relevances.max(initial=0.0))
+    if best < query.min_relevance or is_only_courtesy(query.text, request.asks_for):
+        return ~found
+    if query.is_size_open and len(index) <= SMALL:
+        found[:CANDIDATES] = relevances >= LEAST_SHARE * best
+    return found
 
 
 def is_only_courtesy(text: str, asks_for: AsksFor) -> bool:

@@ -1,0 +1,148 @@
+"""Order messages that restate a matter: the newer one first.
+
+A later message may restate a matter: "I live in Leeds", then "I moved to York". A question that may expect the newest
+message gets the later one directly before the earlier one. A message restates another one of the same speaker if both
+resemble each other and it is not much less relevant. Less is required if the question asks for the present ("now",
+"still", 现在), or if the message announces a change ("moved", "no longer", 改, 换).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ebbtide.retrieval.analysis import term_of, whole_words_of
+from ebbtide.retrieval.features import Fused
+from ebbtide.retrieval.lexical import rarity
+from ebbtide.retrieval.passages import ROLES
+from ebbtide.retrieval.questions import is_question
+from ebbtide.retrieval.relevance import UNSEEN
+
+Numbers = NDArray[np.float64]
+Places = NDArray[np.int64]
+
+ASSISTANT = ROLES.index("assistant")
+
+
+@dataclass(frozen=True, slots=True)
+class Restating:
+    """When a message restates an earlier one: how far it is searched for, how alike both are, and what it may lack.
+
+    Worths are in units of the spread of the trees' sums.
+    """
+
+    depth: int
+    likeness: float
+    less_worth: float
+
+
+RESTATING = {
+    "implied": Restating(depth=6, likeness=0.35, less_worth=0.8),
+    "explicit": Restating(depth=16, likeness=0.25, less_worth=5.0),
+}
+"""By the recency of the question. These rules need vectors."""
+
+CHANGE = Restating(depth=8, likeness=0.38, less_worth=3.2)
+"""For a message that announces a change."""
+
+SMALL = 50
+"""Passages of a small memory. In a larger one, a question that is not about the user names many similar matters."""
+
+CHANGE_AMONG_MANY = replace(CHANGE, less_worth=0.5)
+"""For a message that announces a change, and a question in a larger memory that is not about the user."""
+
+SHARED = 0.4
+"""Without vectors, a later message resembles an earlier one if it contains this share of its words of the query."""
+
+_CHANGE = re.compile(
+    r"\b(?:no\s++longer|not\s++any\s?more|now|instead|new|changed?|switch(?:ed|ing)?|mov(?:ed|ing)|replac(?:ed|ing)"
+    r"|cancell?ed|postponed|rescheduled|pushed|delayed|quit|left|sold|broke\s++up|ended|stopped|gave\s++up"
+    r"|(?:is|are)\s++off|became|becoming|upgraded|migrated|renamed|raised|back\s++to|after\s++all|actually"
+    r"|from\s++\w++\s++on|used\s++to)\b"
+    r"|[换改搬挪迁辞涨新]|调[到整]|不再|[不没][^，。！？]{1,6}了|取消|推迟|提前|延[期后到]|离职|跳槽|卖了|分手|离婚"
+    r"|停[了用]|[降升]到|变成|升为|现在|以后|从[^，。]{1,8}起",
+    re.IGNORECASE,
+)
+
+
+def announces_change(text: str) -> bool:
+    """Return whether a text says that something is different now."""
+    return _CHANGE.search(text) is not None
+
+
+def newer_first(fused: Fused, worths: Numbers, places: Places) -> Places:
+    """Move each message that restates an earlier one directly before the first such one."""
+    request = fused.request
+    if not request.recency or request.texts is None or not len(places):
+        return places
+    rule = RESTATING.get(request.recency) if request.alike is not None else None
+    change = (
+        CHANGE if rule or request.recency != "possible" or len(fused.index) <= SMALL else CHANGE_AMONG_MANY
+    )
+    top = places[: max(some.depth for some in (rule, change) if some)]
+    passages = fused.first[top]
+    texts = [request.texts(passage) for passage in passages.tolist()]
+    may_restate = _may_restate(fused, passages, texts)
+    likeness = _alike_by_words(fused, texts) if request.alike is None else request.alike(passages, passages)
+    worth = worths[top].copy()
+    order = [0]
+    for one in range(1, len(top)):
+        rules = [some for some in (rule, change if announces_change(texts[one]) else None) if some]
+        restated = next(
+            (
+                rank
+                for rank, other in enumerate(order)
+                if may_restate[one, other]
+                and any(
+                    one < some.depth
+                    and likeness[one, other] >= some.likeness
+                    and worth[one] >= worth[other] - some.less_worth
+                    for some in rules
+                )
+            ),
+            len(order),
+        )
+        if restated < len(order):
+            worth[one] = max(worth[one], worth[order[restated]])
+        order.insert(restated, one)
+    return np.concatenate([top[order], places[len(top) :]])
+
+
+def _may_restate(fused: Fused, passages: Places, texts: Sequence[str]) -> NDArray[np.bool_]:
+    """Return which messages (rows) are later statements of the same speaker as others (columns)."""
+    column = {name: fused.index.column(name)[passages] for name in ("time_ms", "speaker", "role")}
+    is_statement = column["role"] != ASSISTANT
+    is_statement &= [not is_question(text) for text in texts]
+    may_restate: NDArray[np.bool_] = np.greater.outer(column["time_ms"], column["time_ms"])
+    return (
+        may_restate
+        & np.equal.outer(column["speaker"], column["speaker"])
+        & np.outer(is_statement, is_statement)
+    )
+
+
+def _alike_by_words(fused: Fused, texts: Sequence[str]) -> Numbers:
+    """Return how much messages resemble each other by their words: the shared weight relative to the lesser one.
+
+    Messages with the same words of the query resemble each other as well.
+    """
+    index, words = fused.index, [{term_of(word) for word in whole_words_of(text)} for text in texts]
+    rarities = {
+        term: rarity(len(index.postings(term)[0]), len(index) + UNSEEN) for some in words for term in some
+    }
+
+    def weight(terms: set[int]) -> float:
+        return sum(rarities[term] for term in terms)
+
+    likeness = np.zeros((len(texts), len(texts)))
+    for one, some in enumerate(words):
+        for other, more in enumerate(words):
+            likeness[one, other] = weight(some & more) / (min(weight(some), weight(more)) or 1.0)
+            queried = more & fused.request.whole_words.keys()
+            if queried and weight(some & queried) >= SHARED * weight(queried):
+                likeness[one, other] = max(likeness[one, other], CHANGE.likeness)
+    return likeness
