@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ebbtide.language.builtin.candidates import READ_MAX
+from ebbtide.language.builtin.chinese_shortening import shorten_chinese
 from ebbtide.language.builtin.ranking import units_of
 from ebbtide.language.builtin.scripts import cluster_cut, is_dense
 from ebbtide.language.builtin.shortening import longest_beginning
@@ -27,6 +28,10 @@ def phrase(text: str) -> str:
     if informative:
         body = without_end_mark(body[informative[0].start : informative[-1].end])
     dense = is_dense(body)
+    if dense:
+        return without_end_mark(shorten_chinese(body, _DENSE_MAX)) or _first_words(
+            body, lambda said: len(said) <= _DENSE_MAX
+        )
 
     def fits(said: str) -> bool:
         said = without_end_mark(said)

@@ -14,6 +14,7 @@ from itertools import pairwise
 
 from ebbtide.language.builtin import words_chinese, words_english
 from ebbtide.language.builtin.candidates import READ_MAX, candidates
+from ebbtide.language.builtin.chinese_shortening import shorten_chinese
 from ebbtide.language.builtin.english_tags import normal
 from ebbtide.language.builtin.levels import DETAIL, PREDICATE, Word
 from ebbtide.language.builtin.ranking import Ranking, ranked
@@ -40,6 +41,8 @@ def shorten(text: str, target: int, first: str = "") -> str:
         return text
     body = text.strip()
     source = first.strip()
+    if is_dense(body):
+        return shorten_chinese(body, target, source)
     if not source or longest_beginning(source, _within(len(body))) != body:
         source = body
     shortened = longest_beginning(source, _within(target))

@@ -1,0 +1,210 @@
+"""List what a Chinese text names: its names, noun phrases, numbers with their unit, and times, joined by 、."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ebbtide.language.builtin import words_chinese
+from ebbtide.language.builtin.candidates import READ_MAX, candidates
+from ebbtide.language.builtin.negation import is_negation
+from ebbtide.language.builtin.scripts import cluster_cut, has_word
+from ebbtide.language.builtin.tokens import Token, tokens_of
+from ebbtide.language.builtin.word_lists import words
+
+MARK = "、"
+
+_NUMERALS = "零〇一二两三四五六七八九十百千万亿\\d"
+_NUMBER = f"第?[{_NUMERALS}]+(?:[点.][{_NUMERALS}]+)?"
+_MEASURE = re.compile(
+    rf"{_NUMBER}(?:多|来)?(?:个?(?:半|多)?(?:小时|钟头|月)|个?钟(?!头)|分钟|秒|天|周|年|岁|度|块|元|公里|公斤|斤|里|米|厘米|号线|层|楼|栋"
+    rf"|次|回|本|张|件|只|条|个?人|份|盒|箱|瓶|棵|头|艘|架|台|辆|倍|成|届|桌|双|套|粒|封|页|把|间|家|颗|门|场|吨|位|号(?!线)|日)(?:半|多)?"
+    rf"|[{_NUMERALS}]+[点分](?:半|[{_NUMERALS}]+分?)"
+    rf"|[{_NUMERALS}]*[百千万亿][{_NUMERALS}多来]+"
+)
+_VAGUE = words(
+    "一个 一次 一回 一天 一年 一家 一本 一张 一件 一只 一条 一份 一位 一人 万一 千万 一度 一把 一间 一场 一成 一双 一套 一头"
+)
+_EMPTY_VERBS = words(
+    "打算 可以 觉得 认为 知道 好像 应该 可能 需要 希望 没有 不是 没得 还要 能够 愿意 开始 继续 看到 听到 说到 认识 准备 起来 出来 过来 过去 进去 "
+    "严重 比较 乐得 敲到 算是 成为 变成 叫做 以为 想要 喜欢 记得 记着 发现 看见 找到 拿到 收到 得到 做到 还有 只有"
+)
+_VERB_TAGS = words("v vn vi")
+_NO_NOTE = re.compile("[得不没就会能要想让叫说讲是有来去到了这那我你他她]")
+_KIN = words("爸 妈 哥 姐 弟 妹 爷 奶 婶 姨 姑 舅 嫂")
+_TIMES = words("t date")
+_MEASURE_WEIGHT = 1.0
+_TIME_WEIGHT = 0.9
+_DENIED = 0.5
+_FILL_WEIGHT = 0.3
+_ITEM = re.compile("[^、]+")
+_ITEM_MAX = 14
+
+
+class Note(NamedTuple):
+    """A slice of a text that can be noted by itself, and how telling it is."""
+
+    start: int
+    end: int
+    weight: float
+
+
+def notes(text: str, target: int) -> str:
+    """Return the most telling notes of a text that fit together, in the order of the text, or ""."""
+    items = note_items(text)
+    listed = _listed(text, items, target)
+    if 2 * len(listed) < target:
+        listed = _listed(text, sorted([*items, *_verbs(text, items)]), target)
+    return listed
+
+
+def _verbs(text: str, items: list[Note]) -> Iterator[Note]:
+    """Yield the verbs that may fill a list that would be short: 热水、投诉."""
+    tokens = tokens_of(text[:READ_MAX])
+    taken = {at for note in items for at in range(note.start, note.end)}
+    for index, token in enumerate(tokens):
+        if token.tag not in _VERB_TAGS or len(token.text) < 2 or token.start in taken:
+            continue
+        if _NO_NOTE.search(token.text) or token.text in words_chinese.NO_END | words_chinese.STOPPED:
+            continue
+        if token.text not in _EMPTY_VERBS and not (index and is_negation(tokens[index - 1])):
+            yield Note(token.start, token.end, _FILL_WEIGHT)
+
+
+def _listed(text: str, items: list[Note], target: int) -> str:
+    """Return the most telling of the items that fit together. A long one replaces many too short ones."""
+    chosen: list[Note] = []
+    room = target + len(MARK)
+    taken: set[str] = set()
+    for note in sorted(items, key=lambda note: (-note.weight, note.start)):
+        size = note.end - note.start + len(MARK)
+        said = text[note.start : note.end]
+        if size <= room and said not in taken:
+            chosen.append(note)
+            taken.add(said)
+            room -= size
+        if room <= 2 * len(MARK):
+            break
+    said = MARK.join(text[note.start : note.end] for note in sorted(chosen))
+    longest = max(
+        (
+            text[note.start : note.end]
+            for note in items
+            if note.end - note.start <= target and note.weight > _FILL_WEIGHT
+        ),
+        key=len,
+        default="",
+    )
+    return longest if 2 * len(said) < target and len(longest) > len(said) else said
+
+
+def weight_of_notes(text: str, said: str) -> float:
+    """Return how telling a list of notes of a text is."""
+    items = set(said.split(MARK))
+    return sum(note.weight for note in note_items(text) if text[note.start : note.end] in items)
+
+
+def is_notes(text: str, first: str) -> bool:
+    """Return whether a text is a list of notes of its first content."""
+    parts = text.split(MARK)
+    if any(not 0 < len(part) <= _ITEM_MAX for part in parts):
+        return False
+    known = {first[note.start : note.end] for note in note_items(first)}
+    return all(part in known for part in parts)
+
+
+def fewer_notes(text: str, target: int, first: str) -> str:
+    """Return the most telling notes of a list that fit together."""
+    weights = {first[note.start : note.end]: note.weight for note in note_items(first)}
+    items = [
+        Note(match.start(), match.end(), weights.get(match.group(), 0.0)) for match in _ITEM.finditer(text)
+    ]
+    return _listed(text, items, target) or part_of_note(text, target)
+
+
+def part_of_note(text: str, target: int) -> str:
+    """Return the last words of one note that fit: the head of a Chinese noun phrase is its last word."""
+    tokens = tokens_of(text)
+    begin = next((token.start for token in tokens if len(text) - token.start <= target), len(text))
+    return text[begin:] or word_of(text, target)
+
+
+def word_of(text: str, target: int) -> str:
+    """Return the longest word of a text that fits, else its first characters."""
+    fitting = [
+        token for token in tokens_of(text[:READ_MAX]) if len(token.text) <= target and has_word(token.text)
+    ]
+    best = max(fitting, key=lambda token: (token.tag[0] == "n", len(token.text)), default=None)
+    return text[: cluster_cut(text, 0, min(target, len(text)))] if best is None else best.text
+
+
+def note_items(text: str) -> list[Note]:
+    """Return the notes that a text can give, in its order. They do not overlap."""
+    text = text[:READ_MAX]
+    tokens = tokens_of(text)
+    denied = {after.start for token, after in zip(tokens, tokens[1:], strict=False) if is_negation(token)}
+    found = [
+        Note(c.start, c.end, c.weight * (_DENIED if c.start in denied else 1.0))
+        for c in candidates(text)
+        if c.kind != "weak" and (len(c.text) > 1 or c.text in _KIN) and c.end - c.start <= 2 * _ITEM_MAX
+    ]
+    found += _measures(text)
+    found += _times(tokens)
+    found.sort(key=lambda note: (note.start, -note.end))
+    return _merged(text, found)
+
+
+def _measures(text: str) -> Iterator[Note]:
+    for match in _MEASURE.finditer(text):
+        said = match.group()
+        if said in _VAGUE or text[match.end() : match.end() + 1] in ("别", "不"):
+            continue
+        yield Note(match.start(), match.end(), _MEASURE_WEIGHT + 0.1 * min(len(said), 6))
+
+
+def _times(tokens: tuple[Token, ...]) -> Iterator[Note]:
+    """Yield runs of words of time that are more than fillers: 周三下午, 明年二月."""
+    index = 0
+    while index < len(tokens):
+        stop = index
+        while (
+            stop < len(tokens)
+            and _is_time(tokens[stop])
+            and (stop == index or tokens[stop].start == tokens[stop - 1].end)
+        ):
+            stop += 1
+        if stop > index and any(token.text not in words_chinese.TIME_FILLERS for token in tokens[index:stop]):
+            yield Note(tokens[index].start, tokens[stop - 1].end, _TIME_WEIGHT)
+        index = max(stop, index + 1)
+
+
+def _is_time(token: Token) -> bool:
+    return token.tag in _TIMES or (
+        token.text in words_chinese.TIME_FILLERS and token.text not in words_chinese.PRONOUNS
+    )
+
+
+def _merged(text: str, found: list[Note]) -> list[Note]:
+    """Join notes that overlap, and a number with the noun that follows it: 两份木炭."""
+    merged: list[Note] = []
+    for note in found:
+        last = merged[-1] if merged else None
+        if last is not None and note.start < last.end:
+            if note.end > last.end:
+                merged[-1] = Note(last.start, note.end, max(last.weight, note.weight))
+            continue
+        counted = (
+            last is not None
+            and last.end == note.start
+            and text[last.start] in "第零一二两三四五六七八九十百千0123456789"
+        )
+        titled = text[note.start : note.end] in words_chinese.HONORIFICS
+        if last is not None and last.end == note.start and titled:
+            merged[-1] = Note(last.start, note.end, last.weight)
+            continue
+        if last is not None and counted and text[note.start] not in "零一二两三四五六七八九十0123456789":
+            merged[-1] = Note(last.start, note.end, max(last.weight, note.weight) + 0.3)
+            continue
+        merged.append(note)
+    return merged

@@ -1,0 +1,220 @@
+"""Shorten a Chinese text to whole statements, or else to a list of notes.
+
+A statement is a clause with what it needs (see chinese_clauses.py), from which only words are left out that it can do
+without (see chinese_reductions.py). Clauses are chosen by their worth. Where no statement fits that says as much, the
+result is openly a list of notes (丹麦、菌株).
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable
+
+from ebbtide.language.builtin.candidates import candidates
+from ebbtide.language.builtin.chinese_clauses import Clause, chinese_clauses
+from ebbtide.language.builtin.chinese_notes import (
+    fewer_notes,
+    is_notes,
+    notes,
+    weight_of_notes,
+    word_of,
+)
+from ebbtide.language.builtin.chinese_reductions import LIGHT, MODIFIER, STRONG, Reduction, reductions
+from ebbtide.language.builtin.negation import holds_negation
+from ebbtide.language.builtin.trimming import trim_end
+from ebbtide.language.builtin.word_lists import ordered_list
+
+_DECIDING = re.compile("|".join(ordered_list("deciding")), re.IGNORECASE)
+_BACKGROUND = re.compile("|".join(ordered_list("background")), re.IGNORECASE)
+_CONCLUDING = re.compile("最后|最终|终于")
+_ENDS = "。！？!?.；"
+# Numbers and dates weigh more in statements than as keywords.
+_FACTORS = {"number": 1.8, "time": 1.6, "code": 1.2, "weak": 0.3}
+# A chain of clauses that need each other is rarely longer.
+_CHAIN_MAX = 24
+_FULL = 0.5
+_NAMES_SOMETHING = 1.0
+
+
+def shorten_chinese(text: str, target: int, first: str = "") -> str:
+    """Return a text in at most `target` characters. `first` is the text of which it may already be a list of notes."""
+    if len(text) <= target:
+        return text
+    if is_notes(text, first or text):
+        return fewer_notes(text, target, first or text)
+    reader = _Reader(text)
+    statement = reader.statements(target)
+    if len(statement) < _FULL * target:
+        listed = notes(text, target)
+        if len(listed) > len(statement) and weight_of_notes(text, listed) > _weight(statement):
+            return listed
+    return statement or word_of(text, target)
+
+
+def _weight(text: str) -> float:
+    """Return how telling a statement is: its noun phrases, and more if it names any."""
+    weight = sum(candidate.weight for candidate in candidates(text))
+    return weight + (_NAMES_SOMETHING if weight >= _NAMES_SOMETHING else 0.0)
+
+
+class _Reader:
+    """The clauses of a text, their worth, and what can be left out of each."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.clauses = chinese_clauses(text)
+        self.parts = [reductions(clause) for clause in self.clauses]
+        self.worth = self._worths()
+
+    def statements(self, target: int) -> str:
+        """Return the clauses of most worth that fit with what they need, or ""."""
+        order = sorted(range(len(self.clauses)), key=lambda index: (-self.worth[index], index))
+        for level in (MODIFIER, STRONG):
+            kept = self._chosen(order, target, level)
+            said = self._joined(kept, self._left_out(kept, target, level)) if kept else ""
+            if said and len(said) <= target:
+                return said
+        return ""
+
+    def _chosen(self, order: list[int], target: int, level: int) -> dict[int, tuple[int, int]]:
+        """Return the clauses that fit without what may be left out, each with the words that it borrows."""
+        sizes = [self._size(index, level) for index in range(len(self.clauses))]
+        kept: dict[int, tuple[int, int]] = {}
+        room = target + 1
+        for index in order:
+            if index in kept:
+                continue
+            if self.clauses[index].idle and kept:
+                continue
+            chain = self._chain(index, kept)
+            if chain is not None and sum(sizes[at] + 1 for at in chain) <= room:
+                room -= sum(sizes[at] + 1 for at in chain)
+                kept.update((at, (0, 0)) for at in chain)
+                continue
+            lender = self.clauses[index].lender
+            if lender < 0 or lender in kept or self._others_needed(index, lender, kept):
+                continue
+            host = self.clauses[lender].tokens[self.clauses[lender].body]
+            size = sizes[index] + host.end - host.start + 1
+            if size <= room:
+                room -= size
+                kept[index] = (host.start, host.end)
+        return kept
+
+    def _others_needed(self, index: int, lender: int, kept: Iterable[int]) -> bool:
+        return bool(self.clauses[index].needs - {lender} - set(kept))
+
+    def _chain(self, index: int, kept: dict[int, tuple[int, int]]) -> set[int] | None:
+        """Return a clause with all that it needs, directly or not. None if they are many."""
+        chain, waiting = {index}, [index]
+        while waiting:
+            for needed in self.clauses[waiting.pop()].needs:
+                if needed not in chain and (needed not in kept or kept[needed] != (0, 0)):
+                    chain.add(needed)
+                    waiting.append(needed)
+            if len(chain) > _CHAIN_MAX:
+                return None
+        return chain - set(kept)
+
+    def _size(self, index: int, level: int) -> int:
+        tokens = self.clauses[index].tokens
+        gone = _positions(part for part in self.parts[index] if part.level <= level)
+        return sum(len(token.text) for at, token in enumerate(tokens) if at not in gone)
+
+    def _left_out(
+        self, kept: dict[int, tuple[int, int]], target: int, level: int
+    ) -> dict[int, list[Reduction]]:
+        """Return what must be left out of the clauses. What says most is put back first."""
+        out = {index: [part for part in self.parts[index] if part.level <= level] for index in kept}
+        room = target - len(self._joined(kept, out))
+        offers = [(part.level, -self.worth[index], index, part) for index in kept for part in out[index]]
+        for _, _, index, part in sorted(offers, key=lambda offer: (-offer[0], *offer[1:3])):
+            if (
+                part.begin == 0
+                and part.level == LIGHT
+                and part.end == self.clauses[index].body
+                and index - 1 not in kept
+            ):
+                continue
+            fewer = [other for other in out[index] if other != part]
+            before, after = _positions(out[index]), _positions(fewer)
+            size = sum(len(self.clauses[index].tokens[at].text) for at in before - after)
+            if size <= room:
+                out[index] = fewer
+                room -= size
+        return out
+
+    def _joined(self, kept: dict[int, tuple[int, int]], out: dict[int, list[Reduction]]) -> str:
+        """Join the clauses in the order of the text, with the marks between them."""
+        pieces: list[str] = []
+        last = -1
+        for index in sorted(kept):
+            if last >= 0:
+                pieces.append(self._mark(last, index))
+            begin, end = kept[index]
+            pieces.append(self.text[begin:end])
+            pieces.append(self._said(index, _positions(out[index]), begin < end))
+            last = index
+        clause = self.clauses[last]
+        closing = self.text[clause.end : clause.end + 1]
+        return trim_end("".join(pieces)) + (closing if closing in ("？", "?", "！", "!") else "")
+
+    def _said(self, index: int, gone: set[int], borrows: bool) -> str:
+        clause = self.clauses[index]
+        pieces: list[str] = []
+        last = -1
+        for at, token in enumerate(clause.tokens):
+            if at in gone or (borrows and at < clause.body):
+                continue
+            if borrows and at == clause.body and token.text in ("他", "她", "它"):
+                continue
+            if last >= 0:
+                before = clause.tokens[last]
+                gap = self.text[before.end : token.start]
+                both_latin = before.text[-1].isascii() and token.text[0].isascii()
+                pieces.append(gap if last == at - 1 else " " if both_latin else "")
+            pieces.append(token.text)
+            last = at
+        return "".join(pieces)
+
+    def _mark(self, index: int, after: int) -> str:
+        """Return what separates two kept clauses: the mark of the text, or the end of the sentence between them."""
+        end, start = self.clauses[index].end, self.clauses[after].start
+        if after == index + 1:
+            return self.text[end:start]
+        if self.clauses[index].sentence == self.clauses[after].sentence:
+            return "，"
+        closing = self.text[end : end + 1]
+        return closing if closing in _ENDS and closing else "。"
+
+    def _worths(self) -> list[float]:
+        found = candidates(self.text)
+        starts = [candidate.start for candidate in found]
+        first = next((index for index, clause in enumerate(self.clauses) if self._states(clause)), 0)
+        worths: list[float] = []
+        for index, clause in enumerate(self.clauses):
+            inside = found[bisect_left(starts, clause.start) : bisect_left(starts, clause.end)]
+            value = sum(_FACTORS.get(c.kind, 1.0) * c.weight for c in inside)
+            hollow = all(c.kind == "weak" or c.weight <= 0.6 for c in inside)
+            said = self.text[clause.start : clause.end]
+            worth = 0.15 * min(value, 8.0) + 0.01 * min(len(said), 30)
+            worth += 1.0 if index == first else 0.0
+            worth += 1.2 if _DECIDING.search(said) or _CONCLUDING.match(said) else 0.0
+            worth -= 1.5 if _BACKGROUND.search(said) else 0.0
+            worth += 0.2 if holds_negation(clause.tokens) else 0.0
+            worth -= 0.8 if hollow else 0.0
+            worth -= 0.6 if clause.fragment or not clause.subject else 0.0
+            closing = self.text[clause.end : clause.end + 1]
+            worth -= 1.0 if closing in ("？", "?") and closing else 0.0
+            worths.append(worth - 3.0 * clause.idle)
+        return worths
+
+    def _states(self, clause: Clause) -> bool:
+        said = self.text[clause.start : clause.end]
+        asks = self.text[clause.end : clause.end + 1] in ("？", "?")
+        return not (clause.idle or clause.fragment or asks or _BACKGROUND.search(said)) and len(said) > 4
+
+
+def _positions(parts: Iterable[Reduction]) -> set[int]:
+    return {at for part in parts for at in range(part.begin, part.end)}
