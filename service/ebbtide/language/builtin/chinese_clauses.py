@@ -18,7 +18,10 @@ from ebbtide.language.builtin.small_talk import is_small_talk
 from ebbtide.language.builtin.tokens import Token, tokenize
 from ebbtide.language.builtin.word_lists import word_list, words
 
-_COMMA = re.compile(rf"[，；：,;:—]+|(?<=[{HAN}A-Za-z0-9])\s+(?=[{HAN}])|(?<=[{HAN}])\s+(?=[{HAN}A-Za-z0-9])")
+_COMMA = re.compile("[，；：,;:]+|—+|…+|[.]{3,}")
+# In chats a space often separates clauses.
+_SPACED = re.compile(rf"[{HAN}]\s+[{HAN}]")
+_SPACE = re.compile(rf"[，；：,;:]+|—+|…+|[.]{{3,}}|(?<=[{HAN}A-Za-z0-9])\s+(?=[{HAN}])|(?<=[{HAN}])\s+(?=[A-Za-z0-9])")
 _JAPANESE_COMMA = re.compile("[、，]")
 _QUOTED = re.compile(
     r"“[^”]{1,60}”|「[^」]{1,60}」|『[^』]{1,60}』|（[^）]{1,60}）|\([^)]{1,60}\)|《[^》]{1,60}》"
@@ -26,7 +29,7 @@ _QUOTED = re.compile(
 _NUMBER_COMMA = re.compile(r"(?<=\d)[,:](?=\d)")
 
 _PREDICATES = words("v vi vd vq vg a ad i l")
-_SUBJECTS = words("n nr ns nt nz nw nrt nrfg vn r title an x nrf j word code path url s b zg f ng")
+_SUBJECTS = words("n nr ns nt nz nw nrt nrfg vn r title an x nrf j word code path url s b zg ng")
 _SKIPPED = words("d c t y e o date")
 _PERSONAL = words("我 我们 咱 咱们 俺 你 您 你们")
 _THIRD = words("他 她 它 他们 她们 它们 其 人家 对方")
@@ -43,15 +46,17 @@ _STRICT = tuple(
     words("如果 要是 假如 假设 倘若 若 若是 只要 只有 除非 即使 就算 哪怕 万一 不管 无论 凡是 一旦")
 )
 _LATE = ("除非", "如果", "要是", "只要", "前提")
-_REPORT_END = re.compile("(?:说|道|讲|问|表示|回|听说|据说|传说|告诉[我他她]们?)[，：,:\\s]*$")
+_REPORT_END = re.compile("(?:(?<![不没再])[说道讲问]|表示|回|听说|据说|传说|告诉[我他她]们?)[，：,:\\s]*$")
 _HEARSAY = re.compile("(?:听说|据说|传说|据传|好像|可能|也许|大概|应该|估计)[，：,:\\s]*$")
 _REPORT_MAX = 7
-_CIRCUMSTANCE = re.compile("(?:的话|的时候|之后|以后|之前|以前|期间|时)$")
-_INTENTION = re.compile("想|打算|本来|原来|以为|要|准备|计划|应该|可以|说好")
+_CIRCUMSTANCE = re.compile("(?:的话|的时候|之后|以后|之前|以前|期间|(?<!小)时)$")
+_INTENTION = re.compile("想|打算|本来|原来|以为|准备|计划|应该|说好")
 _CONTRAST = re.compile("但|不过|可是|可|然而|结果|只是|却|谁知|没想到")
 _DEMONSTRATIVE = re.compile("[这那](?![里儿次天年周月边]|[一两几]?[次天年周月])|此|该")
 _DENIED_VERB = re.compile("[我你他她它]?们?(?:不|没|没有)([^是有会能要得])")
 _INTRANSITIVE = words("走 来 去 哭 笑 睡 醒 死 病 累 慌 怕 到 回来 回去 请假 吃饭 值班 出发")
+_PERSON_END = re.compile("[人员师生客友娘婆爷叔姨婶舅姑哥姐弟妹爸妈爹导佬孩婴徒工长总嫂他她]$|儿子|女儿|媳妇|老板|丈母|闺女|丫头|宝|家伙|医生|保安|护士|司机")
+_CORRECTIONS = words("不是 不对 不不 错了 说错了")
 _COMMAND = re.compile("(?:你|这个|这|可)*(?:一定|千万|要|可)*(?:记住|记牢|别忘|不要忘|勿忘)")
 
 
@@ -80,11 +85,12 @@ class Clause:
 def chinese_clauses(text: str) -> list[Clause]:
     """Return the clauses of a Chinese or Japanese text in order, with what each of them needs."""
     japanese = is_japanese(text)
+    comma = _JAPANESE_COMMA if japanese else _SPACE if _SPACED.search(text) else _COMMA
     found: list[Clause] = []
     tokens = tokenize(text)
     at = 0
     for number, (start, end) in enumerate(sentence_spans(text)):
-        for begin, stop in _pieces(text, start, end, _JAPANESE_COMMA if japanese else _COMMA):
+        for begin, stop in _pieces(text, start, end, comma):
             while at < len(tokens) and tokens[at].start < begin:
                 at += 1
             first = at
@@ -134,7 +140,8 @@ def _describe(clause: Clause) -> None:
     tokens = clause.tokens
     clause.body = opening_of(tokens)
     rest = tokens[clause.body :]
-    social = is_small_talk(tokens) and not any(token.text in _THIRD for token in tokens)
+    named = len(tokens) > 1 and any(token.text in _THIRD or token.tag[:2] == "nr" for token in tokens)
+    social = is_small_talk(tokens) and not named
     clause.idle = not rest or social or _COMMAND.match("".join(t.text for t in rest)) is not None
     clause.fragment = not any(_is_predicate(rest, index) for index in range(len(rest)))
     clause.subject = _has_subject(rest) or _has_described_subject(rest)
@@ -191,6 +198,9 @@ def _has_subject(tokens: Sequence[Token]) -> bool:
                 return True
             continue
         if token.text in _TIMES or token.text in _NO_SUBJECT or token.tag in _SKIPPED:
+            continue
+        if after is not None and after.tag == "f" and token.tag in ("n", "ns", "nz", "s"):
+            # A place: 视频里一直看地板.
             continue
         if token.tag in ("m", "mq", "num"):
             if after is not None and after.tag[0] == "n" and not governed:
@@ -328,8 +338,9 @@ def _link_pronoun(clauses: list[Clause], index: int, before: int) -> None:
     rest = clause.tokens[clause.body :]
     opening = rest[0].text
     if any(token.text in _THIRD for token in rest[:3]):
+        person = any(token.text in ("他", "她") for token in rest[:3])
         for at in range(before, max(-1, before - 8), -1):
-            if any(token.tag[0] == "n" and token.tag != "num" for token in clauses[at].tokens):
+            if any(_may_be_meant(token, person) for token in clauses[at].tokens):
                 clause.needs.add(at)
                 first = rest[0].text in ("他", "她")
                 if at == index - 1 and first and clauses[at].sentence == clause.sentence and len(rest) > 1:
@@ -344,6 +355,13 @@ def _link_pronoun(clauses: list[Clause], index: int, before: int) -> None:
                 break
     elif _DEMONSTRATIVE.match(opening + (rest[1].text if len(rest) > 1 else "")):
         clause.needs.add(before)
+
+
+def _may_be_meant(token: Token, person: bool) -> bool:
+    """Return whether a pronoun may mean a noun: 他 and 她 mean persons."""
+    if person:
+        return token.tag[:2] == "nr" or token.text in words_chinese.KIN or _PERSON_END.search(token.text) is not None
+    return token.tag[0] == "n" and token.tag != "num"
 
 
 def _link_connective(clauses: list[Clause], index: int, before: int, inside: bool) -> None:
@@ -370,10 +388,14 @@ def _link_condition(clauses: list[Clause], index: int, before: int, inside: bool
     clause, last = clauses[index], clauses[before]
     opening = "".join(token.text for token in last.tokens[:4])
     text = "".join(token.text for token in last.tokens)
-    if _is_report(text) or text.endswith(("的话", "说")):
+    if _is_report(text) or text.endswith("的话"):
         clause.needs.add(before)
         last.needs.add(index)
     if opening.lstrip("我你您他她们那").startswith(words_chinese.CONDITIONS) or _CIRCUMSTANCE.search(text):
+        last.needs.add(index)
+    if text in _CORRECTIONS or ("".join(token.text for token in clause.tokens) in _CORRECTIONS):
+        # 包粽子……不是，炊年糕
+        clause.needs.add(before)
         last.needs.add(index)
     strict = next(
         (

@@ -27,7 +27,7 @@ _VAGUE = words(
     "一个 一次 一回 一天 一年 一家 一本 一张 一件 一只 一条 一份 一位 一人 万一 千万 一度 一把 一间 一场 一成 一双 一套 一头"
 )
 _EMPTY_VERBS = words(
-    "打算 可以 觉得 认为 知道 好像 应该 可能 需要 希望 没有 不是 没得 还要 能够 愿意 开始 继续 看到 听到 说到 认识 准备 起来 出来 过来 过去 进去 "
+    "打算 可以 觉得 认为 知道 好像 应该 可能 需要 希望 没有 不是 没得 还要 能够 愿意 开始 继续 看到 听到 说到 准备 起来 出来 过来 过去 进去 "
     "严重 比较 乐得 敲到 算是 成为 变成 叫做 以为 想要 喜欢 记得 记着 发现 看见 找到 拿到 收到 得到 做到 还有 只有"
 )
 _VERB_TAGS = words("v vn vi")
@@ -203,6 +203,7 @@ def _merged(text: str, found: list[Note]) -> list[Note]:
         if last is not None and last.end == note.start and titled:
             merged[-1] = Note(last.start, note.end, last.weight)
             continue
+        counted = counted and text[note.end : note.end + 1] != "的"
         if last is not None and counted and text[note.start] not in "零一二两三四五六七八九十0123456789":
             merged[-1] = Note(last.start, note.end, max(last.weight, note.weight) + 0.3)
             continue

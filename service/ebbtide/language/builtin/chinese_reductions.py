@@ -72,6 +72,10 @@ def _owners(tokens: Sequence[Token], body: int) -> Iterator[Reduction]:
             yield Reduction(body, body + 1, LIGHT)
         elif rest[1].tag == "vn" and rest[2].tag != "uj":
             return
+    if len(rest) > 4 and rest[0].text == "这个" and rest[1].tag in ("n", "v", "vn") and rest[2].tag in ("b", "n"):
+        # 这个需求优先级没定
+        if holds_negation(rest[3:]):
+            yield Reduction(body, body + 2, LIGHT)
     kin = next(
         (at for at in range(body, min(body + 3, len(tokens) - 1)) if tokens[at].text in words_chinese.KIN), -1
     )
@@ -195,7 +199,7 @@ def _place(tokens: Sequence[Token], index: int, body: int, end: int) -> Iterator
         return
     if tokens[index].text == "从":
         if tokens[stop].text.endswith(("到", "成", "至")):
-            yield Reduction(index, stop, MODIFIER)
+            yield Reduction(index, stop, STRONG)
         return
     yield Reduction(index, stop, MODIFIER)
     if stop > index + 3 and tokens[index + 2].text == "的" and tokens[index + 1].tag in ("ns", "nr", "nrt"):
@@ -210,7 +214,9 @@ def _attribute(tokens: Sequence[Token], index: int, body: int, end: int) -> Iter
     if head.text[0] in "一几" or is_negation(head):
         return
     begin = index
-    while begin > body and tokens[begin - 1].tag in _ATTRIBUTE_TAGS:
+    while begin > body and (
+        tokens[begin - 1].tag in _ATTRIBUTE_TAGS or tokens[begin - 1].text in words_chinese.ATTRIBUTIVE_VERBS
+    ):
         begin -= 1
     if begin == index:
         return

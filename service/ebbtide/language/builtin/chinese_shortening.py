@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ebbtide.language.builtin.candidates import candidates
 from ebbtide.language.builtin.chinese_clauses import Clause, chinese_clauses
@@ -22,12 +22,14 @@ from ebbtide.language.builtin.chinese_notes import (
 )
 from ebbtide.language.builtin.chinese_reductions import LIGHT, MODIFIER, STRONG, Reduction, reductions
 from ebbtide.language.builtin.negation import holds_negation
+from ebbtide.language.builtin.tokens import Candidate
 from ebbtide.language.builtin.trimming import trim_end
 from ebbtide.language.builtin.word_lists import ordered_list
 
 _DECIDING = re.compile("|".join(ordered_list("deciding")), re.IGNORECASE)
 _BACKGROUND = re.compile("|".join(ordered_list("background")), re.IGNORECASE)
 _CONCLUDING = re.compile("最后|最终|终于")
+_QUESTIONS = ("?", "？")
 _ENDS = "。！？!?.；"
 # Numbers and dates weigh more in statements than as keywords.
 _FACTORS = {"number": 1.8, "time": 1.6, "code": 1.2, "weak": 0.3}
@@ -72,7 +74,7 @@ class _Reader:
         order = sorted(range(len(self.clauses)), key=lambda index: (-self.worth[index], index))
         for level in (MODIFIER, STRONG):
             kept = self._chosen(order, target, level)
-            said = self._joined(kept, self._left_out(kept, target, level)) if kept else ""
+            said = self._joined(kept, self._left_out(kept, target, level), target) if kept else ""
             if said and len(said) <= target:
                 return said
         return ""
@@ -87,30 +89,35 @@ class _Reader:
                 continue
             if self.clauses[index].idle and kept:
                 continue
+            if self._borrow(index, sizes, kept, room):
+                begin, end = kept[index]
+                room -= sizes[index] + end - begin + 1
+                continue
             chain = self._chain(index, kept)
             if chain is not None and sum(sizes[at] + 1 for at in chain) <= room:
                 room -= sum(sizes[at] + 1 for at in chain)
                 kept.update((at, (0, 0)) for at in chain)
-                continue
-            lender = self.clauses[index].lender
-            if lender < 0 or lender in kept or self._others_needed(index, lender, kept):
-                continue
-            host = self.clauses[lender].tokens[self.clauses[lender].body]
-            size = sizes[index] + host.end - host.start + 1
-            if size <= room:
-                room -= size
-                kept[index] = (host.start, host.end)
         return kept
 
-    def _others_needed(self, index: int, lender: int, kept: Iterable[int]) -> bool:
-        return bool(self.clauses[index].needs - {lender} - set(kept))
+    def _borrow(self, index: int, sizes: list[int], kept: dict[int, tuple[int, int]], room: int) -> bool:
+        """Keep a clause with the subject of a clause that is not kept. Return whether that is possible."""
+        clause = self.clauses[index]
+        lender = clause.lender
+        if lender < 0 or lender in kept or clause.needs - {lender} - set(kept):
+            return False
+        host = self.clauses[lender].tokens[self.clauses[lender].body]
+        if sizes[index] + host.end - host.start + 1 > room:
+            return False
+        kept[index] = (host.start, host.end)
+        return True
 
     def _chain(self, index: int, kept: dict[int, tuple[int, int]]) -> set[int] | None:
         """Return a clause with all that it needs, directly or not. None if they are many."""
         chain, waiting = {index}, [index]
+        lenders = {self.clauses[at].lender for at, (begin, end) in kept.items() if begin < end and at < index}
         while waiting:
-            for needed in self.clauses[waiting.pop()].needs:
-                if needed not in chain and (needed not in kept or kept[needed] != (0, 0)):
+            for needed in self.clauses[waiting.pop()].needs - lenders:
+                if needed not in chain and needed not in kept:
                     chain.add(needed)
                     waiting.append(needed)
             if len(chain) > _CHAIN_MAX:
@@ -120,14 +127,16 @@ class _Reader:
     def _size(self, index: int, level: int) -> int:
         tokens = self.clauses[index].tokens
         gone = _positions(part for part in self.parts[index] if part.level <= level)
-        return sum(len(token.text) for at, token in enumerate(tokens) if at not in gone)
+        end = self.clauses[index].end
+        asks = self.text[end : end + 1] in _QUESTIONS
+        return sum(len(token.text) for at, token in enumerate(tokens) if at not in gone) + asks
 
     def _left_out(
         self, kept: dict[int, tuple[int, int]], target: int, level: int
     ) -> dict[int, list[Reduction]]:
         """Return what must be left out of the clauses. What says most is put back first."""
         out = {index: [part for part in self.parts[index] if part.level <= level] for index in kept}
-        room = target - len(self._joined(kept, out))
+        room = target - len(self._joined(kept, out, 0))
         offers = [(part.level, -self.worth[index], index, part) for index in kept for part in out[index]]
         for _, _, index, part in sorted(offers, key=lambda offer: (-offer[0], *offer[1:3])):
             if (
@@ -145,7 +154,9 @@ class _Reader:
                 room -= size
         return out
 
-    def _joined(self, kept: dict[int, tuple[int, int]], out: dict[int, list[Reduction]]) -> str:
+    def _joined(
+        self, kept: dict[int, tuple[int, int]], out: dict[int, list[Reduction]], target: int
+    ) -> str:
         """Join the clauses in the order of the text, with the marks between them."""
         pieces: list[str] = []
         last = -1
@@ -153,12 +164,14 @@ class _Reader:
             if last >= 0:
                 pieces.append(self._mark(last, index))
             begin, end = kept[index]
-            pieces.append(self.text[begin:end])
-            pieces.append(self._said(index, _positions(out[index]), begin < end))
+            borrows = begin < end and self.clauses[index].lender not in kept
+            pieces.append(self.text[begin:end] if borrows else "")
+            pieces.append(self._said(index, _positions(out[index]), borrows))
             last = index
         clause = self.clauses[last]
+        said = trim_end("".join(pieces))
         closing = self.text[clause.end : clause.end + 1]
-        return trim_end("".join(pieces)) + (closing if closing in ("？", "?", "！", "!") else "")
+        return said + closing if closing and closing in _ENDS and len(said) < target else said
 
     def _said(self, index: int, gone: set[int], borrows: bool) -> str:
         clause = self.clauses[index]
@@ -191,12 +204,12 @@ class _Reader:
     def _worths(self) -> list[float]:
         found = candidates(self.text)
         starts = [candidate.start for candidate in found]
-        first = next((index for index, clause in enumerate(self.clauses) if self._states(clause)), 0)
+        first = self._first_statement(found, starts)
         worths: list[float] = []
         for index, clause in enumerate(self.clauses):
             inside = found[bisect_left(starts, clause.start) : bisect_left(starts, clause.end)]
             value = sum(_FACTORS.get(c.kind, 1.0) * c.weight for c in inside)
-            hollow = all(c.kind == "weak" or c.weight <= 0.6 for c in inside)
+            hollow = _is_hollow(inside)
             said = self.text[clause.start : clause.end]
             worth = 0.15 * min(value, 8.0) + 0.01 * min(len(said), 30)
             worth += 1.0 if index == first else 0.0
@@ -206,14 +219,29 @@ class _Reader:
             worth -= 0.8 if hollow else 0.0
             worth -= 0.6 if clause.fragment or not clause.subject else 0.0
             closing = self.text[clause.end : clause.end + 1]
-            worth -= 1.0 if closing in ("？", "?") and closing else 0.0
+            worth -= 1.0 if closing in _QUESTIONS else 0.0
             worths.append(worth - 3.0 * clause.idle)
         return worths
 
-    def _states(self, clause: Clause) -> bool:
-        said = self.text[clause.start : clause.end]
-        asks = self.text[clause.end : clause.end + 1] in ("？", "?")
-        return not (clause.idle or clause.fragment or asks or _BACKGROUND.search(said)) and len(said) > 4
+    def _first_statement(self, found: Sequence[Candidate], starts: list[int]) -> int:
+        """Return the first clause that states something, or the one that concludes its sentence: 最后决定…"""
+        first = -1
+        for index, clause in enumerate(self.clauses):
+            if first >= 0 and clause.sentence != self.clauses[first].sentence:
+                break
+            said = self.text[clause.start : clause.end]
+            if first >= 0 and _CONCLUDING.match(said):
+                return index
+            inside = found[bisect_left(starts, clause.start) : bisect_left(starts, clause.end)]
+            asks = self.text[clause.end : clause.end + 1] in _QUESTIONS
+            if first < 0 and not (clause.idle or clause.fragment or asks or _is_hollow(inside)):
+                first = -1 if _BACKGROUND.search(said) else index
+        return max(first, 0)
+
+
+def _is_hollow(inside: Sequence[Candidate]) -> bool:
+    """Return whether a clause names nothing."""
+    return all(candidate.kind == "weak" or candidate.weight <= 0.6 for candidate in inside)
 
 
 def _positions(parts: Iterable[Reduction]) -> set[int]:

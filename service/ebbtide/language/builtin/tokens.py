@@ -189,8 +189,8 @@ def _tagged(text: str) -> tuple[tuple[str, str], ...]:
             whole = word[0] == "小" or len(word) == 2
             pairs.append((word if whole else word[:2], "nr"))
             pairs.extend([] if whole else [(word[2:], "d")])
-        elif pairs and pairs[-1][0] == "老" and len(word) == 2 and word[0] in SURNAMES and tag[:2] == "nr":
-            pairs[-1] = ("老" + word[0], "nr")
+        elif pairs and pairs[-1][0] in ("老", "小") and len(word) == 2 and word[0] in SURNAMES and tag[:2] == "nr":
+            pairs[-1] = (pairs[-1][0] + word[0], "nr")
             pairs.extend(tagger.tag(word[1:]))
         elif len(word) > 1 and tag[0] not in "mt" and _is_greedy(word, tag) and not tagger.has_word(word):
             pairs.extend(tagger.tag(word, hmm=False))
