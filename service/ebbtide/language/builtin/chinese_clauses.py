@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ebbtide.language.builtin import words_chinese
+from ebbtide.language.builtin.negation import holds_negation
 from ebbtide.language.builtin.scripts import HAN, has_word, is_japanese
 from ebbtide.language.builtin.sentences import sentence_spans
 from ebbtide.language.builtin.small_talk import is_small_talk
@@ -21,7 +22,9 @@ from ebbtide.language.builtin.word_lists import word_list, words
 _COMMA = re.compile("[，；：,;:]+|—+|…+|[.]{3,}")
 # In chats a space often separates clauses.
 _SPACED = re.compile(rf"[{HAN}]\s+[{HAN}]")
-_SPACE = re.compile(rf"[，；：,;:]+|—+|…+|[.]{{3,}}|(?<=[{HAN}A-Za-z0-9])\s+(?=[{HAN}])|(?<=[{HAN}])\s+(?=[A-Za-z0-9])")
+_SPACE = re.compile(
+    rf"[，；：,;:]+|—+|…+|[.]{{3,}}|(?<=[{HAN}A-Za-z0-9])\s+(?=[{HAN}])|(?<=[{HAN}])\s+(?=[A-Za-z0-9])"
+)
 _JAPANESE_COMMA = re.compile("[、，]")
 _QUOTED = re.compile(
     r"“[^”]{1,60}”|「[^」]{1,60}」|『[^』]{1,60}』|（[^）]{1,60}）|\([^)]{1,60}\)|《[^》]{1,60}》"
@@ -55,8 +58,15 @@ _CONTRAST = re.compile("但|不过|可是|可|然而|结果|只是|却|谁知|�
 _DEMONSTRATIVE = re.compile("[这那](?![里儿次天年周月边]|[一两几]?[次天年周月])|此|该")
 _DENIED_VERB = re.compile("[我你他她它]?们?(?:不|没|没有)([^是有会能要得])")
 _INTRANSITIVE = words("走 来 去 哭 笑 睡 醒 死 病 累 慌 怕 到 回来 回去 请假 吃饭 值班 出发")
-_PERSON_END = re.compile("[人员师生客友娘婆爷叔姨婶舅姑哥姐弟妹爸妈爹导佬孩婴徒工长总嫂他她]$|儿子|女儿|媳妇|老板|丈母|闺女|丫头|宝|家伙|医生|保安|护士|司机")
+_PERSON_END = re.compile(
+    "[人员师生客友娘婆爷叔姨婶舅姑哥姐弟妹爸妈爹导佬孩婴徒工长总嫂他她]$|儿子|女儿|媳妇|老板|丈母|闺女|丫头|宝|家伙|医生|保安|护士|司机"
+)
 _CORRECTIONS = words("不是 不对 不不 错了 说错了")
+_CALLED = words_chinese.KIN | words(
+    "哥 姐 爸 妈 师兄 师姐 师弟 师妹 老板 老师 各位 大家 宝贝 亲爱的 叔 姨 婶 嫂子 大哥 大姐"
+)
+# A longer clause has its subject before.
+_READ = 30
 _COMMAND = re.compile("(?:你|这个|这|可)*(?:一定|千万|要|可)*(?:记住|记牢|别忘|不要忘|勿忘)")
 
 
@@ -101,8 +111,13 @@ def chinese_clauses(text: str) -> list[Clause]:
                 found.append(Clause(begin, stop, number, own))
     if japanese:
         return found
-    for clause in found:
+    for index, clause in enumerate(found):
         _describe(clause)
+        leads = not index or found[index - 1].sentence != clause.sentence
+        calls = len(clause.tokens) == 1 and (
+            clause.tokens[0].tag[:2] == "nr" or clause.tokens[0].text in _CALLED
+        )
+        clause.idle = clause.idle or (leads and calls and text.startswith(("，", "！"), clause.end))
     for index in range(len(found)):
         _link(found, index)
     return found
@@ -217,7 +232,7 @@ def _has_subject(tokens: Sequence[Token]) -> bool:
 
 def _has_described_subject(tokens: Sequence[Token]) -> bool:
     """Return whether the subject may follow a relative clause: 卖豆腐的阿姨来了."""
-    for index in range(1, len(tokens) - 2):
+    for index in range(1, min(len(tokens) - 2, _READ)):
         if tokens[index].text == "的" and tokens[index + 1].tag[0] == "n":
             return any(_is_predicate(tokens, at) for at in range(index + 2, len(tokens)))
     return False
@@ -296,10 +311,7 @@ def _link_to_subject(clauses: list[Clause], index: int) -> None:
     if host < 0:
         return
     if clauses[host].sentence != clause.sentence and _person_of(clauses[host]) == "first":
-        first = next(
-            at for at in range(index, -1, -1) if at == 0 or clauses[at - 1].sentence != clause.sentence
-        )
-        if first == index:
+        if clauses[index - 1].sentence != clause.sentence:
             return
     clause.needs.add(host)
     if clauses[host].sentence == clause.sentence and _may_borrow(clauses, host, index):
@@ -360,7 +372,11 @@ def _link_pronoun(clauses: list[Clause], index: int, before: int) -> None:
 def _may_be_meant(token: Token, person: bool) -> bool:
     """Return whether a pronoun may mean a noun: 他 and 她 mean persons."""
     if person:
-        return token.tag[:2] == "nr" or token.text in words_chinese.KIN or _PERSON_END.search(token.text) is not None
+        return (
+            token.tag[:2] == "nr"
+            or token.text in words_chinese.KIN
+            or _PERSON_END.search(token.text) is not None
+        )
     return token.tag[0] == "n" and token.tag != "num"
 
 
@@ -388,7 +404,7 @@ def _link_condition(clauses: list[Clause], index: int, before: int, inside: bool
     clause, last = clauses[index], clauses[before]
     opening = "".join(token.text for token in last.tokens[:4])
     text = "".join(token.text for token in last.tokens)
-    if _is_report(text) or text.endswith("的话"):
+    if (_is_report(text) and not holds_negation(last.tokens)) or text.endswith("的话"):
         clause.needs.add(before)
         last.needs.add(index)
     if opening.lstrip("我你您他她们那").startswith(words_chinese.CONDITIONS) or _CIRCUMSTANCE.search(text):

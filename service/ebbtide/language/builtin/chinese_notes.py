@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 from ebbtide.language.builtin import words_chinese
 from ebbtide.language.builtin.candidates import READ_MAX, candidates
 from ebbtide.language.builtin.negation import is_negation
-from ebbtide.language.builtin.scripts import cluster_cut, has_word
+from ebbtide.language.builtin.scripts import HAN, cluster_cut, has_word
 from ebbtide.language.builtin.tokens import Token, tokens_of
 from ebbtide.language.builtin.word_lists import words
 
 MARK = "、"
 
 _NUMERALS = "零〇一二两三四五六七八九十百千万亿\\d"
-_NUMBER = f"第?[{_NUMERALS}]+(?:[点.][{_NUMERALS}]+)?"
+_NUMBER = f"第?[{_NUMERALS}]{{1,12}}(?:[点.][{_NUMERALS}]{{1,12}})?"
 _MEASURE = re.compile(
     rf"{_NUMBER}(?:多|来)?(?:个?(?:半|多)?(?:小时|钟头|月)|个?钟(?!头)|分钟|秒|天|周|年|岁|度|块|元|公里|公斤|斤|里|米|厘米|号线|层|楼|栋"
-    rf"|次|回|本|张|件|只|条|个?人|份|盒|箱|瓶|棵|头|艘|架|台|辆|倍|成|届|桌|双|套|粒|封|页|把|间|家|颗|门|场|吨|位|号(?!线)|日)(?:半|多)?"
-    rf"|[{_NUMERALS}]+[点分](?:半|[{_NUMERALS}]+分?)"
-    rf"|[{_NUMERALS}]*[百千万亿][{_NUMERALS}多来]+"
+    rf"|次|回|本|张|件|只|条|个?人|份|盒|箱|瓶|棵|头|艘|架|台|辆|倍|成|届|桌|双|套|粒|封|页|把|间|家|颗|门|场|吨|位|号(?!线)|日|分(?!钟|之|享)|个?礼拜|个?星期)(?:半|多)?"
+    rf"|[{_NUMERALS}]{{1,4}}[点分](?:半|[{_NUMERALS}]{{1,4}}分?)"
+    rf"|[{_NUMERALS}两几]{{1,8}}个(?=[{HAN}])"
+    rf"|[{_NUMERALS}]{{0,8}}[百千万亿][{_NUMERALS}多来]{{1,8}}"
 )
 _VAGUE = words(
     "一个 一次 一回 一天 一年 一家 一本 一张 一件 一只 一条 一份 一位 一人 万一 千万 一度 一把 一间 一场 一成 一双 一套 一头"
@@ -32,6 +35,11 @@ _EMPTY_VERBS = words(
 )
 _VERB_TAGS = words("v vn vi")
 _NO_NOTE = re.compile("[得不没就会能要想让叫说讲是有来去到了这那我你他她]")
+# A number of things, which the noun behind it completes.
+_COUNT = re.compile(
+    rf"[{_NUMERALS}两几]+[个位名款把栋家套种份只条张台本件座间辆部棵头艘箱盒瓶粒封页颗门场双片桌斤]$"
+)
+_BARE_COUNT = re.compile(rf"[{_NUMERALS}两几]+个")
 _KIN = words("爸 妈 哥 姐 弟 妹 爷 奶 婶 姨 姑 舅 嫂")
 _TIMES = words("t date")
 _MEASURE_WEIGHT = 1.0
@@ -55,8 +63,21 @@ def notes(text: str, target: int) -> str:
     items = note_items(text)
     listed = _listed(text, items, target)
     if 2 * len(listed) < target:
-        listed = _listed(text, sorted([*items, *_verbs(text, items)]), target)
+        items = [_with_verb(text, note) for note in items]
+        listed = _listed(text, [*items, *_verbs(text, items)], target)
     return listed
+
+
+def _with_verb(text: str, note: Note) -> Note:
+    """Return a note with the verb of which it is the object: 看医生."""
+    tokens = tokens_of(text[:READ_MAX])
+    at = bisect_left(tokens, note.start, key=lambda token: token.start) - 1
+    if at < 0 or tokens[at].end != note.start or tokens[at].tag != "v" or len(tokens[at].text) != 1:
+        return note
+    denied = any(is_negation(token) for token in tokens[max(0, at - 3) : at])
+    if denied or tokens[at].text in words_chinese.NO_END or _NO_NOTE.search(tokens[at].text):
+        return note
+    return Note(tokens[at].start, note.end, note.weight)
 
 
 def _verbs(text: str, items: list[Note]) -> Iterator[Note]:
@@ -101,8 +122,14 @@ def _listed(text: str, items: list[Note], target: int) -> str:
 
 def weight_of_notes(text: str, said: str) -> float:
     """Return how telling a list of notes of a text is."""
-    items = set(said.split(MARK))
-    return sum(note.weight for note in note_items(text) if text[note.start : note.end] in items)
+    items = note_items(text)
+    parts = set(said.split(MARK))
+    verbal = [_with_verb(text, note) for note in items]
+    return sum(
+        note.weight
+        for note, longer in zip(items, verbal, strict=True)
+        if text[note.start : note.end] in parts or text[longer.start : longer.end] in parts
+    )
 
 
 def is_notes(text: str, first: str) -> bool:
@@ -110,15 +137,22 @@ def is_notes(text: str, first: str) -> bool:
     parts = text.split(MARK)
     if any(not 0 < len(part) <= _ITEM_MAX for part in parts):
         return False
-    known = {first[note.start : note.end] for note in note_items(first)}
+    items = note_items(first)
+    known = {first[note.start : note.end] for note in [*items, *map(partial(_with_verb, first), items)]}
+    known |= {first[note.start : note.end] for note in _verbs(first, items)}
     return all(part in known for part in parts)
 
 
 def fewer_notes(text: str, target: int, first: str) -> str:
     """Return the most telling notes of a list that fit together."""
-    weights = {first[note.start : note.end]: note.weight for note in note_items(first)}
+    weights: dict[str, float] = {}
+    for note in note_items(first):
+        weights[first[note.start : note.end]] = note.weight
+        verbal = _with_verb(first, note)
+        weights[first[verbal.start : verbal.end]] = note.weight
     items = [
-        Note(match.start(), match.end(), weights.get(match.group(), 0.0)) for match in _ITEM.finditer(text)
+        Note(match.start(), match.end(), weights.get(match.group(), _FILL_WEIGHT))
+        for match in _ITEM.finditer(text)
     ]
     return _listed(text, items, target) or part_of_note(text, target)
 
@@ -135,7 +169,7 @@ def word_of(text: str, target: int) -> str:
     fitting = [
         token for token in tokens_of(text[:READ_MAX]) if len(token.text) <= target and has_word(token.text)
     ]
-    best = max(fitting, key=lambda token: (token.tag[0] == "n", len(token.text)), default=None)
+    best = max(fitting, key=lambda token: ("udcpra nv".find(token.tag[0]), len(token.text)), default=None)
     return text[: cluster_cut(text, 0, min(target, len(text)))] if best is None else best.text
 
 
@@ -194,18 +228,16 @@ def _merged(text: str, found: list[Note]) -> list[Note]:
             if note.end > last.end:
                 merged[-1] = Note(last.start, note.end, max(last.weight, note.weight))
             continue
-        counted = (
-            last is not None
-            and last.end == note.start
-            and text[last.start] in "第零一二两三四五六七八九十百千0123456789"
-        )
-        titled = text[note.start : note.end] in words_chinese.HONORIFICS
-        if last is not None and last.end == note.start and titled:
+        follows = last is not None and last.end == note.start
+        if last is not None and follows and text[note.start : note.end] in words_chinese.HONORIFICS:
             merged[-1] = Note(last.start, note.end, last.weight)
-            continue
-        counted = counted and text[note.end : note.end + 1] != "的"
-        if last is not None and counted and text[note.start] not in "零一二两三四五六七八九十0123456789":
+        elif (
+            last is not None
+            and follows
+            and _COUNT.match(text[last.start : last.end])
+            and not text.startswith("的", note.end)
+        ):
             merged[-1] = Note(last.start, note.end, max(last.weight, note.weight) + 0.3)
-            continue
-        merged.append(note)
-    return merged
+        else:
+            merged.append(note)
+    return [note for note in merged if not _BARE_COUNT.fullmatch(text[note.start : note.end])]

@@ -14,6 +14,8 @@ from ebbtide.language.builtin.negation import holds_negation, is_negation
 from ebbtide.language.builtin.tokens import Token
 from ebbtide.language.builtin.word_lists import word_list, words
 
+# A longer clause is a list or lacks its punctuation.
+_WORDS_MAX = 60
 LIGHT, MODIFIER, STRONG = range(3)
 
 
@@ -30,7 +32,8 @@ _INTENSIFIERS = words("非常 特别 十分 挺 真的 相当 极其 实在 其�
 _AUXILIARY = words("是 会 有 能 要 想 让 在 被 把")
 _GRADED = words("a v vn i l d")
 _PAST = words(
-    "今天 昨天 前天 昨晚 今早 刚才 刚刚 最近 近来 当时 那天 这几天 前几天 上周 上个月 早上 上午 中午 下午 晚上 傍晚 凌晨 夜里"
+    "今天 昨天 前天 昨晚 今早 刚才 刚刚 最近 近来 当时 那天 这几天 前几天 上周 上个月 早上 上午 中午 下午 晚上 傍晚 凌晨 夜里 "
+    "天天 每天 每天晚上 每天早上"
 )
 _TIME_TAGS = words("t date")
 _OWNERS = words("我 我们 咱们 俺")
@@ -45,6 +48,8 @@ _DEADLINES = words("之前 以前 前")
 def reductions(clause: Clause) -> list[Reduction]:
     """Return what can be left out of a clause. The parts do not overlap, except that one may contain another."""
     tokens = clause.tokens
+    if len(tokens) > _WORDS_MAX:
+        return []
     found = [Reduction(0, clause.body, LIGHT)] if clause.body < len(tokens) else []
     end = len(tokens)
     while end > clause.body + 1 and tokens[end - 1].text in _PARTICLES:
@@ -68,11 +73,16 @@ def _owners(tokens: Sequence[Token], body: int) -> Iterator[Reduction]:
     if rest[0].text in _OWNERS:
         if rest[1].text == "的" and rest[2].tag in _NOUN_TAGS and len(rest[2].text) > 1:
             yield Reduction(body, body + 2, LIGHT)
+        elif rest[1].text in ("家", "这边", "那边") and len(rest) > 3 and rest[2].tag[0] == "n":
+            yield Reduction(body, body + 2, LIGHT)
         elif rest[1].text in words_chinese.KIN:
             yield Reduction(body, body + 1, LIGHT)
-        elif rest[1].tag == "vn" and rest[2].tag != "uj":
-            return
-    if len(rest) > 4 and rest[0].text == "这个" and rest[1].tag in ("n", "v", "vn") and rest[2].tag in ("b", "n"):
+    if (
+        len(rest) > 4
+        and rest[0].text == "这个"
+        and rest[1].tag in ("n", "v", "vn")
+        and rest[2].tag in ("b", "n")
+    ):
         # 这个需求优先级没定
         if holds_negation(rest[3:]):
             yield Reduction(body, body + 2, LIGHT)

@@ -7,6 +7,7 @@ result is openly a list of notes (丹麦、菌株).
 
 from __future__ import annotations
 
+import math
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
@@ -49,7 +50,8 @@ def shorten_chinese(text: str, target: int, first: str = "") -> str:
     statement = reader.statements(target)
     if len(statement) < _FULL * target:
         listed = notes(text, target)
-        if len(listed) > len(statement) and weight_of_notes(text, listed) > _weight(statement):
+        hollow = _is_hollow(candidates(statement)) or not statement
+        if (hollow or len(listed) > len(statement)) and weight_of_notes(text, listed) > _weight(statement):
             return listed
     return statement or word_of(text, target)
 
@@ -66,23 +68,29 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self.text = text
         self.clauses = chinese_clauses(text)
+        # The clauses whose subject another clause borrows, and that clause.
+        self.lent: dict[int, int] = {}
         self.parts = [reductions(clause) for clause in self.clauses]
+        self.found = candidates(text)
+        self.starts = [candidate.start for candidate in self.found]
         self.worth = self._worths()
 
     def statements(self, target: int) -> str:
         """Return the clauses of most worth that fit with what they need, or ""."""
         order = sorted(range(len(self.clauses)), key=lambda index: (-self.worth[index], index))
-        for level in (MODIFIER, STRONG):
-            kept = self._chosen(order, target, level)
-            said = self._joined(kept, self._left_out(kept, target, level), target) if kept else ""
-            if said and len(said) <= target:
-                return said
-        return ""
+        choices = [(level, self._chosen(order, target, level)) for level in (MODIFIER, STRONG)]
+        level, kept = max(choices, key=lambda choice: (self._best(choice[1]), -choice[0]))
+        said = self._joined(kept, self._left_out(kept, target, level), target) if kept else ""
+        return said if len(said) <= target else ""
+
+    def _best(self, kept: Iterable[int]) -> float:
+        return max((self.worth[index] for index in kept), default=-math.inf)
 
     def _chosen(self, order: list[int], target: int, level: int) -> dict[int, tuple[int, int]]:
         """Return the clauses that fit without what may be left out, each with the words that it borrows."""
         sizes = [self._size(index, level) for index in range(len(self.clauses))]
         kept: dict[int, tuple[int, int]] = {}
+        self.lent = {}
         room = target + 1
         for index in order:
             if index in kept:
@@ -103,26 +111,26 @@ class _Reader:
         """Keep a clause with the subject of a clause that is not kept. Return whether that is possible."""
         clause = self.clauses[index]
         lender = clause.lender
-        if lender < 0 or lender in kept or clause.needs - {lender} - set(kept):
+        if lender < 0 or lender in kept or any(at != lender and at not in kept for at in clause.needs):
             return False
         host = self.clauses[lender].tokens[self.clauses[lender].body]
         if sizes[index] + host.end - host.start + 1 > room:
             return False
         kept[index] = (host.start, host.end)
+        self.lent[lender] = min(index, self.lent.get(lender, index))
         return True
 
     def _chain(self, index: int, kept: dict[int, tuple[int, int]]) -> set[int] | None:
         """Return a clause with all that it needs, directly or not. None if they are many."""
         chain, waiting = {index}, [index]
-        lenders = {self.clauses[at].lender for at, (begin, end) in kept.items() if begin < end and at < index}
         while waiting:
-            for needed in self.clauses[waiting.pop()].needs - lenders:
-                if needed not in chain and needed not in kept:
+            for needed in self.clauses[waiting.pop()].needs:
+                if needed not in chain and needed not in kept and self.lent.get(needed, index) >= index:
                     chain.add(needed)
                     waiting.append(needed)
             if len(chain) > _CHAIN_MAX:
                 return None
-        return chain - set(kept)
+        return {at for at in chain if at not in kept}
 
     def _size(self, index: int, level: int) -> int:
         tokens = self.clauses[index].tokens
@@ -154,9 +162,14 @@ class _Reader:
                 room -= size
         return out
 
-    def _joined(
-        self, kept: dict[int, tuple[int, int]], out: dict[int, list[Reduction]], target: int
-    ) -> str:
+    def _told(self, index: int, part: Reduction) -> float:
+        """Return how much a part of a clause says."""
+        tokens = self.clauses[index].tokens[part.begin : part.end]
+        start, end = tokens[0].start, tokens[-1].end
+        inside = self.found[bisect_left(self.starts, start) : bisect_left(self.starts, end)]
+        return 3.0 * part.level + sum(candidate.weight for candidate in inside)
+
+    def _joined(self, kept: dict[int, tuple[int, int]], out: dict[int, list[Reduction]], target: int) -> str:
         """Join the clauses in the order of the text, with the marks between them."""
         pieces: list[str] = []
         last = -1
@@ -202,12 +215,10 @@ class _Reader:
         return closing if closing in _ENDS and closing else "。"
 
     def _worths(self) -> list[float]:
-        found = candidates(self.text)
-        starts = [candidate.start for candidate in found]
-        first = self._first_statement(found, starts)
+        first = self._first_statement()
         worths: list[float] = []
         for index, clause in enumerate(self.clauses):
-            inside = found[bisect_left(starts, clause.start) : bisect_left(starts, clause.end)]
+            inside = self._named_in(clause)
             value = sum(_FACTORS.get(c.kind, 1.0) * c.weight for c in inside)
             hollow = _is_hollow(inside)
             said = self.text[clause.start : clause.end]
@@ -223,7 +234,10 @@ class _Reader:
             worths.append(worth - 3.0 * clause.idle)
         return worths
 
-    def _first_statement(self, found: Sequence[Candidate], starts: list[int]) -> int:
+    def _named_in(self, clause: Clause) -> Sequence[Candidate]:
+        return self.found[bisect_left(self.starts, clause.start) : bisect_left(self.starts, clause.end)]
+
+    def _first_statement(self) -> int:
         """Return the first clause that states something, or the one that concludes its sentence: 最后决定…"""
         first = -1
         for index, clause in enumerate(self.clauses):
@@ -232,7 +246,7 @@ class _Reader:
             said = self.text[clause.start : clause.end]
             if first >= 0 and _CONCLUDING.match(said):
                 return index
-            inside = found[bisect_left(starts, clause.start) : bisect_left(starts, clause.end)]
+            inside = self._named_in(clause)
             asks = self.text[clause.end : clause.end + 1] in _QUESTIONS
             if first < 0 and not (clause.idle or clause.fragment or asks or _is_hollow(inside)):
                 first = -1 if _BACKGROUND.search(said) else index

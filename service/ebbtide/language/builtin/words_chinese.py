@@ -22,7 +22,7 @@ NEGATIONS = word_list("chinese_negations")
 OPENERS = ordered_list("chinese_openers")
 # Openers without which a clause says the same.
 PLAIN_OPENERS = frozenset(OPENERS) - words(
-    "因为 由于 听起来 看起来 我觉得 我认为 我感觉 我想说 比如 例如 比如说 请问 麻烦 那 而 并 且 就"
+    "谢谢 感谢 非常感谢 谢谢你 谢谢您 因为 由于 听起来 看起来 我觉得 我认为 我感觉 我想说 比如 例如 比如说 请问 麻烦 那 而 并 且 就"
 )
 CONTRASTS: tuple[str, ...] = ordered_list("chinese_contrasts")
 CONDITIONS: tuple[str, ...] = ordered_list("chinese_conditions")
