@@ -59,7 +59,7 @@ _DEMONSTRATIVE = re.compile("[这那](?![里儿次天年周月边]|[一两几]?[
 _DENIED_VERB = re.compile("[我你他她它]?们?(?:不|没|没有)([^是有会能要得])")
 _INTRANSITIVE = words("走 来 去 哭 笑 睡 醒 死 病 累 慌 怕 到 回来 回去 请假 吃饭 值班 出发")
 _PERSON_END = re.compile(
-    "[人员师生客友娘婆爷叔姨婶舅姑哥姐弟妹爸妈爹导佬孩婴徒工长总嫂他她]$|儿子|女儿|媳妇|老板|丈母|闺女|丫头|宝|家伙|医生|保安|护士|司机"
+    "[人员师生客友娘嫂婆爷叔姨婶舅姑哥姐弟妹爸妈爹导佬孩婴徒工长总嫂他她]$|儿子|嫂子|女儿|媳妇|老板|丈母|闺女|丫头|宝|家伙|医生|保安|护士|司机"
 )
 _CORRECTIONS = words("不是 不对 不不 错了 说错了")
 _CALLED = words_chinese.KIN | words(
@@ -67,6 +67,7 @@ _CALLED = words_chinese.KIN | words(
 )
 # A longer clause has its subject before.
 _READ = 30
+_BOUNDS = words("时候 之后 以后 之前 以前")
 _COMMAND = re.compile("(?:你|这个|这|可)*(?:一定|千万|要|可)*(?:记住|记牢|别忘|不要忘|勿忘)")
 
 
@@ -206,6 +207,15 @@ def _is_predicate(tokens: Sequence[Token], index: int) -> bool:
 def _has_subject(tokens: Sequence[Token]) -> bool:
     """Return whether a person or thing is named before the first verb, outside a prepositional phrase."""
     governed = False
+    bounds = [index for index, token in enumerate(tokens[:_READ]) if token.text in _BOUNDS and index]
+    if (
+        bounds
+        and bounds[-1] + 1 < len(tokens)
+        and tokens[0].text not in _PERSONAL
+        and not any(token.tag == "p" for token in tokens[: bounds[-1]])
+    ):
+        # 结账的时候躲厕所
+        tokens = tokens[bounds[-1] + 1 :]
     for index, token in enumerate(tokens):
         after = tokens[index + 1] if index + 1 < len(tokens) else None
         if token.text in words_chinese.PRONOUNS and token.text in _PERSONAL | _THIRD:
@@ -391,6 +401,12 @@ def _link_connective(clauses: list[Clause], index: int, before: int, inside: boo
             clause.needs.add(before)
         if inside and near & _COMPLETING:
             clauses[before].needs.add(index)
+    if (
+        inside
+        and start[0] in ("是", "而是")
+        and any(token.text == "不是" for token in clauses[before].tokens)
+    ):
+        clauses[before].needs.add(index)
     if _CONTRAST.match(start[0]) and inside:
         opening = "".join(token.text for token in clauses[before].tokens)
         if _INTENTION.search(opening):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -27,7 +27,7 @@ _MEASURE = re.compile(
     rf"|[{_NUMERALS}]{{0,8}}[百千万亿][{_NUMERALS}多来]{{1,8}}"
 )
 _VAGUE = words(
-    "一个 一次 一回 一天 一年 一家 一本 一张 一件 一只 一条 一份 一位 一人 万一 千万 一度 一把 一间 一场 一成 一双 一套 一头"
+    "一个人 一个 一次 一回 一天 一年 一家 一本 一张 一件 一只 一条 一份 一位 一人 万一 千万 一度 一把 一间 一场 一成 一双 一套 一头"
 )
 _EMPTY_VERBS = words(
     "打算 可以 觉得 认为 知道 好像 应该 可能 需要 希望 没有 不是 没得 还要 能够 愿意 开始 继续 看到 听到 说到 准备 起来 出来 过来 过去 进去 "
@@ -45,6 +45,11 @@ _TIMES = words("t date")
 _MEASURE_WEIGHT = 1.0
 _TIME_WEIGHT = 0.9
 _DENIED = 0.5
+_DENIED_WORDS = 3
+# How much more what the main clause names counts.
+_MAIN = 1.5
+_LENGTH_WEIGHT = 0.3
+_FULL = 0.15
 _FILL_WEIGHT = 0.3
 _ITEM = re.compile("[^、]+")
 _ITEM_MAX = 14
@@ -58,14 +63,21 @@ class Note(NamedTuple):
     weight: float
 
 
-def notes(text: str, target: int) -> str:
-    """Return the most telling notes of a text that fit together, in the order of the text, or ""."""
-    items = note_items(text)
+def notes(text: str, target: int, main: tuple[int, int]) -> str:
+    """Return the most telling notes of a text that fit together, in the order of the text, or "".
+
+    What lies within `main` counts more.
+    """
+    items = [_stressed(note, main) for note in note_items(text)]
     listed = _listed(text, items, target)
     if 2 * len(listed) < target:
         items = [_with_verb(text, note) for note in items]
         listed = _listed(text, [*items, *_verbs(text, items)], target)
     return listed
+
+
+def _stressed(note: Note, main: tuple[int, int]) -> Note:
+    return note._replace(weight=_MAIN * note.weight) if main[0] <= note.start < main[1] else note
 
 
 def _with_verb(text: str, note: Note) -> Note:
@@ -95,18 +107,12 @@ def _verbs(text: str, items: list[Note]) -> Iterator[Note]:
 
 def _listed(text: str, items: list[Note], target: int) -> str:
     """Return the most telling of the items that fit together. A long one replaces many too short ones."""
-    chosen: list[Note] = []
-    room = target + len(MARK)
-    taken: set[str] = set()
-    for note in sorted(items, key=lambda note: (-note.weight, note.start)):
-        size = note.end - note.start + len(MARK)
-        said = text[note.start : note.end]
-        if size <= room and said not in taken:
-            chosen.append(note)
-            taken.add(said)
-            room -= size
-        if room <= 2 * len(MARK):
-            break
+    by_weight = _fitting(text, items, target, 0.0)
+    by_length = _fitting(text, items, target, _LENGTH_WEIGHT)
+    chosen = max(
+        (by_weight, by_length),
+        key=lambda notes: sum(note.weight + _FULL * (note.end - note.start) for note in notes),
+    )
     said = MARK.join(text[note.start : note.end] for note in sorted(chosen))
     longest = max(
         (
@@ -143,10 +149,29 @@ def is_notes(text: str, first: str) -> bool:
     return all(part in known for part in parts)
 
 
-def fewer_notes(text: str, target: int, first: str) -> str:
+def _fitting(text: str, items: list[Note], target: int, for_length: float) -> list[Note]:
+    """Return the items that fit, chosen by weight and by `for_length` times their length."""
+    chosen: list[Note] = []
+    room = target + len(MARK)
+    taken: set[str] = set()
+    for note in sorted(
+        items, key=lambda note: (-note.weight - for_length * (note.end - note.start), note.start)
+    ):
+        size = note.end - note.start + len(MARK)
+        said = text[note.start : note.end]
+        if size <= room and said not in taken:
+            chosen.append(note)
+            taken.add(said)
+            room -= size
+        if room <= 2 * len(MARK):
+            break
+    return chosen
+
+
+def fewer_notes(text: str, target: int, first: str, main: tuple[int, int]) -> str:
     """Return the most telling notes of a list that fit together."""
     weights: dict[str, float] = {}
-    for note in note_items(first):
+    for note in (_stressed(note, main) for note in note_items(first)):
         weights[first[note.start : note.end]] = note.weight
         verbal = _with_verb(first, note)
         weights[first[verbal.start : verbal.end]] = note.weight
@@ -169,7 +194,7 @@ def word_of(text: str, target: int) -> str:
     fitting = [
         token for token in tokens_of(text[:READ_MAX]) if len(token.text) <= target and has_word(token.text)
     ]
-    best = max(fitting, key=lambda token: ("udcpra nv".find(token.tag[0]), len(token.text)), default=None)
+    best = max(fitting, key=lambda token: ("udcpravn".find(token.tag[0]), len(token.text)), default=None)
     return text[: cluster_cut(text, 0, min(target, len(text)))] if best is None else best.text
 
 
@@ -177,7 +202,7 @@ def note_items(text: str) -> list[Note]:
     """Return the notes that a text can give, in its order. They do not overlap."""
     text = text[:READ_MAX]
     tokens = tokens_of(text)
-    denied = {after.start for token, after in zip(tokens, tokens[1:], strict=False) if is_negation(token)}
+    denied = set(_denied(tokens))
     found = [
         Note(c.start, c.end, c.weight * (_DENIED if c.start in denied else 1.0))
         for c in candidates(text)
@@ -187,6 +212,15 @@ def note_items(text: str) -> list[Note]:
     found += _times(tokens)
     found.sort(key=lambda note: (note.start, -note.end))
     return _merged(text, found)
+
+
+def _denied(tokens: Sequence[Token]) -> Iterator[int]:
+    """Yield where the words begin that follow a negation closely: 不做独立App."""
+    left = -1
+    for token in tokens:
+        left = _DENIED_WORDS if is_negation(token) else -1 if token.tag == "punct" else left - 1
+        if 0 <= left < _DENIED_WORDS and token.tag != "punct":
+            yield token.start
 
 
 def _measures(text: str) -> Iterator[Note]:

@@ -86,6 +86,12 @@ def _owners(tokens: Sequence[Token], body: int) -> Iterator[Reduction]:
         # 这个需求优先级没定
         if holds_negation(rest[3:]):
             yield Reduction(body, body + 2, LIGHT)
+    if rest[0].text in ("这", "那") and rest[1].tag == "q" and rest[2].tag[0] == "n":
+        yield Reduction(body, body + 2, STRONG)
+    elif (
+        rest[0].text[0] in "这那" and len(rest[0].text) == 2 and rest[0].tag == "r" and rest[1].tag[0] == "n"
+    ):
+        yield Reduction(body, body + 1, STRONG)
     kin = next(
         (at for at in range(body, min(body + 3, len(tokens) - 1)) if tokens[at].text in words_chinese.KIN), -1
     )
@@ -116,9 +122,11 @@ def _times(tokens: Sequence[Token], body: int, end: int) -> Iterator[Reduction]:
             before is None or before.tag in ("r", "n", "nr", "nrt", "zg") or before.text in words_chinese.KIN
         )
         vague = all(token.text in _PAST for token in tokens[index:stop])
-        if free and vague and stop < end and tokens[stop].tag not in ("uj", "f", "punct", "m", "n", "nr"):
-            if tokens[stop].text not in ("是", "就", "才", "在", "的"):
+        if free and vague and stop + 1 < end and tokens[stop].tag not in ("uj", "f", "punct", "m", "n", "nr"):
+            if tokens[stop].text not in ("是", "就", "才", "的"):
                 yield Reduction(index, stop, MODIFIER)
+        if free and tokens[stop - 1].text == "今年" and stop < end and tokens[stop].text.endswith("岁"):
+            yield Reduction(index, stop, LIGHT)
         event = tokens[stop] if stop < end else None
         if event is not None and event.text in words_chinese.ACTIVITIES and stop + 1 < end and index == body:
             if tokens[stop + 1].text in ("差点", "差点儿"):
@@ -174,6 +182,20 @@ def _phrases(tokens: Sequence[Token], index: int, body: int, end: int) -> Iterat
         described = tokens[index + 2].tag in ("n", "nz", "m") and len(tokens[index + 2].text) > 1
         if pair and described and tokens[index - 2].tag == "v" and index + 3 < end:
             yield Reduction(index - 1, index + 2, MODIFIER)
+    if (
+        token.text == "的"
+        and index + 3 < end
+        and tokens[index + 1].text == "名字"
+        and tokens[index + 2].text == "叫"
+    ):
+        yield Reduction(index, index + 2, STRONG)
+    if (
+        token.text == "是"
+        and index + 2 < end
+        and tokens[index + 1].text == "在"
+        and tokens[index + 2].tag == "date"
+    ):
+        yield Reduction(index, index + 2, STRONG)
     if token.text == "需要" and before is not None and before.text in ("提到", "提出"):
         yield Reduction(index, index + 1, STRONG)
     if token.text == "要" and index + 3 < end and tokens[index + 1].text == "在":

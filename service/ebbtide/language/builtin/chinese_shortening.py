@@ -29,6 +29,8 @@ from ebbtide.language.builtin.word_lists import ordered_list
 
 _DECIDING = re.compile("|".join(ordered_list("deciding")), re.IGNORECASE)
 _BACKGROUND = re.compile("|".join(ordered_list("background")), re.IGNORECASE)
+_RESULT = re.compile("所以|因此")
+_REASON = re.compile("主要是|因为|由于|虽然|毕竟")
 _CONCLUDING = re.compile("最后|最终|终于")
 _QUESTIONS = ("?", "？")
 _ENDS = "。！？!?.；"
@@ -37,6 +39,8 @@ _FACTORS = {"number": 1.8, "time": 1.6, "code": 1.2, "weak": 0.3}
 # A chain of clauses that need each other is rarely longer.
 _CHAIN_MAX = 24
 _FULL = 0.5
+# How much more notes must say than a statement that is not the main one.
+_MUCH = 1.5
 _NAMES_SOMETHING = 1.0
 
 
@@ -45,14 +49,19 @@ def shorten_chinese(text: str, target: int, first: str = "") -> str:
     if len(text) <= target:
         return text
     if is_notes(text, first or text):
-        return fewer_notes(text, target, first or text)
+        return fewer_notes(text, target, first or text, _Reader(first or text).main())
     reader = _Reader(text)
     statement = reader.statements(target)
-    if len(statement) < _FULL * target:
-        listed = notes(text, target)
-        hollow = _is_hollow(candidates(statement)) or not statement
-        if (hollow or len(listed) > len(statement)) and weight_of_notes(text, listed) > _weight(statement):
-            return listed
+    if len(statement) >= _FULL * target and reader.has_best:
+        return statement
+    listed = notes(text, target, reader.main())
+    more = weight_of_notes(text, listed) > _weight(statement) * (
+        _MUCH if len(statement) >= _FULL * target else 1.0
+    )
+    if more and (
+        len(listed) > len(statement) or reader.has_best is False or _is_hollow(candidates(statement))
+    ):
+        return listed
     return statement or word_of(text, target)
 
 
@@ -68,6 +77,8 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self.text = text
         self.clauses = chinese_clauses(text)
+        # Whether the last statements contain the clause of most worth.
+        self.has_best = False
         # The clauses whose subject another clause borrows, and that clause.
         self.lent: dict[int, int] = {}
         self.parts = [reductions(clause) for clause in self.clauses]
@@ -78,10 +89,20 @@ class _Reader:
     def statements(self, target: int) -> str:
         """Return the clauses of most worth that fit with what they need, or ""."""
         order = sorted(range(len(self.clauses)), key=lambda index: (-self.worth[index], index))
-        choices = [(level, self._chosen(order, target, level)) for level in (MODIFIER, STRONG)]
-        level, kept = max(choices, key=lambda choice: (self._best(choice[1]), -choice[0]))
-        said = self._joined(kept, self._left_out(kept, target, level), target) if kept else ""
-        return said if len(said) <= target else ""
+        # A mark between two clauses may be longer than one character.
+        for room in (target, target - 1, target - 3):
+            choices = [(level, self._chosen(order, room, level)) for level in (MODIFIER, STRONG)]
+            level, kept = max(choices, key=lambda choice: (self._best(choice[1]), -choice[0]))
+            said = self._joined(kept, self._left_out(kept, target, level), target) if kept else ""
+            if len(said) <= target:
+                self.has_best = bool(order) and order[0] in kept
+                return said
+        return ""
+
+    def main(self) -> tuple[int, int]:
+        """Return where the clause of most worth lies."""
+        best = max(range(len(self.clauses)), key=self.worth.__getitem__, default=-1)
+        return (self.clauses[best].start, self.clauses[best].end) if best >= 0 else (0, 0)
 
     def _best(self, kept: Iterable[int]) -> float:
         return max((self.worth[index] for index in kept), default=-math.inf)
@@ -89,21 +110,24 @@ class _Reader:
     def _chosen(self, order: list[int], target: int, level: int) -> dict[int, tuple[int, int]]:
         """Return the clauses that fit without what may be left out, each with the words that it borrows."""
         sizes = [self._size(index, level) for index in range(len(self.clauses))]
+        light = [self._size(index, LIGHT) for index in range(len(self.clauses))]
         kept: dict[int, tuple[int, int]] = {}
         self.lent = {}
-        room = target + 1
+        room = light_room = target + 1
         for index in order:
-            if index in kept:
+            if index in kept or (self.clauses[index].idle and kept):
                 continue
-            if self.clauses[index].idle and kept:
-                continue
-            if self._borrow(index, sizes, kept, room):
-                begin, end = kept[index]
-                room -= sizes[index] + end - begin + 1
+            # What says little is not kept at the cost of the modifiers of better clauses.
+            spare = light_room if kept and self.worth[index] < 0 else room
+            if self._borrow(index, sizes, kept, spare):
+                added = kept[index][1] - kept[index][0] + 1
+                room -= sizes[index] + added
+                light_room -= light[index] + added
                 continue
             chain = self._chain(index, kept)
-            if chain is not None and sum(sizes[at] + 1 for at in chain) <= room:
+            if chain is not None and sum(sizes[at] + 1 for at in chain) <= spare:
                 room -= sum(sizes[at] + 1 for at in chain)
+                light_room -= sum(light[at] + 1 for at in chain)
                 kept.update((at, (0, 0)) for at in chain)
         return kept
 
@@ -223,9 +247,11 @@ class _Reader:
             hollow = _is_hollow(inside)
             said = self.text[clause.start : clause.end]
             worth = 0.15 * min(value, 8.0) + 0.01 * min(len(said), 30)
-            worth += 1.0 if index == first else 0.0
+            worth += 1.5 if index == first else 0.0
             worth += 1.2 if _DECIDING.search(said) or _CONCLUDING.match(said) else 0.0
-            worth -= 1.5 if _BACKGROUND.search(said) else 0.0
+            worth += 1.5 if _RESULT.match(said) else 0.0
+            worth -= 1.5 if _BACKGROUND.search(said) or _REASON.match(said) else 0.0
+            worth -= 0.8 if "的话" in said or "如果" in said else 0.0
             worth += 0.2 if holds_negation(clause.tokens) else 0.0
             worth -= 0.8 if hollow else 0.0
             worth -= 0.6 if clause.fragment or not clause.subject else 0.0
@@ -249,7 +275,7 @@ class _Reader:
             inside = self._named_in(clause)
             asks = self.text[clause.end : clause.end + 1] in _QUESTIONS
             if first < 0 and not (clause.idle or clause.fragment or asks or _is_hollow(inside)):
-                first = -1 if _BACKGROUND.search(said) else index
+                first = -1 if _BACKGROUND.search(said) or _REASON.match(said) else index
         return max(first, 0)
 
 

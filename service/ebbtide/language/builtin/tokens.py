@@ -120,6 +120,7 @@ _PERIODS = frozenset(("上", "下", "这", "本", "上个", "下个", "这个"))
 # Words of the dictionary that are nearly always two words in conversation.
 _FALSE_WORDS: dict[str, tuple[tuple[str, str], ...]] = {
     "人发": (("人", "n"), ("发", "v")),
+    "开了个": (("开", "v"), ("了", "ul"), ("个", "q")),
     "拉根": (("拉", "v"), ("根", "q")),
 }
 _DIGITS = frozenset("一二三四五六七八九")
@@ -176,6 +177,8 @@ def _tagged(text: str) -> tuple[tuple[str, str], ...]:
             pairs[-1] = (pairs[-1][0] + word, date)
         elif pairs and _completes_name(tagger, pairs[-1], word, tag):
             pairs[-1] = (pairs[-1][0] + word, "nr")
+        elif len(word) == 2 and word[0] == "比" and word[1] in SURNAMES:
+            pairs.extend([("比", "p"), (word[1], "nr")])
         elif word in _FALSE_WORDS:
             pairs.extend(_FALSE_WORDS[word])
         elif word[0] in _DIGITS and pairs and pairs[-1][0] == "零点":
@@ -189,7 +192,13 @@ def _tagged(text: str) -> tuple[tuple[str, str], ...]:
             whole = word[0] == "小" or len(word) == 2
             pairs.append((word if whole else word[:2], "nr"))
             pairs.extend([] if whole else [(word[2:], "d")])
-        elif pairs and pairs[-1][0] in ("老", "小") and len(word) == 2 and word[0] in SURNAMES and tag[:2] == "nr":
+        elif (
+            pairs
+            and pairs[-1][0] in ("老", "小")
+            and len(word) == 2
+            and word[0] in SURNAMES
+            and tag[:2] == "nr"
+        ):
             pairs[-1] = (pairs[-1][0] + word[0], "nr")
             pairs.extend(tagger.tag(word[1:]))
         elif len(word) > 1 and tag[0] not in "mt" and _is_greedy(word, tag) and not tagger.has_word(word):
