@@ -68,6 +68,9 @@ _CALLED = words_chinese.KIN | words(
 # A longer clause has its subject before.
 _READ = 30
 _BOUNDS = words("时候 之后 以后 之前 以前")
+_UNFINISHED = words("就 因为 所以 但 但是 把 被 和 跟 而且 如果 要是 并 让 对")
+# 你奶奶要在，准得扔了: a condition without its word.
+_CERTAIN = re.compile("准得|准会|保准|早就")
 _COMMAND = re.compile("(?:你|这个|这|可)*(?:一定|千万|要|可)*(?:记住|记牢|别忘|不要忘|勿忘)")
 
 
@@ -112,16 +115,23 @@ def chinese_clauses(text: str) -> list[Clause]:
                 found.append(Clause(begin, stop, number, own))
     if japanese:
         return found
-    for index, clause in enumerate(found):
+    for clause in found:
         _describe(clause)
-        leads = not index or found[index - 1].sentence != clause.sentence
-        calls = len(clause.tokens) == 1 and (
-            clause.tokens[0].tag[:2] == "nr" or clause.tokens[0].text in _CALLED
-        )
-        clause.idle = clause.idle or (leads and calls and text.startswith(("，", "！"), clause.end))
+    for index, clause in enumerate(found[:-1]):
+        clause.idle = clause.idle or _is_call(text, found, index)
     for index in range(len(found)):
         _link(found, index)
     return found
+
+
+def _is_call(text: str, clauses: list[Clause], index: int) -> bool:
+    """Return whether a clause only calls a person, to whom the next clause speaks: 念初，我打算…"""
+    clause, after = clauses[index], clauses[index + 1]
+    leads = not index or clauses[index - 1].sentence != clause.sentence
+    name = len(clause.tokens) == 1 and (clause.tokens[0].tag[:2] == "nr" or clause.tokens[0].text in _CALLED)
+    return (
+        leads and name and after.subject and not after.fragment and text.startswith(("，", "！"), clause.end)
+    )
 
 
 def _pieces(text: str, start: int, end: int, comma: re.Pattern[str]) -> list[tuple[int, int]]:
@@ -157,7 +167,8 @@ def _describe(clause: Clause) -> None:
     clause.body = opening_of(tokens)
     rest = tokens[clause.body :]
     named = len(tokens) > 1 and any(token.text in _THIRD or token.tag[:2] == "nr" for token in tokens)
-    social = is_small_talk(tokens) and not named
+    said = "".join(token.text for token in tokens)
+    social = is_small_talk(tokens) and not named and not _is_report(said)
     clause.idle = not rest or social or _COMMAND.match("".join(t.text for t in rest)) is not None
     clause.fragment = not any(_is_predicate(rest, index) for index in range(len(rest)))
     clause.subject = _has_subject(rest) or _has_described_subject(rest)
@@ -441,6 +452,11 @@ def _link_condition(clauses: list[Clause], index: int, before: int, inside: bool
         clause.needs.add(strict)
     if clause.tokens[0].text in _LATE and (
         index + 1 == len(clauses) or clauses[index + 1].sentence != clause.sentence
+    ):
+        clause.needs.add(before)
+        last.needs.add(index)
+    if last.tokens[-1].text in _UNFINISHED or _CERTAIN.match(
+        "".join(token.text for token in clause.tokens[:3])
     ):
         clause.needs.add(before)
         last.needs.add(index)

@@ -44,6 +44,8 @@ _KIN = words("爸 妈 哥 姐 弟 妹 爷 奶 婶 姨 姑 舅 嫂")
 _TIMES = words("t date")
 _MEASURE_WEIGHT = 1.0
 _TIME_WEIGHT = 0.9
+# More would tell nothing, and each is compared with the others.
+_NOTES_MAX = 100
 _DENIED = 0.5
 _DENIED_WORDS = 3
 # How much more what the main clause names counts.
@@ -159,11 +161,12 @@ def _fitting(text: str, items: list[Note], target: int, for_length: float) -> li
     ):
         size = note.end - note.start + len(MARK)
         said = text[note.start : note.end]
-        if size <= room and said not in taken:
+        repeats = any(said in other or other in said for other in taken)
+        if size <= room and not repeats:
             chosen.append(note)
             taken.add(said)
             room -= size
-        if room <= 2 * len(MARK):
+        if room <= 2 * len(MARK) or len(taken) == _NOTES_MAX:
             break
     return chosen
 

@@ -41,6 +41,7 @@ _PARTICLES = ordered_list("korean_particles")
 _COMPOUND_MAX = 8
 # Words before a classifier: 那阵 is no part of a name.
 _COUNTING = words("那 这 每 几")
+_AMOUNT_ENDS = tuple("一二两三四五六七八九十百千万多")
 _LOCATIVES = word_list("chinese_locatives")
 
 
@@ -166,7 +167,7 @@ def _phrases(whole: str, run: list[Token], before: str) -> list[Candidate]:
         for index in range(1, len(run)):
             if run[index].tag == "vn":
                 return _phrases(whole, run[:index], before) + _phrases(whole, run[index:], "")
-    if before in _COUNTING and len(run) > 1 and len(run[0].text) == 1:
+    if len(run) > 1 and len(run[0].text) == 1 and (before in _COUNTING or before[-1:] in _AMOUNT_ENDS):
         run = run[1:]
     while len(run) > 1 and (run[0].tag == "s" or run[0].text in WEAK_NOUNS) and len(run[-1].text) > 1:
         run = run[1:]

@@ -86,7 +86,7 @@ def _owners(tokens: Sequence[Token], body: int) -> Iterator[Reduction]:
         # 这个需求优先级没定
         if holds_negation(rest[3:]):
             yield Reduction(body, body + 2, LIGHT)
-    if rest[0].text in ("这", "那") and rest[1].tag == "q" and rest[2].tag[0] == "n":
+    if rest[0].text in ("这", "那") and rest[1].text in _CLASSIFIERS and rest[2].tag[0] == "n":
         yield Reduction(body, body + 2, STRONG)
     elif (
         rest[0].text[0] in "这那" and len(rest[0].text) == 2 and rest[0].tag == "r" and rest[1].tag[0] == "n"

@@ -169,8 +169,8 @@ class _Reader:
         """Return what must be left out of the clauses. What says most is put back first."""
         out = {index: [part for part in self.parts[index] if part.level <= level] for index in kept}
         room = target - len(self._joined(kept, out, 0))
-        offers = [(part.level, -self.worth[index], index, part) for index in kept for part in out[index]]
-        for _, _, index, part in sorted(offers, key=lambda offer: (-offer[0], *offer[1:3])):
+        offers = [(-self._told(index, part), index, part) for index in kept for part in out[index]]
+        for _, index, part in sorted(offers):
             if (
                 part.begin == 0
                 and part.level == LIGHT

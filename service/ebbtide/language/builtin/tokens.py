@@ -179,6 +179,9 @@ def _tagged(text: str) -> tuple[tuple[str, str], ...]:
             pairs[-1] = (pairs[-1][0] + word, "nr")
         elif len(word) == 2 and word[0] == "比" and word[1] in SURNAMES:
             pairs.extend([("比", "p"), (word[1], "nr")])
+        elif word == "天才" and pairs and pairs[-1][0] in ("前", "昨", "今"):
+            pairs[-1] = (pairs[-1][0] + "天", "t")
+            pairs.append(("才", "d"))
         elif word in _FALSE_WORDS:
             pairs.extend(_FALSE_WORDS[word])
         elif word[0] in _DIGITS and pairs and pairs[-1][0] == "零点":
