@@ -166,7 +166,7 @@ def _describe(clause: Clause) -> None:
     tokens = clause.tokens
     clause.body = opening_of(tokens)
     rest = tokens[clause.body :]
-    named = len(tokens) > 1 and any(token.text in _THIRD or token.tag[:2] == "nr" for token in tokens)
+    named = any(token.text in _THIRD or token.tag[:2] == "nr" for token in tokens)
     said = "".join(token.text for token in tokens)
     social = is_small_talk(tokens) and not named and not _is_report(said)
     clause.idle = not rest or social or _COMMAND.match("".join(t.text for t in rest)) is not None
