@@ -13,7 +13,7 @@ from ebbtide.language.builtin.candidates import READ_MAX, candidates
 from ebbtide.language.builtin.negation import is_negation
 from ebbtide.language.builtin.scripts import HAN, cluster_cut, has_word
 from ebbtide.language.builtin.tokens import Token, tokens_of
-from ebbtide.language.builtin.word_lists import words
+from ebbtide.language.builtin.word_lists import word_list, words
 
 MARK = "、"
 
@@ -26,13 +26,8 @@ _MEASURE = re.compile(
     rf"|[{_NUMERALS}两几]{{1,8}}个(?=[{HAN}])"
     rf"|[{_NUMERALS}]{{0,8}}[百千万亿][{_NUMERALS}多来]{{1,8}}"
 )
-_VAGUE = words(
-    "一个人 一个 一次 一回 一天 一年 一家 一本 一张 一件 一只 一条 一份 一位 一人 万一 千万 一度 一把 一间 一场 一成 一双 一套 一头"
-)
-_EMPTY_VERBS = words(
-    "打算 可以 觉得 认为 知道 好像 应该 可能 需要 希望 没有 不是 没得 还要 能够 愿意 开始 继续 看到 听到 说到 准备 起来 出来 过来 过去 进去 "
-    "严重 比较 乐得 敲到 算是 成为 变成 叫做 以为 想要 喜欢 记得 记着 发现 看见 找到 拿到 收到 得到 做到 还有 只有"
-)
+_VAGUE = word_list("chinese_vague_amounts")
+_EMPTY_VERBS = word_list("chinese_empty_verbs")
 _VERB_TAGS = words("v vn vi")
 _NO_NOTE = re.compile("[得不没就会能要想让叫说讲是有来去到了这那我你他她]")
 # A number of things, which the noun behind it completes.

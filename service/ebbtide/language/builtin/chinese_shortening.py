@@ -1,6 +1,6 @@
 """Shorten a Chinese text to whole statements, or else to a list of notes.
 
-A statement is a clause with what it needs (see chinese_clauses.py), from which only words are left out that it can do
+A statement is a clause with what it needs (see chinese_links.py), from which only words are left out that it can do
 without (see chinese_reductions.py). Clauses are chosen by their worth. Where no statement fits that says as much, the
 result is openly a list of notes (丹麦、菌株).
 """
@@ -13,7 +13,8 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
 from ebbtide.language.builtin.candidates import candidates
-from ebbtide.language.builtin.chinese_clauses import Clause, chinese_clauses
+from ebbtide.language.builtin.chinese_clauses import Clause
+from ebbtide.language.builtin.chinese_links import linked_clauses
 from ebbtide.language.builtin.chinese_notes import (
     fewer_notes,
     is_notes,
@@ -65,6 +66,12 @@ def shorten_chinese(text: str, target: int, first: str = "") -> str:
     return statement or word_of(text, target)
 
 
+def without_small_talk(text: str) -> str:
+    """Return a text without the small talk at its ends."""
+    told = [clause for clause in linked_clauses(text) if not clause.idle]
+    return text[told[0].start : told[-1].end] if told else text
+
+
 def _weight(text: str) -> float:
     """Return how telling a statement is: its noun phrases, and more if it names any."""
     weight = sum(candidate.weight for candidate in candidates(text))
@@ -76,7 +83,7 @@ class _Reader:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.clauses = chinese_clauses(text)
+        self.clauses = linked_clauses(text)
         # Whether the last statements contain the clause of most worth.
         self.has_best = False
         # The clauses whose subject another clause borrows, and that clause.

@@ -39,10 +39,10 @@ def shorten(text: str, target: int, first: str = "") -> str:
         return ""
     if len(text) <= target:
         return text
+    if is_dense(text):
+        return shorten_chinese(text.strip(), target, first.strip())
     body = text.strip()
     source = first.strip()
-    if is_dense(body):
-        return shorten_chinese(body, target, source)
     if not source or longest_beginning(source, _within(len(body))) != body:
         source = body
     shortened = longest_beginning(source, _within(target))

@@ -19,15 +19,9 @@ WEAK_NOUNS = word_list("chinese_weak_nouns")
 HONORIFICS = word_list("chinese_honorifics")
 KIN = word_list("chinese_kin")
 NEGATIONS = word_list("chinese_negations")
-OPENERS = ordered_list("chinese_openers")
-# Openers without which a clause says the same.
-PLAIN_OPENERS = frozenset(OPENERS) - words(
-    "谢谢 感谢 非常感谢 谢谢你 谢谢您 因为 由于 听起来 看起来 我觉得 我认为 我感觉 我想说 比如 例如 比如说 请问 麻烦 那 而 并 且 就"
-)
+OPENERS = word_list("chinese_openers")
 CONTRASTS: tuple[str, ...] = ordered_list("chinese_contrasts")
 CONDITIONS: tuple[str, ...] = ordered_list("chinese_conditions")
-DROPPABLE = word_list("chinese_droppable")
-CAREFUL = word_list("chinese_careful")
 ADVERBS = word_list("chinese_adverbs")
 VERBS = word_list("chinese_verbs")
 NO_END = word_list("chinese_no_end")
