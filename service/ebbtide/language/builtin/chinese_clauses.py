@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from ebbtide.language.builtin import words_chinese
 from ebbtide.language.builtin.scripts import HAN, has_word, is_japanese
@@ -15,9 +16,9 @@ from ebbtide.language.builtin.word_lists import word_list, words
 
 _COMMA = re.compile("[，；：,;:]+|—+|…+|[.]{3,}")
 # In chats a space often separates clauses.
-_SPACED = re.compile(rf"[{HAN}]\s+[{HAN}]")
+_SPACED = re.compile(rf"[{HAN}]\s++[{HAN}]")
 _SPACE = re.compile(
-    rf"[，；：,;:]+|—+|…+|[.]{{3,}}|(?<=[{HAN}A-Za-z0-9])\s+(?=[{HAN}])|(?<=[{HAN}])\s+(?=[A-Za-z0-9])"
+    rf"[，；：,;:]+|—+|…+|[.]{{3,}}|(?<=[{HAN}A-Za-z0-9])\s++(?=[{HAN}])|(?<=[{HAN}])\s++(?=[A-Za-z0-9])"
 )
 _JAPANESE_COMMA = re.compile("[、，]")
 _QUOTED = re.compile(
@@ -29,7 +30,7 @@ _EDGES = "，,、；;：:。.！!？?…~～—"
 PERSONAL = words("我 我们 咱 咱们 俺 你 您 你们")
 """Pronouns that mean the speaker or the listener."""
 THIRD = words("他 她 它 他们 她们 它们 其 人家 对方")
-"""Pronouns whose meaning another clause tells."""
+"""Pronouns that refer to another clause."""
 SUBJECTS = words("n nr ns nt nz nw nrt nrfg vn r title an x nrf j word code path url s b zg ng")
 """Tags of words that can be a subject."""
 TIMES = words_chinese.TIME_FILLERS | words("每天 天天 每晚 每周 每月 每年 那天 这天 哪天 一天")
@@ -44,7 +45,7 @@ _CALLED = words_chinese.KIN | words(
 _READ = 30
 # 结账的时候躲厕所: what precedes is a time.
 _BOUNDS = words("时候 之后 以后 之前 以前")
-_COMMAND = re.compile("(?:你|这个|这|可)*(?:一定|千万|要|可)*(?:记住|记牢|别忘|不要忘|勿忘)")
+_COMMAND = re.compile("[你这个可]{0,4}+(?:一定|千万)?要?(?:记住|记牢|别忘|不要忘|勿忘)")
 _REPORT = re.compile(
     "(?:(?<![不没再])[说道讲问]|表示|回|告诉[我他她]们?|听说|据说|传说|据传|好像|可能|也许|大概|应该|估计)$"
 )
@@ -73,12 +74,12 @@ class Clause:
     needs: set[int] = field(default_factory=set)
     lender: int = -1
 
-    @property
+    @cached_property
     def said(self) -> str:
         """The words of the clause without spaces."""
         return "".join(token.text for token in self.tokens)
 
-    @property
+    @cached_property
     def rest(self) -> list[Token]:
         """The words of the clause without those that only connect it."""
         return self.tokens[self.body :]
@@ -150,8 +151,10 @@ def _describe(clause: Clause) -> None:
     """Find whether a clause is a fragment, has its own subject, or says nothing."""
     tokens = clause.tokens
     clause.body = opening_of(tokens)
-    rest = tokens[clause.body :]
-    named = any(token.text in THIRD or token.tag[:2] == "nr" for token in tokens)
+    rest = clause.rest
+    named = len(tokens) == 1 or any(token.text in ("叫", "姓", "是") for token in tokens)
+    named = named and any(token.tag[:2] == "nr" for token in tokens)
+    named = named or any(token.text in THIRD for token in tokens)
     social = is_small_talk(tokens) and not named and not is_report(clause)
     clause.idle = not rest or social or _COMMAND.match("".join(t.text for t in rest)) is not None
     clause.fragment = not any(_is_predicate(rest, index) for index in range(len(rest)))

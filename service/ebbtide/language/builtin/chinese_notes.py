@@ -20,7 +20,7 @@ MARK = "、"
 _NUMERALS = "零〇一二两三四五六七八九十百千万亿\\d"
 _NUMBER = f"第?[{_NUMERALS}]{{1,12}}(?:[点.][{_NUMERALS}]{{1,12}})?"
 _MEASURE = re.compile(
-    rf"{_NUMBER}(?:多|来)?(?:个?(?:半|多)?(?:小时|钟头|月)|个?钟(?!头)|分钟|秒|天|周|年|岁|度|块|元|公里|公斤|斤|里|米|厘米|号线|层|楼|栋"
+    rf"{_NUMBER}(?:多|来)?(?:个?(?:半|多)?(?:小时|钟头|月)|个?钟(?!头)|分钟|秒|天|周|年(?!级|代|货|轻)|岁|度|块|元|公里|公斤|斤|里|米|厘米|号线|层|楼|栋"
     rf"|次|回|本|张|件|只|条|个?人|份|盒|箱|瓶|棵|头|艘|架|台|辆|倍|成|届|桌|双|套|粒|封|页|把|间|家|颗|门|场|吨|位|号(?!线)|日|分(?!钟|之|享)|个?礼拜|个?星期)(?:半|多)?"
     rf"|[{_NUMERALS}]{{1,4}}[点分](?:半|[{_NUMERALS}]{{1,4}}分?)"
     rf"|[{_NUMERALS}两几]{{1,8}}个(?=[{HAN}])"
@@ -32,9 +32,9 @@ _VERB_TAGS = words("v vn vi")
 _NO_NOTE = re.compile("[得不没就会能要想让叫说讲是有来去到了这那我你他她]")
 # A number of things, which the noun behind it completes.
 _COUNT = re.compile(
-    rf"[{_NUMERALS}两几]+[个位名款把栋家套种份只条张台本件座间辆部棵头艘箱盒瓶粒封页颗门场双片桌斤]$"
+    rf"[{_NUMERALS}两几]++[个位名款把栋家套种份只条张台本件座间辆部棵头艘箱盒瓶粒封页颗门场双片桌斤]$"
 )
-_BARE_COUNT = re.compile(rf"[{_NUMERALS}两几]+个")
+_BARE_COUNT = re.compile(rf"[{_NUMERALS}两几]++个")
 _KIN = words("爸 妈 哥 姐 弟 妹 爷 奶 婶 姨 姑 舅 嫂")
 _TIMES = words("t date")
 _MEASURE_WEIGHT = 1.0
@@ -63,7 +63,7 @@ class Note(NamedTuple):
 def notes(text: str, target: int, main: tuple[int, int]) -> str:
     """Return the most telling notes of a text that fit together, in the order of the text, or "".
 
-    What lies within `main` counts more.
+    Notes in the slice `main` count more.
     """
     items = [_stressed(note, main) for note in note_items(text)]
     listed = _listed(text, items, target)
@@ -192,7 +192,11 @@ def word_of(text: str, target: int) -> str:
     fitting = [
         token for token in tokens_of(text[:READ_MAX]) if len(token.text) <= target and has_word(token.text)
     ]
-    best = max(fitting, key=lambda token: ("udcpravn".find(token.tag[0]), len(token.text)), default=None)
+    best = max(
+        fitting,
+        key=lambda token: (len(token.text) > 1, "udcpravn".find(token.tag[0]), len(token.text)),
+        default=None,
+    )
     return text[: cluster_cut(text, 0, min(target, len(text)))] if best is None else best.text
 
 

@@ -55,7 +55,7 @@ def reductions(clause: Clause) -> list[Reduction]:
     while end > body + 1 and tokens[end - 1].text in _PARTICLES:
         end -= 1
     found = [Reduction(0, body, LIGHT)] if body < len(tokens) else []
-    # The particle tells that 不是 asks for agreement.
+    # With its particle, 不是 asks for agreement; without it, it denies.
     if end < len(tokens) and not any(token.text.startswith("不是") for token in tokens):
         found.append(Reduction(end, len(tokens), LIGHT))
     inner = tokens[body:end]

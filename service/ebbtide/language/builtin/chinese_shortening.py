@@ -89,6 +89,7 @@ class _Reader:
         # The clauses whose subject another clause borrows, and that clause.
         self.lent: dict[int, int] = {}
         self.parts = [reductions(clause) for clause in self.clauses]
+        self.sizes: dict[int, list[int]] = {}
         self.found = candidates(text)
         self.starts = [candidate.start for candidate in self.found]
         self.worth = self._worths()
@@ -116,23 +117,22 @@ class _Reader:
 
     def _chosen(self, order: list[int], target: int, level: int) -> dict[int, tuple[int, int]]:
         """Return the clauses that fit without what may be left out, each with the words that it borrows."""
-        sizes = [self._size(index, level) for index in range(len(self.clauses))]
-        light = [self._size(index, LIGHT) for index in range(len(self.clauses))]
+        sizes, light = self._sizes(level), self._sizes(LIGHT)
         kept: dict[int, tuple[int, int]] = {}
         self.lent = {}
         room = light_room = target + 1
         for index in order:
             if index in kept or (self.clauses[index].idle and kept):
                 continue
-            # What says little is not kept at the cost of the modifiers of better clauses.
+            # A clause that says little is not kept at the cost of the modifiers of better clauses.
             spare = light_room if kept and self.worth[index] < 0 else room
             if self._borrow(index, sizes, kept, spare):
                 added = kept[index][1] - kept[index][0] + 1
                 room -= sizes[index] + added
                 light_room -= light[index] + added
                 continue
-            chain = self._chain(index, kept)
-            if chain is not None and sum(sizes[at] + 1 for at in chain) <= spare:
+            chain = self._chain(index, kept, sizes, spare)
+            if chain:
                 room -= sum(sizes[at] + 1 for at in chain)
                 light_room -= sum(light[at] + 1 for at in chain)
                 kept.update((at, (0, 0)) for at in chain)
@@ -151,17 +151,25 @@ class _Reader:
         self.lent[lender] = min(index, self.lent.get(lender, index))
         return True
 
-    def _chain(self, index: int, kept: dict[int, tuple[int, int]]) -> set[int] | None:
-        """Return a clause with all that it needs, directly or not. None if they are many."""
+    def _chain(
+        self, index: int, kept: dict[int, tuple[int, int]], sizes: Sequence[int], room: int
+    ) -> set[int]:
+        """Return a clause with all that it needs, directly or not. Empty if they do not fit."""
         chain, waiting = {index}, [index]
-        while waiting:
+        room -= sizes[index] + 1
+        while waiting and room >= 0 and len(chain) <= _CHAIN_MAX:
             for needed in self.clauses[waiting.pop()].needs:
                 if needed not in chain and needed not in kept and self.lent.get(needed, index) >= index:
                     chain.add(needed)
                     waiting.append(needed)
-            if len(chain) > _CHAIN_MAX:
-                return None
-        return {at for at in chain if at not in kept}
+                    room -= sizes[needed] + 1
+        return chain if not waiting and room >= 0 else set()
+
+    def _sizes(self, level: int) -> list[int]:
+        """Return the size of each clause without what may be left out."""
+        if level not in self.sizes:
+            self.sizes[level] = [self._size(index, level) for index in range(len(self.clauses))]
+        return self.sizes[level]
 
     def _size(self, index: int, level: int) -> int:
         tokens = self.clauses[index].tokens
@@ -173,7 +181,7 @@ class _Reader:
     def _left_out(
         self, kept: dict[int, tuple[int, int]], target: int, level: int
     ) -> dict[int, list[Reduction]]:
-        """Return what must be left out of the clauses. What says most is put back first."""
+        """Return what must be left out of the clauses. The most telling part is put back first."""
         out = {index: [part for part in self.parts[index] if part.level <= level] for index in kept}
         room = target - len(self._joined(kept, out, 0))
         offers = [(-self._told(index, part), index, part) for index in kept for part in out[index]]
