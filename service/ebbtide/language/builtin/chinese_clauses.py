@@ -153,7 +153,8 @@ def _describe(clause: Clause) -> None:
     clause.body = opening_of(tokens)
     rest = clause.rest
     named = len(tokens) == 1 or any(token.text in ("叫", "姓", "是") for token in tokens)
-    named = named and any(token.tag[:2] == "nr" for token in tokens)
+    names = [token for token in tokens if token.tag[:2] == "nr"]
+    named = bool(names) and (named or any(token.text[0] in words_chinese.SURNAMES for token in names))
     named = named or any(token.text in THIRD for token in tokens)
     social = is_small_talk(tokens) and not named and not is_report(clause)
     clause.idle = not rest or social or _COMMAND.match("".join(t.text for t in rest)) is not None
@@ -193,6 +194,8 @@ def _is_predicate(tokens: Sequence[Token], index: int) -> bool:
         return True
     if token.text in ("是", "有", "没", "没有", "不是", "在"):
         return True
+    if token.text in words_chinese.ATTRIBUTIVE_VERBS and after is not None and after.tag[0] == "n":
+        return False
     if token.tag == "vn":
         return index > 0 and (after is None or after.tag in ("y", "punct"))
     if token.tag == "a":

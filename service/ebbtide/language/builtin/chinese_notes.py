@@ -192,12 +192,18 @@ def word_of(text: str, target: int) -> str:
     fitting = [
         token for token in tokens_of(text[:READ_MAX]) if len(token.text) <= target and has_word(token.text)
     ]
-    best = max(
-        fitting,
-        key=lambda token: (len(token.text) > 1, "udcpravn".find(token.tag[0]), len(token.text)),
-        default=None,
-    )
+    best = max(fitting, key=_telling, default=None)
     return text[: cluster_cut(text, 0, min(target, len(text)))] if best is None else best.text
+
+
+def _telling(token: Token) -> tuple[bool, bool, int]:
+    """Return how well a word stands for a text: nouns and verbs, long ones first."""
+    empty = token.text in words_chinese.STOPPED or token.text in words_chinese.NO_END
+    return (
+        token.tag[0] in "nvaijlx" and not empty,
+        len(token.text) > 1,
+        "v n".find(token.tag[0]) + len(token.text),
+    )
 
 
 def note_items(text: str) -> list[Note]:

@@ -75,6 +75,8 @@ def _at(tokens: Sequence[Token], index: int) -> Iterator[Reduction]:
         yield from _place(tokens, index)
     elif tokens[index].text == "的":
         yield from _attribute(tokens, index)
+    elif index and (tokens[index].text in _POINTERS or tokens[index].text in ("这", "那")):
+        yield from _pointer(tokens, index)
     yield from _stress(tokens, index)
     yield from _one(tokens, index)
     yield from _pair(tokens, index)
@@ -100,7 +102,8 @@ def _openings(tokens: Sequence[Token]) -> Iterator[Reduction]:
     elif first.text in _POINTERS and second.tag[0] == "n":
         yield Reduction(0, 1, STRONG)
     for index, (token, after) in enumerate(pairwise(tokens[:4])):
-        if token.text in words_chinese.KIN and after.tag in ("nr", "nrt") and len(after.text) > 1:
+        named = after.tag in ("nr", "nrt") or (after.tag == "ng" and after.text[0] in "小阿老")
+        if token.text in words_chinese.KIN and named and len(after.text) > 1:
             yield Reduction(0, index + 1, STRONG)
             break
     topic = next((index for index, token in enumerate(tokens[:7]) if token.text in _OWNERS and index), 0)
@@ -109,6 +112,18 @@ def _openings(tokens: Sequence[Token]) -> Iterator[Reduction]:
         if (topic == 1 and tokens[2].tag in ("p", "v")) or "的" in before[:-1]:
             # The object comes first: 数据库我们迁到了…
             yield Reduction(topic, topic + 1, STRONG)
+
+
+def _pointer(tokens: Sequence[Token], index: int) -> Iterator[Reduction]:
+    """Yield 那个 and 那套 between a description and its noun: 你上回问的那套茶具我找到了."""
+    stop = index + 1
+    if len(tokens[index].text) == 1:
+        if stop == len(tokens) or tokens[stop].text not in _CLASSIFIERS:
+            return
+        stop += 1
+    described = tokens[index - 1].text == "的" or tokens[index - 1].tag == "f"
+    if described and stop + 1 < len(tokens) and tokens[stop].tag[0] == "n" and len(tokens[stop].text) > 1:
+        yield Reduction(index, stop, STRONG)
 
 
 def _times(tokens: Sequence[Token], index: int) -> Iterator[Reduction]:

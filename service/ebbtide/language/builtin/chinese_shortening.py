@@ -42,6 +42,7 @@ _CHAIN_MAX = 24
 _FULL = 0.5
 # How much more notes must say than a statement that is not the main one.
 _MUCH = 1.5
+_DECIDES = 2.0
 _NAMES_SOMETHING = 1.0
 
 
@@ -75,7 +76,8 @@ def without_small_talk(text: str) -> str:
 def _weight(text: str) -> float:
     """Return how telling a statement is: its noun phrases, and more if it names any."""
     weight = sum(candidate.weight for candidate in candidates(text))
-    return weight + (_NAMES_SOMETHING if weight >= _NAMES_SOMETHING else 0.0)
+    weight += _NAMES_SOMETHING * (weight >= _NAMES_SOMETHING)
+    return weight * (_DECIDES if _DECIDING.search(text) else 1.0)
 
 
 class _Reader:
