@@ -10,7 +10,7 @@ from functools import cached_property
 from ebbtide.language.builtin import words_chinese
 from ebbtide.language.builtin.scripts import HAN, has_word, is_japanese
 from ebbtide.language.builtin.sentences import sentence_spans
-from ebbtide.language.builtin.small_talk import is_small_talk
+from ebbtide.language.builtin.small_talk import CHINESE_WORDS, is_small_talk
 from ebbtide.language.builtin.tokens import Token, tokenize
 from ebbtide.language.builtin.word_lists import word_list, words
 
@@ -45,6 +45,7 @@ _CALLED = words_chinese.KIN | words(
 _READ = 30
 # 结账的时候躲厕所: what precedes is a time.
 _BOUNDS = words("时候 之后 以后 之前 以前")
+_DEGREES = words("太 很 更 最 挺 真 非常 特别 比较")
 _COMMAND = re.compile("[你这个可]{0,4}+(?:一定|千万)?要?(?:记住|记牢|别忘|不要忘|勿忘)")
 _REPORT = re.compile(
     "(?:(?<![不没再])[说道讲问]|表示|回|告诉[我他她]们?|听说|据说|传说|据传|好像|可能|也许|大概|应该|估计)$"
@@ -152,10 +153,9 @@ def _describe(clause: Clause) -> None:
     tokens = clause.tokens
     clause.body = opening_of(tokens)
     rest = clause.rest
-    named = len(tokens) == 1 or any(token.text in ("叫", "姓", "是") for token in tokens)
-    names = [token for token in tokens if token.tag[:2] == "nr"]
-    named = bool(names) and (named or any(token.text[0] in words_chinese.SURNAMES for token in names))
-    named = named or any(token.text in THIRD for token in tokens)
+    named = any(
+        token.text in THIRD or (token.tag[:2] == "nr" and token.text not in CHINESE_WORDS) for token in tokens
+    )
     social = is_small_talk(tokens) and not named and not is_report(clause)
     clause.idle = not rest or social or _COMMAND.match("".join(t.text for t in rest)) is not None
     clause.fragment = not any(_is_predicate(rest, index) for index in range(len(rest)))
@@ -194,6 +194,8 @@ def _is_predicate(tokens: Sequence[Token], index: int) -> bool:
         return True
     if token.text in ("是", "有", "没", "没有", "不是", "在"):
         return True
+    if (index and tokens[index - 1].text in _DEGREES) or (token.text[0] in "太很" and len(token.text) == 2):
+        return after is None or after.text != "的"
     if token.text in words_chinese.ATTRIBUTIVE_VERBS and after is not None and after.tag[0] == "n":
         return False
     if token.tag == "vn":
