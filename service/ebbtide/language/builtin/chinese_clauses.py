@@ -159,8 +159,16 @@ def _describe(clause: Clause) -> None:
     social = is_small_talk(tokens) and not named and not is_report(clause)
     clause.idle = not rest or social or _COMMAND.match("".join(t.text for t in rest)) is not None
     clause.fragment = not any(_is_predicate(rest, index) for index in range(len(rest)))
-    clause.subject = _has_subject(rest) or _has_described_subject(rest)
-    clause.doubtful = clause.subject and not _has_subject(rest)
+    certain = _has_subject(rest)
+    clause.subject = certain or _has_described_subject(rest)
+    # 看病花了一千多: the subject may be the one who did it.
+    active = (
+        any(token.tag == "vn" for token in rest[:1])
+        and len(rest) > 1
+        and rest[1].tag == "v"
+        and rest[1].text[0] not in "太很"
+    )
+    clause.doubtful = clause.subject and (active or not certain)
 
 
 def opening_of(tokens: Sequence[Token]) -> int:

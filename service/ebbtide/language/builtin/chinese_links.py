@@ -41,6 +41,7 @@ _CONTRAST = re.compile("但|不过|可是|可|然而|结果|只是|却|谁知|�
 _DEMONSTRATIVE = re.compile("[这那](?![里儿次天年周月边]|[一两几]?[次天年周月])|此|该")
 _DENIED_VERB = re.compile("[我你他她它]?们?(?:不|没|没有)([^是有会能要得])")
 _INTRANSITIVE = words("走 来 去 哭 笑 睡 醒 死 病 累 慌 怕 到 回来 回去 请假 吃饭 值班 出发")
+_TIMES_DONE = words("一次 一下 一回 一遍 两次 几次")
 _PERSON = re.compile("|".join(ordered_list("chinese_person_patterns")))
 _CORRECTIONS = words("不是 不对 不不 错了 说错了")
 _UNFINISHED = words("就 因为 所以 但 但是 把 被 和 跟 而且 如果 要是 并 让 对")
@@ -146,7 +147,11 @@ def _lacks_object(tokens: Sequence[Token]) -> bool:
         return False
     if tokens[-1].tag == "v" and len(tokens[-1].text) == 1 and len(verbs) > 1:
         return True
-    return not any(token.tag[0] == "n" or token.tag in ("r", "vn", "a", "s", "t") for token in tokens[1:])
+    objects = ("r", "vn", "a", "s", "t", "m", "mq", "num")
+    return not any(
+        (token.tag[0] == "n" or token.tag in objects) and token.text not in _TIMES_DONE
+        for token in tokens[1:]
+    )
 
 
 def _link_fragment(clauses: list[Clause], index: int, before: int) -> None:

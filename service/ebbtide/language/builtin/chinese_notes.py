@@ -6,6 +6,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import NamedTuple
 
 from ebbtide.language.builtin import words_chinese
@@ -20,15 +21,17 @@ MARK = "、"
 _NUMERALS = "零〇一二两三四五六七八九十百千万亿\\d"
 _NUMBER = f"第?[{_NUMERALS}]{{1,12}}(?:[点.][{_NUMERALS}]{{1,12}})?"
 _MEASURE = re.compile(
-    rf"{_NUMBER}(?:多|来)?(?:个?(?:半|多)?(?:小时|钟头|月)|个?钟(?!头)|分钟|秒|天|周|年(?!级|代|货|轻)|岁|度|块|元|公里|公斤|斤|里|米|厘米|号线|层|楼|栋"
+    rf"{_NUMBER}(?:多|来)?(?:个?(?:半|多)?(?:小时|钟头|月)|个?钟(?!头)|分钟|秒|天|周|年(?!级|代|货|轻)|岁|度|公里|公斤|里|(?:块|元|斤|米)(?:[{_NUMERALS}]{{1,3}}[两毛分]?)?|厘米|号线|层|楼|栋"
     rf"|次|回|本|张|件|只|条|个?人|份|盒|箱|瓶|棵|头|艘|架|台|辆|倍|成|届|桌|双|套|粒|封|页|把|间|家|颗|门|场|吨|位|号(?!线)|日|分(?!钟|之|享)|个?礼拜|个?星期)(?:半|多)?"
     rf"|[{_NUMERALS}]{{1,4}}[点分](?:半|[{_NUMERALS}]{{1,4}}分?)"
     rf"|[{_NUMERALS}两几]{{1,8}}个(?=[{HAN}])"
+    rf"|[{_NUMERALS}]{{2,8}}(?![{HAN}\\d.])"
     rf"|[{_NUMERALS}]{{0,8}}[百千万亿][{_NUMERALS}多来]{{1,8}}"
 )
 _VAGUE = word_list("chinese_vague_amounts")
 _EMPTY_VERBS = word_list("chinese_empty_verbs")
 _VERB_TAGS = words("v vn vi")
+_TALKS = words("说话 讲话 见面 开会")
 _NO_NOTE = re.compile("[得不没就会能要想让叫说讲是有来去到了这那我你他她]")
 # A number of things, which the noun behind it completes.
 _COUNT = re.compile(
@@ -41,7 +44,6 @@ _MEASURE_WEIGHT = 1.0
 _TIME_WEIGHT = 0.9
 # More would tell nothing, and each is compared with the others.
 _NOTES_MAX = 100
-_DENIED = 0.5
 _DENIED_WORDS = 3
 # How much more what the main clause names counts.
 _MAIN = 1.5
@@ -90,15 +92,20 @@ def _with_verb(text: str, note: Note) -> Note:
 
 
 def _verbs(text: str, items: list[Note]) -> Iterator[Note]:
-    """Yield the verbs that may fill a list that would be short: 热水、投诉."""
+    """Yield the verbs and times that may fill a list that would be short: 热水、投诉."""
     tokens = tokens_of(text[:READ_MAX])
     taken = {at for note in items for at in range(note.start, note.end)}
-    for index, token in enumerate(tokens):
-        if token.tag not in _VERB_TAGS or len(token.text) < 2 or token.start in taken:
+    denied = {after.text for token, after in pairwise(tokens) if is_negation(token)}
+    for token in tokens:
+        if len(token.text) < 2 or token.start in taken:
             continue
-        if _NO_NOTE.search(token.text) or token.text in words_chinese.NO_END | words_chinese.STOPPED:
+        if token.tag == "t" and token.text in words_chinese.TIME_FILLERS:
+            yield Note(token.start, token.end, _FILL_WEIGHT)
+        if token.tag not in _VERB_TAGS or token.text in words_chinese.NO_END | words_chinese.STOPPED:
             continue
-        if token.text not in _EMPTY_VERBS and not (index and is_negation(tokens[index - 1])):
+        if _NO_NOTE.search(token.text) and token.text not in _TALKS:
+            continue
+        if token.text not in _EMPTY_VERBS and token.text not in denied:
             yield Note(token.start, token.end, _FILL_WEIGHT)
 
 
@@ -212,7 +219,7 @@ def note_items(text: str) -> list[Note]:
     tokens = tokens_of(text)
     denied = set(_denied(tokens))
     found = [
-        Note(c.start, c.end, c.weight * (_DENIED if c.start in denied else 1.0))
+        Note(c.start, c.end, 0.0 if c.start in denied else c.weight)
         for c in candidates(text)
         if c.kind != "weak" and (len(c.text) > 1 or c.text in _KIN) and c.end - c.start <= 2 * _ITEM_MAX
     ]
@@ -223,12 +230,16 @@ def note_items(text: str) -> list[Note]:
 
 
 def _denied(tokens: Sequence[Token]) -> Iterator[int]:
-    """Yield where the words begin that follow a negation closely: 不做独立App."""
-    left = -1
+    """Yield where the words begin that a negation denies: those up to the next noun, as in 不做独立App."""
+    left = 0
     for token in tokens:
-        left = _DENIED_WORDS if is_negation(token) else -1 if token.tag == "punct" else left - 1
-        if 0 <= left < _DENIED_WORDS and token.tag != "punct":
+        if token.tag == "punct":
+            left = 0
+        if left:
             yield token.start
+        left = _DENIED_WORDS if is_negation(token) else max(left - 1, 0)
+        if token.tag[0] == "n" or token.tag == "word":
+            left = 0
 
 
 def _measures(text: str) -> Iterator[Note]:
@@ -282,4 +293,5 @@ def _merged(text: str, found: list[Note]) -> list[Note]:
             merged[-1] = Note(last.start, note.end, max(last.weight, note.weight) + 0.3)
         else:
             merged.append(note)
-    return [note for note in merged if not _BARE_COUNT.fullmatch(text[note.start : note.end])]
+    affirmed = [note for note in merged if note.weight > 0]
+    return [note for note in affirmed or merged if not _BARE_COUNT.fullmatch(text[note.start : note.end])]

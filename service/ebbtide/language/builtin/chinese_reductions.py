@@ -220,7 +220,9 @@ def _place(tokens: Sequence[Token], index: int) -> Iterator[Reduction]:
         if tokens[stop].text.endswith(("到", "成", "至")):
             yield Reduction(index, stop, STRONG)
         return
-    yield Reduction(index, stop, MODIFIER)
+    # A named place may be what a statement differs by from the next one.
+    named = any(token.tag in ("ns", "nr", "nrt", "nz") for token in tokens[index:stop])
+    yield Reduction(index, stop, STRONG if named else MODIFIER)
     if stop > index + 3 and tokens[index + 2].text == "的" and tokens[index + 1].tag in ("ns", "nr", "nrt"):
         yield Reduction(index + 2, stop, LIGHT)
 
