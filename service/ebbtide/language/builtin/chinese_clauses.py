@@ -45,12 +45,13 @@ _CALLED = words_chinese.KIN | words(
 _READ = 30
 # 结账的时候躲厕所: what precedes is a time.
 _BOUNDS = words("时候 之后 以后 之前 以前")
+_NAMES = words("n nr nrt nrfg ns nt nz")
 _DEGREES = words("太 很 更 最 挺 真 非常 特别 比较")
 _COMMAND = re.compile("[你这个可]{0,4}+(?:一定|千万)?要?(?:记住|记牢|别忘|不要忘|勿忘)")
 _REPORT = re.compile(
-    "(?:(?<![不没再])[说道讲问]|表示|回|告诉[我他她]们?|听说|据说|传说|据传|好像|可能|也许|大概|应该|估计)$"
+    "(?:(?<![不没再])[说道讲问]|表示|回|告诉[我他她]们?|^(?:听说|据说|传说|据传|好像|可能|也许|大概|应该|估计))$"
 )
-_REPORT_MAX = 7
+_REPORT_MAX = 16
 
 
 @dataclass
@@ -154,7 +155,7 @@ def _describe(clause: Clause) -> None:
     clause.body = opening_of(tokens)
     rest = clause.rest
     named = any(
-        token.text in THIRD or (token.tag[:2] == "nr" and token.text not in CHINESE_WORDS) for token in tokens
+        token.text in THIRD or (token.tag in _NAMES and token.text not in CHINESE_WORDS) for token in tokens
     )
     social = is_small_talk(tokens) and not named and not is_report(clause)
     clause.idle = not rest or social or _COMMAND.match("".join(t.text for t in rest)) is not None

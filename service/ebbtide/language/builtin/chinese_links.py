@@ -43,7 +43,7 @@ _DENIED_VERB = re.compile("[我你他她它]?们?(?:不|没|没有)([^是有会�
 _INTRANSITIVE = words("走 来 去 哭 笑 睡 醒 死 病 累 慌 怕 到 回来 回去 请假 吃饭 值班 出发")
 _TIMES_DONE = words("一次 一下 一回 一遍 两次 几次")
 _PERSON = re.compile("|".join(ordered_list("chinese_person_patterns")))
-_CORRECTIONS = words("不是 不对 不不 错了 说错了")
+_CORRECTIONS = words("不 不是 不对 不不 错了 说错了")
 _UNFINISHED = words("就 因为 所以 但 但是 把 被 和 跟 而且 如果 要是 并 让 对")
 # 你奶奶要在，准得扔了: a condition without its word.
 _CERTAIN = re.compile("准得|准会|保准|早就")

@@ -267,8 +267,12 @@ def _times(tokens: tuple[Token, ...]) -> Iterator[Note]:
 
 
 def _is_time(token: Token) -> bool:
-    return token.tag in _TIMES or (
-        token.text in words_chinese.TIME_FILLERS and token.text not in words_chinese.PRONOUNS
+    if token.tag in _TIMES:
+        return True
+    return (
+        token.text in words_chinese.TIME_FILLERS
+        and token.tag != "f"
+        and token.text not in words_chinese.PRONOUNS
     )
 
 
