@@ -43,6 +43,8 @@ _FULL = 0.5
 # How much more notes must say than a statement that is not the main one.
 _MUCH = 1.5
 _DECIDES = 2.0
+# Characters that are read. A memory is rarely longer than a few hundred.
+_TEXT_MAX = 20_000
 _NAMES_SOMETHING = 1.0
 
 
@@ -51,7 +53,10 @@ def shorten_chinese(text: str, target: int, first: str = "") -> str:
     if len(text) <= target:
         return text
     if is_notes(text, first or text):
-        return fewer_notes(text, target, first or text, _Reader(first or text).main())
+        return fewer_notes(text, target, first or text, _Reader((first or text)[:_TEXT_MAX]).main())
+    text = text[:_TEXT_MAX]
+    if len(text) <= target:
+        return text
     reader = _Reader(text)
     statement = reader.statements(target)
     if len(statement) >= _FULL * target and reader.has_best:
