@@ -24,10 +24,10 @@ def test_no_room_gives_nothing() -> None:
 @pytest.mark.parametrize(
     ("text", "target", "expected"),
     [
-        ("我不喜欢吃香菜，也不能吃海鲜，因为对虾过敏。", 17, "我不能吃海鲜，因为对虾过敏。"),
+        ("我不喜欢吃香菜，也不能吃海鲜，因为对虾过敏。", 17, "我不喜欢吃香菜，也不能吃海鲜"),
         ("我爷爷今年81岁了。", 6, "爷爷81岁了"),
-        ("我妹妹的婚礼是在9月12号。", 10, "妹妹婚礼9月12号。"),
-        ("我想去看电影，但是工作太忙了没时间。", 12, "工作太忙没时间。"),
+        ("我妹妹的婚礼是在9月12号。", 10, "妹妹的婚礼9月12号"),
+        ("我想去看电影，但是工作太忙了没时间。", 12, "工作太忙了没时间。"),
         (
             "My daughter Ella is allergic to peanuts, so please never suggest recipes with peanut butter.",
             46,
@@ -111,13 +111,13 @@ GOLDEN_TEXTS = {golden.id: golden.text for golden in read_shortenings() if golde
     ("number", "half", "quarter"),
     [
         (1, "我们决定采用JWT方案，不再用session了。", "我们决定采用JWT方案"),
-        (2, "前端组的张伟提到需要支持微信和支付宝第三方登录", "张伟提到支持第三方登录"),
-        (3, "她对青霉素过敏", "对青霉素过敏"),
-        (4, "登录模块的数据库我们从MySQL 5.7迁到了PostgreSQL 15", "数据库迁到PostgreSQL 15"),
-        (5, "昨晚我失眠了，很困", "我失眠了"),
+        (2, "张伟提到需要支持微信和支付宝第三方登录，优先级没定", "张伟提到支持第三方登录"),
+        (3, "她对青霉素过敏，差点休克", "对青霉素过敏"),
+        (4, "登录模块的数据库我们从MySQL 5.7迁到了PostgreSQL 15", "数据库迁到了PostgreSQL 15"),
+        (5, "我失眠了，今天很困", "我失眠了"),
         (6, "妹妹克拉拉在波尔图拉大提琴", "克拉拉拉大提琴"),
         (7, "我对花生过敏", "花生"),
-        (8, "B轮融资要在12月15日之前完成", "B轮融资要完成"),
+        (8, "B轮融资要在12月15日之前完成，目标是5000万人民币", "B轮融资12月15日之前完成"),
         (9, "I'm allergic to peanuts", "allergic to peanuts"),
         (10, "My sister Clara plays the cello in Porto", "Clara plays the cello"),
         (11, "we chose PostgreSQL because the team knows it.", "we chose PostgreSQL"),
@@ -171,7 +171,7 @@ def test_a_pronoun_does_not_take_a_doubtful_name(text: str) -> None:
         ("she's on short time at the plant since may. i've my own money.", 32, "she's on short time"),
         ("我六月二号就上冷链了 跟冉小子搭班 他倒车不如我 我不说", 14, "我六月二号就上冷链了"),
         ("这只鸡又没有猪那么油，一次吃两碗。", 8, "鸡又没有猪那么油"),
-        ("跟他说我给他申请，一个月二百。别说是我说的，就说店里", 13, "别说是我说的，说店里"),
+        ("跟他说我给他申请，一个月二百。别说是我说的，就说店里", 13, "别说是我说的，就说店里"),
     ],
 )
 def test_a_phrase_is_not_torn_apart(text: str, target: int, expected: str) -> None:

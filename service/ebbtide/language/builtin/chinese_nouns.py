@@ -17,6 +17,7 @@ from ebbtide.language.builtin.word_lists import ordered_list, word_list, words
 from ebbtide.language.builtin.words_chinese import (
     ACTIVITIES,
     ATTRIBUTIVE_VERBS,
+    HONORIFICS,
     KIN,
     NO_END,
     NO_START,
@@ -38,6 +39,9 @@ _JAPANESE = re.compile(f"[{HAN}\u30a1-\u30fa\u30fc]{{2,30}}")
 _PARTICLES = ordered_list("korean_particles")
 # Longer compounds rarely name one thing.
 _COMPOUND_MAX = 8
+# Words before a classifier: 那阵 is no part of a name.
+_COUNTING = words("那 这 每 几")
+_AMOUNT_ENDS = tuple("一二两三四五六七八九十百千万多")
 _LOCATIVES = word_list("chinese_locatives")
 
 
@@ -68,7 +72,6 @@ def chinese_candidates(text: str, tokens: Sequence[Token]) -> list[Candidate]:
     return found
 
 
-_HONORIFICS = word_list("chinese_honorifics")
 _CLEAR_ENDINGS = word_list("chinese_clear_endings")
 _AMOUNT_WEIGHT = 1.6
 _MANY_HAVE = word_list("chinese_common_relations")
@@ -101,7 +104,7 @@ def _with_derived(tokens: Sequence[Token]) -> list[Token]:
 
 def _is_full_name(last: Token, token: Token) -> bool:
     """Return whether two words are one name: 小 + 李, 郭 + 志强, 李 + 总, 范 + 会计."""
-    if last.text in SURNAMES and token.text in _HONORIFICS:
+    if last.text in SURNAMES and token.text in HONORIFICS:
         return True
     if not token.tag.startswith("nr"):
         return False
@@ -164,6 +167,8 @@ def _phrases(whole: str, run: list[Token], before: str) -> list[Candidate]:
         for index in range(1, len(run)):
             if run[index].tag == "vn":
                 return _phrases(whole, run[:index], before) + _phrases(whole, run[index:], "")
+    if len(run) > 1 and len(run[0].text) == 1 and (before in _COUNTING or before[-1:] in _AMOUNT_ENDS):
+        run = run[1:]
     while len(run) > 1 and (run[0].tag == "s" or run[0].text in WEAK_NOUNS) and len(run[-1].text) > 1:
         run = run[1:]
     text = "".join(token.text for token in run)

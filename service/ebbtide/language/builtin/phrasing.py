@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ebbtide.language.builtin.candidates import READ_MAX
+from ebbtide.language.builtin.chinese_shortening import shorten_chinese, without_small_talk
 from ebbtide.language.builtin.ranking import units_of
 from ebbtide.language.builtin.scripts import cluster_cut, is_dense
 from ebbtide.language.builtin.shortening import longest_beginning
@@ -23,16 +24,17 @@ _CHARS_MAX = 80
 def phrase(text: str) -> str:
     """Return a summary of at most 20 characters of Chinese or 8 words."""
     body = without_end_mark(plain(text[:READ_MAX]))
+    if is_dense(body):
+        body = without_small_talk(body)
+        said = without_end_mark(shorten_chinese(body, _DENSE_MAX))
+        return said or _first_words(body, lambda said: len(said) <= _DENSE_MAX)
     informative = [unit for unit in units_of(body) if not unit.idle]
     if informative:
         body = without_end_mark(body[informative[0].start : informative[-1].end])
-    dense = is_dense(body)
 
     def fits(said: str) -> bool:
         said = without_end_mark(said)
-        return len(said) <= (_DENSE_MAX if dense else _CHARS_MAX) and (
-            dense or len(said.split()) <= _WORDS_MAX
-        )
+        return len(said) <= _CHARS_MAX and len(said.split()) <= _WORDS_MAX
 
     return without_end_mark(longest_beginning(body, fits)) or _first_words(body, fits)
 

@@ -14,6 +14,7 @@ from itertools import pairwise
 
 from ebbtide.language.builtin import words_chinese, words_english
 from ebbtide.language.builtin.candidates import READ_MAX, candidates
+from ebbtide.language.builtin.chinese_shortening import shorten_chinese
 from ebbtide.language.builtin.english_tags import normal
 from ebbtide.language.builtin.levels import DETAIL, PREDICATE, Word
 from ebbtide.language.builtin.ranking import Ranking, ranked
@@ -38,6 +39,8 @@ def shorten(text: str, target: int, first: str = "") -> str:
         return ""
     if len(text) <= target:
         return text
+    if is_dense(text):
+        return shorten_chinese(text.strip(), target, first.strip())
     body = text.strip()
     source = first.strip()
     if not source or longest_beginning(source, _within(len(body))) != body:

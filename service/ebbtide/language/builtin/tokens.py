@@ -117,6 +117,13 @@ _MONTH_NAME = re.compile("(?:十?[一二三四五六七八九十]|腊|正|冬)�
 _DAY = re.compile("[一二三四五六七八九十]{1,3}[号日]|[初廿]?[一二三四五六七八九十]{1,3}")
 _PERIODS = frozenset(("上", "下", "这", "本", "上个", "下个", "这个"))
 
+# Words of the dictionary that are nearly always two words in conversation.
+_FALSE_WORDS: dict[str, tuple[tuple[str, str], ...]] = {
+    "人发": (("人", "n"), ("发", "v")),
+    "开了个": (("开", "v"), ("了", "ul"), ("个", "q")),
+    "拉根": (("拉", "v"), ("根", "q")),
+}
+_DIGITS = frozenset("一二三四五六七八九")
 # Verbs that a guess joins with the name before them.
 _VERBS_BEHIND = ("习惯", "到", "给", "成", "住")
 _NO_GIVEN_NAMES = word_list("chinese_no_given_names")
@@ -170,6 +177,15 @@ def _tagged(text: str) -> tuple[tuple[str, str], ...]:
             pairs[-1] = (pairs[-1][0] + word, date)
         elif pairs and _completes_name(tagger, pairs[-1], word, tag):
             pairs[-1] = (pairs[-1][0] + word, "nr")
+        elif len(word) == 2 and word[0] == "比" and word[1] in SURNAMES:
+            pairs.extend([("比", "p"), (word[1], "nr")])
+        elif word == "天才" and pairs and pairs[-1][0] in ("前", "昨", "今"):
+            pairs[-1] = (pairs[-1][0] + "天", "t")
+            pairs.append(("才", "d"))
+        elif word in _FALSE_WORDS:
+            pairs.extend(_FALSE_WORDS[word])
+        elif word[0] in _DIGITS and pairs and pairs[-1][0] == "零点":
+            pairs[-1] = (pairs[-1][0] + word, "m")
         elif word == "习惯" and pairs and pairs[-1][1][:2] in ("nr", "r"):
             pairs.append((word, "v"))
         elif (
@@ -179,8 +195,14 @@ def _tagged(text: str) -> tuple[tuple[str, str], ...]:
             whole = word[0] == "小" or len(word) == 2
             pairs.append((word if whole else word[:2], "nr"))
             pairs.extend([] if whole else [(word[2:], "d")])
-        elif pairs and pairs[-1][0] == "老" and len(word) == 2 and word[0] in SURNAMES and tag[:2] == "nr":
-            pairs[-1] = ("老" + word[0], "nr")
+        elif (
+            pairs
+            and pairs[-1][0] in ("老", "小")
+            and len(word) == 2
+            and word[0] in SURNAMES
+            and tag[:2] == "nr"
+        ):
+            pairs[-1] = (pairs[-1][0] + word[0], "nr")
             pairs.extend(tagger.tag(word[1:]))
         elif len(word) > 1 and tag[0] not in "mt" and _is_greedy(word, tag) and not tagger.has_word(word):
             pairs.extend(tagger.tag(word, hmm=False))
