@@ -57,8 +57,8 @@ PHASES: tuple[tuple[str, Any, str], ...] = (
     ("learned order: trees", Trees, "sums"),
     ("learned order: preferences", learned, "in_preferred_order"),
     ("relevance floor", recollection, "is_relevant"),
-    ("memories of passages", QueryRunner, "_worded"),
-    ("packing", QueryRunner, "_packed"),
+    ("memories of passages", QueryRunner, "_recollection"),
+    ("packing", QueryRunner, "_first"),
     ("response", recall_verb, "_recollected"),
     ("response", recall_verb.Recalled, "as_json"),
 )

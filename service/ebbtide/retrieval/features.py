@@ -9,8 +9,6 @@ NaN.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +18,14 @@ from numpy.typing import NDArray
 from ebbtide.retrieval.analysis import term_of, words_of
 from ebbtide.retrieval.forms import first_form
 from ebbtide.retrieval.lexical import K1, B, rarity
+from ebbtide.retrieval.marks import (
+    ASKS,
+    ENDS_WITH_QUESTION,
+    HAS_NUMBER,
+    exclamations_in,
+    have,
+    names_in,
+)
 from ebbtide.retrieval.passages import PassageIndex
 
 if TYPE_CHECKING:
@@ -49,13 +55,6 @@ FEATURES = (
 )  # fmt: skip
 """The columns of a row."""
 
-_CLOSING = " \t\n\"'”’」』)）!！~…"
-"""Characters that may follow a question mark at the end of a text."""
-
-_NUMBER = re.compile(r"[\d一二三四五六七八九十百千万两]")
-_NAME = re.compile(r" (?<=[a-z,;] )[A-Z][a-z]")
-"""A capitalised word within a sentence. The pattern begins with the blank because that makes the search fast."""
-
 
 @dataclass(frozen=True, slots=True)
 class Fused:
@@ -72,6 +71,10 @@ class Fused:
     def first(self) -> NDArray[np.int64]:
         """Return the candidates that may be reordered."""
         return self.order[:MAX_REORDERED]
+
+    def marks(self, passages: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the marks of passages; 0 for passage -1, and if texts are not available."""
+        return self.index.marks(passages, self.request.texts)
 
 
 def features(fused: Fused) -> Numbers:
@@ -265,32 +268,15 @@ def _around(fused: Fused, neighbours: _Beside) -> Columns:
 
 def _text_marks(fused: Fused, neighbours: _Beside) -> Columns:
     """Compute marks of a passage's text; zeros if texts are not available."""
-    names = ("asks", "asks last", "numbers", "names", "exclaims", "previous asks")
-    text_of = fused.request.texts
-    if text_of is None:
-        return dict.fromkeys(names, 0.0)
-    marks = np.array([_marks(text_of(passage)) for passage in fused.first.tolist()], dtype=np.float64)
-    asks = _are_questions(text_of, neighbours.previous)
-    return dict(zip(names, (*marks.T, asks), strict=True))
-
-
-def ends_with_question(text: str) -> bool:
-    """Return whether the last sentence of a text is a question."""
-    return text.rstrip(_CLOSING).endswith(("?", "？"))
-
-
-def _marks(text: str) -> tuple[float, ...]:
-    return (
-        "?" in text or "？" in text,
-        ends_with_question(text),
-        _NUMBER.search(text) is not None,
-        len(_NAME.findall(text)) + text.count("《"),
-        text.count("!") + text.count("！"),
-    )
-
-
-def _are_questions(text_of: Callable[[int], str], passages: NDArray[np.int64]) -> list[bool]:
-    return [passage >= 0 and ends_with_question(text_of(passage)) for passage in passages.tolist()]
+    marks = fused.marks(fused.first)
+    return {
+        "asks": have(marks, ASKS),
+        "asks last": have(marks, ENDS_WITH_QUESTION),
+        "numbers": have(marks, HAS_NUMBER),
+        "names": names_in(marks),
+        "exclaims": exclamations_in(marks),
+        "previous asks": have(fused.marks(neighbours.previous), ENDS_WITH_QUESTION),
+    }
 
 
 def _meant(fused: Fused, neighbours: _Beside) -> Columns:

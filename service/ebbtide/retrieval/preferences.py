@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ebbtide.retrieval.analysis import term_of, words_of
-from ebbtide.retrieval.features import Fused, ends_with_question
+from ebbtide.retrieval.features import Fused
+from ebbtide.retrieval.marks import ENDS_WITH_QUESTION, ONLY_ASKS, have
 from ebbtide.retrieval.passages import ROLES
-from ebbtide.retrieval.sentences import sentences_of
 
 Numbers = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -98,32 +98,22 @@ def is_echo(text: str, before: str) -> bool:
 def _less_for_questions(fused: Fused) -> Numbers:
     """Return how much less the candidates that only ask are worth; 0 if texts are not available."""
     texts, less = fused.request.texts, np.zeros(len(fused.first))
-    for place, passage in enumerate(fused.first.tolist()):
-        text = "" if texts is None else texts(passage)
-        if is_question(text):
-            asks_again = all(term_of(word) in fused.request.terms for word in words_of(text))
-            less[place] = REPEATED if asks_again else QUESTION
+    for place in np.flatnonzero(have(fused.marks(fused.first), ONLY_ASKS)).tolist():
+        text = "" if texts is None else texts(int(fused.first[place]))
+        asks_again = all(term_of(word) in fused.request.terms for word in words_of(text))
+        less[place] = REPEATED if asks_again else QUESTION
     return less
-
-
-def is_question(text: str) -> bool:
-    """Return whether every sentence of a text ends with a question mark."""
-    if not ends_with_question(text):
-        return False
-    sentences = [one for one in sentences_of(text) if any(character.isalnum() for character in one)]
-    return bool(sentences) and all(map(ends_with_question, sentences))
 
 
 def _newer_first(fused: Fused, alike: Callable[[Places], Numbers], worths: Numbers, places: Places) -> Places:
     """Move each message that restates an earlier one directly before the first such one."""
-    request, rule = fused.request, RESTATING[fused.request.recency]
+    rule = RESTATING[fused.request.recency]
     top = places[: rule.depth]
     passages = fused.first[top]
     likeness = alike(passages)
     times, worth = fused.index.column("time_ms")[passages], worths[top].copy()
     is_statement = fused.index.column("role")[passages] != ASSISTANT
-    if request.texts is not None:
-        is_statement &= [not ends_with_question(request.texts(passage)) for passage in passages.tolist()]
+    is_statement &= ~have(fused.marks(passages), ENDS_WITH_QUESTION)
     order = [0]
     for one in range(1, len(top)):
         restated = [

@@ -10,7 +10,7 @@ import pytest
 from ebbtide.retrieval.analysis import term_of, words_of
 from ebbtide.retrieval.features import Fused
 from ebbtide.retrieval.passages import IndexedPassage, PassageIndex, entries_of
-from ebbtide.retrieval.preferences import RESTATING, in_preferred_order, is_echo, is_question
+from ebbtide.retrieval.preferences import RESTATING, in_preferred_order, is_echo
 from ebbtide.retrieval.ranking_request import RankingRequest
 
 OLD, OTHER, NEW, REPLY = range(4)
@@ -87,22 +87,6 @@ def test_an_echo_never_precedes_what_it_repeats() -> None:
         order = np.array([1, 2, 0])
         fused = Fused(index, request, {}, worths, np.ones(3, dtype=np.bool_), order)
         assert in_preferred_order(fused, worths[order]).tolist() == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("What is my rent?", True),
-        ("我住在哪里？你还记得吗？", True),
-        ('Did she say "yes?"', True),
-        ("I moved to Hamburg. Did I tell you?", False),
-        ("I moved to Hamburg.", False),
-        ("…?", False),
-    ],
-)
-def test_a_question_has_no_statement(text: str, expected: bool) -> None:
-    """Promise: a text is a question only if each of its sentences is one."""
-    assert is_question(text) is expected
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,8 @@ def passage_of(stretch: str, speaker: str, begin: int) -> PassageEntry:
 
 def _kept(entry: Entry, told_by: tuple[NodeId, ...] = ()) -> PassageEntry:
     terms = entry.terms.astype("<u4").tobytes()
-    return PassageEntry(entry.begin, entry.length, entry.word_count, terms, entry.counts.tobytes(), told_by)
+    counts = entry.counts.tobytes()
+    return PassageEntry(entry.begin, entry.length, entry.word_count, terms, counts, told_by, entry.marks)
 
 
 Span = tuple[int, int]
@@ -56,7 +57,8 @@ def passages_from_memories(
     entries = []
     for begin, length in spans:
         overlapping = [node for node in nodes if _overlaps(node, record.number, begin, length)]
-        entry = replace(entry_of(content_of(overlapping), record.speaker, begin), length=length)
+        # Marks belong to the text, which is gone.
+        entry = replace(entry_of(content_of(overlapping), record.speaker, begin), length=length, marks=0)
         entries.append(_kept(entry, tuple(node.id for node in overlapping)))
     return entries
 
@@ -96,7 +98,7 @@ def terms_of(kept: PassageEntry) -> Terms:
 
 def _entry(kept: PassageEntry) -> Entry:
     counts = np.frombuffer(kept.counts, dtype=np.uint8)
-    return Entry(kept.begin, kept.length, terms_of(kept), counts, kept.word_count)
+    return Entry(kept.begin, kept.length, terms_of(kept), counts, kept.word_count, kept.marks)
 
 
 def conversation_key(conversation_id: str) -> str:

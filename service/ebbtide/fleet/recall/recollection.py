@@ -43,7 +43,7 @@ from ebbtide.retrieval.analysis import term_of, whole_words_of, words_of
 from ebbtide.retrieval.fallback import why_needed
 from ebbtide.retrieval.forms import first_form
 from ebbtide.retrieval.lexical import Scores, rarity
-from ebbtide.retrieval.packing import Candidate, Packed, pack
+from ebbtide.retrieval.packing import Candidate, Packed, first_fresh, pack
 from ebbtide.retrieval.query import ParsedQuery, parse_query
 from ebbtide.retrieval.ranking import Ranking, rank
 from ebbtide.retrieval.ranking_request import RankingRequest
@@ -134,10 +134,13 @@ class QueryRunner:
                 query = replace(query, archive="always")
                 request = replace(request, allowed=allowed_passages(query, self.archive, self.network))
                 ranking = rank(index, self.archive.words, request, most)
-        found = self._worded(ranking, query)
+        hits = self._hits(ranking, query)
         if not is_relevant(query, request, index, ranking):
-            dropped = tuple((one, "min_relevance") for one in found)
+            dropped = tuple((one, "min_relevance") for one in hits) if query.explains else ()
             return Recollected((), dropped, ranking, question, archive)
+        if query.token_budget is None and not query.explains:
+            return Recollected(self._first(hits, query.max_results), (), ranking, question, archive)
+        found = list(hits)
         packed = self._packed(found, query, self._idf(request.terms))
         by_key: dict[Hashable, Hit] = {one.passage: one for one in found}
         return Recollected(
@@ -235,19 +238,19 @@ class QueryRunner:
 
     # --- passages as memories ----------------------------------------------------------------------
 
-    def _worded(self, ranking: Ranking, query: Query) -> list[Hit]:
-        found: list[Hit] = []
-        tokens = 0
+    def _hits(self, ranking: Ranking, query: Query) -> Iterator[Hit]:
+        """Yield the memories of the ranked passages, for a token budget only some more than it can contain."""
+        tokens = count = 0
         for passage, score in zip(ranking.passages.tolist(), ranking.scores.tolist(), strict=True):
             one = self._recollection(passage, score, query.archive == "always")
             if one is None:
                 continue
-            found.append(one)
+            yield one
             if query.token_budget is not None:
+                count += 1
                 tokens += self.count_tokens(one.content)
-                if tokens > CANDIDATE_BUDGETS * query.token_budget and len(found) >= MIN_CANDIDATES:
+                if tokens > CANDIDATE_BUDGETS * query.token_budget and count >= MIN_CANDIDATES:
                     break
-        return found
 
     def _recollection(self, passage: int, score: float, with_archive: bool) -> Hit | None:
         index = self.archive.index
@@ -306,6 +309,20 @@ class QueryRunner:
             term: weight * rarity(len(index.postings(term)[0]), len(index)) for term, weight in terms.items()
         }
 
+    def _first(self, hits: Iterable[Hit], most: int) -> tuple[Hit, ...]:
+        """Return the first memories without near duplicates. Later ones are not read."""
+        read: dict[Hashable, Hit] = {}
+
+        def candidates() -> Iterator[Candidate]:
+            for one in hits:
+                read[one.passage] = one
+                yield self._candidate(one)
+
+        return tuple(read[kept.key] for kept in first_fresh(candidates(), most))
+
+    def _candidate(self, one: Hit) -> Candidate:
+        return Candidate(one.passage, one.content, one.score, self._terms_at(one.passage))
+
     def _packed(self, found: Sequence[Hit], query: Query, weights: Mapping[int, float]) -> Packed:
         # Copies of one content appear once in the text, so the content identifies the entry.
         block = partial(Hit.block, cites=query.cites, dates=query.dates, locale=self.locale)
@@ -323,7 +340,7 @@ class QueryRunner:
             return key_sentences(text, weights, is_short_enough, label=one.label)
 
         return pack(
-            [Candidate(one.passage, one.content, one.score, self._terms_at(one.passage)) for one in found],
+            list(map(self._candidate, found)),
             max_results=query.max_results,
             token_budget=query.token_budget,
             count=self.count_tokens,
