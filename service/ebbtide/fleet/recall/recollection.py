@@ -205,8 +205,12 @@ class QueryRunner:
 
     def _graph(self, query: Query) -> NDArray[np.float64]:
         """How strongly each passage is reached from the focus, by the best of its memories."""
-        reached = associate(self.network, query.depth, query.start_nodes or None)
-        return self.archive.by_passage(reached.node_ids, reached.worths)
+
+        def reached() -> NDArray[np.float64]:
+            found = associate(self.network, query.depth, query.start_nodes or None)
+            return self.archive.by_passage(found.node_ids, found.worths)
+
+        return self.archive.unchanged((self.network.revision, query.depth, tuple(query.start_nodes)), reached)
 
     def _linked(
         self, start_nodes: Sequence[NodeId], first: NDArray[np.int64], scores: Scores
