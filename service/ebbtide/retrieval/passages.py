@@ -164,18 +164,24 @@ class PassageIndex:
         self._tail_count = 0
         """Postings of the tail."""
         self._recent: Postings | None = None
+        self._found: dict[int, tuple[NDArray[np.int32], NDArray[np.uint8]]] = {}
+        """Postings that the last queries requested, by term."""
 
     def __len__(self) -> int:
         return len(self._columns["message"])
 
     def add(self, passages_to_add: Iterable[IndexedPassage]) -> None:
         """Add passages in order."""
-        self._arrays.clear()
-        self._recent = None
+        self._forget_derived()
         for one in passages_to_add:
             self._add(one)
         if self._tail_count > max(MIN_MERGED, len(self._sorted.terms) // 4):
             self._merge()
+
+    def _forget_derived(self) -> None:
+        self._arrays.clear()
+        self._found.clear()
+        self._recent = None
 
     def _add(self, one: IndexedPassage) -> None:
         number = len(self)
@@ -231,8 +237,7 @@ class PassageIndex:
                     continue
                 self._tail_count += len(entry.terms) - len(self._tail[place][0])
                 self._tail[place] = (entry.terms, entry.counts)
-        self._arrays.clear()
-        self._recent = None
+        self._forget_derived()
         if merged:
             self._sorted = self._sorted.with_replaced(merged)
 
@@ -345,8 +350,13 @@ class PassageIndex:
 
     def postings(self, term: int) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
         """Return the passages and counts of a term, including all forms of its word."""
-        forms = terms_of_forms(term)
-        return self._merged_postings(forms) if forms else self._postings(term)
+        found = self._found.get(term)
+        if found is None:
+            if len(self._found) >= MAX_FOUND:
+                self._found.clear()
+            forms = terms_of_forms(term)
+            found = self._found[term] = self._merged_postings(forms) if forms else self._postings(term)
+        return found
 
     def _merged_postings(self, terms: Iterable[int]) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
         """Return the passages and counts of several terms that count as one, each passage once, ascending."""
@@ -390,6 +400,9 @@ _COLUMNS: Sequence[str] = (
 
 ROLES = ("user", "assistant", "system", "")
 """The roles of messages in the order of their numbers in the column `role`; empty if unknown."""
+
+MAX_FOUND = 32
+"""Terms whose postings are cached: the signals of a query request each of its terms several times."""
 
 MAX_COUNT = 255
 """Maximum count of a term in a passage."""
