@@ -22,6 +22,7 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from benchmarks.measuring import Spread, settle_garbage
 from benchmarks.processes import connected, running
@@ -256,6 +257,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "ebbtide-benchmarks")
     asked = parser.parse_args(arguments)
     configure_log("error", "json")
+    # As in the daemon.
+    threadpool_limits(1, user_api="blas")
     asked.folder.mkdir(parents=True, exist_ok=True)
     if asked.scale:
         found = measure_scale(asked.folder, asked.scale, asked.questions, asked.results, asked.rounds)

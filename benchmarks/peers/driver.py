@@ -47,7 +47,7 @@ class Memory(Protocol):
         """Wait until it has processed everything that it acknowledged."""
 
     def stop(self) -> None:
-        """Stop it. What it stored stays."""
+        """Stop it and keep what it stored."""
 
 
 def memory_of(work: dict[str, Any]) -> Memory:

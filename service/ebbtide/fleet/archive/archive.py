@@ -57,7 +57,7 @@ def passages_from_memories(
     entries = []
     for begin, length in spans:
         overlapping = [node for node in nodes if _overlaps(node, record.number, begin, length)]
-        # Marks belong to the text, which is gone.
+        # Marks describe the text, which was removed.
         entry = replace(entry_of(content_of(overlapping), record.speaker, begin), length=length, marks=0)
         entries.append(_kept(entry, tuple(node.id for node in overlapping)))
     return entries
