@@ -51,7 +51,7 @@ def test_without_a_budget_the_best_are_kept() -> None:
 
 
 def test_no_more_candidates_are_taken_than_needed() -> None:
-    """The first candidates that are no near copies are those of `pack` without a budget, and later ones are not read."""
+    """The first candidates that are no near copies equal those of `pack`, and later ones are not read."""
     found = [candidate(1, "tea", 0.9), candidate(2, "tea", 0.8), candidate(3, "coffee", 0.7)]
     taken = iter([*found, candidate(4, "water", 0.6)])
     assert first_fresh(taken, 2) == list(packed(found, most=2).kept)
