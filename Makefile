@@ -9,7 +9,7 @@ READY_DEV := $(VENV)/.ready-dev
 TESTS = $(BIN)/python -m pytest
 PARALLEL_TESTS = $(TESTS) --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo demo-picture serve test test-all lint curve bench bench-recall bench-memory soak chaos proto eval-model eval-practical eval-relevance openapi-tools model-server clean
+.PHONY: demo demo-picture serve test test-all lint curve bench bench-recall bench-memory bench-peers soak chaos proto eval-model eval-practical eval-relevance openapi-tools model-server clean
 
 demo: $(READY)  ## show how an agent remembers, recalls, forgets, and knows that it forgot
 	$(BIN)/ebbtide demo
@@ -46,6 +46,9 @@ bench-recall: $(READY_DEV)  ## measure recall on public data sets next to the ch
 
 bench-memory: $(READY_DEV)  ## measure reach and survival of memories in long talk, five minutes; make bench-memory MEMORY=--quick takes half a minute
 	$(BIN)/python -m benchmarks.memory_curves $(MEMORY)
+
+bench-peers: $(READY_DEV)  ## compare with other memories, each in a virtual environment of its own, an hour; make bench-peers PEERS=--quick
+	$(BIN)/python -m benchmarks.peers $(PEERS)
 
 eval-practical: $(READY_DEV)  ## measure recall on everyday conversations, two minutes; make eval-practical PRACTICAL="--embedder off"
 	$(BIN)/python -m benchmarks.practical $(PRACTICAL)

@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rich.console import Console
+from threadpoolctl import threadpool_limits
 
 from benchmarks import (
     rows_digest,
@@ -78,6 +79,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, show and write. Return 1 if a row could not be measured."""
     asked = parse(arguments)
     configure_log("error", "json")
+    # As in the daemon: one thread for numpy's products.
+    threadpool_limits(1, user_api="blas")
     # Also on this path, end every process and remove temporary files.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     console, progress = Console(width=asked.width), Console(stderr=True)

@@ -29,6 +29,7 @@ from ebbtide.bounds import (
     Importance,
     Json,
     Keywords,
+    Marks,
     MessageCount,
     Name,
     Number,
@@ -143,7 +144,8 @@ class PassageEntry(msgspec.Struct, frozen=True, array_like=True):
     """A range of a message in characters, with its index terms in ascending order, and the count of each.
 
     `terms` are 32-bit little-endian numbers; `counts` has one byte for each. For a withdrawn text the terms are those
-    of the memories in `told_by`, as they are now, and the range is in UTF-8 bytes.
+    of the memories in `told_by`, as they are now, and the range is in UTF-8 bytes. `marks` are those of the text
+    (`retrieval/marks.py`), -1 if they are unknown.
     """
 
     begin: ByteLength
@@ -152,6 +154,7 @@ class PassageEntry(msgspec.Struct, frozen=True, array_like=True):
     terms: bytes
     counts: bytes
     told_by: Ids = ()
+    marks: Marks = -1
 
 
 class EmbeddedMessage(msgspec.Struct, frozen=True, array_like=True):

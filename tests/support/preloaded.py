@@ -4,7 +4,6 @@ Nothing here may start a thread or a gRPC server, because a fork copies neither.
 """
 
 import httpx  # noqa: F401
-import opencc  # noqa: F401
 import rjieba  # noqa: F401
 import snowballstemmer  # noqa: F401
 import uvloop  # noqa: F401

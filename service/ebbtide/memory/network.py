@@ -84,6 +84,8 @@ class Network:
             created_at_ms=np.int64,
             speaker=np.int32,
         )
+        self.revision = 0
+        """Changes with every change of the network or its parameters."""
         self.links = LinkTable()
         self.texts = FoldedTexts()
         self.keys = FoldedTexts()
@@ -170,6 +172,7 @@ class Network:
     @parameters.setter
     def parameters(self, parameters: AgentParameters) -> None:
         """Set the parameters."""
+        self.revision += 1
         before, self._parameters = self._parameters, parameters
         if parameters.decay_rate != before.decay_rate:
             self.decay = DecayTable(parameters.decay_rate)
@@ -350,6 +353,7 @@ class Network:
 
     def apply(self, change: Change) -> None:
         """Apply a committed change."""
+        self.revision += 1
         known = [entity for entity in change.entities.values() if entity.id in self.entities]
         for node in change.nodes:
             self.put_node(node)

@@ -9,8 +9,6 @@ for vectors NaN.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +18,18 @@ from numpy.typing import NDArray
 from ebbtide.retrieval.analysis import term_of, words_of
 from ebbtide.retrieval.forms import first_form
 from ebbtide.retrieval.lexical import K1, B, rarity
+from ebbtide.retrieval.marks import (
+    ASKS,
+    ENDS_WITH_QUESTION,
+    HAS_AMOUNT,
+    HAS_NAME,
+    HAS_NUMBER,
+    HAS_TIME,
+    exclamations_in,
+    first_persons_in,
+    have,
+    names_in,
+)
 from ebbtide.retrieval.passages import PassageIndex
 
 if TYPE_CHECKING:
@@ -51,38 +61,16 @@ FEATURES = (
 )  # fmt: skip
 """The columns of a row."""
 
-_FITTING = {"when": ("times", "amounts"), "how many": ("amounts",), "who": ("names",), "where": ("names",)}
+_FITTING = {
+    "when": HAS_TIME | HAS_AMOUNT,
+    "how many": HAS_AMOUNT,
+    "who": HAS_NAME,
+    "where": HAS_NAME,
+}
 """The marks of a text that may contain the thing that a query asks for."""
-
-_CLOSING = " \t\n\"'”’」』)）!！~…"
-"""Characters that may follow a question mark at the end of a text."""
 
 LIKE_BEST, LIKE_FIRST = 3, 10
 """Candidates that the others are compared with: the most similar of the best, and the mean of the first."""
-
-
-def _as_written(words: str) -> frozenset[str]:
-    """Return words as they occur in English text between blanks: capitalised or not, with a mark after them."""
-    forms = [form for word in words.split() for form in (word, word.capitalize())]
-    return frozenset(form + mark for form in forms for mark in ("", ".", ",", "!", "?", ";", ":"))
-
-
-_AMOUNTS = _as_written(
-    "one two three four five six seven eight nine ten eleven twelve dozen twenty thirty forty fifty hundred thousand "
-    "once twice couple several few second third half"
-)
-_TIMES = _as_written(
-    "yesterday today tonight tomorrow last next ago since recently just noon midnight week weeks weekend month months "
-    "year years monday tuesday wednesday thursday friday saturday sunday january february march april june july august "
-    "september october november december"
-)
-_FIRST_PERSON = _as_written("I I'm I’m I've I’ve I'd I’d I'll I’ll my me mine we our us")
-_CHINESE_TIME = re.compile(
-    "[昨今明前后]天|[去今明]年|[上下][个周月次]|[0-9一二三四五六七八九十][月号日点年]|周[一二三四五六日末]|星期|刚"
-)
-_NUMBER = re.compile(r"[\d一二三四五六七八九十百千万两]")
-_NAME = re.compile(r" (?<=[a-z,;] )[A-Z][a-z]")
-"""A capitalised word within a sentence. The pattern begins with the blank because that makes the search fast."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +88,10 @@ class Fused:
     def first(self) -> NDArray[np.int64]:
         """Return the candidates that may be reordered."""
         return self.order[:MAX_REORDERED]
+
+    def marks(self, passages: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the marks of passages; 0 for passage -1, and if texts are not available."""
+        return self.index.marks(passages, self.request.texts)
 
 
 def features(fused: Fused) -> Numbers:
@@ -293,41 +285,19 @@ def _around(fused: Fused, neighbours: _Beside) -> Columns:
 
 def _text_marks(fused: Fused, neighbours: _Beside) -> Columns:
     """Compute marks of a passage's text; zeros if texts are not available."""
-    names = ("asks", "asks last", "numbers", "names", "exclaims", "amounts", "times", "first person")
-    text_of, asks_for = fused.request.texts, fused.request.asks_for
-    if text_of is None:
-        return dict.fromkeys((*names, "previous asks", "fits"), 0.0)
-    marks = np.array([_marks(text_of(passage)) for passage in fused.first.tolist()], dtype=np.float64)
-    columns: Columns = dict(zip(names, marks.T, strict=True))
-    fits = [columns[name] > 0 for name in _FITTING.get(asks_for, ())]
-    return columns | {
-        "previous asks": _are_questions(text_of, neighbours.previous),
-        "fits": np.any(fits, axis=0) if fits else 0.0,
+    marks = fused.marks(fused.first)
+    return {
+        "asks": have(marks, ASKS),
+        "asks last": have(marks, ENDS_WITH_QUESTION),
+        "numbers": have(marks, HAS_NUMBER),
+        "names": names_in(marks),
+        "exclaims": exclamations_in(marks),
+        "amounts": have(marks, HAS_AMOUNT),
+        "times": have(marks, HAS_TIME),
+        "first person": first_persons_in(marks),
+        "previous asks": have(fused.marks(neighbours.previous), ENDS_WITH_QUESTION),
+        "fits": have(marks, _FITTING.get(fused.request.asks_for, 0)),
     }
-
-
-def ends_with_question(text: str) -> bool:
-    """Return whether the last sentence of a text is a question."""
-    return text.rstrip(_CLOSING).endswith(("?", "？"))
-
-
-def _marks(text: str) -> tuple[float, ...]:
-    words, is_ascii = text.split(), text.isascii()
-    has_number = _NUMBER.search(text) is not None
-    return (
-        "?" in text or "？" in text,
-        ends_with_question(text),
-        has_number,
-        len(_NAME.findall(text)) + text.count("《"),
-        text.count("!") + text.count("！"),
-        has_number or not _AMOUNTS.isdisjoint(words),
-        not (_TIMES.isdisjoint(words) and (is_ascii or _CHINESE_TIME.search(text) is None)),
-        sum([word in _FIRST_PERSON for word in words]) + (0 if is_ascii else text.count("我")),
-    )
-
-
-def _are_questions(text_of: Callable[[int], str], passages: NDArray[np.int64]) -> list[bool]:
-    return [passage >= 0 and ends_with_question(text_of(passage)) for passage in passages.tolist()]
 
 
 def _meant(fused: Fused, neighbours: _Beside) -> Columns:

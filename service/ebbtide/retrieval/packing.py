@@ -10,7 +10,7 @@ are passed in.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Literal
@@ -60,6 +60,11 @@ class Packed:
     """Keys of the memories with shortened text."""
 
 
+def first_fresh(candidates: Iterable[Candidate], most: int) -> list[Candidate]:
+    """Return the first candidates, at most `most`, that are no near duplicates of an earlier one. Take no others."""
+    return [candidate for _, candidate in islice(_fresh(candidates), max(0, most))]
+
+
 def pack(
     candidates: Sequence[Candidate],
     *,
@@ -74,7 +79,7 @@ def pack(
     Candidates that do not fit are shortened if `shorten` is given.
     """
     best_first = sorted(candidates, key=lambda candidate: -candidate.value)
-    fresh = _without_near_copies(best_first)
+    fresh = [place for place, _ in _fresh(best_first)]
     room = max(0, max_results)
     chosen = set(fresh[:room])
     shortened: dict[int, Candidate] = {}
@@ -92,14 +97,13 @@ def pack(
     )
 
 
-def _without_near_copies(candidates: Sequence[Candidate]) -> list[int]:
-    """Return the positions of the candidates that are not near duplicates of a better one.
+def _fresh(candidates: Iterable[Candidate]) -> Iterator[tuple[int, Candidate]]:
+    """Yield the candidates that are no near duplicates of an earlier one, with their positions.
 
     Two sets share nine tenths only if the first few of their terms, in any fixed order, have one in common (prefix
     filtering, R. Bayardo et al., "Scaling Up All Pairs Similarity Search", 2007), so few pairs are compared. Terms are
     hashes, so their numeric order will do.
     """
-    fresh: list[int] = []
     texts: set[str] = set()
     by_first_terms: dict[int, list[tuple[frozenset[int], Marks]]] = {}
     for place, candidate in enumerate(candidates):
@@ -112,11 +116,10 @@ def _without_near_copies(candidates: Sequence[Candidate]) -> list[int]:
             for other, others_marks in by_first_terms.get(term, ())
         ):
             continue
-        fresh.append(place)
         texts.add(candidate.text)
         for term in prefix:
             by_first_terms.setdefault(term, []).append((terms, marks))
-    return fresh
+        yield place, candidate
 
 
 def _marks(text: str) -> Marks:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from ebbtide.retrieval.analysis import Terms, analysed, term_of, words_of
 from ebbtide.retrieval.forms import terms_of_forms
+from ebbtide.retrieval.marks import UNKNOWN, marks_of
 
 MAX_PASSAGE_CHARS = 1500
 """Characters of a message that forms one passage."""
@@ -32,13 +33,14 @@ _END_OF_SENTENCE = re.compile(r"[.!?。！？…;；]['\")”’」』]*\s*|\n+"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The stored form of a passage: its position in the message, in characters, and its terms."""
+    """The stored form of a passage: its position in the message, in characters, its terms, and marks of its text."""
 
     begin: int
     length: int
     terms: Terms
     counts: NDArray[np.uint8]
     word_count: int
+    marks: int = UNKNOWN
 
 
 def cut(text: str) -> list[tuple[int, int]]:
@@ -65,7 +67,8 @@ def entries_of(text: str, speaker: str) -> list[Entry]:
 
 def entry_of(stretch: str, speaker: str, begin: int) -> Entry:
     """Return the entry of a part of a message. A blank one has no terms."""
-    return Entry(begin, len(stretch), *analysed(with_speaker(stretch, speaker) if stretch.strip() else ""))
+    analysis = analysed(with_speaker(stretch, speaker) if stretch.strip() else "")
+    return Entry(begin, len(stretch), *analysis, marks_of(stretch))
 
 
 def with_speaker(stretch: str, speaker: str) -> str:
@@ -161,18 +164,24 @@ class PassageIndex:
         self._tail_count = 0
         """Postings of the tail."""
         self._recent: Postings | None = None
+        self._found: dict[int, tuple[NDArray[np.int32], NDArray[np.uint8]]] = {}
+        """Postings that the last queries requested, by term."""
 
     def __len__(self) -> int:
         return len(self._columns["message"])
 
     def add(self, passages_to_add: Iterable[IndexedPassage]) -> None:
         """Add passages in order."""
-        self._arrays.clear()
-        self._recent = None
+        self._forget_derived()
         for one in passages_to_add:
             self._add(one)
         if self._tail_count > max(MIN_MERGED, len(self._sorted.terms) // 4):
             self._merge()
+
+    def _forget_derived(self) -> None:
+        self._arrays.clear()
+        self._found.clear()
+        self._recent = None
 
     def _add(self, one: IndexedPassage) -> None:
         number = len(self)
@@ -200,6 +209,7 @@ class PassageIndex:
             "withdrawn": int(one.is_withdrawn),
             "role": ROLES.index(one.role),
             "accepted_ms": one.accepted_ms,
+            "marks": one.entry.marks,
         }
         for name, value in values.items():
             self._columns[name].append(value)
@@ -219,7 +229,7 @@ class PassageIndex:
                 raise ValueError("the number of passages of a message must not change")
             for number, entry in enumerate(entries, first):
                 values = {"begin": entry.begin, "length": entry.length, "word_count": entry.word_count}
-                for name, value in {**values, "withdrawn": int(is_withdrawn)}.items():
+                for name, value in {**values, "marks": entry.marks, "withdrawn": int(is_withdrawn)}.items():
                     self._columns[name][number] = value
                 place = number - self._tail_begin
                 if place < 0:
@@ -227,8 +237,7 @@ class PassageIndex:
                     continue
                 self._tail_count += len(entry.terms) - len(self._tail[place][0])
                 self._tail[place] = (entry.terms, entry.counts)
-        self._arrays.clear()
-        self._recent = None
+        self._forget_derived()
         if merged:
             self._sorted = self._sorted.with_replaced(merged)
 
@@ -298,6 +307,18 @@ class PassageIndex:
             column = self._arrays[name] = np.array(self._columns[name], dtype=np.int64)
         return column
 
+    def marks(self, passages: NDArray[np.int64], text_of: Callable[[int], str] | None) -> NDArray[np.int64]:
+        """Return the marks of the texts of passages; 0 for passage -1, and if texts are not available.
+
+        Marks that were not stored are computed from the text and remembered.
+        """
+        if text_of is None or not len(self):
+            return np.zeros(len(passages), dtype=np.int64)
+        column = self.column("marks")
+        for passage in passages[(column[passages] == UNKNOWN) & (passages >= 0)].tolist():
+            column[passage] = self._columns["marks"][passage] = marks_of(text_of(passage))
+        return np.where(passages >= 0, column[passages], 0)
+
     def neighbours(self, side: str) -> NDArray[np.int64]:
         """Return the "previous" or "next" passage of each passage in the same dialogue, or -1.
 
@@ -329,8 +350,13 @@ class PassageIndex:
 
     def postings(self, term: int) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
         """Return the passages and counts of a term, including all forms of its word."""
-        forms = terms_of_forms(term)
-        return self._merged_postings(forms) if forms else self._postings(term)
+        found = self._found.get(term)
+        if found is None:
+            if len(self._found) >= MAX_FOUND:
+                self._found.clear()
+            forms = terms_of_forms(term)
+            found = self._found[term] = self._merged_postings(forms) if forms else self._postings(term)
+        return found
 
     def _merged_postings(self, terms: Iterable[int]) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
         """Return the passages and counts of several terms that count as one, each passage once, ascending."""
@@ -369,10 +395,14 @@ _COLUMNS: Sequence[str] = (
     "withdrawn",
     "role",
     "accepted_ms",
+    "marks",
 )
 
 ROLES = ("user", "assistant", "system", "")
 """The roles of messages in the order of their numbers in the column `role`; empty if unknown."""
+
+MAX_FOUND = 32
+"""Terms whose postings are cached: the signals of a query request each of its terms several times."""
 
 MAX_COUNT = 255
 """Maximum count of a term in a passage."""
@@ -386,7 +416,7 @@ MAX_TITLED = 3
 TAIL_BYTES, POSTING_BYTES = 300, 5
 """Memory of a passage that is not merged yet, and of each of its postings."""
 
-PASSAGE_BYTES = 282
+PASSAGE_BYTES = 298
 """Memory of a passage besides its postings: columns, arrays made of them, and those of the words signal."""
 
 MIN_MERGED = 20_000

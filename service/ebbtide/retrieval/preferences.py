@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ebbtide.retrieval.analysis import term_of, words_of
 from ebbtide.retrieval.features import Fused
+from ebbtide.retrieval.marks import HAS_QUESTION, have
 from ebbtide.retrieval.questions import split_questions
 from ebbtide.retrieval.restating import ASSISTANT, newer_first
 
@@ -75,10 +76,8 @@ def _less_for_questions(fused: Fused) -> Numbers:
     A message that also states something is worth less if only its questions contain words of the query.
     """
     texts, less = fused.request.texts, np.zeros(len(fused.first))
-    for place, passage in enumerate(fused.first.tolist()):
-        questions, others = split_questions("" if texts is None else texts(passage))
-        if not questions:
-            continue
+    for place in np.flatnonzero(have(fused.marks(fused.first), HAS_QUESTION)).tolist():
+        questions, others = split_questions("" if texts is None else texts(int(fused.first[place])))
         in_questions, in_others = (
             [term_of(word) in fused.request.terms for sentence in some for word in words_of(sentence)]
             for some in (questions, others)

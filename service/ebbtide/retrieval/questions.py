@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 
-from ebbtide.retrieval.features import ends_with_question
 from ebbtide.retrieval.sentences import sentences_of
 
 _AUXILIARY = r"(?:is|are|am|was|were|does|did|has|have|had|can|could|will|would|shall|should|might)\b"
@@ -28,8 +27,16 @@ _ENDS_CHINESE = re.compile(
 )
 """The end of a Chinese clause that asks."""
 
+_CLOSING = " \t\n\"'”’」』)）!！~…"
+"""Characters that may follow a question mark at the end of a text."""
+
 MAX_REMARK = 10
 """Characters behind a Chinese clause that asks: "what's my number, the form wants it"."""
+
+
+def ends_with_question(text: str) -> bool:
+    """Return whether the last sentence of a text ends with a question mark."""
+    return text.rstrip(_CLOSING).endswith(("?", "？"))
 
 
 def asks(sentence: str) -> bool:
@@ -48,9 +55,3 @@ def split_questions(text: str) -> tuple[list[str], list[str]]:
         if any(character.isalnum() for character in sentence):
             (questions if asks(sentence) else others).append(sentence)
     return questions, others
-
-
-def is_question(text: str) -> bool:
-    """Return whether every sentence of a text is a question."""
-    questions, others = split_questions(text)
-    return bool(questions) and not others

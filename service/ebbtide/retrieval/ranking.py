@@ -75,7 +75,8 @@ def rank(
         order = np.concatenate([learned.reordered(fused, model), order[MAX_REORDERED:]])
         given["learned"] = np.zeros(len(index))
         given["learned"][order] = kept - total[order]
-        total = total + given["learned"]
+        total = total.copy()
+        total[order] = kept
     order = order[:most]
     return Ranking(order, total[order], {name: scores[order] for name, scores in given.items()}, off)
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ebbtide.retrieval.lexical import Scores
-from ebbtide.retrieval.query import AsksFor, Recency
+
+if TYPE_CHECKING:
+    # Importing it compiles the rules for queries, which a daemon needs only for its first one.
+    from ebbtide.retrieval.query import AsksFor, Recency
 
 SIGNALS = (
     "words",

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from ebbtide.han import contains_han
 from ebbtide.retrieval.lexical import Scores, rarity
+from ebbtide.retrieval.marks import HAS_HAN, have
 from ebbtide.retrieval.passages import PassageIndex
 from ebbtide.retrieval.ranking_request import RankingRequest
 from ebbtide.retrieval.vectors import CENTRED_FROM
@@ -115,7 +115,6 @@ def _meaning(
     scores = {"semantic": request.semantic, "window": request.window}
     columns = {name: some[passages] for name, some in scores.items() if some is not None}
     if request.texts is not None:
-        scripts = [contains_han(request.texts(passage)) for passage in passages.tolist()]
-        is_other = np.array(scripts, dtype=np.bool_) != request.is_chinese
+        is_other = have(index.marks(passages, request.texts), HAS_HAN) != request.is_chinese
         columns["other script"] = is_other * (1.0 if len(index) >= CENTRED_FROM else FEW)
     return columns

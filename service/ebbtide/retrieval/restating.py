@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from ebbtide.retrieval.analysis import term_of, whole_words_of
 from ebbtide.retrieval.features import Fused
 from ebbtide.retrieval.lexical import rarity
+from ebbtide.retrieval.marks import ONLY_ASKS, have
 from ebbtide.retrieval.passages import ROLES
-from ebbtide.retrieval.questions import is_question
 from ebbtide.retrieval.relevance import UNSEEN
 
 Numbers = NDArray[np.float64]
@@ -86,7 +86,7 @@ def newer_first(fused: Fused, worths: Numbers, places: Places) -> Places:
     top = places[: max(some.depth for some in (rule, change) if some)]
     passages = fused.first[top]
     texts = [request.texts(passage) for passage in passages.tolist()]
-    may_restate = _may_restate(fused, passages, texts)
+    may_restate = _may_restate(fused, passages)
     likeness = _alike_by_words(fused, texts) if request.alike is None else request.alike(passages, passages)
     worth = worths[top].copy()
     order = [0]
@@ -112,11 +112,11 @@ def newer_first(fused: Fused, worths: Numbers, places: Places) -> Places:
     return np.concatenate([top[order], places[len(top) :]])
 
 
-def _may_restate(fused: Fused, passages: Places, texts: Sequence[str]) -> NDArray[np.bool_]:
+def _may_restate(fused: Fused, passages: Places) -> NDArray[np.bool_]:
     """Return which messages (rows) are later statements of the same speaker as others (columns)."""
     column = {name: fused.index.column(name)[passages] for name in ("time_ms", "speaker", "role")}
     is_statement = column["role"] != ASSISTANT
-    is_statement &= [not is_question(text) for text in texts]
+    is_statement &= ~have(fused.marks(passages), ONLY_ASKS)
     may_restate: NDArray[np.bool_] = np.greater.outer(column["time_ms"], column["time_ms"])
     return (
         may_restate

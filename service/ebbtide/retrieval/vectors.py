@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,8 @@ class Vectors:
         # Halves are multiples of 2^-24, so their sum in doubles is exact, whatever the order of changes.
         self._sum = np.zeros(dimension, dtype=np.float64)
         self._windows = WindowLengths()
+        self._all_windows: _AllWindows | None = None
+        self._in_order: bool | None = None
         self._last_products: tuple[bytes, Scores] | None = None
         self._last_common: Scores | None = None
         self._index: Nearest | None = None
@@ -78,7 +81,9 @@ class Vectors:
     def nbytes(self) -> int:
         """Return the memory used."""
         arrays = (self._matrix, self._squares, self._passages, self._rows, self._sum)
-        kept = (self._last_products[1] if self._last_products else None, self._last_common)
+        kept = [self._last_products[1] if self._last_products else None, self._last_common]
+        if self._all_windows is not None:
+            kept += self._all_windows.arrays
         return (
             sum(array.nbytes for array in (*arrays, *kept) if array is not None)
             + self._windows.nbytes
@@ -151,8 +156,8 @@ class Vectors:
         if direction is None or not self._any_among(passage_count):
             return None
         rows = self._candidates(query, passage_count)
-        query_products, mean_products = self._products(rows, query, mean)
-        dots = query_products - mean_products - mean @ direction
+        mean_products = self._mean_products(rows, mean)
+        dots = self._query_products(rows, query) - mean_products - mean @ direction
         squares = self._squares[rows] - 2 * mean_products + mean @ mean
         return self._spread(rows, _cosines(dots, squares, direction), passage_count)
 
@@ -171,13 +176,15 @@ class Vectors:
         if len(rows) < self._count:
             neighbours = (self._neighbour_rows(rows, side) for side in (previous, following))
             rows = _real(rows, *neighbours)  # the window of a neighbour is near as well
-        before, after = (self._neighbour_rows(rows, side) for side in (previous, following))
-        query_products, mean_products = self._over_windows(rows, before, after, query, mean)
-        sizes = 1.0 + (before >= 0) + (after >= 0)
-        dots = query_products - mean_products - sizes * (mean @ direction)
-        lengths = self._window_lengths(rows, before, after)
-        squares = lengths - 2 * sizes * mean_products + sizes**2 * (mean @ mean)
-        return self._spread(rows, _cosines(dots, squares, direction), passage_count)
+            windows = self._windows_of(rows, previous, following, mean)
+        else:
+            if self._all_windows is None or not self._all_windows.are_of(previous, following):
+                made = self._windows_of(rows, previous, following, mean)
+                self._all_windows = _AllWindows(previous, following, made)
+            windows = self._all_windows.windows
+        query_products = windows.summed(self._query_products(windows.members, query))
+        dots = query_products - windows.mean_products - windows.sizes * (mean @ direction)
+        return self._spread(rows, _cosines(dots, windows.squares, direction), passage_count)
 
     def likeness(self, passages: Numbers, others: Numbers) -> NDArray[np.float64]:
         """Return the similarity of passages to others, as a matrix of centred cosines; 0 without a vector.
@@ -282,33 +289,36 @@ class Vectors:
                 return _real(self._rows_of(found))
         return np.arange(self._count)
 
-    def _products(
-        self, rows: Numbers, query: SingleArray, mean: NDArray[np.float64]
-    ) -> tuple[Scores, Scores]:
-        """Return the products of rows with the query and with the mean.
-
-        Those of all rows are cached: with the query because passages and windows are scored together, with the mean
-        until a vector changes.
-        """
+    def _query_products(self, rows: Numbers, query: SingleArray) -> Scores:
+        """Return the products of rows with the query. Those of all rows are cached for the scores of windows."""
         if len(rows) < self._count:
-            part = self._matrix[rows]
-            return products(part, query), products(part, mean.astype(np.float32))
-        matrix, key = self._matrix[: self._count], query.tobytes()
+            return products(self._matrix[rows], query)
+        key = query.tobytes()
         if self._last_products is None or self._last_products[0] != key:
-            self._last_products = key, products(matrix, query)
-        if self._last_common is None:
-            self._last_common = products(matrix, mean.astype(np.float32))
-        return self._last_products[1], self._last_common
+            self._last_products = key, products(self._matrix[: self._count], query)
+        return self._last_products[1]
 
-    def _over_windows(
-        self, rows: Numbers, before: Numbers, after: Numbers, query: SingleArray, mean: NDArray[np.float64]
-    ) -> tuple[Scores, Scores]:
-        """Return the same products, summed over the window of each row."""
+    def _mean_products(self, rows: Numbers, mean: NDArray[np.float64]) -> Scores:
+        """Return the products of rows with the mean. Those of all rows are cached until a vector changes."""
+        if len(rows) < self._count:
+            return products(self._matrix[rows], mean.astype(np.float32))
+        if self._last_common is None:
+            self._last_common = products(self._matrix[: self._count], mean.astype(np.float32))
+        return self._last_common
+
+    def _windows_of(
+        self, rows: Numbers, previous: Numbers, following: Numbers, mean: NDArray[np.float64]
+    ) -> _Windows:
+        """Return the windows of rows, with everything that does not depend on a query."""
+        before, after = (self._neighbour_rows(rows, side) for side in (previous, following))
         members = rows if len(rows) == self._count else _real(rows, before, after)
-        query_products, mean_products = self._products(members, query, mean)
+        sizes = 1.0 + (before >= 0) + (after >= 0)
+        lengths = self._window_lengths(rows, before, after)
         if len(members) < self._count:
             rows, before, after = (_places(members, some) for some in (rows, before, after))
-        return _summed(query_products, rows, before, after), _summed(mean_products, rows, before, after)
+        mean_products = _summed(self._mean_products(members, mean), rows, before, after)
+        squares = lengths - 2 * sizes * mean_products + sizes**2 * (mean @ mean)
+        return _Windows(members, rows, before, after, sizes, mean_products, squares)
 
     def _window_lengths(self, rows: Numbers, before: Numbers, after: Numbers) -> Scores:
         if len(rows) < self._count:
@@ -321,6 +331,8 @@ class Vectors:
 
     def _spread(self, rows: Numbers, cosines: Scores, passage_count: int) -> Scores:
         """Return the scores of rows by passage."""
+        if len(rows) == self._count == passage_count and self._are_in_order():
+            return cosines
         passages = self._passages[rows]
         if int(passages.max()) >= passage_count:
             is_included = passages < passage_count
@@ -328,6 +340,12 @@ class Vectors:
         scores = np.full(passage_count, cosines.min())
         scores[passages] = cosines
         return scores
+
+    def _are_in_order(self) -> bool:
+        """Return whether every row belongs to the passage with its number."""
+        if self._in_order is None:
+            self._in_order = bool(np.array_equal(self._passages[: self._count], np.arange(self._count)))
+        return self._in_order
 
     def _neighbour_rows(self, rows: Numbers, neighbours: Numbers) -> Numbers:
         """Return the row of the neighbouring passage of each row, or -1. `neighbours` is indexed by passage."""
@@ -356,7 +374,53 @@ class Vectors:
 
     def _changed(self, rows: Numbers | slice) -> None:
         self._last_products = self._last_common = self._last_near = None
+        self._all_windows = self._in_order = None
         self._windows.forget(rows, self._count)
+
+
+@dataclass(frozen=True, slots=True)
+class _Windows:
+    """The windows of rows, with everything that does not depend on a query."""
+
+    members: Numbers
+    """The rows whose products are needed; the other columns are indices into these."""
+    rows: Numbers
+    before: Numbers
+    after: Numbers
+    sizes: Scores
+    mean_products: Scores
+    squares: Scores
+    """The squared lengths of the centred sums."""
+
+    def summed(self, products: Scores) -> Scores:
+        """Return the products of the members summed over each window."""
+        return _summed(products, self.rows, self.before, self.after)
+
+
+@dataclass(frozen=True, slots=True)
+class _AllWindows:
+    """The windows of all rows for the neighbours of an index, until either changes."""
+
+    previous: Numbers
+    following: Numbers
+    windows: _Windows
+
+    def are_of(self, previous: Numbers, following: Numbers) -> bool:
+        """Return whether these are the same neighbours."""
+        return self.previous is previous and self.following is following
+
+    @property
+    def arrays(self) -> list[Scores]:
+        """Return the arrays that use memory of their own."""
+        windows = self.windows
+        return [
+            windows.rows,
+            windows.before,
+            windows.after,
+            windows.sizes,
+            windows.mean_products,
+            windows.squares,
+        ]
 
 
 def _cosines(dots: Scores, squares: Scores, direction: NDArray[np.float64]) -> Scores:

@@ -8,6 +8,7 @@ tables do this through their codecs, other modules call `make_known`.
 from __future__ import annotations
 
 import struct
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
@@ -103,12 +104,23 @@ def text(kind: Any = None) -> Codec[str]:
     return Codec(str.encode, bytes.decode, kind=kind)
 
 
+class _Zstandard(threading.local):
+    """The compressor and decompressor of a thread. Creating them takes longer than using them on a short text."""
+
+    def __init__(self) -> None:
+        self.compressor = zstandard.ZstdCompressor()
+        self.decompressor = zstandard.ZstdDecompressor()
+
+
+_zstandard = _Zstandard()
+
+
 def _compress(value: str) -> bytes:
-    return zstandard.ZstdCompressor().compress(value.encode())
+    return _zstandard.compressor.compress(value.encode())
 
 
 def _decompress(value: bytes) -> str:
-    return zstandard.ZstdDecompressor().decompress(value).decode()
+    return _zstandard.decompressor.decompress(value).decode()
 
 
 COMPRESSED: Final = Codec(_compress, _decompress)

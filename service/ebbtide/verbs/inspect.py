@@ -345,21 +345,28 @@ def _source(txn: ReadTransaction, source: Source) -> SourceInfo:
 def source_info(
     record: MessageRecord, offset: int, length: int, metadata: Mapping[str, object]
 ) -> SourceInfo:
-    """A slice of a message as a source."""
-    return SourceInfo(
-        message_id=record.caller_id,
-        batch_id=batch_text_id(record.batch),
-        message_index=record.index,
-        offset=offset,
-        length=length,
-        role=record.role,
-        speaker=record.speaker,
-        timestamp=record.timestamp_ms,
-        conversation_id=record.conversation_id,
-        metadata=dict(metadata),
-        pii=[
+    """Return a slice of a message as a source."""
+    return SourceInfo(**source_fields(record, offset, length, metadata))
+
+
+def source_fields(
+    record: MessageRecord, offset: int, length: int, metadata: Mapping[str, object]
+) -> dict[str, Any]:
+    """Return the fields of a source."""
+    return {
+        "message_id": record.caller_id,
+        "batch_id": batch_text_id(record.batch),
+        "message_index": record.index,
+        "offset": offset,
+        "length": length,
+        "role": record.role,
+        "speaker": record.speaker,
+        "timestamp": record.timestamp_ms,
+        "conversation_id": record.conversation_id,
+        "metadata": dict(metadata),
+        "pii": [
             PersonalData(kind=span.kind, offset=span.offset, length=span.length)
             for span in record.personal
             if span.offset < offset + length and offset < span.offset + span.length
         ],
-    )
+    }

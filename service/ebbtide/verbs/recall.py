@@ -35,7 +35,7 @@ from ebbtide.records import Cue
 from ebbtide.retrieval.ranking_request import SIGNALS
 from ebbtide.retrieval.tokenizers import TOKENIZERS, count_tokens
 from ebbtide.verbs.explanation import Explanation, explain_association, explained
-from ebbtide.verbs.inspect import SourceInfo, source_info
+from ebbtide.verbs.inspect import SourceInfo, source_fields
 from ebbtide.verbs.limits import (
     Between,
     FlatMetadata,
@@ -371,6 +371,7 @@ async def _query_of(agent: Agent, request: RecallRequest) -> Query:
         without=frozenset(request.without),
         cites=request.citations,
         dates=request.with_dates,
+        explains=request.explain,
     )
 
 
@@ -424,8 +425,8 @@ def _recollected(workspace: Workspace, query: Query, request: RecallRequest, now
 def memory_info(one: Hit) -> RecalledMemory:
     """Return a memory for a response."""
     record = one.source.record
-    info = source_info(record, one.source.offset, one.source.length, one.source.metadata)
-    source = CitedSource(**info.model_dump(), chunk_id=record.text_key.hex(), quote=one.source.quote)
+    fields = source_fields(record, one.source.offset, one.source.length, one.source.metadata)
+    source = CitedSource(**fields, chunk_id=record.text_key.hex(), quote=one.source.quote)
     return RecalledMemory(
         id=one.text_id,
         kind=one.kind,

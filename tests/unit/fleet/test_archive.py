@@ -18,7 +18,7 @@ from ebbtide.fleet.ingest.admission import IncomingBatch
 from ebbtide.fleet.recall.query import Query
 from ebbtide.records import Batch, MessageRecord
 from ebbtide.retrieval.analysis import term_of
-from ebbtide.retrieval.passages import _COLUMNS
+from ebbtide.retrieval.passages import _COLUMNS, PassageIndex
 from ebbtide.store import layout
 from tests.property.homes import Home
 
@@ -160,3 +160,53 @@ def test_a_citation_has_a_four_digit_year(timestamp_ms: int | None, told: str) -
     """The year has four digits; without a time the source consists of conversation and id."""
     record = MessageRecord(1, 1, 0, "user", "Ann", "m7", timestamp_ms, 5, "s1", b"key")
     assert record.place_label == told
+
+
+def test_a_query_sees_the_focus_of_its_time(home: Home) -> None:
+    """Promise: nearness to the focus is computed again after a change of the focus, the links or the memories."""
+    home.remember([("a boat", ["boat"]), ("tea", ["tea"])], {})
+
+    def near() -> list[float]:
+        found, _ = home.workspace.recollect(Query("boat tea", 10), 10, len)
+        assert found.ranking is not None
+        in_order = np.argsort(found.ranking.passages)
+        return found.ranking.signals["graph"][in_order].tolist()
+
+    first, second = (one.id for one in home.store.read(lambda txn: list(txn.nodes.all()))[:2])
+    for focus in ((first,), (second,), (first,)):
+        home.workspace.commit(Change(focus=focus))
+        again = near()
+        assert again == near()
+        home.workspace.open_archive.discard()
+        assert again == near()
+    home.remember([("a ship", ["ship"])], {})
+    again = near()
+    home.workspace.open_archive.discard()
+    assert again == near()
+
+
+def test_what_is_unchanged_is_computed_once() -> None:
+    """Promise: a result is computed again for another key and after an addition of memories or messages."""
+    archive, computed = Archive(PassageIndex()), []
+
+    def compute() -> np.ndarray:
+        computed.append(len(computed))
+        return np.zeros(0)
+
+    for key in (1, 1, 2, 2, 1):
+        archive.unchanged(key, compute)
+    assert len(computed) == 3
+    archive.add_messages([], [])
+    archive.unchanged(1, compute)
+    assert len(computed) == 4
+
+
+def test_explanations_change_no_result(home: Home) -> None:
+    """Promise: a query that explains returns the same memories, and lists the dropped ones as well."""
+    accept(home, *(f"The boat number {number} is late." for number in range(30)), "The boat is late.")
+    accept(home, "The boat is late.")
+    plain, _ = home.workspace.recollect(Query("boat", 5), 10, len)
+    told, _ = home.workspace.recollect(Query("boat", 5, explains=True), 10, len)
+    assert [one.passage for one in plain.memories] == [one.passage for one in told.memories]
+    assert len(plain.memories) == 5 and plain.dropped == ()
+    assert {why for _, why in told.dropped} >= {"max_results"}

@@ -259,8 +259,8 @@ def form() -> dict[str, Any]:
 def test_the_files_that_ship_fit_the_code(file: str) -> None:
     """The features of each packaged file are those of the code, and the file is small."""
     trees = learned.model(file).trees
-    assert int(trees.feature.max()) < len(FEATURES)
-    assert 50 <= len(trees.roots) <= 300
+    assert int(trees.features.max()) < len(FEATURES)
+    assert 50 <= len(trees.leaves) <= 300
 
 
 @pytest.mark.parametrize("file", sorted({one.trees for one in (DEFAULT_PROFILE, *PROFILES.values())}))

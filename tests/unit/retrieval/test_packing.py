@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ebbtide.retrieval.analysis import term_of, words_of
-from ebbtide.retrieval.packing import Candidate, Packed, pack
+from ebbtide.retrieval.packing import Candidate, Packed, first_fresh, pack
 
 
 def word(texts: Sequence[str]) -> str:
@@ -48,6 +48,15 @@ def test_without_a_budget_the_best_are_kept() -> None:
     answer = packed(found, most=2)
     assert keys(answer) == [1, 3]
     assert answer.dropped == ((2, "near copy"), (4, "max_results"))
+
+
+def test_no_more_candidates_are_taken_than_needed() -> None:
+    """The first candidates that are no near copies equal those of `pack`, and later ones are not read."""
+    found = [candidate(1, "tea", 0.9), candidate(2, "tea", 0.8), candidate(3, "coffee", 0.7)]
+    taken = iter([*found, candidate(4, "water", 0.6)])
+    assert first_fresh(taken, 2) == list(packed(found, most=2).kept)
+    assert [one.key for one in taken] == [4]
+    assert first_fresh(found, 0) == []
 
 
 def halved(candidate: Candidate, fits: Callable[[str], bool]) -> str:

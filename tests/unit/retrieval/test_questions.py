@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ebbtide.retrieval.questions import is_question, split_questions
+from ebbtide.retrieval.marks import ONLY_ASKS, marks_of
+from ebbtide.retrieval.questions import split_questions
 
 
 @pytest.mark.parametrize(
@@ -25,7 +26,7 @@ from ebbtide.retrieval.questions import is_question, split_questions
 )
 def test_a_question_is_recognised(text: str) -> None:
     """Promise: a text of which each sentence asks is a question, with or without the mark."""
-    assert is_question(text)
+    assert marks_of(text) & ONLY_ASKS
 
 
 @pytest.mark.parametrize(
@@ -46,7 +47,7 @@ def test_a_question_is_recognised(text: str) -> None:
 )
 def test_a_statement_or_a_request_is_no_question(text: str) -> None:
     """Promise: statements, exclamations and requests with content are no questions."""
-    assert not is_question(text)
+    assert not marks_of(text) & ONLY_ASKS
 
 
 def test_questions_are_separated_from_the_rest() -> None:

@@ -214,7 +214,7 @@ def test_vectors_weigh_as_much_as_their_model_deserves(index: PassageIndex) -> N
         place = found.passages.tolist().index(1)
         assert found.signals["semantic"][place] == profile.weights.semantic
         assert found.signals["window"][place] == profile.weights.window
-        assert len(learned.model(profile.trees).trees.roots)
+        assert len(learned.model(profile.trees).trees.leaves)
 
 
 def test_the_multilingual_embedder_has_a_profile() -> None:

@@ -1,4 +1,4 @@
-"""Evaluating all rows at once equals walking down each tree."""
+"""Evaluating all rows and trees at once equals walking down each tree."""
 
 from __future__ import annotations
 
@@ -51,14 +51,17 @@ def walked(kept: dict[str, Any], row: list[float]) -> float:
     return total
 
 
-def test_random_forests_say_what_walking_says() -> None:
-    """For random trees the sums equal those of a walk."""
-    dice = np.random.default_rng(5)
+@pytest.mark.parametrize("depth", [1, 2, 3, 4, 5])
+def test_random_forests_say_what_walking_says(depth: int) -> None:
+    """For random trees of few and of many leaves the sums equal those of a walk, also at and next to a threshold."""
+    dice = np.random.default_rng(depth)
     for _ in range(20):
         kept: dict[str, Any] = {key: [] for key in TWO_TREES}
         for _ in range(7):
-            kept["roots"].append(grow(kept, dice, depth=4))
+            kept["roots"].append(grow(kept, dice, depth))
         rows = dice.normal(size=(30, 3))
+        at_threshold = dice.random(rows.shape) < 0.3
+        rows[at_threshold] = dice.choice(kept["threshold"], int(at_threshold.sum()))
         rows[dice.random(rows.shape) < 0.1] = np.nan
         expected = [walked(kept, row) for row in rows.tolist()]
         assert Trees.of(kept).sums(rows) == pytest.approx(expected)
@@ -79,6 +82,33 @@ def grow(kept: dict[str, Any], dice: np.random.Generator, depth: int) -> int:
             kept["leaves"].append(float(dice.normal()))
             kept[side][at] = -len(kept["leaves"])
     return at
+
+
+def chain(leaf_count: int) -> dict[str, Any]:
+    """Return one tree in which only the last node has two leaves."""
+    nodes = range(leaf_count - 1)
+    return {
+        "roots": [0],
+        "feature": [0 for _ in nodes],
+        "threshold": [float(node) for node in nodes],
+        "left": [-1 - node for node in nodes],
+        "right": [*(node + 1 for node in nodes[:-1]), -leaf_count],
+        "missing_left": [0 for _ in nodes],
+        "leaves": [float(leaf) for leaf in range(leaf_count)],
+    }
+
+
+@pytest.mark.parametrize("leaf_count", [2, 8, 9, 16, 17, 32, 33, 64])
+def test_every_leaf_of_a_tree_is_reached(leaf_count: int) -> None:
+    """A tree reaches each of its leaves, up to 64 of them."""
+    rows = np.arange(leaf_count, dtype=np.float64)[:, None]
+    assert Trees.of(chain(leaf_count)).sums(rows).tolist() == list(range(leaf_count))
+
+
+def test_a_tree_of_too_many_leaves_is_refused() -> None:
+    """A tree of more than 64 leaves is rejected: its leaves would not fit into a word."""
+    with pytest.raises(ValueError, match="more than 64 leaves"):
+        Trees.of(chain(65))
 
 
 @pytest.mark.parametrize(

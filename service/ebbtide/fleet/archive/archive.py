@@ -8,7 +8,7 @@ query and updated after every commit. Messages without stored passages are analy
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
@@ -39,7 +39,8 @@ def passage_of(stretch: str, speaker: str, begin: int) -> PassageEntry:
 
 def _kept(entry: Entry, told_by: tuple[NodeId, ...] = ()) -> PassageEntry:
     terms = entry.terms.astype("<u4").tobytes()
-    return PassageEntry(entry.begin, entry.length, entry.word_count, terms, entry.counts.tobytes(), told_by)
+    counts = entry.counts.tobytes()
+    return PassageEntry(entry.begin, entry.length, entry.word_count, terms, counts, told_by, entry.marks)
 
 
 Span = tuple[int, int]
@@ -56,7 +57,8 @@ def passages_from_memories(
     entries = []
     for begin, length in spans:
         overlapping = [node for node in nodes if _overlaps(node, record.number, begin, length)]
-        entry = replace(entry_of(content_of(overlapping), record.speaker, begin), length=length)
+        # Marks describe the text, which was removed.
+        entry = replace(entry_of(content_of(overlapping), record.speaker, begin), length=length, marks=0)
         entries.append(_kept(entry, tuple(node.id for node in overlapping)))
     return entries
 
@@ -96,7 +98,7 @@ def terms_of(kept: PassageEntry) -> Terms:
 
 def _entry(kept: PassageEntry) -> Entry:
     counts = np.frombuffer(kept.counts, dtype=np.uint8)
-    return Entry(kept.begin, kept.length, terms_of(kept), counts, kept.word_count)
+    return Entry(kept.begin, kept.length, terms_of(kept), counts, kept.word_count, kept.marks)
 
 
 def conversation_key(conversation_id: str) -> str:
@@ -205,6 +207,8 @@ class Archive:
         self._newest = 0
         self._messages, self._nodes = array("q"), array("q")
         self._pairs: _Pairs | None = None
+        self._last: tuple[Hashable, NDArray[np.float64]] | None = None
+        """The last result of `unchanged`, with its key."""
 
     @classmethod
     def load(cls, txn: ReadTransaction) -> Archive:
@@ -244,7 +248,7 @@ class Archive:
             key = record.metadata_key or b""
             self.metadata_of_passages.add(key, partial(_decoded, metadata.get(key, "{}")), len(kept))
         self.index.add(one for record, kept in pairs for one in shelved(record, kept))
-        self._words = None
+        self._words = self._last = None
 
     def follow(self, state: EmbeddingState, embedded: Iterable[tuple[int, EmbeddedMessage]]) -> None:
         """Add vectors by message number. Vectors of another model replace all others."""
@@ -282,7 +286,7 @@ class Archive:
     ) -> None:
         entries = {message: [_entry(one) for one in kept] for message, kept in passages_by_message.items()}
         self.index.replace_entries(entries, is_withdrawn=is_withdrawn)
-        self._words = None
+        self._words = self._last = None
         if self.vectors is not None:
             self.vectors.drop(
                 np.flatnonzero(np.isin(self.index.column("message"), list(passages_by_message)))
@@ -295,7 +299,7 @@ class Archive:
                 self._newest = node.id
                 self._messages.extend(source.message for source in node.sources)
                 self._nodes.extend([node.id] * len(node.sources))
-                self._pairs = None
+                self._pairs = self._last = None
 
     def replace_text(self, message: int, passages: Sequence[PassageEntry]) -> None:
         """Replace the text of a message; the number of passages stays."""
@@ -310,7 +314,16 @@ class Archive:
         self._nodes = array("q", np.array(self._nodes, dtype=np.int64)[others].tobytes())
         self._messages.extend(source.message for source in node.sources)
         self._nodes.extend([node.id] * len(node.sources))
-        self._pairs = None
+        self._pairs = self._last = None
+
+    def unchanged(self, key: Hashable, compute: Callable[[], NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Return what `compute` returns, computed once while the key, the passages and the memories stay the same.
+
+        `key` represents everything else that the result depends on. Do not change the result.
+        """
+        if self._last is None or self._last[0] != key:
+            self._last = key, compute()
+        return self._last[1]
 
     def by_passage(self, node_ids: NDArray[np.int64], worths: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return, for every passage, the highest value among the memories of its message; 0 if none has a value."""

@@ -57,6 +57,8 @@ class Query:
     """Whether the caller sent the vector."""
     needs_vectors: bool = False
     """Whether the vector is the whole query."""
+    explains: bool = False
+    """Whether the result lists the dropped memories."""
 
 
 def allowed_passages(query: Query, archive: Archive, network: Network) -> NDArray[np.bool_]:

@@ -76,6 +76,7 @@ class Recollected:
 
     memories: tuple[Hit, ...] = ()
     dropped: tuple[tuple[Hit, str], ...] = ()
+    """With the reason. Empty unless the query asks for explanations or has a token budget."""
     ranking: Ranking | None = None
     question: ParsedQuery | None = None
     archive: str = ""

@@ -43,7 +43,7 @@ from ebbtide.retrieval.analysis import term_of, whole_words_of, words_of
 from ebbtide.retrieval.fallback import why_needed
 from ebbtide.retrieval.forms import first_form
 from ebbtide.retrieval.lexical import Scores, rarity
-from ebbtide.retrieval.packing import Candidate, Packed, pack
+from ebbtide.retrieval.packing import Candidate, Packed, first_fresh, pack
 from ebbtide.retrieval.query import ParsedQuery, parse_query
 from ebbtide.retrieval.ranking import Ranking, rank
 from ebbtide.retrieval.ranking_request import RankingRequest
@@ -134,8 +134,12 @@ class QueryRunner:
                 query = replace(query, archive="always")
                 request = replace(request, allowed=allowed_passages(query, self.archive, self.network))
                 ranking = rank(index, self.archive.words, request, most)
-        found = self._worded(ranking, query)
-        relevant = set(ranking.passages[are_relevant(query, request, index, ranking)].tolist())
+        is_relevant = are_relevant(query, request, index, ranking)
+        if query.token_budget is None and not query.explains:
+            hits = self._hits(ranking, query, is_relevant)
+            return Recollected(self._first(hits, query.max_results), (), ranking, question, archive)
+        found = list(self._hits(ranking, query))
+        relevant = set(ranking.passages[is_relevant].tolist())
         irrelevant = tuple((one, "min_relevance") for one in found if one.passage not in relevant)
         found = [one for one in found if one.passage in relevant]
         packed = self._packed(found, query, self._idf(request.terms))
@@ -202,8 +206,12 @@ class QueryRunner:
 
     def _graph(self, query: Query) -> NDArray[np.float64]:
         """How strongly each passage is reached from the focus, by the best of its memories."""
-        reached = associate(self.network, query.depth, query.start_nodes or None)
-        return self.archive.by_passage(reached.node_ids, reached.worths)
+
+        def reached() -> NDArray[np.float64]:
+            found = associate(self.network, query.depth, query.start_nodes or None)
+            return self.archive.by_passage(found.node_ids, found.worths)
+
+        return self.archive.unchanged((self.network.revision, query.depth, tuple(query.start_nodes)), reached)
 
     def _linked(
         self, start_nodes: Sequence[NodeId], first: NDArray[np.int64], scores: Scores
@@ -235,19 +243,22 @@ class QueryRunner:
 
     # --- passages as memories ----------------------------------------------------------------------
 
-    def _worded(self, ranking: Ranking, query: Query) -> list[Hit]:
-        found: list[Hit] = []
-        tokens = 0
-        for passage, score in zip(ranking.passages.tolist(), ranking.scores.tolist(), strict=True):
+    def _hits(
+        self, ranking: Ranking, query: Query, among: NDArray[np.bool_] | slice = slice(None)
+    ) -> Iterator[Hit]:
+        """Yield the memories of ranked passages, for a token budget only some more than it can contain."""
+        tokens = count = 0
+        passages, scores = ranking.passages[among].tolist(), ranking.scores[among].tolist()
+        for passage, score in zip(passages, scores, strict=True):
             one = self._recollection(passage, score, query.archive == "always")
             if one is None:
                 continue
-            found.append(one)
+            yield one
             if query.token_budget is not None:
+                count += 1
                 tokens += self.count_tokens(one.content)
-                if tokens > CANDIDATE_BUDGETS * query.token_budget and len(found) >= MIN_CANDIDATES:
+                if tokens > CANDIDATE_BUDGETS * query.token_budget and count >= MIN_CANDIDATES:
                     break
-        return found
 
     def _recollection(self, passage: int, score: float, with_archive: bool) -> Hit | None:
         index = self.archive.index
@@ -306,6 +317,20 @@ class QueryRunner:
             term: weight * rarity(len(index.postings(term)[0]), len(index)) for term, weight in terms.items()
         }
 
+    def _first(self, hits: Iterable[Hit], most: int) -> tuple[Hit, ...]:
+        """Return the first memories without near duplicates. Later ones are not read."""
+        read: dict[Hashable, Hit] = {}
+
+        def candidates() -> Iterator[Candidate]:
+            for one in hits:
+                read[one.passage] = one
+                yield self._candidate(one)
+
+        return tuple(read[kept.key] for kept in first_fresh(candidates(), most))
+
+    def _candidate(self, one: Hit) -> Candidate:
+        return Candidate(one.passage, one.content, one.score, self._terms_at(one.passage))
+
     def _packed(self, found: Sequence[Hit], query: Query, weights: Mapping[int, float]) -> Packed:
         # Copies of one content appear once in the text, so the content identifies the entry.
         block = partial(Hit.block, cites=query.cites, dates=query.dates, locale=self.locale)
@@ -323,7 +348,7 @@ class QueryRunner:
             return key_sentences(text, weights, is_short_enough, label=one.label)
 
         return pack(
-            [Candidate(one.passage, one.content, one.score, self._terms_at(one.passage)) for one in found],
+            list(map(self._candidate, found)),
             max_results=query.max_results,
             token_budget=query.token_budget,
             count=self.count_tokens,

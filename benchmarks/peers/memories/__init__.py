@@ -1,0 +1,1 @@
+"""One module for each memory. `Memory` implements the protocol of `driver.py`."""
