@@ -15,7 +15,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any, NoReturn, Protocol
 
@@ -70,7 +70,7 @@ class _Child:
     pause_s: float = 0.0
     is_ready: bool = False
     is_drained: bool = False
-    starts: int = field(default=0)
+    starts: int = 0
 
 
 class Parent:
@@ -83,11 +83,11 @@ class Parent:
         count = settings.server.workers
         self._settings_of_worker = settings_of_worker(settings, count)
         self._children = [_Child(Shard(index, count)) for index in range(count)]
-        self._is_stopping = False
+        self._is_stopping = self._was_forced = False
         self._log = get_log("daemon")
 
     def serve(self, on_ready: Callable[[str], None]) -> None:
-        """Serve until SIGTERM or SIGINT. Raise what `ebbtide.daemon.serve` raises."""
+        """Serve until SIGTERM or SIGINT. Raise what `ebbtide.daemon.serve` raises, and INTERNAL for a forced stop."""
         settings = self._settings
         with contextlib.ExitStack() as life:
             renewal = admitted_bind(settings)
@@ -122,6 +122,8 @@ class Parent:
                 # Later connections are refused instead of waiting for a worker.
                 rest.close()
                 self._stop()
+        if self._was_forced:
+            raise Internal("a worker did not stop in time and was killed; no acknowledged data is lost")
         self._log.info("stopped")
 
     # --- signals -----------------------------------------------------------------------------------
@@ -162,6 +164,7 @@ class Parent:
         child.connection, child.is_ready, child.is_drained = mine, False, False
         child.started_s = time.monotonic()
         child.starts += 1
+        self._log.info("worker started", worker=child.shard.index, pid=child.pid)
 
     def _become(self, child: _Child, inherited: Inherited, parent: socket.socket) -> NoReturn:
         """Run a worker in this process, which has just been forked, and end the process."""
@@ -244,6 +247,7 @@ class Parent:
             child.connection.close()
             child.connection = None
         if self._is_stopping:
+            self._was_forced |= code != 0
             return
         now_s = time.monotonic()
         is_steady = child.is_ready and now_s - child.started_s >= STEADY_S

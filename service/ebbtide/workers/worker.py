@@ -21,6 +21,7 @@ from ebbtide.access.shared_rates import SharedLimits
 from ebbtide.daemon import Share, connection_limit, opened, renewing
 from ebbtide.forwarding.peers import Inbox, Peers
 from ebbtide.ids import AgentId
+from ebbtide.process.stop_guard import MIN_GRACE_S
 from ebbtide.process.supervision import Supervision
 from ebbtide.rest.server import RestServer
 from ebbtide.rpc.server import GrpcServer
@@ -72,7 +73,7 @@ async def serve_worker(
     A successor finishes what the worker before it was interrupted in.
     """
     gc.freeze()
-    log = get_log("daemon")
+    log, loop = get_log("daemon"), asyncio.get_running_loop()
     inherited.data.share(shard, cleans_up=is_successor)
     peers = Peers(shard, inherited.inboxes, lambda agent_id: directory_name(AgentId(agent_id)))
     share = Share(inherited.data, inherited.limits, peers)
@@ -99,6 +100,7 @@ async def serve_worker(
                 stopping = servers.create_task(stop.wait())
                 await asyncio.wait([stopping, *serving], return_when=asyncio.FIRST_COMPLETED)
                 stopping.cancel()
+                begun_s = loop.time()
                 log.info("stopping")
                 service.is_accepting = False
                 service.fleet.wake_waiters()
@@ -107,7 +109,10 @@ async def serve_worker(
                 rpc.stop()
             with contextlib.suppress(OSError):
                 parent.send(DRAINED)
-            await closing.wait()
+            # Another worker may hang. The guardian ends it, and would end this one at the same time.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(begun_s + max(MIN_GRACE_S, settings.server.shutdown_grace_s)):
+                    await closing.wait()
             await peers.close()
     log.info("stopped")
 
