@@ -162,7 +162,7 @@ def open_agent_limit(configured: int, connections: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What a worker shares with the other workers of its daemon."""
+    """The parts that a worker shares with the other workers of its daemon."""
 
     data: DataDirectory
     limits: SharedLimits
@@ -198,8 +198,8 @@ async def opened(
 ) -> AsyncIterator[Service]:
     """Open the daemon without servers. All verbs work on the service that it yields.
 
-    `on_beat` is called with the lag of the event loop at each measurement. `worker` is what a worker shares with the
-    others; its parent has locked the data directory.
+    `on_beat` is called with the lag of the event loop at each measurement. `worker` has the parts that a worker
+    shares with the others; its parent has locked the data directory.
     """
     clock = clock or SystemClock()
     sys.setswitchinterval(SWITCH_INTERVAL_S)

@@ -234,7 +234,9 @@ class FleetSettings(_Section):
         1, description="Compression slices at a time."
     )
     recall_patience_ms: Annotated[int, Field(ge=0, le=30_000)] = Field(
-        2000, description="Longest time that a recall waits for batches accepted before it."
+        2000,
+        description="Longest time that a recall waits for batches accepted before it; at most 100 ms for a query "
+        "that searches the archive.",
     )
     min_relevance: Annotated[float, Field(ge=0, le=1)] = Field(
         0.2,

@@ -28,7 +28,7 @@ SETTINGS = {"SERVER__WORKERS": 2, "MEMORY__DECAY_RATE": "1.0", "MEMORY__MAX_QUEU
 
 @dataclass
 class Writer(threading.Thread):
-    """Sends batches to one agent, each with a key of its own, until it is told to end. A failure is repeated."""
+    """Sends batches to one agent, each with a key of its own, until `is_over`. A failed request is repeated."""
 
     url: str
     agent: str

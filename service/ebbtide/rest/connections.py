@@ -60,11 +60,11 @@ AT_ONCE = struct.pack("ii", 1, 0)
 _EXTENSION = "ebbtide.connection"
 
 HELD = "ebbtide.held"
-"""The key in a scope for what counts the buffered bytes of a request without a connection."""
+"""The key in a scope for the `Holder` of a request without a connection."""
 
 
 class Holder(Protocol):
-    """What counts the buffered bytes of a request."""
+    """Counts the buffered bytes of a request."""
 
     held_bytes: int
 

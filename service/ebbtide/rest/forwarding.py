@@ -122,7 +122,7 @@ class Forwarding:
 
 
 class _Passage:
-    """One request on its way to the owner of its agent, and the response back."""
+    """One request that is passed on to the owner of its agent, and the response back."""
 
     def __init__(
         self, forwarding: Forwarding, exchange: Exchange, scope: Scope, receive: Receive, send: Send

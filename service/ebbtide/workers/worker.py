@@ -34,12 +34,12 @@ from ebbtide.verbs.merging import answer_others
 READY = b"ready"
 DRAINED = b"drained"
 CLOSE = b"close"
-"""What a worker and its parent send each other. The end of the connection means that the other one has ended."""
+"""The messages between a worker and its parent. The end of the connection means that the other one has ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inherited:
-    """What a worker inherits from its parent."""
+    """The parts that a worker inherits from its parent."""
 
     data: DataDirectory
     limits: SharedLimits

@@ -104,7 +104,7 @@ async def test_a_slow_reader_stops_the_writer() -> None:
 
 
 async def test_a_closed_connection_ends_reads_and_writes() -> None:
-    """What was sent before the end can be read; then ConnectionLost."""
+    """Frames sent before the end can be read; then the error is ConnectionLost."""
     here, there = await pair()
     await here.write(Part(b"last", False))
     here.close()

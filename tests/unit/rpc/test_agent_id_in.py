@@ -12,7 +12,7 @@ from ebbtide.v1 import remember_pb2
 
 @given(agent_id=st.text(max_size=20), texts=st.lists(st.text(max_size=50), max_size=5))
 def test_the_id_is_that_of_the_decoded_message(agent_id: str, texts: list[str]) -> None:
-    """Whatever else a message contains, the id is the one that protobuf decodes."""
+    """The id is the one that protobuf decodes, for any other fields of the message."""
     request = remember_pb2.RememberRequest(agent_id=agent_id, conversation_id="c")
     for text in texts:
         request.messages.add(content=text)
