@@ -171,7 +171,9 @@ class RecallRequest(_message.Message):
     max_results: _builtins.int
     """Most memories in the response; 0 means 10000; default: the agent's."""
     patience_ms: _builtins.int
-    """Longest wait for batches accepted before, 0-30000; default: the daemon's."""
+    """Longest wait for batches accepted before, 0-30000; default: the daemon's, but at most 100 for a query that searches
+    the archive, which includes texts that are not digested yet.
+    """
     query: _builtins.str
     """A question in plain language, answered from all messages of the agent."""
     mode: Global___RecallMode.ValueType
