@@ -116,6 +116,31 @@ async def test_the_default_patience_depends_on_what_a_recall_can_see(
     assert waits == [waits_s]
 
 
+async def test_a_query_after_a_burst_does_not_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With more pending batches than are usually digested in its patience, a query answers at once, and completely."""
+    waits: list[float] = []
+
+    async def wait(_: Agent, patience_s: float, __: object) -> None:
+        waits.append(patience_s)
+
+    model = ScriptedModel()
+    model.always["segment"] = 0.06
+    async with service_in(tmp_path / "data", model) as service:
+        await tell(service, "ann", "The cup is red.")
+        await settle(service, "ann")
+        monkeypatch.setattr(Agent, "wait_for_digest", wait)
+        model.always["segment"] = FOR_EVER
+        for number in range(10):
+            await tell(service, "ann", f"Kettle number {number} is blue.")
+        found = await ask(service, "ann", query="Which colour has kettle number 9?")
+        assert "Kettle number 9 is blue." in found.text
+        assert found.pending_batches == 10
+        assert waits == []
+        await ask(service, "ann", query="Which colour has kettle number 9?", patience_ms=100)
+        await ask(service, "ann")
+        assert waits == [0.1, 2.0]
+
+
 @pytest.mark.alone
 async def test_recall_without_patience_does_not_wait(tmp_path: Path) -> None:
     """With `patience_ms = 0` a recall answers from the digested memories."""

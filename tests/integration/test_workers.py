@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
+import tempfile
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,8 +17,12 @@ import grpc
 import httpx
 import pytest
 
+from ebbtide.errors import Precondition
+from ebbtide.settings import load_settings
 from ebbtide.shard import Shard
 from ebbtide.v1 import agents_pb2, events_pb2, memory_service_pb2_grpc, recall_pb2, remember_pb2
+from ebbtide.workers.parent import serve_workers
+from tests.support.forks import run_apart
 from tests.support.keys import KEYS_ON, bearer, new_key
 from tests.support.process import Daemon, running_daemon
 from tests.support.waiting import wait_until
@@ -323,3 +329,28 @@ def test_a_deadline_passes_at_the_owner_too(daemon: Daemon) -> None:
                 list(call)
             assert late.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
             assert stub.GetAgent(agents_pb2.GetAgentRequest(agent_id=agent)).agent_id == agent
+
+
+def failing_start() -> tuple[str, str]:
+    """Start a parent whose workers fail, and return the error."""
+
+    def run(*_: Any, is_successor: bool) -> int:
+        raise Precondition("embedding.model needs a package", reason="MISSING_EXTRA")
+
+    data_dir = Path(tempfile.mkdtemp())
+    settings = load_settings(
+        {"store": {"data_dir": data_dir}, "server": {"workers": 2, "rest_port": 0, "grpc_port": 0}}
+    )
+    try:
+        serve_workers(settings, run, lambda _: None)
+    except Precondition as error:
+        return error.reason, error.message
+    finally:
+        shutil.rmtree(data_dir)
+    return "", ""
+
+
+def test_a_worker_that_cannot_start_fails_the_start(tmp_path: Path) -> None:
+    """The error of a worker that cannot start is that of the daemon, with its exit code."""
+    _, raised = run_apart(tmp_path / "log", failing_start)
+    assert raised == ("MISSING_EXTRA", "embedding.model needs a package")

@@ -88,11 +88,10 @@ class VerbHead(msgspec.Struct, frozen=True, tag="verb", array_like=True):
 
 
 class VerbResult(msgspec.Struct, frozen=True, tag="result", array_like=True):
-    """The response of a worker to an operation; `reason` and `message` of an error instead."""
+    """The response of a worker to an operation, or its pickled error."""
 
     body: bytes = b""
-    reason: str = ""
-    message: str = ""
+    error: bytes = b""
 
 
 Head = RestHead | CallHead | VerbHead

@@ -118,6 +118,10 @@ class Forwarding:
                 return
 
         await self._app(scope, receive, send)
+        while is_sent and not is_received:
+            # The app has refused a body early. The other worker sends its rest, or closes the connection.
+            part = await exchange.read()
+            is_received = isinstance(part, Part) and not part.more
         return is_received and is_sent
 
 

@@ -152,7 +152,10 @@ class ForwardingServicer(Servicer):
             await exchange.write(CallEnd(trailing=context.trailing))
         elif not isinstance(done, grpc.aio.AbortError):
             return False
-        return context.is_received
+        while not context.is_received:
+            # The call has ended early. The other worker sends the rest of its messages, or closes the connection.
+            context.is_received = isinstance(await exchange.read(), CallEnd)
+        return True
 
 
 def _behaviour(handler: grpc.RpcMethodHandler[Any, Any]) -> Callable[..., Any]:

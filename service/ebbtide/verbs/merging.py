@@ -7,13 +7,14 @@ authenticate it again.
 from __future__ import annotations
 
 import asyncio
+import pickle
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from ebbtide.access.grants import CALLER, Caller, let_ask
-from ebbtide.errors import EbbtideError, Unavailable
+from ebbtide.errors import EbbtideError, Internal
 from ebbtide.forwarding.exchange import Exchange, VerbHead, VerbResult
 from ebbtide.forwarding.peers import Peers, restarting
 from ebbtide.ids import AgentId
@@ -31,6 +32,10 @@ from ebbtide.verbs.service import (
     Service,
     TaskTally,
 )
+
+WITHIN_S = 30.0
+PARTIAL_WITHIN_S = 2.0
+"""How long the other workers have for their responses; less where the rest is useful without them."""
 
 _CALLER = msgspec.msgpack.Decoder(Caller)
 
@@ -50,17 +55,19 @@ async def perform(service: Service, operation: Operation, request: Any) -> Any:
 
 
 async def _asked(peers: Peers, worker: int, head: VerbHead, operation: Operation) -> Any:
-    """Return the response of a worker; None if it is being restarted and the rest is useful without it."""
+    """Return the response of a worker; None if it does not answer and the rest is useful without it."""
+    is_partial = operation.name in PARTIAL
     try:
-        result = await peers.request(worker, head)
-        if result.reason:
-            raise Unavailable(result.message, reason="WORKER_RESTARTING", retry_after_s=1.0)
-    except EbbtideError:
-        if operation.name not in PARTIAL:
+        async with asyncio.timeout(PARTIAL_WITHIN_S if is_partial else WITHIN_S):
+            result = await peers.request(worker, head)
+    except (EbbtideError, TimeoutError):
+        if not is_partial:
             raise restarting() from None
         if operation.name == "GetReadiness":
-            return Readiness(status="degraded", reasons=[f"worker {worker} is being restarted"])
+            return Readiness(status="degraded", reasons=[f"worker {worker} does not answer"])
         return None
+    if result.error:
+        raise pickle.loads(result.error)
     return result.body if operation.response is None else operation.response.model_validate_json(result.body)
 
 
@@ -76,10 +83,10 @@ def answer_others(service: Service, peers: Peers) -> None:
             body = response if isinstance(response, bytes) else response.model_dump_json().encode()
             result = VerbResult(body)
         except EbbtideError as error:
-            result = VerbResult(reason=error.reason, message=error.message)
+            result = VerbResult(error=pickle.dumps(error))
         except Exception as error:
             get_log("forwarding").error("request failed", reason="INTERNAL", exc_info=error)
-            result = VerbResult(reason="INTERNAL", message="unexpected")
+            result = VerbResult(error=pickle.dumps(Internal("unexpected")))
         finally:
             CALLER.reset(token)
         await exchange.write(result)

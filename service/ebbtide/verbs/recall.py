@@ -305,6 +305,9 @@ async def caught_up(service: Service, agent: Agent, request: QueryRequest, *, is
         patience_ms = service.settings.fleet.recall_patience_ms
         if is_query and request.archive in (None, "always"):
             patience_ms = min(patience_ms, QUERY_PATIENCE_MS)
+            if agent.digest.recent_s * agent.counts.pending_batches > patience_ms / 1000:
+                # They would not all be digested in that time.
+                return
     await agent.wait_for_digest(patience_ms / 1000, lambda: not service.is_accepting)
 
 

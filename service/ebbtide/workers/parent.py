@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import pickle
 import select
 import signal
 import socket
@@ -23,7 +24,7 @@ from ebbtide.access.key_file import KeyFile
 from ebbtide.access.keyring import Keyring
 from ebbtide.access.shared_rates import SharedLimits
 from ebbtide.daemon import admitted_bind, import_deferred_modules, locked_directory, log_listening
-from ebbtide.errors import Internal
+from ebbtide.errors import EbbtideError, Internal
 from ebbtide.forwarding.peers import Inbox
 from ebbtide.process.stop_guard import STOP_SIGNALS
 from ebbtide.rest import server as rest_server
@@ -71,6 +72,8 @@ class _Child:
     is_ready: bool = False
     is_drained: bool = False
     starts: int = 0
+    error: EbbtideError | None = None
+    """Why it could not start."""
 
 
 class Parent:
@@ -183,7 +186,11 @@ class Parent:
                 self._settings_of_worker, child.shard, inherited, parent, is_successor=is_successor
             )
         except BaseException as error:
-            self._log.error("worker failed", exc_info=_first(error))
+            first = _first(error)
+            self._log.error("worker failed", exc_info=first)
+            if isinstance(first, EbbtideError):
+                with contextlib.suppress(OSError):
+                    parent.send(pickle.dumps(first))
         finally:
             with contextlib.suppress(OSError, ValueError):
                 sys.stdout.flush()
@@ -196,8 +203,9 @@ class Parent:
             self._look()
             if all(child.is_ready for child in self._children):
                 return True
-            if not all(child.pid for child in self._children):
-                raise Internal("a worker ended during the start; the log says why")
+            failed = next((child for child in self._children if not child.pid), None)
+            if failed is not None:
+                raise failed.error or Internal("a worker ended during the start; the log says why")
         return False
 
     def _look(self) -> None:
@@ -217,7 +225,7 @@ class Parent:
         """Read a message of a worker."""
         assert child.connection is not None
         try:
-            message = child.connection.recv(64)
+            message = child.connection.recv(1 << 16)
         except BlockingIOError:
             return
         except OSError:
@@ -227,6 +235,8 @@ class Parent:
         if not message:
             child.connection.close()
             child.connection = None
+        elif message not in (READY, DRAINED):
+            child.error = pickle.loads(message)
 
     def _reap(self) -> None:
         """Notice the workers that have ended, and reap processes that only this one can reap."""
@@ -243,11 +253,13 @@ class Parent:
 
     def _ended(self, child: _Child, code: int) -> None:
         child.pid = 0
+        if child.connection is not None and not child.is_ready:
+            self._hear(child)
         if child.connection is not None:
             child.connection.close()
             child.connection = None
         if self._is_stopping:
-            self._was_forced |= code != 0
+            self._was_forced |= child.is_ready and code != 0
             return
         now_s = time.monotonic()
         is_steady = child.is_ready and now_s - child.started_s >= STEADY_S

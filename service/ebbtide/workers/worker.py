@@ -34,7 +34,8 @@ from ebbtide.verbs.merging import answer_others
 READY = b"ready"
 DRAINED = b"drained"
 CLOSE = b"close"
-"""The messages between a worker and its parent. The end of the connection means that the other one has ended."""
+"""The messages between a worker and its parent; also, before READY, the pickled error of a failed start. The end of the
+connection means that the other one has ended."""
 
 
 @dataclass(frozen=True, slots=True)

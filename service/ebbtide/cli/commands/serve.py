@@ -127,6 +127,8 @@ def _run(settings: Settings) -> None:
 
 
 def _run_workers(settings: Settings) -> None:
+    if sys.platform != "linux":
+        raise Failure("Several workers require Linux.", ExitCode.BAD_SETTING, hint="Pass --workers 1.")
     with lean_imports("rich"):
         from ebbtide.workers.parent import serve_workers
         from ebbtide.workers.worker import serve_worker
