@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import grpc.aio
+import pytest
 
 from ebbtide.forwarding.peers import Inbox, Peers
 from ebbtide.rest.app import create_app
@@ -18,7 +19,7 @@ from ebbtide.rpc.forwarding import ForwardingServicer
 from ebbtide.rpc.stalls import Stalls
 from ebbtide.shard import Shard
 from ebbtide.verbs.service import Service
-from tests.support.callers import CallerIn, GrpcCaller, RestCaller, grpc_served
+from tests.support.callers import CALLERS, CallerIn, GrpcCaller, RestCaller, grpc_served
 from tests.support.in_process import service_in
 
 OWNER = 1
@@ -78,3 +79,9 @@ async def forwarded_grpc_in(
 
 FORWARDED: dict[str, CallerIn] = {"forwarded-rest": forwarded_rest_in, "forwarded-grpc": forwarded_grpc_in}
 """Every transport, through a worker that owns no agent."""
+
+ALL_CALLERS = CALLERS | FORWARDED
+"""Every transport, directly and through a worker that owns no agent."""
+
+FORWARDED_IN_FULL = [pytest.param(name, marks=pytest.mark.full) for name in FORWARDED]
+"""The forwarded transports, only in `make test-all`."""
