@@ -6,16 +6,20 @@ import json
 import os
 import re
 import shutil
+import socket
+import ssl
 import tempfile
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import grpc
 import httpx
 import pytest
+import trustme
 
 from ebbtide.errors import Precondition
 from ebbtide.settings import load_settings
@@ -354,3 +358,65 @@ def test_a_worker_that_cannot_start_fails_the_start(tmp_path: Path) -> None:
     """The error of a worker that cannot start is that of the daemon, with its exit code."""
     _, raised = run_apart(tmp_path / "log", failing_start)
     assert raised == ("MISSING_EXTRA", "embedding.model needs a package")
+
+
+def test_a_burst_of_connections_reaches_both_workers(daemon: Daemon) -> None:
+    """Connections that arrive at once are spread, so that one worker does not read all requests."""
+    place = urlsplit(daemon.url)
+    before = {index: sockets_of(pid) for index, pid in daemon.workers.items()}
+    connections = [socket.create_connection((place.hostname, place.port)) for _ in range(40)]
+    try:
+        wait_until(
+            lambda: sum(sockets_of(pid) - before[i] for i, pid in daemon.workers.items()) >= 40,
+        )
+        assert all(sockets_of(pid) > before[index] for index, pid in daemon.workers.items())
+    finally:
+        for connection in connections:
+            connection.close()
+
+
+def sockets_of(pid: int) -> int:
+    """Return the number of open sockets of a process."""
+    links = Path(f"/proc/{pid}/fd").iterdir()
+    return sum(os.readlink(link).startswith("socket:") for link in links if link.is_symlink())
+
+
+def test_both_ports_use_tls_with_every_worker(tmp_path: Path) -> None:
+    """Every worker has the certificates, over both transports."""
+    authority = trustme.CA()
+    own = authority.issue_cert("127.0.0.1")
+    own.private_key_pem.write_to_path(tmp_path / "key.pem")
+    for blob in own.cert_chain_pems:
+        blob.write_to_path(tmp_path / "chain.pem", append=True)
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    tls = {
+        "ACCESS__TLS_CERT_FILE": str(tmp_path / "chain.pem"),
+        "ACCESS__TLS_KEY_FILE": str(tmp_path / "key.pem"),
+    }
+    with running_daemon(tmp_path / "data", {**WORKERS, **tls}) as daemon:
+        trusted = ssl.create_default_context(cafile=str(tmp_path / "ca.pem"))
+        credentials = grpc.ssl_channel_credentials((tmp_path / "ca.pem").read_bytes())
+        for number in range(4):
+            with httpx.Client(base_url=daemon.url, verify=trusted) as client:
+                for agent in AGENTS[:4]:
+                    assert client.put(f"/v1/agents/{agent}", json={}).status_code in (200, 201)
+            options = [("grpc.channel_id", number)]
+            with grpc.secure_channel(daemon.grpc_target, credentials, options) as channel:
+                stub: Any = memory_service_pb2_grpc.MemoryServiceStub(channel)  # type: ignore[no-untyped-call]
+                for agent in AGENTS[:4]:
+                    assert stub.GetAgent(agents_pb2.GetAgentRequest(agent_id=agent)).agent_id == agent
+        assert daemon.stop() == 0
+
+
+def test_an_upload_that_is_refused_early_gets_its_error(daemon: Daemon) -> None:
+    """A large body that the owner refuses before it has read it gets the error, and the next request its response."""
+    for agent in AGENTS:
+        refused = daemon.client.post(
+            f"/v1/agents/{agent}/restore",
+            content=b"x" * (4 << 20),
+            headers={"content-type": "text/plain"},
+        )
+        assert refused.json()["error"]["reason"] == "UNSUPPORTED_MEDIA_TYPE"
+        too_long = daemon.client.post(f"/v1/agents/{agent}/remember", content=b" " * (9 << 20))
+        assert too_long.json()["error"]["reason"] == "BODY_TOO_LARGE"
+        assert daemon.get(agent).status_code == 200

@@ -79,6 +79,7 @@ class RestServer:
         self._settings = settings
         self._max_connections = max_connections or settings.max_connections
         self._renewal = renewal
+        self._is_shared = bound is not None
         self._socket = bound or bind(settings)
         self._uvicorn: _Uvicorn | None = None
         self._connections: Connections | None = None
@@ -110,7 +111,8 @@ class RestServer:
         def listen(server: _Uvicorn) -> Listener:
             make = partial(Connection, connections, config, server.server_state, {})
             context = None if renewal is None else lambda: renewal.current.context
-            return Listener(self._socket, make, connections, context, self._settings.header_timeout_ms / 1000)
+            timeout_s = self._settings.header_timeout_ms / 1000
+            return Listener(self._socket, make, connections, context, timeout_s, is_shared=self._is_shared)
 
         self._uvicorn = _Uvicorn(config, listen)
         sweeping = in_background(self._connections.sweep())
