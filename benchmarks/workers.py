@@ -1,4 +1,4 @@
-"""What workers bring: requests per second, processor time per request and memory, by the number of workers.
+"""The effect of workers: requests per second, processor time per request and memory, by the number of workers.
 
 `python -m benchmarks.workers` runs a daemon with each number of workers on the same agents, in turns, so that a busy
 machine affects all of them. 16 connections of one process send requests for eight agents.
