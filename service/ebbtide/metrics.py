@@ -98,6 +98,9 @@ class Metrics:
             return Gauge(name, description, labels, registry=self.registry)
 
         self.info = gauge("ebbtide_build_info", "Always 1; the version is a label.", "version")
+        self.workers = gauge(
+            "ebbtide_workers", "Serving processes; below server.workers while one is replaced."
+        )
         self.open_agents = gauge("ebbtide_open_agents", "Open agents.")
         self.max_open_agents = gauge("ebbtide_max_open_agents", "Limit of open agents.")
         self.unresumed_agents = gauge(

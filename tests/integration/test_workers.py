@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import ssl
 import tempfile
@@ -130,6 +131,7 @@ def test_metrics_are_those_of_both_workers(daemon: Daemon) -> None:
     # The scrapes count too, each when it is complete.
     assert metric(daemon, "ebbtide_requests_total") >= before + len(AGENTS) + 4
     assert metric(daemon, "ebbtide_ready") == 2
+    assert metric(daemon, "ebbtide_workers") == 2
     assert daemon.client.get("/metrics").text.count("# TYPE ebbtide_open_agents gauge") == 1
 
 
@@ -420,3 +422,25 @@ def test_an_upload_that_is_refused_early_gets_its_error(daemon: Daemon) -> None:
         too_long = daemon.client.post(f"/v1/agents/{agent}/remember", content=b" " * (9 << 20))
         assert too_long.json()["error"]["reason"] == "BODY_TOO_LARGE"
         assert daemon.get(agent).status_code == 200
+
+
+def test_an_id_that_cannot_exist_gets_the_usual_error(daemon: Daemon) -> None:
+    """Texts that are no agent id are refused by the worker that reads them, as by a single process."""
+    for path in ("x" * 129, "x" * 20_000, "%ED%A0%80", "a%2Fb", "%20ann"):
+        answer = daemon.client.get(f"/v1/agents/{path}/focus")
+        assert (answer.status_code, answer.json()["error"]["reason"]) == (400, "INVALID_AGENT_ID"), path
+
+
+def test_a_worker_that_is_stopped_alone_is_replaced(tmp_path: Path) -> None:
+    """SIGTERM to one worker closes its agents in order; its successor answers for them."""
+    with running_daemon(tmp_path / "data", WORKERS) as daemon:
+        for agent in AGENTS[:4]:
+            daemon.remember(agent, "The tide is in.")
+        pid = daemon.workers[0]
+        os.kill(pid, signal.SIGTERM)
+        wait_until(lambda: daemon.workers[0] != pid)
+        for agent in AGENTS[:4]:
+            answer = httpx.post(f"{daemon.url}/v1/agents/{agent}/flush", json={}, timeout=30)
+            assert answer.status_code == 200, answer.text
+            assert "tide" in httpx.post(f"{daemon.url}/v1/agents/{agent}/recall", json={}).json()["text"]
+        assert daemon.stop() == 0

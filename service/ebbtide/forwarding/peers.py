@@ -16,6 +16,7 @@ from typing import Any
 
 from ebbtide.errors import EbbtideError, Unavailable
 from ebbtide.forwarding.exchange import ConnectionLost, Exchange, Head, Taken, VerbHead, VerbResult
+from ebbtide.ids import MAX_AGENT_ID_LENGTH
 from ebbtide.shard import Shard
 from ebbtide.telemetry import get_log, in_background
 
@@ -65,10 +66,18 @@ class Peers:
         self._open: set[Exchange] = set()
         self._serving: set[asyncio.Task[None]] = set()
         self._answers: dict[type[Any], Answer] = {}
-        self.owner_of: Callable[[str], int] = lru_cache(4096)(
+        self._owner_of: Callable[[str], int] = lru_cache(4096)(
             lambda agent_id: shard.owner_of(directory_of(agent_id))
         )
-        """The index of the worker that owns an agent."""
+
+    def owner_of(self, agent_id: str) -> int:
+        """Return the index of the worker that owns an agent; that of this worker for a text that is no id."""
+        if not 0 < len(agent_id) <= MAX_AGENT_ID_LENGTH:
+            return self.shard.index
+        try:
+            return self._owner_of(agent_id)
+        except UnicodeEncodeError:
+            return self.shard.index
 
     @property
     def others(self) -> list[int]:

@@ -47,13 +47,8 @@ class Forwarding:
         """Return the worker for a request: the owner of the agent in its path, or this one."""
         path: str = scope.get("path", "")
         agent_id = path[len(AGENTS) :].partition("/")[0] if path.startswith(AGENTS) else ""
-        if not agent_id or scope["type"] != "http":
-            return self._peers.shard.index
-        try:
-            return self._peers.owner_of(agent_id)
-        except UnicodeEncodeError:
-            # The checks refuse such an id.
-            return self._peers.shard.index
+        # The checks refuse a text that is no id.
+        return self._peers.owner_of(agent_id) if agent_id else self._peers.shard.index
 
     async def _refuse(self, scope: Scope, receive: Receive, send: Send, error: EbbtideError) -> None:
         """Respond with an error, after the checks of every request."""

@@ -75,7 +75,7 @@ class ForwardingServicer(Servicer):
                     service.settings.limits,
                     large_bytes=LARGE_MESSAGE_BYTES,
                 )
-            return self._peers.owner_of(agent_id) if agent_id else self._peers.shard.index
+            return self._peers.owner_of(agent_id or "")
         except (EbbtideError, ValueError):
             # The handler reports what is invalid.
             return self._peers.shard.index

@@ -232,6 +232,9 @@ class Parent:
             message = b""
         child.is_ready |= message == READY
         child.is_drained |= message == DRAINED
+        if child.is_drained and not self._is_stopping:
+            # Only this worker got a stop signal.
+            self._close(child)
         if not message:
             child.connection.close()
             child.connection = None
@@ -288,11 +291,15 @@ class Parent:
         while any(child.pid and not child.is_drained and child.connection for child in running):
             self._look()
         for child in running:
-            if child.connection is not None:
-                with contextlib.suppress(OSError):
-                    child.connection.send(CLOSE)
+            self._close(child)
         while any(child.pid for child in running):
             self._look()
+
+    def _close(self, child: _Child) -> None:
+        """Let a worker close its agents."""
+        if child.connection is not None:
+            with contextlib.suppress(OSError):
+                child.connection.send(CLOSE)
 
 
 def _first(error: BaseException) -> BaseException:
