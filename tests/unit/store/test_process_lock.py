@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from pathlib import Path
 
 from ebbtide.store.process_lock import ProcessLock
@@ -21,6 +22,7 @@ def test_one_thread_of_one_process_has_the_lock(tmp_path: Path) -> None:
         for _ in range(50):
             with lock:
                 number = int(counter.read_text())
+                time.sleep(0.0002)
                 counter.write_text(str(number + 1))
 
     def count_in_threads() -> None:
