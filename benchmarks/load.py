@@ -14,6 +14,7 @@ import sys
 import time
 from dataclasses import asdict, dataclass, field
 from functools import partial
+from itertools import cycle
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -90,14 +91,14 @@ class _Connection(asyncio.Protocol):
 
 
 async def load_http(url: str, path: str, body: bytes, seconds: float, key: str) -> Tally:
-    """POST the same body over many connections."""
+    """POST the same body over many connections, to each of the paths (separated by commas) in turn."""
     place = urlsplit(url)
     assert place.hostname is not None and place.port is not None, "a URL of a server names a port"
-    request, tally = request_bytes("POST", place.netloc, path, body, key), Tally.of(seconds)
-    loop = asyncio.get_running_loop()
+    requests = [request_bytes("POST", place.netloc, one, body, key) for one in path.split(",")]
+    loop, tally = asyncio.get_running_loop(), Tally.of(seconds)
     connections = [
         (await loop.create_connection(partial(_Connection, request, tally), place.hostname, place.port))[1]
-        for _ in range(CONNECTIONS)
+        for request, _ in zip(cycle(requests), range(CONNECTIONS), strict=False)
     ]
     async with asyncio.timeout(seconds + STUCK_S):
         await asyncio.gather(*(connection.done for connection in connections))

@@ -21,6 +21,7 @@ import resource
 import sys
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -32,10 +33,12 @@ from ebbtide.access.authentication import Authentication
 from ebbtide.access.key_file import KeyFile
 from ebbtide.access.keyring import Keyring
 from ebbtide.access.renewal import Renewal
+from ebbtide.access.shared_rates import SharedLimits
 from ebbtide.clock import Clock, SystemClock
 from ebbtide.errors import Precondition
 from ebbtide.fleet.runtime.fleet import Fleet
 from ebbtide.fleet.runtime.shared import DigestPolicy, SharedResources
+from ebbtide.forwarding.peers import Peers
 from ebbtide.heap import configure_heap
 from ebbtide.language.builtin.adapter import BuiltinModel
 from ebbtide.language.embedders import make_embedder
@@ -112,6 +115,17 @@ def refuse_insecure_bind(settings: Settings) -> None:
         )
 
 
+def admitted_bind(settings: Settings) -> Renewal | None:
+    """Return the certificates, if there are any, after checking the address. Raise INSECURE_BIND, TLS_UNUSABLE."""
+    refuse_insecure_bind(settings)
+    renewal = Renewal(settings.access) if settings.access.tls_cert_file else None
+    if renewal is None and settings.access.authentication != "off" and not is_loopback(settings.server.host):
+        get_log("access").warning(
+            "API keys travel unencrypted: set access.tls_cert_file, or put TLS in front"
+        )
+    return renewal
+
+
 def is_loopback(host: str) -> bool:
     """Whether an address can be reached only from this machine."""
     if host == "localhost":
@@ -146,6 +160,33 @@ def open_agent_limit(configured: int, connections: int) -> int:
     return max(1, min(DEFAULT_MAX_OPEN, (limit - kept) // DESCRIPTORS_PER_AGENT))
 
 
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The parts that a worker shares with the other workers of its daemon."""
+
+    data: DataDirectory
+    limits: SharedLimits
+    peers: Peers
+
+
+def locked_directory(settings: Settings) -> DataDirectory:
+    """Lock the data directory and return it. Raise DATA_DIRECTORY_LOCKED, MASTER_KEY_REFUSED, STORE_UNAVAILABLE."""
+    data = DataDirectory(
+        settings.store.data_dir,
+        initial_map_bytes=settings.store.initial_map_bytes,
+        max_map_bytes=settings.store.max_map_bytes,
+        master_key=master_key_of(settings.encryption),
+    )
+    data.acquire()
+    try:
+        data.keys.admit()
+    except BaseException:
+        data.release()
+        raise
+    _warn_of_open_key(settings)
+    return data
+
+
 @contextlib.asynccontextmanager
 async def opened(
     settings: Settings,
@@ -153,10 +194,12 @@ async def opened(
     clock: Clock | None = None,
     make: ModelMaker = make_model,
     on_beat: Callable[[float], None] | None = None,
+    worker: Share | None = None,
 ) -> AsyncIterator[Service]:
     """Open the daemon without servers. All verbs work on the service that it yields.
 
-    `on_beat` is called with the lag of the event loop at each measurement.
+    `on_beat` is called with the lag of the event loop at each measurement. `worker` has the parts that a worker
+    shares with the others; its parent has locked the data directory.
     """
     clock = clock or SystemClock()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
@@ -167,16 +210,8 @@ async def opened(
         tracing = start_tracing(settings.telemetry)
         if tracing is not None:
             life.callback(_careful("tracing", partial(stop_tracing, tracing)))
-        data = DataDirectory(
-            settings.store.data_dir,
-            initial_map_bytes=settings.store.initial_map_bytes,
-            max_map_bytes=settings.store.max_map_bytes,
-            master_key=master_key_of(settings.encryption),
-        )
-        data.acquire()
+        data = locked_directory(settings) if worker is None else worker.data
         life.callback(_careful("lock", data.release))
-        data.keys.admit()
-        _warn_of_open_key(settings)
         job_pool = _pool(life, settings.fleet.job_threads, "job")
         language_pool = _pool(life, LANGUAGE_THREADS, "language")
         embedding_pool = _pool(life, EMBEDDING_THREADS, "embedding")
@@ -203,11 +238,13 @@ async def opened(
         life.push_async_callback(fleet.stop)
         watching_loop = in_background(_watch_loop(metrics, on_beat))
         life.push_async_callback(_ended, watching_loop)
-        authentication = await life.enter_async_context(_authentication(settings, clock, fleet))
+        limits = None if worker is None else worker.limits
+        authentication = await life.enter_async_context(_authentication(settings, clock, fleet, limits))
         life.push_async_callback(transfers.finish)
         service = Service(
             fleet, model_client, settings, clock, offload_pool, authentication, transfers, metrics, texts
         )
+        service.peers = None if worker is None else worker.peers
         try:
             yield service
         finally:
@@ -242,10 +279,12 @@ def _warn_of_open_key(settings: Settings) -> None:
 
 
 @contextlib.asynccontextmanager
-async def _authentication(settings: Settings, clock: Clock, fleet: Fleet) -> AsyncIterator[Authentication]:
+async def _authentication(
+    settings: Settings, clock: Clock, fleet: Fleet, limits: SharedLimits | None
+) -> AsyncIterator[Authentication]:
     """Open authentication and follow the key file. Raise KEY_FILE_UNUSABLE if it cannot be used at start-up."""
     if settings.access.authentication == "off":
-        yield Authentication(settings.access, None, clock)
+        yield Authentication(settings.access, None, clock, limits)
         return
     keyring = Keyring(KeyFile(settings.store.data_dir))
     keyring.load()
@@ -256,7 +295,7 @@ async def _authentication(settings: Settings, clock: Clock, fleet: Fleet) -> Asy
         )
     following = in_background(keyring.follow(fleet.on_pool))
     try:
-        yield Authentication(settings.access, keyring, clock)
+        yield Authentication(settings.access, keyring, clock, limits)
     finally:
         following.cancel()
         with contextlib.suppress(asyncio.CancelledError):
@@ -264,7 +303,7 @@ async def _authentication(settings: Settings, clock: Clock, fleet: Fleet) -> Asy
 
 
 @contextlib.asynccontextmanager
-async def _renewing(renewal: Renewal | None, service: Service) -> AsyncIterator[None]:
+async def renewing(renewal: Renewal | None, service: Service) -> AsyncIterator[None]:
     """Follow the certificate files, if there are any."""
     if renewal is None:
         yield
@@ -365,12 +404,7 @@ async def serve(settings: Settings, on_ready: Callable[[str], None] | None = Non
     Raise Precondition (DATA_DIRECTORY_LOCKED, INSECURE_BIND, KEY_FILE_UNUSABLE, TLS_UNUSABLE), and OSError when a port
     cannot be bound.
     """
-    refuse_insecure_bind(settings)
-    renewal = Renewal(settings.access) if settings.access.tls_cert_file else None
-    if renewal is None and settings.access.authentication != "off" and not is_loopback(settings.server.host):
-        get_log("access").warning(
-            "API keys travel unencrypted: set access.tls_cert_file, or put TLS in front"
-        )
+    renewal = admitted_bind(settings)
     # Imported objects live as long as the process. A collection that visits them would stop all requests for 0.1 s.
     gc.freeze()
     log = get_log("daemon")
@@ -383,7 +417,7 @@ async def serve(settings: Settings, on_ready: Callable[[str], None] | None = Non
         ports.push_async_callback(rpc.release)
         async with (
             opened(settings, on_beat=supervision.beat) as service,
-            _renewing(renewal, service),
+            renewing(renewal, service),
             supervision.until_stopped() as stop,
             asyncio.TaskGroup() as servers,
         ):
@@ -392,11 +426,7 @@ async def serve(settings: Settings, on_ready: Callable[[str], None] | None = Non
             await rpc.started(serving[1])
             if on_ready is not None:
                 on_ready(rest.url)
-            # People have the banner instead.
-            (log.info if settings.log.format == "json" else log.debug)(
-                "settings in force", **_printable(settings)
-            )
-            log.info("listening", url=rest.url, grpc=rpc.target, version=__version__)
+            log_listening(settings, rest.url, rpc.target)
             servers.create_task(service.fleet.on_pool(import_deferred_modules))
             stopping = servers.create_task(stop.wait())
             await asyncio.wait([stopping, *serving], return_when=asyncio.FIRST_COMPLETED)
@@ -410,6 +440,10 @@ async def serve(settings: Settings, on_ready: Callable[[str], None] | None = Non
     log.info("stopped")
 
 
-def _printable(settings: Settings) -> dict[str, object]:
+def log_listening(settings: Settings, url: str, grpc_target: str) -> None:
+    """Log the settings and the addresses of a daemon that listens."""
+    log = get_log("daemon")
+    # People have the banner instead.
     tree: dict[str, object] = settings.model_dump(mode="json")
-    return tree
+    (log.info if settings.log.format == "json" else log.debug)("settings in force", **tree)
+    log.info("listening", url=url, grpc=grpc_target, version=__version__)

@@ -169,6 +169,7 @@ REASONS: dict[str, Reason] = {
         "The request waited too long for its agent, or a transfer took too long.",
     ),
     "SHUTTING_DOWN": _unavailable("The daemon is stopping."),
+    "WORKER_RESTARTING": _unavailable("The process that serves the agent is being restarted."),
     "AGENT_CLOSING": _unavailable("The agent was closed during the request."),
     "WORKER_KILLED": _unavailable("The worker process for a long text was killed twice from outside."),
     "STORE_UNAVAILABLE": _unavailable("The agent's files cannot be read or written at the moment."),

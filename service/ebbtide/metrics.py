@@ -9,11 +9,13 @@ never an agent id, a text or anything chosen by a caller. Only `metrics.per_agen
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 from prometheus_client.exposition import generate_latest
+from prometheus_client.metrics_core import Metric
+from prometheus_client.parser import text_string_to_metric_families
 
 from ebbtide.events import EventKind, EventRun
 
@@ -96,6 +98,9 @@ class Metrics:
             return Gauge(name, description, labels, registry=self.registry)
 
         self.info = gauge("ebbtide_build_info", "Always 1; the version is a label.", "version")
+        self.workers = gauge(
+            "ebbtide_workers", "Serving processes; below server.workers while one is replaced."
+        )
         self.open_agents = gauge("ebbtide_open_agents", "Open agents.")
         self.max_open_agents = gauge("ebbtide_max_open_agents", "Limit of open agents.")
         self.unresumed_agents = gauge(
@@ -174,6 +179,63 @@ class Metrics:
         if found is None:
             found = self._known[key] = family.labels(*labels)
         return found
+
+
+_GREATEST = frozenset(
+    {
+        "ebbtide_build_info",
+        "ebbtide_digest_lag_seconds",
+        "ebbtide_disk_free_bytes",
+        "ebbtide_disk_low_bytes",
+        "ebbtide_mailbox_jobs_max",
+        "ebbtide_model_longest_call_seconds",
+        "process_max_fds",
+    }
+)
+_LEAST = frozenset(
+    {
+        "ebbtide_embedder_available",
+        "ebbtide_model_available",
+        "ebbtide_ready",
+        "process_start_time_seconds",
+    }
+)
+"""Gauges whose value for a daemon is the greatest or the least of its workers'; other values are added."""
+
+
+def merged_text(texts: Sequence[bytes]) -> bytes:
+    """Return the metrics of several workers as those of one daemon."""
+    merged: dict[str, Metric] = {}
+    values: dict[str, dict[tuple[str, tuple[tuple[str, str], ...]], float]] = {}
+    for text in texts:
+        for family in text_string_to_metric_families(text.decode()):
+            known = merged.setdefault(family.name, Metric(family.name, family.documentation, family.type))
+            is_least = known.name in _LEAST or known.name.endswith("_created")
+            combine = max if known.name in _GREATEST else min if is_least else None
+            found = values.setdefault(family.name, {})
+            for sample in family.samples:
+                key = (sample.name, tuple(sample.labels.items()))
+                before = found.get(key)
+                if before is None:
+                    found[key] = sample.value
+                else:
+                    found[key] = combine(before, sample.value) if combine else before + sample.value
+    for name, family in merged.items():
+        for (sample_name, labels), value in values[name].items():
+            family.add_sample(sample_name, dict(labels), value)
+    return generate_latest(_Collected(list(merged.values())))
+
+
+class _Collected(CollectorRegistry):
+    """A registry of metrics that have been collected."""
+
+    def __init__(self, families: list[Metric]) -> None:
+        super().__init__()
+        self._families = families
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the metrics."""
+        return self._families
 
 
 EVENT_COUNTERS: dict[str, tuple[str, str]] = {

@@ -79,6 +79,9 @@ class ServerSettings(_Section):
     grpc_port: Annotated[int, Field(ge=0, le=65535)] = Field(
         8421, description="Port of the gRPC interface; 0 takes a free one."
     )
+    workers: Annotated[int, Field(ge=1, le=64)] = Field(
+        1, description="Processes that serve agents, each its own part of them; see docs/operating.md."
+    )
     grpc_max_concurrent_streams: Annotated[int, Field(ge=1, le=100_000)] = Field(
         1000, description="Most concurrent gRPC calls on one connection; further ones wait."
     )
@@ -231,7 +234,9 @@ class FleetSettings(_Section):
         1, description="Compression slices at a time."
     )
     recall_patience_ms: Annotated[int, Field(ge=0, le=30_000)] = Field(
-        2000, description="Longest time that a recall waits for batches accepted before it."
+        2000,
+        description="Longest time that a recall waits for batches accepted before it; at most 100 ms for a query "
+        "that searches the archive.",
     )
     min_relevance: Annotated[float, Field(ge=0, le=1)] = Field(
         0.2,

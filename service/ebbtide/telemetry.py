@@ -61,6 +61,7 @@ def configure_log(
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
+            _name_of_worker,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             _where_it_failed,
@@ -71,6 +72,20 @@ def configure_log(
         cache_logger_on_first_use=False,
     )
     logging.basicConfig(handlers=[_Library()], level=max(level, logging.WARNING), force=True)
+
+
+_worker: dict[str, int] = {}
+
+
+def name_worker(index: int) -> None:
+    """Name this worker in each of its log lines."""
+    _worker["worker"] = index
+
+
+def _name_of_worker(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    for name, index in _worker.items():
+        event.setdefault(name, index)
+    return event
 
 
 class _Lenient:

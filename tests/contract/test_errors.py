@@ -19,6 +19,7 @@ from ebbtide.store.chain import AuditEntry, AuditRecord
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from tests.contract.test_verbs import AGENT, HELLO, settled
 from tests.support.callers import CALLERS, CallerIn, rest_in
+from tests.support.forwarded import ALL_CALLERS, FORWARDED_IN_FULL
 from tests.support.scripted_model import ScriptedModel
 from tests.support.waiting import eventually
 
@@ -26,10 +27,10 @@ ROOT = Path(__file__).parents[2]
 HAN = [chr(code) for code in range(0x4E00, 0x9FFF)]
 
 
-@pytest.fixture(params=CALLERS)
+@pytest.fixture(params=[*CALLERS, *FORWARDED_IN_FULL])
 def caller_in(request: pytest.FixtureRequest) -> CallerIn:
     """A daemon in this process and a caller for it, over each transport."""
-    return CALLERS[request.param]
+    return ALL_CALLERS[request.param]
 
 
 async def test_unknown_paths_and_methods_have_the_same_body(tmp_path: Path) -> None:

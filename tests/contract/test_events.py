@@ -29,6 +29,7 @@ from ebbtide.verbs.moving import RestoreAgentRequest, restore_agent
 from ebbtide.verbs.service import Service
 from ebbtide_client import AsyncClient, NotFound, Retries
 from tests.support.callers import CALLERS, SERVICE, CallerIn, as_json, grpc_served, reason_of, rest_in
+from tests.support.forwarded import ALL_CALLERS, FORWARDED_IN_FULL
 from tests.support.in_process import service_in, settle, tell
 from tests.support.keys import KEYS_ON, bearer, id_of, new_key
 from tests.support.rest_in_process import served
@@ -38,10 +39,10 @@ from tests.support.waiting import eventually
 EVENTS = "/v1/agents/ann/events"
 
 
-@pytest.fixture(params=CALLERS)
+@pytest.fixture(params=[*CALLERS, *FORWARDED_IN_FULL])
 def caller_in(request: pytest.FixtureRequest) -> CallerIn:
     """A daemon in this process and a caller for it, over each transport."""
-    return CALLERS[request.param]
+    return ALL_CALLERS[request.param]
 
 
 async def told(call: Any, **params: Any) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ from ebbtide.verbs.forget import ForgetRequest, forget_memories
 from ebbtide.verbs.memories import UpdateNodeRequest, update_node
 from tests.support import looking, worker_tasks
 from tests.support.callers import CALLERS, CallerIn
+from tests.support.forwarded import ALL_CALLERS, FORWARDED_IN_FULL
 from tests.support.in_process import ask, service_in, settle, tell
 
 AGENT = "/v1/agents/ann"
@@ -26,10 +27,10 @@ LINES = "".join(f"Kettle {n} is blue, and my sister Clara plays the cello on day
 NO_TIME = {"text_timeout_ms": 1}
 
 
-@pytest.fixture(params=CALLERS)
+@pytest.fixture(params=[*CALLERS, *FORWARDED_IN_FULL])
 def caller_in(request: pytest.FixtureRequest) -> CallerIn:
     """A daemon in this process and a caller for it, over each transport."""
-    return CALLERS[request.param]
+    return ALL_CALLERS[request.param]
 
 
 class HurriedWorkers(TextWorkers):

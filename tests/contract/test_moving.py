@@ -14,7 +14,8 @@ import pytest
 from ebbtide.access.grants import ANYONE, CALLER, Caller
 from ebbtide.ids import AgentId
 from ebbtide.verbs import transfers
-from tests.support.callers import CALLERS, MOSTLY_REST, CallerIn, reason_of, rest_in
+from tests.support.callers import MOSTLY_REST, CallerIn, reason_of, rest_in
+from tests.support.forwarded import ALL_CALLERS, FORWARDED_IN_FULL
 from tests.support.in_process import tell
 from tests.support.keys import KEYS_ON, id_of, new_key
 from tests.support.scripted_model import ScriptedModel
@@ -39,10 +40,10 @@ CUES: tuple[dict[str, Any], ...] = (
 )
 
 
-@pytest.fixture(params=MOSTLY_REST)
+@pytest.fixture(params=[*MOSTLY_REST, *FORWARDED_IN_FULL])
 def caller_in(request: pytest.FixtureRequest) -> CallerIn:
     """A daemon in this process and a caller for it, over each transport."""
-    return CALLERS[request.param]
+    return ALL_CALLERS[request.param]
 
 
 async def told(call: Any, agent: str = ANN) -> None:

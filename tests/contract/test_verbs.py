@@ -14,7 +14,8 @@ from urllib.parse import quote
 import pytest
 
 from ebbtide import __version__
-from tests.support.callers import CALLERS, Caller, CallerIn, grpc_in, rest_in, unless_unsayable
+from tests.support.callers import Caller, CallerIn, grpc_in, rest_in, unless_unsayable
+from tests.support.forwarded import ALL_CALLERS
 from tests.support.keys import KEYS_ON
 from tests.support.scripted_model import ScriptedModel
 
@@ -24,10 +25,10 @@ HELLO = {
 }
 
 
-@pytest.fixture(params=CALLERS)
+@pytest.fixture(params=ALL_CALLERS)
 def caller_in(request: pytest.FixtureRequest) -> CallerIn:
     """A daemon in this process and a caller for it, over each transport."""
-    return CALLERS[request.param]
+    return ALL_CALLERS[request.param]
 
 
 async def settled(call: Caller, *batches: Any) -> None:

@@ -509,7 +509,7 @@ async def test_internal_error_reveals_no_details_and_logs_no_content(
     configure_log("error", "json")  # to the standard error that is captured here
     await tell(site.service, "ann", "The kettle is blue.")
 
-    async def broken(*_: Any) -> None:
+    async def broken(*_: Any, **__: Any) -> None:
         raise ValueError("said: SECRETKETTLE\n{forged line}")
 
     monkeypatch.setattr(recall_verb, "caught_up", broken)

@@ -7,6 +7,7 @@ daemon leaves.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import re
@@ -71,6 +72,12 @@ class Daemon:
     def log(self) -> str:
         """The whole log of the daemon, over all its starts."""
         return self.log_path.read_text(errors="replace")
+
+    @property
+    def workers(self) -> dict[int, int]:
+        """The process ids of the workers by index, as last logged."""
+        found = re.findall(r'"worker": (\d+), "pid": (\d+), "event": "worker started"', self.log)
+        return {int(index): int(pid) for index, pid in found}
 
     @property
     def environment(self) -> dict[str, str]:
@@ -139,6 +146,17 @@ class Daemon:
         """Send SIGKILL, which leaves the daemon no time to clean up."""
         self.process.kill()
         self.process.wait()
+        self._await_workers()
+
+    def _await_workers(self) -> None:
+        """Wait until the workers of a killed daemon have ended and the data directory is unlocked."""
+        path = self.data_dir / "lock"
+        deadline = time.monotonic() + STOP_TIMEOUT_S
+        while "SERVER__WORKERS" in self._settings and path.exists() and time.monotonic() < deadline:
+            with path.open("rb") as file, contextlib.suppress(BlockingIOError):
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            time.sleep(0.02)
 
     def stop(self) -> int:
         """Send SIGTERM, wait for the end, and return the exit code."""
@@ -151,6 +169,7 @@ class Daemon:
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
             self._process.wait()
+            self._await_workers()
 
     # --- the verbs, in short -----------------------------------------------------------------------
 

@@ -15,8 +15,9 @@ from collections.abc import Sequence
 from ebbtide.access.grants import ANYONE, Caller
 from ebbtide.access.keyring import Keyring
 from ebbtide.access.keys import presented
-from ebbtide.access.rates import Buckets, remote_of
+from ebbtide.access.rates import Buckets, RateLimits, remote_of
 from ebbtide.access.requirements import Needs, Requirement
+from ebbtide.access.shared_rates import SharedLimits
 from ebbtide.clock import Clock
 from ebbtide.errors import Exhausted, Unauthenticated
 from ebbtide.settings import AccessSettings
@@ -25,13 +26,20 @@ from ebbtide.settings import AccessSettings
 class Authentication:
     """Authenticates and authorises callers; without a keyring it admits everyone."""
 
-    def __init__(self, settings: AccessSettings, keyring: Keyring | None, clock: Clock) -> None:
+    def __init__(
+        self,
+        settings: AccessSettings,
+        keyring: Keyring | None,
+        clock: Clock,
+        shared: SharedLimits | None = None,
+    ) -> None:
+        """Create the authentication of a daemon, or of a worker, which shares limits with the other workers."""
         self._settings = settings
         self._keyring = keyring
         self._clock = clock
-        self._by_key = Buckets(settings.burst_s)
+        self._by_key: RateLimits = shared.by_key if shared else Buckets(settings.burst_s)
         self._by_agent = Buckets(settings.burst_s)
-        self._by_remote = Buckets(settings.burst_s)
+        self._by_remote: RateLimits = shared.by_remote if shared else Buckets(settings.burst_s)
 
     @property
     def asks_for_keys(self) -> bool:
@@ -92,7 +100,7 @@ class Authentication:
                 retry_after_s=wait_s,
             )
 
-    def _refuse_faster(self, buckets: Buckets, name: str, per_s: float, whose: str) -> None:
+    def _refuse_faster(self, buckets: RateLimits, name: str, per_s: float, whose: str) -> None:
         wait_s = buckets.take(name, per_s, self._clock.monotonic_s())
         if wait_s:
             raise Exhausted(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections import OrderedDict
+from typing import Protocol
 
 MAX_BUCKETS = 10_000
 """About 2 MB."""
@@ -30,6 +31,27 @@ def remote_of(address: str) -> str:
     return str(ipaddress.IPv6Address(int(found) >> OWN_BITS << OWN_BITS))
 
 
+class RateLimits(Protocol):
+    """Token buckets by name."""
+
+    def take(self, name: str, per_s: float, now_s: float) -> float:
+        """Take a token from a bucket and return 0, or return the seconds until there is one."""
+
+
+def level_after(
+    bucket: tuple[float, float] | None, per_s: float, burst_s: float, now_s: float
+) -> tuple[float, float]:
+    """Take a token from a bucket, given by its tokens and their time. Return its tokens and the time to wait.
+
+    A bucket that does not exist is full.
+    """
+    size = max(1.0, per_s * burst_s)
+    level, since_s = bucket or (size, now_s)
+    level = min(size, level + max(0.0, now_s - since_s) * per_s)
+    wait_s = 0.0 if level >= 1.0 else (1.0 - level) / per_s
+    return (level if wait_s else level - 1.0), wait_s
+
+
 class Buckets:
     """Token buckets by name."""
 
@@ -44,11 +66,8 @@ class Buckets:
 
     def take(self, name: str, per_s: float, now_s: float) -> float:
         """Take a token from a bucket and return 0, or return the seconds until there is one."""
-        size = max(1.0, per_s * self._burst_s)
-        level, since_s = self._levels.get(name, (size, now_s))
-        level = min(size, level + max(0.0, now_s - since_s) * per_s)
-        wait_s = 0.0 if level >= 1.0 else (1.0 - level) / per_s
-        self._levels[name] = (level - 1.0 if wait_s == 0.0 else level, now_s)
+        level, wait_s = level_after(self._levels.get(name), per_s, self._burst_s, now_s)
+        self._levels[name] = (level, now_s)
         self._levels.move_to_end(name)
         if len(self._levels) > self._most:
             self._levels.popitem(last=False)

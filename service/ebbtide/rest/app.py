@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from ebbtide.errors import EbbtideError
 from ebbtide.rest import moving, problems
 from ebbtide.rest.documents import documents
+from ebbtide.rest.forwarding import Forwarding
 from ebbtide.rest.home import home
 from ebbtide.rest.http_checks import HttpChecks
 from ebbtide.rest.routes import routes
@@ -50,4 +51,7 @@ def create_app(service: Service) -> ASGIApp:
             allow_headers=["authorization", "content-type", "idempotency-key", "x-request-id"],
             expose_headers=["x-request-id", "x-pending-batches", "x-parked-batches", "location"],
         )
-    return HttpChecks(app, service.settings, service.authentication, service.metrics)
+    checked = HttpChecks(app, service.settings, service.authentication, service.metrics)
+    if service.peers is None:
+        return checked
+    return Forwarding(checked, service.peers, service.settings.server.max_buffered_bytes)

@@ -18,7 +18,7 @@ import sys
 import termios
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from starlette.types import Scope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
@@ -58,6 +58,21 @@ AT_ONCE = struct.pack("ii", 1, 0)
 """The value of SO_LINGER by which a close is a reset."""
 
 _EXTENSION = "ebbtide.connection"
+
+HELD = "ebbtide.held"
+"""The key in a scope for the `Holder` of a request without a connection."""
+
+
+class Holder(Protocol):
+    """Counts the buffered bytes of a request."""
+
+    held_bytes: int
+
+    def hold(self, size: int) -> bool:
+        """Add buffered bytes. Return whether all of them are within the limit."""
+
+    def release(self, size: int) -> None:
+        """Subtract buffered bytes."""
 
 
 class Connections:
@@ -358,10 +373,13 @@ class Connection(HttpToolsProtocol):
         self.transport.close()
 
 
-def connection_of(scope: Scope) -> Connection | None:
-    """Return the connection of a request; None without one, as in a test of the application alone."""
-    found: Connection | None = scope.get("extensions", {}).get(_EXTENSION, {}).get("connection")
-    return found
+def connection_of(scope: Scope) -> Holder | None:
+    """Return what counts the buffered bytes of a request: its connection, or that of a forwarded request.
+
+    None without either, as in a test of the application alone.
+    """
+    found: Holder | None = scope.get("extensions", {}).get(_EXTENSION, {}).get("connection")
+    return found or scope.get(HELD)
 
 
 def _unsent_by_kernel(descriptor: int) -> int:

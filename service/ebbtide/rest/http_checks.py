@@ -42,7 +42,7 @@ from ebbtide.errors import (
     no_node,
 )
 from ebbtide.metrics import Metrics
-from ebbtide.rest.connections import PIECE_BYTES, Connection, connection_of
+from ebbtide.rest.connections import PIECE_BYTES, Holder, connection_of
 from ebbtide.rest.problems import RESOURCE_POLICY, note_outcome, outcome_of, problem, supports_head
 from ebbtide.settings import Settings
 from ebbtide.telemetry import get_log, request_id_from, span
@@ -71,6 +71,10 @@ _CHILD_PLACE = 5
 """Position of the id of a node or a batch among the segments of a path, the empty first one included."""
 _CHILDREN = {b"nodes": no_node, b"focus": no_node, b"batches": no_batch}
 """The error for an id that cannot exist, by the segment before it."""
+
+
+FAILURE = "ebbtide.failure"
+"""The key in a scope for the error with which to answer a request that passes the checks."""
 
 
 class _Gone(Exception):
@@ -168,6 +172,8 @@ class HttpChecks:
             self._check_site(scope, headers)
             _check_path(scope)
             self._admit(scope, headers)
+            if FAILURE in scope:
+                raise scope[FAILURE]
             if _is_upload(scope):
                 _check_upload_type(headers)
                 await self._app(scope, receive, send)
@@ -251,7 +257,7 @@ class HttpChecks:
             _check_media_type(headers)
         return body
 
-    async def _collect(self, connection: Connection | None, receive: Receive) -> bytes:
+    async def _collect(self, connection: Holder | None, receive: Receive) -> bytes:
         parts: list[bytes] = []
         size = held = 0
         while True:
@@ -386,7 +392,7 @@ class _Watch:
             self._watching.cancel()
 
 
-async def _send_in_pieces(message: Message, connection: Connection | None, send: Send) -> None:
+async def _send_in_pieces(message: Message, connection: Holder | None, send: Send) -> None:
     """Send a large part of a body in pieces, each after the client has read the previous ones."""
     body, more_body = message["body"], message.get("more_body", False)
     if connection is not None:

@@ -33,13 +33,17 @@ class Listener:
         connections: Connections,
         context: Callable[[], ssl.SSLContext] | None,
         handshake_timeout_s: float,
+        *,
+        is_shared: bool = False,
     ) -> None:
+        """Listen. Workers that share a socket accept one connection at a time, so that each gets some of a burst."""
         listening.setblocking(False)
         self._socket = listening
         self._make = make
         self._connections = connections
         self._context = context
         self._handshake_timeout_s = handshake_timeout_s
+        self._more_at_once = 0 if is_shared else ACCEPTED_AT_ONCE
         self._beginning: set[asyncio.Task[None]] = set()
         self._accepting = in_background(self._accept())
 
@@ -61,7 +65,7 @@ class Listener:
                 self._take(client, loop.time())
                 # A busy loop takes long to return here, so accept the other waiting connections too.
                 with contextlib.suppress(BlockingIOError):
-                    for _ in range(ACCEPTED_AT_ONCE):
+                    for _ in range(self._more_at_once):
                         client, _ = self._socket.accept()
                         self._take(client, loop.time())
             except OSError as error:

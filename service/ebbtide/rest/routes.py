@@ -25,6 +25,7 @@ from ebbtide.rest.streams import ServerSentEvents, position
 from ebbtide.telemetry import verb_span
 from ebbtide.verbs.agents import AgentInfo
 from ebbtide.verbs.catalogue import CATALOGUE, Kind, Operation
+from ebbtide.verbs.merging import perform
 from ebbtide.verbs.moving import BACKUP_TYPE, EXPORT_TYPE
 from ebbtide.verbs.recall import Recalled
 from ebbtide.verbs.remember import Remembered, RememberRequest
@@ -175,7 +176,7 @@ def _handler(operation: Operation, special: Special) -> Handler:
             given = await read(request, service)
             if with_headers is not None:
                 given = with_headers(request, given)
-            answer = await verb(service, given)
+            answer = await perform(service, operation, given)
             if respond is not None:
                 return respond(request, answer)
             code = status if isinstance(status, int) else status(answer)

@@ -47,33 +47,47 @@ class _Uvicorn(uvicorn.Server):
         yield
 
 
+def bind(settings: ServerSettings) -> socket.socket:
+    """Return a listening socket at the configured address."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    bound = socket.create_server((settings.host, settings.rest_port), family=family, backlog=BACKLOG)
+    # Head and body of an answer go out one after the other: the second would wait 40 ms for the first to be
+    # acknowledged. uvloop sees to that by itself; asyncio does not, for a socket that is handed to it.
+    bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    # Unread responses use kernel memory too, by default up to 4 MiB each.
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
+    return bound
+
+
+def url_of(settings: ServerSettings, bound: socket.socket, *, is_secure: bool) -> str:
+    """Return the address of a listening socket."""
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    return f"{'https' if is_secure else 'http'}://{host}:{bound.getsockname()[1]}"
+
+
 class RestServer:
     """Binds the port on construction, so that a port in use is found before anything is opened."""
 
     def __init__(
-        self, settings: ServerSettings, renewal: Renewal | None = None, max_connections: int | None = None
+        self,
+        settings: ServerSettings,
+        renewal: Renewal | None = None,
+        max_connections: int | None = None,
+        bound: socket.socket | None = None,
     ) -> None:
+        """Bind the port, or use the socket `bound`, which workers inherit."""
         self._settings = settings
         self._max_connections = max_connections or settings.max_connections
         self._renewal = renewal
-        family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-        self._socket = socket.create_server(
-            (settings.host, settings.rest_port), family=family, backlog=BACKLOG
-        )
-        # Head and body of an answer go out one after the other: the second would wait 40 ms for the first to be
-        # acknowledged. uvloop sees to that by itself; asyncio does not, for a socket that is handed to it.
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        # Unread responses use kernel memory too, by default up to 4 MiB each.
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
+        self._is_shared = bound is not None
+        self._socket = bound or bind(settings)
         self._uvicorn: _Uvicorn | None = None
         self._connections: Connections | None = None
 
     @property
     def url(self) -> str:
         """The address that it listens on."""
-        host = f"[{self._settings.host}]" if ":" in self._settings.host else self._settings.host
-        scheme = "http" if self._renewal is None else "https"
-        return f"{scheme}://{host}:{self._socket.getsockname()[1]}"
+        return url_of(self._settings, self._socket, is_secure=self._renewal is not None)
 
     async def serve(self, service: Service) -> None:
         """Serve until stopped; running requests get the grace period."""
@@ -97,7 +111,8 @@ class RestServer:
         def listen(server: _Uvicorn) -> Listener:
             make = partial(Connection, connections, config, server.server_state, {})
             context = None if renewal is None else lambda: renewal.current.context
-            return Listener(self._socket, make, connections, context, self._settings.header_timeout_ms / 1000)
+            timeout_s = self._settings.header_timeout_ms / 1000
+            return Listener(self._socket, make, connections, context, timeout_s, is_shared=self._is_shared)
 
         self._uvicorn = _Uvicorn(config, listen)
         sweeping = in_background(self._connections.sweep())

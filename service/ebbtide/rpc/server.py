@@ -14,6 +14,7 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from ebbtide.access.renewal import Renewal
 from ebbtide.access.tls import Certificates
+from ebbtide.rpc.forwarding import ForwardingServicer
 from ebbtide.rpc.health import Health
 from ebbtide.rpc.reflection import Reflection
 from ebbtide.rpc.servicer import SERVICE, Servicer
@@ -36,10 +37,11 @@ IDLE_MS = 300_000
 """How long an idle connection stays open."""
 
 
-def _port_to_bind(server: ServerSettings) -> int:
-    """Return the configured port; a free one if none is configured and the default is in use.
+def free_port(server: ServerSettings) -> int:
+    """Return the configured port, 0 for any. Raise OSError if it is in use.
 
-    A second daemon is started with another REST port. It must not fail over a gRPC port that was not configured.
+    If none is configured and the default is in use, the result is 0: a second daemon is started with another REST port,
+    and must not fail over a gRPC port that was not configured.
     """
     if "grpc_port" not in server.model_fields_set:
         try:
@@ -49,32 +51,58 @@ def _port_to_bind(server: ServerSettings) -> int:
                 "the default gRPC port is taken; a free one is used", taken=server.grpc_port
             )
             return 0
+    _refuse_taken(server.host, server.grpc_port)
     return server.grpc_port
+
+
+def reserve(server: ServerSettings) -> socket.socket:
+    """Reserve the port for the workers, which bind it too. The socket receives no connections."""
+    family = socket.AF_INET6 if ":" in server.host else socket.AF_INET
+    reserved = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        port = free_port(server)
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        reserved.bind((server.host, port))
+    except OSError as error:
+        reserved.close()
+        raise OSError(error.errno, error.strerror, FIELD) from None
+    return reserved
+
+
+def target_of(host: str, port: int) -> str:
+    """Return an address as gRPC clients write it."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 class GrpcServer:
     """Binds the port on construction, so that a port in use is found before anything is opened."""
 
     def __init__(
-        self, settings: Settings, renewal: Renewal | None = None, max_connections: int | None = None
+        self,
+        settings: Settings,
+        renewal: Renewal | None = None,
+        max_connections: int | None = None,
+        shared_port: int = 0,
     ) -> None:
+        """Bind the port, or `shared_port`, which every worker binds."""
         server = settings.server
         self._renewal = renewal
         self._grace_s = server.shutdown_grace_s
-        self._host = f"[{server.host}]" if ":" in server.host else server.host
         self._stopping = asyncio.Event()
         self._serving = asyncio.Event()
         self._settings = server
         self._server = grpc.aio.server(
-            options=_options(settings, max_connections or server.max_connections),
+            options=_options(
+                settings, max_connections or server.max_connections, is_shared=bool(shared_port)
+            ),
             maximum_concurrent_rpcs=MAX_CALLS,
         )
-        self._port = self._bind(server.host, _port_to_bind(server))
+        self._port = self._bind(shared_port or free_port(server))
 
-    def _bind(self, host: str, port: int) -> int:
-        _refuse_taken(host, port)
+    def _bind(self, port: int) -> int:
         try:
-            bound = self._add_port(f"{self._host}:{port}")
+            bound = self._add_port(target_of(self._settings.host, port))
         except RuntimeError:
             bound = 0
         if not bound:
@@ -92,13 +120,15 @@ class GrpcServer:
     @property
     def target(self) -> str:
         """The address that it listens on, as gRPC clients write it."""
-        return f"{self._host}:{self._port}"
+        return target_of(self._settings.host, self._port)
 
     async def serve(self, service: Service) -> None:
         """Serve until stopped; running calls get the grace period."""
         logging.getLogger("grpc._cython.cygrpc").addFilter(_is_no_lost_client)
         stalls = Stalls(self._settings, service.metrics, self._port)
         servicer = Servicer(service, stalls)
+        if service.peers is not None:
+            servicer = ForwardingServicer(service, stalls, service.peers)
         health = Health(service, (SERVICE.full_name,), stalls)
         self._server.add_generic_rpc_handlers(servicer.handlers())
         health_pb2_grpc.add_HealthServicer_to_server(health, self._server)
@@ -143,14 +173,14 @@ class GrpcServer:
         await self._server.stop(None)
 
 
-def _options(settings: Settings, max_connections: int) -> list[tuple[str, int]]:
-    """Return the limits that gRPC itself enforces."""
+def _options(settings: Settings, max_connections: int, *, is_shared: bool) -> list[tuple[str, int]]:
+    """Return the limits that gRPC itself enforces. Only the workers of a daemon share a port."""
     server = settings.server
     # A client that has disconnected or does not read does not answer a ping; the timeout detects it.
     ping_ms = max(1, server.send_timeout_ms // 2)
     return [
         # Two daemons must not share a port by accident.
-        ("grpc.so_reuseport", 0),
+        ("grpc.so_reuseport", int(is_shared)),
         ("grpc.max_receive_message_length", settings.limits.max_body_bytes),
         ("grpc.max_send_message_length", -1),
         ("grpc.max_concurrent_streams", server.grpc_max_concurrent_streams),

@@ -32,6 +32,7 @@ from ebbtide.settings import LimitSettings
 from ebbtide.telemetry import get_log, request_id_from, span, verb_span
 from ebbtide.v1 import memory_service_pb2
 from ebbtide.verbs.catalogue import CATALOGUE, OPERATIONS, Kind, Operation
+from ebbtide.verbs.merging import perform
 from ebbtide.verbs.requests import Request, validated
 from ebbtide.verbs.service import Service
 
@@ -73,14 +74,15 @@ class Servicer:
 
     def handlers(self) -> Handlers:
         """Return the handlers of the calls."""
-        calls = {method.name: self._handler(method) for method in SERVICE.methods}
+        calls = {method.name: self.handler(method) for method in SERVICE.methods}
         return [grpc.method_handlers_generic_handler(SERVICE.full_name, calls)]
 
     def fallback(self) -> Handlers:
         """Return the handler of unknown calls; to be added last."""
         return [_Fallback(self)]
 
-    def _handler(self, method: MethodDescriptor) -> grpc.RpcMethodHandler[Any, Any]:
+    def handler(self, method: MethodDescriptor) -> grpc.RpcMethodHandler[Any, Any]:
+        """Return the handler of a call."""
         operation = OPERATIONS[method.name]
         if operation.kind is Kind.UPLOAD:
             return self._upload(operation, method)
@@ -96,7 +98,7 @@ class Servicer:
 
             async def work() -> bytes:
                 request = await self._request(operation, body)
-                response = await operation.verb(self._service, request)
+                response = await perform(self._service, operation, request)
                 return await self._service.offload(
                     _bulk(response), lambda: answered(response_kind, response).SerializeToString()
                 )
@@ -203,9 +205,7 @@ class Servicer:
 
     async def answer(self, method: str, context: Context, work: Callable[[], Awaitable[T]]) -> T:
         """Do the work of one call within its deadline, and log the outcome."""
-        self._in_hand += 1
-        self.idle.clear()
-        context.add_done_callback(self._on_done)
+        self._begin(context)
         metadata = metadata_of(context)
         request_id = _request_id(metadata)
         structlog.contextvars.bind_contextvars(request_id=request_id)
@@ -239,6 +239,12 @@ class Servicer:
             took_s = time.monotonic() - begun_s
             self._service.metrics.request("grpc", VERBS.get(method, "none"), outcome, took_s)
             self._log.info("request", method=method, code=code, took_ms=round(took_s * 1000, 1))
+
+    def _begin(self, context: Context) -> None:
+        """Count a running call until it is done."""
+        self._in_hand += 1
+        self.idle.clear()
+        context.add_done_callback(self._on_done)
 
     def _on_done(self, _: Context) -> None:
         self._in_hand -= 1

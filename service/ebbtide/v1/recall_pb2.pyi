@@ -173,7 +173,9 @@ class RecallRequest(_message.Message):
     budget.
     """
     patience_ms: _builtins.int
-    """Longest wait for batches accepted before, 0-30000; default: the daemon's."""
+    """Longest wait for batches accepted before, 0-30000; default: the daemon's, but at most 100 for a query that searches
+    the archive, which includes texts that are not digested yet.
+    """
     query: _builtins.str
     """A question in plain language, answered from all messages of the agent."""
     mode: Global___RecallMode.ValueType

@@ -34,6 +34,8 @@ async def get_metrics(service: Service, _: Request = EMPTY) -> bytes:
 def _read_agents(metrics: Metrics, service: Service, agents: list[Agent]) -> None:
     fleet = service.fleet
     metrics.info.labels(__version__).set(1)
+    # The values of all workers are added.
+    metrics.workers.set(1)
     metrics.open_agents.set(len(agents))
     metrics.max_open_agents.set(fleet.max_open)
     metrics.unresumed_agents.set(len(fleet.unresumed))

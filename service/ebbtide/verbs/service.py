@@ -22,6 +22,7 @@ from ebbtide.fleet.runtime.agent_quota import AgentQuota
 from ebbtide.fleet.runtime.digest import NO_SERVER
 from ebbtide.fleet.runtime.embedding import Embedding
 from ebbtide.fleet.runtime.fleet import Fleet
+from ebbtide.forwarding.peers import Peers
 from ebbtide.language.served.retry import ModelClient
 from ebbtide.metrics import Metrics
 from ebbtide.offload.pool import INLINE, TextWorkers
@@ -57,6 +58,8 @@ class Service:
     """Worker processes, for large requests and long texts."""
     renewal: Renewal | None = None
     """The certificates of both ports; None without TLS."""
+    peers: Peers | None = None
+    """The other workers of this daemon; None without workers."""
     is_accepting: bool = True
     """Whether requests are accepted; False once a stop begins."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import threading
 from collections.abc import Callable
 from itertools import pairwise
@@ -12,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ebbtide.store.audit.erased_agents import HEAD, LOG, ErasedAgents
+from ebbtide.store.audit.erased_agents import ERASED, HEAD, LOG, ErasedAgents
 from ebbtide.store.chain import AuditEntry, AuditRecord, ChainHead, Verification, chained, line_of, proof_of
 from tests.support.erased_log import records_of, verified_log
 
@@ -201,3 +202,24 @@ def test_a_crash_before_the_head_is_noted_is_no_cut(tmp_path: Path) -> None:
     head.write_bytes(before)
     assert log.append(entry, "bea", KEY).number == 4
     assert verified_log(log).broken_at is None and verified_log(log).count == 4
+
+
+def test_records_of_several_processes_are_one_chain(tmp_path: Path) -> None:
+    """Workers that append at the same time write one intact chain, and each sees the events of the others."""
+    logs = [ErasedAgents(tmp_path) for _ in range(2)]
+    assert [log.last_event() for log in logs] == [0, 0]
+
+    def append(log: ErasedAgents, first: int) -> None:
+        for number in range(first, first + 10):
+            details = {"last_event": number}
+            log.append(AuditEntry(number, "k1", ERASED, details), f"agent-{number}", b"")
+
+    child = os.fork()
+    if not child:
+        append(ErasedAgents(tmp_path), 100)
+        os._exit(0)
+    append(logs[0], 1)
+    os.waitpid(child, 0)
+    assert [log.last_event() for log in logs] == [109, 109]
+    found = verified_log(logs[1])
+    assert (found.count, found.broken_at) == (20, None)

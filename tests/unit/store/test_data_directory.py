@@ -18,6 +18,7 @@ import pytest
 from ebbtide.errors import Corrupted, Exhausted, Precondition
 from ebbtide.ids import AgentId
 from ebbtide.records import Identity
+from ebbtide.shard import Shard
 from ebbtide.store import layout
 from ebbtide.store.audit.erased_agents import ErasedAgents
 from ebbtide.store.chain import AuditEntry, line_of
@@ -354,3 +355,29 @@ def test_a_marker_that_cannot_be_removed_is_harmless(data: DataDirectory) -> Non
     (data.work / directory_name(ANN)).mkdir()
     data.unmark(ANN)
     assert (data.work / directory_name(ANN)).exists()
+
+
+def test_a_successor_cleans_up_for_its_own_agents_only(data: DataDirectory) -> None:
+    """A worker that replaces another finishes what that one was interrupted in, and touches nothing of the others."""
+    shards = [Shard(index, 2) for index in range(2)]
+    own, foreign = (
+        next(f"agent-{n}" for n in range(9) if shard.owns(directory_name(AgentId(f"agent-{n}"))))
+        for shard in shards
+    )
+    for agent in (own, foreign):
+        data.create_store(identity(agent), begin=lambda txn: None).close()
+        (data.agents / agent).rename(data.agents / f".erased-{agent}")
+        data.mark(AgentId(agent))
+    workers = [make(data.root) for _ in shards]
+    for worker, shard in zip(workers, shards, strict=True):
+        worker.share(shard, cleans_up=False)
+    transfers = [worker.make_transfer() for worker in workers]
+    successor = make(data.root)
+    successor.share(shards[0], cleans_up=True)
+    assert sorted(path.name for path in data.agents.iterdir()) == [f".erased-{foreign}"]
+    assert not transfers[0].exists()
+    assert transfers[1].exists()
+    assert successor.marked() == []
+    assert sorted(path.name for path in data.work.iterdir()) == [foreign]
+    assert successor.owns(AgentId(own))
+    assert not successor.owns(AgentId(foreign))

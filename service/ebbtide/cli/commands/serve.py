@@ -10,6 +10,7 @@ import asyncio
 import errno
 import signal
 import sys
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -46,6 +47,10 @@ def serve(
     host: Annotated[str | None, typer.Option("--host", help="Address to listen on.")] = None,
     rest_port: Port = None,
     grpc_port: GrpcPort = None,
+    workers: Annotated[
+        int | None,
+        typer.Option("--workers", min=1, help="Processes that serve agents, each its own part of them."),
+    ] = None,
     model: Model = None,
     model_url: Annotated[str | None, typer.Option("--model-url", help="Address of the model server.")] = None,
     model_name: Annotated[
@@ -82,6 +87,7 @@ def serve(
             "host": host,
             "rest_port": rest_port,
             "grpc_port": grpc_port,
+            "workers": workers,
             "allow_insecure": True if allow_insecure else None,
         },
         "access": {"authentication": authentication},
@@ -107,12 +113,39 @@ def with_log_format(settings: Settings) -> Settings:
 
 
 def _run(settings: Settings) -> None:
+    try:
+        if settings.server.workers > 1:
+            _run_workers(settings)
+            return
+        with lean_imports("rich"):
+            from ebbtide.daemon import serve as run_daemon
+        _run_loop(run_daemon(settings, lambda url: _announce(url, settings)))
+    except EbbtideError as error:
+        raise _start_failure(error, settings) from None
+    except OSError as error:
+        raise _port_failure(error, settings) from None
+
+
+def _run_workers(settings: Settings) -> None:
+    if sys.platform != "linux":
+        raise Failure("Several workers require Linux.", ExitCode.BAD_SETTING, hint="Pass --workers 1.")
     with lean_imports("rich"):
-        from ebbtide.daemon import serve as run_daemon
+        from ebbtide.workers.parent import serve_workers
+        from ebbtide.workers.worker import serve_worker
+
+    def run_worker(*arguments: Any, is_successor: bool) -> int:
+        _run_loop(serve_worker(*arguments, is_successor=is_successor))
+        return 0
+
+    serve_workers(settings, run_worker, lambda url: _announce(url, settings))
+
+
+def _run_loop(serving: Coroutine[Any, Any, None]) -> None:
+    """Run a daemon or a worker to its end."""
 
     async def run() -> None:
         try:
-            await run_daemon(settings, lambda url: _announce(url, settings))
+            await serving
         finally:
             # Everything is closed. A second signal must not look like a failure.
             loop = asyncio.get_running_loop()
@@ -120,13 +153,8 @@ def _run(settings: Settings) -> None:
                 loop.remove_signal_handler(number)
                 signal.signal(number, signal.SIG_IGN)
 
-    try:
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(run())
-    except EbbtideError as error:
-        raise _start_failure(error, settings) from None
-    except OSError as error:
-        raise _port_failure(error, settings) from None
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(run())
 
 
 def _start_failure(error: EbbtideError, settings: Settings) -> Failure:

@@ -22,6 +22,7 @@ from ebbtide.errors import (
     Corrupted,
     EbbtideError,
     Exhausted,
+    Internal,
     NotFound,
     Precondition,
     Unavailable,
@@ -39,6 +40,7 @@ from ebbtide.fleet.runtime.shared import SharedResources
 from ebbtide.ids import AgentId
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import AgentSummary
+from ebbtide.shard import WHOLE
 from ebbtide.store.audit.erased_agents import ERASED
 from ebbtide.store.chain import AuditEntry, AuditRecord
 from ebbtide.store.directory.data_directory import DataDirectory
@@ -85,6 +87,7 @@ class Fleet:
         self._closing: dict[AgentId, asyncio.Task[Any]] = {}
         self._deleting: set[AgentId] = set()
         self._pending_creations = PendingCreations()
+        self._creating = asyncio.Lock()
         self._restoring: set[AgentId] = set()
         self._room = Notifier()
         self._making_room = asyncio.Lock()
@@ -217,6 +220,8 @@ class Fleet:
         self._refuse_when_replaced(agent_id)
 
     def _refuse_when_replaced(self, agent_id: AgentId) -> None:
+        if not self.data.owns(agent_id):
+            raise Internal(f"worker {self.data.shard.index} does not own the agent")
         if agent_id in self._deleting:
             raise Precondition("the agent is being deleted", reason="AGENT_BEING_ERASED")
         if agent_id in self._restoring:
@@ -229,11 +234,28 @@ class Fleet:
             return await self._open_within(agent_id, options, exists)
         if not options.create:
             raise no_agent()
-        with self._pending_creations.creating(agent_id) as before:
-            agent_quota = options.agent_quota
-            if agent_quota is not None:
-                await self.on_pool(lambda: check_agent_quota(agent_quota, self.data, before))
+        async with self._within_quota(agent_id, options.agent_quota):
             return await self._open_within(agent_id, options, exists)
+
+    @asynccontextmanager
+    async def _within_quota(self, agent_id: AgentId, agent_quota: AgentQuota | None) -> AsyncIterator[None]:
+        """Create an agent within the block. Raise QUOTA_REACHED."""
+        with self._pending_creations.creating(agent_id) as before:
+            if agent_quota is None:
+                yield
+                return
+            if self.data.shard is WHOLE:
+                await self.on_pool(lambda: check_agent_quota(agent_quota, self.data, before))
+                yield
+                return
+            # Other workers create agents too. One thread of each waits for its turn.
+            async with self._creating:
+                await self.on_pool(self.data.creating.__enter__)
+                try:
+                    await self.on_pool(lambda: check_agent_quota(agent_quota, self.data, before))
+                    yield
+                finally:
+                    self.data.creating.__exit__(None, None, None)
 
     async def _open_within(self, agent_id: AgentId, options: CreateOptions, exists: bool) -> bool:
         await self._reserve_room()
@@ -340,12 +362,10 @@ class Fleet:
                     "an agent with this id already exists; pass replace=true to overwrite it",
                     reason="AGENT_EXISTS",
                 )
-            if not exists and agent_quota is not None:
-                with self._pending_creations.creating(agent_id) as before:
-                    await self.on_pool(lambda: check_agent_quota(agent_quota, self.data, before))
-            await self.close(agent_id)
-            put = partial(self.data.install, agent_id, staged.path, staged.entry)
-            await self._shielded(agent_id, self.on_pool(put))
+            async with self._within_quota(agent_id, None if exists else agent_quota):
+                await self.close(agent_id)
+                put = partial(self.data.install, agent_id, staged.path, staged.entry)
+                await self._shielded(agent_id, self.on_pool(put))
             self.damaged.pop(agent_id, None)
         finally:
             self._restoring.discard(agent_id)
@@ -420,6 +440,8 @@ class Fleet:
         found: list[AgentSummary] = []
         last = ""
         for directory, meta in agents_within(self.data, covers, after):
+            if not self.data.shard.owns(directory):
+                continue
             if len(found) == count:
                 # The caller sees where to continue, so it must be an agent that the caller may know of.
                 return found, last

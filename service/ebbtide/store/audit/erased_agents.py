@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -38,6 +37,7 @@ from ebbtide.store.durable import replace_file, sync_directory
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.lmdb.transaction import ReadTransaction
 from ebbtide.store.presence import Confirm, nothing_to_confirm, opened
+from ebbtide.store.process_lock import ProcessLock
 from ebbtide.store.translation import translated
 
 LOG = "erased.jsonl"
@@ -129,10 +129,10 @@ class ErasedAgents:
     def __init__(self, root: Path, confirm: Confirm = nothing_to_confirm) -> None:
         self.path = root / "audit"
         self._confirm = confirm
-        self._writing = threading.Lock()
-        """Locked from reading the latest record until the next one is written."""
-        self._last_event: int | None = None
-        """The result of `last_event`, once computed."""
+        self._writing = ProcessLock(root)
+        """Locked from reading the latest record until the next one is written. Workers share the log."""
+        self._last_event: tuple[int, int] | None = None
+        """The result of `last_event`, and the size of the log from which it was computed."""
 
     def logged(self, after: LogPosition = LOG_START) -> Iterator[tuple[AuditRecord, LogPosition]]:
         """Yield the records after a place, without their many proofs, and the end of each."""
@@ -189,11 +189,19 @@ class ErasedAgents:
     def last_event(self) -> int:
         """Return the highest event number of all erased agents, or an upper bound of it."""
         with self._writing:
-            if self._last_event is None:
+            size = self._size()
+            if self._last_event is None or self._last_event[1] != size:
                 lines = self._whole_lines()
                 records = (line_of(_bare(place, line)) for place, line in enumerate(lines, 1))
-                self._last_event = max((_last_event(said) for said in records if said), default=0)
-            return self._last_event
+                self._last_event = max((_last_event(said) for said in records if said), default=0), size
+            return self._last_event[0]
+
+    def _size(self) -> int:
+        """Return the size of the log in bytes; 0 if there is no record yet."""
+        try:
+            return (self.path / LOG).stat().st_size
+        except OSError:
+            return 0
 
     def proofs(self, number: int) -> tuple[bytes, ...]:
         """Return the proofs of a record; none where the file is missing."""
@@ -272,8 +280,8 @@ class ErasedAgents:
         sync_directory(self.path)
         self._note(ChainHead(record.number, record.hash))
         said = line_of(record)
-        if self._last_event is not None and said is not None:
-            self._last_event = max(self._last_event, _last_event(said))
+        if self._last_event is not None and self._last_event[1] == whole and said is not None:
+            self._last_event = max(self._last_event[0], _last_event(said)), whole + len(line)
         return record
 
     def _whole_lines(self) -> list[bytes]:

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -35,6 +37,7 @@ from ebbtide.telemetry import get_log
 _ERASING = ".erasing-"
 _ERASED = ".erased-"
 _REPLACED = ".replaced-"
+_INTERRUPTED = re.compile(rf"^(?:{re.escape(_ERASING)}|{re.escape(_ERASED)}|{re.escape(_REPLACED)})")
 
 PENDING_DELETION = "erasing.json"
 """The file in an agent's directory from which a start finishes an interrupted deletion or replacement."""
@@ -65,9 +68,15 @@ class AgentReplacement:
         self._erased = erased
         self._max_map_bytes = max_map_bytes
 
-    def finish_all(self) -> None:
-        """Finish interrupted deletions; undo or finish interrupted replacements. Raise OSError if none can be read."""
+    def finish_all(self, owns: Callable[[str], bool]) -> None:
+        """Finish interrupted deletions; undo or finish interrupted replacements. Raise OSError if none can be read.
+
+        Only those of directories that `owns` accepts.
+        """
         for entry in list(os.scandir(self._agents)):
+            name = _INTERRUPTED.sub("", entry.name)
+            if name == entry.name or not owns(name):
+                continue
             try:
                 self._finish(Path(entry.path))
             except (OSError, EbbtideError) as error:

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING
 from ebbtide.errors import Corrupted, EbbtideError
 from ebbtide.ids import AgentId
 from ebbtide.records import AgentCounts, Identity
+from ebbtide.shard import WHOLE, Shard
 from ebbtide.store.audit.erased_agents import ErasedAgents
 from ebbtide.store.chain import AuditEntry, AuditRecord
 from ebbtide.store.directory.agent_meta import AgentMeta, read_meta, write_meta
@@ -42,6 +43,7 @@ from ebbtide.store.encryption.keys import DataKeys
 from ebbtide.store.lmdb.environment import DATA_FILE, refuse_other_format
 from ebbtide.store.lmdb.lmdb_store import Beginning, LmdbStore, begin_empty
 from ebbtide.store.lmdb.transaction import WriteTransaction
+from ebbtide.store.process_lock import ProcessLock
 from ebbtide.store.translation import translated
 from ebbtide.telemetry import get_log
 
@@ -86,6 +88,10 @@ class DataDirectory:
         self.erased = ErasedAgents(root, self._lock.confirm)
         self._replacement = AgentReplacement(self.agents, self.keys, self.erased, max_map_bytes)
         self._recovering = threading.Lock()  # LMDB opens a path once per process
+        self.shard = WHOLE
+        """The agents that this process opens."""
+        self.creating = ProcessLock(self.agents)
+        """Locked while a quota of agents is checked and a new agent is created."""
 
     # --- the lock ----------------------------------------------------------------------------------
 
@@ -105,16 +111,33 @@ class DataDirectory:
         """Unlock the directory. Idempotent."""
         self._lock.release()
 
+    def share(self, shard: Shard, *, cleans_up: bool) -> None:
+        """Open only the agents of a shard, in a worker that has inherited the lock.
+
+        `cleans_up` finishes what an earlier worker with this shard was interrupted in.
+        """
+        self.shard = shard
+        self._lock.is_shared = True
+        if cleans_up:
+            self._clean_up()
+
+    def owns(self, agent_id: AgentId) -> bool:
+        """Return whether this process may open the agent: LMDB environments have one owner."""
+        return self.shard is WHOLE or self.shard.owns(directory_name(agent_id))
+
     def _clean_up(self) -> None:
         """Finish what the previous process was interrupted in, and remove its transfers. One error stops no other."""
-        self.keys.remove_leftovers()
-        remove_fresh_files(self.erased.path)
-        self._replacement.finish_all()
+        if self.shard is WHOLE:
+            self.keys.remove_leftovers()
+            remove_fresh_files(self.erased.path)
+        self._replacement.finish_all(self.shard.owns)
         self._remove_incomplete_agents()
-        transfers = list(os.scandir(self.transfers))
+        prefix = self._transfer_prefix
+        transfers = [entry for entry in os.scandir(self.transfers) if entry.name.startswith(prefix)]
         if transfers:
             metas = [read_meta(Path(entry.path) / STAGED) for entry in transfers]
-            self.keys.drop_staged({meta.key_fingerprint for meta in metas if meta is not None} - {""})
+            unplaced = {meta.key_fingerprint for meta in metas if meta is not None} - {""}
+            self.keys.drop_staged(unplaced, self.shard.owns)
         for entry in transfers:
             self.end_transfer(Path(entry.path))
             if os.path.lexists(entry.path):
@@ -296,11 +319,16 @@ class DataDirectory:
 
     # --- transfers ---------------------------------------------------------------------------------
 
+    @property
+    def _transfer_prefix(self) -> str:
+        """The beginning of the names of this process's transfers."""
+        return "" if self.shard is WHOLE else f"worker{self.shard.index}-"
+
     def make_transfer(self) -> Path:
         """Create an empty directory for a transfer. The caller ends it; a start removes the rest."""
         self._lock.confirm()
         try:
-            return Path(tempfile.mkdtemp(dir=self.transfers))
+            return Path(tempfile.mkdtemp(dir=self.transfers, prefix=self._transfer_prefix))
         except OSError as error:
             raise translated(error, self.transfers) from error
 
@@ -398,7 +426,7 @@ class DataDirectory:
         return found
 
     def _marked_directories(self) -> list[str]:
-        return sorted(os.listdir(self.work))
+        return sorted(filter(self.shard.owns, os.listdir(self.work)))
 
     def _remove_marker(self, directory: str) -> None:
         with contextlib.suppress(OSError):

@@ -30,6 +30,8 @@ class DirectoryLock:
         self._changing = threading.Lock()
         self._descriptor: int | None = None
         self._content = b""
+        self.is_shared = False
+        """Whether workers have inherited the lock. Each of them then locks a directory that comes back."""
 
     def acquire(self) -> None:
         """Lock the directory. Raise DATA_DIRECTORY_LOCKED if another process has the lock, or OSError."""
@@ -81,7 +83,7 @@ class DirectoryLock:
         try:
             if os.read(descriptor, len(self._content) + 1) != self._content:
                 raise FileNotFoundError(f"{self._path} was written by another process")
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, (fcntl.LOCK_SH if self.is_shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except OSError:
             os.close(descriptor)
             raise

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import stat
 import threading
-from collections.abc import Iterator, Set
+from collections.abc import Callable, Iterator, Set
 from errno import ENOENT
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -210,12 +210,12 @@ class DataKeys:
                         self._staged[directory, fingerprint] = store
                         raise
 
-    def drop_staged(self, unplaced: Set[str]) -> None:
+    def drop_staged(self, unplaced: Set[str], owns: Callable[[str], bool] = lambda _: True) -> None:
         """Remove, at a start, the keys of stores that were not installed. Needs no master key.
 
-        `unplaced` has the fingerprints of the stores that are still staged.
+        `unplaced` has the fingerprints of the stores that are still staged. Only directories that `owns` accepts.
         """
-        for directory in self.directories():
+        for directory in filter(owns, self.directories()):
             try:
                 file = self._file(directory)
                 kept = [key for key in file.keys if not (key.staged or key.arriving in unplaced)]

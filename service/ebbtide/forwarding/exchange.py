@@ -1,0 +1,227 @@
+"""Exchanges: requests and responses between two workers, as frames on a socket.
+
+A frame is its length in four bytes, then a msgpack message. A connection carries one exchange at a time, so the flow
+control of the socket is that of the request: a slow client slows the owner of its agent. If either side closes the
+connection, the other side cancels its work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Any, cast
+
+import msgspec
+
+HIGH_BYTES = 256 << 10
+"""Unread bytes of a connection from which the other side must wait."""
+
+_LENGTH_BYTES = 4
+
+Headers = list[tuple[bytes, bytes]]
+Metadata = list[tuple[str, Any]]
+
+
+class Taken(msgspec.Struct, frozen=True, tag="taken", array_like=True):
+    """The first frame of a connection: the owner reads it."""
+
+
+class RestHead(msgspec.Struct, frozen=True, tag="rest", array_like=True):
+    """The head of a request over HTTP; its body follows in parts."""
+
+    method: str
+    path: str
+    raw_path: bytes
+    query: bytes
+    headers: Headers
+    client: tuple[str, int] | None
+    server: tuple[str, int] | None
+    scheme: str
+    http_version: str
+
+
+class RestStart(msgspec.Struct, frozen=True, tag="start", array_like=True):
+    """The head of a response over HTTP; its body follows in parts."""
+
+    status: int
+    headers: Headers
+
+
+class Part(msgspec.Struct, frozen=True, tag="part", array_like=True):
+    """A part of a body."""
+
+    data: bytes
+    more: bool
+
+
+class CallHead(msgspec.Struct, frozen=True, tag="call", array_like=True):
+    """The head of a gRPC call, with its first message. Those of an upload follow."""
+
+    method: str
+    first: bytes
+    is_upload: bool
+    metadata: Metadata
+    peer: str
+    remaining_s: float | None
+
+
+class CallMessage(msgspec.Struct, frozen=True, tag="message", array_like=True):
+    """A message of a gRPC call, in either direction."""
+
+    data: bytes
+
+
+class CallEnd(msgspec.Struct, frozen=True, tag="end", array_like=True):
+    """The end of the messages in one direction. A response ends with its status and trailing metadata."""
+
+    code: str = "OK"
+    details: str = ""
+    trailing: Metadata = []
+
+
+class VerbHead(msgspec.Struct, frozen=True, tag="verb", array_like=True):
+    """An operation that every worker answers for its own agents."""
+
+    name: str
+    request: bytes
+    caller: bytes
+
+
+class VerbResult(msgspec.Struct, frozen=True, tag="result", array_like=True):
+    """The response of a worker to an operation, or its pickled error."""
+
+    body: bytes = b""
+    error: bytes = b""
+
+
+Head = RestHead | CallHead | VerbHead
+Frame = Taken | RestHead | RestStart | Part | CallHead | CallMessage | CallEnd | VerbHead | VerbResult
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Frame).decode
+
+
+class ConnectionLost(Exception):
+    """The other worker closed the connection or ended."""
+
+
+class Exchange(asyncio.Protocol):
+    """One connection between two workers. One task reads at a time."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._buffer = bytearray()
+        self._frames: deque[tuple[Frame, int]] = deque()
+        self._unread_bytes = 0
+        self._is_paused = False
+        self._reader: asyncio.Future[None] | None = None
+        self._writers: set[asyncio.Future[None]] = set()
+        self._is_full = False
+        self.lost = asyncio.Event()
+        """Set once the connection is closed by either side."""
+
+    # --- the protocol ------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Start."""
+        # That of uvloop is no subclass.
+        self._transport = transport = cast(asyncio.Transport, transport)
+        transport.set_write_buffer_limits(high=HIGH_BYTES)
+
+    def data_received(self, data: bytes) -> None:
+        """Split received bytes into frames."""
+        buffer = self._buffer
+        buffer += data
+        start, end = 0, len(buffer)
+        while end - start >= _LENGTH_BYTES:
+            size = int.from_bytes(buffer[start : start + _LENGTH_BYTES])
+            if end - start < _LENGTH_BYTES + size:
+                break
+            begin = start + _LENGTH_BYTES
+            frame: Frame = _decode(bytes(buffer[begin : begin + size]))
+            self._frames.append((frame, size))
+            self._unread_bytes += size
+            start = begin + size
+        if start:
+            del buffer[:start]
+            self._wake()
+        if self._unread_bytes > HIGH_BYTES and not self._is_paused and self._transport is not None:
+            self._is_paused = True
+            self._transport.pause_reading()
+
+    def eof_received(self) -> bool:
+        """Close the connection."""
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End reads and writes."""
+        self.lost.set()
+        self._wake()
+        self.resume_writing()
+
+    def pause_writing(self) -> None:
+        """Make writers wait."""
+        self._is_full = True
+
+    def resume_writing(self) -> None:
+        """Let writers continue."""
+        self._is_full = False
+        for writer in self._writers:
+            if not writer.done():
+                writer.set_result(None)
+
+    def _wake(self) -> None:
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_result(None)
+
+    # --- frames ------------------------------------------------------------------------------------
+
+    async def read(self) -> Frame:
+        """Return the next frame. Raise ConnectionLost if there is none. It may be cancelled without a loss."""
+        while not self._frames:
+            if self.lost.is_set():
+                raise ConnectionLost
+            self._reader = self._loop.create_future()
+            try:
+                await self._reader
+            finally:
+                self._reader = None
+        frame, size = self._frames.popleft()
+        self._unread_bytes -= size
+        if self._is_paused and self._unread_bytes <= HIGH_BYTES // 2 and self._transport is not None:
+            self._is_paused = False
+            if not self.lost.is_set():
+                self._transport.resume_reading()
+        return frame
+
+    async def write(self, frame: Frame) -> None:
+        """Write a frame and wait while the other side is slow. Raise ConnectionLost."""
+        if self.lost.is_set() or self._transport is None:
+            raise ConnectionLost
+        data = _encode(frame)
+        self._transport.write(len(data).to_bytes(_LENGTH_BYTES) + data)
+        if self._is_full:
+            writer: asyncio.Future[None] = self._loop.create_future()
+            self._writers.add(writer)
+            try:
+                await writer
+            finally:
+                self._writers.discard(writer)
+            if self.lost.is_set():
+                raise ConnectionLost
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the connection is open and has no unread frame."""
+        return not (self.lost.is_set() or self._frames or self._buffer)
+
+    def close(self) -> None:
+        """Close the connection after what was written. Idempotent."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Close the connection at once. Idempotent."""
+        if self._transport is not None:
+            self._transport.abort()

@@ -1,0 +1,190 @@
+"""Peers: the other workers of a daemon, and connections to them.
+
+The parent creates an inbox for each worker, a pair of connected sockets that every worker inherits. A worker opens a
+connection by sending one end of a new socket pair to the owner's inbox. So no name exists in the file system, no other
+process can connect, and a connection to a worker that is being restarted waits until its successor reads the inbox.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Awaitable, Callable
+from functools import lru_cache
+from typing import Any
+
+from ebbtide.errors import EbbtideError, Unavailable
+from ebbtide.forwarding.exchange import ConnectionLost, Exchange, Head, Taken, VerbHead, VerbResult
+from ebbtide.ids import MAX_AGENT_ID_LENGTH
+from ebbtide.shard import Shard
+from ebbtide.telemetry import get_log, in_background
+
+TAKEN_WITHIN_S = 5.0
+"""How long a request waits for a worker that is being restarted."""
+
+RETRY_AFTER_S = 1.0
+
+MAX_IDLE = 64
+"""Most unused connections to one worker that stay open."""
+
+Answer = Callable[[Any, Exchange], Awaitable[bool]]
+"""Answers one forwarded request; returns whether the connection can be used again."""
+
+
+class Inbox:
+    """Where one worker receives connections. Created before the workers, which inherit it."""
+
+    def __init__(self) -> None:
+        self.receiving, self.sending = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        for end in (self.receiving, self.sending):
+            end.setblocking(False)
+
+    def close(self) -> None:
+        """Close both ends. Idempotent."""
+        self.receiving.close()
+        self.sending.close()
+
+
+def restarting() -> EbbtideError:
+    """Return the error for a worker that does not answer."""
+    return Unavailable(
+        "The process that serves this agent is being restarted. Retry later.",
+        reason="WORKER_RESTARTING",
+        retry_after_s=RETRY_AFTER_S,
+    )
+
+
+class Peers:
+    """The workers of one daemon, from the view of one of them."""
+
+    def __init__(self, shard: Shard, inboxes: list[Inbox], directory_of: Callable[[str], str]) -> None:
+        """Describe the workers. `directory_of` returns the name of an agent's directory."""
+        self.shard = shard
+        self._inboxes = inboxes
+        self._idle: list[list[Exchange]] = [[] for _ in inboxes]
+        self._open: set[Exchange] = set()
+        self._serving: set[asyncio.Task[None]] = set()
+        self._answers: dict[type[Any], Answer] = {}
+        self._owner_of: Callable[[str], int] = lru_cache(4096)(
+            lambda agent_id: shard.owner_of(directory_of(agent_id))
+        )
+
+    def owner_of(self, agent_id: str) -> int:
+        """Return the index of the worker that owns an agent; that of this worker for a text that is no id."""
+        if not 0 < len(agent_id) <= MAX_AGENT_ID_LENGTH:
+            return self.shard.index
+        try:
+            return self._owner_of(agent_id)
+        except UnicodeEncodeError:
+            return self.shard.index
+
+    @property
+    def others(self) -> list[int]:
+        """The indices of the other workers."""
+        return [index for index in range(self.shard.count) if index != self.shard.index]
+
+    # --- towards others ----------------------------------------------------------------------------
+
+    async def connect(self, worker: int) -> Exchange:
+        """Return a connection to a worker: an unused one, or a new one. Raise WORKER_RESTARTING."""
+        idle = self._idle[worker]
+        while idle:
+            exchange = idle.pop()
+            if exchange.is_idle:
+                return exchange
+            exchange.abort()
+        mine, its = socket.socketpair()
+        mine.setblocking(False)
+        try:
+            socket.send_fds(self._inboxes[worker].sending, [b"+"], [its.fileno()])
+        except OSError:
+            mine.close()
+            raise restarting() from None
+        finally:
+            its.close()
+        _, exchange = await asyncio.get_running_loop().create_unix_connection(Exchange, sock=mine)
+        try:
+            async with asyncio.timeout(TAKEN_WITHIN_S):
+                await exchange.read()
+        except (TimeoutError, ConnectionLost):
+            exchange.abort()
+            raise restarting() from None
+        except BaseException:
+            exchange.abort()
+            raise
+        return exchange
+
+    def give_back(self, worker: int, exchange: Exchange) -> None:
+        """Keep a connection whose exchange is complete on both sides."""
+        if len(self._idle[worker]) < MAX_IDLE and exchange.is_idle:
+            self._idle[worker].append(exchange)
+        else:
+            exchange.close()
+
+    async def request(self, worker: int, head: VerbHead) -> VerbResult:
+        """Return the result of an operation on a worker. Raise WORKER_RESTARTING."""
+        exchange = await self.connect(worker)
+        try:
+            await exchange.write(head)
+            result = await exchange.read()
+        except ConnectionLost:
+            raise restarting() from None
+        except BaseException:
+            exchange.abort()
+            raise
+        assert isinstance(result, VerbResult)
+        self.give_back(worker, exchange)
+        return result
+
+    # --- from others -------------------------------------------------------------------------------
+
+    def answer(self, kind: type[Head], answer: Answer) -> None:
+        """Answer forwarded requests of a kind from now on."""
+        self._answers[kind] = answer
+
+    def listen(self) -> None:
+        """Accept connections of the other workers."""
+        asyncio.get_running_loop().add_reader(self._inboxes[self.shard.index].receiving, self._receive)
+
+    def _receive(self) -> None:
+        while True:
+            try:
+                _, descriptors, _, _ = socket.recv_fds(self._inboxes[self.shard.index].receiving, 16, 1)
+            except BlockingIOError:
+                return
+            except OSError as error:
+                get_log("forwarding").warning("no connection can be received", errno=error.errno)
+                return
+            for descriptor in descriptors:
+                task = in_background(self._serve(socket.socket(fileno=descriptor)))
+                self._serving.add(task)
+                task.add_done_callback(self._serving.discard)
+
+    async def _serve(self, connection: socket.socket) -> None:
+        connection.setblocking(False)
+        _, exchange = await asyncio.get_running_loop().create_unix_connection(Exchange, sock=connection)
+        self._open.add(exchange)
+        try:
+            await exchange.write(Taken())
+            is_reusable = True
+            while is_reusable:
+                head = await exchange.read()
+                is_reusable = await self._answers[type(head)](head, exchange)
+        except ConnectionLost:
+            pass
+        except Exception as error:
+            get_log("forwarding").error("forwarded request failed", exc_info=error)
+        finally:
+            self._open.discard(exchange)
+            exchange.close()
+
+    async def close(self) -> None:
+        """Close every connection. Idempotent."""
+        asyncio.get_running_loop().remove_reader(self._inboxes[self.shard.index].receiving)
+        for exchange in (*self._open, *(one for idle in self._idle for one in idle)):
+            exchange.close()
+        for task in self._serving:
+            task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.gather(*self._serving, return_exceptions=True)

@@ -1,0 +1,236 @@
+"""Forwarding over HTTP: a worker passes a request on to the worker that owns its agent.
+
+The worker that accepts a connection reads only the path of a request. The owner does everything else: the HTTP checks,
+authentication, limits, the log line and the metrics. Parts of bodies are passed on as they arrive, in both directions.
+A client that disconnects cancels the work of the owner. A forwarded request is never forwarded again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ebbtide.errors import EbbtideError, Unavailable
+from ebbtide.forwarding.exchange import ConnectionLost, Exchange, Part, RestHead, RestStart
+from ebbtide.forwarding.peers import Peers, restarting
+from ebbtide.rest.connections import HELD
+from ebbtide.rest.http_checks import FAILURE
+
+AGENTS = "/v1/agents/"
+
+
+class Forwarding:
+    """Passes requests on to the owners of their agents, and answers those that other workers pass on."""
+
+    def __init__(self, app: ASGIApp, peers: Peers, max_buffered_bytes: int) -> None:
+        self._app = app
+        self._peers = peers
+        self._budget = _Budget(max_buffered_bytes)
+        peers.answer(RestHead, self.answer)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request here, or pass it on."""
+        worker = self._owner(scope)
+        if worker == self._peers.shard.index:
+            await self._app(scope, receive, send)
+            return
+        try:
+            exchange = await self._peers.connect(worker)
+        except EbbtideError as error:
+            await self._refuse(scope, receive, send, error)
+            return
+        await _Passage(self, exchange, scope, receive, send).run(worker)
+
+    def _owner(self, scope: Scope) -> int:
+        """Return the worker for a request: the owner of the agent in its path, or this one."""
+        path: str = scope.get("path", "")
+        agent_id = path[len(AGENTS) :].partition("/")[0] if path.startswith(AGENTS) else ""
+        # The checks refuse a text that is no id.
+        return self._peers.owner_of(agent_id) if agent_id else self._peers.shard.index
+
+    async def _refuse(self, scope: Scope, receive: Receive, send: Send, error: EbbtideError) -> None:
+        """Respond with an error, after the checks of every request."""
+        await self._app({**scope, FAILURE: error}, receive, send)
+
+    async def refuse_lost(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Respond for an owner that ended before its response began. The request may have been carried out."""
+        await self._refuse(scope, receive, send, restarting())
+
+    async def refuse_stopping(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Respond at the end of the grace period of a stop."""
+        stopping = Unavailable(
+            "The daemon is stopping. Retry when it is running again.", reason="SHUTTING_DOWN"
+        )
+        await self._refuse(scope, receive, send, stopping)
+
+    async def answer(self, head: Any, exchange: Exchange) -> bool:
+        """Answer a request that another worker passed on. Return whether both sides are complete."""
+        scope: Scope = {
+            "type": "http",
+            "asgi": {"version": "3.0", "spec_version": "2.3"},
+            "http_version": head.http_version,
+            "method": head.method,
+            "path": head.path,
+            "raw_path": head.raw_path,
+            "query_string": head.query,
+            "root_path": "",
+            "headers": head.headers,
+            "client": head.client,
+            "server": head.server,
+            "scheme": head.scheme,
+            "state": {},
+            HELD: _Held(self._budget),
+        }
+        is_received = is_sent = False
+
+        async def receive() -> Message:
+            nonlocal is_received
+            if is_received:
+                await exchange.lost.wait()
+                return {"type": "http.disconnect"}
+            try:
+                part = await exchange.read()
+            except ConnectionLost:
+                return {"type": "http.disconnect"}
+            assert isinstance(part, Part)
+            is_received = not part.more
+            return {"type": "http.request", "body": part.data, "more_body": part.more}
+
+        async def send(message: Message) -> None:
+            nonlocal is_sent
+            if message["type"] == "http.response.start":
+                frame: RestStart | Part = RestStart(message["status"], list(message["headers"]))
+            else:
+                more = message.get("more_body", False)
+                frame = Part(message.get("body", b""), more)
+                is_sent = not more
+            try:
+                await exchange.write(frame)
+            except ConnectionLost:
+                # As a server does: the app learns it from `receive`.
+                return
+
+        await self._app(scope, receive, send)
+        while is_sent and not is_received:
+            # The app has refused a body early. The other worker sends its rest, or closes the connection.
+            part = await exchange.read()
+            is_received = isinstance(part, Part) and not part.more
+        return is_received and is_sent
+
+
+class _Passage:
+    """One request that is passed on to the owner of its agent, and the response back."""
+
+    def __init__(
+        self, forwarding: Forwarding, exchange: Exchange, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        self._forwarding = forwarding
+        self._exchange = exchange
+        self._scope = scope
+        self._receive = receive
+        self._send = send
+        self._has_begun = False
+        self._is_uploaded = False
+        self._is_complete = False
+        self._is_gone = False
+
+    async def run(self, worker: int) -> None:
+        """Pass on both bodies. `worker` is the owner."""
+        outcome = None
+        uploading = asyncio.ensure_future(self._upload())
+        try:
+            await self._download()
+        except ConnectionLost:
+            # A response that has begun cannot become an error; the server closes the connection.
+            if not (self._has_begun or self._is_gone):
+                outcome = self._forwarding.refuse_lost
+        except asyncio.CancelledError:
+            # The server cancels running requests at the end of the grace period of a stop.
+            task = asyncio.current_task()
+            if self._has_begun or task is None:
+                raise
+            task.uncancel()
+            outcome = self._forwarding.refuse_stopping
+        finally:
+            uploading.cancel()
+            if self._is_uploaded and self._is_complete:
+                self._forwarding._peers.give_back(worker, self._exchange)
+            else:
+                self._exchange.abort()
+        if outcome is not None:
+            await asyncio.gather(uploading, return_exceptions=True)
+            await outcome(self._scope, self._receive, self._send)
+
+    async def _upload(self) -> None:
+        """Pass on the body of the request, then wait for the client to disconnect."""
+        scope, exchange = self._scope, self._exchange
+        head = RestHead(
+            scope["method"],
+            scope["path"],
+            scope.get("raw_path") or b"",
+            scope["query_string"],
+            list(scope["headers"]),
+            scope.get("client"),
+            scope.get("server"),
+            scope["scheme"],
+            scope["http_version"],
+        )
+        try:
+            await exchange.write(head)
+            while True:
+                message = await self._receive()
+                if message["type"] == "http.disconnect":
+                    self._is_gone = not self._is_complete
+                    if self._is_gone:
+                        exchange.abort()
+                    return
+                more = message.get("more_body", False)
+                if not self._is_uploaded:
+                    await exchange.write(Part(message.get("body", b""), more))
+                    self._is_uploaded = not more
+        except ConnectionLost:
+            return
+
+    async def _download(self) -> None:
+        """Pass on the response."""
+        while not self._is_complete:
+            frame = await self._exchange.read()
+            if isinstance(frame, RestStart):
+                self._has_begun = True
+                await self._send(
+                    {"type": "http.response.start", "status": frame.status, "headers": frame.headers}
+                )
+                continue
+            assert isinstance(frame, Part)
+            self._is_complete = not frame.more
+            await self._send({"type": "http.response.body", "body": frame.data, "more_body": frame.more})
+
+
+class _Budget:
+    """The bytes buffered for all requests that were passed on to this worker."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.held_bytes = 0
+
+
+class _Held:
+    """The bytes buffered for one such request: what `Connection` counts for a request of its own."""
+
+    def __init__(self, budget: _Budget) -> None:
+        self._budget = budget
+        self.held_bytes = 0
+
+    def hold(self, size: int) -> bool:
+        """Add buffered bytes. Return whether all of them are within the limit."""
+        self.held_bytes += size
+        self._budget.held_bytes += size
+        return self._budget.held_bytes <= self._budget.most
+
+    def release(self, size: int) -> None:
+        """Subtract buffered bytes."""
+        size = min(size, self.held_bytes)
+        self.held_bytes -= size
+        self._budget.held_bytes -= size

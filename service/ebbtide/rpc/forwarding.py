@@ -1,0 +1,302 @@
+"""Forwarding over gRPC: a worker passes a call on to the worker that owns its agent.
+
+The worker that accepts a connection reads only the field `agent_id` of a call's first message. The owner does
+everything else: authentication, validation, the log line and the metrics. Its handler is the same as for a call of its
+own, with a context that reads and writes frames. A client that cancels, and a deadline that passes, cancel the work of
+the owner. A forwarded call is never forwarded again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn, cast
+
+import grpc
+import grpc.aio
+from google.protobuf.descriptor import MethodDescriptor
+
+from ebbtide.errors import EbbtideError
+from ebbtide.forwarding.exchange import CallEnd, CallHead, CallMessage, ConnectionLost, Exchange, Metadata
+from ebbtide.forwarding.peers import Peers, restarting
+from ebbtide.rpc.servicer import EOF, LARGE_MESSAGE_BYTES, SERVICE, Servicer, read_message
+from ebbtide.rpc.stalls import Context, Stalls
+from ebbtide.verbs.catalogue import OPERATIONS, Kind, Operation
+from ebbtide.verbs.requests import AgentRequest
+from ebbtide.verbs.service import Service
+
+MAX_FIELDS = 4000
+"""Most fields of a message that are searched for the agent's id here; a longer message is decoded."""
+
+
+class ForwardingServicer(Servicer):
+    """Passes calls on to the owners of their agents, and answers those that other workers pass on."""
+
+    def __init__(self, service: Service, stalls: Stalls, peers: Peers) -> None:
+        super().__init__(service, stalls)
+        self._peers = peers
+        # The worker that has the client's connection observes it.
+        own = Servicer(service, _NoStalls())
+        self._handlers = {method.name: _behaviour(own.handler(method)) for method in SERVICE.methods}
+        peers.answer(CallHead, self.answer_forwarded)
+
+    def handler(self, method: MethodDescriptor) -> grpc.RpcMethodHandler[Any, Any]:
+        """Return the handler of a call, which passes it on where another worker owns its agent."""
+        own = super().handler(method)
+        operation = OPERATIONS[method.name]
+        if not issubclass(operation.request, AgentRequest):
+            return own
+        behaviour = _behaviour(own)
+
+        async def handle(_: object, context: Context) -> Any:
+            first = await self._read(context)
+            worker = await self._owner(operation, first or b"")
+            if worker == self._peers.shard.index:
+                return await behaviour(None, _Resumed(context, EOF if first is None else first))
+            return await self._forward(operation, context, first or b"", worker)
+
+        if operation.kind in (Kind.DOWNLOAD, Kind.STREAM):
+            return grpc.stream_stream_rpc_method_handler(handle)
+        return grpc.stream_unary_rpc_method_handler(handle)
+
+    async def _owner(self, operation: Operation, message: bytes) -> int:
+        """Return the worker for a message: the owner of its agent, or this one if it names none."""
+        try:
+            agent_id = agent_id_in(message)
+            if agent_id is None:
+                service = self._service
+                agent_id, _ = await service.read_request(
+                    len(message),
+                    read_message,
+                    operation.name,
+                    message,
+                    service.settings.limits,
+                    large_bytes=LARGE_MESSAGE_BYTES,
+                )
+            return self._peers.owner_of(agent_id or "")
+        except (EbbtideError, ValueError):
+            # The handler reports what is invalid.
+            return self._peers.shard.index
+
+    async def _forward(self, operation: Operation, context: Context, first: bytes, worker: int) -> bytes:
+        """Pass a call on and its response back."""
+        self._begin(context)
+        is_upload = operation.kind is Kind.UPLOAD
+        try:
+            exchange = await self._peers.connect(worker)
+        except EbbtideError as error:
+            return await self._fail(operation, context, error)
+        metadata: Metadata = [(name, value) for name, value in context.invocation_metadata() or ()]
+        head = CallHead(operation.name, first, is_upload, metadata, context.peer(), context.time_remaining())
+        uploading: asyncio.Task[None] | None = None
+        body, end = b"", None
+        try:
+            await exchange.write(head)
+            if is_upload:
+                uploading = asyncio.create_task(self._pass_on(context, exchange))
+            while not isinstance(end, CallEnd):
+                end = await exchange.read()
+                if isinstance(end, CallMessage) and operation.kind in (Kind.DOWNLOAD, Kind.STREAM):
+                    with self.stalls.sending(context, len(end.data)):
+                        await context.write(end.data)
+                elif isinstance(end, CallMessage):
+                    body = end.data
+        except ConnectionLost:
+            return await self._fail(operation, context, restarting())
+        finally:
+            is_uploaded = uploading is None or uploading.done()
+            if uploading is not None:
+                uploading.cancel()
+            if isinstance(end, CallEnd) and is_uploaded:
+                self._peers.give_back(worker, exchange)
+            else:
+                exchange.abort()
+        self.stalls.finishing(context, len(body))
+        if end.code != "OK":
+            await context.abort(grpc.StatusCode[end.code], end.details, tuple(end.trailing))
+        context.set_trailing_metadata(tuple(end.trailing))
+        return body
+
+    async def _pass_on(self, context: Context, exchange: Exchange) -> None:
+        """Pass on the messages of an upload."""
+        with contextlib.suppress(ConnectionLost):
+            while (message := await self._read(context)) is not None:
+                await exchange.write(CallMessage(message))
+            await exchange.write(CallEnd())
+
+    async def _fail(self, operation: Operation, context: Context, error: EbbtideError) -> bytes:
+        """End a call whose owner does not answer, after the checks of every call."""
+
+        async def refuse() -> bytes:
+            raise error
+
+        return await self.answer(operation.name, context, refuse)
+
+    async def answer_forwarded(self, head: Any, exchange: Exchange) -> bool:
+        """Answer a call that another worker passed on. Return whether both sides are complete."""
+        context = _Forwarded(head, exchange)
+        work = asyncio.create_task(self._handlers[head.method](None, context))
+        lost = asyncio.create_task(exchange.lost.wait())
+        await asyncio.wait({work, lost}, return_when=asyncio.FIRST_COMPLETED)
+        lost.cancel()
+        work.cancel()
+        done: Any = (await asyncio.gather(work, return_exceptions=True))[0]
+        context.finish()
+        if exchange.lost.is_set():
+            return False
+        if not isinstance(done, BaseException):
+            if done is not None:
+                await exchange.write(CallMessage(done))
+            await exchange.write(CallEnd(trailing=context.trailing))
+        elif not isinstance(done, grpc.aio.AbortError):
+            return False
+        while not context.is_received:
+            # The call has ended early. The other worker sends the rest of its messages, or closes the connection.
+            context.is_received = isinstance(await exchange.read(), CallEnd)
+        return True
+
+
+def _behaviour(handler: grpc.RpcMethodHandler[Any, Any]) -> Callable[..., Any]:
+    """Return the function of a handler."""
+    found: Any = handler.stream_unary or handler.stream_stream
+    return cast(Callable[..., Any], found)
+
+
+class _Resumed:
+    """The context of a call of which one message has been read already."""
+
+    def __init__(self, context: Context, first: Any) -> None:
+        self._context = context
+        self._unread = [first]
+
+    async def read(self) -> Any:
+        """Return the next message."""
+        return self._unread.pop() if self._unread else await self._context.read()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)
+
+
+class _Forwarded:
+    """The context of a call that another worker has passed on: what handlers use of `grpc.aio.ServicerContext`."""
+
+    def __init__(self, head: CallHead, exchange: Exchange) -> None:
+        self._head = head
+        self._exchange = exchange
+        self._unread = [head.first]
+        self._deadline_s = None if head.remaining_s is None else time.monotonic() + head.remaining_s
+        self._callbacks: list[Callable[[Any], object]] = []
+        self.is_received = not head.is_upload
+        self.trailing: Metadata = []
+
+    async def read(self) -> Any:
+        """Return the next message, EOF after the last."""
+        if self._unread:
+            return self._unread.pop()
+        if not self.is_received:
+            try:
+                frame = await self._exchange.read()
+            except ConnectionLost:
+                raise asyncio.CancelledError from None
+            if isinstance(frame, CallMessage):
+                return frame.data
+            self.is_received = True
+        return EOF
+
+    async def write(self, message: bytes) -> None:
+        """Send a message of a stream."""
+        try:
+            await self._exchange.write(CallMessage(message))
+        except ConnectionLost:
+            raise asyncio.CancelledError from None
+
+    async def abort(self, code: grpc.StatusCode, details: str, trailing: Any) -> NoReturn:
+        """End the call with an error."""
+        with contextlib.suppress(ConnectionLost):
+            await self._exchange.write(CallEnd(code.name, details, list(trailing)))
+        raise grpc.aio.AbortError("Locally aborted.")
+
+    def set_trailing_metadata(self, trailing: Any) -> None:
+        """Set the metadata after the response."""
+        self.trailing = list(trailing)
+
+    def invocation_metadata(self) -> Metadata:
+        """Return the metadata of the request."""
+        return [(name, value) for name, value in self._head.metadata]
+
+    def time_remaining(self) -> float | None:
+        """Return the time to the deadline; None without one."""
+        return None if self._deadline_s is None else self._deadline_s - time.monotonic()
+
+    def peer(self) -> str:
+        """Return the address of the client."""
+        return self._head.peer
+
+    def add_done_callback(self, callback: Callable[[Any], object]) -> None:
+        """Call a function at the end of the call."""
+        self._callbacks.append(callback)
+
+    def finish(self) -> None:
+        """Call the functions."""
+        for callback in self._callbacks:
+            callback(self)
+
+
+class _NoStalls(Stalls):
+    """No deadlines: the worker that has the client's connection observes them."""
+
+    def __init__(self) -> None:
+        pass
+
+    @contextlib.contextmanager
+    def arriving(self, context: Context) -> Iterator[None]:
+        """Wait for a message within the block."""
+        yield
+
+    @contextlib.contextmanager
+    def sending(self, context: Context, size: int) -> Iterator[None]:
+        """Send within the block."""
+        yield
+
+    def finishing(self, context: Context, size: int) -> None:
+        """End the call."""
+
+
+def agent_id_in(message: bytes) -> str | None:
+    """Return the field `agent_id` of a message, whose number is 1; empty if it has none, None if it is too long.
+
+    The last one counts, as for protobuf. A message that cannot be read has none.
+    """
+    at, end, found = 0, len(message), b""
+    for _ in range(MAX_FIELDS):
+        if at >= end:
+            return found.decode()
+        tag, at = _varint(message, at)
+        kind = tag & 7
+        if kind == 2:
+            size, at = _varint(message, at)
+            if tag >> 3 == 1:
+                found = message[at : at + size]
+            at += size
+        elif kind == 0:
+            _, at = _varint(message, at)
+        elif kind in (1, 5):
+            at += 8 if kind == 1 else 4
+        else:
+            return ""
+    return None
+
+
+def _varint(message: bytes, at: int) -> tuple[int, int]:
+    """Return the number at a position and the position after it. Raise ValueError for none."""
+    value = shift = 0
+    while shift < 70 and at < len(message):
+        byte = message[at]
+        value |= (byte & 0x7F) << shift
+        at += 1
+        if byte < 0x80:
+            return value, at
+        shift += 7
+    raise ValueError("not a varint")

@@ -1,0 +1,178 @@
+"""Operations on all agents, in a daemon with workers: each worker answers for its own agents, one merges the responses.
+
+The worker that received the request runs the operation itself, and sends it with its caller to the others, which do not
+authenticate it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from ebbtide.access.grants import CALLER, Caller, let_ask
+from ebbtide.errors import EbbtideError, Internal
+from ebbtide.forwarding.exchange import Exchange, VerbHead, VerbResult
+from ebbtide.forwarding.peers import Peers, restarting
+from ebbtide.ids import AgentId
+from ebbtide.metrics import merged_text
+from ebbtide.store.directory.data_directory import directory_name
+from ebbtide.telemetry import get_log
+from ebbtide.verbs.agents import AgentPage
+from ebbtide.verbs.catalogue import OPERATIONS, Operation
+from ebbtide.verbs.paging import PageRequest, to_token
+from ebbtide.verbs.service import (
+    MAX_LISTED,
+    ModelInfo,
+    Readiness,
+    SchedulerInfo,
+    Service,
+    TaskTally,
+)
+
+WITHIN_S = 30.0
+PARTIAL_WITHIN_S = 2.0
+"""How long the other workers have for their responses; less where the rest is useful without them."""
+
+_CALLER = msgspec.msgpack.Decoder(Caller)
+
+
+async def perform(service: Service, operation: Operation, request: Any) -> Any:
+    """Return the response of an operation, merged from all workers where it covers all agents."""
+    merge = MERGES.get(operation.name)
+    if service.peers is None or merge is None:
+        return await operation.verb(service, request)
+    head = VerbHead(operation.name, request.model_dump_json().encode(), msgspec.msgpack.encode(CALLER.get()))
+    own, *others = await asyncio.gather(
+        operation.verb(service, request),
+        *(_asked(service.peers, worker, head, operation) for worker in service.peers.others),
+    )
+    responses = [own, *(other for other in others if other is not None)]
+    return merge(request, responses)
+
+
+async def _asked(peers: Peers, worker: int, head: VerbHead, operation: Operation) -> Any:
+    """Return the response of a worker; None if it does not answer and the rest is useful without it."""
+    is_partial = operation.name in PARTIAL
+    try:
+        async with asyncio.timeout(PARTIAL_WITHIN_S if is_partial else WITHIN_S):
+            result = await peers.request(worker, head)
+    except (EbbtideError, TimeoutError):
+        if not is_partial:
+            raise restarting() from None
+        if operation.name == "GetReadiness":
+            return Readiness(status="degraded", reasons=[f"worker {worker} does not answer"])
+        return None
+    if result.error:
+        raise pickle.loads(result.error)
+    return result.body if operation.response is None else operation.response.model_validate_json(result.body)
+
+
+def answer_others(service: Service, peers: Peers) -> None:
+    """Answer the operations that other workers send, for the agents of this one."""
+
+    async def answer(head: Any, exchange: Exchange) -> bool:
+        operation = OPERATIONS[head.name]
+        token = CALLER.set(CALLER.get())
+        try:
+            let_ask(_CALLER.decode(head.caller))
+            response = await operation.verb(service, operation.request.model_validate_json(head.request))
+            body = response if isinstance(response, bytes) else response.model_dump_json().encode()
+            result = VerbResult(body)
+        except EbbtideError as error:
+            result = VerbResult(error=pickle.dumps(error))
+        except Exception as error:
+            get_log("forwarding").error("request failed", reason="INTERNAL", exc_info=error)
+            result = VerbResult(error=pickle.dumps(Internal("unexpected")))
+        finally:
+            CALLER.reset(token)
+        await exchange.write(result)
+        return True
+
+    peers.answer(VerbHead, answer)
+
+
+# --- the merges --------------------------------------------------------------------------------------------
+
+
+def _merged_agents(request: PageRequest, pages: Sequence[AgentPage]) -> AgentPage:
+    """Each worker lists a page of its own agents; the first of all of them in order are the page."""
+    agents = sorted(
+        (agent for page in pages for agent in page.agents),
+        key=lambda agent: directory_name(AgentId(agent.agent_id)),
+    )
+    listed = agents[: request.size]
+    has_more = len(agents) > len(listed) or any(page.next_page_token for page in pages)
+    last = directory_name(AgentId(listed[-1].agent_id)) if listed else ""
+    return AgentPage(agents=listed, next_page_token=to_token(last, "agents") if has_more and last else "")
+
+
+def _merged_scheduler(_: Any, infos: Sequence[SchedulerInfo]) -> SchedulerInfo:
+    def total(name: str) -> int:
+        return sum(getattr(info, name) for info in infos)
+
+    return SchedulerInfo(
+        concurrency=total("concurrency"),
+        time_slice_ms=infos[0].time_slice_ms,
+        running=[agent for info in infos for agent in info.running],
+        waiting=[agent for info in infos for agent in info.waiting][:MAX_LISTED],
+        waiting_count=total("waiting_count"),
+        slices=total("slices"),
+        failed_slices=total("failed_slices"),
+        open_agents=total("open_agents"),
+        max_open_agents=total("max_open_agents"),
+    )
+
+
+def _merged_model(_: Any, infos: Sequence[ModelInfo]) -> ModelInfo:
+    first = infos[0]
+    tasks = {}
+    for task in first.tasks:
+        tallies = [info.tasks[task] for info in infos]
+        calls, parsed, bad, unavailable = (
+            sum(getattr(tally, name) for tally in tallies)
+            for name in ("calls", "parsed", "bad_replies", "unavailable")
+        )
+        rate = parsed / (parsed + bad) if parsed + bad else None
+        tasks[task] = TaskTally(
+            calls=calls, parsed=parsed, bad_replies=bad, unavailable=unavailable, parse_rate=rate
+        )
+    embedder = next((info.embedder for info in infos if not info.embedder.available), first.embedder)
+    return first.model_copy(
+        update={
+            "available": all(info.available for info in infos),
+            "detail": next((info.detail for info in infos if info.detail), ""),
+            "tasks": tasks,
+            "embedder": embedder,
+        }
+    )
+
+
+def _merged_readiness(_: Any, found: Sequence[Readiness]) -> Readiness:
+    """The state of the worker that received the request, degraded by the faults of any."""
+    status = found[0].status
+    if status != "unavailable" and any(one.status != "ready" for one in found):
+        status = "degraded"
+    return Readiness(status=status, reasons=list(dict.fromkeys(why for one in found for why in one.reasons)))
+
+
+def _merged_metrics(_: Any, texts: Sequence[bytes]) -> bytes:
+    return merged_text(texts)
+
+
+Merge = Callable[[Any, Sequence[Any]], Any]
+
+MERGES: Mapping[str, Merge] = {
+    "ListAgents": _merged_agents,
+    "GetScheduler": _merged_scheduler,
+    "GetModel": _merged_model,
+    "GetReadiness": _merged_readiness,
+    "GetMetrics": _merged_metrics,
+}
+"""How the responses of all workers become one, by operation."""
+
+PARTIAL = frozenset({"GetModel", "GetReadiness", "GetMetrics"})
+"""Operations that are useful without a worker that is being restarted."""

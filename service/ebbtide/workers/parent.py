@@ -1,0 +1,314 @@
+"""The parent of the workers: it binds the ports, locks the data directory, and starts and stops the workers.
+
+It imports everything and then forks, so workers share the memory of the code and a successor starts in a fraction of a
+second. It serves no request and starts no thread. A worker that ends is replaced; the others serve meanwhile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import pickle
+import select
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any, NoReturn, Protocol
+
+from ebbtide.access.key_file import KeyFile
+from ebbtide.access.keyring import Keyring
+from ebbtide.access.shared_rates import SharedLimits
+from ebbtide.daemon import admitted_bind, import_deferred_modules, locked_directory, log_listening
+from ebbtide.errors import EbbtideError, Internal
+from ebbtide.forwarding.peers import Inbox
+from ebbtide.process.stop_guard import STOP_SIGNALS
+from ebbtide.rest import server as rest_server
+from ebbtide.rpc import server as rpc_server
+from ebbtide.settings import Settings
+from ebbtide.shard import Shard
+from ebbtide.telemetry import get_log, name_worker
+from ebbtide.workers.worker import CLOSE, DRAINED, READY, Inherited, settings_of_worker
+
+BEAT_S = 0.25
+
+MAX_PAUSE_S = 30.0
+"""Longest pause before a worker that keeps ending is started again."""
+
+STEADY_S = 10.0
+"""A worker that ran for this long is started again without a pause."""
+
+
+class WorkerRunner(Protocol):
+    """Runs a worker in this process."""
+
+    def __call__(
+        self,
+        settings: Settings,
+        shard: Shard,
+        inherited: Inherited,
+        parent: socket.socket,
+        /,
+        *,
+        is_successor: bool,
+    ) -> int:
+        """Return the exit code."""
+
+
+@dataclass(slots=True)
+class _Child:
+    """One place among the workers, and the process that has it now."""
+
+    shard: Shard
+    pid: int = 0
+    connection: socket.socket | None = None
+    started_s: float = 0.0
+    start_at_s: float = 0.0
+    pause_s: float = 0.0
+    is_ready: bool = False
+    is_drained: bool = False
+    starts: int = 0
+    error: EbbtideError | None = None
+    """Why it could not start."""
+
+
+class Parent:
+    """The parent of the workers of one daemon."""
+
+    def __init__(self, settings: Settings, run: WorkerRunner) -> None:
+        """`run` runs one worker."""
+        self._settings = settings
+        self._run = run
+        count = settings.server.workers
+        self._settings_of_worker = settings_of_worker(settings, count)
+        self._children = [_Child(Shard(index, count)) for index in range(count)]
+        self._is_stopping = self._was_forced = False
+        self._log = get_log("daemon")
+
+    def serve(self, on_ready: Callable[[str], None]) -> None:
+        """Serve until SIGTERM or SIGINT. Raise what `ebbtide.daemon.serve` raises, and INTERNAL for a forced stop."""
+        settings = self._settings
+        with contextlib.ExitStack() as life:
+            renewal = admitted_bind(settings)
+            rest = life.enter_context(rest_server.bind(settings.server))
+            grpc = life.enter_context(rpc_server.reserve(settings.server))
+            data = locked_directory(settings)
+            life.callback(data.release)
+            if settings.access.authentication != "off":
+                # A file that cannot be used fails the start.
+                Keyring(KeyFile(settings.store.data_dir)).load()
+            inboxes = [Inbox() for _ in self._children]
+            for inbox in inboxes:
+                life.callback(inbox.close)
+            limits = SharedLimits(settings.access.burst_s)
+            grpc_port = grpc.getsockname()[1]
+            inherited = Inherited(data, limits, inboxes, rest, grpc_port, renewal)
+            import_deferred_modules()
+            gc.collect()
+            gc.freeze()
+            life.enter_context(self._signals())
+            for child in self._children:
+                self._start(child, inherited)
+            try:
+                if self._await_ready():
+                    url = rest_server.url_of(settings.server, rest, is_secure=renewal is not None)
+                    on_ready(url)
+                    log_listening(settings, url, rpc_server.target_of(settings.server.host, grpc_port))
+                while not self._is_stopping:
+                    self._look()
+                    self._restart(inherited)
+            finally:
+                # Later connections are refused instead of waiting for a worker.
+                rest.close()
+                self._stop()
+        if self._was_forced:
+            raise Internal("a worker did not stop in time and was killed; no acknowledged data is lost")
+        self._log.info("stopped")
+
+    # --- signals -----------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _signals(self) -> Iterator[None]:
+        """Stop at a stop signal, and wake at the end of a worker."""
+
+        def stop(_: int, __: FrameType | None) -> None:
+            self._is_stopping = True
+
+        for number in STOP_SIGNALS:
+            signal.signal(number, stop)
+        self._wakeup, sending = os.pipe()
+        for end in (self._wakeup, sending):
+            os.set_blocking(end, False)
+        # `select` continues after a signal handler; a byte in this pipe ends it.
+        signal.set_wakeup_fd(sending, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(-1)
+            for end in (self._wakeup, sending):
+                os.close(end)
+
+    # --- workers -----------------------------------------------------------------------------------
+
+    def _start(self, child: _Child, inherited: Inherited) -> None:
+        """Fork a worker."""
+        mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        child.pid = os.fork()
+        if not child.pid:
+            mine.close()
+            self._become(child, inherited, its)
+        its.close()
+        mine.setblocking(False)
+        child.connection, child.is_ready, child.is_drained = mine, False, False
+        child.started_s = time.monotonic()
+        child.starts += 1
+        self._log.info("worker started", worker=child.shard.index, pid=child.pid)
+
+    def _become(self, child: _Child, inherited: Inherited, parent: socket.socket) -> NoReturn:
+        """Run a worker in this process, which has just been forked, and end the process."""
+        code = 1
+        try:
+            signal.set_wakeup_fd(-1)
+            os.close(self._wakeup)
+            for number in (*STOP_SIGNALS, signal.SIGCHLD):
+                signal.signal(number, signal.SIG_DFL)
+            for other in self._children:
+                if other.connection is not None:
+                    other.connection.close()
+            name_worker(child.shard.index)
+            is_successor = child.starts > 0
+            code = self._run(
+                self._settings_of_worker, child.shard, inherited, parent, is_successor=is_successor
+            )
+        except BaseException as error:
+            first = _first(error)
+            self._log.error("worker failed", exc_info=first)
+            if isinstance(first, EbbtideError):
+                with contextlib.suppress(OSError):
+                    parent.send(pickle.dumps(first))
+        finally:
+            with contextlib.suppress(OSError, ValueError):
+                sys.stdout.flush()
+                sys.stderr.flush()
+            os._exit(code)
+
+    def _await_ready(self) -> bool:
+        """Wait until every worker listens. Return whether no stop came first. Raise INTERNAL if one ends."""
+        while not self._is_stopping:
+            self._look()
+            if all(child.is_ready for child in self._children):
+                return True
+            failed = next((child for child in self._children if not child.pid), None)
+            if failed is not None:
+                raise failed.error or Internal("a worker ended during the start; the log says why")
+        return False
+
+    def _look(self) -> None:
+        """Wait for messages, the end of a worker or a signal, for a moment."""
+        connections = [child.connection for child in self._children if child.connection is not None]
+        watched: list[Any] = [self._wakeup, *connections]
+        ready, _, _ = select.select(watched, [], [], BEAT_S)
+        if self._wakeup in ready:
+            with contextlib.suppress(BlockingIOError):
+                os.read(self._wakeup, 4096)
+        for child in self._children:
+            if child.connection in ready:
+                self._hear(child)
+        self._reap()
+
+    def _hear(self, child: _Child) -> None:
+        """Read a message of a worker."""
+        assert child.connection is not None
+        try:
+            message = child.connection.recv(1 << 16)
+        except BlockingIOError:
+            return
+        except OSError:
+            message = b""
+        child.is_ready |= message == READY
+        child.is_drained |= message == DRAINED
+        if child.is_drained and not self._is_stopping:
+            # Only this worker got a stop signal.
+            self._close(child)
+        if not message:
+            child.connection.close()
+            child.connection = None
+        elif message not in (READY, DRAINED):
+            child.error = pickle.loads(message)
+
+    def _reap(self) -> None:
+        """Notice the workers that have ended, and reap processes that only this one can reap."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if not pid:
+                return
+            child = next((one for one in self._children if one.pid == pid), None)
+            if child is not None:
+                self._ended(child, os.waitstatus_to_exitcode(status))
+
+    def _ended(self, child: _Child, code: int) -> None:
+        child.pid = 0
+        if child.connection is not None and not child.is_ready:
+            self._hear(child)
+        if child.connection is not None:
+            child.connection.close()
+            child.connection = None
+        if self._is_stopping:
+            self._was_forced |= child.is_ready and code != 0
+            return
+        now_s = time.monotonic()
+        is_steady = child.is_ready and now_s - child.started_s >= STEADY_S
+        child.pause_s = 0.0 if is_steady or child.starts == 1 else min(MAX_PAUSE_S, 2 * child.pause_s + 0.5)
+        child.start_at_s = now_s + child.pause_s
+        self._log.error(
+            "worker ended and is restarted",
+            worker=child.shard.index,
+            exit_code=code,
+            pause_s=child.pause_s,
+        )
+
+    def _restart(self, inherited: Inherited) -> None:
+        """Start a successor for each worker that has ended."""
+        for child in self._children:
+            if not (child.pid or self._is_stopping) and time.monotonic() >= child.start_at_s:
+                self._start(child, inherited)
+
+    def _stop(self) -> None:
+        """Stop every worker: first their requests, then their agents. Their guardians bound the time."""
+        self._is_stopping = True
+        running = [child for child in self._children if child.pid]
+        for child in running:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child.pid, signal.SIGTERM)
+        while any(child.pid and not child.is_drained and child.connection for child in running):
+            self._look()
+        for child in running:
+            self._close(child)
+        while any(child.pid for child in running):
+            self._look()
+
+    def _close(self, child: _Child) -> None:
+        """Let a worker close its agents."""
+        if child.connection is not None:
+            with contextlib.suppress(OSError):
+                child.connection.send(CLOSE)
+
+
+def _first(error: BaseException) -> BaseException:
+    """Return the first error of a group."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def serve_workers(settings: Settings, run: WorkerRunner, on_ready: Callable[[str], None]) -> None:
+    """Run a daemon with workers until SIGTERM or SIGINT. `run` runs one worker in a forked process."""
+    Parent(settings, run).serve(on_ready)

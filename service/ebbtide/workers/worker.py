@@ -1,0 +1,143 @@
+"""A worker: one of several processes of a daemon, which opens its own part of the agents.
+
+It is a daemon without a lock of its own, on ports that it shares with the other workers. It also answers requests that
+the others pass on.
+
+It stops in two steps, so that requests in flight find the owners of their agents: it accepts no more connections and
+completes its own requests; once every worker has, it closes its agents.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import socket
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from ebbtide.access.renewal import Renewal
+from ebbtide.access.shared_rates import SharedLimits
+from ebbtide.daemon import Share, connection_limit, opened, renewing
+from ebbtide.forwarding.peers import Inbox, Peers
+from ebbtide.ids import AgentId
+from ebbtide.process.stop_guard import MIN_GRACE_S
+from ebbtide.process.supervision import Supervision
+from ebbtide.rest.server import RestServer
+from ebbtide.rpc.server import GrpcServer
+from ebbtide.settings import Settings
+from ebbtide.shard import Shard
+from ebbtide.store.directory.data_directory import DataDirectory, directory_name
+from ebbtide.telemetry import get_log
+from ebbtide.verbs.merging import answer_others
+
+READY = b"ready"
+DRAINED = b"drained"
+CLOSE = b"close"
+"""The messages between a worker and its parent; also, before READY, the pickled error of a failed start. The end of the
+connection means that the other one has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inherited:
+    """The parts that a worker inherits from its parent."""
+
+    data: DataDirectory
+    limits: SharedLimits
+    inboxes: list[Inbox]
+    rest_socket: socket.socket
+    grpc_port: int
+    renewal: Renewal | None
+
+
+def settings_of_worker(settings: Settings, count: int) -> Settings:
+    """Return the settings of each worker: limits on the memory and the agents of the daemon are divided."""
+    server, fleet = settings.server, settings.fleet
+    return settings.model_copy(
+        update={
+            "server": server.model_copy(update={"max_buffered_bytes": server.max_buffered_bytes // count}),
+            "fleet": fleet.model_copy(
+                update={
+                    "max_resident_bytes": fleet.max_resident_bytes // count,
+                    "max_open_agents": -(-fleet.max_open_agents // count),
+                }
+            ),
+        }
+    )
+
+
+async def serve_worker(
+    settings: Settings, shard: Shard, inherited: Inherited, parent: socket.socket, *, is_successor: bool
+) -> None:
+    """Serve until SIGTERM or SIGINT, or until the parent ends. `parent` is the connection to it.
+
+    A successor finishes what the worker before it was interrupted in.
+    """
+    gc.freeze()
+    log, loop = get_log("daemon"), asyncio.get_running_loop()
+    inherited.data.share(shard, cleans_up=is_successor)
+    peers = Peers(shard, inherited.inboxes, lambda agent_id: directory_name(AgentId(agent_id)))
+    share = Share(inherited.data, inherited.limits, peers)
+    supervision = Supervision(settings.server.shutdown_grace_s, settings.log.format)
+    max_connections = connection_limit(settings.server.max_connections)
+    async with contextlib.AsyncExitStack() as ports:
+        rest = RestServer(settings.server, inherited.renewal, max_connections, inherited.rest_socket)
+        ports.callback(rest.release)
+        rpc = GrpcServer(settings, inherited.renewal, max_connections, inherited.grpc_port)
+        ports.push_async_callback(rpc.release)
+        async with (
+            opened(settings, on_beat=supervision.beat, worker=share) as service,
+            renewing(inherited.renewal, service),
+            supervision.until_stopped() as stop,
+            _hearing(parent, stop) as closing,
+        ):
+            answer_others(service, peers)
+            async with asyncio.TaskGroup() as servers:
+                serving = [servers.create_task(server.serve(service)) for server in (rest, rpc)]
+                await rest.started(serving[0])
+                await rpc.started(serving[1])
+                peers.listen()
+                parent.send(READY)
+                stopping = servers.create_task(stop.wait())
+                await asyncio.wait([stopping, *serving], return_when=asyncio.FIRST_COMPLETED)
+                stopping.cancel()
+                begun_s = loop.time()
+                log.info("stopping")
+                service.is_accepting = False
+                service.fleet.wake_waiters()
+                service.transfers.stop()
+                rest.stop()
+                rpc.stop()
+            with contextlib.suppress(OSError):
+                parent.send(DRAINED)
+            # Another worker may hang. The guardian ends it, and would end this one at the same time.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(begun_s + max(MIN_GRACE_S, settings.server.shutdown_grace_s)):
+                    await closing.wait()
+            await peers.close()
+    log.info("stopped")
+
+
+@contextlib.asynccontextmanager
+async def _hearing(parent: socket.socket, stop: asyncio.Event) -> AsyncIterator[asyncio.Event]:
+    """Yield an event that the parent sets. The end of the parent sets both events."""
+    loop, closing = asyncio.get_running_loop(), asyncio.Event()
+    parent.setblocking(False)
+
+    def hear() -> None:
+        try:
+            message = parent.recv(64)
+        except BlockingIOError:
+            return
+        except OSError:
+            message = b""
+        closing.set()
+        if not message:
+            loop.remove_reader(parent)
+            stop.set()
+
+    loop.add_reader(parent, hear)
+    try:
+        yield closing
+    finally:
+        loop.remove_reader(parent)

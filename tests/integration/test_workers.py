@@ -1,0 +1,446 @@
+"""A daemon with two workers: one pair of ports, one owner of each agent, and the answers of a single process."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import ssl
+import tempfile
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import grpc
+import httpx
+import pytest
+import trustme
+
+from ebbtide.errors import Precondition
+from ebbtide.settings import load_settings
+from ebbtide.shard import Shard
+from ebbtide.v1 import agents_pb2, events_pb2, memory_service_pb2_grpc, recall_pb2, remember_pb2
+from ebbtide.workers.parent import serve_workers
+from tests.support.forks import run_apart
+from tests.support.keys import KEYS_ON, bearer, new_key
+from tests.support.process import Daemon, running_daemon
+from tests.support.waiting import wait_until
+
+WORKERS: dict[str, Any] = {"SERVER__WORKERS": 2}
+AGENTS = [f"agent-{number}" for number in range(8)]
+OWNERS = {agent: Shard(0, 2).owner_of(agent) for agent in AGENTS}
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """A daemon with two workers, for all tests that stop nothing. Each agent remembers its own name."""
+    with running_daemon(tmp_path_factory.mktemp("workers") / "data", WORKERS) as running:
+        for agent in AGENTS:
+            running.remember(agent, f"My lighthouse is called {agent}.")
+            running.flush(agent)
+        yield running
+        assert running.stop() == 0
+
+
+def opened_by(daemon: Daemon, index: int) -> set[str]:
+    """Return the agents whose files a worker has open."""
+    found = set()
+    folder = Path(f"/proc/{daemon.workers[index]}/fd")
+    for link in folder.iterdir():
+        match = re.search(r"/agents/([^/]+)/data\.mdb", os.readlink(link) if link.is_symlink() else "")
+        if match:
+            found.add(match[1])
+    return found
+
+
+def metric(daemon: Daemon, name: str) -> float:
+    """Return the sum of a metric over its labels."""
+    lines = daemon.client.get("/metrics").text.splitlines()
+    values = [float(line.rpartition(" ")[2]) for line in lines if re.match(rf"{name}[{{ ]", line)]
+    assert values, name
+    return sum(values)
+
+
+def test_each_agent_is_open_in_its_owner_alone(daemon: Daemon) -> None:
+    """Agents are spread over the workers, and only the owner opens an agent's environment."""
+    assert set(OWNERS.values()) == {0, 1}
+    for index in (0, 1):
+        assert opened_by(daemon, index) == {agent for agent, owner in OWNERS.items() if owner == index}
+
+
+def test_every_connection_reaches_every_agent_over_rest(daemon: Daemon) -> None:
+    """Whichever worker accepts a connection, an agent's own memories are the answer."""
+    for _ in range(4):
+        with httpx.Client(base_url=daemon.url, timeout=30) as client:
+            for agent in AGENTS:
+                found = client.post(f"/v1/agents/{agent}/recall", json={"keywords": ["lighthouse"]})
+                assert found.status_code == 200, found.text
+                assert agent in found.json()["text"]
+
+
+def test_every_connection_reaches_every_agent_over_grpc(daemon: Daemon) -> None:
+    """The same over gRPC, where one connection has calls for agents of both workers."""
+    for number in range(4):
+        # Without the option channels of one process share a connection.
+        with grpc.insecure_channel(daemon.grpc_target, [("grpc.channel_id", number)]) as channel:
+            stub: Any = memory_service_pb2_grpc.MemoryServiceStub(channel)  # type: ignore[no-untyped-call]
+            for agent in AGENTS:
+                answer = stub.Recall(recall_pb2.RecallRequest(agent_id=agent, keywords=["lighthouse"]))
+                assert agent in answer.text
+
+
+def test_lists_are_merged_in_order_page_by_page(daemon: Daemon) -> None:
+    """The pages of a listing contain every agent once, in the order of a single process, with present counts."""
+    listed: list[dict[str, Any]] = []
+    token = ""
+    for _ in range(10):
+        page = daemon.client.get("/v1/agents", params={"page_size": 3, "page_token": token}).json()
+        assert len(page["agents"]) <= 3
+        listed += page["agents"]
+        token = page["next_page_token"]
+        if not token:
+            break
+    assert [agent["agent_id"] for agent in listed] == sorted(AGENTS)
+    assert all(agent["open"] and agent["counts"]["nodes"] == 1 for agent in listed)
+
+
+def test_lists_are_merged_over_grpc_too(daemon: Daemon) -> None:
+    """ListAgents over gRPC has the agents of both workers."""
+    with grpc.insecure_channel(daemon.grpc_target) as channel:
+        stub: Any = memory_service_pb2_grpc.MemoryServiceStub(channel)  # type: ignore[no-untyped-call]
+        page = stub.ListAgents(agents_pb2.ListAgentsRequest())
+    assert [agent.agent_id for agent in page.agents] == sorted(AGENTS)
+
+
+def test_metrics_are_those_of_both_workers(daemon: Daemon) -> None:
+    """Counters and gauges are added; a scrape of any worker gives the same, so counters never fall."""
+    before = metric(daemon, "ebbtide_requests_total")
+    for agent in AGENTS:
+        daemon.recall(agent, "lighthouse")
+    for _ in range(4):
+        with httpx.Client(base_url=daemon.url) as client:
+            assert client.get("/metrics").status_code == 200
+    assert metric(daemon, "ebbtide_open_agents") == len(AGENTS)
+    assert metric(daemon, 'ebbtide_batches_total{outcome="accepted"}') == len(AGENTS)
+    # The scrapes count too, each when it is complete.
+    assert metric(daemon, "ebbtide_requests_total") >= before + len(AGENTS) + 4
+    assert metric(daemon, "ebbtide_ready") == 2
+    assert metric(daemon, "ebbtide_workers") == 2
+    assert daemon.client.get("/metrics").text.count("# TYPE ebbtide_open_agents gauge") == 1
+
+
+def test_the_state_of_the_daemon_covers_both_workers(daemon: Daemon) -> None:
+    """Readiness, scheduler and model are of the whole daemon."""
+    assert daemon.client.get("/readyz").json() == {"status": "ready", "reasons": []}
+    assert daemon.client.get("/v1/scheduler").json()["open_agents"] == len(AGENTS)
+    assert daemon.client.get("/v1/model").json()["tasks"]["segment"]["calls"] >= len(AGENTS)
+
+
+def test_a_request_keeps_its_id_its_errors_and_its_log_line(daemon: Daemon) -> None:
+    """A forwarded request is logged once, by the owner, with the caller's id; errors have the usual body."""
+    for agent in AGENTS[:4]:
+        request_id = f"trace-{agent}"
+        answer = daemon.client.get(f"/v1/agents/{agent}/nodes/n99", headers={"x-request-id": request_id})
+        assert answer.status_code == 404
+        assert answer.json()["error"]["reason"] == "NODE_NOT_FOUND"
+        assert answer.headers["x-request-id"] == request_id
+        # The line follows the response.
+        wait_until(lambda request_id=request_id: request_id in daemon.log)  # type: ignore[misc]
+        lines = [json.loads(line) for line in daemon.log.splitlines() if request_id in line]
+        assert [(line["event"], line["worker"]) for line in lines] == [("request", OWNERS[agent])]
+
+
+def test_a_key_makes_a_repeated_request_safe_on_every_connection(daemon: Daemon) -> None:
+    """A batch with an Idempotency-Key is stored once, whichever worker receives the repetition."""
+    body = {"messages": [{"role": "user", "content": "The tide is out."}]}
+    for agent in ("agent-tide", "agent-tides"):
+        batches = set()
+        for _ in range(4):
+            with httpx.Client(base_url=daemon.url) as client:
+                answer = client.post(
+                    f"/v1/agents/{agent}/remember", json=body, headers={"idempotency-key": "once"}
+                )
+                batches.add(answer.json()["batch_id"])
+        assert batches == {"b1"}
+        assert daemon.client.delete(f"/v1/agents/{agent}").status_code == 200
+
+
+def test_events_are_streamed_as_they_happen(daemon: Daemon) -> None:
+    """An event stream of an agent of another worker delivers an event while the stream is open."""
+    for agent in (AGENTS[0], next(one for one in AGENTS if OWNERS[one] != OWNERS[AGENTS[0]])):
+        with (
+            httpx.Client(base_url=daemon.url, timeout=30) as client,
+            client.stream("GET", f"/v1/agents/{agent}/events", params={"after": -1}) as stream,
+        ):
+            assert stream.headers["content-type"].startswith("text/event-stream")
+            daemon.remember(agent, "Another boat came in.")
+            assert any(line.startswith("event: ") for line in stream.iter_lines())
+
+
+def test_a_backup_of_one_workers_agent_restores_as_an_agent_of_the_other(daemon: Daemon) -> None:
+    """Files pass through in both directions: a backup becomes a new agent that another worker owns."""
+    source = AGENTS[0]
+    target = next(f"copy-{n}" for n in range(9) if Shard(0, 2).owner_of(f"copy-{n}") != OWNERS[source])
+    content = daemon.get(f"{source}/backup").content
+    restored = daemon.client.post(
+        f"/v1/agents/{target}/restore",
+        params={"rename": "true"},
+        content=content,
+        headers={"content-type": "application/octet-stream"},
+    )
+    assert restored.status_code == 200, restored.text
+    assert source in daemon.recall(target, "lighthouse")
+    assert daemon.client.delete(f"/v1/agents/{target}").status_code == 200
+
+
+def test_deletions_of_both_workers_are_one_log(daemon: Daemon) -> None:
+    """Agents that are deleted at the same time through both workers form one intact chain."""
+    doomed = [f"doomed-{number}" for number in range(12)]
+    assert {Shard(0, 2).owner_of(agent) for agent in doomed} == {0, 1}
+    for agent in doomed:
+        assert daemon.client.put(f"/v1/agents/{agent}", json={}).status_code == 201
+    before = daemon.client.post("/v1/erased-agents/verify", json={}).json()["records"]
+    with ThreadPoolExecutor(6) as pool:
+        codes = list(
+            pool.map(lambda agent: httpx.delete(f"{daemon.url}/v1/agents/{agent}").status_code, doomed)
+        )
+    assert codes == [200] * len(doomed)
+    verified = daemon.client.post("/v1/erased-agents/verify", json={}).json()
+    assert verified["intact"] is True
+    assert verified["records"] == before + len(doomed)
+
+
+def test_a_restart_with_another_number_of_workers_needs_nothing(tmp_path: Path) -> None:
+    """Agents keep their memories and their waiting work when the number of workers changes."""
+    data_dir = tmp_path / "data"
+    for count, number in ((2, 0), (3, 1), (1, 2)):
+        with running_daemon(data_dir, {"SERVER__WORKERS": count}) as daemon:
+            for agent in AGENTS[:4]:
+                daemon.remember(agent, f"Boat {number} of {agent} is out.")
+            for agent in AGENTS[:4]:
+                daemon.flush(agent)
+                text = daemon.recall(agent, "boat")
+                assert all(f"Boat {earlier} of {agent}" in text for earlier in range(number + 1))
+            assert daemon.stop() == 0
+
+
+def test_a_stop_completes_requests_that_other_workers_answer(tmp_path: Path) -> None:
+    """SIGTERM to the parent stops every worker; requests in flight are answered, and the exit code is 0."""
+    with running_daemon(tmp_path / "data", WORKERS) as daemon:
+        answers: list[Any] = []
+
+        def remember(agent: str) -> None:
+            with httpx.Client(base_url=daemon.url, timeout=30) as client:
+                while True:
+                    try:
+                        body = {"messages": [{"role": "user", "content": "The tide turns."}]}
+                        answers.append(client.post(f"/v1/agents/{agent}/remember", json=body))
+                    except httpx.TransportError:
+                        return
+
+        threads = [threading.Thread(target=remember, args=(agent,)) for agent in AGENTS[:4]]
+        for thread in threads:
+            thread.start()
+        wait_until(lambda: len(answers) > 40)
+        assert daemon.stop() == 0
+        for thread in threads:
+            thread.join()
+        assert {answer.status_code for answer in answers} <= {202, 503}
+        assert "worker ended" not in daemon.log
+        accepted = sum(answer.status_code == 202 for answer in answers)
+    with running_daemon(tmp_path / "data", WORKERS) as daemon:
+        stored = 0
+        for agent in AGENTS[:4]:
+            daemon.flush(agent)
+            stored += daemon.get(agent).json()["counts"]["messages"]
+        assert stored == accepted
+        assert daemon.stop() == 0
+
+
+def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
+    """Without their parent the workers close their agents, end, and so unlock the data directory."""
+    with running_daemon(tmp_path / "data", WORKERS) as daemon:
+        daemon.remember("ann", "The tide is in.")
+        workers = daemon.workers
+        daemon.kill()
+        wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers.values()))
+        daemon.start()
+        daemon.flush("ann")
+        assert "tide" in daemon.recall("ann", "tide")
+        assert daemon.stop() == 0
+
+
+def test_one_data_directory_has_one_daemon(tmp_path: Path) -> None:
+    """A second daemon is refused while workers run, with the same sentence as for a single process."""
+    with running_daemon(tmp_path / "data", WORKERS) as daemon:
+        second = Daemon(tmp_path / "data", WORKERS)
+        second.log_path = tmp_path / "second.log"
+        second.launch()
+        assert second.process.wait(30) != 0
+        assert "is locked by process" in second.log
+        assert daemon.stop() == 0
+
+
+def test_the_rate_of_a_key_and_its_quota_hold_for_all_workers_together(tmp_path: Path) -> None:
+    """Requests of one key over both workers share one bucket, and concurrent creations share one quota."""
+    data_dir = tmp_path / "data"
+    data_dir.mkdir()
+    slow = new_key(data_dir, "read", "write", requests_per_s=0.001)
+    many = new_key(data_dir, "read", "write", "admin", max_agents=5)
+    access = {f"ACCESS__{name.upper()}": value for name, value in KEYS_ON.items()}
+    with running_daemon(data_dir, {**WORKERS, **access, "ACCESS__BURST_S": 2}) as daemon:
+        codes = [httpx.get(f"{daemon.url}/v1/agents", headers=bearer(slow)).status_code for _ in range(8)]
+        assert codes == [200] + [429] * 7
+
+        def create(number: int) -> int:
+            url = f"{daemon.url}/v1/agents/new-{number}"
+            return httpx.put(url, json={}, headers=bearer(many), timeout=30).status_code
+
+        with ThreadPoolExecutor(8) as pool:
+            created = sorted(pool.map(create, range(16)))
+        assert created == [201] * 5 + [507] * 11
+        assert daemon.stop() == 0
+
+
+def test_a_missing_key_is_reported_by_every_worker(tmp_path: Path) -> None:
+    """Every request is authenticated, also one that is forwarded, and over both transports."""
+    access = {f"ACCESS__{name.upper()}": value for name, value in KEYS_ON.items()}
+    with running_daemon(tmp_path / "data", {**WORKERS, **access}) as daemon:
+        for agent in AGENTS:
+            assert daemon.get(agent).json()["error"]["reason"] == "MISSING_KEY"
+        assert daemon.client.get("/v1/agents").json()["error"]["reason"] == "MISSING_KEY"
+        with grpc.insecure_channel(daemon.grpc_target) as channel:
+            stub: Any = memory_service_pb2_grpc.MemoryServiceStub(channel)  # type: ignore[no-untyped-call]
+            for agent in AGENTS:
+                with pytest.raises(grpc.RpcError) as refused:
+                    stub.Remember(remember_pb2.RememberRequest(agent_id=agent))
+                assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
+        assert daemon.stop() == 0
+
+
+def test_a_deadline_passes_at_the_owner_too(daemon: Daemon) -> None:
+    """A call whose deadline passes ends with DEADLINE_EXCEEDED, and the connection serves the next call."""
+    with grpc.insecure_channel(daemon.grpc_target) as channel:
+        stub: Any = memory_service_pb2_grpc.MemoryServiceStub(channel)  # type: ignore[no-untyped-call]
+        for agent in AGENTS:
+            watch = events_pb2.WatchEventsRequest(agent_id=agent, after=-1)
+            call = stub.WatchEvents(watch, timeout=0.3)
+            with pytest.raises(grpc.RpcError) as late:
+                list(call)
+            assert late.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+            assert stub.GetAgent(agents_pb2.GetAgentRequest(agent_id=agent)).agent_id == agent
+
+
+def failing_start() -> tuple[str, str]:
+    """Start a parent whose workers fail, and return the error."""
+
+    def run(*_: Any, is_successor: bool) -> int:
+        raise Precondition("embedding.model needs a package", reason="MISSING_EXTRA")
+
+    data_dir = Path(tempfile.mkdtemp())
+    settings = load_settings(
+        {"store": {"data_dir": data_dir}, "server": {"workers": 2, "rest_port": 0, "grpc_port": 0}}
+    )
+    try:
+        serve_workers(settings, run, lambda _: None)
+    except Precondition as error:
+        return error.reason, error.message
+    finally:
+        shutil.rmtree(data_dir)
+    return "", ""
+
+
+def test_a_worker_that_cannot_start_fails_the_start(tmp_path: Path) -> None:
+    """The error of a worker that cannot start is that of the daemon, with its exit code."""
+    _, raised = run_apart(tmp_path / "log", failing_start)
+    assert raised == ("MISSING_EXTRA", "embedding.model needs a package")
+
+
+def test_a_burst_of_connections_reaches_both_workers(daemon: Daemon) -> None:
+    """Connections that arrive at once are spread, so that one worker does not read all requests."""
+    place = urlsplit(daemon.url)
+    before = {index: sockets_of(pid) for index, pid in daemon.workers.items()}
+    connections = [socket.create_connection((place.hostname, place.port)) for _ in range(40)]
+    try:
+        wait_until(
+            lambda: sum(sockets_of(pid) - before[i] for i, pid in daemon.workers.items()) >= 40,
+        )
+        assert all(sockets_of(pid) > before[index] for index, pid in daemon.workers.items())
+    finally:
+        for connection in connections:
+            connection.close()
+
+
+def sockets_of(pid: int) -> int:
+    """Return the number of open sockets of a process."""
+    links = Path(f"/proc/{pid}/fd").iterdir()
+    return sum(os.readlink(link).startswith("socket:") for link in links if link.is_symlink())
+
+
+def test_both_ports_use_tls_with_every_worker(tmp_path: Path) -> None:
+    """Every worker has the certificates, over both transports."""
+    authority = trustme.CA()
+    own = authority.issue_cert("127.0.0.1")
+    own.private_key_pem.write_to_path(tmp_path / "key.pem")
+    for blob in own.cert_chain_pems:
+        blob.write_to_path(tmp_path / "chain.pem", append=True)
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    tls = {
+        "ACCESS__TLS_CERT_FILE": str(tmp_path / "chain.pem"),
+        "ACCESS__TLS_KEY_FILE": str(tmp_path / "key.pem"),
+    }
+    with running_daemon(tmp_path / "data", {**WORKERS, **tls}) as daemon:
+        trusted = ssl.create_default_context(cafile=str(tmp_path / "ca.pem"))
+        credentials = grpc.ssl_channel_credentials((tmp_path / "ca.pem").read_bytes())
+        for number in range(4):
+            with httpx.Client(base_url=daemon.url, verify=trusted) as client:
+                for agent in AGENTS[:4]:
+                    assert client.put(f"/v1/agents/{agent}", json={}).status_code in (200, 201)
+            options = [("grpc.channel_id", number)]
+            with grpc.secure_channel(daemon.grpc_target, credentials, options) as channel:
+                stub: Any = memory_service_pb2_grpc.MemoryServiceStub(channel)  # type: ignore[no-untyped-call]
+                for agent in AGENTS[:4]:
+                    assert stub.GetAgent(agents_pb2.GetAgentRequest(agent_id=agent)).agent_id == agent
+        assert daemon.stop() == 0
+
+
+def test_an_upload_that_is_refused_early_gets_its_error(daemon: Daemon) -> None:
+    """A large body that the owner refuses before it has read it gets the error, and the next request its response."""
+    for agent in AGENTS:
+        refused = daemon.client.post(
+            f"/v1/agents/{agent}/restore",
+            content=b"x" * (4 << 20),
+            headers={"content-type": "text/plain"},
+        )
+        assert refused.json()["error"]["reason"] == "UNSUPPORTED_MEDIA_TYPE"
+        too_long = daemon.client.post(f"/v1/agents/{agent}/remember", content=b" " * (9 << 20))
+        assert too_long.json()["error"]["reason"] == "BODY_TOO_LARGE"
+        assert daemon.get(agent).status_code == 200
+
+
+def test_an_id_that_cannot_exist_gets_the_usual_error(daemon: Daemon) -> None:
+    """Texts that are no agent id are refused by the worker that reads them, as by a single process."""
+    for path in ("x" * 129, "x" * 20_000, "%ED%A0%80", "a%2Fb", "%20ann"):
+        answer = daemon.client.get(f"/v1/agents/{path}/focus")
+        assert (answer.status_code, answer.json()["error"]["reason"]) == (400, "INVALID_AGENT_ID"), path
+
+
+def test_a_worker_that_is_stopped_alone_is_replaced(tmp_path: Path) -> None:
+    """SIGTERM to one worker closes its agents in order; its successor answers for them."""
+    with running_daemon(tmp_path / "data", WORKERS) as daemon:
+        for agent in AGENTS[:4]:
+            daemon.remember(agent, "The tide is in.")
+        pid = daemon.workers[0]
+        os.kill(pid, signal.SIGTERM)
+        wait_until(lambda: daemon.workers[0] != pid)
+        for agent in AGENTS[:4]:
+            answer = httpx.post(f"{daemon.url}/v1/agents/{agent}/flush", json={}, timeout=30)
+            assert answer.status_code == 200, answer.text
+            assert "tide" in httpx.post(f"{daemon.url}/v1/agents/{agent}/recall", json={}).json()["text"]
+        assert daemon.stop() == 0
