@@ -53,7 +53,7 @@ from ebbtide.records import MessageRecord
 from ebbtide.rest import http_checks
 from ebbtide.rest.moving import is_file
 from ebbtide.rest.problems import supports_head
-from ebbtide.retrieval import analysis, features, packing, passages, query, tokenizers, topic
+from ebbtide.retrieval import analysis, marks, packing, passages, query, tokenizers, topic
 from ebbtide.retrieval import sentences as key_sentences
 from ebbtide.telemetry import request_id_from
 from ebbtide.verbs import erased, metadata, pii_policy, requests
@@ -276,7 +276,7 @@ READERS: Mapping[str, Reader] = {
     "passages": lambda text: passages.entries_of(text, "Ann"),
     "tokens: estimate": tokenizers.TOKENIZERS["estimate"],
     "tokens: words": tokenizers.TOKENIZERS["words"],
-    "marks of a passage": lambda text: features._marks(text),
+    "marks of a passage": lambda text: marks.marks_of(text),
     "packing": _packed,
     "redacted": spans.redacted,
     "keyed": lambda text: spans.keyed(text, b"key"),
