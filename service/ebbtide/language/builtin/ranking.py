@@ -44,16 +44,16 @@ _NEXT_PART = 0.01
 # How much a long predicate counts against a unit that is kept in addition.
 _ROOM = 1.5
 
-_DECIDING = re.compile("|".join(ordered_list("deciding")), re.IGNORECASE)
-_INTENDING = re.compile("|".join(ordered_list("intentions")), re.IGNORECASE)
+DECIDING = re.compile("|".join(ordered_list("deciding")), re.IGNORECASE)
+INTENDING = re.compile("|".join(ordered_list("intentions")), re.IGNORECASE)
 _RESULT = re.compile("所以|因此")
-_CONCLUDING = re.compile(
+CONCLUDING = re.compile(
     r"(?:最后|最终|终于)(?!一)|(?:and |but |so )?(?:in the end|finally|eventually)\b", re.IGNORECASE
 )
-_FIRST_PERSON = re.compile(
+FIRST_PERSON = re.compile(
     r"(?:and |but |so )?(?:I|we|my|our)\b|(?:所以|因此|但是?|不过|可是?|后来|现在)?我", re.IGNORECASE
 )
-_BACKGROUND = re.compile("|".join(ordered_list("background")), re.IGNORECASE)
+BACKGROUND = re.compile("|".join(ordered_list("background")), re.IGNORECASE)
 
 
 class Ranking(NamedTuple):
@@ -209,7 +209,7 @@ def _places(text: str, units: Sequence[Unit], words: list[Word]) -> list[float]:
             places[index] = max(places[index], places[unit.host] + 0.1)
     for index in range(len(units) - 2, -1, -1):
         unit = units[index]
-        if units[index + 1].contrast and not unit.closes and _INTENDING.search(text, unit.start, unit.end):
+        if units[index + 1].contrast and not unit.closes and INTENDING.search(text, unit.start, unit.end):
             places[index] = max(places[index], places[index + 1] + 0.1)
     return places
 
@@ -218,7 +218,7 @@ def _first_statement(text: str, units: Sequence[Unit]) -> int:
     """Return the first unit that is a statement. A concluding clause (in the end, …) precedes its sentence."""
     first = next((index for index, unit in enumerate(units) if not _leads_up(text, unit)), 0)
     for index in range(first, len(units)):
-        if index > first and _CONCLUDING.match(text, units[index].start):
+        if index > first and CONCLUDING.match(text, units[index].start):
             return index
         if units[index].closes:
             break
@@ -227,9 +227,9 @@ def _first_statement(text: str, units: Sequence[Unit]) -> int:
 
 def _leads_up(text: str, unit: Unit) -> bool:
     """Return whether a unit is not yet a statement: small talk, a question, background, or nothing named."""
-    if unit.idle or text[unit.end - 1] in "?？" or _BACKGROUND.search(text[unit.start : unit.end]):
+    if unit.idle or text[unit.end - 1] in "?？" or BACKGROUND.search(text[unit.start : unit.end]):
         return True
-    return unit.hollow and not _FIRST_PERSON.match(text, unit.start)
+    return unit.hollow and not FIRST_PERSON.match(text, unit.start)
 
 
 def _worth(text: str, units: Sequence[Unit], index: int, first: int) -> float:
@@ -237,9 +237,9 @@ def _worth(text: str, units: Sequence[Unit], index: int, first: int) -> float:
     unit = units[index]
     worth = 0.12 * min(unit.value, 8.0)
     worth += 1.0 if index == first else 0.0
-    decides = _DECIDING.search(text, unit.start, unit.end) is not None
+    decides = DECIDING.search(text, unit.start, unit.end) is not None
     worth += 1.5 * decides
-    if _BACKGROUND.search(text[unit.start : unit.end]):
+    if BACKGROUND.search(text[unit.start : unit.end]):
         worth -= 1.5
     if unit.contrast:
         worth += 0.3
@@ -249,7 +249,7 @@ def _worth(text: str, units: Sequence[Unit], index: int, first: int) -> float:
         worth -= 0.4
     if text[unit.end - 1] in "?？":
         worth -= 1.0
-    if _FIRST_PERSON.match(text, unit.start):
+    if FIRST_PERSON.match(text, unit.start):
         worth += 0.4
     elif unit.hollow:
         worth -= 0.6

@@ -7,23 +7,28 @@ consequence.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
 
+from ebbtide.language.builtin import english_shortening as english
 from ebbtide.language.builtin import words_chinese, words_english
 from ebbtide.language.builtin.candidates import READ_MAX, candidates
 from ebbtide.language.builtin.english_tags import normal
 from ebbtide.language.builtin.levels import DETAIL, PREDICATE, Word
 from ebbtide.language.builtin.ranking import Ranking, ranked
-from ebbtide.language.builtin.scripts import cluster_cut, has_word, is_dense
+from ebbtide.language.builtin.scripts import HAN, HANGUL, KANA, cluster_cut, has_word, is_dense
 from ebbtide.language.builtin.tokens import Token, tokenize
 from ebbtide.language.builtin.trimming import trim, trim_end, without_dangling_words, without_end_mark
 from ebbtide.language.builtin.word_lists import word_list
 
+_FOREIGN = re.compile(f"[{HAN}{KANA}{HANGUL}]")
 _SENTENCE_ENDS = "。！？!?."
 _REPORTS = word_list("reporting_ends")
+# A statement that fills less of the room gives way to a list that fills half of it.
+_POOR = 0.35
 _SAYING = frozenset('：:，,“"')
 _REPORT_WORDS = 3
 
@@ -40,12 +45,34 @@ def shorten(text: str, target: int, first: str = "") -> str:
         return text
     body = text.strip()
     source = first.strip()
+    if is_english(source or body):
+        return _shorten_english(body, target, source or body) or _cut_hard(body or text, target)
     if not source or longest_beginning(source, _within(len(body))) != body:
         source = body
     shortened = longest_beginning(source, _within(target))
     if source != body and not _is_taken_from(shortened, body):
         shortened = longest_beginning(body, _within(target))
     return shortened or _cut_hard(body or text, target)
+
+
+def is_english(text: str) -> bool:
+    """Return whether a text has letters, but none of Chinese, Japanese or Korean."""
+    return _FOREIGN.search(text) is None and has_word(text)
+
+
+def _shorten_english(body: str, target: int, first: str) -> str:
+    """Return statements, or a list if none fits or the list fills much more of the room. No word is cut."""
+    fits = _within(target)
+    stated = "" if body != first and english.is_list(body) else english.select(first, body, fits)
+    if len(stated) >= _POOR * target:
+        return stated
+    listed = english.notes(body, fits, first)
+    if stated:
+        return listed if len(listed) >= target / 2 else stated
+    other = "" if english.is_list(body) else english.select(first, body, fits, telling=False)
+    if len(listed) < target / 2 <= len(other):
+        return other
+    return listed or other or english.shortest(body)
 
 
 def _is_taken_from(part: str, whole: str) -> bool:
@@ -58,6 +85,8 @@ def longest_beginning(text: str, fits: Callable[[str], bool]) -> str:
     """Return the longest beginning of the ranked words of a text that fits, or ""."""
     if fits(text):
         return text
+    if is_english(text):
+        return english.select(text, text, fits) or english.notes(text, fits)
     ranking = ranked(text)
 
     def joined(count: int) -> str:

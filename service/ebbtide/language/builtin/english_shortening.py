@@ -1,0 +1,643 @@
+"""Shorten an English text: whole statements while one fits, otherwise a list of names and noun phrases.
+
+The parts of the first content are ranked once. A shortening takes them from what is left, in rank order, as far as they
+fit. No word is cut, and a subject is never left out while its verb is kept.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from ebbtide.language.builtin import words_english as lexicon
+from ebbtide.language.builtin.candidates import READ_MAX, candidates
+from ebbtide.language.builtin.english_statements import Analysis, Statement, analyse
+from ebbtide.language.builtin.english_tags import normal
+from ebbtide.language.builtin.negation import holds_negation, is_condition_word, is_negation
+from ebbtide.language.builtin.ranking import BACKGROUND, CONCLUDING, DECIDING, FIRST_PERSON, INTENDING
+from ebbtide.language.builtin.small_talk import is_small_talk
+from ebbtide.language.builtin.tokens import Candidate, Token, tokenize
+from ebbtide.language.builtin.word_lists import word_list, words
+
+Fits = Callable[[str], bool]
+
+_KIND_FACTORS = {"number": 1.8, "time": 1.6, "code": 1.2, "weak": 0.5}
+_CONTRASTS = words("but however though although yet")
+_REFERRING = words("it it's its they they're he he's she she's that that's this his her")
+# How many parts are tried after the longest beginning of the order.
+_TRIES = 40
+_STARTS = 6
+# A core of a larger share of the text is not kept first.
+_LONG = 0.4
+_ROOM = 1.5
+
+
+def select(text: str, present: str, fits: Fits, *, telling: bool = True) -> str:
+    """Return the statements of `text` that fit and that `present` still contains, or "" if none fits.
+
+    If `telling`, the result does not consist of a statement that names nothing.
+    """
+    analysis = analyse(text)
+    available = _available(analysis, present) if present != text else frozenset(range(len(analysis.parts)))
+    if available is None:
+        return select(present, present, fits, telling=telling)
+    order = [part for part in _order(text) if part in available]
+    cores = [part for part in order if analysis.parts[part].parent < 0]
+    if telling:
+        cores = [core for core in cores if _is_worth_keeping(text, core)]
+
+    def joined(chosen: Sequence[int]) -> str:
+        return render(text, analysis, chosen, fits)
+
+    best = ""
+    beginnings = [-1] if order and order[0] in cores else []
+    for core in [*beginnings, *cores[:_STARTS]]:
+        chosen = _filled(analysis, order, core, lambda parts: fits(joined(parts)))
+        said = joined(chosen) if chosen else ""
+        if said and fits(said) and not fits(_doubled(said)):
+            return said
+        best = best or said
+    return best
+
+
+def _doubled(said: str) -> str:
+    """Return a text of twice the length: what does not fit twice fills half of the room."""
+    return f"{said} {said}"
+
+
+def _filled(
+    analysis: Analysis, order: Sequence[int], core: int, fit: Callable[[Sequence[int]], bool]
+) -> list[int]:
+    """Return the parts that fit: the longest beginning of the order or a core, and further parts in order."""
+    if core < 0:
+        found = bisect_left(range(1, len(order) + 1), True, key=lambda count: not fit(order[:count]))
+        chosen = list(order[:found])
+    else:
+        chosen = [core] if fit([core]) else []
+    kept = set(chosen)
+    for part in [part for part in order if part not in kept][:_TRIES] if chosen else []:
+        if _may_add(analysis, part, kept) and fit([*chosen, part]):
+            chosen.append(part)
+            kept.add(part)
+    return chosen
+
+
+def _may_add(analysis: Analysis, part: int, kept: set[int]) -> bool:
+    parent, needs = analysis.parts[part].parent, analysis.statements[analysis.parts[part].statement].needs
+    if parent >= 0:
+        return parent in kept
+    return needs < 0 or any(
+        analysis.parts[other].parent < 0 and analysis.parts[other].statement == needs for other in kept
+    )
+
+
+# --- what is left ---------------------------------------------------------------------------------------------
+
+
+def _available(analysis: Analysis, present: str) -> frozenset[int] | None:
+    """Return the parts that a shortening still contains; None if it does not consist of parts."""
+    wanted = [normal(token.text) for token in tokenize(present) if token.tag != "punct"]
+    own = [index for index, token in enumerate(analysis.tokens) if token.tag != "punct"]
+    for backwards in (False, True):
+        rest = iter(reversed(own) if backwards else own)
+        matched: set[int] = set()
+        for word in reversed(wanted) if backwards else wanted:
+            index = next((index for index in rest if normal(analysis.tokens[index].text) == word), -1)
+            if index < 0:
+                return None
+            matched.add(index)
+        kept = _covered(analysis, matched)
+        said = render("", analysis, sorted(kept), lambda said: True)
+        if [normal(token.text) for token in tokenize(said) if token.tag != "punct"] == wanted:
+            return frozenset(kept)
+    return None
+
+
+def _covered(analysis: Analysis, matched: set[int]) -> set[int]:
+    """Return the parts whose words all occur among the matched ones."""
+    kept: set[int] = set()
+    for number, part in enumerate(analysis.parts):
+        statement = analysis.statements[part.statement]
+        needed = [index for index in part.tokens if analysis.tokens[index].tag != "punct"]
+        if statement.pronoun in needed and statement.pronoun not in matched:
+            needed = [index for index in (*statement.name, *needed) if index != statement.pronoun]
+        if needed and all(index in matched for index in needed) and (part.parent < 0 or part.parent in kept):
+            kept.add(number)
+    return kept
+
+
+# --- order ----------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=64)
+def _order(text: str) -> tuple[int, ...]:
+    """Return the parts in the order in which they are kept, each behind the one that it depends on."""
+    analysis = analyse(text)
+    places = _places(text, analysis)
+    ranks: list[float] = []
+    for part in analysis.parts:
+        rank = places[part.statement] + part.behind
+        ranks.append(rank)
+    return tuple(sorted(range(len(ranks)), key=lambda index: (ranks[index], index)))
+
+
+class _Worth(NamedTuple):
+    value: float
+    size: int
+    is_hollow: bool
+
+
+@lru_cache(maxsize=64)
+def _worths(text: str) -> tuple[_Worth, ...]:
+    analysis = analyse(text)
+    found = candidates(text)
+    sizes = [0] * len(analysis.statements)
+    for part in analysis.parts:
+        if part.parent < 0:
+            sizes[part.statement] = sum(len(analysis.tokens[index].text) + 1 for index in part.tokens)
+    first = _first(text, analysis)
+    worths: list[_Worth] = []
+    at = 0
+    for number, statement in enumerate(analysis.statements):
+        start, end = _span(analysis, statement)
+        begin = at
+        while at < len(found) and found[at].start < end:
+            at += 1
+        worths.append(_worth(text, analysis, number, found[begin:at], sizes[number], number == first))
+    return tuple(worths)
+
+
+def _span(analysis: Analysis, statement: Statement) -> tuple[int, int]:
+    begin = statement.link[0] if statement.link else statement.begin
+    return analysis.tokens[begin].start, analysis.tokens[max(begin, statement.end - 1)].end
+
+
+def _first(text: str, analysis: Analysis) -> int:
+    """Return the first statement that is no small talk, question or background."""
+    first = -1
+    for number, statement in enumerate(analysis.statements):
+        start, end = _span(analysis, statement)
+        leads = (
+            statement.asks
+            or statement.fragment
+            or BACKGROUND.search(text[start:end]) is not None
+            or is_small_talk(analysis.tokens[statement.begin : statement.end])
+        )
+        if first < 0 and not leads:
+            first = number
+        if first >= 0 and number > first:
+            if statement.sentence != analysis.statements[first].sentence:
+                break
+            if CONCLUDING.match(text, analysis.tokens[statement.begin].start) or CONCLUDING.match(text, start):
+                return number
+    return max(first, 0)
+
+
+def _worth(
+    text: str, analysis: Analysis, number: int, found: Sequence[Candidate], size: int, is_first: bool
+) -> _Worth:
+    """Return how much the text depends on a statement: decisions and first statements most, small talk least."""
+    statement = analysis.statements[number]
+    start, end = _span(analysis, statement)
+    own = analysis.tokens[statement.begin : statement.end]
+    strong = [c for c in found if c.kind != "weak" and c.weight > 0.6]
+    opening = normal(own[0].text) if own else ""
+    links = {normal(analysis.tokens[index].text) for index in statement.link} | {
+        normal(token.text) for token in analysis.tokens[statement.begin : statement.begin + 1]
+    }
+    value = 0.1 + sum(_KIND_FACTORS.get(c.kind, 1.0) * c.weight for c in found) + 0.005 * min(end - start, 200)
+    value *= 0.5 if not strong else 1.0
+    value *= 0.6 if opening in _REFERRING else 1.0
+    value *= 1.3 if links & _CONTRASTS or holds_negation(own) else 1.0
+    worth = 0.12 * min(value, 8.0) + is_first
+    decides = DECIDING.search(text, start, end) is not None
+    worth += 1.5 * decides
+    background = BACKGROUND.search(text[analysis.tokens[statement.begin].start : end])
+    worth -= 1.5 * (background is not None)
+    following = analysis.statements[number + 1 : number + 2]
+    if links & _CONTRASTS:
+        worth += 0.3
+    if following and following[0].sentence == statement.sentence:
+        contrasted = {normal(analysis.tokens[index].text) for index in following[0].link} & _CONTRASTS
+        worth -= (0.3 + (INTENDING.search(text, start, end) is not None)) * bool(contrasted)
+    if statement.asks:
+        worth -= 1.0
+    if FIRST_PERSON.match(text, start):
+        worth += 0.4
+    elif not strong:
+        worth -= 0.6
+    if statement.fragment:
+        worth -= 0.5
+    worth -= 2.0 * (is_small_talk(own) or (statement.asks and not strong))
+    worth -= 0.6 * (size > _LONG * len(text))
+    return _Worth(worth, size, not strong)
+
+
+def _places(text: str, analysis: Analysis) -> list[float]:
+    """Return the place of each statement: 0 for the best one."""
+    worths = _worths(text)
+    numbers = range(len(worths))
+    best = max(numbers, key=lambda number: (worths[number].value, -number), default=0)
+    density = [worth.value - _ROOM * worth.size / max(1, len(text)) for worth in worths]
+    places = [0.0] * len(worths)
+    for place, number in enumerate(
+        sorted(numbers, key=lambda number: (number != best, -density[number], number))
+    ):
+        places[number] = float(place)
+    for number in numbers:
+        needs = analysis.statements[number].needs
+        if needs >= 0:
+            places[number] = max(places[number], places[needs] + 0.1)
+    return places
+
+
+def _is_worth_keeping(text: str, part: int) -> bool:
+    """Return whether a statement says something alone: it names something and is no small talk."""
+    analysis = analyse(text)
+    statement = analysis.statements[analysis.parts[part].statement]
+    worth = _worths(text)[analysis.parts[part].statement]
+    return statement.needs < 0 and not statement.fragment and worth.value > -1.7 and not (worth.is_hollow and worth.size < 12)
+
+
+# --- text -----------------------------------------------------------------------------------------------------
+
+
+def render(text: str, analysis: Analysis, chosen: Sequence[int], fits: Fits) -> str:
+    """Return the text of some parts. The mark that closes a sentence is kept at the end if it fits."""
+    tokens = analysis.tokens
+    own: dict[int, list[int]] = {}
+    for number in chosen:
+        part = analysis.parts[number]
+        own.setdefault(part.statement, []).extend(part.tokens)
+    def is_whole(statement: Statement) -> bool:
+        return statement.asks or tokens[analysis.closing[statement.sentence]].text[0] != "?"
+
+    pieces: list[str] = []
+    last = -1
+    final = -1
+    for number in sorted(own):
+        statement = analysis.statements[number]
+        indices = sorted(own[number])
+        if last >= 0:
+            before = analysis.statements[last]
+            if before.sentence != statement.sentence:
+                mark = analysis.closing[before.sentence]
+                pieces.append((tokens[mark].text if mark >= 0 and is_whole(before) else ".") + " ")
+            elif last == number - 1 and statement.link:
+                mark = tokens[statement.link[0]].text
+                linked = _text(tokens, statement.link)
+                marked = mark in ",;:—–"
+                pieces.append((mark if marked else "") + (" " + linked if linked else "") + " ")
+            else:
+                pieces.append("; ")
+        host = number - 1
+        if statement.pronoun >= 0 and host not in own and statement.pronoun in indices:
+            at = indices.index(statement.pronoun)
+            pieces.append(_text(tokens, statement.name) + " ")
+            indices = [*indices[:at], *indices[at + 1 :]]
+        pieces.append(_text(tokens, indices))
+        last, final = number, indices[-1] if indices else -1
+    said = "".join(pieces).rstrip(" ,;:—–-")
+    if last < 0:
+        return said
+    mark = analysis.closing[analysis.statements[last].sentence]
+    if mark >= 0:
+        closed = said + tokens[mark].text
+        if analysis.statements[last].asks or (final == mark - 1 and fits(closed)):
+            return closed
+    return said
+
+
+def _text(tokens: Sequence[Token], indices: Sequence[int]) -> str:
+    """Join tokens. White space between two of them is one space, and words that were apart are separated."""
+    pieces: list[str] = []
+    last = -1
+    for index in indices:
+        token = tokens[index]
+        if last < 0:
+            if token.text in ",;:—–":
+                continue
+        elif index > last + 1 and token.tag == "punct" and token.text not in "$€£¥#@(\"“'‘":
+            pieces.append(" " if token.text in "—–-" else "")
+        elif index > last + 1 or token.start > tokens[last].end:
+            pieces.append(" ")
+        pieces.append(token.text)
+        last = index
+    return "".join(pieces)
+
+
+# --- notes ----------------------------------------------------------------------------------------------------
+
+
+class _Note(NamedTuple):
+    """The spans of tokens by which something can be named, the longest first, and how telling it is.
+
+    `parts` are used where no whole name fits.
+    """
+
+    forms: tuple[tuple[int, int], ...]
+    parts: tuple[tuple[int, int], ...]
+    weight: float
+
+
+_RUN = words("noun name code time num adj mod")
+_HEADS = words("noun name code time num")
+_NO_NOTES = lexicon.VAGUE_NOUNS | lexicon.FUNCTION_WORDS | lexicon.EMPTY_WORDS
+_WORD_MAX = 24
+# A text without any noun is not shortened below this length.
+_SHORT = 32
+_NO_WORDS = lexicon.FUNCTION_WORDS | lexicon.EMPTY_WORDS | word_list("english_no_words")
+_TITLES = word_list("english_titles")
+_ORDINAL = re.compile(r"\d{1,3}(?:st|nd|rd|th)")
+# A number that says something alone: an amount, a time, a date or a decimal.
+_EXACT = re.compile(r"[$€£%]|\d[.,:/-]\d|\d{4}")
+_LONG_NUMBER = re.compile(r"\d{3}|\d[.,]\d")
+_PHRASE_MAX = 7
+
+
+def is_list(text: str) -> bool:
+    """Return whether a text is a list of notes: no item of several words has a verb."""
+    analysis = analyse(text[:READ_MAX])
+    size = verbs = 0
+    for token, kind in zip((*analysis.tokens, None), (*analysis.kinds, "break"), strict=True):
+        if token is None or token.text == ",":
+            if size > 1 and verbs:
+                return False
+            size = verbs = 0
+            continue
+        size += 1
+        verbs += kind in ("verb", "aux", "clause", "subject")
+    return True
+
+
+def notes(text: str, fits: Fits, first: str = "") -> str:
+    """Return the most telling noun phrases that fit, in the order of the text, separated by commas.
+
+    `first` is the first content, which decides what is telling.
+
+    Verbs and adjectives are added only where the noun phrases leave half of the room free.
+    """
+    analysis = analyse(text[:READ_MAX])
+    nouns = sorted(_notes(text, analysis, first), key=lambda note: (-note.weight, note.forms[0]))[:_TRIES]
+
+    def joined(spans: Sequence[tuple[int, int]]) -> str:
+        return ", ".join(_phrase(analysis.tokens, text, begin, end) for begin, end in sorted(spans))
+
+    def fit(spans: Sequence[tuple[int, int]]) -> bool:
+        return fits(joined(spans))
+
+    def is_half_full(spans: Sequence[tuple[int, int]]) -> bool:
+        return bool(spans) and not fits(_doubled(joined(spans)))
+
+    chosen = _fitting(analysis, [note.forms for note in nouns], [], fit)
+    if not chosen:
+        chosen = _fitting(analysis, [note.parts for note in nouns], [], fit)[:1]
+    if not chosen:
+        return ""
+    for index in _words(analysis):
+        if is_half_full(chosen):
+            break
+        chosen = _fitting(analysis, [((index, index + 1),)], chosen, fit)
+    if not is_half_full(chosen):
+        chosen = _with_determiners(analysis, chosen, fit)
+    return joined(chosen)
+
+
+def _with_determiners(
+    analysis: Analysis, chosen: Sequence[tuple[int, int]], fit: Callable[[Sequence[tuple[int, int]]], bool]
+) -> list[tuple[int, int]]:
+    """Add articles and possessives to noun phrases while they fit: the left ear, my mother."""
+    found = list(chosen)
+    for number, (begin, end) in enumerate(chosen):
+        longer = [*found[:number], (begin - 1, end), *found[number + 1 :]]
+        word = normal(analysis.tokens[begin - 1].text) if begin else ""
+        if (word in lexicon.DETERMINERS or word in lexicon.POSSESSIVES) and fit(longer):
+            found = longer
+    return found
+
+
+def _fitting(
+    analysis: Analysis,
+    named: Sequence[Sequence[tuple[int, int]]],
+    chosen: Sequence[tuple[int, int]],
+    fit: Callable[[Sequence[tuple[int, int]]], bool],
+) -> list[tuple[int, int]]:
+    """Add to the chosen spans the first form of each note that fits."""
+    found = list(chosen)
+    for forms in named:
+        form = next((form for form in forms if fit([*found, form]) and not _repeats(analysis, found, form)), None)
+        if form is not None:
+            found.append(form)
+    return found
+
+
+def _words(analysis: Analysis) -> list[int]:
+    """Return the verbs, adjectives and vague nouns of statements without a negation or condition."""
+    found: list[int] = []
+    for statement in analysis.statements:
+        inside = range(statement.begin, statement.end)
+        if statement.asks or any(
+            is_negation(analysis.tokens[i]) or is_condition_word(analysis.tokens[i]) for i in inside
+        ):
+            continue
+        found += [i for i in inside if analysis.kinds[i] in ("noun", "adj", "mod") and _is_telling(analysis, i)]
+        found += [i for i in inside if analysis.kinds[i] == "verb" and _is_telling(analysis, i)]
+    return found
+
+
+def _is_telling(analysis: Analysis, index: int) -> bool:
+    word = normal(analysis.tokens[index].text)
+    if index and analysis.kinds[index - 1] == "num":
+        return False
+    return len(word) > 2 and word.isalpha() and word not in _NO_WORDS
+
+
+def _repeats(analysis: Analysis, chosen: Sequence[tuple[int, int]], form: tuple[int, int]) -> bool:
+    """Return whether a span overlaps a chosen one or has no word of its own."""
+    if any(begin < form[1] and form[0] < end for begin, end in chosen):
+        return True
+    said = {normal(analysis.tokens[i].text) for begin, end in chosen for i in range(begin, end)}
+    return all(normal(analysis.tokens[i].text) in said for i in range(*form))
+
+
+def _phrase(tokens: Sequence[Token], text: str, begin: int, end: int) -> str:
+    said = " ".join(text[tokens[begin].start : tokens[end - 1].end].split())
+    return said[:-2] if said.endswith(("'s", "’s")) else said
+
+
+@lru_cache(maxsize=64)
+def _weights(text: str) -> dict[str, float]:
+    """Return the weight of each word of the noun phrases of a text."""
+    weights: dict[str, float] = {}
+    for candidate in candidates(text):
+        if candidate.kind != "weak":
+            for token in tokenize(candidate.text):
+                word = normal(token.text)
+                weights[word] = max(weights.get(word, 0.0), candidate.weight)
+    return weights
+
+
+def _notes(text: str, analysis: Analysis, first: str = "") -> Iterator[_Note]:
+    """Yield the noun phrases of a text that say something alone."""
+    tokens, kinds = analysis.tokens, analysis.kinds
+    found = candidates(text)
+    weights = _weights(first or text)
+    at = index = 0
+    while index < len(tokens):
+        begin = index
+        if _is_named_clause(analysis, index):
+            span = (index, index + 1)
+            yield _Note((span,), (), weights.get(normal(tokens[index].text)[:-2], 0.25))
+        if kinds[index] not in _RUN:
+            index += 1
+            continue
+        while index < len(tokens) and (kinds[index] in _RUN or _is_inner(tokens, index)):
+            index += 1
+            if index < len(tokens) and _LONG_NUMBER.search(tokens[index].text) and kinds[index] == "num":
+                break
+        end = index
+        while end > begin and kinds[end - 1] not in _HEADS:
+            end -= 1
+        while at < len(found) and found[at].end <= tokens[begin].start:
+            at += 1
+        if end <= begin:
+            continue
+        inside = []
+        while at < len(found) and found[at].start < tokens[end - 1].end:
+            inside.append(found[at])
+            at += 1
+        strong = [c for c in inside if c.kind != "weak"]
+        said = tokens[begin : _of_end(analysis, end)]
+        weight = max((weights.get(normal(token.text), 0.25) for token in said), default=0.25)
+        begin = _described_from(analysis, begin)
+        forms, parts = _forms(analysis, begin, end, strong)
+        if forms:
+            yield _Note(forms, parts, weight)
+
+
+def _is_named_clause(analysis: Analysis, index: int) -> bool:
+    """Return whether a word is a noun with its verb (Tyler's off)."""
+    word = normal(analysis.tokens[index].text)
+    if analysis.kinds[index] != "clause" or not word.endswith("'s"):
+        return False
+    return word[:-2] not in lexicon.FUNCTION_WORDS and word not in lexicon.PRONOUNS | lexicon.SUBJECTS
+
+
+def _described_from(analysis: Analysis, begin: int) -> int:
+    """Return where `allergic to` begins in `I'm allergic to peanuts`, or `begin`."""
+    tokens, kinds = analysis.tokens, analysis.kinds
+    at = begin - 1
+    while at > 0 and (kinds[at] == "det" or normal(tokens[at].text) in lexicon.POSSESSIVES):
+        at -= 1
+    adjective = at - 1
+    if adjective < 1 or kinds[at] not in ("to", "prep") or kinds[adjective] not in ("adj", "noun", "mod", "verb"):
+        return begin
+    if normal(tokens[adjective].text).endswith("ing"):
+        return begin
+    before = adjective - 1
+    while before > 0 and kinds[before] == "adv":
+        before -= 1
+    subject = normal(tokens[before - 1].text) if before else ""
+    own = normal(tokens[before].text) in ("i'm", "im") or (
+        subject == "i" and normal(tokens[before].text) in ("am", "was")
+    )
+    return adjective if own else begin
+
+
+def _is_inner(tokens: Sequence[Token], index: int) -> bool:
+    """Return whether a mark is part of a name or a number: Mrs. Probert, $28, 7-11."""
+    return (
+        tokens[index].tag == "punct"
+        and tokens[index].text in ".$€£%&/-"
+        and 0 < index < len(tokens) - 1
+        and (tokens[index - 1].text in _TITLES or tokens[index].text in "&/-")
+        and tokens[index + 1].tag != "punct"
+    )
+
+
+def _forms(
+    analysis: Analysis, begin: int, end: int, strong: Sequence[Candidate]
+) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]:
+    """Return the spans by which a noun phrase can be named, the longest first, and parts of it."""
+    tokens, kinds = analysis.tokens, analysis.kinds
+    head = begin
+    for index in range(begin, end):
+        if kinds[index] in ("to", "prep", "det"):
+            head = index + 1
+    forms = [(begin, _of_end(analysis, end)), (begin, end), (head, end)]
+    while head < end - 1 and kinds[head] in ("adj", "mod"):
+        head += 1
+        forms.append((head, end))
+    parts: list[tuple[int, int]] = []
+    for candidate in sorted(strong, key=lambda c: -c.weight):
+        inside = [i for i in range(begin, end) if tokens[i].start < candidate.end and candidate.start < tokens[i].end]
+        if inside:
+            parts.append((inside[0], inside[-1] + 1))
+    if kinds[end - 1] in ("noun", "name"):
+        parts.append((end - 1, end))
+    if kinds[head] == "name" and tokens[head].text[0].isupper():
+        parts.append((head, head + 1))
+    return (
+        tuple(dict.fromkeys(form for form in forms if _says_something(analysis, *form))),
+        tuple(dict.fromkeys(part for part in parts if _says_something(analysis, *part))),
+    )
+
+
+def _of_end(analysis: Analysis, end: int) -> int:
+    """Return the end of `of …` behind a noun, or `end`."""
+    tokens, kinds = analysis.tokens, analysis.kinds
+    if end >= len(tokens) or normal(tokens[end].text) != "of":
+        return end
+    at = end + 1
+    while at < len(tokens) and (kinds[at] == "det" or normal(tokens[at].text) in lexicon.POSSESSIVES):
+        at += 1
+    stop = at
+    while stop < len(tokens) and kinds[stop] in _RUN:
+        stop += 1
+    while stop > at and kinds[stop - 1] not in _HEADS:
+        stop -= 1
+    return stop if stop > at else end
+
+
+def _says_something(analysis: Analysis, begin: int, end: int) -> bool:
+    """Return whether a noun phrase names something, and is no title, number or vague noun alone."""
+    if begin >= end or end - begin > _PHRASE_MAX:
+        return False
+    tokens, kinds = analysis.tokens, analysis.kinds
+    for index in range(begin, end):
+        token = tokens[index]
+        word = normal(token.text).removesuffix("'s")
+        if _ORDINAL.fullmatch(word) or kinds[index] == "num":
+            counted = index + 1 < end and kinds[index + 1] in _HEADS
+            if counted or (_EXACT.search(token.text) and not _has_unit(analysis, index, end)):
+                return True
+        elif kinds[index] in ("name", "time"):
+            if token.text not in _TITLES and len(word) > 1:
+                return True
+        elif kinds[index] in _HEADS and word not in _NO_NOTES and len(word) > 1:
+            return True
+    return False
+
+
+def _has_unit(analysis: Analysis, index: int, end: int) -> bool:
+    """Return whether a noun that follows the phrase says what a number counts."""
+    tokens = analysis.tokens
+    return index + 1 == end < len(tokens) and tokens[end].tag == "word" and analysis.kinds[end] in _RUN
+
+
+def shortest(text: str) -> str:
+    """Return the shortest noun phrase of a text of which nothing fits, or a short text as it is.
+
+    The result is "" if only a cut within a word would help.
+    """
+    analysis = analyse(text[:READ_MAX])
+    named = list(_notes(text, analysis))
+    spans = [span for note in named for span in (*note.forms, *note.parts)]
+    if not spans and len(text) > _SHORT:
+        spans = [(index, index + 1) for index in _words(analysis)]
+    said = min((_phrase(analysis.tokens, text, *span) for span in spans), key=len, default="")
+    said = said or (text if len(text) <= _SHORT else "")
+    return said if said and max(map(len, said.split())) <= _WORD_MAX else ""
