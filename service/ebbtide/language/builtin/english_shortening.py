@@ -30,6 +30,10 @@ _REFERRING = words("it it's its they they're he he's she she's that that's this 
 # How many parts are tried after the longest beginning of the order.
 _TRIES = 40
 _STARTS = 6
+# The share of the room that statements fill; the best one is kept if it fills less.
+_HALF, _BEST = 0.5, 0.4
+# Longer texts are tried less often.
+_MANY = 200
 # A core of a larger share of the text is not kept first.
 _LONG = 0.4
 _ROOM = 1.5
@@ -54,18 +58,18 @@ def select(text: str, present: str, fits: Fits, *, telling: bool = True) -> str:
 
     best = ""
     beginnings = [-1] if order and order[0] in cores else []
-    for core in [*beginnings, *cores[:_STARTS]]:
+    for core in [*beginnings, *cores[: _STARTS * _MANY // max(_MANY, len(order)) + 1]]:
         chosen = _filled(analysis, order, core, lambda parts: fits(joined(parts)))
         said = joined(chosen) if chosen else ""
-        if said and fits(said) and not fits(_doubled(said)):
+        if said and fits(said) and _is_filled(said, fits, _BEST if not best else _HALF):
             return said
         best = best or said
     return best
 
 
-def _doubled(said: str) -> str:
-    """Return a text of twice the length: what does not fit twice fills half of the room."""
-    return f"{said} {said}"
+def _is_filled(said: str, fits: Fits, share: float) -> bool:
+    """Return whether a text fills this share of the room: a text that much longer does not fit."""
+    return not fits(f"{said} {said} {said}"[: int(len(said) / share) + 1])
 
 
 def _filled(
@@ -78,7 +82,8 @@ def _filled(
     else:
         chosen = [core] if fit([core]) else []
     kept = set(chosen)
-    for part in [part for part in order if part not in kept][:_TRIES] if chosen else []:
+    tries = _TRIES * _MANY // max(_MANY, len(order))
+    for part in [part for part in order if part not in kept][:tries] if chosen else []:
         if _may_add(analysis, part, kept) and fit([*chosen, part]):
             chosen.append(part)
             kept.add(part)
@@ -348,13 +353,15 @@ _HEADS = words("noun name code time num")
 _NO_NOTES = lexicon.VAGUE_NOUNS | lexicon.FUNCTION_WORDS | lexicon.EMPTY_WORDS
 _WORD_MAX = 24
 # A text without any noun is not shortened below this length.
-_SHORT = 32
+_SHORT = 64
 _NO_WORDS = lexicon.FUNCTION_WORDS | lexicon.EMPTY_WORDS | word_list("english_no_words")
 _TITLES = word_list("english_titles")
 _ORDINAL = re.compile(r"\d{1,3}(?:st|nd|rd|th)")
 # A number that says something alone: an amount, a time, a date or a decimal.
 _EXACT = re.compile(r"[$€£%]|\d[.,:/-]\d|\d{4}")
 _LONG_NUMBER = re.compile(r"\d{3}|\d[.,]\d")
+# How much more the nouns of the best statement weigh, and the first of them.
+_STATED, _SUBJECT = 0.5, 0.5
 _PHRASE_MAX = 7
 
 
@@ -390,7 +397,7 @@ def notes(text: str, fits: Fits, first: str = "") -> str:
         return fits(joined(spans))
 
     def is_half_full(spans: Sequence[tuple[int, int]]) -> bool:
-        return bool(spans) and not fits(_doubled(joined(spans)))
+        return bool(spans) and _is_filled(joined(spans), fits, _HALF)
 
     chosen = _fitting(analysis, [note.forms for note in nouns], [], fit)
     if not chosen:
@@ -444,7 +451,11 @@ def _words(analysis: Analysis) -> list[int]:
         ):
             continue
         found += [i for i in inside if analysis.kinds[i] in ("noun", "adj", "mod") and _is_telling(analysis, i)]
-        found += [i for i in inside if analysis.kinds[i] == "verb" and _is_telling(analysis, i)]
+        found += [
+            i
+            for i in inside
+            if analysis.kinds[i] == "verb" and _is_telling(analysis, i) and analysis.kinds[i + 1 : i + 2] != ["prep"]
+        ]
     return found
 
 
@@ -452,7 +463,7 @@ def _is_telling(analysis: Analysis, index: int) -> bool:
     word = normal(analysis.tokens[index].text)
     if index and analysis.kinds[index - 1] == "num":
         return False
-    return len(word) > 2 and word.isalpha() and word not in _NO_WORDS
+    return len(word) > 3 and word.isalpha() and word not in _NO_WORDS
 
 
 def _repeats(analysis: Analysis, chosen: Sequence[tuple[int, int]], form: tuple[int, int]) -> bool:
@@ -470,13 +481,22 @@ def _phrase(tokens: Sequence[Token], text: str, begin: int, end: int) -> str:
 
 @lru_cache(maxsize=64)
 def _weights(text: str) -> dict[str, float]:
-    """Return the weight of each word of the noun phrases of a text."""
+    """Return the weight of each word of the noun phrases of a text. Those of the best statement count more."""
     weights: dict[str, float] = {}
+    analysis = analyse(text)
+    places = _places(text, analysis)
+    best = places.index(0.0) if places else -1
+    begin, end = _span(analysis, analysis.statements[best]) if best >= 0 else (0, 0)
+    subject = _SUBJECT
     for candidate in candidates(text):
         if candidate.kind != "weak":
+            weight = candidate.weight
+            if begin <= candidate.start < end:
+                weight += _STATED + subject
+                subject = 0.0
             for token in tokenize(candidate.text):
                 word = normal(token.text)
-                weights[word] = max(weights.get(word, 0.0), candidate.weight)
+                weights[word] = max(weights.get(word, 0.0), weight)
     return weights
 
 
@@ -496,6 +516,8 @@ def _notes(text: str, analysis: Analysis, first: str = "") -> Iterator[_Note]:
             continue
         while index < len(tokens) and (kinds[index] in _RUN or _is_inner(tokens, index)):
             index += 1
+            if normal(tokens[index - 1].text).removesuffix("s") in lexicon.WEEKDAYS:
+                break
             if index < len(tokens) and _LONG_NUMBER.search(tokens[index].text) and kinds[index] == "num":
                 break
         end = index

@@ -66,7 +66,7 @@ _QUOTES = frozenset("\"“”'‘’«»*")
 _CONDITIONS = words("if unless until till once provided whether except without 'til")
 _REASONS = words("because since as so")
 _SUBORDINATORS = words("because although though while whereas when whenever since where after before")
-_RELATIVES = words("who whose which")
+_RELATIVES = words("who whose which who's whos who'd who'll who've")
 _LINKS = words("and but so or yet plus nor then because & though although")
 _BOUND_PREPOSITIONS = words(
     "of like unlike than as per up down out off over without between into onto except excluding versus vs"
@@ -76,6 +76,8 @@ _EXACT_PREPOSITIONS = words("in on at since during by after before")
 # A verb that needs the phrase behind its object.
 _PLACING = word_list("english_placing_verbs")
 # A verb whose object is a clause.
+# A verb that needs no object.
+_COMPLETE = word_list("english_complete_verbs")
 _CONTENT_VERBS = word_list("english_content_verbs")
 _BE = lexicon.BE | words("am is are was were be been being isn't aren't wasn't weren't")
 _CONTRACTED = words(
@@ -93,8 +95,10 @@ _PERIODS = lexicon.WEEKDAYS | lexicon.MONTHS | word_list("english_time_nouns")
 _POINTING = words("last next this every each")
 _BACK_POINTERS = words("it them he she they him her his their this that these those its there")
 _DROPPABLE = word_list("english_droppable") - words("so even still bit great nice pretty kinda sorta")
-_SPARE = word_list("english_spare_adjectives")
+_SPARE = words("amazing beautiful delicious fantastic gorgeous lovely nice pretty tiny wonderful")
 _ASKING = words("what who whose which when where why how what's who's where's how's when's whats hows")
+_MAY_END = words("it there too one")
+_TWO_SIDED = words("between both either from or mix mixed mixing confuse compare combine")
 _CLEFT = words("it it's its that that's thats this i'm who who's")
 _NUMERALS = word_list("english_number_words") - words("one and but so or yet oh yes no well ok okay") | words("hundred thousand")
 _NOUNS = words("noun name code time num")
@@ -103,6 +107,7 @@ _HEDGES = words("almost nearly hardly maybe perhaps probably possibly apparently
 _ANNOUNCEMENTS = tuple(tuple(line.split()) for line in ordered_list("english_announcements"))
 _SUBJECT_WORDS_MAX = 9
 _LEADING_WORDS_MAX = 5
+_LOOK_AHEAD = 60
 
 
 def analyse(text: str) -> Analysis:
@@ -358,7 +363,8 @@ class _Reader:
                         or self.words[after] == "then"
                     ):
                         after += 1
-                    if self._opens_clause(after, leading=self.words[after - 1] in _LINKS):
+                    linked = any(self.words[at] in _LINKS for at in range(index + 1, after))
+                    if self._opens_clause(after, leading=linked):
                         return index
                 elif word in ("and", "but", "so", "yet", "though") and (
                     word not in ("so",) or self._pronoun_subject(after)
@@ -379,6 +385,7 @@ class _Reader:
         closer = _PAIRS.get(self.tokens[index].text)
         if closer is None:
             return index
+        end = min(end, index + _LOOK_AHEAD)
         return next((at + 1 for at in range(index + 1, end) if self.tokens[at].text == closer), index)
 
     def _is_past_event(self, index: int) -> bool:
@@ -461,6 +468,9 @@ class _Reader:
                 clause.is_complete = True
                 at = quoted
                 continue
+            if self.words[at + (self.tokens[at].text in _PAUSES and at + 1 < end)] in _CONDITIONS | _HEDGES:
+                # What a condition limits is never kept without it.
+                part = owner
             found = self._boundary(at, end, begin, clause, main)
             if found is not None:
                 behind, opens = found
@@ -526,7 +536,7 @@ class _Reader:
             clause.is_negated = True
         if self._is_finite(at) or kind == "verb":
             clause.has_verb = clause.has_verb or self._is_finite(at)
-            clause.is_complete = False
+            clause.is_complete = word in _COMPLETE
             clause.is_be = word in _BE or kind == "clause"
             if kind == "verb":
                 clause.verb = word
@@ -576,7 +586,7 @@ class _Reader:
         if text in _PAUSES and at + 1 < end:
             return self._behind_comma(at, end, clause)
         before = self.kinds[at - 1]
-        if self.words[at - 1] in lexicon.NO_END and self.words[at - 1] not in ("it", "there", "too", "one"):
+        if self.words[at - 1] in lexicon.NO_END - _MAY_END and before != "num":
             return None
         settled = clause.is_complete and not clause.is_negated and not main.is_negated
         if word == "because" and not main.is_negated and before not in ("aux", "conj", "det"):
@@ -592,7 +602,7 @@ class _Reader:
         if word in _RELATIVES and before in _NOUNS:
             cleft = clause.is_be and bool(_CLEFT.intersection(self.words[begin : begin + 2]))
             return None if cleft or self.words[at - 1] in ("one", "ones") else (CLAUSE, True)
-        if kind == "prep" and (before in _NOUNS or before == "pronoun" or before == "time"):
+        if kind == "prep" and (before in _NOUNS or before == "pronoun" or self.words[at - 1] in _COMPLETE):
             return self._phrase(at, end, clause)
         if before in _NOUNS | {"pronoun", "adv", "adj"} and self._is_time(at, end):
             return EXACT, False
@@ -609,6 +619,7 @@ class _Reader:
             return None
         if word == "from" and any(self.words[i] == "to" for i in range(at + 1, min(at + 5, end))):
             return None
+        end = min(end, at + _LOOK_AHEAD)
         stop = next((i for i in range(at + 1, end) if self.kinds[i] in ("prep", "break", "conj")), end)
         exact = any(self.kinds[i] in ("name", "time", "num", "code") for i in range(at + 1, stop))
         return (EXACT if exact else PHRASE), False
@@ -625,7 +636,7 @@ class _Reader:
 
     def _behind_and(self, at: int, end: int, begin: int) -> tuple[float, bool] | None:
         """Return the rank of what `and` adds: a second predicate or the last item of a list."""
-        if any(self.words[i] in ("between", "both", "either", "from", "or") for i in range(begin, at)):
+        if any(self.words[i] in _TWO_SIDED for i in range(max(begin, at - _LOOK_AHEAD), at)):
             return None
         after = at + 1
         while after < end and self.kinds[after] == "adv" and self.words[after] not in ("not",):
@@ -635,7 +646,7 @@ class _Reader:
         if self.kinds[after] in ("verb", "aux", "modal"):
             return REASON, True
         if self.kinds[after] in _NOMINAL or self.kinds[after] == "prep":
-            stop = next((i for i in range(after, end) if self.tokens[i].text in _PAUSES), end)
+            stop = self._pause(after, end)
             if any(self._is_finite(i) for i in range(after, stop)) or self._shares_head(at, after):
                 return None
             return ITEM, False
@@ -664,7 +675,7 @@ class _Reader:
             return None
         if text in ",—–" and self.words[at - 1] in _CONTENT_VERBS and self.words[at - 1] != "know":
             return None
-        if self.words[at - 1] in lexicon.NO_END - {"it", "there", "too"} and self.kinds[at - 1] not in ("pronoun",):
+        if self.kinds[at - 1] in ("det", "aux", "to", "clause"):
             return None
         if word in ("and", "but", "so", "then", "yet") and after + 1 < end:
             after += 1
@@ -673,7 +684,7 @@ class _Reader:
             return (REASON if word == "because" else CLAUSE), True
         if kind in ("verb", "aux", "modal"):
             return CLAUSE, True
-        stop = next((i for i in range(after, end) if self.tokens[i].text in _PAUSES), end)
+        stop = self._pause(after, end)
         exact = any(self.kinds[i] in ("name", "time", "num", "code") for i in range(after, stop))
         return (EXACT if exact else ITEM if kind in _NOMINAL else CLAUSE), False
 
@@ -681,8 +692,7 @@ class _Reader:
         self, at: int, end: int, behind: float, opens: bool, clause: _Clause, owner: int, core: int, part: int
     ) -> int:
         """Return the part that a new part depends on."""
-        stop = next((i for i in range(at + 1, end) if self.tokens[i].text in _PAUSES), end)
-        if any(self.words[i] in _BACK_POINTERS for i in range(at + 1, stop)):
+        if any(self.words[i] in _BACK_POINTERS for i in range(at + 1, self._pause(at + 1, end))):
             return part
         if self.tokens[at].text in _PAUSES or opens:
             return core if self.words[at] not in _RELATIVES else part
@@ -691,6 +701,11 @@ class _Reader:
         if self.words[at] in ("and", "but") and part != owner:
             return part
         return owner
+
+    def _pause(self, begin: int, end: int) -> int:
+        """Return the next pause, within a limit so that a sentence without any is read in linear time."""
+        end = min(end, begin + _LOOK_AHEAD)
+        return next((index for index in range(begin, end) if self.tokens[index].text in _PAUSES), end)
 
     def _named(self, start: int, host: Statement) -> tuple[int, tuple[int, ...]]:
         """Return the pronoun that begins a statement, and the name that is the subject of the one before."""
