@@ -10,6 +10,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from ebbtide.language.builtin import words_english as lexicon
@@ -61,7 +62,8 @@ def select(text: str, present: str, fits: Fits, *, telling: bool = True) -> str:
     for core in [*beginnings, *cores[: _STARTS * _MANY // max(_MANY, len(order)) + 1]]:
         chosen = _filled(analysis, order, core, lambda parts: fits(joined(parts)))
         said = joined(chosen) if chosen else ""
-        if said and fits(said) and _is_filled(said, fits, _BEST if not best else _HALF):
+        is_best = not best and not _worths(text)[analysis.parts[chosen[0]].statement].is_hollow if chosen else False
+        if said and fits(said) and _is_filled(said, fits, _BEST if is_best else _HALF):
             return said
         best = best or said
     return best
@@ -79,6 +81,8 @@ def _filled(
     if core < 0:
         found = bisect_left(range(1, len(order) + 1), True, key=lambda count: not fit(order[:count]))
         chosen = list(order[:found])
+        while unsound := _unsound(analysis, set(chosen)):
+            chosen = [part for part in chosen if analysis.parts[part].statement not in unsound]
     else:
         chosen = [core] if fit([core]) else []
     kept = set(chosen)
@@ -90,10 +94,20 @@ def _filled(
     return chosen
 
 
+def _unsound(analysis: Analysis, chosen: set[int]) -> set[int]:
+    """Return the chosen statements whose pronoun would refer to the wrong statement."""
+    kept = sorted({analysis.parts[part].statement for part in chosen})
+    return {
+        number for before, number in pairwise(kept) if before < analysis.statements[number].refers
+    }
+
+
 def _may_add(analysis: Analysis, part: int, kept: set[int]) -> bool:
     parent, needs = analysis.parts[part].parent, analysis.statements[analysis.parts[part].statement].needs
     if parent >= 0:
         return parent in kept
+    if _unsound(analysis, kept | {part}):
+        return False
     return needs < 0 or any(
         analysis.parts[other].parent < 0 and analysis.parts[other].statement == needs for other in kept
     )
@@ -360,6 +374,11 @@ _ORDINAL = re.compile(r"\d{1,3}(?:st|nd|rd|th)")
 # A number that says something alone: an amount, a time, a date or a decimal.
 _EXACT = re.compile(r"[$€£%]|\d[.,:/-]\d|\d{4}")
 _LONG_NUMBER = re.compile(r"\d{3}|\d[.,]\d")
+# A note of nearly the same weight is preferred if it fills the room.
+_NEGATING = words("no not without never nor")
+_COUNT = re.compile(r"\d[\d.,]*(?:st|nd|rd|th)?|(?:twen|thir|for|fif|six|seven|eigh|nine)ty|one|two|three|four|five|six|seven|eight|nine|ten")
+_NEGATED = 0.01
+_NEARLY = 0.75
 # How much more the nouns of the best statement weigh, and the first of them.
 _STATED, _SUBJECT = 0.5, 0.5
 _PHRASE_MAX = 7
@@ -389,6 +408,8 @@ def notes(text: str, fits: Fits, first: str = "") -> str:
     """
     analysis = analyse(text[:READ_MAX])
     nouns = sorted(_notes(text, analysis, first), key=lambda note: (-note.weight, note.forms[0]))[:_TRIES]
+    # What is denied is no note beside others: in a list, "no" would seem to deny them too.
+    nouns = [note for note in nouns if note.weight > _NEGATED] or nouns[:1]
 
     def joined(spans: Sequence[tuple[int, int]]) -> str:
         return ", ".join(_phrase(analysis.tokens, text, begin, end) for begin, end in sorted(spans))
@@ -399,7 +420,16 @@ def notes(text: str, fits: Fits, first: str = "") -> str:
     def is_half_full(spans: Sequence[tuple[int, int]]) -> bool:
         return bool(spans) and _is_filled(joined(spans), fits, _HALF)
 
-    chosen = _fitting(analysis, [note.forms for note in nouns], [], fit)
+    chosen: list[tuple[int, int]] = []
+    for number, note in enumerate(nouns[:_STARTS]):
+        if number and note.weight < _NEARLY * nouns[0].weight:
+            break
+        ordered = [note, *nouns[:number], *nouns[number + 1 :]]
+        found = _fitting(analysis, [other.forms for other in ordered], [], fit)
+        chosen = chosen or found
+        if is_half_full(found):
+            chosen = found
+            break
     if not chosen:
         chosen = _fitting(analysis, [note.parts for note in nouns], [], fit)[:1]
     if not chosen:
@@ -451,17 +481,15 @@ def _words(analysis: Analysis) -> list[int]:
         ):
             continue
         found += [i for i in inside if analysis.kinds[i] in ("noun", "adj", "mod") and _is_telling(analysis, i)]
-        found += [
-            i
-            for i in inside
-            if analysis.kinds[i] == "verb" and _is_telling(analysis, i) and analysis.kinds[i + 1 : i + 2] != ["prep"]
-        ]
+        found += [i for i in inside if analysis.kinds[i] == "verb" and _is_telling(analysis, i)]
     return found
 
 
 def _is_telling(analysis: Analysis, index: int) -> bool:
     word = normal(analysis.tokens[index].text)
     if index and analysis.kinds[index - 1] == "num":
+        return False
+    if analysis.kinds[index] == "verb" and analysis.kinds[index + 1 : index + 2] == ["prep"]:
         return False
     return len(word) > 3 and word.isalpha() and word not in _NO_WORDS
 
@@ -485,7 +513,7 @@ def _weights(text: str) -> dict[str, float]:
     weights: dict[str, float] = {}
     analysis = analyse(text)
     places = _places(text, analysis)
-    best = places.index(0.0) if places else -1
+    best = min(range(len(places)), key=places.__getitem__, default=-1)
     begin, end = _span(analysis, analysis.statements[best]) if best >= 0 else (0, 0)
     subject = _SUBJECT
     for candidate in candidates(text):
@@ -536,6 +564,10 @@ def _notes(text: str, analysis: Analysis, first: str = "") -> Iterator[_Note]:
         weight = max((weights.get(normal(token.text), 0.25) for token in said), default=0.25)
         begin = _described_from(analysis, begin)
         forms, parts = _forms(analysis, begin, end, strong)
+        negated = _negated_from(analysis, begin)
+        if negated < begin:
+            forms, parts = tuple((negated, form[1]) for form in forms if form[0] == begin), ()
+            weight = _NEGATED
         if forms:
             yield _Note(forms, parts, weight)
 
@@ -569,8 +601,20 @@ def _described_from(analysis: Analysis, begin: int) -> int:
     return adjective if own else begin
 
 
+def _negated_from(analysis: Analysis, begin: int) -> int:
+    """Return where `no more` begins before a noun, or `begin`."""
+    for index in range(begin - 1, max(-1, begin - 4), -1):
+        if normal(analysis.tokens[index].text) in _NEGATING:
+            return index
+        if analysis.kinds[index] not in ("det", "adv"):
+            break
+    return begin
+
+
 def _is_inner(tokens: Sequence[Token], index: int) -> bool:
-    """Return whether a mark is part of a name or a number: Mrs. Probert, $28, 7-11."""
+    """Return whether a mark is part of a name or a number (Mrs. Probert, $28, 7-11), or `to` of a range."""
+    if normal(tokens[index].text) == "to" and 0 < index < len(tokens) - 1:
+        return bool(_COUNT.fullmatch(tokens[index - 1].text) and _COUNT.match(tokens[index + 1].text))
     return (
         tokens[index].tag == "punct"
         and tokens[index].text in ".$€£%&/-"

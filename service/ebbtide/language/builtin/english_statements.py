@@ -35,7 +35,8 @@ class Statement(NamedTuple):
     """A statement: its sentence, the words that link it to the one before, and its first and last token.
 
     `needs` is the statement without which it is untrue, or -1. `name` replaces `pronoun` where the statement with the
-    name is not kept. A statement without a verb is a `fragment`.
+    name is not kept. A statement without a verb is a `fragment`. `refers` is
+    the statement with what its first pronoun means, or -1.
     """
 
     sentence: int
@@ -47,6 +48,7 @@ class Statement(NamedTuple):
     name: tuple[int, ...]
     fragment: bool
     asks: bool
+    refers: int
 
 
 class Analysis(NamedTuple):
@@ -97,6 +99,12 @@ _BACK_POINTERS = words("it them he she they him her his their this that these th
 _DROPPABLE = word_list("english_droppable") - words("so even still bit great nice pretty kinda sorta")
 _SPARE = words("amazing beautiful delicious fantastic gorgeous lovely nice pretty tiny wonderful")
 _ASKING = words("what who whose which when where why how what's who's where's how's when's whats hows")
+_LEADING_CONDITIONS = words("if unless once provided whether until suppose supposing")
+_HOLDING = words("have has had get got gets want wants wanted")
+_LOCATING = words("in at on")
+_REFERRING = words("it its they theyre he hes she shes that thats this these those his her their them")
+_DEPENDENT = words("because which or except unless instead than not especially including")
+_IDIOMS = {("in", "law"), ("in", "charge"), ("in", "common"), ("on", "hold"), ("at", "all"), ("in", "mind")}
 _MAY_END = words("it there too one")
 _TWO_SIDED = words("between both either from or mix mixed mixing confuse compare combine")
 _CLEFT = words("it it's its that that's thats this i'm who who's")
@@ -145,8 +153,12 @@ def _tag(text: str, tokens: Sequence[Token]) -> list[str]:
         before = kind
         if kind in ("det", "noun", "adj") and lower in _NUMERALS:
             kind = "num"
-        if token.text == "May" and index:
-            kind = "time"
+        if (token.text == "May" and index) or (lower in ("am", "pm") and kinds[-1:] in (["num"], ["time"])):
+            kind, before = "time", "break"
+        if lower == "longer" and index and normal(tokens[index - 1].text) == "no":
+            kind = "adv"
+        if kind == "verb" and lower.endswith("s") and lower in lexicon.AMBIGUOUS and "num" in kinds[-2:-1]:
+            kind = "noun"
         if kind == "adj" and previous in ("noun", "name") and lower.endswith("ed"):
             kind = "verb"
         previous = context(token, kind)
@@ -154,6 +166,7 @@ def _tag(text: str, tokens: Sequence[Token]) -> list[str]:
             kind = "time"
         elif lower in _CONTRACTED:
             kind = "clause"
+            previous = "modal" if lower.endswith(("'d", "'ll")) else "adv"
         elif before != "break" and lower in lexicon.AUXILIARIES | lexicon.MODALS and lower != "please":
             kind = "aux"
         elif kind == "noun" and lower.endswith("'s") and _is_contracted(tokens, index):
@@ -183,7 +196,9 @@ class _Clause:
         self.is_conditional = False
         self.is_be = False
         self.verb = ""
+        self.is_placed = False
         self.phrase = -1
+        self.phrase_word = ""
 
 
 class _Reader:
@@ -230,7 +245,7 @@ class _Reader:
             self._add(core, start, end)
         else:
             self._read_parts(core, start, end)
-        needs = -1
+        needs = number - 1 if number == first and number and self.words[begin] in _DEPENDENT else -1
         if number > first:
             previous = self.statements[-1]
             if previous.needs >= 0 or self._is_conditional(previous):
@@ -247,9 +262,19 @@ class _Reader:
                 name,
                 fragment,
                 self._is_question(start, end),
+                self._referred(start, number),
             )
         )
         return end
+
+    def _referred(self, begin: int, number: int) -> int:
+        """Return the statement with what the first pronoun of a statement means, or -1 if it begins with none."""
+        pronoun = self.words[begin].partition("'")[0] if begin < self.end else ""
+        if not number or pronoun not in _REFERRING:
+            return -1
+        previous = self.statements[-1]
+        same = self.words[previous.begin].partition("'")[0] == pronoun
+        return max(0, previous.refers) if same else number - 1
 
     def _is_question(self, begin: int, end: int) -> bool:
         """Return whether a statement of a sentence that ends in a question mark is part of the question."""
@@ -346,6 +371,8 @@ class _Reader:
     def _statement_end(self, begin: int) -> int:
         """Return where the next independent clause begins."""
         has_verb = has_object = False
+        if self.words[begin] in _LEADING_CONDITIONS or self.words[begin : begin + 2] == ["even", "if"]:
+            return self.end
         enclosed = begin
         for index in range(begin, self.end):
             text, word = self.tokens[index].text, self.words[index]
@@ -482,7 +509,7 @@ class _Reader:
                 if opens or self.tokens[at].text in _PAUSES:
                     owner, clause.phrase = part, -1
                 elif behind == PHRASE or behind == EXACT:
-                    clause.phrase = part
+                    clause.phrase, clause.phrase_word = part, self.words[at]
                 if self.tokens[at].text in _PAUSES or self.words[at] in _LINKS:
                     self._add(part, at, at + 1)
                     at += 1
@@ -538,8 +565,7 @@ class _Reader:
             clause.has_verb = clause.has_verb or self._is_finite(at)
             clause.is_complete = word in _COMPLETE
             clause.is_be = word in _BE or kind == "clause"
-            if kind == "verb":
-                clause.verb = word
+            clause.verb = word
         elif clause.has_verb and (
             kind in _NOUNS or kind == "pronoun" or (kind == "adj" and clause.is_be and self._ends_noun(at))
         ):
@@ -559,7 +585,7 @@ class _Reader:
             self.words[at - 1] if at else "",
             self.words[at + 1],
         )
-        if before and is_negation(self.tokens[at - 1]):
+        if not at or self.tokens[at - 1].tag != "word" or is_negation(self.tokens[at - 1]):
             return False
         if self.tokens[at + 1].tag != "word" or self.kinds[at + 1] in ("break", "conj"):
             return False
@@ -615,7 +641,15 @@ class _Reader:
             return None
         if at + 1 >= end or self.kinds[at + 1] in ("break", "prep", "conj", "verb", "aux", "clause", "to"):
             return None
-        if clause.verb in _PLACING and clause.phrase < 0:
+        before = self.kinds[at - 1]
+        if not clause.is_placed and (
+            clause.verb in _PLACING or (clause.verb in _HOLDING and before == "pronoun")
+        ):
+            clause.is_placed = True
+            return None
+        if word in ("about", "for") and clause.verb in _CONTENT_VERBS and before == "pronoun":
+            return None
+        if (word, self.words[at + 1]) in _IDIOMS:
             return None
         if word == "from" and any(self.words[i] == "to" for i in range(at + 1, min(at + 5, end))):
             return None
@@ -642,6 +676,8 @@ class _Reader:
         while after < end and self.kinds[after] == "adv" and self.words[after] not in ("not",):
             after += 1
         if after >= end:
+            return None
+        if self.kinds[at - 1] == self.kinds[after] == "adj":
             return None
         if self.kinds[after] in ("verb", "aux", "modal"):
             return REASON, True
@@ -696,7 +732,7 @@ class _Reader:
             return part
         if self.tokens[at].text in _PAUSES or opens:
             return core if self.words[at] not in _RELATIVES else part
-        if behind == PHRASE and clause.phrase >= 0:
+        if clause.phrase >= 0 and (behind == PHRASE or clause.phrase_word not in _LOCATING):
             return clause.phrase
         if self.words[at] in ("and", "but") and part != owner:
             return part
