@@ -224,6 +224,8 @@ class Passes:
             return True
         if shortening.target != shortened.task.shortening.target:
             return False
+        if processed.content == node.content:
+            return True
         before, after = len(node.content), len(processed.content)
         rewrite = Rewrite(number, shortening.importance, before, after, shortened.model)
         draft.change.nodes.append(

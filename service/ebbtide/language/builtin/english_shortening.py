@@ -33,11 +33,32 @@ _TRIES = 40
 _STARTS = 6
 # The share of the room that statements fill; the best one is kept if it fills less.
 _HALF, _BEST = 0.5, 0.4
+# A statement that fills less gives way to a list that fills half of the room.
+_POOR = 0.35
 # Longer texts are tried less often.
 _MANY = 200
 # A core of a larger share of the text is not kept first.
 _LONG = 0.4
 _ROOM = 1.5
+
+
+def shortened(present: str, first: str, fits: Fits) -> str:
+    """Return statements of a text that fit, or a list if no statement fits or the list fills much more of the room.
+
+    `first` is the first content, of which `present` is left. The result is "" if neither a statement nor a noun fits.
+    """
+    is_notes = present != first and is_list(present)
+    stated = "" if is_notes else select(first, present, fits)
+    if stated and _is_filled(stated, fits, _POOR):
+        return stated
+    listed = notes(present, fits, first)
+    is_full = bool(listed) and _is_filled(listed, fits, _HALF)
+    if stated:
+        return listed if is_full else stated
+    other = "" if is_notes or is_full else select(first, present, fits, telling=False)
+    if other and _is_filled(other, fits, _HALF):
+        return other
+    return listed or other
 
 
 def select(text: str, present: str, fits: Fits, *, telling: bool = True) -> str:
@@ -212,7 +233,9 @@ def _first(text: str, analysis: Analysis) -> int:
                 break
             if CONCLUDING.match(text, analysis.tokens[statement.begin].start) or CONCLUDING.match(text, start):
                 return number
-    return max(first, 0)
+    if first >= 0:
+        return first
+    return next((number for number, statement in enumerate(analysis.statements) if not statement.asks), 0)
 
 
 def _worth(
@@ -278,7 +301,7 @@ def _is_worth_keeping(text: str, part: int) -> bool:
     analysis = analyse(text)
     statement = analysis.statements[analysis.parts[part].statement]
     worth = _worths(text)[analysis.parts[part].statement]
-    return statement.needs < 0 and not statement.fragment and worth.value > -1.7 and not (worth.is_hollow and worth.size < 12)
+    return statement.needs < 0 and not statement.fragment and not statement.asks and worth.value > -1.7 and not (worth.is_hollow and worth.size < 12)
 
 
 # --- text -----------------------------------------------------------------------------------------------------
@@ -376,9 +399,10 @@ _EXACT = re.compile(r"[$€£%]|\d[.,:/-]\d|\d{4}")
 _LONG_NUMBER = re.compile(r"\d{3}|\d[.,]\d")
 # A note of nearly the same weight is preferred if it fills the room.
 _NEGATING = words("no not without never nor")
+_ORDERING = words("first second third last next")
 _COUNT = re.compile(r"\d[\d.,]*(?:st|nd|rd|th)?|(?:twen|thir|for|fif|six|seven|eigh|nine)ty|one|two|three|four|five|six|seven|eight|nine|ten")
 _NEGATED = 0.01
-_NEARLY = 0.75
+_NEARLY = 0.6
 # How much more the nouns of the best statement weigh, and the first of them.
 _STATED, _SUBJECT = 0.5, 0.5
 _PHRASE_MAX = 7
@@ -546,7 +570,8 @@ def _notes(text: str, analysis: Analysis, first: str = "") -> Iterator[_Note]:
             index += 1
             if normal(tokens[index - 1].text).removesuffix("s") in lexicon.WEEKDAYS:
                 break
-            if index < len(tokens) and _LONG_NUMBER.search(tokens[index].text) and kinds[index] == "num":
+            counts = index < len(tokens) and kinds[index] == "num"
+            if counts and (tokens[index].text.isalpha() or _LONG_NUMBER.search(tokens[index].text)):
                 break
         end = index
         while end > begin and kinds[end - 1] not in _HEADS:
@@ -562,6 +587,8 @@ def _notes(text: str, analysis: Analysis, first: str = "") -> Iterator[_Note]:
         strong = [c for c in inside if c.kind != "weak"]
         said = tokens[begin : _of_end(analysis, end)]
         weight = max((weights.get(normal(token.text), 0.25) for token in said), default=0.25)
+        if begin and normal(tokens[begin - 1].text) in _ORDERING:
+            begin -= 1
         begin = _described_from(analysis, begin)
         forms, parts = _forms(analysis, begin, end, strong)
         negated = _negated_from(analysis, begin)
@@ -702,8 +729,7 @@ def shortest(text: str) -> str:
     analysis = analyse(text[:READ_MAX])
     named = list(_notes(text, analysis))
     spans = [span for note in named for span in (*note.forms, *note.parts)]
-    if not spans and len(text) > _SHORT:
-        spans = [(index, index + 1) for index in _words(analysis)]
     said = min((_phrase(analysis.tokens, text, *span) for span in spans), key=len, default="")
-    said = said or (text if len(text) <= _SHORT else "")
-    return said if said and max(map(len, said.split())) <= _WORD_MAX else ""
+    if 0 < len(said) <= _WORD_MAX:
+        return said
+    return text if len(text) <= _SHORT and max(map(len, text.split())) <= _WORD_MAX else ""

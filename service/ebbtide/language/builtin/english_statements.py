@@ -25,7 +25,7 @@ EXACT, PERSON, ITEM, REASON, CLAUSE, PHRASE, ADVERB, OPENER = 0.3, 0.4, 0.5, 0.6
 class Part(NamedTuple):
     """The indices of some tokens of a statement, the part that they depend on (-1 for the core), and their rank."""
 
-    tokens: tuple[int, ...]
+    tokens: list[int]
     parent: int
     statement: int
     behind: float
@@ -237,15 +237,16 @@ class _Reader:
         openers, start = self._openers(link)
         end = self._statement_end(start)
         core = len(self.parts)
-        self.parts.append(Part((), -1, number, 0.0))
+        self.parts.append(Part([], -1, number, 0.0))
         for piece, behind in openers:
-            self.parts.append(Part(tuple(piece), core, number, behind))
+            self.parts.append(Part(list(piece), core, number, behind))
         fragment = not any(self._is_finite(index) for index in range(start, end))
         if fragment:
             self._add(core, start, end)
         else:
             self._read_parts(core, start, end)
-        needs = number - 1 if number == first and number and self.words[begin] in _DEPENDENT else -1
+        leans = fragment and self.kinds[begin] in ("prep", "to", "conj")
+        needs = number - 1 if number == first > 0 and (leans or self.words[begin] in _DEPENDENT) else -1
         if number > first:
             previous = self.statements[-1]
             if previous.needs >= 0 or self._is_conditional(previous):
@@ -262,7 +263,7 @@ class _Reader:
                 name,
                 fragment,
                 self._is_question(start, end),
-                self._referred(start, number),
+                number - 1 if fragment else self._referred(start, number),
             )
         )
         return end
@@ -291,13 +292,12 @@ class _Reader:
         return any(self.words[index] in ("if", "unless") for index in range(statement.begin, statement.end))
 
     def _add(self, part: int, begin: int, end: int) -> None:
-        old = self.parts[part]
-        self.parts[part] = old._replace(tokens=(*old.tokens, *range(begin, end)))
+        self.parts[part].tokens.extend(range(begin, end))
 
     def _new(self, parent: int, begin: int, end: int, behind: float) -> int:
         above = self.parts[parent]
         self.parts.append(
-            Part(tuple(range(begin, end)), parent, above.statement, max(behind, above.behind + 0.01))
+            Part(list(range(begin, end)), parent, above.statement, max(behind, above.behind + 0.01))
         )
         return len(self.parts) - 1
 
@@ -731,7 +731,8 @@ class _Reader:
         if any(self.words[i] in _BACK_POINTERS for i in range(at + 1, self._pause(at + 1, end))):
             return part
         if self.tokens[at].text in _PAUSES or opens:
-            return core if self.words[at] not in _RELATIVES else part
+            follows = not opens and self.tokens[self.parts[part].tokens[0]].text in _PAUSES if part != core else False
+            return part if follows else core
         if clause.phrase >= 0 and (behind == PHRASE or clause.phrase_word not in _LOCATING):
             return clause.phrase
         if self.words[at] in ("and", "but") and part != owner:

@@ -27,8 +27,6 @@ from ebbtide.language.builtin.word_lists import word_list
 _FOREIGN = re.compile(f"[{HAN}{KANA}{HANGUL}]")
 _SENTENCE_ENDS = "。！？!?."
 _REPORTS = word_list("reporting_ends")
-# A statement that fills less of the room gives way to a list that fills half of it.
-_POOR = 0.35
 _SAYING = frozenset('：:，,“"')
 _REPORT_WORDS = 3
 
@@ -46,7 +44,8 @@ def shorten(text: str, target: int, first: str = "") -> str:
     body = text.strip()
     source = first.strip()
     if is_english(source or body):
-        return _shorten_english(body, target, source or body) or _cut_hard(body or text, target)
+        said = english.shortened(body, source or body, _within(target)) or english.shortest(body)
+        return said or _cut_hard(body or text, target)
     if not source or longest_beginning(source, _within(len(body))) != body:
         source = body
     shortened = longest_beginning(source, _within(target))
@@ -60,21 +59,6 @@ def is_english(text: str) -> bool:
     return _FOREIGN.search(text) is None and has_word(text)
 
 
-def _shorten_english(body: str, target: int, first: str) -> str:
-    """Return statements, or a list if none fits or the list fills much more of the room. No word is cut."""
-    fits = _within(target)
-    stated = "" if body != first and english.is_list(body) else english.select(first, body, fits)
-    if len(stated) >= _POOR * target:
-        return stated
-    listed = english.notes(body, fits, first)
-    if stated:
-        return listed if len(listed) >= target / 2 else stated
-    other = "" if english.is_list(body) else english.select(first, body, fits, telling=False)
-    if len(listed) < target / 2 <= len(other):
-        return other
-    return listed or other or english.shortest(body)
-
-
 def _is_taken_from(part: str, whole: str) -> bool:
     """Return whether the words of a shortening occur in a text in this order."""
     rest = iter([token.text for token in tokenize(whole)])
@@ -86,7 +70,7 @@ def longest_beginning(text: str, fits: Callable[[str], bool]) -> str:
     if fits(text):
         return text
     if is_english(text):
-        return english.select(text, text, fits) or english.notes(text, fits)
+        return english.shortened(text, text, fits)
     ranking = ranked(text)
 
     def joined(count: int) -> str:
