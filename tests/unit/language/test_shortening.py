@@ -263,8 +263,16 @@ def test_a_statement_keeps_what_its_verb_needs(text: str, target: int, expected:
     [
         ("The bank lady rang. They sanctioned 68, not 71. Because of your car loan.", 49, "Because"),
         ("The starter's dead. Somebody put the heater on. It's forty degrees in there.", 50, "It's"),
-        ("He's single. Surgery is on the 23rd of April. Four days in, six weeks no lifting.", 60, "Four days"),
-        ("And money. If we take 94, and bank gives eighty per cent, we need nineteen. I made a sheet.", 60, "If"),
+        (
+            "He's single. Surgery is on the 23rd of April. Four days in, six weeks no lifting.",
+            60,
+            "Four days",
+        ),
+        (
+            "And money. If we take 94, and bank gives eighty per cent, we need nineteen. I made a sheet.",
+            60,
+            "If",
+        ),
     ],
 )
 def test_a_sentence_is_not_joined_with_another_than_its_own(text: str, target: int, lost: str) -> None:
@@ -277,7 +285,11 @@ def test_a_sentence_is_not_joined_with_another_than_its_own(text: str, target: i
     [
         ("Tuesdays and Fridays Philomena Durkan and Mrs Probert", 30, "Fridays, Philomena Durkan"),
         ("We went to see old Mrs Probert", 6, "Probert"),
-        ("I love that it teaches me to accept the beauty of imperfections.", 48, "love, beauty of imperfections"),
+        (
+            "I love that it teaches me to accept the beauty of imperfections.",
+            48,
+            "love, beauty of imperfections",
+        ),
         ("They saw it in the first week of September.", 27, "first week of September"),
         ("Noted, no coconut for the delicate dutchman", 24, "delicate dutchman"),
         ("He has been gone for twelve to fifteen months of the year", 14, "fifteen months"),

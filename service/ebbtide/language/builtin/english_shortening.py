@@ -20,7 +20,7 @@ from ebbtide.language.builtin.english_tags import normal
 from ebbtide.language.builtin.negation import holds_negation, is_condition_word, is_negation
 from ebbtide.language.builtin.ranking import BACKGROUND, CONCLUDING, DECIDING, FIRST_PERSON, INTENDING
 from ebbtide.language.builtin.small_talk import is_small_talk
-from ebbtide.language.builtin.tokens import Candidate, Token, tokenize
+from ebbtide.language.builtin.tokens import CALLED_NAME, Candidate, Token, tokenize
 from ebbtide.language.builtin.word_lists import word_list, words
 
 Fits = Callable[[str], bool]
@@ -83,7 +83,9 @@ def select(text: str, present: str, fits: Fits, *, telling: bool = True) -> str:
     for core in [*beginnings, *cores[: _STARTS * _MANY // max(_MANY, len(order)) + 1]]:
         chosen = _filled(analysis, order, core, lambda parts: fits(joined(parts)))
         said = joined(chosen) if chosen else ""
-        is_best = not best and not _worths(text)[analysis.parts[chosen[0]].statement].is_hollow if chosen else False
+        is_best = (
+            not best and not _worths(text)[analysis.parts[chosen[0]].statement].is_hollow if chosen else False
+        )
         if said and fits(said) and _is_filled(said, fits, _BEST if is_best else _HALF):
             return said
         best = best or said
@@ -105,7 +107,7 @@ def _filled(
         while unsound := _unsound(analysis, set(chosen)):
             chosen = [part for part in chosen if analysis.parts[part].statement not in unsound]
     else:
-        chosen = [core] if fit([core]) else []
+        chosen = [core] if fit([core]) and not _unsound(analysis, {core}) else []
     kept = set(chosen)
     tries = _TRIES * _MANY // max(_MANY, len(order))
     for part in [part for part in order if part not in kept][:tries] if chosen else []:
@@ -118,9 +120,20 @@ def _filled(
 def _unsound(analysis: Analysis, chosen: set[int]) -> set[int]:
     """Return the chosen statements whose pronoun would refer to the wrong statement."""
     kept = sorted({analysis.parts[part].statement for part in chosen})
-    return {
-        number for before, number in pairwise(kept) if before < analysis.statements[number].refers
-    }
+    lone = {number for before, number in pairwise(kept) if before < analysis.statements[number].refers}
+    return lone | {number for number in kept if number + 1 not in kept and _is_contrasted(analysis, number)}
+
+
+def _is_contrasted(analysis: Analysis, number: int) -> bool:
+    """Return whether a statement is an intention that came to nothing: I was going to sell it, but …"""
+    following = analysis.statements[number + 1 : number + 2]
+    own = analysis.statements[number]
+    if not following or following[0].sentence != own.sentence:
+        return False
+    if not {normal(analysis.tokens[index].text) for index in following[0].link} & _CONTRASTS:
+        return False
+    said = " ".join(token.text for token in analysis.tokens[own.begin : own.end])
+    return INTENDING.search(said) is not None
 
 
 def _may_add(analysis: Analysis, part: int, kept: set[int]) -> bool:
@@ -231,7 +244,9 @@ def _first(text: str, analysis: Analysis) -> int:
         if first >= 0 and number > first:
             if statement.sentence != analysis.statements[first].sentence:
                 break
-            if CONCLUDING.match(text, analysis.tokens[statement.begin].start) or CONCLUDING.match(text, start):
+            if CONCLUDING.match(text, analysis.tokens[statement.begin].start) or CONCLUDING.match(
+                text, start
+            ):
                 return number
     if first >= 0:
         return first
@@ -250,7 +265,9 @@ def _worth(
     links = {normal(analysis.tokens[index].text) for index in statement.link} | {
         normal(token.text) for token in analysis.tokens[statement.begin : statement.begin + 1]
     }
-    value = 0.1 + sum(_KIND_FACTORS.get(c.kind, 1.0) * c.weight for c in found) + 0.005 * min(end - start, 200)
+    value = (
+        0.1 + sum(_KIND_FACTORS.get(c.kind, 1.0) * c.weight for c in found) + 0.005 * min(end - start, 200)
+    )
     value *= 0.5 if not strong else 1.0
     value *= 0.6 if opening in _REFERRING else 1.0
     value *= 1.3 if links & _CONTRASTS or holds_negation(own) else 1.0
@@ -301,7 +318,13 @@ def _is_worth_keeping(text: str, part: int) -> bool:
     analysis = analyse(text)
     statement = analysis.statements[analysis.parts[part].statement]
     worth = _worths(text)[analysis.parts[part].statement]
-    return statement.needs < 0 and not statement.fragment and not statement.asks and worth.value > -1.7 and not (worth.is_hollow and worth.size < 12)
+    return (
+        statement.needs < 0
+        and not statement.fragment
+        and not statement.asks
+        and worth.value > -1.7
+        and not (worth.is_hollow and worth.size < 12)
+    )
 
 
 # --- text -----------------------------------------------------------------------------------------------------
@@ -314,6 +337,7 @@ def render(text: str, analysis: Analysis, chosen: Sequence[int], fits: Fits) -> 
     for number in chosen:
         part = analysis.parts[number]
         own.setdefault(part.statement, []).extend(part.tokens)
+
     def is_whole(statement: Statement) -> bool:
         return statement.asks or tokens[analysis.closing[statement.sentence]].text[0] != "?"
 
@@ -400,7 +424,9 @@ _LONG_NUMBER = re.compile(r"\d{3}|\d[.,]\d")
 # A note of nearly the same weight is preferred if it fills the room.
 _NEGATING = words("no not without never nor")
 _ORDERING = words("first second third last next")
-_COUNT = re.compile(r"\d[\d.,]*(?:st|nd|rd|th)?|(?:twen|thir|for|fif|six|seven|eigh|nine)ty|one|two|three|four|five|six|seven|eight|nine|ten")
+_COUNT = re.compile(
+    r"\d[\d.,]*(?:st|nd|rd|th)?|(?:twen|thir|for|fif|six|seven|eigh|nine)ty|one|two|three|four|five|six|seven|eight|nine|ten"
+)
 _NEGATED = 0.01
 _NEARLY = 0.6
 # How much more the nouns of the best statement weigh, and the first of them.
@@ -489,7 +515,9 @@ def _fitting(
     """Add to the chosen spans the first form of each note that fits."""
     found = list(chosen)
     for forms in named:
-        form = next((form for form in forms if fit([*found, form]) and not _repeats(analysis, found, form)), None)
+        form = next(
+            (form for form in forms if fit([*found, form]) and not _repeats(analysis, found, form)), None
+        )
         if form is not None:
             found.append(form)
     return found
@@ -504,7 +532,9 @@ def _words(analysis: Analysis) -> list[int]:
             is_negation(analysis.tokens[i]) or is_condition_word(analysis.tokens[i]) for i in inside
         ):
             continue
-        found += [i for i in inside if analysis.kinds[i] in ("noun", "adj", "mod") and _is_telling(analysis, i)]
+        found += [
+            i for i in inside if analysis.kinds[i] in ("noun", "adj", "mod") and _is_telling(analysis, i)
+        ]
         found += [i for i in inside if analysis.kinds[i] == "verb" and _is_telling(analysis, i)]
     return found
 
@@ -552,11 +582,20 @@ def _weights(text: str) -> dict[str, float]:
     return weights
 
 
+def _called(text: str) -> frozenset[str]:
+    """Return the first words of the names that a text only addresses."""
+    return frozenset(
+        normal(candidate.text.split(" ")[0])
+        for candidate in candidates(text)
+        if candidate.kind == "weak" and candidate.weight == CALLED_NAME
+    )
+
+
 def _notes(text: str, analysis: Analysis, first: str = "") -> Iterator[_Note]:
     """Yield the noun phrases of a text that say something alone."""
     tokens, kinds = analysis.tokens, analysis.kinds
     found = candidates(text)
-    weights = _weights(first or text)
+    weights, called = _weights(first or text), _called(first or text)
     at = index = 0
     while index < len(tokens):
         begin = index
@@ -595,7 +634,7 @@ def _notes(text: str, analysis: Analysis, first: str = "") -> Iterator[_Note]:
         if negated < begin:
             forms, parts = tuple((negated, form[1]) for form in forms if form[0] == begin), ()
             weight = _NEGATED
-        if forms:
+        if forms and normal(tokens[begin].text) not in called:
             yield _Note(forms, parts, weight)
 
 
@@ -614,7 +653,11 @@ def _described_from(analysis: Analysis, begin: int) -> int:
     while at > 0 and (kinds[at] == "det" or normal(tokens[at].text) in lexicon.POSSESSIVES):
         at -= 1
     adjective = at - 1
-    if adjective < 1 or kinds[at] not in ("to", "prep") or kinds[adjective] not in ("adj", "noun", "mod", "verb"):
+    if (
+        adjective < 1
+        or kinds[at] not in ("to", "prep")
+        or kinds[adjective] not in ("adj", "noun", "mod", "verb")
+    ):
         return begin
     if normal(tokens[adjective].text).endswith("ing"):
         return begin
@@ -666,7 +709,11 @@ def _forms(
         forms.append((head, end))
     parts: list[tuple[int, int]] = []
     for candidate in sorted(strong, key=lambda c: -c.weight):
-        inside = [i for i in range(begin, end) if tokens[i].start < candidate.end and candidate.start < tokens[i].end]
+        inside = [
+            i
+            for i in range(begin, end)
+            if tokens[i].start < candidate.end and candidate.start < tokens[i].end
+        ]
         if inside:
             parts.append((inside[0], inside[-1] + 1))
     if kinds[end - 1] in ("noun", "name"):

@@ -92,11 +92,15 @@ _DEMONSTRATIVE = words(
     "that this these those everyone everybody someone somebody nobody anyone everything something nothing one both"
     " mine yours hers ours theirs none"
 )
-_TIME_WORDS = words("yesterday today tomorrow tonight nowadays lately recently anyway though too now again soon")
+_TIME_WORDS = words(
+    "yesterday today tomorrow tonight nowadays lately recently anyway though too now again soon"
+)
 _PERIODS = lexicon.WEEKDAYS | lexicon.MONTHS | word_list("english_time_nouns")
 _POINTING = words("last next this every each")
 _BACK_POINTERS = words("it them he she they him her his their this that these those its there")
-_DROPPABLE = word_list("english_droppable") - words("so even still bit great nice pretty kinda sorta")
+_DROPPABLE = (word_list("english_droppable") | {"finally"}) - words(
+    "so even still bit great nice pretty kinda sorta"
+)
 _SPARE = words("amazing beautiful delicious fantastic gorgeous lovely nice pretty tiny wonderful")
 _ASKING = words("what who whose which when where why how what's who's where's how's when's whats hows")
 _LEADING_CONDITIONS = words("if unless once provided whether until suppose supposing")
@@ -104,14 +108,21 @@ _HOLDING = words("have has had get got gets want wants wanted")
 _LOCATING = words("in at on")
 _REFERRING = words("it its they theyre he hes she shes that thats this these those his her their them")
 _DEPENDENT = words("because which or except unless instead than not especially including")
-_IDIOMS = {("in", "law"), ("in", "charge"), ("in", "common"), ("on", "hold"), ("at", "all"), ("in", "mind")}
+_IDIOMS = {("in", "law"), ("in", "charge"), ("in", "common"), ("on", "hold"), ("in", "exchange"), ("at", "all"), ("in", "mind")}
+_DESCRIBING = words("in at on from near outside with")
+_DEFINITE = words("the my our his her their your")
+_PASTS = words("left led lay cut put set let hit read found felt lost met broke")
 _MAY_END = words("it there too one")
 _TWO_SIDED = words("between both either from or mix mixed mixing confuse compare combine")
 _CLEFT = words("it it's its that that's thats this i'm who who's")
-_NUMERALS = word_list("english_number_words") - words("one and but so or yet oh yes no well ok okay") | words("hundred thousand")
+_NUMERALS = word_list("english_number_words") - words("one and but so or yet oh yes no well ok okay") | words(
+    "hundred thousand"
+)
 _NOUNS = words("noun name code time num")
 _NOMINAL = _NOUNS | words("adj mod det")
-_HEDGES = words("almost nearly hardly maybe perhaps probably possibly apparently supposedly allegedly i i'd barely only")
+_HEDGES = words(
+    "almost nearly hardly maybe perhaps probably possibly apparently supposedly allegedly i i'd barely only"
+)
 _ANNOUNCEMENTS = tuple(tuple(line.split()) for line in ordered_list("english_announcements"))
 _SUBJECT_WORDS_MAX = 9
 _LEADING_WORDS_MAX = 5
@@ -223,10 +234,22 @@ class _Reader:
             closing = end
         self.closing.append(closing)
         self.end = end
+        self._find_verb(begin, end)
         first = len(self.statements)
         at = begin
         while at < end:
             at = self._read_statement(at, first)
+
+    def _find_verb(self, begin: int, end: int) -> None:
+        """Read a noun as the verb of a sentence without a verb if it may be one: the scholarship covers tuition."""
+        if any(self._is_finite(index) for index in range(begin, end)):
+            return
+        for index in range(begin + 1, end):
+            word = self.words[index]
+            form = word in _PASTS or (word.endswith("s") and word in lexicon.AMBIGUOUS)
+            if form and self.kinds[index] in ("noun", "adj") and self.kinds[index - 1] in ("noun", "name"):
+                self.kinds[index] = "verb"
+                return
 
     def _read_statement(self, begin: int, first: int) -> int:
         """Add the statement that begins here. Return where the next one begins."""
@@ -278,10 +301,17 @@ class _Reader:
         return max(0, previous.refers) if same else number - 1
 
     def _is_question(self, begin: int, end: int) -> bool:
-        """Return whether a statement of a sentence that ends in a question mark is part of the question."""
-        if self.closing[-1] < 0 or "?" not in self.tokens[self.closing[-1]].text:
-            return False
-        return end >= self.end or self.kinds[begin] == "aux" or self.words[begin] in _ASKING
+        """Return whether a statement asks: by its mark, or without one by its first words."""
+        closing = self.closing[-1]
+        asking = self.words[begin] in _ASKING if begin < end else False
+        inverted = (
+            begin + 1 < end
+            and self.kinds[begin] == "aux"
+            and self.kinds[begin + 1] in ("subject", "det", "name")
+        )
+        if closing >= 0:
+            return "?" in self.tokens[closing].text and (end >= self.end or asking or inverted)
+        return inverted and self.words[begin] not in ("do", "have")
 
     def _is_link(self, index: int) -> bool:
         return (
@@ -333,7 +363,7 @@ class _Reader:
         for phrase in _ANNOUNCEMENTS:
             end = begin + len(phrase)
             if tuple(self.words[begin:end]) == phrase:
-                end += self.words[end : end + 1] == ["that"]
+                end += end < self.end and (self.words[end] == "that" or self.tokens[end].text == ",")
                 return end if self._opens_clause(end) else begin
         return begin
 
@@ -391,7 +421,9 @@ class _Reader:
                     ):
                         after += 1
                     linked = any(self.words[at] in _LINKS for at in range(index + 1, after))
-                    if self._opens_clause(after, leading=linked):
+                    if self._opens_clause(after, leading=linked) or self.words[after : after + 1] == [
+                        "please"
+                    ]:
                         return index
                 elif word in ("and", "but", "so", "yet", "though") and (
                     word not in ("so",) or self._pronoun_subject(after)
@@ -478,9 +510,7 @@ class _Reader:
         if at > begin:
             self._new(core, begin, at, PERSON)
         questioned = self._is_question(begin, end)
-        main.is_negated = questioned and any(
-            self.words[index] in ("or", "if") for index in range(begin, end)
-        )
+        main.is_negated = questioned and any(self.words[index] in ("or", "if") for index in range(begin, end))
         while at < end:
             skipped = self._parenthesis_end(at, end, main)
             if skipped > at:
@@ -532,19 +562,25 @@ class _Reader:
         """Return whether a relative clause says the same without its first words: which is more than …"""
         if at + 2 >= end or self.words[at] not in ("which", "who") or self.words[at + 1] not in ("is", "was"):
             return False
-        return self.words[at + 2] in ("more", "less", "a", "an", "the") or self.kinds[at + 2] in ("prep", "adj")
+        return self.words[at + 2] in ("more", "less", "a", "an", "the") or self.kinds[at + 2] in (
+            "prep",
+            "adj",
+        )
 
     def _apposed_end(self, begin: int) -> int:
         """Return where the name begins in `My sister Clara`, or `begin`."""
         if begin + 2 >= self.end or self.words[begin] not in lexicon.POSSESSIVES:
             return begin
         named = self.tokens[begin + 2].text[0].isupper() and self.kinds[begin + 2] != "clause"
-        return begin + 2 if named and self.words[begin + 1] in lexicon.PERSONS else begin
+        noun = self.words[begin + 1]
+        return begin + 2 if named and (noun in lexicon.PERSONS or noun.endswith("-in-law")) else begin
 
     def _parenthesis_end(self, at: int, end: int, main: _Clause) -> int:
         """Return the end of a parenthesis, or of a clause between commas before the verb; `at` if there is none."""
         if self.tokens[at].text == "(":
             return self._enclosed_end(at, end)
+        if self.kinds[at] == "prep" and not main.has_verb:
+            return self._described_end(at, end)
         if self.tokens[at].text != "," or main.has_verb or at + 1 >= end:
             return at
         word, kind = self.words[at + 1], self.kinds[at + 1]
@@ -554,6 +590,20 @@ class _Reader:
             if self.tokens[index].text == ",":
                 return index + 1 if self._is_finite(index + 1) and self.kinds[index + 1] != "clause" else at
         return at
+
+    def _described_end(self, at: int, end: int) -> int:
+        """Return the end of a phrase that says where the subject is (the publisher in Glasgow wants), or `at`."""
+        if self.words[at] not in _DESCRIBING or self.kinds[at - 1] != "noun":
+            return at
+        first = at - 1
+        while first > 0 and self.kinds[first] in ("noun", "adj", "mod"):
+            first -= 1
+        if self.words[first] not in _DEFINITE:
+            return at
+        stop = at + 1
+        while stop < end and self.kinds[stop] in _NOMINAL:
+            stop += 1
+        return stop if stop < end and self._is_finite(stop) and self.kinds[stop] != "clause" else at
 
     def _note(self, at: int, clause: _Clause) -> None:
         """Record what a word adds to its clause."""
@@ -592,7 +642,10 @@ class _Reader:
         if before in ("a", "an") and (after[0] in "aeiou") != (before == "an"):
             return False
         if word in _DROPPABLE:
-            return self.kinds[at + 1] in ("adj", "adv", "verb", "clause", "aux", "mod") or self.kinds[at] == "adv"
+            return (
+                self.kinds[at + 1] in ("adj", "adv", "verb", "clause", "aux", "mod")
+                or self.kinds[at] == "adv"
+            )
         if word in _SPARE:
             return self.kinds[at + 1] in ("noun", "mod") and before not in ("so", "too", "very", "how")
         return (
@@ -619,7 +672,7 @@ class _Reader:
             return REASON, self.words[at + 1 : at + 2] != ["of"]
         if not settled or at + 1 >= end:
             return None
-        if word in ("and", "but"):
+        if word == "and":
             return self._behind_and(at, end, begin)
         if word in _SUBORDINATORS and (before in _NOUNS or before in ("pronoun", "adv", "adj")):
             if self._opens_clause(at + 1):
@@ -655,8 +708,19 @@ class _Reader:
             return None
         end = min(end, at + _LOOK_AHEAD)
         stop = next((i for i in range(at + 1, end) if self.kinds[i] in ("prep", "break", "conj")), end)
+        if any(self._is_bare_finite(i) for i in range(at + 2, stop + 1 if stop < end else stop)):
+            return None
         exact = any(self.kinds[i] in ("name", "time", "num", "code") for i in range(at + 1, stop))
         return (EXACT if exact else PHRASE), False
+
+    def _is_bare_finite(self, index: int) -> bool:
+        """Return whether a verb follows whose subject is the noun phrase before it."""
+        return (
+            self._is_finite(index)
+            and self.kinds[index] != "clause"
+            and self.words[index - 1] not in _NOMINATIVE
+            and self.kinds[index - 1] in _NOUNS
+        )
 
     def _is_time(self, at: int, end: int) -> bool:
         """Return whether a time without a preposition begins here: last year, tomorrow, 30 years ago."""
@@ -666,7 +730,9 @@ class _Reader:
         after = self.words[at + 1] if at + 1 < end else ""
         if word in _POINTING and after in _PERIODS:
             return True
-        return after in ("ago",) or (at + 2 < end and self.words[at + 2] == "ago")
+        if word in ("once", "twice") and after in ("a", "every"):
+            return True
+        return after == "ago" or (at + 2 < end and self.words[at + 2] == "ago")
 
     def _behind_and(self, at: int, end: int, begin: int) -> tuple[float, bool] | None:
         """Return the rank of what `and` adds: a second predicate or the last item of a list."""
@@ -713,7 +779,9 @@ class _Reader:
             return None
         if self.kinds[at - 1] in ("det", "aux", "to", "clause"):
             return None
-        if word in ("and", "but", "so", "then", "yet") and after + 1 < end:
+        if word in ("but", "yet", "though"):
+            return None
+        if word in ("and", "so", "then") and after + 1 < end:
             after += 1
         kind = self.kinds[after] if after < end else ""
         if word in _RELATIVES or word in _SUBORDINATORS:
@@ -731,7 +799,11 @@ class _Reader:
         if any(self.words[i] in _BACK_POINTERS for i in range(at + 1, self._pause(at + 1, end))):
             return part
         if self.tokens[at].text in _PAUSES or opens:
-            follows = not opens and self.tokens[self.parts[part].tokens[0]].text in _PAUSES if part != core else False
+            follows = (
+                not opens and self.tokens[self.parts[part].tokens[0]].text in _PAUSES
+                if part != core
+                else False
+            )
             return part if follows else core
         if clause.phrase >= 0 and (behind == PHRASE or clause.phrase_word not in _LOCATING):
             return clause.phrase
