@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -28,6 +28,7 @@ Fits = Callable[[str], bool]
 _KIND_FACTORS = {"number": 1.8, "time": 1.6, "code": 1.2, "weak": 0.5}
 _CONTRASTS = words("but however though although yet")
 _REFERRING = words("it it's its they they're he he's she she's that that's this his her")
+_MARKS = frozenset(",;:—–")
 # How many parts are tried after the longest beginning of the order.
 _TRIES = 40
 _STARTS = 6
@@ -76,7 +77,7 @@ def select(text: str, present: str, fits: Fits, *, telling: bool = True) -> str:
         cores = [core for core in cores if _is_worth_keeping(text, core)]
 
     def joined(chosen: Sequence[int]) -> str:
-        return render(text, analysis, chosen, fits)
+        return render(analysis, chosen, fits)
 
     best = ""
     beginnings = [-1] if order and order[0] in cores else []
@@ -163,7 +164,7 @@ def _available(analysis: Analysis, present: str) -> frozenset[int] | None:
                 return None
             matched.add(index)
         kept = _covered(analysis, matched)
-        said = render("", analysis, sorted(kept), lambda said: True)
+        said = render(analysis, kept, lambda said: True)
         if [normal(token.text) for token in tokenize(said) if token.tag != "punct"] == wanted:
             return frozenset(kept)
     return None
@@ -215,7 +216,7 @@ def _worths(text: str) -> tuple[_Worth, ...]:
     worths: list[_Worth] = []
     at = 0
     for number, statement in enumerate(analysis.statements):
-        start, end = _span(analysis, statement)
+        end = _span(analysis, statement)[1]
         begin = at
         while at < len(found) and found[at].start < end:
             at += 1
@@ -330,51 +331,44 @@ def _is_worth_keeping(text: str, part: int) -> bool:
 # --- text -----------------------------------------------------------------------------------------------------
 
 
-def render(text: str, analysis: Analysis, chosen: Sequence[int], fits: Fits) -> str:
+def render(analysis: Analysis, chosen: Iterable[int], fits: Fits) -> str:
     """Return the text of some parts. The mark that closes a sentence is kept at the end if it fits."""
     tokens = analysis.tokens
     own: dict[int, list[int]] = {}
     for number in chosen:
         part = analysis.parts[number]
         own.setdefault(part.statement, []).extend(part.tokens)
-
-    def is_whole(statement: Statement) -> bool:
-        return statement.asks or tokens[analysis.closing[statement.sentence]].text[0] != "?"
-
     pieces: list[str] = []
-    last = -1
-    final = -1
+    last = final = -1
     for number in sorted(own):
         statement = analysis.statements[number]
         indices = sorted(own[number])
         if last >= 0:
-            before = analysis.statements[last]
-            if before.sentence != statement.sentence:
-                mark = analysis.closing[before.sentence]
-                pieces.append((tokens[mark].text if mark >= 0 and is_whole(before) else ".") + " ")
-            elif last == number - 1 and statement.link:
-                mark = tokens[statement.link[0]].text
-                linked = _text(tokens, statement.link)
-                marked = mark in ",;:—–"
-                pieces.append((mark if marked else "") + (" " + linked if linked else "") + " ")
-            else:
-                pieces.append("; ")
-        host = number - 1
-        if statement.pronoun >= 0 and host not in own and statement.pronoun in indices:
-            at = indices.index(statement.pronoun)
+            pieces.append(_separator(analysis, last, number))
+        if statement.pronoun in indices and number - 1 not in own:
             pieces.append(_text(tokens, statement.name) + " ")
-            indices = [*indices[:at], *indices[at + 1 :]]
+            indices.remove(statement.pronoun)
         pieces.append(_text(tokens, indices))
         last, final = number, indices[-1] if indices else -1
     said = "".join(pieces).rstrip(" ,;:—–-")
-    if last < 0:
+    mark = analysis.closing[analysis.statements[last].sentence] if last >= 0 else -1
+    if mark < 0:
         return said
-    mark = analysis.closing[analysis.statements[last].sentence]
-    if mark >= 0:
-        closed = said + tokens[mark].text
-        if analysis.statements[last].asks or (final == mark - 1 and fits(closed)):
-            return closed
-    return said
+    closed = said + tokens[mark].text
+    return closed if analysis.statements[last].asks or (final == mark - 1 and fits(closed)) else said
+
+
+def _separator(analysis: Analysis, last: int, number: int) -> str:
+    """Return what separates two statements: the end of the sentence, the words that link them, or a semicolon."""
+    tokens, before, statement = analysis.tokens, analysis.statements[last], analysis.statements[number]
+    if before.sentence != statement.sentence:
+        mark = tokens[analysis.closing[before.sentence]].text if analysis.closing[before.sentence] >= 0 else "."
+        return (mark if before.asks or mark[0] != "?" else ".") + " "
+    if last < number - 1 or not statement.link:
+        return "; "
+    mark = tokens[statement.link[0]].text
+    linked = _text(tokens, statement.link)
+    return (mark if mark in _MARKS else "") + (f" {linked}" if linked else "") + " "
 
 
 def _text(tokens: Sequence[Token], indices: Sequence[int]) -> str:
@@ -384,7 +378,7 @@ def _text(tokens: Sequence[Token], indices: Sequence[int]) -> str:
     for index in indices:
         token = tokens[index]
         if last < 0:
-            if token.text in ",;:—–":
+            if token.text in _MARKS:
                 continue
         elif index > last + 1 and token.tag == "punct" and token.text not in "$€£¥#@(\"“'‘":
             pieces.append(" " if token.text in "—–-" else "")

@@ -66,7 +66,6 @@ _CLOSING = frozenset(".!?…")
 _PAIRS = {"(": ")", '"': '"', "“": "”"}
 _QUOTES = frozenset("\"“”'‘’«»*")
 _CONDITIONS = words("if unless until till once provided whether except without 'til")
-_REASONS = words("because since as so")
 _SUBORDINATORS = words("because although though while whereas when whenever since where after before")
 _RELATIVES = words("who whose which who's whos who'd who'll who've")
 _LINKS = words("and but so or yet plus nor then because & though although")
@@ -108,7 +107,9 @@ _HOLDING = words("have has had get got gets want wants wanted")
 _LOCATING = words("in at on")
 _REFERRING = words("it its they theyre he hes she shes that thats this these those his her their them")
 _DEPENDENT = words("because which or except unless instead than not especially including")
-_IDIOMS = {("in", "law"), ("in", "charge"), ("in", "common"), ("on", "hold"), ("in", "exchange"), ("at", "all"), ("in", "mind")}
+_IDIOMS = {
+    tuple(pair.split()) for pair in ("in law", "in charge", "in common", "on hold", "in exchange", "at all", "in mind")
+}
 _DESCRIBING = words("in at on from near outside with")
 _DEFINITE = words("the my our his her their your")
 _PASTS = words("left led lay cut put set let hit read found felt lost met broke")
@@ -129,13 +130,9 @@ _LEADING_WORDS_MAX = 5
 _LOOK_AHEAD = 60
 
 
+@lru_cache(maxsize=64)
 def analyse(text: str) -> Analysis:
     """Return the statements and parts of an English text, from a cache."""
-    return _analyse(text)
-
-
-@lru_cache(maxsize=64)
-def _analyse(text: str) -> Analysis:
     tokens = tokens_of(text)
     reader = _Reader(tokens, _tag(text, tokens))
     at = 0
@@ -538,7 +535,7 @@ class _Reader:
                     clause.is_negated = main.is_negated
                 if opens or self.tokens[at].text in _PAUSES:
                     owner, clause.phrase = part, -1
-                elif behind == PHRASE or behind == EXACT:
+                elif behind in (PHRASE, EXACT):
                     clause.phrase, clause.phrase_word = part, self.words[at]
                 if self.tokens[at].text in _PAUSES or self.words[at] in _LINKS:
                     self._add(part, at, at + 1)

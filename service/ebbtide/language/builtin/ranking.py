@@ -15,7 +15,6 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from ebbtide.language.builtin.candidates import READ_MAX, candidates
-from ebbtide.language.builtin.english_tags import normal
 from ebbtide.language.builtin.levels import (
     DETAIL,
     FILLER,
@@ -24,7 +23,6 @@ from ebbtide.language.builtin.levels import (
     SUBJECT,
     Word,
     has_predicate,
-    is_english_verb,
     levels_of,
 )
 from ebbtide.language.builtin.negation import is_negation
@@ -33,7 +31,6 @@ from ebbtide.language.builtin.scripts import is_han, is_japanese
 from ebbtide.language.builtin.tokens import Candidate, Token, tokens_of
 from ebbtide.language.builtin.units import HARD_CONDITION, LEANS, Unit, to_units
 from ebbtide.language.builtin.word_lists import ordered_list, word_list
-from ebbtide.language.builtin.words_english import ADVERBS, AUXILIARIES, MODALS
 
 # How far a level is ranked behind the predicate of its unit; the predicate of the next unit is ranked 1 behind.
 _BEHIND = {PREDICATE: 0.0, SUBJECT: 0.3, DETAIL: 0.8, MODIFIER: 1.7, FILLER: 3.5}
@@ -57,16 +54,12 @@ BACKGROUND = re.compile("|".join(ordered_list("background")), re.IGNORECASE)
 
 
 class Ranking(NamedTuple):
-    """The words of a text in order, their indices by rank, and the lengths of the beginnings of that order.
-
-    `core` has the subject and the verb of the best unit if a phrase follows that the verb can do without.
-    """
+    """The words of a text in order, their indices by rank, and the lengths of the beginnings of that order."""
 
     units: tuple[Unit, ...]
     words: tuple[Word, ...]
     order: tuple[int, ...]
     lengths: tuple[int, ...]
-    core: tuple[int, ...]
 
 
 @lru_cache(maxsize=64)
@@ -92,16 +85,14 @@ def ranked(text: str) -> Ranking:
             ranks[index] = min(ranks[index], _rank(places[unit], SUBJECT, 0))
         # The name replaces the pronoun until the clause of the name is kept.
         ranks[pronoun] = max(ranks[pronoun], _rank(places[host], PREDICATE, 0))
-    core: tuple[int, ...] = ()
     if units:
         best = min(range(len(units)), key=places.__getitem__)
         for number, named in enumerate(_about(words, best, found)):
             for index in named:
                 ranks[index] = number - float(_KEYWORDS)
-        core = _core(words, best, found)
     informative = [index for index, word in enumerate(words) if not units[word.unit].idle]
     order = sorted(informative or range(len(words)), key=lambda index: (ranks[index], index))
-    return Ranking(units, tuple(words), tuple(order), tuple(_lengths(words, order, ranks)), core)
+    return Ranking(units, tuple(words), tuple(order), tuple(_lengths(words, order, ranks)))
 
 
 def _rank(place: float, level: int, part: int) -> float:
@@ -177,7 +168,6 @@ def _is_word(token: Token) -> bool:
 _LEADING_IN = re.compile("(?:还|另外)?有[个件一]{1,2}事(?:儿|情)?[，,：:]?")
 _LEADING_WORDS = 8
 _ASSENTS = word_list("chinese_assents")
-_CIRCUMSTANCES = word_list("english_circumstances")
 _COMMAS = frozenset("，,；;：:—")
 _MEANINGFUL = frozenset("$€£¥￥%％#@&+=*/°~-")
 
@@ -284,21 +274,6 @@ def _about(words: list[Word], best: int, found: tuple[Candidate, ...]) -> list[l
     return [
         [i for i in own if c.start <= words[i].token.start and words[i].token.end <= c.end] for c in chosen
     ]
-
-
-def _core(words: list[Word], best: int, found: tuple[Candidate, ...]) -> tuple[int, ...]:
-    """Return the subject and verb of an English unit without the phrase after the verb: The cat sleeps (on it)."""
-    own = [index for index, word in enumerate(words) if word.unit == best and word.level <= SUBJECT]
-    tokens = [words[index].token for index in own]
-    verb = next((at for at in range(len(own)) if is_english_verb(tokens, at)), 0)
-    if not 0 < verb < len(own) - 1 or normal(tokens[verb].text) in AUXILIARIES | MODALS:
-        return ()
-    limited = any(normal(token.text) in ADVERBS for token in tokens[:verb])
-    if limited or normal(tokens[verb + 1].text) not in _CIRCUMSTANCES:
-        return ()
-    begin, end = tokens[0].start, tokens[verb].start
-    named = any(begin <= c.start and c.end <= end and c.kind != "weak" for c in found)
-    return tuple(own[: verb + 1]) if named else ()
 
 
 def _lengths(words: list[Word], order: list[int], ranks: list[float]) -> list[int]:

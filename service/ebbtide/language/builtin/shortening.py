@@ -78,13 +78,6 @@ def longest_beginning(text: str, fits: Callable[[str], bool]) -> str:
 
     found = bisect_left(ranking.lengths, True, key=lambda count: not fits(joined(count)))
     count = ranking.lengths[found - 1] if found else 0
-    if ranking.core and not set(ranking.core) <= set(ranking.order[:count]):
-        plain = [
-            i for i in ranking.core if normal(ranking.words[i].token.text) not in words_english.ADJECTIVES
-        ]
-        for core in (_joined(text, ranking, kept, fits) for kept in (list(ranking.core), plain)):
-            if fits(core):
-                return core
     result = joined(count)
     return result if _names_something(result) else ""
 
