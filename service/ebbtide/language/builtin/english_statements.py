@@ -19,7 +19,7 @@ from ebbtide.language.builtin.tokens import Token, tokens_of
 from ebbtide.language.builtin.word_lists import ordered_list, word_list, words
 
 # How early a part is kept: that of the next statement is 1.
-EXACT, PERSON, ITEM, REASON, CLAUSE, PHRASE, ADVERB, OPENER = 0.3, 0.4, 0.5, 0.6, 0.8, 1.2, 2.0, 3.5
+ARTICLE, EXACT, PERSON, ITEM, REASON, CLAUSE, PHRASE, ADVERB, OPENER = 0.05, 0.3, 0.4, 0.5, 0.6, 0.8, 1.2, 2.0, 3.5
 
 
 class Part(NamedTuple):
@@ -103,7 +103,7 @@ _DROPPABLE = (word_list("english_droppable") | {"finally"}) - words(
 _SPARE = words("amazing beautiful delicious fantastic gorgeous lovely nice pretty tiny wonderful")
 _ASKING = words("what who whose which when where why how what's who's where's how's when's whats hows")
 _LEADING_CONDITIONS = words("if unless once provided whether until suppose supposing")
-_HOLDING = words("have has had get got gets want wants wanted")
+_HOLDING = words("keep keeps kept keeping have has had get got gets want wants wanted")
 _LOCATING = words("in at on")
 _REFERRING = words("it its they theyre he hes she shes that thats this these those his her their them")
 _DEPENDENT = words("because which or except unless instead than not especially including")
@@ -112,7 +112,7 @@ _IDIOMS = {
 }
 _DESCRIBING = words("in at on from near outside with")
 _DEFINITE = words("the my our his her their your")
-_PASTS = words("left led lay cut put set let hit read found felt lost met broke")
+_PASTS = words("quit left led lay cut put set let hit read found felt lost met broke")
 _MAY_END = words("it there too one")
 _TWO_SIDED = words("between both either from or mix mixed mixing confuse compare combine")
 _CLEFT = words("it it's its that that's thats this i'm who who's")
@@ -506,6 +506,9 @@ class _Reader:
         at = self._apposed_end(begin)
         if at > begin:
             self._new(core, begin, at, PERSON)
+        elif self.words[at] == "the" and at + 1 < end and self.kinds[at + 1] in _NOMINAL - {"det"}:
+            self._new(core, at, at + 1, ARTICLE)
+            at += 1
         questioned = self._is_question(begin, end)
         main.is_negated = questioned and any(self.words[index] in ("or", "if") for index in range(begin, end))
         while at < end:
@@ -614,7 +617,10 @@ class _Reader:
             clause.is_be = word in _BE or kind == "clause"
             clause.verb = word
         elif clause.has_verb and (
-            kind in _NOUNS or kind == "pronoun" or (kind == "adj" and clause.is_be and self._ends_noun(at))
+            kind in _NOUNS
+            or kind == "pronoun"
+            or (kind == "adv" and word.endswith("ly"))
+            or (kind == "adj" and clause.is_be and self._ends_noun(at))
         ):
             clause.is_complete = True
         elif kind in ("subject", "det", "adj", "mod", "to", "prep"):
@@ -680,7 +686,8 @@ class _Reader:
             return None if cleft or self.words[at - 1] in ("one", "ones") else (CLAUSE, True)
         if kind == "prep" and (before in _NOUNS or before == "pronoun" or self.words[at - 1] in _COMPLETE):
             return self._phrase(at, end, clause)
-        if before in _NOUNS | {"pronoun", "adv", "adj"} and self._is_time(at, end):
+        timed = before in _NOUNS | {"pronoun", "adv", "adj"} or self.words[at - 1] in _COMPLETE
+        if timed and self._is_time(at, end):
             return EXACT, False
         return None
 
@@ -700,8 +707,6 @@ class _Reader:
         if word in ("about", "for") and clause.verb in _CONTENT_VERBS and before == "pronoun":
             return None
         if (word, self.words[at + 1]) in _IDIOMS:
-            return None
-        if word == "from" and any(self.words[i] == "to" for i in range(at + 1, min(at + 5, end))):
             return None
         end = min(end, at + _LOOK_AHEAD)
         stop = next((i for i in range(at + 1, end) if self.kinds[i] in ("prep", "break", "conj")), end)
@@ -729,7 +734,7 @@ class _Reader:
             return True
         if word in ("once", "twice") and after in ("a", "every"):
             return True
-        return after == "ago" or (at + 2 < end and self.words[at + 2] == "ago")
+        return after in ("ago", "times") or (at + 2 < end and self.words[at + 2] == "ago")
 
     def _behind_and(self, at: int, end: int, begin: int) -> tuple[float, bool] | None:
         """Return the rank of what `and` adds: a second predicate or the last item of a list."""
