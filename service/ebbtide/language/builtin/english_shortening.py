@@ -362,7 +362,9 @@ def _separator(analysis: Analysis, last: int, number: int) -> str:
     """Return what separates two statements: the end of the sentence, the words that link them, or a semicolon."""
     tokens, before, statement = analysis.tokens, analysis.statements[last], analysis.statements[number]
     if before.sentence != statement.sentence:
-        mark = tokens[analysis.closing[before.sentence]].text if analysis.closing[before.sentence] >= 0 else "."
+        mark = (
+            tokens[analysis.closing[before.sentence]].text if analysis.closing[before.sentence] >= 0 else "."
+        )
         return (mark if before.asks or mark[0] != "?" else ".") + " "
     if last < number - 1 or not statement.link:
         return "; "
@@ -418,10 +420,11 @@ _LONG_NUMBER = re.compile(r"\d{3}|\d[.,]\d")
 # A note of nearly the same weight is preferred if it fills the room.
 _NEGATING = words("no not without never nor")
 _ORDERING = words("first second third last next")
+_PARTICLES = words("up off out on in down over away back")
 _COUNT = re.compile(
     r"\d[\d.,]*(?:st|nd|rd|th)?|(?:twen|thir|for|fif|six|seven|eigh|nine)ty|one|two|three|four|five|six|seven|eight|nine|ten"
 )
-_NEGATED = 0.01
+_NEGATED, _VAGUE = 0.01, 0.25
 _NEARLY = 0.6
 # How much more the nouns of the best statement weigh, and the first of them.
 _STATED, _SUBJECT = 0.5, 0.5
@@ -452,7 +455,7 @@ def notes(text: str, fits: Fits, first: str = "") -> str:
     """
     analysis = analyse(text[:READ_MAX])
     nouns = sorted(_notes(text, analysis, first), key=lambda note: (-note.weight, note.forms[0]))[:_TRIES]
-    # What is denied is no note beside others: in a list, "no" would seem to deny them too.
+    # What is denied or only addressed is no note beside others: in a list, "no" would seem to deny them too.
     nouns = [note for note in nouns if note.weight > _NEGATED] or nouns[:1]
 
     def joined(spans: Sequence[tuple[int, int]]) -> str:
@@ -537,7 +540,9 @@ def _is_telling(analysis: Analysis, index: int) -> bool:
     word = normal(analysis.tokens[index].text)
     if index and analysis.kinds[index - 1] == "num":
         return False
-    if analysis.kinds[index] == "verb" and analysis.kinds[index + 1 : index + 2] == ["prep"]:
+    if analysis.kinds[index] == "verb" and any(
+        normal(token.text) in _PARTICLES for token in analysis.tokens[index + 1 : index + 2]
+    ):
         return False
     return len(word) > 3 and word.isalpha() and word not in _NO_WORDS
 
@@ -595,7 +600,7 @@ def _notes(text: str, analysis: Analysis, first: str = "") -> Iterator[_Note]:
         begin = index
         if _is_named_clause(analysis, index):
             span = (index, index + 1)
-            yield _Note((span,), (), weights.get(normal(tokens[index].text)[:-2], 0.25))
+            yield _Note((span,), (), weights.get(normal(tokens[index].text)[:-2], _VAGUE))
         if kinds[index] not in _RUN:
             index += 1
             continue
@@ -619,7 +624,7 @@ def _notes(text: str, analysis: Analysis, first: str = "") -> Iterator[_Note]:
             at += 1
         strong = [c for c in inside if c.kind != "weak"]
         said = tokens[begin : _of_end(analysis, end)]
-        weight = max((weights.get(normal(token.text), 0.25) for token in said), default=0.25)
+        weight = max((weights.get(normal(token.text), _VAGUE) for token in said), default=_VAGUE)
         if begin and normal(tokens[begin - 1].text) in _ORDERING:
             begin -= 1
         begin = _described_from(analysis, begin)
@@ -628,7 +633,9 @@ def _notes(text: str, analysis: Analysis, first: str = "") -> Iterator[_Note]:
         if negated < begin:
             forms, parts = tuple((negated, form[1]) for form in forms if form[0] == begin), ()
             weight = _NEGATED
-        if forms and normal(tokens[begin].text) not in called:
+        if normal(tokens[begin].text) in called and (begin < 2 or kinds[begin - 2] != "name"):
+            weight = _NEGATED
+        if forms:
             yield _Note(forms, parts, weight)
 
 
@@ -708,9 +715,9 @@ def _forms(
             for i in range(begin, end)
             if tokens[i].start < candidate.end and candidate.start < tokens[i].end
         ]
-        if inside:
+        if inside and not any(char.isdigit() for i in range(begin, end) for char in tokens[i].text):
             parts.append((inside[0], inside[-1] + 1))
-    if kinds[end - 1] in ("noun", "name"):
+    if kinds[end - 1] in ("noun", "name") and kinds[begin] != "num":
         parts.append((end - 1, end))
     if kinds[head] == "name" and tokens[head].text[0].isupper():
         parts.append((head, head + 1))

@@ -19,7 +19,17 @@ from ebbtide.language.builtin.tokens import Token, tokens_of
 from ebbtide.language.builtin.word_lists import ordered_list, word_list, words
 
 # How early a part is kept: that of the next statement is 1.
-ARTICLE, EXACT, PERSON, ITEM, REASON, CLAUSE, PHRASE, ADVERB, OPENER = 0.05, 0.3, 0.4, 0.5, 0.6, 0.8, 1.2, 2.0, 3.5
+ARTICLE, EXACT, PERSON, ITEM, REASON, CLAUSE, PHRASE, ADVERB, OPENER = (
+    0.05,
+    0.3,
+    0.4,
+    0.5,
+    0.6,
+    0.8,
+    1.2,
+    2.0,
+    3.5,
+)
 
 
 class Part(NamedTuple):
@@ -106,9 +116,12 @@ _LEADING_CONDITIONS = words("if unless once provided whether until suppose suppo
 _HOLDING = words("keep keeps kept keeping have has had get got gets want wants wanted")
 _LOCATING = words("in at on")
 _REFERRING = words("it its they theyre he hes she shes that thats this these those his her their them")
+_PARTICLES = words("up off out down over away back")
+_POINTING_BACK = words("it its them him he they")
 _DEPENDENT = words("because which or except unless instead than not especially including")
 _IDIOMS = {
-    tuple(pair.split()) for pair in ("in law", "in charge", "in common", "on hold", "in exchange", "at all", "in mind")
+    tuple(pair.split())
+    for pair in ("in law", "in charge", "in common", "on hold", "in exchange", "at all", "in mind")
 }
 _DESCRIBING = words("in at on from near outside with")
 _DEFINITE = words("the my our his her their your")
@@ -283,19 +296,28 @@ class _Reader:
                 name,
                 fragment,
                 self._is_question(start, end),
-                number - 1 if fragment else self._referred(start, number),
+                number - 1 if fragment else self._referred(start, end, number),
             )
         )
         return end
 
-    def _referred(self, begin: int, number: int) -> int:
-        """Return the statement with what the first pronoun of a statement means, or -1 if it begins with none."""
+    def _referred(self, begin: int, end: int, number: int) -> int:
+        """Return the statement with what the first pronoun of a statement means, or -1 if it has none."""
         pronoun = self.words[begin].partition("'")[0] if begin < self.end else ""
-        if not number or pronoun not in _REFERRING:
+        if not number or (pronoun not in _REFERRING and not self._points_back(begin, end)):
             return -1
         previous = self.statements[-1]
         same = self.words[previous.begin].partition("'")[0] == pronoun
-        return max(0, previous.refers) if same else number - 1
+        return max(0, previous.refers) if same and pronoun in _REFERRING else number - 1
+
+    def _points_back(self, begin: int, end: int) -> bool:
+        """Return whether a pronoun precedes every noun of a statement, so that its noun is in the one before."""
+        for index in range(begin, end):
+            if self.words[index].partition("'")[0] in _POINTING_BACK:
+                return True
+            if self.kinds[index] in ("noun", "name") or is_negation(self.tokens[index]):
+                return False
+        return False
 
     def _is_question(self, begin: int, end: int) -> bool:
         """Return whether a statement asks: by its mark, or without one by its first words."""
@@ -340,7 +362,8 @@ class _Reader:
                 end += 1
                 while end < self.end and self.tokens[end].text in ",-–—!":
                     end += 1
-                if end == at + 1 and self.words[at] not in _LINKS and not self._opens_clause(end):
+                thanks = self.words[at] in ("thank", "thanks", "congrats")
+                if end == at + 1 and self.words[at] not in _LINKS and (thanks or not self._opens_clause(end)):
                     break
             elif self._announcement_end(at) > at:
                 end = self._announcement_end(at)
@@ -616,15 +639,27 @@ class _Reader:
             clause.is_complete = word in _COMPLETE
             clause.is_be = word in _BE or kind == "clause"
             clause.verb = word
-        elif clause.has_verb and (
-            kind in _NOUNS
-            or kind == "pronoun"
-            or (kind == "adv" and word.endswith("ly"))
-            or (kind == "adj" and clause.is_be and self._ends_noun(at))
-        ):
+        elif (
+            clause.has_verb
+            and (
+                kind in _NOUNS
+                or kind == "pronoun"
+                or (kind == "adv" and word.endswith("ly"))
+                or (kind == "adj" and clause.is_be and self._ends_noun(at))
+            )
+        ) or self._is_particle(at):
             clause.is_complete = True
         elif kind in ("subject", "det", "adj", "mod", "to", "prep"):
             clause.is_complete = clause.is_complete and kind != "subject"
+
+    def _is_particle(self, at: int) -> bool:
+        """Return whether a word completes the verb before it, and a phrase follows: the licence runs out on …"""
+        return (
+            at > 0
+            and self.words[at] in _PARTICLES
+            and self.kinds[at - 1] == "verb"
+            and (at + 1 >= self.end or self.kinds[at + 1] == "prep")
+        )
 
     def _ends_noun(self, at: int) -> bool:
         return at + 1 >= self.end or self.kinds[at + 1] not in ("noun", "mod", "name", "adj")
@@ -668,7 +703,11 @@ class _Reader:
         if text in _PAUSES and at + 1 < end:
             return self._behind_comma(at, end, clause)
         before = self.kinds[at - 1]
-        if self.words[at - 1] in lexicon.NO_END - _MAY_END and before != "num":
+        if (
+            self.words[at - 1] in lexicon.NO_END - _MAY_END
+            and before != "num"
+            and not self._is_particle(at - 1)
+        ):
             return None
         settled = clause.is_complete and not clause.is_negated and not main.is_negated
         if word == "because" and not main.is_negated and before not in ("aux", "conj", "det"):
@@ -684,7 +723,12 @@ class _Reader:
         if word in _RELATIVES and before in _NOUNS:
             cleft = clause.is_be and bool(_CLEFT.intersection(self.words[begin : begin + 2]))
             return None if cleft or self.words[at - 1] in ("one", "ones") else (CLAUSE, True)
-        if kind == "prep" and (before in _NOUNS or before == "pronoun" or self.words[at - 1] in _COMPLETE):
+        if kind == "prep" and (
+            before in _NOUNS
+            or before == "pronoun"
+            or self.words[at - 1] in _COMPLETE
+            or self._is_particle(at - 1)
+        ):
             return self._phrase(at, end, clause)
         timed = before in _NOUNS | {"pronoun", "adv", "adj"} or self.words[at - 1] in _COMPLETE
         if timed and self._is_time(at, end):
@@ -779,7 +823,7 @@ class _Reader:
             return None
         if text in ",—–" and self.words[at - 1] in _CONTENT_VERBS and self.words[at - 1] != "know":
             return None
-        if self.kinds[at - 1] in ("det", "aux", "to", "clause"):
+        if self.kinds[at - 1] in ("det", "aux", "to", "clause", "subject") or not clause.has_verb:
             return None
         if word in ("but", "yet", "though"):
             return None

@@ -53,7 +53,6 @@ _OWNERS = words("我 我们 咱们 俺")
 _PRECISE = frozenset(("name", "title", "code", "number"))
 
 
-
 class Word(NamedTuple):
     """A token, the number of its unit, its level, and the number of its part between the commas of the unit."""
 
