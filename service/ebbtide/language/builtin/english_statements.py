@@ -550,7 +550,7 @@ class _Reader:
                 continue
             if self.words[at + (self.tokens[at].text in _PAUSES and at + 1 < end)] in _CONDITIONS | _HEDGES:
                 # What a condition limits is never kept without it.
-                part = owner
+                part = core if clause is main else owner
             found = self._boundary(at, end, begin, clause, main)
             if found is not None:
                 behind, opens = found
@@ -845,12 +845,7 @@ class _Reader:
         if any(self.words[i] in _BACK_POINTERS for i in range(at + 1, self._pause(at + 1, end))):
             return part
         if self.tokens[at].text in _PAUSES or opens:
-            follows = (
-                not opens and self.tokens[self.parts[part].tokens[0]].text in _PAUSES
-                if part != core
-                else False
-            )
-            return part if follows else core
+            return core if opens else part
         if clause.phrase >= 0 and (behind == PHRASE or clause.phrase_word not in _LOCATING):
             return clause.phrase
         if self.words[at] in ("and", "but") and part != owner:
