@@ -34,7 +34,7 @@ _TRIES = 40
 _STARTS = 6
 # The share of the room that statements fill; the best one is kept if it fills less.
 _HALF, _BEST = 0.5, 0.4
-# A statement that fills less gives way to a list that fills half of the room.
+# A list that fills half of the room replaces a statement that fills less.
 _POOR = 0.35
 # Longer texts are tried less often.
 _MANY = 200
@@ -455,7 +455,7 @@ def notes(text: str, fits: Fits, first: str = "") -> str:
     """
     analysis = analyse(text[:READ_MAX])
     nouns = sorted(_notes(text, analysis, first), key=lambda note: (-note.weight, note.forms[0]))[:_TRIES]
-    # What is denied or only addressed is no note beside others: in a list, "no" would seem to deny them too.
+    # Denied and addressed nouns are notes only if there is no other: in a list, "no" would seem to deny all.
     nouns = [note for note in nouns if note.weight > _NEGATED] or nouns[:1]
 
     def joined(spans: Sequence[tuple[int, int]]) -> str:
@@ -625,6 +625,8 @@ def _notes(text: str, analysis: Analysis, first: str = "") -> Iterator[_Note]:
         strong = [c for c in inside if c.kind != "weak"]
         said = tokens[begin : _of_end(analysis, end)]
         weight = max((weights.get(normal(token.text), _VAGUE) for token in said), default=_VAGUE)
+        if begin + 1 < end and kinds[begin + 1] == "name" and normal(tokens[begin].text) in lexicon.PERSONS:
+            begin += 1
         if begin and normal(tokens[begin - 1].text) in _ORDERING:
             begin -= 1
         begin = _described_from(analysis, begin)

@@ -19,17 +19,8 @@ from ebbtide.language.builtin.tokens import Token, tokens_of
 from ebbtide.language.builtin.word_lists import ordered_list, word_list, words
 
 # How early a part is kept: that of the next statement is 1.
-ARTICLE, EXACT, PERSON, ITEM, REASON, CLAUSE, PHRASE, ADVERB, OPENER = (
-    0.05,
-    0.3,
-    0.4,
-    0.5,
-    0.6,
-    0.8,
-    1.2,
-    2.0,
-    3.5,
-)
+ARTICLE, PERSON, EXACT, ITEM = 0.05, 0.2, 0.3, 0.5
+REASON, CLAUSE, PHRASE, ADVERB, OPENER = 0.6, 0.8, 1.2, 2.0, 3.5
 
 
 class Part(NamedTuple):
@@ -208,7 +199,7 @@ def _is_contracted(tokens: Sequence[Token], index: int) -> bool:
 
 
 class _Clause:
-    """What the clause that is read contains so far."""
+    """The contents of a clause up to the word that is read."""
 
     def __init__(self) -> None:
         self.has_verb = False
@@ -549,7 +540,7 @@ class _Reader:
                 at = quoted
                 continue
             if self.words[at + (self.tokens[at].text in _PAUSES and at + 1 < end)] in _CONDITIONS | _HEDGES:
-                # What a condition limits is never kept without it.
+                # A statement is never kept without its condition.
                 part = core if clause is main else owner
             found = self._boundary(at, end, begin, clause, main)
             if found is not None:
