@@ -194,7 +194,9 @@ def test_contents_that_cannot_be_are_bad_replies(reply: Processed, target: int |
 
 def test_a_word_or_a_content_that_stays_is_not_cut() -> None:
     """A content of one long word, and one equal to the text, may be longer than the target."""
-    assert checked_processed(Processed("thunderstorm", "p", ()), "a thunderstorm", 5).content == "thunderstorm"
+    assert (
+        checked_processed(Processed("thunderstorm", "p", ()), "a thunderstorm", 5).content == "thunderstorm"
+    )
     text = "You have it framed, don't you?"
     assert checked_processed(Processed(text, "p", ()), text, 9).content == text
 
