@@ -243,8 +243,7 @@ def _fidelity(text: str) -> Any:
 
 
 def _edges(text: str) -> Any:
-    ends = trimming.without_end_mark(text), trimming.without_dangling_words(text)
-    return [trimming.plain(text), trimming.trim(text), *ends]
+    return [trimming.plain(text), trimming.trim(text), trimming.without_end_mark(text)]
 
 
 def _path(text: str) -> dict[str, str]:
