@@ -152,7 +152,7 @@ async def test_focus_moves_by_hand(tmp_path: Path, caller_in: CallerIn) -> None:
 
 
 async def test_an_entity_is_not_focused_under_the_first_policy(tmp_path: Path, caller_in: CallerIn) -> None:
-    """With `focus_policy` = `nodes` an entity is INVALID_VALUE and the focus stays; a memory is focused as ever."""
+    """With `focus_policy` = `nodes` an entity is INVALID_VALUE and the focus stays; a memory can be focused."""
     async with caller_in(tmp_path) as call:
         await remember(call, "Clara plays the cello in Porto.")
         porto = (await entities(call))["Porto"]["id"]

@@ -15,7 +15,7 @@ from ebbtide.language.served.chat import ServerOptions
 from ebbtide.language.served.model import ServedModel
 from ebbtide.language.served.ollama import OllamaChat
 from ebbtide.language.served.openai_compatible import OpenAICompatibleChat
-from ebbtide.language.served.replies import checked_names, checked_processed, checked_segments
+from ebbtide.language.served.replies import MAX_WORD_CHARS, checked_names, checked_processed, checked_segments
 from tests.support.fake_ollama import FakeOllama
 from tests.support.fake_openai import FakeOpenAI
 from tests.support.scripted_model import ScriptedModel
@@ -61,7 +61,10 @@ async def test_segments_come_from_messages_that_exist_in_order(model: LanguageMo
 
 
 async def test_process_keeps_to_its_target(model: LanguageModel) -> None:
-    """Content never exceeds its target. A reply may be rejected only below the targets left to the built-in model."""
+    """Content exceeds its target only as one short phrase, or if it stays.
+
+    A reply may be rejected only below the targets left to the built-in model.
+    """
     text = CONVERSATION[0].text
     whole = await model.process(text)
     assert whole.content == text
@@ -73,7 +76,7 @@ async def test_process_keeps_to_its_target(model: LanguageModel) -> None:
         except BadReply:
             assert target < TOO_SHORT_FOR_A_MODEL
             continue
-        assert len(short.content) <= target
+        assert len(short.content) <= max(target, MAX_WORD_CHARS) or short.content == text
         assert checked_processed(short, text, target).content == short.content
 
 

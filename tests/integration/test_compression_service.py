@@ -255,6 +255,20 @@ async def test_latest_sixteen_rewrites_are_kept(tmp_path: Path) -> None:
             assert later.length_before == earlier.length_after > later.length_after
 
 
+async def test_content_that_stays_is_no_rewrite(tmp_path: Path) -> None:
+    """A model that returns the content unchanged rewrites nothing, and the memory keeps its phrase and keywords."""
+    model = ScriptedModel()
+    only_shortening(model, lambda text, target: text)
+    async with service_in(tmp_path / "data", model) as service:
+        await fading(service, "ann", KETTLE)
+        await settle(service, "ann")
+        after = await kettle(service)
+        assert shortenings(model) == [(KETTLE, len(KETTLE) // 2)]
+        assert after.content == KETTLE
+        assert after.phrase != "phrase" and after.keywords != ["keyword"]
+        assert not after.rewrites
+
+
 async def test_node_changed_during_shortening_is_not_overwritten(tmp_path: Path) -> None:
     """A shortening is applied only if the content has not changed since the request."""
     model = ScriptedModel()

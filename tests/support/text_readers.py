@@ -27,7 +27,6 @@ from ebbtide.fleet.state.recall_filter import RecallFilter
 from ebbtide.han import contains_han
 from ebbtide.ids import parse_agent_id
 from ebbtide.language.builtin import (
-    clauses,
     scripts,
     sentences,
     shortening,
@@ -243,8 +242,7 @@ def _fidelity(text: str) -> Any:
 
 
 def _edges(text: str) -> Any:
-    ends = trimming.without_end_mark(text), trimming.without_dangling_words(text)
-    return [trimming.plain(text), trimming.trim(text), *ends]
+    return [trimming.plain(text), trimming.trim(text), trimming.without_end_mark(text)]
 
 
 def _path(text: str) -> dict[str, str]:
@@ -301,7 +299,7 @@ READERS: Mapping[str, Reader] = {
     "builtin: process": lambda text: process(text, None),
     "builtin: shorten": _shortened,
     "builtin: sentences": sentences.sentence_spans,
-    "builtin: clauses": clauses.clauses,
+    "builtin: whole clauses": lambda text: shortening.whole_clauses(text, lambda said: len(said) <= 40),
     "builtin: tokens": tokens.tokenize,
     "builtin: fillers": _fillers,
     "fidelity of a shortening": _fidelity,

@@ -192,6 +192,15 @@ def test_contents_that_cannot_be_are_bad_replies(reply: Processed, target: int |
         checked_processed(reply, "a text of its own", target)
 
 
+def test_a_word_or_a_content_that_stays_is_not_cut() -> None:
+    """A content of one long word, and one equal to the text, may be longer than the target."""
+    assert (
+        checked_processed(Processed("thunderstorm", "p", ()), "a thunderstorm", 5).content == "thunderstorm"
+    )
+    text = "You have it framed, don't you?"
+    assert checked_processed(Processed(text, "p", ()), text, 9).content == text
+
+
 def test_a_slightly_long_content_is_cut_at_a_clause_end() -> None:
     """A content of up to 1.25 times the target is cut at the end of a clause."""
     text = "The roof is leaking, the cat is wet, and nobody cares."

@@ -96,6 +96,7 @@ class LanguageModel(Protocol):
     async def process(self, text: str, *, target_length: int | None = None, first: str = "") -> Processed:
         """Make a memory of `text`, of at most `target_length` characters if given.
 
+        The content may stay as it is, or be one longer word, if nothing shorter says something.
         `first` is the first content of a memory that was shortened before; the default is `text`.
         """
 

@@ -12,8 +12,8 @@ from tests.support.second_edition.names import find_word, is_name, normalise
 from tests.support.second_edition.network import Network
 from tests.support.second_edition.records import Entity, Memory, Message, Relate, Segment
 
-# CHOICE 50 (3c): an imperative is a request, in the words of the page and in "don't forget …", 别忘 and 不要忘. What
-# reports a memory or its failure is none ("I can't remember that", 没记住); its words are crossed out.
+# CHOICE 50 (3c): an imperative is a request, in the words of the page and in "don't forget …", 别忘 and 不要忘. A
+# report of a memory or of its failure ("I can't remember that", 没记住) is no request; its words are crossed out.
 REQUESTS = [
     *("记住", "记牢", "请记得", "別忘", "别忘", "勿忘", "不要忘", "記住", "記牢", "請記得"),
     *("remember that", "remember this", "remember:", "please remember", "never forget"),

@@ -57,7 +57,7 @@ def test_a_relative_clause_without_its_head_is_reworded() -> None:
     assert not said.casefold().startswith("which")
     text = "It never felt like it was enough for them, which has me questioning my degree choice."
     assert not phrase(text).startswith("which")
-    assert f"{phrase(text)} " in text.replace(",", "")
+    assert f" {phrase(text)} " in f" {text.rstrip('.')} "
 
 
 @pytest.mark.parametrize(

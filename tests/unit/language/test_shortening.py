@@ -37,7 +37,7 @@ def test_no_room_gives_nothing() -> None:
             "The payment service throws ERR_CONN_TIMEOUT when Redis restarts; we fixed it by "
             "raising the limit.",
             70,
-            "The payment service throws ERR_CONN_TIMEOUT, we fixed it",
+            "The payment service throws ERR_CONN_TIMEOUT when Redis restarts",
         ),
     ],
 )
@@ -120,11 +120,11 @@ GOLDEN_TEXTS = {golden.id: golden.text for golden in read_shortenings() if golde
         (8, "B轮融资要在12月15日之前完成，目标是5000万人民币", "B轮融资12月15日之前完成"),
         (9, "I'm allergic to peanuts", "allergic to peanuts"),
         (10, "My sister Clara plays the cello in Porto", "Clara plays the cello"),
-        (11, "we chose PostgreSQL because the team knows it.", "we chose PostgreSQL"),
-        (12, "Anil wants $28 an hour", "Anil wants $28 an hour"),
+        (11, "we chose PostgreSQL because the team already knows it.", "we chose PostgreSQL"),
+        (12, "Anil wants $28 an hour, more than I pay Priya.", "Anil wants $28 an hour"),
         (13, "I chose the Miwe because its warranty is longer.", "I chose the Miwe"),
         (14, "Marcus borrowed $25,000 and never paid it back.", "Marcus borrowed $25,000"),
-        (15, "Dana was diagnosed with celiac disease in March", "Dana, celiac disease"),
+        (15, "Dana was diagnosed with celiac disease in March", "Dana, celiac disease, March"),
     ],
 )
 def test_the_examples_of_the_memory_model(number: int, half: str, quarter: str) -> None:
@@ -197,10 +197,9 @@ def test_a_cut_never_splits_a_word() -> None:
     """A verb loses the phrase after it before the subject is lost. Nothing is cut within a word."""
     text = "The old cat sleeps on it."
     assert shorten(text, 20) == "The old cat sleeps"
-    assert shorten(text, 15) == "The cat sleeps"
     words = set(text.removesuffix(".").split())
     assert all(set(shorten(text, target).split()) <= words for target in range(3, len(text)))
-    assert shorten("Was it you who did that again?", 9) == "Was it you"[:9].rsplit(" ", 1)[0]
+    assert shorten("Grandma landed at the airport, early.", 5) == "Grandma"
 
 
 @pytest.mark.parametrize("text", ["She was upset about it.", "79, ex chief engineer, deaf in the left ear."])
@@ -221,17 +220,97 @@ def test_a_statement_outlives_its_pronoun(verb: str) -> None:
 def test_a_leading_time_does_not_outlive_its_statement() -> None:
     """Subject and predicate come before a phrase that only says when."""
     text = "At 3:14 in the morning, the payment service charged a tiny bakery in Porto eleven times."
-    assert shorten(text, len(text) - 20) == "the payment service charged a bakery in Porto eleven times."
-    assert shorten(text, len(text) // 2) == "the payment service charged a bakery"
+    assert shorten(text, len(text) - 20) == "the payment service charged a tiny bakery in Porto eleven times."
+    assert shorten(text, len(text) // 2) == "the payment service charged a tiny bakery"
 
 
 @pytest.mark.parametrize(
     ("text", "target", "expected"),
     [
-        ("The bakery oven exploded and set off the fire alarm.", 9, "bakery"),
+        ("The bakery oven exploded and set off the fire alarm.", 9, "oven"),
         ("We should be kind to Grandmother Rose.", 8, "Rose"),
     ],
 )
 def test_a_bare_verb_or_half_a_word_never_replaces_a_name(text: str, target: int, expected: str) -> None:
     """Where only one word fits, it is a word of a name."""
     assert shorten(text, target) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "expected"),
+    [
+        (
+            "There's a vet in Tobermory who's sixty-six and whose knees have gone, and he wants to sell.",
+            30,
+            "There's a vet in Tobermory",
+        ),
+        ("I want to marry that man from the ferry.", 30, "I want to marry that man"),
+        ("I couldn't have done it without them, honestly.", 37, "I couldn't have done it without them"),
+        ("tile is my brother in law Chuy he bills himself.", 20, "tile, law Chuy"),
+        ("My break is over. They have me on the fryer.", 33, "My break is over."),
+        ("I made a leek and cawl supper in March.", 30, "I made a leek and cawl supper"),
+        ("I told you about that pill.", 22, "that pill"),
+        ("Tell me about the house, tell me about the job.", 30, "Tell me about the house"),
+    ],
+)
+def test_a_statement_keeps_what_its_verb_needs(text: str, target: int, expected: str) -> None:
+    """A statement keeps its object, complement and particle, and `without`; otherwise a list remains."""
+    assert shorten(text, target) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "lost"),
+    [
+        ("The bank lady rang. They sanctioned 68, not 71. Because of your car loan.", 49, "Because"),
+        ("The starter's dead. Somebody put the heater on. It's forty degrees in there.", 50, "It's"),
+        (
+            "He's single. Surgery is on the 23rd of April. Four days in, six weeks no lifting.",
+            60,
+            "Four days",
+        ),
+        (
+            "And money. If we take 94, and bank gives eighty per cent, we need nineteen. I made a sheet.",
+            60,
+            "If",
+        ),
+    ],
+)
+def test_a_sentence_is_not_joined_with_another_than_its_own(text: str, target: int, lost: str) -> None:
+    """A sentence that refers to the one before is dropped with it, and a condition with its consequence."""
+    assert lost not in shorten(text, target)
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "expected"),
+    [
+        ("Tuesdays and Fridays Philomena Durkan and Mrs Probert", 30, "Fridays, Philomena Durkan"),
+        ("We went to see old Mrs Probert", 6, "Probert"),
+        (
+            "I love that it teaches me to accept the beauty of imperfections.",
+            48,
+            "love, beauty of imperfections",
+        ),
+        ("They saw it in the first week of September.", 27, "first week of September"),
+        ("Noted, no coconut for the delicate dutchman", 24, "delicate dutchman"),
+        ("He has been gone for twelve to fifteen months of the year", 14, "fifteen months"),
+    ],
+)
+def test_a_list_has_whole_phrases(text: str, target: int, expected: str) -> None:
+    """A list has whole names and noun phrases, no title, number or possessive alone, and nothing that was denied."""
+    assert shorten(text, target) == expected
+
+
+def test_a_list_stays_a_list() -> None:
+    """Adjacent items of a list are not read as a statement when it is shortened again."""
+    text = "They collected 25,000 from every flat, so the terrace and the society are saved."
+    present = text
+    for target in range(len(text) - 5, 4, -5):
+        present = shorten(present, target, text)
+        assert "terrace collected" not in present
+        assert not {"the", "and", "are"} & {present.split()[-1]}
+
+
+@pytest.mark.parametrize("text", ["I'm allowed to leak myself", "You have it framed, don't you?"])
+def test_a_text_without_a_noun_stays(text: str) -> None:
+    """A short text of which no part says something stays as it is, although it is longer than the target."""
+    assert all(shorten(text, target) == text for target in range(5, 15))

@@ -224,6 +224,9 @@ class Passes:
             return True
         if shortening.target != shortened.task.shortening.target:
             return False
+        if processed.content == node.content and len(node.content) > shortening.target:
+            # The model has nothing shorter that says something.
+            return True
         before, after = len(node.content), len(processed.content)
         rewrite = Rewrite(number, shortening.importance, before, after, shortened.model)
         draft.change.nodes.append(

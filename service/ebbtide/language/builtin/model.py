@@ -1,6 +1,7 @@
 """Turn a segment into a memory: content, summary and keywords.
 
-The content never exceeds the target length. The summary and keywords are taken from the shortened content.
+The summary and keywords are taken from the shortened content. A text in words may stay longer than the target length if
+nothing shorter says something; see `shortening`.
 """
 
 from __future__ import annotations

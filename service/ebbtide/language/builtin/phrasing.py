@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 from ebbtide.language.builtin.candidates import READ_MAX
 from ebbtide.language.builtin.chinese_shortening import shorten_chinese, without_small_talk
-from ebbtide.language.builtin.ranking import units_of
+from ebbtide.language.builtin.english_shortening import shortened
 from ebbtide.language.builtin.scripts import cluster_cut, is_dense
-from ebbtide.language.builtin.shortening import longest_beginning
+from ebbtide.language.builtin.shortening import is_english, whole_clauses
 from ebbtide.language.builtin.tokens import tokenize
 from ebbtide.language.builtin.trimming import plain, without_end_mark
 
@@ -28,15 +28,15 @@ def phrase(text: str) -> str:
         body = without_small_talk(body)
         said = without_end_mark(shorten_chinese(body, _DENSE_MAX))
         return said or _first_words(body, lambda said: len(said) <= _DENSE_MAX)
-    informative = [unit for unit in units_of(body) if not unit.idle]
-    if informative:
-        body = without_end_mark(body[informative[0].start : informative[-1].end])
 
     def fits(said: str) -> bool:
         said = without_end_mark(said)
         return len(said) <= _CHARS_MAX and len(said.split()) <= _WORDS_MAX
 
-    return without_end_mark(longest_beginning(body, fits)) or _first_words(body, fits)
+    if fits(body):
+        return body
+    said = shortened(body, body, fits) if is_english(body) else whole_clauses(body, fits)
+    return without_end_mark(said) or _first_words(body, fits)
 
 
 def _first_words(text: str, fits: Callable[[str], bool]) -> str:

@@ -160,12 +160,6 @@ def chinese_words(text: str) -> list[str]:
     return words
 
 
-def search_words(text: str) -> list[str]:
-    """Split a text into words and their sub-words, for search."""
-    words: list[str] = _jieba().cut_for_search(text)
-    return words
-
-
 @lru_cache(maxsize=512)
 def _tagged(text: str) -> tuple[tuple[str, str], ...]:
     """Tag a run of Han characters. Split guessed words that include a function word (课是, 我养)."""

@@ -1,7 +1,6 @@
 """Clean up the ends of a piece taken out of a text.
 
-The result has no dangling comma, no unpaired bracket or quote, and no conjunction whose clause is missing. Only
-punctuation and discourse words are removed.
+The result has no dangling comma and no unpaired bracket or quote. Only punctuation is removed.
 """
 
 from __future__ import annotations
@@ -15,12 +14,6 @@ _SPACES = "".join(char for char in map(chr, range(0x3001)) if char.isspace())
 _DANGLING_END = _SPACES + ",，、;；:：-–—~～(（[【《「『“‘#*_|/&+=<>"
 _DANGLING_START = _SPACES + ",，、;；:：.。!！?？…·•-–—~～)）]】》」』”’*_|/&+=>"
 _END_MARKS = _SPACES + ".。．!！?？…,，、;；:：~～-–—"
-# A conjunction at the end of a text, without its clause.
-_DANGLING_WORD = re.compile(
-    r"[,;\s](?:(?<=[,;.…]\s)(?:no|yes|not)|but|and|so|or|because|although|while|of course|however|then)\Z",
-    re.IGNORECASE,
-)
-_DANGLING_WORD_CHARS = len(", of course")
 _PAIRS = (
     ("（", "）"),
     ("(", ")"),
@@ -53,20 +46,6 @@ def trim_end(text: str) -> str:
         previous = text
         text = _unpaired(text.rstrip(_DANGLING_END))
     return text
-
-
-def without_dangling_words(text: str) -> str:
-    """Remove conjunctions from the end."""
-    end = cut = len(text)
-    while True:
-        while end and (text[end - 1].isspace() or text[end - 1] in ",;"):
-            end -= 1
-        if cut < len(text):
-            cut = end
-        word = _DANGLING_WORD.search(text[max(0, end - _DANGLING_WORD_CHARS) : end])
-        if word is None:
-            return text[:cut] or text
-        end = cut = end - len(word[0])
 
 
 def without_end_mark(text: str) -> str:

@@ -13,6 +13,7 @@ POSSESSIVES = word_list("english_possessives")
 SUBJECTS = word_list("english_subjects")
 PRONOUNS = SUBJECTS | word_list("english_pronouns")
 AUXILIARIES = word_list("english_auxiliaries")
+BE = word_list("english_be")
 MODALS = word_list("english_modals")
 PREPOSITIONS = word_list("english_prepositions")
 CONJUNCTIONS = word_list("english_conjunctions")
@@ -50,7 +51,6 @@ def _inflect(verb: str) -> tuple[str, str, str]:
 
 _DOUBLING = word_list("english_doubling_verbs")
 _FORMS = {verb: _inflect(verb) for verb in _VERBS}
-BASE_VERBS = frozenset(_VERBS) - frozenset(_IRREGULAR) | {"let"}
 # Every form in -ing of the listed verbs.
 GERUNDS = frozenset(forms[2] for forms in _FORMS.values())
 # Verb forms that are never nouns.

@@ -33,7 +33,7 @@ from ebbtide.language.served.prompts import (
     segment_prompt,
     shorten_prompt,
 )
-from ebbtide.language.served.replies import MAX_KEYWORDS, cut_at_clause
+from ebbtide.language.served.replies import MAX_KEYWORDS, TOLERANCE, cut_at_clause
 from ebbtide.language.tokens import estimate
 
 T = TypeVar("T")
@@ -105,6 +105,8 @@ class ServedModel:
             phrase, keywords = await self._summarise(text)
             return Processed(text, phrase, keywords)
         short = await self._shorten(text, target_length)
+        if len(short.content) > TOLERANCE * target_length:
+            raise BadReply("the content is longer than its target")
         check_fidelity(short.content, text)
         return short
 

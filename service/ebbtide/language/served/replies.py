@@ -30,6 +30,9 @@ MIN_SEGMENT_CHARS = 16
 TOLERANCE = 1.25
 """Content up to this many times the target is cut; longer content is rejected (memory model, section 5)."""
 
+MAX_WORD_CHARS = 24
+"""Content of at most this length is never cut: it may be one word."""
+
 _CLAUSE_END = re.compile(r"[。！？；，、!?;,.…](?=\s|[^\x00-\x7f]|$)")
 
 
@@ -54,13 +57,16 @@ def checked_segments(
 
 
 def checked_processed(reply: Processed, text: str, target_length: int | None) -> Processed:
-    """Return a memory within its target, with a phrase and keywords of one line each."""
+    """Return a memory within its target, with a phrase and keywords of one line each.
+
+    A content that stays as it is, or of at most `MAX_WORD_CHARS`, may be longer: no word is cut.
+    """
     content = reply.content
-    if target_length is not None:
+    if target_length is not None and content != text and len(content) > MAX_WORD_CHARS:
         if len(content) > TOLERANCE * target_length:
             raise BadReply("the content is longer than its target")
         content = cut_at_clause(content, target_length)
-    elif not content.strip():
+    if target_length is None and not content.strip():
         raise BadReply("the content is empty")
     if target_length is None and len(content) > 2 * len(text) + 40:
         raise BadReply("the content is much longer than its source")

@@ -1,0 +1,790 @@
+"""Shorten an English text: whole statements while one fits, otherwise a list of names and noun phrases.
+
+The parts of the first content are ranked once. A shortening takes them from what is left, in rank order, as far as they
+fit. No word is cut, and a subject is never left out while its verb is kept.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+
+from ebbtide.language.builtin import words_english as lexicon
+from ebbtide.language.builtin.candidates import READ_MAX, candidates
+from ebbtide.language.builtin.english_statements import Analysis, Statement, analyse
+from ebbtide.language.builtin.english_tags import normal
+from ebbtide.language.builtin.negation import holds_negation, is_condition_word, is_negation
+from ebbtide.language.builtin.small_talk import is_small_talk
+from ebbtide.language.builtin.tokens import CALLED_NAME, Candidate, Token, tokenize
+from ebbtide.language.builtin.word_lists import ordered_list, word_list, words
+
+Fits = Callable[[str], bool]
+
+_DECIDING = re.compile("|".join(ordered_list("deciding")), re.IGNORECASE)
+_INTENDING = re.compile("|".join(ordered_list("intentions")), re.IGNORECASE)
+_BACKGROUND = re.compile("|".join(ordered_list("background")), re.IGNORECASE)
+_CONCLUDING = re.compile(r"(?:and |but |so )?(?:in the end|finally|eventually)\b", re.IGNORECASE)
+_FIRST_PERSON = re.compile(r"(?:and |but |so )?(?:I|we|my|our)\b", re.IGNORECASE)
+
+_KIND_FACTORS = {"number": 1.8, "time": 1.6, "code": 1.2, "weak": 0.5}
+_CONTRASTS = words("but however though although yet")
+_REFERRING = words("it it's its they they're he he's she she's that that's this his her")
+_MARKS = frozenset(",;:—–")
+# How many parts are tried after the longest beginning of the order.
+_TRIES = 40
+_STARTS = 6
+# The share of the room that statements fill; the best one is kept if it fills less.
+_HALF, _BEST = 0.5, 0.4
+# A list that fills half of the room replaces a statement that fills less.
+_POOR = 0.35
+# Longer texts are tried less often.
+_MANY = 200
+# A core of a larger share of the text is not kept first.
+_LONG = 0.4
+_ROOM = 1.5
+
+
+def shortened(present: str, first: str, fits: Fits) -> str:
+    """Return statements of a text that fit, or a list if no statement fits or the list fills much more of the room.
+
+    `first` is the first content, of which `present` is left. The result is "" if neither a statement nor a noun fits.
+    """
+    is_notes = present != first and is_list(present)
+    stated = "" if is_notes else select(first, present, fits)
+    if stated and _is_filled(stated, fits, _POOR):
+        return stated
+    listed = notes(present, fits, first)
+    is_full = bool(listed) and _is_filled(listed, fits, _HALF)
+    if stated:
+        return listed if is_full else stated
+    other = "" if is_notes or is_full else select(first, present, fits, telling=False)
+    if other and _is_filled(other, fits, _HALF):
+        return other
+    return listed or other
+
+
+def select(text: str, present: str, fits: Fits, *, telling: bool = True) -> str:
+    """Return the statements of `text` that fit and that `present` still contains, or "" if none fits.
+
+    If `telling`, the result does not consist of a statement that names nothing.
+    """
+    analysis = analyse(text)
+    available = _available(analysis, present) if present != text else frozenset(range(len(analysis.parts)))
+    if available is None:
+        return select(present, present, fits, telling=telling)
+    order = [part for part in _order(text) if part in available]
+    cores = [part for part in order if analysis.parts[part].parent < 0]
+    if telling:
+        cores = [core for core in cores if _is_worth_keeping(text, core)]
+
+    def joined(chosen: Sequence[int]) -> str:
+        return render(analysis, chosen, fits)
+
+    best = ""
+    beginnings = [-1] if order and order[0] in cores else []
+    for core in [*beginnings, *cores[: _STARTS * _MANY // max(_MANY, len(order)) + 1]]:
+        chosen = _filled(analysis, order, core, lambda parts: fits(joined(parts)))
+        said = joined(chosen) if chosen else ""
+        is_best = (
+            not best and not _worths(text)[analysis.parts[chosen[0]].statement].is_hollow if chosen else False
+        )
+        if said and fits(said) and _is_filled(said, fits, _BEST if is_best else _HALF):
+            return said
+        best = best or said
+    return best
+
+
+def _is_filled(said: str, fits: Fits, share: float) -> bool:
+    """Return whether a text fills this share of the room: a text that much longer does not fit."""
+    return not fits(f"{said} {said} {said}"[: int(len(said) / share) + 1])
+
+
+def _filled(
+    analysis: Analysis, order: Sequence[int], core: int, fit: Callable[[Sequence[int]], bool]
+) -> list[int]:
+    """Return the parts that fit: the longest beginning of the order or a core, and further parts in order."""
+    if core < 0:
+        found = bisect_left(range(1, len(order) + 1), True, key=lambda count: not fit(order[:count]))
+        chosen = list(order[:found])
+        while unsound := _unsound(analysis, set(chosen)):
+            chosen = [part for part in chosen if analysis.parts[part].statement not in unsound]
+    else:
+        chosen = [core] if fit([core]) and not _unsound(analysis, {core}) else []
+    kept = set(chosen)
+    tries = _TRIES * _MANY // max(_MANY, len(order))
+    for part in [part for part in order if part not in kept][:tries] if chosen else []:
+        if _may_add(analysis, part, kept) and fit([*chosen, part]):
+            chosen.append(part)
+            kept.add(part)
+    return chosen
+
+
+def _unsound(analysis: Analysis, chosen: set[int]) -> set[int]:
+    """Return the chosen statements whose pronoun would refer to the wrong statement."""
+    kept = sorted({analysis.parts[part].statement for part in chosen})
+    lone = {number for before, number in pairwise(kept) if before < analysis.statements[number].refers}
+    return lone | {number for number in kept if number + 1 not in kept and _is_contrasted(analysis, number)}
+
+
+def _is_contrasted(analysis: Analysis, number: int) -> bool:
+    """Return whether a statement is an intention that came to nothing: I was going to sell it, but …"""
+    following = analysis.statements[number + 1 : number + 2]
+    own = analysis.statements[number]
+    if not following or following[0].sentence != own.sentence:
+        return False
+    if not {normal(analysis.tokens[index].text) for index in following[0].link} & _CONTRASTS:
+        return False
+    said = " ".join(token.text for token in analysis.tokens[own.begin : own.end])
+    return _INTENDING.search(said) is not None
+
+
+def _may_add(analysis: Analysis, part: int, kept: set[int]) -> bool:
+    parent, needs = analysis.parts[part].parent, analysis.statements[analysis.parts[part].statement].needs
+    if parent >= 0:
+        return parent in kept
+    if _unsound(analysis, kept | {part}):
+        return False
+    return needs < 0 or any(
+        analysis.parts[other].parent < 0 and analysis.parts[other].statement == needs for other in kept
+    )
+
+
+# --- what is left ---------------------------------------------------------------------------------------------
+
+
+def _available(analysis: Analysis, present: str) -> frozenset[int] | None:
+    """Return the parts that a shortening still contains; None if it does not consist of parts."""
+    wanted = [normal(token.text) for token in tokenize(present) if token.tag != "punct"]
+    own = [index for index, token in enumerate(analysis.tokens) if token.tag != "punct"]
+    for backwards in (False, True):
+        rest = iter(reversed(own) if backwards else own)
+        matched: set[int] = set()
+        for word in reversed(wanted) if backwards else wanted:
+            index = next((index for index in rest if normal(analysis.tokens[index].text) == word), -1)
+            if index < 0:
+                return None
+            matched.add(index)
+        kept = _covered(analysis, matched)
+        said = render(analysis, kept, lambda said: True)
+        if [normal(token.text) for token in tokenize(said) if token.tag != "punct"] == wanted:
+            return frozenset(kept)
+    return None
+
+
+def _covered(analysis: Analysis, matched: set[int]) -> set[int]:
+    """Return the parts whose words all occur among the matched ones."""
+    kept: set[int] = set()
+    for number, part in enumerate(analysis.parts):
+        statement = analysis.statements[part.statement]
+        needed = [index for index in part.tokens if analysis.tokens[index].tag != "punct"]
+        if statement.pronoun in needed and statement.pronoun not in matched:
+            needed = [index for index in (*statement.name, *needed) if index != statement.pronoun]
+        if needed and all(index in matched for index in needed) and (part.parent < 0 or part.parent in kept):
+            kept.add(number)
+    return kept
+
+
+# --- order ----------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=64)
+def _order(text: str) -> tuple[int, ...]:
+    """Return the parts in the order in which they are kept, each behind the one that it depends on."""
+    analysis = analyse(text)
+    places = _places(text, analysis)
+    ranks: list[float] = []
+    for part in analysis.parts:
+        rank = places[part.statement] + part.behind
+        ranks.append(rank)
+    return tuple(sorted(range(len(ranks)), key=lambda index: (ranks[index], index)))
+
+
+class _Worth(NamedTuple):
+    value: float
+    size: int
+    is_hollow: bool
+
+
+@lru_cache(maxsize=64)
+def _worths(text: str) -> tuple[_Worth, ...]:
+    analysis = analyse(text)
+    found = candidates(text)
+    sizes = [0] * len(analysis.statements)
+    for part in analysis.parts:
+        if part.parent < 0:
+            sizes[part.statement] = sum(len(analysis.tokens[index].text) + 1 for index in part.tokens)
+    first = _first(text, analysis)
+    worths: list[_Worth] = []
+    at = 0
+    for number, statement in enumerate(analysis.statements):
+        end = _span(analysis, statement)[1]
+        begin = at
+        while at < len(found) and found[at].start < end:
+            at += 1
+        worths.append(_worth(text, analysis, number, found[begin:at], sizes[number], number == first))
+    return tuple(worths)
+
+
+def _span(analysis: Analysis, statement: Statement) -> tuple[int, int]:
+    begin = statement.link[0] if statement.link else statement.begin
+    return analysis.tokens[begin].start, analysis.tokens[max(begin, statement.end - 1)].end
+
+
+def _first(text: str, analysis: Analysis) -> int:
+    """Return the first statement that is no small talk, question or background."""
+    first = -1
+    for number, statement in enumerate(analysis.statements):
+        start, end = _span(analysis, statement)
+        leads = (
+            statement.asks
+            or statement.fragment
+            or _BACKGROUND.search(text[start:end]) is not None
+            or is_small_talk(analysis.tokens[statement.begin : statement.end])
+        )
+        if first < 0 and not leads:
+            first = number
+        if first >= 0 and number > first:
+            if statement.sentence != analysis.statements[first].sentence:
+                break
+            if _CONCLUDING.match(text, analysis.tokens[statement.begin].start) or _CONCLUDING.match(
+                text, start
+            ):
+                return number
+    if first >= 0:
+        return first
+    return next((number for number, statement in enumerate(analysis.statements) if not statement.asks), 0)
+
+
+def _worth(
+    text: str, analysis: Analysis, number: int, found: Sequence[Candidate], size: int, is_first: bool
+) -> _Worth:
+    """Return how much the text depends on a statement: decisions and first statements most, small talk least."""
+    statement = analysis.statements[number]
+    start, end = _span(analysis, statement)
+    own = analysis.tokens[statement.begin : statement.end]
+    strong = [c for c in found if c.kind != "weak" and c.weight > 0.6]
+    opening = normal(own[0].text) if own else ""
+    links = {normal(analysis.tokens[index].text) for index in statement.link} | {
+        normal(token.text) for token in analysis.tokens[statement.begin : statement.begin + 1]
+    }
+    value = (
+        0.1 + sum(_KIND_FACTORS.get(c.kind, 1.0) * c.weight for c in found) + 0.005 * min(end - start, 200)
+    )
+    value *= 0.5 if not strong else 1.0
+    value *= 0.6 if opening in _REFERRING else 1.0
+    value *= 1.3 if links & _CONTRASTS or holds_negation(own) else 1.0
+    worth = 0.12 * min(value, 8.0) + is_first
+    decides = _DECIDING.search(text, start, end) is not None
+    worth += 1.5 * decides
+    background = _BACKGROUND.search(text[analysis.tokens[statement.begin].start : end])
+    worth -= 1.5 * (background is not None)
+    following = analysis.statements[number + 1 : number + 2]
+    if links & _CONTRASTS:
+        worth += 0.3
+    if following and following[0].sentence == statement.sentence:
+        contrasted = {normal(analysis.tokens[index].text) for index in following[0].link} & _CONTRASTS
+        worth -= (0.3 + (_INTENDING.search(text, start, end) is not None)) * bool(contrasted)
+    if statement.asks:
+        worth -= 1.0
+    if _FIRST_PERSON.match(text, start):
+        worth += 0.4
+    elif not strong:
+        worth -= 0.6
+    if statement.fragment:
+        worth -= 0.5
+    worth -= 2.0 * (is_small_talk(own) or (statement.asks and not strong))
+    worth -= 0.6 * (size > _LONG * len(text))
+    return _Worth(worth, size, not strong)
+
+
+def _places(text: str, analysis: Analysis) -> list[float]:
+    """Return the place of each statement: 0 for the best one."""
+    worths = _worths(text)
+    numbers = range(len(worths))
+    best = max(numbers, key=lambda number: (worths[number].value, -number), default=0)
+    density = [worth.value - _ROOM * worth.size / max(1, len(text)) for worth in worths]
+    places = [0.0] * len(worths)
+    for place, number in enumerate(
+        sorted(numbers, key=lambda number: (number != best, -density[number], number))
+    ):
+        places[number] = float(place)
+    for number in numbers:
+        needs = analysis.statements[number].needs
+        if needs >= 0:
+            places[number] = max(places[number], places[needs] + 0.1)
+    return places
+
+
+def _is_worth_keeping(text: str, part: int) -> bool:
+    """Return whether a statement says something alone: it names something and is no small talk."""
+    analysis = analyse(text)
+    statement = analysis.statements[analysis.parts[part].statement]
+    worth = _worths(text)[analysis.parts[part].statement]
+    return (
+        statement.needs < 0
+        and not statement.fragment
+        and not statement.asks
+        and worth.value > -1.7
+        and not (worth.is_hollow and worth.size < 12)
+    )
+
+
+# --- text -----------------------------------------------------------------------------------------------------
+
+
+def render(analysis: Analysis, chosen: Iterable[int], fits: Fits) -> str:
+    """Return the text of some parts. The mark that closes a sentence is kept at the end if it fits."""
+    tokens = analysis.tokens
+    own: dict[int, list[int]] = {}
+    for number in chosen:
+        part = analysis.parts[number]
+        own.setdefault(part.statement, []).extend(part.tokens)
+    pieces: list[str] = []
+    last = final = -1
+    for number in sorted(own):
+        statement = analysis.statements[number]
+        indices = sorted(own[number])
+        if last >= 0:
+            pieces.append(_separator(analysis, last, number))
+        if statement.pronoun in indices and number - 1 not in own:
+            pieces.append(_text(tokens, statement.name) + " ")
+            indices.remove(statement.pronoun)
+        pieces.append(_text(tokens, indices))
+        last, final = number, indices[-1] if indices else -1
+    said = "".join(pieces).rstrip(" ,;:—–-")
+    mark = analysis.closing[analysis.statements[last].sentence] if last >= 0 else -1
+    if mark < 0:
+        return said
+    closed = said + tokens[mark].text
+    return closed if analysis.statements[last].asks or (final == mark - 1 and fits(closed)) else said
+
+
+def _separator(analysis: Analysis, last: int, number: int) -> str:
+    """Return what separates two statements: the end of the sentence, the words that link them, or a semicolon."""
+    tokens, before, statement = analysis.tokens, analysis.statements[last], analysis.statements[number]
+    if before.sentence != statement.sentence:
+        mark = (
+            tokens[analysis.closing[before.sentence]].text if analysis.closing[before.sentence] >= 0 else "."
+        )
+        return (mark if before.asks or mark[0] != "?" else ".") + " "
+    if last < number - 1 or not statement.link:
+        return "; "
+    mark = tokens[statement.link[0]].text
+    linked = _text(tokens, statement.link)
+    return (mark if mark in _MARKS else "") + (f" {linked}" if linked else "") + " "
+
+
+def _text(tokens: Sequence[Token], indices: Sequence[int]) -> str:
+    """Join tokens. White space between two of them is one space, and words that were apart are separated."""
+    pieces: list[str] = []
+    last = -1
+    for index in indices:
+        token = tokens[index]
+        if last < 0:
+            if token.text in _MARKS:
+                continue
+        elif index > last + 1 and token.tag == "punct" and token.text not in "$€£¥#@(\"“'‘":
+            pieces.append(" " if token.text in "—–-" else "")
+        elif index > last + 1 or token.start > tokens[last].end:
+            pieces.append(" ")
+        pieces.append(token.text)
+        last = index
+    return "".join(pieces)
+
+
+# --- notes ----------------------------------------------------------------------------------------------------
+
+
+class _Note(NamedTuple):
+    """The spans of tokens by which something can be named, the longest first, and how telling it is.
+
+    `parts` are used where no whole name fits.
+    """
+
+    forms: tuple[tuple[int, int], ...]
+    parts: tuple[tuple[int, int], ...]
+    weight: float
+
+
+_RUN = words("noun name code time num adj mod")
+_HEADS = words("noun name code time num")
+_NO_NOTES = lexicon.VAGUE_NOUNS | lexicon.FUNCTION_WORDS | lexicon.EMPTY_WORDS
+_WORD_MAX = 24
+# A text without any noun is not shortened below this length.
+_SHORT = 64
+_NO_WORDS = lexicon.FUNCTION_WORDS | lexicon.EMPTY_WORDS | word_list("english_no_words")
+_TITLES = word_list("english_titles")
+_ORDINAL = re.compile(r"\d{1,3}(?:st|nd|rd|th)")
+# A number that says something alone: an amount, a time, a date or a decimal.
+_EXACT = re.compile(r"[$€£%]|\d[.,:/-]\d|\d{4}")
+_LONG_NUMBER = re.compile(r"\d{3}|\d[.,]\d")
+# A note of nearly the same weight is preferred if it fills the room.
+_NEGATING = words("no not without never nor")
+_ORDERING = words("first second third last next")
+_PARTICLES = words("up off out on in down over away back")
+_COUNT = re.compile(
+    r"\d[\d.,]*(?:st|nd|rd|th)?|(?:twen|thir|for|fif|six|seven|eigh|nine)ty|one|two|three|four|five|six|seven|eight|nine|ten"
+)
+_NEGATED, _VAGUE = 0.01, 0.25
+_NEARLY = 0.6
+# How much more the nouns of the best statement weigh, and the first of them.
+_STATED, _SUBJECT = 0.5, 0.5
+_PHRASE_MAX = 7
+
+
+def is_list(text: str) -> bool:
+    """Return whether a text is a list of notes: no item of several words has a verb."""
+    analysis = analyse(text[:READ_MAX])
+    size = verbs = 0
+    for token, kind in zip((*analysis.tokens, None), (*analysis.kinds, "break"), strict=True):
+        if token is None or token.text == ",":
+            if size > 1 and verbs:
+                return False
+            size = verbs = 0
+            continue
+        size += 1
+        verbs += kind in ("verb", "aux", "clause", "subject")
+    return True
+
+
+def notes(text: str, fits: Fits, first: str = "") -> str:
+    """Return the most telling noun phrases that fit, in the order of the text, separated by commas.
+
+    `first` is the first content, which decides what is telling.
+
+    Verbs and adjectives are added only where the noun phrases leave half of the room free.
+    """
+    analysis = analyse(text[:READ_MAX])
+    nouns = sorted(_notes(text, analysis, first), key=lambda note: (-note.weight, note.forms[0]))[:_TRIES]
+    # Denied and addressed nouns are notes only if there is no other: in a list, "no" would seem to deny all.
+    nouns = [note for note in nouns if note.weight > _NEGATED] or nouns[:1]
+
+    def joined(spans: Sequence[tuple[int, int]]) -> str:
+        return ", ".join(_phrase(analysis.tokens, text, begin, end) for begin, end in sorted(spans))
+
+    def fit(spans: Sequence[tuple[int, int]]) -> bool:
+        return fits(joined(spans))
+
+    def is_half_full(spans: Sequence[tuple[int, int]]) -> bool:
+        return bool(spans) and _is_filled(joined(spans), fits, _HALF)
+
+    chosen: list[tuple[int, int]] = []
+    for number, note in enumerate(nouns[:_STARTS]):
+        if number and note.weight < _NEARLY * nouns[0].weight:
+            break
+        ordered = [note, *nouns[:number], *nouns[number + 1 :]]
+        found = _fitting(analysis, [other.forms for other in ordered], [], fit)
+        chosen = chosen or found
+        if is_half_full(found):
+            chosen = found
+            break
+    if not chosen:
+        chosen = _fitting(analysis, [note.parts for note in nouns], [], fit)[:1]
+    if not chosen:
+        return ""
+    for index in _words(analysis):
+        if is_half_full(chosen):
+            break
+        chosen = _fitting(analysis, [((index, index + 1),)], chosen, fit)
+    if not is_half_full(chosen):
+        chosen = _with_determiners(analysis, chosen, fit)
+    return joined(chosen)
+
+
+def _with_determiners(
+    analysis: Analysis, chosen: Sequence[tuple[int, int]], fit: Callable[[Sequence[tuple[int, int]]], bool]
+) -> list[tuple[int, int]]:
+    """Add articles and possessives to noun phrases while they fit: the left ear, my mother."""
+    found = list(chosen)
+    for number, (begin, end) in enumerate(chosen):
+        longer = [*found[:number], (begin - 1, end), *found[number + 1 :]]
+        word = normal(analysis.tokens[begin - 1].text) if begin else ""
+        if (word in lexicon.DETERMINERS or word in lexicon.POSSESSIVES) and fit(longer):
+            found = longer
+    return found
+
+
+def _fitting(
+    analysis: Analysis,
+    named: Sequence[Sequence[tuple[int, int]]],
+    chosen: Sequence[tuple[int, int]],
+    fit: Callable[[Sequence[tuple[int, int]]], bool],
+) -> list[tuple[int, int]]:
+    """Add to the chosen spans the first form of each note that fits."""
+    found = list(chosen)
+    for forms in named:
+        form = next(
+            (form for form in forms if fit([*found, form]) and not _repeats(analysis, found, form)), None
+        )
+        if form is not None:
+            found.append(form)
+    return found
+
+
+def _words(analysis: Analysis) -> list[int]:
+    """Return the verbs, adjectives and vague nouns of statements without a negation or condition."""
+    found: list[int] = []
+    for statement in analysis.statements:
+        inside = range(statement.begin, statement.end)
+        if statement.asks or any(
+            is_negation(analysis.tokens[i]) or is_condition_word(analysis.tokens[i]) for i in inside
+        ):
+            continue
+        found += [
+            i for i in inside if analysis.kinds[i] in ("noun", "adj", "mod") and _is_telling(analysis, i)
+        ]
+        found += [i for i in inside if analysis.kinds[i] == "verb" and _is_telling(analysis, i)]
+    return found
+
+
+def _is_telling(analysis: Analysis, index: int) -> bool:
+    word = normal(analysis.tokens[index].text)
+    if index and analysis.kinds[index - 1] == "num":
+        return False
+    if analysis.kinds[index] == "verb" and any(
+        normal(token.text) in _PARTICLES for token in analysis.tokens[index + 1 : index + 2]
+    ):
+        return False
+    return len(word) > 3 and word.isalpha() and word not in _NO_WORDS
+
+
+def _repeats(analysis: Analysis, chosen: Sequence[tuple[int, int]], form: tuple[int, int]) -> bool:
+    """Return whether a span overlaps a chosen one or has no word of its own."""
+    if any(begin < form[1] and form[0] < end for begin, end in chosen):
+        return True
+    said = {normal(analysis.tokens[i].text) for begin, end in chosen for i in range(begin, end)}
+    return all(normal(analysis.tokens[i].text) in said for i in range(*form))
+
+
+def _phrase(tokens: Sequence[Token], text: str, begin: int, end: int) -> str:
+    said = " ".join(text[tokens[begin].start : tokens[end - 1].end].split())
+    return said[:-2] if said.endswith(("'s", "’s")) else said
+
+
+@lru_cache(maxsize=64)
+def _weights(text: str) -> dict[str, float]:
+    """Return the weight of each word of the noun phrases of a text. Those of the best statement count more."""
+    weights: dict[str, float] = {}
+    analysis = analyse(text)
+    places = _places(text, analysis)
+    best = min(range(len(places)), key=places.__getitem__, default=-1)
+    begin, end = _span(analysis, analysis.statements[best]) if best >= 0 else (0, 0)
+    subject = _SUBJECT
+    for candidate in candidates(text):
+        if candidate.kind != "weak":
+            weight = candidate.weight
+            if begin <= candidate.start < end:
+                weight += _STATED + subject
+                subject = 0.0
+            for token in tokenize(candidate.text):
+                word = normal(token.text)
+                weights[word] = max(weights.get(word, 0.0), weight)
+    return weights
+
+
+def _called(text: str) -> frozenset[str]:
+    """Return the first words of the names that a text only addresses."""
+    return frozenset(
+        normal(candidate.text.split(" ")[0])
+        for candidate in candidates(text)
+        if candidate.kind == "weak" and candidate.weight == CALLED_NAME
+    )
+
+
+def _notes(text: str, analysis: Analysis, first: str = "") -> Iterator[_Note]:
+    """Yield the noun phrases of a text that say something alone."""
+    tokens, kinds = analysis.tokens, analysis.kinds
+    found = candidates(text)
+    weights, called = _weights(first or text), _called(first or text)
+    at = index = 0
+    while index < len(tokens):
+        begin = index
+        if _is_named_clause(analysis, index):
+            span = (index, index + 1)
+            yield _Note((span,), (), weights.get(normal(tokens[index].text)[:-2], _VAGUE))
+        if kinds[index] not in _RUN:
+            index += 1
+            continue
+        while index < len(tokens) and (kinds[index] in _RUN or _is_inner(tokens, index)):
+            index += 1
+            if normal(tokens[index - 1].text).removesuffix("s") in lexicon.WEEKDAYS:
+                break
+            counts = index < len(tokens) and kinds[index] == "num"
+            if counts and (tokens[index].text.isalpha() or _LONG_NUMBER.search(tokens[index].text)):
+                break
+        end = index
+        while end > begin and kinds[end - 1] not in _HEADS:
+            end -= 1
+        while at < len(found) and found[at].end <= tokens[begin].start:
+            at += 1
+        if end <= begin:
+            continue
+        inside = []
+        while at < len(found) and found[at].start < tokens[end - 1].end:
+            inside.append(found[at])
+            at += 1
+        strong = [c for c in inside if c.kind != "weak"]
+        said = tokens[begin : _of_end(analysis, end)]
+        weight = max((weights.get(normal(token.text), _VAGUE) for token in said), default=_VAGUE)
+        if begin + 1 < end and kinds[begin + 1] == "name" and normal(tokens[begin].text) in lexicon.PERSONS:
+            begin += 1
+        if begin and normal(tokens[begin - 1].text) in _ORDERING:
+            begin -= 1
+        begin = _described_from(analysis, begin)
+        forms, parts = _forms(analysis, begin, end, strong)
+        negated = _negated_from(analysis, begin)
+        if negated < begin:
+            forms, parts = tuple((negated, form[1]) for form in forms if form[0] == begin), ()
+            weight = _NEGATED
+        if normal(tokens[begin].text) in called and (begin < 2 or kinds[begin - 2] != "name"):
+            weight = _NEGATED
+        if forms:
+            yield _Note(forms, parts, weight)
+
+
+def _is_named_clause(analysis: Analysis, index: int) -> bool:
+    """Return whether a word is a noun with its verb (Tyler's off)."""
+    word = normal(analysis.tokens[index].text)
+    if analysis.kinds[index] != "clause" or not word.endswith("'s"):
+        return False
+    return word[:-2] not in lexicon.FUNCTION_WORDS and word not in lexicon.PRONOUNS | lexicon.SUBJECTS
+
+
+def _described_from(analysis: Analysis, begin: int) -> int:
+    """Return where `allergic to` begins in `I'm allergic to peanuts`, or `begin`."""
+    tokens, kinds = analysis.tokens, analysis.kinds
+    at = begin - 1
+    while at > 0 and (kinds[at] == "det" or normal(tokens[at].text) in lexicon.POSSESSIVES):
+        at -= 1
+    adjective = at - 1
+    if (
+        adjective < 1
+        or kinds[at] not in ("to", "prep")
+        or kinds[adjective] not in ("adj", "noun", "mod", "verb")
+    ):
+        return begin
+    if normal(tokens[adjective].text).endswith("ing"):
+        return begin
+    before = adjective - 1
+    while before > 0 and kinds[before] == "adv":
+        before -= 1
+    subject = normal(tokens[before - 1].text) if before else ""
+    own = normal(tokens[before].text) in ("i'm", "im") or (
+        subject == "i" and normal(tokens[before].text) in ("am", "was")
+    )
+    return adjective if own else begin
+
+
+def _negated_from(analysis: Analysis, begin: int) -> int:
+    """Return where `no more` begins before a noun, or `begin`."""
+    for index in range(begin - 1, max(-1, begin - 4), -1):
+        if normal(analysis.tokens[index].text) in _NEGATING:
+            return index
+        if analysis.kinds[index] not in ("det", "adv"):
+            break
+    return begin
+
+
+def _is_inner(tokens: Sequence[Token], index: int) -> bool:
+    """Return whether a mark is part of a name or a number (Mrs. Probert, $28, 7-11), or `to` of a range."""
+    if normal(tokens[index].text) == "to" and 0 < index < len(tokens) - 1:
+        return bool(_COUNT.fullmatch(tokens[index - 1].text) and _COUNT.match(tokens[index + 1].text))
+    return (
+        tokens[index].tag == "punct"
+        and tokens[index].text in ".$€£%&/-"
+        and 0 < index < len(tokens) - 1
+        and (tokens[index - 1].text in _TITLES or tokens[index].text in "&/-")
+        and tokens[index + 1].tag != "punct"
+    )
+
+
+def _forms(
+    analysis: Analysis, begin: int, end: int, strong: Sequence[Candidate]
+) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]:
+    """Return the spans by which a noun phrase can be named, the longest first, and parts of it."""
+    tokens, kinds = analysis.tokens, analysis.kinds
+    head = begin
+    for index in range(begin, end):
+        if kinds[index] in ("to", "prep", "det"):
+            head = index + 1
+    forms = [(begin, _of_end(analysis, end)), (begin, end), (head, end)]
+    while head < end - 1 and kinds[head] in ("adj", "mod"):
+        head += 1
+        forms.append((head, end))
+    parts: list[tuple[int, int]] = []
+    for candidate in sorted(strong, key=lambda c: -c.weight):
+        inside = [
+            i
+            for i in range(begin, end)
+            if tokens[i].start < candidate.end and candidate.start < tokens[i].end
+        ]
+        if inside and not any(char.isdigit() for i in range(begin, end) for char in tokens[i].text):
+            parts.append((inside[0], inside[-1] + 1))
+    if kinds[end - 1] in ("noun", "name") and kinds[begin] != "num":
+        parts.append((end - 1, end))
+    if kinds[head] == "name" and tokens[head].text[0].isupper():
+        parts.append((head, head + 1))
+    return (
+        tuple(dict.fromkeys(form for form in forms if _says_something(analysis, *form))),
+        tuple(dict.fromkeys(part for part in parts if _says_something(analysis, *part))),
+    )
+
+
+def _of_end(analysis: Analysis, end: int) -> int:
+    """Return the end of `of …` behind a noun, or `end`."""
+    tokens, kinds = analysis.tokens, analysis.kinds
+    if end >= len(tokens) or normal(tokens[end].text) != "of":
+        return end
+    at = end + 1
+    while at < len(tokens) and (kinds[at] == "det" or normal(tokens[at].text) in lexicon.POSSESSIVES):
+        at += 1
+    stop = at
+    while stop < len(tokens) and kinds[stop] in _RUN:
+        stop += 1
+    while stop > at and kinds[stop - 1] not in _HEADS:
+        stop -= 1
+    return stop if stop > at else end
+
+
+def _says_something(analysis: Analysis, begin: int, end: int) -> bool:
+    """Return whether a noun phrase names something, and is no title, number or vague noun alone."""
+    if begin >= end or end - begin > _PHRASE_MAX:
+        return False
+    tokens, kinds = analysis.tokens, analysis.kinds
+    for index in range(begin, end):
+        token = tokens[index]
+        word = normal(token.text).removesuffix("'s")
+        if _ORDINAL.fullmatch(word) or kinds[index] == "num":
+            counted = index + 1 < end and kinds[index + 1] in _HEADS
+            if counted or (_EXACT.search(token.text) and not _has_unit(analysis, index, end)):
+                return True
+        elif kinds[index] in ("name", "time"):
+            if token.text not in _TITLES and len(word) > 1:
+                return True
+        elif kinds[index] in _HEADS and word not in _NO_NOTES and len(word) > 1:
+            return True
+    return False
+
+
+def _has_unit(analysis: Analysis, index: int, end: int) -> bool:
+    """Return whether a noun that follows the phrase says what a number counts."""
+    tokens = analysis.tokens
+    return index + 1 == end < len(tokens) and tokens[end].tag == "word" and analysis.kinds[end] in _RUN
+
+
+def shortest(text: str) -> str:
+    """Return the shortest noun phrase of a text of which nothing fits, or a short text as it is.
+
+    The result is "" if only a cut within a word would help.
+    """
+    analysis = analyse(text[:READ_MAX])
+    named = list(_notes(text, analysis))
+    spans = [span for note in named for span in (*note.forms, *note.parts)]
+    said = min((_phrase(analysis.tokens, text, *span) for span in spans), key=len, default="")
+    if 0 < len(said) <= _WORD_MAX:
+        return said
+    return text if len(text) <= _SHORT and max(map(len, text.split())) <= _WORD_MAX else ""
