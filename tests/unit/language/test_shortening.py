@@ -310,9 +310,9 @@ def test_a_list_stays_a_list() -> None:
         assert not {"the", "and", "are"} & {present.split()[-1]}
 
 
-@pytest.mark.parametrize("text", ["I'm not crying", "We decided."])
-def test_a_short_text_without_a_noun_stays(text: str) -> None:
+def test_a_short_text_without_a_noun_stays() -> None:
     """A text of up to 24 characters of which no part says something stays, although it is longer than the target."""
+    text = "I'm not crying"
     assert all(shorten(text, target) == text for target in range(5, 11))
 
 
