@@ -27,6 +27,8 @@ from ebbtide.fleet.state.recall_filter import RecallFilter
 from ebbtide.han import contains_han
 from ebbtide.ids import parse_agent_id
 from ebbtide.language.builtin import (
+    chinese_links,
+    chinese_notes,
     scripts,
     sentences,
     shortening,
@@ -52,7 +54,17 @@ from ebbtide.records import MessageRecord
 from ebbtide.rest import http_checks
 from ebbtide.rest.moving import is_file
 from ebbtide.rest.problems import supports_head
-from ebbtide.retrieval import analysis, marks, packing, passages, query, tokenizers, topic
+from ebbtide.retrieval import (
+    analysis,
+    marks,
+    packing,
+    passages,
+    query,
+    questions,
+    restating,
+    tokenizers,
+    topic,
+)
 from ebbtide.retrieval import sentences as key_sentences
 from ebbtide.telemetry import request_id_from
 from ebbtide.verbs import erased, metadata, pii_policy, requests
@@ -274,7 +286,7 @@ READERS: Mapping[str, Reader] = {
     "passages": lambda text: passages.entries_of(text, "Ann"),
     "tokens: estimate": tokenizers.TOKENIZERS["estimate"],
     "tokens: words": tokenizers.TOKENIZERS["words"],
-    "marks of a passage": lambda text: marks.marks_of(text),
+    "marks of a passage": marks.marks_of,
     "packing": _packed,
     "redacted": spans.redacted,
     "keyed": lambda text: spans.keyed(text, b"key"),
@@ -300,6 +312,8 @@ READERS: Mapping[str, Reader] = {
     "builtin: shorten": _shortened,
     "builtin: sentences": sentences.sentence_spans,
     "builtin: whole clauses": lambda text: shortening.whole_clauses(text, lambda said: len(said) <= 40),
+    "builtin: notes": lambda text: chinese_notes.fewer_notes(text, 20, text, (0, len(text))),
+    "builtin: pronouns": lambda text: chinese_links.linked_clauses(f"王伟来了，{text}，他很累。"),
     "builtin: tokens": tokens.tokenize,
     "builtin: fillers": _fillers,
     "fidelity of a shortening": _fidelity,
@@ -312,6 +326,8 @@ READERS: Mapping[str, Reader] = {
     "builtin: width": lambda text: (scripts.width(text), scripts.is_dense(text), scripts.is_japanese(text)),
     "builtin: reads as English": static_embedder.reads_as_english,
     "echoes": _echoes,
+    "questions": questions.split_questions,
+    "announced change": restating.announces_change,
     "memories with sources": _memories,
     "rephrased segments": _rephrased,
     "withdrawn": _withdrawn,

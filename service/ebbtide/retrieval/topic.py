@@ -39,6 +39,8 @@ _EDGES = re.compile(rf"\A{_GAP}++|(?<!{_GAP}){_GAP}++\Z")
 
 _IN_WORDS = rf"[^\W{_NO_ENDS}]"
 
+_GAPS = re.compile(f"({_GAP}+)")
+
 _LETTER = re.compile(_IN_WORDS)
 
 _POSSESSIVE = re.compile("(?<=.)'s$", re.DOTALL)
@@ -107,7 +109,7 @@ def _forms(folded: str) -> list[str]:
 
 def _spaced(form: str) -> str:
     """Return the pattern for one form of a topic, with any white space between its words."""
-    parts = re.split(f"({_GAP}+)", form)
+    parts = _GAPS.split(form)
     parts[::2] = [f"{_NO_WIDTH}*+".join(map(re.escape, word)) for word in parts[::2]]
     parts[1::2] = [_GAP + ("++" if gap.strip(_NO_WIDTH) else "*+") for gap in parts[1::2]]
     return "".join(parts)

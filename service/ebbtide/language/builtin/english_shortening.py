@@ -414,8 +414,6 @@ _RUN = words("noun name code time num adj mod")
 _HEADS = words("noun name code time num")
 _NO_NOTES = lexicon.VAGUE_NOUNS | lexicon.FUNCTION_WORDS | lexicon.EMPTY_WORDS
 _WORD_MAX = 24
-# A text without any noun is not shortened below this length.
-_SHORT = 64
 _NO_WORDS = lexicon.FUNCTION_WORDS | lexicon.EMPTY_WORDS | word_list("english_no_words")
 _TITLES = word_list("english_titles")
 _ORDINAL = re.compile(r"\d{1,3}(?:st|nd|rd|th)")
@@ -776,15 +774,24 @@ def _has_unit(analysis: Analysis, index: int, end: int) -> bool:
     return index + 1 == end < len(tokens) and tokens[end].tag == "word" and analysis.kinds[end] in _RUN
 
 
-def shortest(text: str) -> str:
-    """Return the shortest noun phrase of a text of which nothing fits, or a short text as it is.
+def shortest(text: str, fits: Fits) -> str:
+    """Return what is left of a text of which no statement and no noun phrase fits.
 
-    The result is "" if only a cut within a word would help.
+    The result is the verbs and adjectives that fit, otherwise the shortest noun phrase or a short statement as a whole,
+    which do not fit. It is "" for a longer text without a noun.
     """
     analysis = analyse(text[:READ_MAX])
-    named = list(_notes(text, analysis))
-    spans = [span for note in named for span in (*note.forms, *note.parts)]
-    said = min((_phrase(analysis.tokens, text, *span) for span in spans), key=len, default="")
+
+    def said_of(spans: Sequence[tuple[int, int]]) -> str:
+        return ", ".join(_phrase(analysis.tokens, text, *span) for span in sorted(spans))
+
+    named = [span for note in _notes(text, analysis) for span in (*note.forms, *note.parts)]
+    if not named:
+        single = [((index, index + 1),) for index in _words(analysis)]
+        chosen = _fitting(analysis, single, [], lambda spans: fits(said_of(spans)))
+        if chosen:
+            return said_of(chosen)
+    said = min((_phrase(analysis.tokens, text, *span) for span in named), key=len, default="")
     if 0 < len(said) <= _WORD_MAX:
         return said
-    return text if len(text) <= _SHORT and max(map(len, text.split())) <= _WORD_MAX else ""
+    return text if len(text) <= _WORD_MAX else ""

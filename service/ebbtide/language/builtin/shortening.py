@@ -42,7 +42,7 @@ def shorten(text: str, target: int, first: str = "") -> str:
         return len(said) <= target
 
     if is_english(source or body):
-        said = english.shortened(body, source or body, fits) or english.shortest(body)
+        said = english.shortened(body, source or body, fits) or english.shortest(body, fits)
     else:
         said = whole_clauses(body, fits)
     return said or _cut_hard(body or text, target)
