@@ -57,7 +57,7 @@ PHASES: tuple[tuple[str, Any, str], ...] = (
     ("learned order: features", learned, "features"),
     ("learned order: trees", Trees, "sums"),
     ("learned order: preferences", learned, "in_preferred_order"),
-    ("relevance floor", recollection, "is_relevant"),
+    ("relevance floor", recollection, "are_relevant"),
     ("memories of passages", QueryRunner, "_recollection"),
     ("packing", QueryRunner, "_first"),
     ("response", recall_verb, "_recollected"),
