@@ -71,7 +71,9 @@ def shortened(present: str, first: str, fits: Fits) -> str:
     other = "" if is_notes or is_full else select(first, present, fits, telling=False, asking=asking)
     if other and _is_filled(other, fits, _HALF):
         return other
-    return notes(present, fits, first, verbal=True) or other
+    listed = notes(present, fits, first, verbal=True)
+    is_short = bool(other) and not _is_filled(other, fits, _POOR)
+    return listed or ("" if is_short and len(present) <= _WHOLE_MAX else other)
 
 
 def select(text: str, present: str, fits: Fits, *, telling: bool = True, asking: bool = False) -> str:
@@ -500,6 +502,7 @@ def notes(text: str, fits: Fits, first: str = "", *, verbal: bool = False) -> st
     # Denied and addressed nouns are notes only if there is no other: in a list, "no" would seem to deny all.
     denied = [note for note in nouns if note.weight == _DENIED]
     nouns = [note for note in nouns if note.weight > _NEGATED] or nouns[:1]
+    nouns = [note for note in nouns if not _is_empty(analysis, note)] or nouns
 
     def joined(spans: Sequence[tuple[int, int]]) -> str:
         return ", ".join(_phrase(analysis.tokens, text, begin, end) for begin, end in sorted(spans))
@@ -539,6 +542,11 @@ def notes(text: str, fits: Fits, first: str = "", *, verbal: bool = False) -> st
     if not is_half_full(chosen):
         chosen = _with_determiners(analysis, chosen, fit)
     return joined(chosen)
+
+
+def _is_empty(analysis: Analysis, note: _Note) -> bool:
+    """Return whether a note is one of the emptiest words: news."""
+    return _is_single(analysis, note) and normal(analysis.tokens[note.forms[0][0]].text) in _EMPTIEST
 
 
 def _is_single(analysis: Analysis, note: _Note) -> bool:
@@ -596,7 +604,7 @@ def _words(analysis: Analysis, *, only: bool) -> list[int]:
 
 
 def _is_predicate(analysis: Analysis, index: int) -> bool:
-    """Return whether a word says something beside a noun: no adjective of a noun, no verb that looks like one."""
+    """Return whether a word adds to a list of nouns: no adjective of a noun, no verb that looks like one."""
     if analysis.kinds[index] == "verb":
         return not analysis.tokens[index].text.endswith("s") and not is_gerund(
             normal(analysis.tokens[index].text)
@@ -717,7 +725,11 @@ def _notes(text: str, analysis: Analysis, first: str = "") -> Iterator[_Note]:
 
 def _is_year(analysis: Analysis, index: int) -> bool:
     """Return whether a year follows a name: Herb & Vi 1971."""
-    return analysis.kinds[index - 1] == "name" and _YEAR.fullmatch(analysis.tokens[index].text) is not None
+    return (
+        index > 0
+        and analysis.kinds[index - 1] == "name"
+        and _YEAR.fullmatch(analysis.tokens[index].text) is not None
+    )
 
 
 def _is_named_clause(analysis: Analysis, index: int) -> bool:
@@ -799,6 +811,8 @@ def _forms(
         if kinds[index] in ("to", "prep", "det"):
             head = index + 1
     forms = [(begin, _of_end(analysis, end)), (begin, end), (head, end)]
+    if _is_year(analysis, end - 1):
+        forms.append((head, end - 1))
     while head < end - 1 and kinds[head] in ("adj", "mod"):
         head += 1
         forms.append((head, end))

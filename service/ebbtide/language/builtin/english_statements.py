@@ -70,13 +70,12 @@ _CONDITIONS = words("if unless until till once provided whether except without '
 _REASONS = words("because bc cuz coz")
 _SUBORDINATORS = _REASONS | words("although though while whereas when whenever since where after before")
 _RELATIVES = words("who whose which who's whos who'd who'll who've")
+_NO_HEADS = words("same last worst first next other only main")
 _STEMS = words("bring sing ring sting swing cling fling spring string")
 _FACTS = _REASONS | {"since"}
 _LINKS = _REASONS | words("and but so or yet plus nor then & though although")
 # Words that say nothing at the end of a sentence: I can't find you so.
 _TRAILING = _REASONS | words("so and but or")
-# Adverbs of time that can be left out at the end of a statement.
-_LAST = words("after afterwards before later since")
 _BOUND_PREPOSITIONS = words(
     "of like unlike than as per up down out off over without between into onto except excluding versus vs"
     " plus minus until till toward towards upon along via to"
@@ -102,6 +101,8 @@ _DEMONSTRATIVE = words(
 _TIME_WORDS = words(
     "yesterday today tomorrow tonight nowadays lately recently anyway though too now again soon"
 )
+# Adverbs that can be left out at the end of a statement.
+_LAST = (_TIME_WORDS - words("though")) | words("after afterwards before later since")
 _PERIODS = lexicon.WEEKDAYS | lexicon.MONTHS | word_list("english_time_nouns")
 _POINTING = words("last next this every each")
 _BACK_POINTERS = words("it them he she they him her his their this that these those its there")
@@ -180,6 +181,8 @@ def _tag(text: str, tokens: Sequence[Token]) -> list[str]:
             kind = "noun"
         if kind == "adj" and previous in ("noun", "name") and lower.endswith("ed"):
             kind = "verb"
+        if kind == "adj" and _is_used_as_noun(tokens, index):
+            kind = "noun"
         previous = context(token, kind)
         if kind == "date":
             kind = "time"
@@ -192,6 +195,15 @@ def _tag(text: str, tokens: Sequence[Token]) -> list[str]:
             kind = "clause"
         kinds.append(kind)
     return kinds
+
+
+def _is_used_as_noun(tokens: Sequence[Token], index: int) -> bool:
+    """Return whether an adjective has an article and no noun: the dark."""
+    word = normal(tokens[index].text)
+    if not index or normal(tokens[index - 1].text) != "the" or word.endswith("est") or word in _NO_HEADS:
+        return False
+    after = normal(tokens[index + 1].text) if index + 1 < len(tokens) else "."
+    return not after[0].isalnum() or after in lexicon.PREPOSITIONS or after in lexicon.CONJUNCTIONS
 
 
 def _is_contracted(tokens: Sequence[Token], index: int) -> bool:
