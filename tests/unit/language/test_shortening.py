@@ -320,3 +320,93 @@ def test_verbs_and_adjectives_replace_a_statement_without_a_noun() -> None:
     """Verbs and adjectives that fit make a list if no statement and no noun fits."""
     text = "It was expensive and slow"
     assert [shorten(text, target) for target in (20, 12, 5)] == ["expensive, slow", "expensive", "slow"]
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        ("and you told me not to tell her", "not to tell her"),
+        ("He said never to ask them about it", "never to ask them about it"),
+        ("It's not what they thought.", "not what they thought"),
+    ],
+)
+def test_what_a_negation_denies_is_not_lost(text: str, whole: str) -> None:
+    """A short text keeps a negated infinitive and the clause behind a negation to its end."""
+    present = text
+    for target in range(len(text) - 1, 4, -1):
+        present = shorten(present, target, text)
+        assert whole in present
+
+
+@pytest.mark.parametrize("target", range(5, 50))
+def test_an_exception_is_not_lost(target: int) -> None:
+    """A denied noun keeps its exception."""
+    result = shorten("She is Yoruba, she has no fear except of the dark.", target)
+    assert "fear" not in result or "no fear except of the dark" in result
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "expected"),
+    [
+        ("It has my name all over it bc I have none.", 30, "It has my name all over it"),
+        (
+            "Listen, I wanted to tell you but I can't find you so. Then we left.",
+            30,
+            "I can't find you. Then we left",
+        ),
+        ("He was sick in a bin after.", 20, "He was sick in a bin"),
+        ("He's wearing a shirt again.", 22, "He's wearing a shirt"),
+    ],
+)
+def test_no_link_or_adverb_dangles_at_the_end(text: str, target: int, expected: str) -> None:
+    """A link whose clause is missing and an adverb at the end are dropped before the statement."""
+    assert shorten(text, target) == expected
+
+
+@pytest.mark.parametrize("target", range(5, 45))
+def test_an_address_never_replaces_its_question(target: int) -> None:
+    """A question is kept without the address before it, not the reverse."""
+    assert not shorten("Ate Joy, are you near the lot? Can you video?", target).startswith("Ate Joy?")
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "expected"),
+    [
+        ("Now the serious part since you have a card soon.", 36, "you have a card soon."),
+        ("I was keeping the sweet for the last.", 27, "I was keeping the sweet"),
+        ("I'll sit in the small corner and wait for Moss.", 12, "corner, Moss"),
+        ("The survey starts again with Moss in the small corner.", 14, "survey, Moss"),
+        ("Bring the machine. No arguments.", 24, "Bring the machine."),
+        ("doc at the VA says no more attic. or surgery in the fall", 26, "doc, VA, surgery, fall"),
+        ("They found Herb & Vi 1971 on the ring.", 18, "Herb & Vi 1971"),
+        ("I'm a match for Mak.", 7, "Mak"),
+    ],
+)
+def test_a_list_says_what_the_text_is_about(text: str, target: int, expected: str) -> None:
+    """Verbs in -s and -ing, adjectives of a noun and empty words are no items; a clause that fits comes first."""
+    assert shorten(text, target) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "expected"),
+    [
+        (
+            "There's news, sit down. They are selling the boat in Cork.",
+            36,
+            "They are selling the boat in Cork.",
+        ),
+        ("Linda called. They're coming for Easter.", 29, "They're coming for Easter."),
+        ("There's news. Anna is selling the boat in Cork.", 18, "Anna, boat, Cork"),
+    ],
+)
+def test_news_outlives_its_announcement(text: str, target: int, expected: str) -> None:
+    """A statement that only introduces others is dropped before them."""
+    assert shorten(text, target) == expected
+
+
+@pytest.mark.parametrize("target", range(5, 70))
+def test_a_denied_fragment_is_no_item(target: int) -> None:
+    """A list does not contain the nouns of a fragment that begins with a negation."""
+    text = "Not in the blue folder. Only the title for the old pickup and the warranty."
+    result = shorten(text, target)
+    assert "folder" not in result or result.startswith("Not in")

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ebbtide.language.builtin import words_english as lexicon
 from ebbtide.language.builtin.candidates import READ_MAX, candidates
-from ebbtide.language.builtin.english_statements import Analysis, Statement, analyse
+from ebbtide.language.builtin.english_statements import Analysis, Statement, analyse, is_gerund
 from ebbtide.language.builtin.english_tags import normal
 from ebbtide.language.builtin.negation import holds_negation, is_condition_word, is_negation
 from ebbtide.language.builtin.small_talk import is_small_talk
@@ -34,6 +34,12 @@ _KIND_FACTORS = {"number": 1.8, "time": 1.6, "code": 1.2, "weak": 0.5}
 _CONTRASTS = words("but however though although yet")
 _REFERRING = words("it it's its they they're he he's she she's that that's this his her")
 _MARKS = frozenset(",;:—–")
+_FRAMES = words("news update question questions favour favor idea surprise thing things word story request")
+_EMPTIEST = _FRAMES | words(
+    "part parts way ways lot lots bit kind kinds sort sorts stuff piece pieces front back"
+)
+_REPORTING = words("called rang phoned texted emailed wrote messaged replied answered says said")
+_FRAME_WORDS_MAX = 4
 # How many parts are tried after the longest beginning of the order.
 _TRIES = 40
 _STARTS = 6
@@ -61,25 +67,33 @@ def shortened(present: str, first: str, fits: Fits) -> str:
     is_full = bool(listed) and _is_filled(listed, fits, _HALF)
     if stated:
         return listed if is_full else stated
-    other = "" if is_notes or is_full else select(first, present, fits, telling=False)
+    asking = not listed or not _is_filled(listed, fits, _BEST)
+    other = "" if is_notes or is_full else select(first, present, fits, telling=False, asking=asking)
     if other and _is_filled(other, fits, _HALF):
         return other
-    return listed or other
+    listed = notes(present, fits, first, verbal=True)
+    is_short = bool(other) and not _is_filled(other, fits, _POOR)
+    return listed or ("" if is_short and len(present) <= _WHOLE_MAX else other)
 
 
-def select(text: str, present: str, fits: Fits, *, telling: bool = True) -> str:
+def select(text: str, present: str, fits: Fits, *, telling: bool = True, asking: bool = False) -> str:
     """Return the statements of `text` that fit and that `present` still contains, or "" if none fits.
 
-    If `telling`, the result does not consist of a statement that names nothing.
+    If `telling`, the result does not consist of a statement that names nothing, and unless `asking`, of a question.
     """
     analysis = analyse(text)
     available = _available(analysis, present) if present != text else frozenset(range(len(analysis.parts)))
     if available is None:
-        return select(present, present, fits, telling=telling)
+        return select(present, present, fits, telling=telling, asking=asking)
     order = [part for part in _order(text) if part in available]
     cores = [part for part in order if analysis.parts[part].parent < 0]
     if telling:
         cores = [core for core in cores if _is_worth_keeping(text, core)]
+    else:
+        cores = [core for core in cores if not _is_greeting(analysis, core)]
+        cores = [
+            core for core in cores if asking or not analysis.statements[analysis.parts[core].statement].asks
+        ]
 
     def joined(chosen: Sequence[int]) -> str:
         return render(analysis, chosen, fits)
@@ -90,7 +104,9 @@ def select(text: str, present: str, fits: Fits, *, telling: bool = True) -> str:
         chosen = _filled(analysis, order, core, lambda parts: fits(joined(parts)))
         said = joined(chosen) if chosen else ""
         is_best = (
-            not best and not _worths(text)[analysis.parts[chosen[0]].statement].is_hollow if chosen else False
+            chosen[0] == order[0] and not _worths(text)[analysis.parts[chosen[0]].statement].is_hollow
+            if chosen
+            else False
         )
         if said and fits(said) and _is_filled(said, fits, _BEST if is_best else _HALF):
             return said
@@ -243,6 +259,7 @@ def _first(text: str, analysis: Analysis) -> int:
             statement.asks
             or statement.fragment
             or _BACKGROUND.search(text[start:end]) is not None
+            or _is_frame(analysis, number)
             or is_small_talk(analysis.tokens[statement.begin : statement.end])
         )
         if first < 0 and not leads:
@@ -257,6 +274,21 @@ def _first(text: str, analysis: Analysis) -> int:
     if first >= 0:
         return first
     return next((number for number, statement in enumerate(analysis.statements) if not statement.asks), 0)
+
+
+def _is_frame(analysis: Analysis, number: int) -> bool:
+    """Return whether a statement only introduces others: there's news, Linda called."""
+    statement = analysis.statements[number]
+    core = next(part for part in analysis.parts if part.parent < 0 and part.statement == number)
+    inside = [index for index in core.tokens if analysis.tokens[index].tag != "punct"]
+    if not inside or statement.fragment or number + 1 == len(analysis.statements):
+        return False
+    if normal(analysis.tokens[inside[-1]].text) in _REPORTING:
+        return len(inside) <= _FRAME_WORDS_MAX
+    nouns = {normal(analysis.tokens[index].text) for index in inside if analysis.kinds[index] in _HEADS}
+    return (
+        bool(nouns) and nouns <= _FRAMES and not holds_negation([analysis.tokens[index] for index in inside])
+    )
 
 
 def _worth(
@@ -277,7 +309,7 @@ def _worth(
     value *= 0.5 if not strong else 1.0
     value *= 0.6 if opening in _REFERRING else 1.0
     value *= 1.3 if links & _CONTRASTS or holds_negation(own) else 1.0
-    worth = 0.12 * min(value, 8.0) + is_first
+    worth = 0.12 * min(value, 8.0) + is_first - _is_frame(analysis, number)
     decides = _DECIDING.search(text, start, end) is not None
     worth += 1.5 * decides
     background = _BACKGROUND.search(text[analysis.tokens[statement.begin].start : end])
@@ -298,7 +330,7 @@ def _worth(
         worth -= 0.5
     worth -= 2.0 * (is_small_talk(own) or (statement.asks and not strong))
     worth -= 0.6 * (size > _LONG * len(text))
-    return _Worth(worth, size, not strong)
+    return _Worth(worth, size, not strong or _is_frame(analysis, number))
 
 
 def _places(text: str, analysis: Analysis) -> list[float]:
@@ -331,6 +363,12 @@ def _is_worth_keeping(text: str, part: int) -> bool:
         and worth.value > -1.7
         and not (worth.is_hollow and worth.size < 12)
     )
+
+
+def _is_greeting(analysis: Analysis, part: int) -> bool:
+    """Return whether a fragment begins with a greeting, congratulations or thanks."""
+    statement = analysis.statements[analysis.parts[part].statement]
+    return statement.fragment and normal(analysis.tokens[statement.begin].text) in lexicon.OPENERS
 
 
 # --- text -----------------------------------------------------------------------------------------------------
@@ -414,20 +452,24 @@ _RUN = words("noun name code time num adj mod")
 _HEADS = words("noun name code time num")
 _NO_NOTES = lexicon.VAGUE_NOUNS | lexicon.FUNCTION_WORDS | lexicon.EMPTY_WORDS
 _WORD_MAX = 24
+# The longest text that stays as it is if none of its parts says something.
+_WHOLE_MAX = 48
 _NO_WORDS = lexicon.FUNCTION_WORDS | lexicon.EMPTY_WORDS | word_list("english_no_words")
 _TITLES = word_list("english_titles")
 _ORDINAL = re.compile(r"\d{1,3}(?:st|nd|rd|th)")
 # A number that says something alone: an amount, a time, a date or a decimal.
 _EXACT = re.compile(r"[$€£%]|\d[.,:/-]\d|\d{4}")
+_YEAR = re.compile(r"(?:1[89]|20)\d\d")
 _LONG_NUMBER = re.compile(r"\d{3}|\d[.,]\d")
 # A note of nearly the same weight is preferred if it fills the room.
 _NEGATING = words("no not without never nor")
+_EXCEPTING = words("except but unless until till besides if")
 _ORDERING = words("first second third last next")
 _PARTICLES = words("up off out on in down over away back")
 _COUNT = re.compile(
     r"\d[\d.,]*(?:st|nd|rd|th)?|(?:twen|thir|for|fif|six|seven|eigh|nine)ty|one|two|three|four|five|six|seven|eight|nine|ten"
 )
-_NEGATED, _VAGUE = 0.01, 0.25
+_NEGATED, _DENIED, _VAGUE = 0.01, 0.005, 0.25
 _NEARLY = 0.6
 # How much more the nouns of the best statement weigh, and the first of them.
 _STATED, _SUBJECT = 0.5, 0.5
@@ -449,17 +491,18 @@ def is_list(text: str) -> bool:
     return True
 
 
-def notes(text: str, fits: Fits, first: str = "") -> str:
+def notes(text: str, fits: Fits, first: str = "", *, verbal: bool = False) -> str:
     """Return the most telling noun phrases that fit, in the order of the text, separated by commas.
 
-    `first` is the first content, which decides what is telling.
-
-    Verbs and adjectives are added only where the noun phrases leave half of the room free.
+    `first` is the first content, which decides what is telling. If `verbal`, verbs and adjectives are added where the
+    noun phrases leave half of the room free.
     """
     analysis = analyse(text[:READ_MAX])
     nouns = sorted(_notes(text, analysis, first), key=lambda note: (-note.weight, note.forms[0]))[:_TRIES]
     # Denied and addressed nouns are notes only if there is no other: in a list, "no" would seem to deny all.
+    denied = [note for note in nouns if note.weight == _DENIED]
     nouns = [note for note in nouns if note.weight > _NEGATED] or nouns[:1]
+    nouns = [note for note in nouns if not _is_empty(analysis, note)] or nouns
 
     def joined(spans: Sequence[tuple[int, int]]) -> str:
         return ", ".join(_phrase(analysis.tokens, text, begin, end) for begin, end in sorted(spans))
@@ -472,7 +515,10 @@ def notes(text: str, fits: Fits, first: str = "") -> str:
 
     chosen: list[tuple[int, int]] = []
     for number, note in enumerate(nouns[:_STARTS]):
-        if number and note.weight < _NEARLY * nouns[0].weight:
+        named = analysis.kinds[nouns[0].forms[0][1] - 1] == "name"
+        if number and (
+            note.weight < _NEARLY * nouns[0].weight or (named and chosen and _is_single(analysis, note))
+        ):
             break
         ordered = [note, *nouns[:number], *nouns[number + 1 :]]
         found = _fitting(analysis, [other.forms for other in ordered], [], fit)
@@ -484,13 +530,29 @@ def notes(text: str, fits: Fits, first: str = "") -> str:
         chosen = _fitting(analysis, [note.parts for note in nouns], [], fit)[:1]
     if not chosen:
         return ""
-    for index in _words(analysis):
+    for note in denied:
+        # A denied noun at the end of a list denies no other.
+        if not is_half_full(chosen) and note.forms[0] > max(chosen):
+            chosen = _fitting(analysis, [note.forms], chosen, fit)
+            break
+    for index in _words(analysis, only=False) if verbal else ():
         if is_half_full(chosen):
             break
         chosen = _fitting(analysis, [((index, index + 1),)], chosen, fit)
     if not is_half_full(chosen):
         chosen = _with_determiners(analysis, chosen, fit)
     return joined(chosen)
+
+
+def _is_empty(analysis: Analysis, note: _Note) -> bool:
+    """Return whether a note is one of the emptiest words: news."""
+    return _is_single(analysis, note) and normal(analysis.tokens[note.forms[0][0]].text) in _EMPTIEST
+
+
+def _is_single(analysis: Analysis, note: _Note) -> bool:
+    """Return whether a note is one common noun."""
+    begin, end = note.forms[0]
+    return end == begin + 1 and analysis.kinds[begin] == "noun"
 
 
 def _with_determiners(
@@ -523,8 +585,11 @@ def _fitting(
     return found
 
 
-def _words(analysis: Analysis) -> list[int]:
-    """Return the verbs, adjectives and vague nouns of statements without a negation or condition."""
+def _words(analysis: Analysis, *, only: bool) -> list[int]:
+    """Return the verbs, adjectives and vague nouns of statements without a negation or condition.
+
+    Unless they are the `only` items of a list, adjectives of a noun and the emptiest words are left out.
+    """
     found: list[int] = []
     for statement in analysis.statements:
         inside = range(statement.begin, statement.end)
@@ -532,11 +597,22 @@ def _words(analysis: Analysis) -> list[int]:
             is_negation(analysis.tokens[i]) or is_condition_word(analysis.tokens[i]) for i in inside
         ):
             continue
-        found += [
-            i for i in inside if analysis.kinds[i] in ("noun", "adj", "mod") and _is_telling(analysis, i)
-        ]
-        found += [i for i in inside if analysis.kinds[i] == "verb" and _is_telling(analysis, i)]
+        telling = [i for i in inside if _is_telling(analysis, i) and (only or _is_predicate(analysis, i))]
+        found += [i for i in telling if analysis.kinds[i] in ("noun", "adj", "mod")]
+        found += [i for i in telling if analysis.kinds[i] == "verb"]
     return found
+
+
+def _is_predicate(analysis: Analysis, index: int) -> bool:
+    """Return whether a word adds to a list of nouns: no adjective of a noun, no verb that looks like one."""
+    if analysis.kinds[index] == "verb":
+        return not analysis.tokens[index].text.endswith("s") and not is_gerund(
+            normal(analysis.tokens[index].text)
+        )
+    if analysis.kinds[index] == "noun":
+        return normal(analysis.tokens[index].text) not in _EMPTIEST
+    behind = analysis.kinds[index + 1 : index + 2]
+    return analysis.kinds[index] == "adj" and not _RUN.intersection(behind)
 
 
 def _is_telling(analysis: Analysis, index: int) -> bool:
@@ -575,7 +651,9 @@ def _weights(text: str) -> dict[str, float]:
     for candidate in candidates(text):
         if candidate.kind != "weak":
             weight = candidate.weight
-            if begin <= candidate.start < end:
+            if normal(candidate.text) in _FRAMES:
+                weight = _VAGUE
+            elif begin <= candidate.start < end:
                 weight += _STATED + subject
                 subject = 0.0
             for token in tokenize(candidate.text):
@@ -611,7 +689,7 @@ def _notes(text: str, analysis: Analysis, first: str = "") -> Iterator[_Note]:
             index += 1
             if normal(tokens[index - 1].text).removesuffix("s") in lexicon.WEEKDAYS:
                 break
-            counts = index < len(tokens) and kinds[index] == "num"
+            counts = index < len(tokens) and kinds[index] == "num" and not _is_year(analysis, index)
             if counts and (tokens[index].text.isalpha() or _LONG_NUMBER.search(tokens[index].text)):
                 break
         end = index
@@ -636,12 +714,22 @@ def _notes(text: str, analysis: Analysis, first: str = "") -> Iterator[_Note]:
         forms, parts = _forms(analysis, begin, end, strong)
         negated = _negated_from(analysis, begin)
         if negated < begin:
-            forms, parts = tuple((negated, form[1]) for form in forms if form[0] == begin), ()
-            weight = _NEGATED
+            ends = [_excepted_end(analysis, form[1]) for form in forms if form[0] == begin]
+            forms, parts = tuple((negated, stop) for stop in ends if stop - negated <= _PHRASE_MAX), ()
+            weight = _DENIED
         if normal(tokens[begin].text) in called and (begin < 2 or kinds[begin - 2] != "name"):
             weight = _NEGATED
         if forms:
             yield _Note(forms, parts, weight)
+
+
+def _is_year(analysis: Analysis, index: int) -> bool:
+    """Return whether a year follows a name: Herb & Vi 1971."""
+    return (
+        index > 0
+        and analysis.kinds[index - 1] == "name"
+        and _YEAR.fullmatch(analysis.tokens[index].text) is not None
+    )
 
 
 def _is_named_clause(analysis: Analysis, index: int) -> bool:
@@ -679,12 +767,25 @@ def _described_from(analysis: Analysis, begin: int) -> int:
 
 def _negated_from(analysis: Analysis, begin: int) -> int:
     """Return where `no more` begins before a noun, or `begin`."""
-    for index in range(begin - 1, max(-1, begin - 4), -1):
-        if normal(analysis.tokens[index].text) in _NEGATING:
-            return index
-        if analysis.kinds[index] not in ("det", "adv"):
+    for index in range(begin - 1, max(-1, begin - 5), -1):
+        word = normal(analysis.tokens[index].text)
+        if word in _NEGATING:
+            follows = analysis.kinds[index + 1] != "prep"
+            return index if follows or not index or analysis.kinds[index - 1] == "break" else begin
+        if analysis.kinds[index] not in ("det", "adv", "prep") and word not in lexicon.POSSESSIVES:
             break
     return begin
+
+
+def _excepted_end(analysis: Analysis, end: int) -> int:
+    """Return the end of an exception behind a denied noun (no fear except of the dark), or `end`."""
+    tokens = analysis.tokens
+    if end >= len(tokens) or normal(tokens[end].text) not in _EXCEPTING:
+        return end
+    stop = end + 1
+    while stop < len(tokens) and tokens[stop].tag != "punct":
+        stop += 1
+    return stop
 
 
 def _is_inner(tokens: Sequence[Token], index: int) -> bool:
@@ -710,6 +811,8 @@ def _forms(
         if kinds[index] in ("to", "prep", "det"):
             head = index + 1
     forms = [(begin, _of_end(analysis, end)), (begin, end), (head, end)]
+    if _is_year(analysis, end - 1):
+        forms.append((head, end - 1))
     while head < end - 1 and kinds[head] in ("adj", "mod"):
         head += 1
         forms.append((head, end))
@@ -778,7 +881,7 @@ def shortest(text: str, fits: Fits) -> str:
     """Return what is left of a text of which no statement and no noun phrase fits.
 
     The result is the verbs and adjectives that fit, otherwise the shortest noun phrase or a short statement as a whole,
-    which do not fit. It is "" for a longer text without a noun.
+    which do not fit. It is "" for a long text without a noun.
     """
     analysis = analyse(text[:READ_MAX])
 
@@ -787,11 +890,11 @@ def shortest(text: str, fits: Fits) -> str:
 
     named = [span for note in _notes(text, analysis) for span in (*note.forms, *note.parts)]
     if not named:
-        single = [((index, index + 1),) for index in _words(analysis)]
+        single = [((index, index + 1),) for index in _words(analysis, only=True)]
         chosen = _fitting(analysis, single, [], lambda spans: fits(said_of(spans)))
         if chosen:
             return said_of(chosen)
     said = min((_phrase(analysis.tokens, text, *span) for span in named), key=len, default="")
     if 0 < len(said) <= _WORD_MAX:
         return said
-    return text if len(text) <= _WORD_MAX else ""
+    return text if len(text) <= _WHOLE_MAX else ""

@@ -67,9 +67,15 @@ _CLOSING = frozenset(".!?…")
 _PAIRS = {"(": ")", '"': '"', "“": "”"}
 _QUOTES = frozenset("\"“”'‘’«»*")
 _CONDITIONS = words("if unless until till once provided whether except without 'til")
-_SUBORDINATORS = words("because although though while whereas when whenever since where after before")
+_REASONS = words("because bc cuz coz")
+_SUBORDINATORS = _REASONS | words("although though while whereas when whenever since where after before")
 _RELATIVES = words("who whose which who's whos who'd who'll who've")
-_LINKS = words("and but so or yet plus nor then because & though although")
+_NO_HEADS = words("same last worst first next other only main")
+_STEMS = words("bring sing ring sting swing cling fling spring string")
+_FACTS = _REASONS | {"since"}
+_LINKS = _REASONS | words("and but so or yet plus nor then & though although")
+# Words that say nothing at the end of a sentence: I can't find you so.
+_TRAILING = _REASONS | words("so and but or")
 _BOUND_PREPOSITIONS = words(
     "of like unlike than as per up down out off over without between into onto except excluding versus vs"
     " plus minus until till toward towards upon along via to"
@@ -95,6 +101,8 @@ _DEMONSTRATIVE = words(
 _TIME_WORDS = words(
     "yesterday today tomorrow tonight nowadays lately recently anyway though too now again soon"
 )
+# Adverbs that can be left out at the end of a statement.
+_LAST = (_TIME_WORDS - words("though")) | words("after afterwards before later since")
 _PERIODS = lexicon.WEEKDAYS | lexicon.MONTHS | word_list("english_time_nouns")
 _POINTING = words("last next this every each")
 _BACK_POINTERS = words("it them he she they him her his their this that these those its there")
@@ -109,7 +117,7 @@ _LOCATING = words("in at on")
 _REFERRING = words("it its they theyre he hes she shes that thats this these those his her their them")
 _PARTICLES = words("up off out down over away back")
 _POINTING_BACK = words("it its them him he they")
-_DEPENDENT = words("because which or except unless instead than not especially including")
+_DEPENDENT = _REASONS | words("which or except unless instead than not especially including")
 _IDIOMS = {
     tuple(pair.split())
     for pair in ("in law", "in charge", "in common", "on hold", "in exchange", "at all", "in mind")
@@ -173,6 +181,8 @@ def _tag(text: str, tokens: Sequence[Token]) -> list[str]:
             kind = "noun"
         if kind == "adj" and previous in ("noun", "name") and lower.endswith("ed"):
             kind = "verb"
+        if kind == "adj" and _is_used_as_noun(tokens, index):
+            kind = "noun"
         previous = context(token, kind)
         if kind == "date":
             kind = "time"
@@ -187,6 +197,15 @@ def _tag(text: str, tokens: Sequence[Token]) -> list[str]:
     return kinds
 
 
+def _is_used_as_noun(tokens: Sequence[Token], index: int) -> bool:
+    """Return whether an adjective has an article and no noun: the dark."""
+    word = normal(tokens[index].text)
+    if not index or normal(tokens[index - 1].text) != "the" or word.endswith("est") or word in _NO_HEADS:
+        return False
+    after = normal(tokens[index + 1].text) if index + 1 < len(tokens) else "."
+    return not after[0].isalnum() or after in lexicon.PREPOSITIONS or after in lexicon.CONJUNCTIONS
+
+
 def _is_contracted(tokens: Sequence[Token], index: int) -> bool:
     """Return whether a noun in 's is a subject with its verb (the starter's dead), and no owner."""
     after = normal(tokens[index + 1].text) if index + 1 < len(tokens) else ""
@@ -196,6 +215,11 @@ def _is_contracted(tokens: Sequence[Token], index: int) -> bool:
     if after.endswith("ing") and after in lexicon.GERUNDS:
         return True
     return after in lexicon.ADJECTIVES and (not behind[:1].isalpha() or behind in lexicon.FUNCTION_WORDS)
+
+
+def is_gerund(word: str) -> bool:
+    """Return whether a verb form ends in -ing, which is no part of the stem: bring, sing."""
+    return word.endswith("ing") and word not in _STEMS
 
 
 class _Clause:
@@ -234,12 +258,25 @@ class _Reader:
             end -= 1
             closing = end
         self.closing.append(closing)
-        self.end = end
         self._find_verb(begin, end)
+        while end > begin + 1 and self._is_trailing(end - 1, begin):
+            end -= 1
+        self.end = end
         first = len(self.statements)
         at = begin
         while at < end:
             at = self._read_statement(at, first)
+
+    def _is_trailing(self, index: int, begin: int) -> bool:
+        """Return whether a word links to a clause that does not follow."""
+        if self.words[index] not in _TRAILING or self.kinds[index - 1] not in _NOUNS | {
+            "pronoun",
+            "subject",
+        }:
+            return False
+        return self.words[index] != "so" or not any(
+            self.words[at] in _CONTENT_VERBS for at in range(max(begin, index - 3), index)
+        )
 
     def _find_verb(self, begin: int, end: int) -> None:
         """Read a noun as the verb of a sentence without a verb if it may be one: the scholarship covers tuition."""
@@ -257,6 +294,8 @@ class _Reader:
         number = len(self.statements)
         link = begin
         while link < self.end and number > first and self._is_link(link):
+            link += 1
+        if number > first and link == begin and self.words[link] == "since" and self._opens_clause(link + 1):
             link += 1
         openers, start = self._openers(link)
         end = self._statement_end(start)
@@ -314,11 +353,7 @@ class _Reader:
         """Return whether a statement asks: by its mark, or without one by its first words."""
         closing = self.closing[-1]
         asking = self.words[begin] in _ASKING if begin < end else False
-        inverted = (
-            begin + 1 < end
-            and self.kinds[begin] == "aux"
-            and self.kinds[begin + 1] in ("subject", "det", "name")
-        )
+        inverted = begin + 1 < end and self._is_inverted(begin)
         if closing >= 0:
             return "?" in self.tokens[closing].text and (end >= self.end or asking or inverted)
         return inverted and self.words[begin] not in ("do", "have")
@@ -358,6 +393,8 @@ class _Reader:
                     break
             elif self._announcement_end(at) > at:
                 end = self._announcement_end(at)
+            elif self._address_end(at) > at:
+                end = self._address_end(at)
             elif self._opens_clause(at):
                 break
             else:
@@ -368,6 +405,23 @@ class _Reader:
             openers.append((range(at, end), behind))
             at = end
         return openers, at
+
+    def _address_end(self, begin: int) -> int:
+        """Return the end of a name and its comma before a question (Ate Joy, are you …), or `begin`."""
+        at = begin
+        while at < min(begin + 3, self.end) and self.tokens[at].text[0].isupper():
+            at += 1
+        if at == begin or at + 1 >= self.end or self.tokens[at].text != ",":
+            return begin
+        return at + 1 if self.kinds[at - 1] in _NOUNS and self._is_inverted(at + 1) else begin
+
+    def _is_inverted(self, begin: int) -> bool:
+        """Return whether a question without a question word begins here."""
+        return (
+            begin + 1 < self.end
+            and self.kinds[begin] == "aux"
+            and self.kinds[begin + 1] in ("subject", "det", "name")
+        )
 
     def _announcement_end(self, begin: int) -> int:
         """Return the end of words that only announce a statement (it turned out that), or `begin`."""
@@ -420,6 +474,9 @@ class _Reader:
             enclosed = max(enclosed, self._enclosed_end(index, self.end))
             if index < enclosed:
                 continue
+            reasoned = not has_verb and word in _FACTS and self._opens_clause(index + 1)
+            if reasoned and index > begin and self.kinds[index - 1] in _NOUNS:
+                return index
             if index > begin and has_verb:
                 after = index + 1
                 if text in _PAUSES:
@@ -492,7 +549,7 @@ class _Reader:
         for after in range(at, min(at + _SUBJECT_WORDS_MAX, self.end)):
             kind = self.kinds[after]
             if self._is_finite(after):
-                return seen and not self.words[after].endswith("ing")
+                return seen and not is_gerund(self.words[after])
             if kind in _NOUNS or self.words[after] in _DEMONSTRATIVE or kind == "subject":
                 seen = True
             elif kind == "prep" or self.words[after] == "and":
@@ -506,7 +563,7 @@ class _Reader:
         kind = self.kinds[index]
         if kind == "clause" or (kind == "aux" and self.words[index] not in ("be", "been", "being")):
             return True
-        if kind not in ("verb", "modal") or self.words[index].endswith("ing"):
+        if kind not in ("verb", "modal") or is_gerund(self.words[index]):
             return False
         return index == 0 or self.words[index - 1] != "to"
 
@@ -701,8 +758,10 @@ class _Reader:
         ):
             return None
         settled = clause.is_complete and not clause.is_negated and not main.is_negated
-        if word == "because" and not main.is_negated and before not in ("aux", "conj", "det"):
+        if word in _REASONS and not main.is_negated and before not in ("aux", "conj", "det"):
             return REASON, self.words[at + 1 : at + 2] != ["of"]
+        if settled and word in _LAST and at + 1 >= end and before in _NOUNS | {"pronoun"}:
+            return PHRASE, False
         if not settled or at + 1 >= end:
             return None
         if word == "and":
@@ -748,6 +807,8 @@ class _Reader:
         if any(self._is_bare_finite(i) for i in range(at + 2, stop + 1 if stop < end else stop)):
             return None
         exact = any(self.kinds[i] in ("name", "time", "num", "code") for i in range(at + 1, stop))
+        if exact and word == "for" and clause.is_be and self.kinds[stop - 1] == "name":
+            return None
         return (EXACT if exact else PHRASE), False
 
     def _is_bare_finite(self, index: int) -> bool:
@@ -816,13 +877,13 @@ class _Reader:
             return None
         if self.kinds[at - 1] in ("det", "aux", "to", "clause", "subject") or not clause.has_verb:
             return None
-        if word in ("but", "yet", "though"):
+        if word in ("but", "yet", "though") or self._is_inverted(after):
             return None
         if word in ("and", "so", "then") and after + 1 < end:
             after += 1
         kind = self.kinds[after] if after < end else ""
         if word in _RELATIVES or word in _SUBORDINATORS:
-            return (REASON if word == "because" else CLAUSE), True
+            return (REASON if word in _REASONS else CLAUSE), True
         if kind in ("verb", "aux", "modal"):
             return CLAUSE, True
         stop = self._pause(after, end)
