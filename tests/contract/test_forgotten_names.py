@@ -147,7 +147,7 @@ async def test_forgetting_a_faded_memory_ends_its_trace(tmp_path: Path, caller_i
         await forget(call, nodes=["n1"])
         await assert_not_said(call, NAME, "Quillhaven", "xylorimba")
         assert NAME not in [one["name"] for one in await all_of(call, "entities")]
-        assert await recalled(call) == ""
+        assert "once knew" not in await recalled(call)
         before = len((await call("GET", f"{AGENT}/audit")).json()["records"])
         again = (await call("POST", f"{AGENT}/forget", {"nodes": ["n1"]})).json()
         assert again["counts"]["bytes"] == again["counts"]["messages"] == 0

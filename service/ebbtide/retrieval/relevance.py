@@ -40,7 +40,8 @@ conversations have no such questions with evidence.
 
 UNFITTED = 3
 """Passages added to the size of the memory. The weights were fitted on memories of 8 messages or more, and without this
-a memory of one to five would pass most questions. Chosen by hand.
+a memory of one to five would pass most questions. Not added for passages in another script than the query's: only
+their meaning can match. Chosen by hand.
 """
 
 UNSEEN = 100
@@ -66,7 +67,7 @@ def evidence(index: PassageIndex, request: RankingRequest, passages: NDArray[np.
     for begin_ms, end_ms in request.dates:
         columns["dates"] = np.maximum(columns["dates"], (times_ms >= begin_ms) & (times_ms < end_ms))
     columns["chinese"] = np.full(len(passages), float(request.is_chinese))
-    columns["size"] = np.full(len(passages), np.log(len(index) + UNFITTED))
+    columns["size"] = np.log(len(index) + UNFITTED * (columns["other script"] == 0))
     columns["constant"] = np.ones(len(passages))
     return np.stack([columns[name] for name in EVIDENCE], axis=1)
 

@@ -21,6 +21,7 @@ from ebbtide.retrieval.lexical import rarity
 from ebbtide.retrieval.marks import ONLY_ASKS, have
 from ebbtide.retrieval.passages import ROLES
 from ebbtide.retrieval.relevance import UNSEEN
+from ebbtide.retrieval.vectors import CENTRED_FROM
 
 Numbers = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -45,6 +46,9 @@ RESTATING = {
     "explicit": Restating(depth=16, likeness=0.25, less_worth=5.0),
 }
 """By the recency of the question. These rules need vectors."""
+
+LEAST_AMONG_FEW = 0.3
+"""Least likeness in a memory too small for a mean of its own: there, messages on other matters are more alike."""
 
 CHANGE = Restating(depth=8, likeness=0.38, less_worth=3.2)
 """For a message that announces a change."""
@@ -80,6 +84,8 @@ def newer_first(fused: Fused, worths: Numbers, places: Places) -> Places:
     if not request.recency or request.texts is None or not len(places):
         return places
     rule = RESTATING.get(request.recency) if request.alike is not None else None
+    if rule and len(fused.index) < CENTRED_FROM:
+        rule = replace(rule, likeness=max(rule.likeness, LEAST_AMONG_FEW))
     change = (
         CHANGE if rule or request.recency != "possible" or len(fused.index) <= SMALL else CHANGE_AMONG_MANY
     )
