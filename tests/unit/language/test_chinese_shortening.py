@@ -153,3 +153,60 @@ def test_the_subject_of_a_decision_replaces_its_clause() -> None:
     assert shorten(text, 14) == "我们决定采用JWT方案。"
     doubtful = "我让小王去问房东，昨天他们谈了一下午，最后决定下个月搬走。"
     assert not [short for short in lives(doubtful) if short.startswith("我决定")]
+
+
+@pytest.mark.parametrize(
+    ("text", "broken"),
+    [
+        ("唉，业主话租约八月底到期，要由四万二加到五万八，老豆谂住唔做喇。", "四万二加、"),
+        ("我打算开春让六一七退了，老了飞不动了，让老姑娘那个黄眼睛的崽儿接班。", "、七退"),
+        ("我给公司报一个月供补贴，每期八百，需要填。", "一个月、"),
+        ("你爸把梯子拿走了。老徐的儿子替我上去放食，一天十块钱，孩子不要。", "上去、"),
+        ("他说送给你了，他那把还是他师父给的，木把都磨出包浆了。", "送给、"),
+    ],
+)
+def test_a_note_is_a_whole_word(text: str, broken: str) -> None:
+    """No note contains a part of a number or of a word, or a verb that says nothing without its object."""
+    marked = [f"、{short}、" for short in lives(text) if "，" not in short]
+    assert not [short for short in marked if broken in short]
+
+
+@pytest.mark.parametrize(
+    ("text", "part", "whole"),
+    [
+        ("你讲到重点，医生说T值负二点九，要打一种半年一次的针，自费一万二。", "二点九", "负二点九"),
+        ("他们那边还冷，早上零下十五度，车打不着，师傅来看了两次。", "十五度", "零下十五度"),
+        ("昨天讲得行。郑教授问的那个铯-137你没答上", "137", "铯-137"),
+        ("你爸把梯子拿走了。老徐的儿子替我上去放食，一天十块钱，孩子不要。", "老徐", "老徐的儿子"),
+        ("每个坝打两根柱样，十米深，样品袋写铅笔，不写圆珠笔。", "柱样", "两根柱样"),
+    ],
+)
+def test_a_note_keeps_what_changes_its_meaning(text: str, part: str, whole: str) -> None:
+    """A number keeps its sign or bound, a code its letters, and a relative the person to whom he is related."""
+    listed = [short for short in lives(text) if part in short]
+    assert listed
+    assert not [short for short in listed if whole not in short]
+
+
+@pytest.mark.parametrize(
+    ("text", "retracted"),
+    [
+        ("美华的手好了，可以包粽子……不是，炊年糕，今年炊了四笼，邻居阿嫂来看。", "粽子"),
+        ("我本来想去桂林，但是请不到假，改成在家陪外婆，顺便修水管。", "桂林"),
+    ],
+)
+def test_notes_leave_out_what_the_text_takes_back(text: str, retracted: str) -> None:
+    """A corrected word, or an intention that came to nothing, is in no list."""
+    assert not [short for short in lives(text) if retracted in short and "、" in short]
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "needed"),
+    [
+        ("火车站到省体坐地铁，一共三十八分钟，出站跑一跑三十五，她行李多我就扛着。", "三十五", "三十八分钟"),
+        ("吴阿姨七十五了，去年跟一个拉二胡的认识，两个人规定只在公园里见面。", "规定", "二胡"),
+    ],
+)
+def test_a_clause_keeps_the_clause_to_which_it_refers(text: str, said: str, needed: str) -> None:
+    """A number without its unit, and a number of persons, stay with the clause that has the unit or the persons."""
+    assert not [short for short in lives(text) if said in short and needed not in short and "、" not in short]

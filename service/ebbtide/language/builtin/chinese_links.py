@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from ebbtide.language.builtin import words_chinese
 from ebbtide.language.builtin.chinese_clauses import (
@@ -38,6 +39,13 @@ _LATE = words("除非 如果 要是 只要 前提")
 _CIRCUMSTANCE = re.compile("(?:的话|的时候|之后|以后|之前|以前|期间|(?<!小)时)$")
 _INTENTION = re.compile("想|打算|本来|原来|以为|准备|计划|应该|说好")
 _CONTRAST = re.compile("但|不过|可是|可|然而|结果|只是|却|谁知|没想到")
+# A number of persons whom the clause before names.
+_GROUP = re.compile(
+    "(?:[这那]|他们|她们|我们)?(?:两个?人|俩人?(?![个天])|三个?人|双方|两口子)(?![份间房床座])"
+)
+# An intention or belief that turned out otherwise, by itself or before a contrast.
+_UNREAL = re.compile("(?:本来|原本)[我你他她]?们?(?:是|还|都)?(?:想|要|打算|计划|准备|说好)|(?<!不)以为")
+_DOUBTED = re.compile("本来|原来|原本|说好")
 _DEMONSTRATIVE = re.compile("[这那](?![里儿次天年周月边]|[一两几]?[次天年周月])|此|该")
 _DENIED_VERB = re.compile("[我你他她它]?们?(?:不|没|没有)([^是有会能要得])")
 _INTRANSITIVE = words("走 来 去 哭 笑 睡 醒 死 病 累 慌 怕 到 回来 回去 请假 吃饭 值班 出发")
@@ -61,6 +69,17 @@ def linked_clauses(text: str) -> list[Clause]:
         for index in range(len(found)):
             _link(found, index)
     return found
+
+
+def unsaid_spans(text: str) -> list[tuple[int, int]]:
+    """Return the clauses [start, end) that say nothing, or that the text takes back: 包粽子……不是，炊年糕."""
+    found = clauses_of(text)
+    spans = [(clause.start, clause.end) for clause in found if clause.idle or _UNREAL.search(clause.said)]
+    for clause, after in pairwise(found):
+        contrasted = _CONTRAST.match(after.said) and _DOUBTED.search(clause.said)
+        if clause.sentence == after.sentence and (after.said in _CORRECTIONS or contrasted):
+            spans.append((clause.start, clause.end))
+    return spans
 
 
 def _link(clauses: list[Clause], index: int) -> None:
@@ -87,6 +106,10 @@ def _link(clauses: list[Clause], index: int) -> None:
         return
     if start & _COMPLETING or _completes(clauses[before], clause):
         clauses[before].needs.add(index)
+    if _GROUP.match("".join(token.text for token in clause.rest)):
+        clause.needs.add(before)
+    if _lacks_unit(clauses, index, before):
+        clause.needs.add(before)
     if _depends(clauses, index, before):
         clause.needs.add(before)
     if _belong_together(clauses, index, before):
@@ -107,6 +130,14 @@ def _completes(last: Clause, clause: Clause) -> bool:
         return True
     opening = "".join(token.text for token in last.tokens[:4]).lstrip("我你您他她们那")
     return opening.startswith(words_chinese.CONDITIONS) or _CIRCUMSTANCE.search(last.said) is not None
+
+
+def _lacks_unit(clauses: list[Clause], index: int, before: int) -> bool:
+    """Return whether a clause compares a bare number with that of the clause before: 三十八分钟，跑一跑三十五."""
+    last, clause = clauses[before].tokens, clauses[index].tokens
+    counted = last[-1].tag == "q" or (last[-1].tag in ("num", "mq") and not last[-1].text[-1].isdigit())
+    bare = clause[-1].tag == "m" or (clause[-1].tag == "num" and clause[-1].text[-1].isdigit())
+    return counted and bare and len(last) > 1
 
 
 def _depends(clauses: list[Clause], index: int, before: int) -> bool:

@@ -124,6 +124,7 @@ _FALSE_WORDS: dict[str, tuple[tuple[str, str], ...]] = {
     "拉根": (("拉", "v"), ("根", "q")),
 }
 _DIGITS = frozenset("一二三四五六七八九")
+_MONTHLY = frozenset("供薪饼票租嫂")
 # Verbs that a guess joins with the name before them.
 _VERBS_BEHIND = ("习惯", "到", "给", "成", "住")
 _NO_GIVEN_NAMES = word_list("chinese_no_given_names")
@@ -180,6 +181,14 @@ def _tagged(text: str) -> tuple[tuple[str, str], ...]:
             pairs.extend(_FALSE_WORDS[word])
         elif word[0] in _DIGITS and pairs and pairs[-1][0] == "零点":
             pairs[-1] = (pairs[-1][0] + word, "m")
+        elif _begins_in_number(tagger, pairs, word, tag):
+            # 四万 + 二加, 六一 + 七退
+            pairs[-1] = (pairs[-1][0] + word[0], "m")
+            pairs.extend(tagger.tag(word[1:]))
+        elif word in _MONTHLY and pairs and pairs[-1][0].endswith("个月"):
+            # 一个月 + 供
+            pairs[-1] = (pairs[-1][0][:-1], "m")
+            pairs.append(("月" + word, "n"))
         elif word == "习惯" and pairs and pairs[-1][1][:2] in ("nr", "r"):
             pairs.append((word, "v"))
         elif (
@@ -222,6 +231,19 @@ def _cut_guesses(tagger: Any, text: str) -> Iterator[tuple[str, str]]:
             yield word, "v"
         else:
             yield word, tag
+
+
+def _begins_in_number(tagger: Any, before: list[tuple[str, str]], word: str, tag: str) -> bool:
+    """Return whether a guessed word begins with the last digit of the number before it."""
+    return (
+        bool(before)
+        and before[-1][1] == "m"
+        and len(word) > 1
+        and word[0] in _DIGITS
+        and word[1] not in _DIGITS
+        and tag not in ("m", "mq", "t")
+        and not tagger.has_word(word)
+    )
 
 
 def _completes_name(tagger: Any, before: tuple[str, str], word: str, tag: str) -> bool:
