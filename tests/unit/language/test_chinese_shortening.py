@@ -160,6 +160,8 @@ def test_the_subject_of_a_decision_replaces_its_clause() -> None:
     [
         ("唉，业主话租约八月底到期，要由四万二加到五万八，老豆谂住唔做喇。", "四万二加、"),
         ("我打算开春让六一七退了，老了飞不动了，让老姑娘那个黄眼睛的崽儿接班。", "、七退"),
+        ("那我让小骆多干一天，他上周闲得在厦门学冲浪。", "、骆多干"),
+        ("打算散三个月味，过年前搬。你过年回来住新房子。", "、月味、"),
         ("我给公司报一个月供补贴，每期八百，需要填。", "一个月、"),
         ("你爸把梯子拿走了。老徐的儿子替我上去放食，一天十块钱，孩子不要。", "上去、"),
         ("他说送给你了，他那把还是他师父给的，木把都磨出包浆了。", "送给、"),
@@ -210,3 +212,18 @@ def test_notes_leave_out_what_the_text_takes_back(text: str, retracted: str) -> 
 def test_a_clause_keeps_the_clause_to_which_it_refers(text: str, said: str, needed: str) -> None:
     """A number without its unit, and a number of persons, stay with the clause that has the unit or the persons."""
     assert not [short for short in lives(text) if said in short and needed not in short and "、" not in short]
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "expected"),
+    [
+        ("好。还有，我跟你坦白，4月18号可能不行。", 10, "4月18号可能不行。"),
+        ("讲笑啫，我下个月二十号返香港，租咗间三百呎嘅屋。", 12, "我下个月二十号返香港"),
+        ("我爸给我打视频，说他去医院复查，血压一百六。", 14, "医院、复查、血压、一百六"),
+        ("三个都是。我弟借了四万", 8, "我弟借了四万"),
+        ("剖面上次已经画完了，也照了三维", 11, "剖面上次已经画完了"),
+    ],
+)
+def test_the_news_replaces_what_leads_to_it(text: str, target: int, expected: str) -> None:
+    """An announcement, a call or an empty answer is not kept in place of names, figures and statements that fit."""
+    assert shorten(text, target) == expected

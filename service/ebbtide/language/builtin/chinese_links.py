@@ -31,9 +31,12 @@ _CONTINUING = word_list("chinese_continuing")
 # Such a word points at the sentence before as well.
 _RESUMING = words("不然 否则 要不 要不然 也 比如 例如 说 包括")
 # The clause before needs a clause with such a word: 你来，我就走; 要么去，要么不去.
-_COMPLETING = words("就 便 则 也 要么 或者 还是 就是 都")
+_COMPLETING = words("就 便 则 要么 或者 还是 就是")
+# A condition needs a clause with such a word as well, and so do two like subjects: 就算你去，我也去.
+_CONCEDED = words("也 都")
 # Conditions, which every later clause of the sentence needs.
 _STRICT = words("如果 要是 假如 假设 倘若 若 若是 只要 只有 除非 即使 就算 哪怕 万一 不管 无论 凡是 一旦")
+_HYPOTHETIC = words("连 再 就是 不论 谁 什么 哪 怎么 多少")
 # Conditions that may follow their consequence.
 _LATE = words("除非 如果 要是 只要 前提")
 _CIRCUMSTANCE = re.compile("(?:的话|的时候|之后|以后|之前|以前|期间|(?<!小)时)$")
@@ -99,12 +102,24 @@ def _link(clauses: list[Clause], index: int) -> None:
         _link_pronoun(clauses, index, before)
     elif _DEMONSTRATIVE.match("".join(token.text for token in clause.rest[:2])):
         clause.needs.add(before)
-    start = {token.text for token in clause.tokens[: clause.body + 1 + clause.subject]}
+    # 我妈也去
+    owned = (
+        clause.subject
+        and len(clause.rest) > 1
+        and clause.rest[0].text in PERSONAL
+        and clause.rest[1].tag == "n"
+    )
+    start = {token.text for token in clause.tokens[: clause.body + 1 + clause.subject + owned]}
     if start & _CONTINUING and (inside or clause.tokens[0].text in _RESUMING):
         clause.needs.add(before)
     if not inside:
         return
-    if start & _COMPLETING or _completes(clauses[before], clause):
+    conditional = any(token.text in _STRICT | _HYPOTHETIC for token in clauses[before].tokens)
+    if (
+        start & _COMPLETING
+        or ((conditional or clause.subject) and start & _CONCEDED)
+        or _completes(clauses[before], clause)
+    ):
         clauses[before].needs.add(index)
     if _GROUP.match("".join(token.text for token in clause.rest)):
         clause.needs.add(before)

@@ -22,6 +22,9 @@ MARK = "、"
 _NUMERALS = "零〇一二两三四五六七八九十百千万亿\\d"
 # Without such a word a number says something else.
 _BOUND = "(?:负|零下|不到|不足|大约|(?<![租条契预婚节制合签大])约|将近|接近|超过|不止|至少|最少|最多|顶多|(?<!\\w)-)?"
+# A limit says little without what it limits.
+_LIMIT = re.compile("至少|最少|最多|顶多")
+_LIMIT_SHARE = 0.4
 _NUMBER = f"第?[{_NUMERALS}]{{1,12}}(?:[点.][{_NUMERALS}]{{1,12}})?"
 _MEASURE = re.compile(
     rf"{_BOUND}(?:{_NUMBER}(?:多|来)?(?:个?(?:半|多)?(?:小时|钟头|月(?![供薪饼票租嫂]))|个?钟(?!头)|分钟|秒|天|周|年(?!级|代|货|轻)|岁|度|公里|公斤|里|(?:块|元|斤|米)(?:[{_NUMERALS}]{{1,3}}[两毛分]?)?|厘米|号线|层|楼|栋"
@@ -324,5 +327,9 @@ def _merged(text: str, found: list[Note]) -> list[Note]:
             merged[-1] = Note(last.start, note.end, max(last.weight, note.weight) + 0.3)
         else:
             merged.append(note)
+    merged = [
+        note._replace(weight=_LIMIT_SHARE * note.weight) if _LIMIT.match(text, note.start) else note
+        for note in merged
+    ]
     affirmed = [note for note in merged if note.weight > 0]
     return [note for note in affirmed or merged if not _BARE_COUNT.fullmatch(text[note.start : note.end])]

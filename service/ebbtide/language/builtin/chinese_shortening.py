@@ -38,6 +38,7 @@ _CONCLUDING = re.compile("最后|最终|终于")
 _FRAME = re.compile(
     "[你您]们?还?(?:记得|知道|晓得|认得|认识|听说)[不吧吗嘛过了]{0,2}$|给我们?(?:打|发)[了过来]{0,2}一?个?(?:视频|电话|微信|语音|消息)$"
 )
+_AMOUNT = re.compile("[万千百亿块元]")
 _QUESTIONS = ("?", "？")
 _ENDS = "。！？!?.；"
 # Numbers and dates weigh more in statements than as keywords.
@@ -70,8 +71,11 @@ def shorten_chinese(text: str, target: int, first: str = "") -> str:
     listed = notes(text, target, reader.main())
     said = _weight(statement) if reader.has_news else 0.0
     more = weight_of_notes(text, listed) > said * (_MUCH if len(statement) >= _FULL * target else 1.0)
-    if more and (
-        len(listed) > len(statement) or reader.has_best is False or _is_hollow(candidates(statement))
+    fuller = 2 * len(listed) < target <= 2 * len(statement)
+    if (
+        more
+        and not fuller
+        and (len(listed) > len(statement) or reader.has_best is False or _is_hollow(candidates(statement)))
     ):
         return listed
     return statement or word_of(text, target)
@@ -277,7 +281,7 @@ class _Reader:
         for index, clause in enumerate(self.clauses):
             inside = self._named_in(clause)
             value = sum(_FACTORS.get(c.kind, 1.0) * c.weight for c in inside)
-            hollow = _is_hollow(inside)
+            hollow = _is_hollow(inside) and not _counts(clause)
             said = self.text[clause.start : clause.end]
             worth = 0.15 * min(value, 8.0) + 0.01 * min(len(said), 30)
             worth += 1.5 if index == first else 0.0
@@ -312,7 +316,9 @@ class _Reader:
                 return index
             inside = self._named_in(clause)
             asks = self.text[clause.end : clause.end + 1] in _QUESTIONS
-            if first < 0 and not (clause.idle or clause.fragment or asks or _is_hollow(inside)):
+            if first < 0 and not (
+                clause.idle or clause.fragment or asks or (_is_hollow(inside) and not _counts(clause))
+            ):
                 skipped = _BACKGROUND.search(said) or _REASON.match(said) or _FRAME.search(said)
                 first = -1 if skipped else index
         return max(first, 0)
@@ -321,6 +327,11 @@ class _Reader:
 def _is_hollow(inside: Sequence[Candidate]) -> bool:
     """Return whether a clause names nothing."""
     return all(candidate.kind == "weak" or candidate.weight <= 0.6 for candidate in inside)
+
+
+def _counts(clause: Clause) -> bool:
+    """Return whether a clause says an amount: 我弟借了四万."""
+    return any(token.tag in ("m", "num") and _AMOUNT.search(token.text) for token in clause.tokens)
 
 
 def _positions(parts: Iterable[Reduction]) -> set[int]:

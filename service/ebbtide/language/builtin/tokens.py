@@ -185,6 +185,10 @@ def _tagged(text: str) -> tuple[tuple[str, str], ...]:
             # 四万 + 二加, 六一 + 七退
             pairs[-1] = (pairs[-1][0] + word[0], "m")
             pairs.extend(tagger.tag(word[1:]))
+        elif word[0] == "月" and len(word) == 2 and pairs and _is_months(tagger, pairs[-1], word):
+            # 三个 + 月味
+            pairs[-1] = (pairs[-1][0] + "月", "m")
+            pairs.extend(tagger.tag(word[1:]))
         elif word in _MONTHLY and pairs and pairs[-1][0].endswith("个月"):
             # 一个月 + 供
             pairs[-1] = (pairs[-1][0][:-1], "m")
@@ -201,7 +205,7 @@ def _tagged(text: str) -> tuple[tuple[str, str], ...]:
         elif (
             pairs
             and pairs[-1][0] in ("老", "小")
-            and len(word) == 2
+            and len(word) in (2, 3)
             and word[0] in SURNAMES
             and tag[:2] == "nr"
         ):
@@ -231,6 +235,11 @@ def _cut_guesses(tagger: Any, text: str) -> Iterator[tuple[str, str]]:
             yield word, "v"
         else:
             yield word, tag
+
+
+def _is_months(tagger: Any, before: tuple[str, str], word: str) -> bool:
+    """Return whether the first character of a guessed word counts months with the number before it."""
+    return before[1] == "m" and before[0][-1] == "个" and not tagger.has_word(word)
 
 
 def _begins_in_number(tagger: Any, before: list[tuple[str, str]], word: str, tag: str) -> bool:
