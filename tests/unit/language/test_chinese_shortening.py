@@ -195,10 +195,13 @@ def test_a_note_keeps_what_changes_its_meaning(text: str, part: str, whole: str)
     [
         ("美华的手好了，可以包粽子……不是，炊年糕，今年炊了四笼，邻居阿嫂来看。", "粽子"),
         ("我本来想去桂林，但是请不到假，改成在家陪外婆，顺便修水管。", "桂林"),
+        ("芝麻糊而家一公斤喇，医生话佢系仔，我叫咗佢两个月“乖女”。", "乖女"),
+        ("上回坐的是绿皮，这回是高铁，到南站。你要是去北站，我就在南站变成腊肉。", "绿皮"),
+        ("丹麦的菌株能活到四十三度，比杨姐的样品和云南的泥土都高三度。", "杨姐"),
     ],
 )
 def test_notes_leave_out_what_the_text_takes_back(text: str, retracted: str) -> None:
-    """A corrected word, or an intention that came to nothing, is in no list."""
+    """No list names a corrected word, a dropped plan, a former state, a standard or a form of address."""
     assert not [short for short in lives(text) if retracted in short and "、" in short]
 
 
@@ -207,10 +210,12 @@ def test_notes_leave_out_what_the_text_takes_back(text: str, retracted: str) -> 
     [
         ("火车站到省体坐地铁，一共三十八分钟，出站跑一跑三十五，她行李多我就扛着。", "三十五", "三十八分钟"),
         ("吴阿姨七十五了，去年跟一个拉二胡的认识，两个人规定只在公园里见面。", "规定", "二胡"),
+        ("上回坐的是绿皮，这回是高铁，到南站。你要是去北站，我就在南站变成腊肉。", "绿皮", "高铁"),
+        ("我跟我爸领证，就摆一桌，请我妈，我妈也去，她说豆腐白吃了一年了。", "也去", "请我妈"),
     ],
 )
 def test_a_clause_keeps_the_clause_to_which_it_refers(text: str, said: str, needed: str) -> None:
-    """A number without its unit, and a number of persons, stay with the clause that has the unit or the persons."""
+    """A bare number, a number of persons, 也 and a former state stay with the clause that completes them."""
     assert not [short for short in lives(text) if said in short and needed not in short and "、" not in short]
 
 

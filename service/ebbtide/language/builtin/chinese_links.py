@@ -41,13 +41,18 @@ _HYPOTHETIC = words("连 再 就是 不论 谁 什么 哪 怎么 多少")
 _LATE = words("除非 如果 要是 只要 前提")
 _CIRCUMSTANCE = re.compile("(?:的话|的时候|之后|以后|之前|以前|期间|(?<!小)时)$")
 _INTENTION = re.compile("想|打算|本来|原来|以为|准备|计划|应该|说好")
-_CONTRAST = re.compile("但|不过|可是|可|然而|结果|只是|却|谁知|没想到")
+_CONTRAST = re.compile("但|不过|可是|可(?![以能])|然而|结果|只是|却|谁知|没想到")
 # A number of persons whom the clause before names.
 _GROUP = re.compile(
     "(?:[这那]|他们|她们|我们)?(?:两个?人|俩人?(?![个天])|三个?人|双方|两口子)(?![份间房床座])"
 )
 # An intention or belief that turned out otherwise, by itself or before a contrast.
 _UNREAL = re.compile("(?:本来|原本)[我你他她]?们?(?:是|还|都)?(?:想|要|打算|计划|准备|说好)|(?<!不)以为")
+_THEN = re.compile("[我你他她它]?们?(?:上回|上次|以前|从前|原来|原先|当初|本来)")
+_NOW = re.compile("[我你他她它]?们?(?:这回|这次|现在|如今|后来)")
+# A form of address, and the standard of a comparison, are no facts of their own.
+_ADDRESS = re.compile("[叫喊骂][了过咗]?[我你他她佢][^，。！？“”「」]{0,6}([“「][^，。！？”」]{1,8}[”」])")
+_STANDARD = re.compile("(?<![对相好一二三四五六七八九十零])比(?![赛较如方例分重])([^，。！？；、]{1,12})")
 _DOUBTED = re.compile("本来|原来|原本|说好")
 _DEMONSTRATIVE = re.compile("[这那](?![里儿次天年周月边]|[一两几]?[次天年周月])|此|该")
 _DENIED_VERB = re.compile("[我你他她它]?们?(?:不|没|没有)([^是有会能要得])")
@@ -74,12 +79,19 @@ def linked_clauses(text: str) -> list[Clause]:
     return found
 
 
+def _changes(last: Clause, clause: Clause) -> bool:
+    """Return whether a clause says that what the one before says of the past has changed: 上回是绿皮，这回是高铁."""
+    return _THEN.match(last.said) is not None and _NOW.match(clause.said) is not None
+
+
 def unsaid_spans(text: str) -> list[tuple[int, int]]:
     """Return the clauses [start, end) that say nothing, or that the text takes back: 包粽子……不是，炊年糕."""
     found = clauses_of(text)
     spans = [(clause.start, clause.end) for clause in found if clause.idle or _UNREAL.search(clause.said)]
+    spans += [match.span(1) for match in _ADDRESS.finditer(text)]
+    spans += [match.span(1) for match in _STANDARD.finditer(text)]
     for clause, after in pairwise(found):
-        contrasted = _CONTRAST.match(after.said) and _DOUBTED.search(clause.said)
+        contrasted = _changes(clause, after) or (_CONTRAST.match(after.said) and _DOUBTED.search(clause.said))
         if clause.sentence == after.sentence and (after.said in _CORRECTIONS or contrasted):
             spans.append((clause.start, clause.end))
     return spans
@@ -142,6 +154,8 @@ def _completes(last: Clause, clause: Clause) -> bool:
     if first in ("是", "而是") and any(token.text == "不是" for token in last.tokens):
         return True
     if _CONTRAST.match(first) and _INTENTION.search(last.said):
+        return True
+    if _changes(last, clause):
         return True
     opening = "".join(token.text for token in last.tokens[:4]).lstrip("我你您他她们那")
     return opening.startswith(words_chinese.CONDITIONS) or _CIRCUMSTANCE.search(last.said) is not None

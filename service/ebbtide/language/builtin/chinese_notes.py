@@ -92,6 +92,8 @@ def _with_verb(text: str, note: Note) -> Note:
     at = bisect_left(tokens, note.start, key=lambda token: token.start) - 1
     if at < 0 or tokens[at].end != note.start or tokens[at].tag != "v" or len(tokens[at].text) != 1:
         return note
+    if text.startswith("的", note.end):
+        return note
     denied = any(is_negation(token) for token in tokens[max(0, at - 3) : at])
     if denied or tokens[at].text in words_chinese.NO_END or _NO_NOTE.search(tokens[at].text):
         return note

@@ -71,7 +71,7 @@ def shorten_chinese(text: str, target: int, first: str = "") -> str:
     listed = notes(text, target, reader.main())
     said = _weight(statement) if reader.has_news else 0.0
     more = weight_of_notes(text, listed) > said * (_MUCH if len(statement) >= _FULL * target else 1.0)
-    fuller = 2 * len(listed) < target <= 2 * len(statement)
+    fuller = 2 * len(listed) < target <= 2 * len(statement) or 2 * len(listed) < len(statement)
     if (
         more
         and not fuller
