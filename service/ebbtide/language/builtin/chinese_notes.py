@@ -22,12 +22,14 @@ MARK = "、"
 _NUMERALS = "零〇一二两三四五六七八九十百千万亿\\d"
 # Without such a word a number says something else.
 _BOUND = "(?:负|零下|不到|不足|大约|(?<![租条契预婚节制合签大])约|将近|接近|超过|不止|至少|最少|最多|顶多|(?<!\\w)-)?"
+# 一天两次
+_EVERY = "(?:(?:[每一](?:天|日|晚|周|年|次|个?月)|半年))?"
 # A limit says little without what it limits.
 _LIMIT = re.compile("至少|最少|最多|顶多")
 _LIMIT_SHARE = 0.4
 _NUMBER = f"第?[{_NUMERALS}]{{1,12}}(?:[点.][{_NUMERALS}]{{1,12}})?"
 _MEASURE = re.compile(
-    rf"{_BOUND}(?:{_NUMBER}(?:多|来)?(?:个?(?:半|多)?(?:小时|钟头|月(?![供薪饼票租嫂]))|个?钟(?!头)|分钟|秒|天|周|年(?!级|代|货|轻)|岁|度|公里|公斤|里|(?:块|元|斤|米)(?:[{_NUMERALS}]{{1,3}}[两毛分]?)?|厘米|号线|层|楼|栋"
+    rf"{_BOUND}{_EVERY}(?:{_NUMBER}(?:多|来)?(?:个?(?:半|多)?(?:小时|钟头|月(?![供薪饼票租嫂]))|个?钟(?!头)|分钟|秒|天|周|年(?!级|代|货|轻)|岁|度|公里|公斤|里|(?:块|元|斤|米)(?:[{_NUMERALS}]{{1,3}}[两毛分]?)?|厘米|号线|层|楼|栋"
     rf"|次|回|本|张|件|只|条|个?人|份|盒|箱|瓶|棵|头|艘|架|台|辆|倍|成|届|桌|双|套|粒|封|页|把|根|间|家|颗|门|场|吨|位|号(?!线)|日|分(?!钟|之|享)|个?礼拜|个?星期)(?:半|多)?"
     rf"|[{_NUMERALS}]{{1,4}}[点分](?:半|[{_NUMERALS}]{{1,4}}分?)"
     rf"|[{_NUMERALS}两几]{{1,8}}个(?=[{HAN}])"
@@ -45,6 +47,7 @@ _COUNT = re.compile(
 )
 _BARE_COUNT = re.compile(rf"{_BOUND}[{_NUMERALS}两几]++个")
 _KIN = words("爸 妈 哥 姐 弟 妹 爷 奶 婶 姨 姑 舅 嫂")
+_RELATIVES = words_chinese.KIN | _KIN
 _TIMES = words("t date")
 _MEASURE_WEIGHT = 1.0
 _TIME_WEIGHT = 0.9
@@ -299,8 +302,10 @@ def _is_time(token: Token) -> bool:
 def _is_owned(text: str, owner: Note, note: Note) -> bool:
     """Return whether a note names a relative of the person before it: 老徐的儿子."""
     return (
-        text[owner.end : note.start] == "的"
-        and text[note.start : note.end] in words_chinese.KIN | _KIN
+        text[owner.end : note.start] in ("的", "")
+        and owner.end <= note.start
+        and text[owner.start : owner.end] not in _RELATIVES
+        and text[note.start : note.end] in _RELATIVES
         and note.end - owner.start <= _ITEM_MAX
     )
 
