@@ -153,3 +153,84 @@ def test_the_subject_of_a_decision_replaces_its_clause() -> None:
     assert shorten(text, 14) == "我们决定采用JWT方案。"
     doubtful = "我让小王去问房东，昨天他们谈了一下午，最后决定下个月搬走。"
     assert not [short for short in lives(doubtful) if short.startswith("我决定")]
+
+
+@pytest.mark.parametrize(
+    ("text", "broken"),
+    [
+        ("唉，业主话租约八月底到期，要由四万二加到五万八，老豆谂住唔做喇。", "四万二加、"),
+        ("我打算开春让六一七退了，老了飞不动了，让老姑娘那个黄眼睛的崽儿接班。", "、七退"),
+        ("那我让小骆多干一天，他上周闲得在厦门学冲浪。", "、骆多干"),
+        ("打算散三个月味，过年前搬。你过年回来住新房子。", "、月味、"),
+        ("我给公司报一个月供补贴，每期八百，需要填。", "一个月、"),
+        ("你爸把梯子拿走了。老徐的儿子替我上去放食，一天十块钱，孩子不要。", "上去、"),
+        ("他说送给你了，他那把还是他师父给的，木把都磨出包浆了。", "送给、"),
+    ],
+)
+def test_a_note_is_a_whole_word(text: str, broken: str) -> None:
+    """No note contains a part of a number or of a word, or a verb that says nothing without its object."""
+    marked = [f"、{short}、" for short in lives(text) if "，" not in short]
+    assert not [short for short in marked if broken in short]
+
+
+@pytest.mark.parametrize(
+    ("text", "part", "whole"),
+    [
+        ("你讲到重点，医生说T值负二点九，要打一种半年一次的针，自费一万二。", "二点九", "负二点九"),
+        ("他们那边还冷，早上零下十五度，车打不着，师傅来看了两次。", "十五度", "零下十五度"),
+        ("昨天讲得行。郑教授问的那个铯-137你没答上", "137", "铯-137"),
+        ("你爸把梯子拿走了。老徐的儿子替我上去放食，一天十块钱，孩子不要。", "老徐", "老徐的儿子"),
+        ("我不接，我让老徐儿子接。", "老徐", "老徐儿子"),
+        ("白色那个一天两次，饭后。别搞反了。", "两次", "一天两次"),
+        ("每个坝打两根柱样，十米深，样品袋写铅笔，不写圆珠笔。", "柱样", "两根柱样"),
+    ],
+)
+def test_a_note_keeps_what_changes_its_meaning(text: str, part: str, whole: str) -> None:
+    """A number keeps its sign or bound, a code its letters, and a relative the person to whom he is related."""
+    listed = [short for short in lives(text) if part in short]
+    assert listed
+    assert not [short for short in listed if whole not in short]
+
+
+@pytest.mark.parametrize(
+    ("text", "retracted"),
+    [
+        ("美华的手好了，可以包粽子……不是，炊年糕，今年炊了四笼，邻居阿嫂来看。", "粽子"),
+        ("我本来想去桂林，但是请不到假，改成在家陪外婆，顺便修水管。", "桂林"),
+        ("芝麻糊而家一公斤喇，医生话佢系仔，我叫咗佢两个月“乖女”。", "乖女"),
+        ("上回坐的是绿皮，这回是高铁，到南站。你要是去北站，我就在南站变成腊肉。", "绿皮"),
+        ("丹麦的菌株能活到四十三度，比杨姐的样品和云南的泥土都高三度。", "杨姐"),
+    ],
+)
+def test_notes_leave_out_what_the_text_takes_back(text: str, retracted: str) -> None:
+    """No list names a corrected word, a dropped plan, a former state, a standard or a form of address."""
+    assert not [short for short in lives(text) if retracted in short and "、" in short]
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "needed"),
+    [
+        ("火车站到省体坐地铁，一共三十八分钟，出站跑一跑三十五，她行李多我就扛着。", "三十五", "三十八分钟"),
+        ("吴阿姨七十五了，去年跟一个拉二胡的认识，两个人规定只在公园里见面。", "规定", "二胡"),
+        ("上回坐的是绿皮，这回是高铁，到南站。你要是去北站，我就在南站变成腊肉。", "绿皮", "高铁"),
+        ("我跟我爸领证，就摆一桌，请我妈，我妈也去，她说豆腐白吃了一年了。", "也去", "请我妈"),
+    ],
+)
+def test_a_clause_keeps_the_clause_to_which_it_refers(text: str, said: str, needed: str) -> None:
+    """A bare number, a number of persons, 也 and a former state stay with the clause that completes them."""
+    assert not [short for short in lives(text) if said in short and needed not in short and "、" not in short]
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "expected"),
+    [
+        ("好。还有，我跟你坦白，4月18号可能不行。", 10, "4月18号可能不行。"),
+        ("讲笑啫，我下个月二十号返香港，租咗间三百呎嘅屋。", 12, "我下个月二十号返香港"),
+        ("我爸给我打视频，说他去医院复查，血压一百六。", 14, "医院、复查、血压、一百六"),
+        ("三个都是。我弟借了四万", 8, "我弟借了四万"),
+        ("剖面上次已经画完了，也照了三维", 11, "剖面上次已经画完了"),
+    ],
+)
+def test_the_news_replaces_what_leads_to_it(text: str, target: int, expected: str) -> None:
+    """An announcement, a call or an empty answer is not kept in place of names, figures and statements that fit."""
+    assert shorten(text, target) == expected

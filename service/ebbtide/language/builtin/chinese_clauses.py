@@ -48,6 +48,12 @@ _BOUNDS = words("时候 之后 以后 之前 以前")
 _NAMES = words("n nr nrt nrfg ns nt nz")
 _DEGREES = words("太 很 更 最 挺 真 非常 特别 比较")
 _COMMAND = re.compile("[你这个可]{0,4}+(?:一定|千万)?要?(?:记住|记牢|别忘|不要忘|勿忘)")
+# 我跟你坦白: the next clause is what is said.
+_ANNOUNCEMENT = re.compile(
+    "(?:我们?)?(?:也|先|再|要|想|得|就|只)?(?:[跟和同对向][你您](?:们|大家)?)"
+    "(?:坦白|老实|确认|汇报|报告|说明|交代|商量|打听|说|讲|交个底|道歉)(?:一下|一声|一件事|件事|个事|个好消息|句实话|实话)?"
+    "|讲笑.?|开个?玩笑.?"
+)
 _REPORT = re.compile(
     "(?:(?<![不没再])[说道讲问]|表示|回|告诉[我他她]们?|^(?:听说|据说|传说|据传|好像|可能|也许|大概|应该|估计))$"
 )
@@ -158,7 +164,9 @@ def _describe(clause: Clause) -> None:
         token.text in THIRD or (token.tag in _NAMES and token.text not in CHINESE_WORDS) for token in tokens
     )
     social = is_small_talk(tokens) and not named and not is_report(clause)
-    clause.idle = not rest or social or _COMMAND.match("".join(t.text for t in rest)) is not None
+    said = "".join(token.text for token in rest)
+    announces = _COMMAND.match(said) or _ANNOUNCEMENT.fullmatch(said)
+    clause.idle = not rest or social or announces is not None
     clause.fragment = not any(_is_predicate(rest, index) for index in range(len(rest)))
     certain = _has_subject(rest)
     clause.subject = certain or _has_described_subject(rest)

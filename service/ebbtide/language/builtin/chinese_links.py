@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from ebbtide.language.builtin import words_chinese
 from ebbtide.language.builtin.chinese_clauses import (
@@ -30,14 +31,29 @@ _CONTINUING = word_list("chinese_continuing")
 # Such a word points at the sentence before as well.
 _RESUMING = words("不然 否则 要不 要不然 也 比如 例如 说 包括")
 # The clause before needs a clause with such a word: 你来，我就走; 要么去，要么不去.
-_COMPLETING = words("就 便 则 也 要么 或者 还是 就是 都")
+_COMPLETING = words("就 便 则 要么 或者 还是 就是")
+# A condition needs a clause with such a word as well, and so do two like subjects: 就算你去，我也去.
+_CONCEDED = words("也 都")
 # Conditions, which every later clause of the sentence needs.
 _STRICT = words("如果 要是 假如 假设 倘若 若 若是 只要 只有 除非 即使 就算 哪怕 万一 不管 无论 凡是 一旦")
+_HYPOTHETIC = words("连 再 就是 不论 谁 什么 哪 怎么 多少")
 # Conditions that may follow their consequence.
 _LATE = words("除非 如果 要是 只要 前提")
 _CIRCUMSTANCE = re.compile("(?:的话|的时候|之后|以后|之前|以前|期间|(?<!小)时)$")
 _INTENTION = re.compile("想|打算|本来|原来|以为|准备|计划|应该|说好")
-_CONTRAST = re.compile("但|不过|可是|可|然而|结果|只是|却|谁知|没想到")
+_CONTRAST = re.compile("但|不过|可是|可(?![以能])|然而|结果|只是|却|谁知|没想到")
+# A number of persons whom the clause before names.
+_GROUP = re.compile(
+    "(?:[这那]|他们|她们|我们)?(?:两个?人|俩人?(?![个天])|三个?人|双方|两口子)(?![份间房床座])"
+)
+# An intention or belief that turned out otherwise, by itself or before a contrast.
+_UNREAL = re.compile("(?:本来|原本)[我你他她]?们?(?:是|还|都)?(?:想|要|打算|计划|准备|说好)|(?<!不)以为")
+_THEN = re.compile("[我你他她它]?们?(?:上回|上次|以前|从前|原来|原先|当初|本来)")
+_NOW = re.compile("[我你他她它]?们?(?:这回|这次|现在|如今|后来)")
+# A form of address, and the standard of a comparison, are no facts of their own.
+_ADDRESS = re.compile("[叫喊骂][了过咗]?[我你他她佢][^，。！？“”「」]{0,6}([“「][^，。！？”」]{1,8}[”」])")
+_STANDARD = re.compile("(?<![对相好一二三四五六七八九十零])比(?![赛较如方例分重])([^，。！？；、]{1,12})")
+_DOUBTED = re.compile("本来|原来|原本|说好")
 _DEMONSTRATIVE = re.compile("[这那](?![里儿次天年周月边]|[一两几]?[次天年周月])|此|该")
 _DENIED_VERB = re.compile("[我你他她它]?们?(?:不|没|没有)([^是有会能要得])")
 _INTRANSITIVE = words("走 来 去 哭 笑 睡 醒 死 病 累 慌 怕 到 回来 回去 请假 吃饭 值班 出发")
@@ -63,6 +79,24 @@ def linked_clauses(text: str) -> list[Clause]:
     return found
 
 
+def _changes(last: Clause, clause: Clause) -> bool:
+    """Return whether a clause says that what the one before says of the past has changed: 上回是绿皮，这回是高铁."""
+    return _THEN.match(last.said) is not None and _NOW.match(clause.said) is not None
+
+
+def unsaid_spans(text: str) -> list[tuple[int, int]]:
+    """Return the clauses [start, end) that say nothing, or that the text takes back: 包粽子……不是，炊年糕."""
+    found = clauses_of(text)
+    spans = [(clause.start, clause.end) for clause in found if clause.idle or _UNREAL.search(clause.said)]
+    spans += [match.span(1) for match in _ADDRESS.finditer(text)]
+    spans += [match.span(1) for match in _STANDARD.finditer(text)]
+    for clause, after in pairwise(found):
+        contrasted = _changes(clause, after) or (_CONTRAST.match(after.said) and _DOUBTED.search(clause.said))
+        if clause.sentence == after.sentence and (after.said in _CORRECTIONS or contrasted):
+            spans.append((clause.start, clause.end))
+    return spans
+
+
 def _link(clauses: list[Clause], index: int) -> None:
     """Enter what a clause needs, and what of it the clause before needs."""
     clause = clauses[index]
@@ -80,13 +114,29 @@ def _link(clauses: list[Clause], index: int) -> None:
         _link_pronoun(clauses, index, before)
     elif _DEMONSTRATIVE.match("".join(token.text for token in clause.rest[:2])):
         clause.needs.add(before)
-    start = {token.text for token in clause.tokens[: clause.body + 1 + clause.subject]}
+    # 我妈也去
+    owned = (
+        clause.subject
+        and len(clause.rest) > 1
+        and clause.rest[0].text in PERSONAL
+        and clause.rest[1].tag == "n"
+    )
+    start = {token.text for token in clause.tokens[: clause.body + 1 + clause.subject + owned]}
     if start & _CONTINUING and (inside or clause.tokens[0].text in _RESUMING):
         clause.needs.add(before)
     if not inside:
         return
-    if start & _COMPLETING or _completes(clauses[before], clause):
+    conditional = any(token.text in _STRICT | _HYPOTHETIC for token in clauses[before].tokens)
+    if (
+        start & _COMPLETING
+        or ((conditional or clause.subject) and start & _CONCEDED)
+        or _completes(clauses[before], clause)
+    ):
         clauses[before].needs.add(index)
+    if _GROUP.match("".join(token.text for token in clause.rest)):
+        clause.needs.add(before)
+    if _lacks_unit(clauses, index, before):
+        clause.needs.add(before)
     if _depends(clauses, index, before):
         clause.needs.add(before)
     if _belong_together(clauses, index, before):
@@ -105,8 +155,18 @@ def _completes(last: Clause, clause: Clause) -> bool:
         return True
     if _CONTRAST.match(first) and _INTENTION.search(last.said):
         return True
+    if _changes(last, clause):
+        return True
     opening = "".join(token.text for token in last.tokens[:4]).lstrip("我你您他她们那")
     return opening.startswith(words_chinese.CONDITIONS) or _CIRCUMSTANCE.search(last.said) is not None
+
+
+def _lacks_unit(clauses: list[Clause], index: int, before: int) -> bool:
+    """Return whether a clause compares a bare number with that of the clause before: 三十八分钟，跑一跑三十五."""
+    last, clause = clauses[before].tokens, clauses[index].tokens
+    counted = last[-1].tag == "q" or (last[-1].tag in ("num", "mq") and not last[-1].text[-1].isdigit())
+    bare = clause[-1].tag == "m" or (clause[-1].tag == "num" and clause[-1].text[-1].isdigit())
+    return counted and bare and len(last) > 1
 
 
 def _depends(clauses: list[Clause], index: int, before: int) -> bool:

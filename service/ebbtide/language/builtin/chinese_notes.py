@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from ebbtide.language.builtin import words_chinese
 from ebbtide.language.builtin.candidates import READ_MAX, candidates
+from ebbtide.language.builtin.chinese_links import unsaid_spans
 from ebbtide.language.builtin.negation import is_negation
 from ebbtide.language.builtin.scripts import HAN, cluster_cut, has_word
 from ebbtide.language.builtin.tokens import Token, tokens_of
@@ -19,29 +20,38 @@ from ebbtide.language.builtin.word_lists import word_list, words
 MARK = "、"
 
 _NUMERALS = "零〇一二两三四五六七八九十百千万亿\\d"
+# Without such a word a number says something else.
+_BOUND = "(?:负|零下|不到|不足|大约|(?<![租条契预婚节制合签大])约|将近|接近|超过|不止|至少|最少|最多|顶多|(?<!\\w)-)?"
+# 一天两次
+_EVERY = "(?:(?:[每一](?:天|日|晚|周|年|次|个?月)|半年))?"
+# A limit says little without what it limits.
+_LIMIT = re.compile("至少|最少|最多|顶多")
+_LIMIT_SHARE = 0.4
 _NUMBER = f"第?[{_NUMERALS}]{{1,12}}(?:[点.][{_NUMERALS}]{{1,12}})?"
 _MEASURE = re.compile(
-    rf"{_NUMBER}(?:多|来)?(?:个?(?:半|多)?(?:小时|钟头|月)|个?钟(?!头)|分钟|秒|天|周|年(?!级|代|货|轻)|岁|度|公里|公斤|里|(?:块|元|斤|米)(?:[{_NUMERALS}]{{1,3}}[两毛分]?)?|厘米|号线|层|楼|栋"
-    rf"|次|回|本|张|件|只|条|个?人|份|盒|箱|瓶|棵|头|艘|架|台|辆|倍|成|届|桌|双|套|粒|封|页|把|间|家|颗|门|场|吨|位|号(?!线)|日|分(?!钟|之|享)|个?礼拜|个?星期)(?:半|多)?"
+    rf"{_BOUND}{_EVERY}(?:{_NUMBER}(?:多|来)?(?:个?(?:半|多)?(?:小时|钟头|月(?![供薪饼票租嫂]))|个?钟(?!头)|分钟|秒|天|周|年(?!级|代|货|轻)|岁|度|公里|公斤|里|(?:块|元|斤|米)(?:[{_NUMERALS}]{{1,3}}[两毛分]?)?|厘米|号线|层|楼|栋"
+    rf"|次|回|本|张|件|只|条|个?人|份|盒|箱|瓶|棵|头|艘|架|台|辆|倍|成|届|桌|双|套|粒|封|页|把|根|间|家|颗|门|场|吨|位|号(?!线)|日|分(?!钟|之|享)|个?礼拜|个?星期)(?:半|多)?"
     rf"|[{_NUMERALS}]{{1,4}}[点分](?:半|[{_NUMERALS}]{{1,4}}分?)"
     rf"|[{_NUMERALS}两几]{{1,8}}个(?=[{HAN}])"
     rf"|[{_NUMERALS}]{{2,8}}(?![{HAN}\\d.])"
-    rf"|[{_NUMERALS}]{{0,8}}[百千万亿][{_NUMERALS}多来]{{1,8}}"
+    rf"|[{_NUMERALS}]{{0,8}}[百千万亿][{_NUMERALS}多来]{{1,8}})"
 )
 _VAGUE = word_list("chinese_vague_amounts")
 _EMPTY_VERBS = word_list("chinese_empty_verbs")
 _VERB_TAGS = words("v vn vi")
 _TALKS = words("说话 讲话 见面 开会")
-_NO_NOTE = re.compile("[得不没就会能要想让叫说讲是有来去到了这那我你他她]")
+_NO_NOTE = re.compile("[得不没就会能要想让叫说讲是有来去到了给成这那我你他她]")
 # A number of things, which the noun behind it completes.
 _COUNT = re.compile(
-    rf"[{_NUMERALS}两几]++[个位名款把栋家套种份只条张台本件座间辆部棵头艘箱盒瓶粒封页颗门场双片桌斤]$"
+    rf"{_BOUND}[{_NUMERALS}两几]++[个位名款把栋家套种份只条张台本件座间辆部棵头艘箱盒瓶粒封页颗门场双片桌斤根]$"
 )
-_BARE_COUNT = re.compile(rf"[{_NUMERALS}两几]++个")
+_BARE_COUNT = re.compile(rf"{_BOUND}[{_NUMERALS}两几]++个")
 _KIN = words("爸 妈 哥 姐 弟 妹 爷 奶 婶 姨 姑 舅 嫂")
+_RELATIVES = words_chinese.KIN | _KIN
 _TIMES = words("t date")
 _MEASURE_WEIGHT = 1.0
 _TIME_WEIGHT = 0.9
+_CODE_WEIGHT = 1.6
 # More would tell nothing, and each is compared with the others.
 _NOTES_MAX = 100
 _DENIED_WORDS = 3
@@ -84,6 +94,8 @@ def _with_verb(text: str, note: Note) -> Note:
     tokens = tokens_of(text[:READ_MAX])
     at = bisect_left(tokens, note.start, key=lambda token: token.start) - 1
     if at < 0 or tokens[at].end != note.start or tokens[at].tag != "v" or len(tokens[at].text) != 1:
+        return note
+    if text.startswith("的", note.end):
         return note
     denied = any(is_negation(token) for token in tokens[max(0, at - 3) : at])
     if denied or tokens[at].text in words_chinese.NO_END or _NO_NOTE.search(tokens[at].text):
@@ -218,6 +230,7 @@ def note_items(text: str) -> list[Note]:
     text = text[:READ_MAX]
     tokens = tokens_of(text)
     denied = set(_denied(tokens))
+    unsaid = {at for start, end in unsaid_spans(text) for at in range(start, end)}
     found = [
         Note(c.start, c.end, 0.0 if c.start in denied else c.weight)
         for c in candidates(text)
@@ -225,6 +238,8 @@ def note_items(text: str) -> list[Note]:
     ]
     found += _measures(text)
     found += _times(tokens)
+    found += _codes(tokens)
+    found = [note._replace(weight=0.0) if note.start in unsaid else note for note in found]
     found.sort(key=lambda note: (note.start, -note.end))
     return _merged(text, found)
 
@@ -266,13 +281,32 @@ def _times(tokens: tuple[Token, ...]) -> Iterator[Note]:
         index = max(stop, index + 1)
 
 
+def _codes(tokens: Sequence[Token]) -> Iterator[Note]:
+    """Yield a word or number with the number after its hyphen: 铯-137, 3-5天."""
+    for before, mark, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        joined = before.end == mark.start and mark.end == after.start
+        if joined and mark.text == "-" and after.tag in ("num", "word") and before.tag != "punct":
+            yield Note(before.start, after.end, _CODE_WEIGHT)
+
+
 def _is_time(token: Token) -> bool:
-    if token.tag in _TIMES:
+    if token.tag in _TIMES and token.text not in words_chinese.VAGUE_NOUNS:
         return True
     return (
         token.text in words_chinese.TIME_FILLERS
         and token.tag != "f"
         and token.text not in words_chinese.PRONOUNS
+    )
+
+
+def _is_owned(text: str, owner: Note, note: Note) -> bool:
+    """Return whether a note names a relative of the person before it: 老徐的儿子."""
+    return (
+        text[owner.end : note.start] in ("的", "")
+        and owner.end <= note.start
+        and text[owner.start : owner.end] not in _RELATIVES
+        and text[note.start : note.end] in _RELATIVES
+        and note.end - owner.start <= _ITEM_MAX
     )
 
 
@@ -284,6 +318,9 @@ def _merged(text: str, found: list[Note]) -> list[Note]:
         if last is not None and note.start < last.end:
             if note.end > last.end:
                 merged[-1] = Note(last.start, note.end, max(last.weight, note.weight))
+            continue
+        if last is not None and _is_owned(text, last, note):
+            merged[-1] = Note(last.start, note.end, max(last.weight, note.weight))
             continue
         follows = last is not None and last.end == note.start
         if last is not None and follows and text[note.start : note.end] in words_chinese.HONORIFICS:
@@ -297,5 +334,9 @@ def _merged(text: str, found: list[Note]) -> list[Note]:
             merged[-1] = Note(last.start, note.end, max(last.weight, note.weight) + 0.3)
         else:
             merged.append(note)
+    merged = [
+        note._replace(weight=_LIMIT_SHARE * note.weight) if _LIMIT.match(text, note.start) else note
+        for note in merged
+    ]
     affirmed = [note for note in merged if note.weight > 0]
     return [note for note in affirmed or merged if not _BARE_COUNT.fullmatch(text[note.start : note.end])]

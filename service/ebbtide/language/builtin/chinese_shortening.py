@@ -12,6 +12,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
+from ebbtide.language.builtin import words_chinese
 from ebbtide.language.builtin.candidates import candidates
 from ebbtide.language.builtin.chinese_clauses import Clause
 from ebbtide.language.builtin.chinese_links import linked_clauses
@@ -33,6 +34,11 @@ _BACKGROUND = re.compile("|".join(ordered_list("background")), re.IGNORECASE)
 _RESULT = re.compile("所以|因此")
 _REASON = re.compile("主要是|因为|由于|虽然|毕竟")
 _CONCLUDING = re.compile("最后|最终|终于")
+# A clause that only leads to the news: 吴阿姨你记得吧; 我爸给我打视频.
+_FRAME = re.compile(
+    "[你您]们?还?(?:记得|知道|晓得|认得|认识|听说)[不吧吗嘛过了]{0,2}$|给我们?(?:打|发)[了过来]{0,2}一?个?(?:视频|电话|微信|语音|消息)$"
+)
+_AMOUNT = re.compile("[万千百亿块元]")
 _QUESTIONS = ("?", "？")
 _ENDS = "。！？!?.；"
 # Numbers and dates weigh more in statements than as keywords.
@@ -46,6 +52,7 @@ _DECIDES = 2.0
 # Characters that are read. A memory is rarely longer than a few hundred.
 _TEXT_MAX = 20_000
 _NAMES_SOMETHING = 1.0
+_NEEDED = 10.0
 
 
 def shorten_chinese(text: str, target: int, first: str = "") -> str:
@@ -62,11 +69,13 @@ def shorten_chinese(text: str, target: int, first: str = "") -> str:
     if len(statement) >= _FULL * target and reader.has_best:
         return statement
     listed = notes(text, target, reader.main())
-    more = weight_of_notes(text, listed) > _weight(statement) * (
-        _MUCH if len(statement) >= _FULL * target else 1.0
-    )
-    if more and (
-        len(listed) > len(statement) or reader.has_best is False or _is_hollow(candidates(statement))
+    said = _weight(statement) if reader.has_news else 0.0
+    more = weight_of_notes(text, listed) > said * (_MUCH if len(statement) >= _FULL * target else 1.0)
+    fuller = 2 * len(listed) < target <= 2 * len(statement) or 2 * len(listed) < len(statement)
+    if (
+        more
+        and not fuller
+        and (len(listed) > len(statement) or reader.has_best is False or _is_hollow(candidates(statement)))
     ):
         return listed
     return statement or word_of(text, target)
@@ -93,6 +102,8 @@ class _Reader:
         self.clauses = linked_clauses(text)
         # Whether the last statements contain the clause of most worth.
         self.has_best = False
+        # Whether they contain more than what leads to the news.
+        self.has_news = True
         # The clauses whose subject another clause borrows, and that clause.
         self.lent: dict[int, int] = {}
         self.parts = [reductions(clause) for clause in self.clauses]
@@ -111,6 +122,7 @@ class _Reader:
             said = self._joined(kept, self._left_out(kept, target, level), target) if kept else ""
             if len(said) <= target:
                 self.has_best = bool(order) and order[0] in kept
+                self.has_news = not all(self._only_leads(index) for index in kept)
                 return said
         return ""
 
@@ -213,7 +225,10 @@ class _Reader:
         tokens = self.clauses[index].tokens[part.begin : part.end]
         start, end = tokens[0].start, tokens[-1].end
         inside = self.found[bisect_left(self.starts, start) : bisect_left(self.starts, end)]
-        return 3.0 * part.level + sum(candidate.weight for candidate in inside)
+        told = 3.0 * part.level + sum(candidate.weight for candidate in inside)
+        # 我本来想去，但是请不到假: the clause before needs 但是.
+        contrasts = part.begin == 0 and any(token.text in words_chinese.CONTRASTS for token in tokens)
+        return told + _NEEDED * (contrasts and index > 0 and index in self.clauses[index - 1].needs)
 
     def _joined(self, kept: dict[int, tuple[int, int]], out: dict[int, list[Reduction]], target: int) -> str:
         """Join the clauses in the order of the text, with the marks between them."""
@@ -266,7 +281,7 @@ class _Reader:
         for index, clause in enumerate(self.clauses):
             inside = self._named_in(clause)
             value = sum(_FACTORS.get(c.kind, 1.0) * c.weight for c in inside)
-            hollow = _is_hollow(inside)
+            hollow = _is_hollow(inside) and not _counts(clause)
             said = self.text[clause.start : clause.end]
             worth = 0.15 * min(value, 8.0) + 0.01 * min(len(said), 30)
             worth += 1.5 if index == first else 0.0
@@ -277,10 +292,15 @@ class _Reader:
             worth += 0.2 if holds_negation(clause.tokens) else 0.0
             worth -= 0.8 if hollow else 0.0
             worth -= 0.6 if clause.fragment or not clause.subject else 0.0
+            worth -= 1.5 if _FRAME.search(said) else 0.0
             closing = self.text[clause.end : clause.end + 1]
             worth -= 1.0 if closing in _QUESTIONS else 0.0
             worths.append(worth - 3.0 * clause.idle)
         return worths
+
+    def _only_leads(self, index: int) -> bool:
+        clause = self.clauses[index]
+        return clause.idle or _FRAME.search(self.text[clause.start : clause.end]) is not None
 
     def _named_in(self, clause: Clause) -> Sequence[Candidate]:
         return self.found[bisect_left(self.starts, clause.start) : bisect_left(self.starts, clause.end)]
@@ -296,14 +316,22 @@ class _Reader:
                 return index
             inside = self._named_in(clause)
             asks = self.text[clause.end : clause.end + 1] in _QUESTIONS
-            if first < 0 and not (clause.idle or clause.fragment or asks or _is_hollow(inside)):
-                first = -1 if _BACKGROUND.search(said) or _REASON.match(said) else index
+            if first < 0 and not (
+                clause.idle or clause.fragment or asks or (_is_hollow(inside) and not _counts(clause))
+            ):
+                skipped = _BACKGROUND.search(said) or _REASON.match(said) or _FRAME.search(said)
+                first = -1 if skipped else index
         return max(first, 0)
 
 
 def _is_hollow(inside: Sequence[Candidate]) -> bool:
     """Return whether a clause names nothing."""
     return all(candidate.kind == "weak" or candidate.weight <= 0.6 for candidate in inside)
+
+
+def _counts(clause: Clause) -> bool:
+    """Return whether a clause says an amount: 我弟借了四万."""
+    return any(token.tag in ("m", "num") and _AMOUNT.search(token.text) for token in clause.tokens)
 
 
 def _positions(parts: Iterable[Reduction]) -> set[int]:

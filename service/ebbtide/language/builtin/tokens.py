@@ -124,6 +124,7 @@ _FALSE_WORDS: dict[str, tuple[tuple[str, str], ...]] = {
     "拉根": (("拉", "v"), ("根", "q")),
 }
 _DIGITS = frozenset("一二三四五六七八九")
+_MONTHLY = frozenset("供薪饼票租嫂")
 # Verbs that a guess joins with the name before them.
 _VERBS_BEHIND = ("习惯", "到", "给", "成", "住")
 _NO_GIVEN_NAMES = word_list("chinese_no_given_names")
@@ -180,6 +181,18 @@ def _tagged(text: str) -> tuple[tuple[str, str], ...]:
             pairs.extend(_FALSE_WORDS[word])
         elif word[0] in _DIGITS and pairs and pairs[-1][0] == "零点":
             pairs[-1] = (pairs[-1][0] + word, "m")
+        elif _begins_in_number(tagger, pairs, word, tag):
+            # 四万 + 二加, 六一 + 七退
+            pairs[-1] = (pairs[-1][0] + word[0], "m")
+            pairs.extend(tagger.tag(word[1:]))
+        elif word[0] == "月" and len(word) == 2 and pairs and _is_months(tagger, pairs[-1], word):
+            # 三个 + 月味
+            pairs[-1] = (pairs[-1][0] + "月", "m")
+            pairs.extend(tagger.tag(word[1:]))
+        elif word in _MONTHLY and pairs and pairs[-1][0].endswith("个月"):
+            # 一个月 + 供
+            pairs[-1] = (pairs[-1][0][:-1], "m")
+            pairs.append(("月" + word, "n"))
         elif word == "习惯" and pairs and pairs[-1][1][:2] in ("nr", "r"):
             pairs.append((word, "v"))
         elif (
@@ -192,7 +205,7 @@ def _tagged(text: str) -> tuple[tuple[str, str], ...]:
         elif (
             pairs
             and pairs[-1][0] in ("老", "小")
-            and len(word) == 2
+            and len(word) in (2, 3)
             and word[0] in SURNAMES
             and tag[:2] == "nr"
         ):
@@ -222,6 +235,24 @@ def _cut_guesses(tagger: Any, text: str) -> Iterator[tuple[str, str]]:
             yield word, "v"
         else:
             yield word, tag
+
+
+def _is_months(tagger: Any, before: tuple[str, str], word: str) -> bool:
+    """Return whether the first character of a guessed word counts months with the number before it."""
+    return before[1] == "m" and before[0][-1] == "个" and not tagger.has_word(word)
+
+
+def _begins_in_number(tagger: Any, before: list[tuple[str, str]], word: str, tag: str) -> bool:
+    """Return whether a guessed word begins with the last digit of the number before it."""
+    return (
+        bool(before)
+        and before[-1][1] == "m"
+        and len(word) > 1
+        and word[0] in _DIGITS
+        and word[1] not in _DIGITS
+        and tag not in ("m", "mq", "t")
+        and not tagger.has_word(word)
+    )
 
 
 def _completes_name(tagger: Any, before: tuple[str, str], word: str, tag: str) -> bool:
