@@ -10,12 +10,11 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import pairwise
 from typing import NamedTuple
 
 from ebbtide.language.builtin import words_english as lexicon
 from ebbtide.language.builtin.candidates import READ_MAX, candidates
-from ebbtide.language.builtin.english_statements import Analysis, Statement, analyse, is_gerund
+from ebbtide.language.builtin.english_statements import Analysis, Part, Statement, analyse, is_gerund
 from ebbtide.language.builtin.english_tags import normal
 from ebbtide.language.builtin.negation import holds_negation, is_condition_word, is_negation
 from ebbtide.language.builtin.small_talk import is_small_talk
@@ -141,9 +140,15 @@ def _filled(
 
 def _unsound(analysis: Analysis, chosen: set[int]) -> set[int]:
     """Return the chosen statements whose pronoun would refer to the wrong statement."""
-    kept = sorted({analysis.parts[part].statement for part in chosen})
-    lone = {number for before, number in pairwise(kept) if before < analysis.statements[number].refers}
-    return lone | {number for number in kept if number + 1 not in kept and _is_contrasted(analysis, number)}
+    kept = {analysis.parts[part].statement for part in chosen}
+    unsound = {number for number in kept if number + 1 not in kept and _is_contrasted(analysis, number)}
+    before = -1
+    for number in sorted(kept):
+        if 0 <= before < analysis.statements[number].refers:
+            unsound.add(number)
+        else:
+            before = number
+    return unsound
 
 
 def _is_contrasted(analysis: Analysis, number: int) -> bool:
@@ -233,7 +238,8 @@ def _worths(text: str) -> tuple[_Worth, ...]:
     for part in analysis.parts:
         if part.parent < 0:
             sizes[part.statement] = sum(len(analysis.tokens[index].text) + 1 for index in part.tokens)
-    first = _first(text, analysis)
+    frames = _frames(analysis)
+    first = _first(text, analysis, frames)
     worths: list[_Worth] = []
     at = 0
     for number, statement in enumerate(analysis.statements):
@@ -241,7 +247,8 @@ def _worths(text: str) -> tuple[_Worth, ...]:
         begin = at
         while at < len(found) and found[at].start < end:
             at += 1
-        worths.append(_worth(text, analysis, number, found[begin:at], sizes[number], number == first))
+        own = found[begin:at]
+        worths.append(_worth(text, analysis, number, own, sizes[number], number == first, number in frames))
     return tuple(worths)
 
 
@@ -250,7 +257,7 @@ def _span(analysis: Analysis, statement: Statement) -> tuple[int, int]:
     return analysis.tokens[begin].start, analysis.tokens[max(begin, statement.end - 1)].end
 
 
-def _first(text: str, analysis: Analysis) -> int:
+def _first(text: str, analysis: Analysis, frames: frozenset[int]) -> int:
     """Return the first statement that is no small talk, question or background."""
     first = -1
     for number, statement in enumerate(analysis.statements):
@@ -259,7 +266,7 @@ def _first(text: str, analysis: Analysis) -> int:
             statement.asks
             or statement.fragment
             or _BACKGROUND.search(text[start:end]) is not None
-            or _is_frame(analysis, number)
+            or number in frames
             or is_small_talk(analysis.tokens[statement.begin : statement.end])
         )
         if first < 0 and not leads:
@@ -276,10 +283,17 @@ def _first(text: str, analysis: Analysis) -> int:
     return next((number for number, statement in enumerate(analysis.statements) if not statement.asks), 0)
 
 
-def _is_frame(analysis: Analysis, number: int) -> bool:
-    """Return whether a statement only introduces others: there's news, Linda called."""
+def _frames(analysis: Analysis) -> frozenset[int]:
+    """Return the numbers of the statements that only introduce others: there's news, Linda called."""
+    cores: dict[int, Part] = {}
+    for part in analysis.parts:
+        if part.parent < 0:
+            cores.setdefault(part.statement, part)
+    return frozenset(number for number, core in cores.items() if _is_frame(analysis, number, core))
+
+
+def _is_frame(analysis: Analysis, number: int, core: Part) -> bool:
     statement = analysis.statements[number]
-    core = next(part for part in analysis.parts if part.parent < 0 and part.statement == number)
     inside = [index for index in core.tokens if analysis.tokens[index].tag != "punct"]
     if not inside or statement.fragment or number + 1 == len(analysis.statements):
         return False
@@ -292,7 +306,13 @@ def _is_frame(analysis: Analysis, number: int) -> bool:
 
 
 def _worth(
-    text: str, analysis: Analysis, number: int, found: Sequence[Candidate], size: int, is_first: bool
+    text: str,
+    analysis: Analysis,
+    number: int,
+    found: Sequence[Candidate],
+    size: int,
+    is_first: bool,
+    is_frame: bool,
 ) -> _Worth:
     """Return how much the text depends on a statement: decisions and first statements most, small talk least."""
     statement = analysis.statements[number]
@@ -309,7 +329,7 @@ def _worth(
     value *= 0.5 if not strong else 1.0
     value *= 0.6 if opening in _REFERRING else 1.0
     value *= 1.3 if links & _CONTRASTS or holds_negation(own) else 1.0
-    worth = 0.12 * min(value, 8.0) + is_first - _is_frame(analysis, number)
+    worth = 0.12 * min(value, 8.0) + is_first - is_frame
     decides = _DECIDING.search(text, start, end) is not None
     worth += 1.5 * decides
     background = _BACKGROUND.search(text[analysis.tokens[statement.begin].start : end])
@@ -330,7 +350,7 @@ def _worth(
         worth -= 0.5
     worth -= 2.0 * (is_small_talk(own) or (statement.asks and not strong))
     worth -= 0.6 * (size > _LONG * len(text))
-    return _Worth(worth, size, not strong or _is_frame(analysis, number))
+    return _Worth(worth, size, not strong or is_frame)
 
 
 def _places(text: str, analysis: Analysis) -> list[float]:
