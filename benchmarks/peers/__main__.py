@@ -104,13 +104,11 @@ def interpreter() -> str:
     return sys.executable
 
 
-def installed(peer: Peer, folder: Path, *, anew: bool) -> tuple[Path, str]:
+def installed(peer: Peer, folder: Path, *, reinstall: bool) -> tuple[Path, str]:
     """Return the interpreter of a memory's virtual environment and its version. Raise NotMeasured on failure."""
     place = folder / "environments" / peer.module
     python = place / "bin" / "python"
-    if anew:
-        shutil.rmtree(place, ignore_errors=True)
-    if not (place / "complete").exists():
+    if reinstall or not (place / "complete").exists():
         shutil.rmtree(place, ignore_errors=True)
         _run([interpreter(), "-m", "venv", str(place)], INSTALL_TIMEOUT_S, "no virtual environment")
         (place / "empty").write_text(str(size_of(place)))
@@ -223,7 +221,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             try:
                 # This checkout may have changed since it was installed.
                 python, versions[peer.name] = installed(
-                    peer, asked.folder, anew=peer.module == "ebbtide_daemon"
+                    peer, asked.folder, reinstall=peer.module == "ebbtide_daemon"
                 )
                 figures[peer.name] = measured(peer, python, work, Path(run))
             except NotMeasured as reason:

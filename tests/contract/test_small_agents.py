@@ -44,7 +44,7 @@ def caller_in(request: pytest.FixtureRequest) -> CallerIn:
     return CALLERS[request.param]
 
 
-async def told(call: Caller, agent: str, scenario: dict[str, Any]) -> None:
+async def remember_scenario(call: Caller, agent: str, scenario: dict[str, Any]) -> None:
     """Store each message of the user, with the reply if there is one, as a batch of its own."""
     await call("PUT", agent, {})
     batches: list[list[dict[str, Any]]] = []
@@ -83,7 +83,7 @@ async def test_a_small_agent_answers_as_expected(tmp_path: Path, caller_in: Call
     wrong = {}
     async with caller_in(tmp_path, embedding={"model": embedder, "query_timeout_ms": 30_000}) as call:
         for scenario in SCENARIOS:
-            await told(call, f"/v1/agents/{scenario['id']}", scenario)
+            await remember_scenario(call, f"/v1/agents/{scenario['id']}", scenario)
         for scenario in SCENARIOS:
             agent = f"/v1/agents/{scenario['id']}"
             flushed = await call("POST", f"{agent}/flush", {"timeout_ms": 30_000, "vectors": True})
@@ -101,7 +101,7 @@ async def test_a_query_returns_a_handful_unless_more_is_requested(
     agent, query = "/v1/agents/ann", "Who grows tulips in the garden?"
     messages = [{"day": 0, "role": "user", "text": text} for text in PEOPLE]
     async with caller_in(tmp_path, embedding={"model": "off"}) as call:
-        await told(call, agent, {"messages": messages})
+        await remember_scenario(call, agent, {"messages": messages})
         assert len(await blocks(call, agent, query)) == 20
         assert len(await blocks(call, agent, query, max_results=60)) == 60
         assert len(await blocks(call, agent, query, token_budget=100_000)) == 60
@@ -120,7 +120,7 @@ async def test_explain_lists_what_a_small_agent_omits(tmp_path: Path, caller_in:
     }
     agent, query = "/v1/agents/ann", "What is the name of my cat?"
     async with caller_in(tmp_path, embedding={"model": "multilingual", "query_timeout_ms": 30_000}) as call:
-        await told(call, agent, scenario)
+        await remember_scenario(call, agent, scenario)
         await call("POST", f"{agent}/flush", {"timeout_ms": 30_000, "vectors": True})
         assert len(await blocks(call, agent, query)) == 1
         assert len(await blocks(call, agent, query, max_results=10)) == 3

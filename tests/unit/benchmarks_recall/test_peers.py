@@ -69,5 +69,5 @@ def test_a_memory_that_cannot_be_installed_has_a_reason(tmp_path: Path) -> None:
     """Promise: a failed installation has pip's last line as its reason, and does not count as complete."""
     peer = Peer("none", "none", (str(tmp_path / "missing.whl"),), "none")
     with pytest.raises(NotMeasured, match="not installed"):
-        installed(peer, tmp_path, anew=False)
+        installed(peer, tmp_path, reinstall=False)
     assert not (tmp_path / "environments" / "none" / "complete").exists()

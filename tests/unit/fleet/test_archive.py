@@ -206,7 +206,7 @@ def test_explanations_change_no_result(home: Home) -> None:
     accept(home, *(f"The boat number {number} is late." for number in range(30)), "The boat is late.")
     accept(home, "The boat is late.")
     plain, _ = home.workspace.recollect(Query("boat", 5), 10, len)
-    told, _ = home.workspace.recollect(Query("boat", 5, explains=True), 10, len)
-    assert [one.passage for one in plain.memories] == [one.passage for one in told.memories]
+    explained, _ = home.workspace.recollect(Query("boat", 5, explains=True), 10, len)
+    assert [one.passage for one in plain.memories] == [one.passage for one in explained.memories]
     assert len(plain.memories) == 5 and plain.dropped == ()
-    assert {why for _, why in told.dropped} >= {"max_results"}
+    assert {why for _, why in explained.dropped} >= {"max_results"}

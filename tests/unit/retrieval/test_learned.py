@@ -139,8 +139,8 @@ def test_the_meaning_of_neighbours_and_likeness_to_the_best_are_features(index: 
     for passage, row in found.items():
         conversation = range(4) if passage < 4 else range(4, 6)
         for side in ("previous", "next"):
-            beside = int(index.neighbours(side)[passage])
-            expected = scores[beside] / spread if beside >= 0 else np.nan
+            neighbour = int(index.neighbours(side)[passage])
+            expected = scores[neighbour] / spread if neighbour >= 0 else np.nan
             assert row[f"{side} semantic"] == pytest.approx(expected, nan_ok=True)
         of_conversation = max(scores[one] for one in conversation if one in found)
         assert row["conversation semantic"] == pytest.approx((of_conversation - 0.9) / spread)

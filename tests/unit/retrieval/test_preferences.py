@@ -184,7 +184,7 @@ def test_another_speaker_restates_nothing() -> None:
     ],
 )
 def test_a_change_is_announced(text: str, expected: bool) -> None:
-    """Promise: words of change are found, whatever changes."""
+    """A message announces a change if it contains a word of change, on any subject."""
     assert announces_change(text) is expected
 
 
