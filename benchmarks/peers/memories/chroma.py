@@ -2,43 +2,24 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from pathlib import Path
 from typing import Any
 
 from benchmarks.peers.memories.embedder import spoken, vectors_of
-from benchmarks.peers.memories.http import Server, free_port
+from benchmarks.peers.memories.http import ServedMemory, free_port
 
 
-class Memory:
+class Memory(ServedMemory):
     """A server on a folder."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._server: Server | None = None
-
     def start(self) -> None:
-        """Start the server and load the embedder."""
-        self._folder.mkdir(parents=True, exist_ok=True)
+        """Start the server."""
         port = free_port()
-        command = [str(Path(sys.executable).with_name("chroma")), "run", "--port", str(port)]
-        command += ["--host", "127.0.0.1", "--path", str(self._folder / "data")]
-        environment = {**os.environ, "ANONYMIZED_TELEMETRY": "False"}
-        self._server = Server(command, port, "/api/v2/heartbeat", self._folder / "log", environment)
+        place = ["--host", "127.0.0.1", "--port", str(port), "--path", str(self.folder / "data")]
+        self.serve(port, "/api/v2/heartbeat", "chroma", "run", *place, ANONYMIZED_TELEMETRY="False")
 
     def client(self) -> _Client:
-        """Return a client of its own."""
-        assert self._server is not None
-        return _Client(self._server.port)
-
-    def settle(self) -> None:
-        """Nothing is processed later."""
-
-    def stop(self) -> None:
-        """Stop the server."""
-        if self._server is not None:
-            self._server.stop()
+        """Return a client with a connection of its own."""
+        return _Client(self.port)
 
 
 class _Client:

@@ -2,52 +2,36 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from pathlib import Path
 from typing import Any
 
-from benchmarks.peers.memories.http import Connection, Server, free_port
+from benchmarks.peers.memories.http import Connection, ServedMemory, free_port
 
 AGENT = "/v1/agents/talk"
 QUEUE = 100_000
 
 
-class Memory:
+class Memory(ServedMemory):
     """A daemon on a data directory."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._server: Server | None = None
 
     def start(self) -> None:
         """Start the daemon."""
-        self._folder.mkdir(parents=True, exist_ok=True)
         port = free_port()
-        places = ["--data-dir", str(self._folder / "data"), "--rest-port", str(port), "--grpc-port", "0"]
-        command = [str(Path(sys.executable).with_name("ebbtide")), "serve", *places]
-        self._server = Server(command, port, "/readyz", self._folder / "log", os.environ)
+        places = ["--data-dir", str(self.folder / "data"), "--rest-port", str(port), "--grpc-port", "0"]
+        self.serve(port, "/readyz", "ebbtide", "serve", *places)
 
     def client(self) -> _Client:
-        """Return a connection."""
-        assert self._server is not None
-        return _Client(self._server.port)
+        """Return a client with a connection of its own."""
+        return _Client(self.port)
 
     def settle(self) -> None:
         """Wait for digests, passes and vectors."""
-        assert self._server is not None
-        connection = Connection(self._server.port)
-        asked = {"timeout_ms": 60_000, "passes": True, "vectors": True}
+        connection = Connection(self.port)
+        body = {"timeout_ms": 60_000, "passes": True, "vectors": True}
         for _ in range(60):
-            state = connection.ask("POST", f"{AGENT}/flush", asked)
+            state = connection.ask("POST", f"{AGENT}/flush", body)
             if state["digested"] and state["passes_done"] and not state["unembedded_messages"]:
                 return
         raise RuntimeError(f"not settled: {state}")
-
-    def stop(self) -> None:
-        """Stop the daemon."""
-        if self._server is not None:
-            self._server.stop()
 
 
 class _Client:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -60,6 +62,34 @@ class Server:
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
+
+
+class ServedMemory:
+    """A memory whose server runs on a folder. A subclass starts it and returns clients."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._server: Server | None = None
+
+    @property
+    def port(self) -> int:
+        """The port of the running server."""
+        assert self._server is not None
+        return self._server.port
+
+    def serve(self, port: int, ready: str, program: str, *arguments: str, **environment: str) -> None:
+        """Start a program of this environment, and wait until the path `ready` answers with status 200."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        command = [str(Path(sys.executable).with_name(program)), *arguments]
+        self._server = Server(command, port, ready, self.folder / "log", {**os.environ, **environment})
+
+    def settle(self) -> None:
+        """Nothing is processed later."""
+
+    def stop(self) -> None:
+        """Stop the server."""
+        if self._server is not None:
+            self._server.stop()
 
 
 class Connection:
