@@ -21,7 +21,7 @@ from google.protobuf.descriptor import MethodDescriptor
 from ebbtide.errors import EbbtideError
 from ebbtide.forwarding.exchange import CallEnd, CallHead, CallMessage, ConnectionLost, Exchange, Metadata
 from ebbtide.forwarding.peers import Peers, restarting
-from ebbtide.rpc.servicer import EOF, LARGE_MESSAGE_BYTES, SERVICE, Servicer, read_message
+from ebbtide.rpc.servicer import EOF, SERVICE, Servicer
 from ebbtide.rpc.stalls import Context, Stalls
 from ebbtide.verbs.catalogue import OPERATIONS, Kind, Operation
 from ebbtide.verbs.requests import AgentRequest
@@ -66,15 +66,7 @@ class ForwardingServicer(Servicer):
         try:
             agent_id = agent_id_in(message)
             if agent_id is None:
-                service = self._service
-                agent_id, _ = await service.read_request(
-                    len(message),
-                    read_message,
-                    operation.name,
-                    message,
-                    service.settings.limits,
-                    large_bytes=LARGE_MESSAGE_BYTES,
-                )
+                agent_id, _ = await self._parsed(operation, message)
             return self._peers.owner_of(agent_id or "")
         except (EbbtideError, ValueError):
             # The handler reports what is invalid.

@@ -189,8 +189,16 @@ class Servicer:
 
     async def _request(self, operation: Operation, body: bytes) -> Request:
         """Return the request in a message. A missing right is reported before invalid fields."""
+        agent_id, request = await self._parsed(operation, body)
+        self._permit(operation.requires, agent_id)
+        if isinstance(request, InvalidRequest):
+            raise request
+        return request
+
+    async def _parsed(self, operation: Operation, body: bytes) -> tuple[str | None, Request | InvalidRequest]:
+        """Return what `read_message` returns, in a worker process if the message is large."""
         service = self._service
-        agent_id, request = await service.read_request(
+        return await service.read_request(
             len(body),
             read_message,
             operation.name,
@@ -198,10 +206,6 @@ class Servicer:
             service.settings.limits,
             large_bytes=LARGE_MESSAGE_BYTES,
         )
-        self._permit(operation.requires, agent_id)
-        if isinstance(request, InvalidRequest):
-            raise request
-        return request
 
     async def answer(self, method: str, context: Context, work: Callable[[], Awaitable[T]]) -> T:
         """Do the work of one call within its deadline, and log the outcome."""
