@@ -18,6 +18,7 @@ import contextlib
 import gc
 import ipaddress
 import resource
+import socket
 import sys
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -407,37 +408,61 @@ async def serve(settings: Settings, on_ready: Callable[[str], None] | None = Non
     renewal = admitted_bind(settings)
     # Imported objects live as long as the process. A collection that visits them would stop all requests for 0.1 s.
     gc.freeze()
-    log = get_log("daemon")
     supervision = Supervision(settings.server.shutdown_grace_s, settings.log.format)
-    max_connections = connection_limit(settings.server.max_connections)
-    async with contextlib.AsyncExitStack() as ports:
-        rest = RestServer(settings.server, renewal, max_connections)
-        ports.callback(rest.release)
-        rpc = GrpcServer(settings, renewal, max_connections)
-        ports.push_async_callback(rpc.release)
-        async with (
-            opened(settings, on_beat=supervision.beat) as service,
-            renewing(renewal, service),
-            supervision.until_stopped() as stop,
-            asyncio.TaskGroup() as servers,
-        ):
-            serving = [servers.create_task(server.serve(service)) for server in (rest, rpc)]
-            await rest.started(serving[0])
-            await rpc.started(serving[1])
+    async with (
+        bound_servers(settings, renewal) as (rest, rpc),
+        opened(settings, on_beat=supervision.beat) as service,
+        renewing(renewal, service),
+        supervision.until_stopped() as stop,
+    ):
+
+        def announce() -> None:
             if on_ready is not None:
                 on_ready(rest.url)
             log_listening(settings, rest.url, rpc.target)
-            servers.create_task(service.fleet.on_pool(import_deferred_modules))
-            stopping = servers.create_task(stop.wait())
-            await asyncio.wait([stopping, *serving], return_when=asyncio.FIRST_COMPLETED)
-            stopping.cancel()
-            log.info("stopping")
-            service.is_accepting = False
-            service.fleet.wake_waiters()
-            service.transfers.stop()
-            rest.stop()
-            rpc.stop()
-    log.info("stopped")
+            in_background(service.fleet.on_pool(import_deferred_modules))
+
+        await run_servers(service, rest, rpc, stop, announce)
+    get_log("daemon").info("stopped")
+
+
+@contextlib.asynccontextmanager
+async def bound_servers(
+    settings: Settings, renewal: Renewal | None, rest_socket: socket.socket | None = None, grpc_port: int = 0
+) -> AsyncIterator[tuple[RestServer, GrpcServer]]:
+    """Bind both ports for the block. Workers pass the socket and the port that they share."""
+    max_connections = connection_limit(settings.server.max_connections)
+    async with contextlib.AsyncExitStack() as ports:
+        rest = RestServer(settings.server, renewal, max_connections, rest_socket)
+        ports.callback(rest.release)
+        rpc = GrpcServer(settings, renewal, max_connections, grpc_port)
+        ports.push_async_callback(rpc.release)
+        yield rest, rpc
+
+
+async def run_servers(
+    service: Service, rest: RestServer, rpc: GrpcServer, stop: asyncio.Event, on_listening: Callable[[], None]
+) -> float:
+    """Serve until the event is set or a server fails, then complete the requests in flight.
+
+    Return the time at which the stop began, by the clock of the event loop.
+    """
+    async with asyncio.TaskGroup() as servers:
+        serving = [servers.create_task(server.serve(service)) for server in (rest, rpc)]
+        await rest.started(serving[0])
+        await rpc.started(serving[1])
+        on_listening()
+        stopping = servers.create_task(stop.wait())
+        await asyncio.wait([stopping, *serving], return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        begun_s = asyncio.get_running_loop().time()
+        get_log("daemon").info("stopping")
+        service.is_accepting = False
+        service.fleet.wake_waiters()
+        service.transfers.stop()
+        rest.stop()
+        rpc.stop()
+    return begun_s
 
 
 def log_listening(settings: Settings, url: str, grpc_target: str) -> None:

@@ -18,13 +18,11 @@ from dataclasses import dataclass
 
 from ebbtide.access.renewal import Renewal
 from ebbtide.access.shared_rates import SharedLimits
-from ebbtide.daemon import Share, connection_limit, opened, renewing
+from ebbtide.daemon import Share, bound_servers, opened, renewing, run_servers
 from ebbtide.forwarding.peers import Inbox, Peers
 from ebbtide.ids import AgentId
 from ebbtide.process.stop_guard import MIN_GRACE_S
 from ebbtide.process.supervision import Supervision
-from ebbtide.rest.server import RestServer
-from ebbtide.rpc.server import GrpcServer
 from ebbtide.settings import Settings
 from ebbtide.shard import Shard
 from ebbtide.store.directory.data_directory import DataDirectory, directory_name
@@ -74,48 +72,33 @@ async def serve_worker(
     A successor finishes what the worker before it was interrupted in.
     """
     gc.freeze()
-    log, loop = get_log("daemon"), asyncio.get_running_loop()
     inherited.data.share(shard, cleans_up=is_successor)
     peers = Peers(shard, inherited.inboxes, lambda agent_id: directory_name(AgentId(agent_id)))
     share = Share(inherited.data, inherited.limits, peers)
+    renewal = inherited.renewal
     supervision = Supervision(settings.server.shutdown_grace_s, settings.log.format)
-    max_connections = connection_limit(settings.server.max_connections)
-    async with contextlib.AsyncExitStack() as ports:
-        rest = RestServer(settings.server, inherited.renewal, max_connections, inherited.rest_socket)
-        ports.callback(rest.release)
-        rpc = GrpcServer(settings, inherited.renewal, max_connections, inherited.grpc_port)
-        ports.push_async_callback(rpc.release)
-        async with (
-            opened(settings, on_beat=supervision.beat, worker=share) as service,
-            renewing(inherited.renewal, service),
-            supervision.until_stopped() as stop,
-            _hearing(parent, stop) as closing,
-        ):
-            answer_others(service, peers)
-            async with asyncio.TaskGroup() as servers:
-                serving = [servers.create_task(server.serve(service)) for server in (rest, rpc)]
-                await rest.started(serving[0])
-                await rpc.started(serving[1])
-                peers.listen()
-                parent.send(READY)
-                stopping = servers.create_task(stop.wait())
-                await asyncio.wait([stopping, *serving], return_when=asyncio.FIRST_COMPLETED)
-                stopping.cancel()
-                begun_s = loop.time()
-                log.info("stopping")
-                service.is_accepting = False
-                service.fleet.wake_waiters()
-                service.transfers.stop()
-                rest.stop()
-                rpc.stop()
-            with contextlib.suppress(OSError):
-                parent.send(DRAINED)
-            # Another worker may hang. The guardian ends it, and would end this one at the same time.
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout_at(begun_s + max(MIN_GRACE_S, settings.server.shutdown_grace_s)):
-                    await closing.wait()
-            await peers.close()
-    log.info("stopped")
+    async with (
+        bound_servers(settings, renewal, inherited.rest_socket, inherited.grpc_port) as (rest, rpc),
+        opened(settings, on_beat=supervision.beat, worker=share) as service,
+        renewing(renewal, service),
+        supervision.until_stopped() as stop,
+        _hearing(parent, stop) as closing,
+    ):
+        answer_others(service, peers)
+
+        def report() -> None:
+            peers.listen()
+            parent.send(READY)
+
+        begun_s = await run_servers(service, rest, rpc, stop, report)
+        with contextlib.suppress(OSError):
+            parent.send(DRAINED)
+        # Another worker may hang. The guardian ends it, and would end this one at the same time.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout_at(begun_s + max(MIN_GRACE_S, settings.server.shutdown_grace_s)):
+                await closing.wait()
+        await peers.close()
+    get_log("daemon").info("stopped")
 
 
 @contextlib.asynccontextmanager
