@@ -22,6 +22,7 @@ import httpx
 import pytest
 import trustme
 
+from benchmarks.workers import descendants, memory_row
 from ebbtide.errors import Precondition
 from ebbtide.settings import load_settings
 from ebbtide.shard import Shard
@@ -140,6 +141,16 @@ def test_the_state_of_the_daemon_covers_both_workers(daemon: Daemon) -> None:
     assert daemon.client.get("/readyz").json() == {"status": "ready", "reasons": []}
     assert daemon.client.get("/v1/scheduler").json()["open_agents"] == len(AGENTS)
     assert daemon.client.get("/v1/model").json()["tasks"]["segment"]["calls"] >= len(AGENTS)
+
+
+def test_the_benchmark_measures_the_memory_of_every_process(daemon: Daemon) -> None:
+    """All workers and their guardians are found, and the row adds up to at least what belongs to one of them alone."""
+    started = descendants(daemon.process.pid)
+    assert len(started) >= 2 * len(daemon.workers)
+    assert set(daemon.workers.values()) <= set(started)
+    parent, private, shared, others, everything = map(int, memory_row(daemon, "builtin", 2).split("|")[3:-1])
+    assert min(parent, private, shared, others) > 0
+    assert everything >= parent + 2 * private + others
 
 
 def test_a_request_keeps_its_id_its_errors_and_its_log_line(daemon: Daemon) -> None:
