@@ -17,7 +17,7 @@ from grpc_status import rpc_status
 
 from ebbtide.shard import Shard
 from ebbtide.v1 import memory_service_pb2_grpc, remember_pb2
-from tests.support.process import Daemon, check_data_directory, running_daemon
+from tests.support.process import Daemon, running_daemon
 from tests.support.tier import amount
 from tests.support.waiting import wait_until
 
@@ -27,7 +27,12 @@ KILLS = amount("EBBTIDE_WORKER_KILLS", 3, 20)
 AGENTS = [f"agent-{number}" for number in range(6)]
 OWNERS = {agent: Shard(0, 2).owner_of(agent) for agent in AGENTS}
 VICTIM = 0
-SETTINGS = {"SERVER__WORKERS": 2, "MEMORY__DECAY_RATE": "1.0", "MEMORY__MAX_QUEUE_SIZE": "100000"}
+SETTINGS = {
+    "SERVER__WORKERS": 2,
+    "MEMORY__DECAY_RATE": "1.0",
+    "MEMORY__MAX_QUEUE_SIZE": "100000",
+    "ENCRYPTION__MASTER_KEY": "6d" * 32,
+}
 
 
 class Lost(Exception):
@@ -156,4 +161,3 @@ def test_a_killed_worker_loses_nothing_and_stops_no_other(tmp_path: Path, transp
             for token in writer.acknowledged:
                 assert sum(token in text for text in texts) == 1, (writer.agent, token)
         assert daemon.stop() == 0
-    check_data_directory(tmp_path / "data")

@@ -28,6 +28,7 @@ from ebbtide.rest.app import create_app
 from ebbtide.verbs.catalogue import REQUIREMENTS
 from ebbtide.verbs.service import Service
 from tests.support.callers import SERVICE, grpc_served
+from tests.support.forwarded import forwarding
 from tests.support.in_process import service_in, tell
 from tests.support.keys import KEYS_ON, bearer, id_of, new_key
 from tests.support.rest_in_process import served
@@ -44,6 +45,7 @@ class Rest:
 
     def __init__(self, service: Service) -> None:
         self.app = create_app(service)
+        self.authentication = service.authentication
         transport = httpx.ASGITransport(self.app)
         self.client = httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8420")
 
@@ -56,7 +58,9 @@ class Rest:
     def routes(self) -> list[str]:
         """Return `METHOD /path` of every route."""
         app: Any = self.app
-        found = [route for route in app._app.routes if getattr(route, "path", None)]
+        while hasattr(app, "_app"):
+            app = app._app
+        found = [route for route in app.routes if getattr(route, "path", None)]
         pairs = [(getattr(r, "methods", None) or {"GET"}, r.path) for r in found]
         return sorted({f"{m} {path}" for methods, path in pairs for m in methods if m != "HEAD"})
 
@@ -120,15 +124,25 @@ def reason_of(error: Any) -> str:
     return str(info.reason)
 
 
-@contextlib.asynccontextmanager
-async def site(path: Path, **access: Any) -> AsyncIterator[tuple[Service, Rest, Grpc]]:
-    """Run a daemon in this process that requires keys, over both transports."""
-    async with (
-        service_in(path, access={**KEYS_ON, **access}) as service,
-        grpc_served(service) as server,
-        grpc.aio.insecure_channel(server.target) as channel,
-    ):
-        yield service, Rest(service), Grpc(channel)
+Site = Callable[..., contextlib.AbstractAsyncContextManager[tuple[Service, Rest, Grpc]]]
+
+
+@pytest.fixture(params=["direct", pytest.param("forwarded", marks=pytest.mark.full)])
+def site(request: pytest.FixtureRequest) -> Site:
+    """A daemon in this process that requires keys, over both transports, directly and through another worker."""
+    through = forwarding if request.param == "forwarded" else contextlib.nullcontext
+
+    @contextlib.asynccontextmanager
+    async def run(path: Path, **access: Any) -> AsyncIterator[tuple[Service, Rest, Grpc]]:
+        async with (
+            service_in(path, access={**KEYS_ON, **access}) as service,
+            through(service),
+            grpc_served(service) as server,
+            grpc.aio.insecure_channel(server.target) as channel,
+        ):
+            yield service, Rest(service), Grpc(channel)
+
+    return run
 
 
 def needing(*needs: Needs) -> list[str]:
@@ -136,7 +150,7 @@ def needing(*needs: Needs) -> list[str]:
     return [name for name, (_, required) in REQUIREMENTS.items() if required.needs in needs]
 
 
-async def test_the_table_has_every_route_and_every_call(tmp_path: Path) -> None:
+async def test_the_table_has_every_route_and_every_call(tmp_path: Path, site: Site) -> None:
     """The table names exactly the operations of the daemon."""
     async with site(tmp_path / "d") as (_, rest, rpc):
         assert sorted(rest.routes()) == sorted(route for route, _ in REQUIREMENTS.values())
@@ -151,7 +165,7 @@ async def test_the_table_has_every_route_and_every_call(tmp_path: Path) -> None:
         ] == []
 
 
-async def test_requests_without_a_valid_key_are_refused(tmp_path: Path) -> None:
+async def test_requests_without_a_valid_key_are_refused(tmp_path: Path, site: Site) -> None:
     """No key is MISSING_KEY. An unknown, revoked, expired or malformed key and a wrong secret are all INVALID_KEY."""
     path = tmp_path / "d"
     good = new_key(path, *MOST_SCOPES)
@@ -180,7 +194,7 @@ async def test_requests_without_a_valid_key_are_refused(tmp_path: Path) -> None:
         assert twice.json()["error"]["reason"] == "INVALID_KEY"
 
 
-async def test_paths_and_calls_that_do_not_exist_need_a_key_too(tmp_path: Path) -> None:
+async def test_paths_and_calls_that_do_not_exist_need_a_key_too(tmp_path: Path, site: Site) -> None:
     """Without a key, unknown paths and calls are refused like known ones. With a key they are ROUTE_NOT_FOUND."""
     path = tmp_path / "d"
     key = new_key(path, "read", agents=["ann"])
@@ -192,7 +206,7 @@ async def test_paths_and_calls_that_do_not_exist_need_a_key_too(tmp_path: Path) 
             assert await rpc.raw("/other.Service/None", b"", shown) == reason
 
 
-async def test_a_body_is_not_read_without_a_key(tmp_path: Path) -> None:
+async def test_a_body_is_not_read_without_a_key(tmp_path: Path, site: Site) -> None:
     """The daemon does not read the body of a request without a key. The error is that of the key."""
     async with site(tmp_path / "d") as (_, rest, _):
 
@@ -206,7 +220,7 @@ async def test_a_body_is_not_read_without_a_key(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("scope", MOST_SCOPES)
-async def test_a_scope_permits_only_its_operations(tmp_path: Path, scope: str) -> None:
+async def test_a_scope_permits_only_its_operations(tmp_path: Path, site: Site, scope: str) -> None:
     """With a key of one scope, every operation of another scope is SCOPE_MISSING and changes nothing."""
     path = tmp_path / "d"
     key = new_key(path, scope)
@@ -227,7 +241,7 @@ async def test_a_scope_permits_only_its_operations(tmp_path: Path, scope: str) -
         assert after == before == ["ann"]
 
 
-async def test_another_agents_key_opens_nothing(tmp_path: Path) -> None:
+async def test_another_agents_key_opens_nothing(tmp_path: Path, site: Site) -> None:
     """A key for another agent is KEY_NOT_FOR_AGENT, whether the agent exists or not; nothing is created or lost."""
     path = tmp_path / "d"
     keys = [
@@ -251,7 +265,7 @@ async def test_another_agents_key_opens_nothing(tmp_path: Path) -> None:
         assert present == ["ann"]
 
 
-async def test_a_bound_key_reaches_its_agents(tmp_path: Path) -> None:
+async def test_a_bound_key_reaches_its_agents(tmp_path: Path, site: Site) -> None:
     """By name and by prefix, in any script, a key reaches exactly the agents of its grant, also in listings."""
     path = tmp_path / "d"
     agents = ["ann", "bob", "team-1", "team-2", "team", "Team-3", "团队-林月", "林月"]
@@ -284,7 +298,7 @@ async def listed(rest: Rest, key: str) -> set[str]:
             return found
 
 
-async def test_health_is_open_and_reflection_is_not(tmp_path: Path) -> None:
+async def test_health_is_open_and_reflection_is_not(tmp_path: Path, site: Site) -> None:
     """Health checks need no key; reflection of the schema does."""
     path = tmp_path / "d"
     key = new_key(path, "write", agents=["ann"])
@@ -313,7 +327,7 @@ async def test_health_is_open_and_reflection_is_not(tmp_path: Path) -> None:
 
 
 async def test_keys_count_and_stop_counting_while_the_daemon_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A new key is accepted soon, a revoked one is refused soon; a damaged key file changes nothing."""
     monkeypatch.setattr("ebbtide.access.keyring.LOOK_EVERY_S", 0.05)
@@ -354,7 +368,7 @@ async def test_keys_count_and_stop_counting_while_the_daemon_runs(
 
 async def becomes(rest: Rest, key: str, expected: str) -> None:
     """Wait until requests with a key have this result."""
-    authentication = rest.app._authentication  # type: ignore[attr-defined]
+    authentication = rest.authentication
 
     def fares() -> bool:
         try:
@@ -369,12 +383,12 @@ async def becomes(rest: Rest, key: str, expected: str) -> None:
 
 async def looked(rest: Rest) -> None:
     """Wait until the daemon has read its key file twice from now on."""
-    keyring = rest.app._authentication._keyring  # type: ignore[attr-defined]
+    keyring = rest.authentication._keyring
     begun = keyring.looks
     await eventually(lambda: keyring.looks >= begun + 2)
 
 
-async def test_requests_of_a_key_are_limited(tmp_path: Path) -> None:
+async def test_requests_of_a_key_are_limited(tmp_path: Path, site: Site) -> None:
     """RATE_LIMITED states the seconds to wait, and counts both transports together; another key is not affected."""
     path = tmp_path / "d"
     slow, free = new_key(path, "read", requests_per_s=0.01), new_key(path, "read")
@@ -389,7 +403,7 @@ async def test_requests_of_a_key_are_limited(tmp_path: Path) -> None:
         assert await rest("GetModel", free) == await rpc("GetModel", free) == ALLOWED
 
 
-async def test_tries_without_a_valid_key_are_bounded(tmp_path: Path) -> None:
+async def test_tries_without_a_valid_key_are_bounded(tmp_path: Path, site: Site) -> None:
     """RATE_LIMITED_TRIES limits an address over both transports and all operations.
 
     Requests with a valid key, health checks and other addresses are not affected.
@@ -440,7 +454,7 @@ async def test_an_address_is_not_what_a_header_says(tmp_path: Path) -> None:
     assert told == [401, 401, 429, 429]
 
 
-async def test_requests_to_an_agent_are_limited_for_all_callers(tmp_path: Path) -> None:
+async def test_requests_to_an_agent_are_limited_for_all_callers(tmp_path: Path, site: Site) -> None:
     """RATE_LIMITED for one agent does not affect others; the limit also applies without keys."""
     path = tmp_path / "d"
     keys = [new_key(path, "read"), new_key(path, "read")]
@@ -498,7 +512,7 @@ async def test_disk_space_of_an_agent_is_limited(tmp_path: Path) -> None:
         assert (await client.post("/v1/agents/bob/remember", json=body)).status_code == 202
 
 
-async def test_agents_created_by_a_key_are_limited(tmp_path: Path) -> None:
+async def test_agents_created_by_a_key_are_limited(tmp_path: Path, site: Site) -> None:
     """One agent too many is QUOTA_REACHED, by the key's own limit or the setting, also for concurrent requests."""
     path = tmp_path / "d"
     own = new_key(path, "write", agent_prefixes=["team-"], max_agents=2)
@@ -520,7 +534,7 @@ async def test_agents_created_by_a_key_are_limited(tmp_path: Path) -> None:
 
 
 async def test_the_log_contains_the_key_id_and_no_secret(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, site: Site, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The log line of a request contains the key's id, over both transports; no secret of any key is in the log."""
     from ebbtide.telemetry import configure_log

@@ -22,6 +22,7 @@ from tests.contract.test_questions import FLUSH
 from tests.support.callers import CALLERS, MOSTLY_REST, CallerIn
 from tests.support.encrypted import digest
 from tests.support.fake_ollama import FakeOllama, vector_of
+from tests.support.forwarded import ALL_CALLERS, FORWARDED_IN_FULL
 from tests.support.in_process import service_in
 from tests.support.keys import KEYS_ON, bearer, new_key
 from tests.support.waiting import eventually
@@ -33,10 +34,10 @@ KEY, OTHER = "6d" * 32, "6f" * 32
 ENCRYPTED = {"encryption": {"master_key": KEY}}
 
 
-@pytest.fixture(params=MOSTLY_REST)
+@pytest.fixture(params=[*MOSTLY_REST, *FORWARDED_IN_FULL])
 def caller_in(request: pytest.FixtureRequest) -> CallerIn:
     """Yield a daemon and a caller over each transport."""
-    return CALLERS[request.param]
+    return ALL_CALLERS[request.param]
 
 
 async def test_an_encrypted_agent_answers_like_any_other(tmp_path: Path, caller_in: CallerIn) -> None:

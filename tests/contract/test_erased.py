@@ -12,16 +12,17 @@ import pytest
 
 from ebbtide.store.audit.erased_agents import LOG
 from ebbtide.verbs import erased as verb
-from tests.support.callers import CALLERS, MOSTLY_REST, Caller, CallerIn
+from tests.support.callers import MOSTLY_REST, Caller, CallerIn
+from tests.support.forwarded import ALL_CALLERS, FORWARDED_IN_FULL
 
 SAID = "My sister Clara is a carpenter."
 WHERE = "我外婆住在青岛。"
 
 
-@pytest.fixture(params=MOSTLY_REST)
+@pytest.fixture(params=[*MOSTLY_REST, *FORWARDED_IN_FULL])
 def caller_in(request: pytest.FixtureRequest) -> CallerIn:
     """A daemon in this process and a caller for it, over each transport."""
-    return partial(CALLERS[request.param], embedding={"model": "off"})
+    return partial(ALL_CALLERS[request.param], embedding={"model": "off"})
 
 
 async def lived(call: Caller, agent: str, *contents: str) -> dict[str, Any]:

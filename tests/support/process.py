@@ -23,7 +23,7 @@ from typing import Any
 import httpx
 
 from ebbtide.store.encryption.keys import DataKeys
-from ebbtide.store.encryption.seal import MasterKey
+from ebbtide.store.encryption.seal import MasterKey, parse_master_key
 from ebbtide.store.integrity.check import check_store
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from tests.support.forks import Forked
@@ -244,4 +244,5 @@ def running_daemon(
         yield daemon.start()
     finally:
         daemon.close()
-    check_data_directory(data_dir)
+    master_key = daemon.environment.get("EBBTIDE_ENCRYPTION__MASTER_KEY")
+    check_data_directory(data_dir, parse_master_key(master_key) if master_key else None)
