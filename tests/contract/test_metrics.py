@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from ebbtide.errors import Corrupted, Exhausted
+from ebbtide.ids import AgentId
 from ebbtide.language.port import BadReply
 from ebbtide.verbs.agents import delete_agent
 from ebbtide.verbs.metrics import get_metrics
@@ -178,6 +180,26 @@ async def test_agents_that_cannot_be_opened_degrade_readiness(tmp_path: Path) ->
         data.write_bytes(kept)
         await settle(service, "ann")
         assert (await get_readiness(service)).status == "ready"
+
+
+async def test_agents_that_are_deleted_or_restored_during_the_start_do_not_degrade_readiness(
+    tmp_path: Path,
+) -> None:
+    """A deleted agent is not resumed, and one that is being restored is resumed after that."""
+    async with service_in(tmp_path, ScriptedModel()) as service:
+        fleet, ann = service.fleet, AgentId("ann")
+        await tell(service, "ann", "I moved to Lisbon in May.")
+        await fleet.close(ann)
+        fleet._restoring.add(ann)
+        resuming = asyncio.create_task(fleet._resume_one(ann))
+        await fleet._resume_one(AgentId("gone"))
+        await asyncio.sleep(0.05)
+        assert not resuming.done()
+        assert not fleet.unresumed
+        fleet._restoring.discard(ann)
+        fleet._room.notify()
+        await resuming
+        assert [agent.id for agent in fleet.open_agents] == ["ann"]
 
 
 @pytest.mark.parametrize("mending", ["put back", "erased", "restored"])

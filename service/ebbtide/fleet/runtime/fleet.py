@@ -62,6 +62,9 @@ BATCH_EVENTS = frozenset({EventKind.BATCH_DIGESTED, EventKind.BATCH_PARKED, Even
 MAX_CONCURRENT_LOADS = 4
 """Most agents loaded at a time. More would delay the jobs of open agents, so that none becomes idle."""
 
+PASSING = ("AGENT_BEING_ERASED", "AGENT_BEING_RESTORED")
+"""Reasons why an agent cannot be opened for a moment."""
+
 
 class Fleet:
     """All agents of one daemon."""
@@ -124,9 +127,13 @@ class Fleet:
             try:
                 async with self.using(agent_id):
                     return
-            except Exhausted:
-                await self._room.wait(1.0)
+            except NotFound:
+                # Deleted after its work marker was read.
+                return
             except EbbtideError as error:
+                if isinstance(error, Exhausted) or error.reason in PASSING:
+                    await self._room.wait(1.0)
+                    continue
                 self.unresumed[agent_id] = error.reason
                 self._log.error("agent not resumed", agent_id=agent_id, reason=error.reason)
                 return
