@@ -12,11 +12,12 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ebbtide.errors import EbbtideError, Unavailable
+from ebbtide.errors import EbbtideError
 from ebbtide.forwarding.exchange import ConnectionLost, Exchange, Part, RestHead, RestStart
 from ebbtide.forwarding.peers import Peers, restarting
 from ebbtide.rest.connections import HELD
-from ebbtide.rest.http_checks import FAILURE
+from ebbtide.rest.http_checks import FAILURE, stopping
+from ebbtide.telemetry import get_log
 
 AGENTS = "/v1/agents/"
 
@@ -33,15 +34,13 @@ class Forwarding:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request here, or pass it on."""
         worker = self._owner(scope)
-        if worker == self._peers.shard.index:
-            await self._app(scope, receive, send)
-            return
-        try:
-            exchange = await self._peers.connect(worker)
-        except EbbtideError as error:
-            await self._refuse(scope, receive, send, error)
-            return
-        await _Passage(self, exchange, scope, receive, send).run(worker)
+        if worker != self._peers.shard.index:
+            error = await _Passage(self._peers, worker, scope, receive, send).run()
+            if error is None:
+                return
+            # The app responds with the error, after the checks of every request.
+            scope = {**scope, FAILURE: error}
+        await self._app(scope, receive, send)
 
     def _owner(self, scope: Scope) -> int:
         """Return the worker for a request: the owner of the agent in its path, or this one."""
@@ -49,21 +48,6 @@ class Forwarding:
         agent_id = path[len(AGENTS) :].partition("/")[0] if path.startswith(AGENTS) else ""
         # The checks refuse a text that is no id.
         return self._peers.owner_of(agent_id) if agent_id else self._peers.shard.index
-
-    async def _refuse(self, scope: Scope, receive: Receive, send: Send, error: EbbtideError) -> None:
-        """Respond with an error, after the checks of every request."""
-        await self._app({**scope, FAILURE: error}, receive, send)
-
-    async def refuse_lost(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Respond for an owner that ended before its response began. The request may have been carried out."""
-        await self._refuse(scope, receive, send, restarting())
-
-    async def refuse_stopping(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Respond at the end of the grace period of a stop."""
-        stopping = Unavailable(
-            "The daemon is stopping. Retry when it is running again.", reason="SHUTTING_DOWN"
-        )
-        await self._refuse(scope, receive, send, stopping)
 
     async def answer(self, head: Any, exchange: Exchange) -> bool:
         """Answer a request that another worker passed on. Return whether both sides are complete."""
@@ -123,45 +107,53 @@ class Forwarding:
 class _Passage:
     """One request that is passed on to the owner of its agent, and the response back."""
 
-    def __init__(
-        self, forwarding: Forwarding, exchange: Exchange, scope: Scope, receive: Receive, send: Send
-    ) -> None:
-        self._forwarding = forwarding
-        self._exchange = exchange
+    def __init__(self, peers: Peers, worker: int, scope: Scope, receive: Receive, send: Send) -> None:
+        """`worker` is the owner."""
+        self._peers = peers
+        self._worker = worker
         self._scope = scope
         self._receive = receive
         self._send = send
         self._has_begun = False
+        """Whether a part of the response was sent to the client."""
         self._is_uploaded = False
         self._is_complete = False
-        self._is_gone = False
+        self._is_client_gone = False
 
-    async def run(self, worker: int) -> None:
-        """Pass on both bodies. `worker` is the owner."""
-        outcome = None
+    async def run(self) -> EbbtideError | None:
+        """Pass on both bodies. Return the error to respond with if there was no response."""
+        error: EbbtideError | None = None
+        try:
+            self._exchange = await self._peers.connect(self._worker)
+        except EbbtideError as unreachable:
+            return unreachable
         uploading = asyncio.ensure_future(self._upload())
         try:
             await self._download()
         except ConnectionLost:
-            # A response that has begun cannot become an error; the server closes the connection.
-            if not (self._has_begun or self._is_gone):
-                outcome = self._forwarding.refuse_lost
+            if self._has_begun and not self._is_client_gone:
+                # It cannot become an error any more. The server closes the connection, so the client notices.
+                get_log("forwarding").warning("response cut off", owner=self._worker)
+            elif not self._is_client_gone:
+                # The owner may have carried out the request.
+                error = restarting()
         except asyncio.CancelledError:
             # The server cancels running requests at the end of the grace period of a stop.
             task = asyncio.current_task()
             if self._has_begun or task is None:
                 raise
             task.uncancel()
-            outcome = self._forwarding.refuse_stopping
+            error = stopping()
         finally:
             uploading.cancel()
             if self._is_uploaded and self._is_complete:
-                self._forwarding._peers.give_back(worker, self._exchange)
+                self._peers.give_back(self._worker, self._exchange)
             else:
                 self._exchange.abort()
-        if outcome is not None:
+        if error is not None:
+            # `receive` has one reader at a time.
             await asyncio.gather(uploading, return_exceptions=True)
-            await outcome(self._scope, self._receive, self._send)
+        return error
 
     async def _upload(self) -> None:
         """Pass on the body of the request, then wait for the client to disconnect."""
@@ -182,8 +174,8 @@ class _Passage:
             while True:
                 message = await self._receive()
                 if message["type"] == "http.disconnect":
-                    self._is_gone = not self._is_complete
-                    if self._is_gone:
+                    self._is_client_gone = not self._is_complete
+                    if self._is_client_gone:
                         exchange.abort()
                     return
                 more = message.get("more_body", False)

@@ -81,6 +81,11 @@ class _Gone(Exception):
     """The client disconnected before its request was complete."""
 
 
+def stopping() -> Unavailable:
+    """Return the error for a request that the end of a stop's grace period interrupts."""
+    return Unavailable("The daemon is stopping. Retry when it is running again.", reason="SHUTTING_DOWN")
+
+
 class HttpChecks:
     """The outermost layer of the REST interface."""
 
@@ -138,11 +143,9 @@ class HttpChecks:
             if status or task is None:
                 raise
             task.uncancel()
-            stopping = Unavailable(
-                "The daemon is stopping. Retry when it is running again.", reason="SHUTTING_DOWN"
-            )
-            note_outcome(scope, stopping)
-            await problem(stopping)(scope, receive, answer)
+            interrupted = stopping()
+            note_outcome(scope, interrupted)
+            await problem(interrupted)(scope, receive, answer)
         except Exception as error:
             # Usually the app has answered and logged it already. An error raised again must not reach the
             # server's own log with its message.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import socket
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -107,6 +108,7 @@ class RestServer:
             timeout_keep_alive=IDLE_S,
         )
         config.load()
+        logging.getLogger("uvicorn.error").addFilter(_is_not_cut_off)
 
         def listen(server: _Uvicorn) -> Listener:
             make = partial(Connection, connections, config, server.server_state, {})
@@ -138,3 +140,8 @@ class RestServer:
     def release(self) -> None:
         """Release the port. Idempotent."""
         self._socket.close()
+
+
+def _is_not_cut_off(record: logging.LogRecord) -> bool:
+    """Drop the error about a response that ends early: `forwarding.py` logs why."""
+    return record.msg != "ASGI callable returned without completing response."

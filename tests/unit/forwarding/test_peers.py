@@ -9,14 +9,17 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from structlog.testing import capture_logs
 
 from ebbtide.errors import Unavailable
 from ebbtide.forwarding import peers as peers_module
 from ebbtide.forwarding.exchange import Exchange, VerbHead, VerbResult
 from ebbtide.forwarding.peers import Inbox, Peers
+from ebbtide.rest.app import create_app
 from ebbtide.shard import Shard
+from ebbtide.telemetry import configure_log
 from tests.support.callers import CallerIn
-from tests.support.forwarded import FORWARDED
+from tests.support.forwarded import FORWARDED, forwarded_rest_in
 
 HEAD = VerbHead("ListAgents", b"{}", b"")
 
@@ -109,3 +112,40 @@ async def test_a_request_for_a_worker_that_does_not_answer_gets_503(
         assert answer.status_code == 503
         assert answer.json()["error"]["reason"] == "WORKER_RESTARTING"
         assert answer.headers["retry-after"] == "1"
+
+
+async def test_a_response_whose_owner_ends_is_cut_off(tmp_path: Path) -> None:
+    """A response that has begun ends without its last part, and the log says why."""
+    configure_log("info", "json")
+    async with forwarded_rest_in(tmp_path) as call:
+        await call("PUT", "/v1/agents/ann", {})
+        peers: Any = call.service.peers
+        connect, used, sent = peers.connect, [], []
+
+        async def connect_and_note(worker: int) -> Exchange:
+            used.append(await connect(worker))
+            return used[-1]
+
+        peers.connect = connect_and_note
+        requests = iter([{"type": "http.request", "body": b"", "more_body": False}])
+
+        async def receive() -> Any:
+            return next(requests, None) or await asyncio.Event().wait()
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+            used[0].abort()
+
+        scope = {
+            "type": "http",
+            "method": "GET",
+            "path": "/v1/agents/ann/events",
+            "query_string": b"",
+            "headers": [(b"host", b"127.0.0.1")],
+            "scheme": "http",
+            "http_version": "1.1",
+        }
+        with capture_logs() as lines:
+            await create_app(call.service)(scope, receive, send)
+        assert [message["type"] for message in sent] == ["http.response.start"]
+        assert [line["owner"] for line in lines if line["event"] == "response cut off"] == [1]
