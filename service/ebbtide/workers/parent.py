@@ -1,7 +1,7 @@
-"""The parent of the workers: it binds the ports, locks the data directory, and starts and stops the workers.
+"""The parent process of the workers: it binds the ports, locks the data directory, and starts and stops the workers.
 
-It imports everything and then forks, so workers share the memory of the code and a successor starts in a fraction of a
-second. It serves no request and starts no thread. A worker that ends is replaced; the others serve meanwhile.
+It imports all code before it forks, so the workers share the memory of the code, and a worker that ends is replaced in
+a fraction of a second. The parent serves no requests and starts no threads.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 from ebbtide.access.key_file import KeyFile
 from ebbtide.access.keyring import Keyring
@@ -32,39 +32,29 @@ from ebbtide.rpc import server as rpc_server
 from ebbtide.settings import Settings
 from ebbtide.shard import Shard
 from ebbtide.telemetry import get_log, name_worker
-from ebbtide.workers.worker import CLOSE, DRAINED, READY, Inherited, settings_of_worker
+from ebbtide.workers.worker import CLOSE, DRAINED, READY, Inherited, serve_worker, settings_of_worker
 
-BEAT_S = 0.25
+POLL_S = 0.25
+"""Longest wait for a message, a signal or the end of a worker."""
 
 MAX_PAUSE_S = 30.0
-"""Longest pause before a worker that keeps ending is started again."""
+"""Longest pause before the restart of a worker that keeps ending."""
 
 STEADY_S = 10.0
-"""A worker that ran for this long is started again without a pause."""
+"""A worker that ran for at least this long is restarted without a pause."""
 
 
-class WorkerRunner(Protocol):
-    """Runs a worker in this process."""
-
-    def __call__(
-        self,
-        settings: Settings,
-        shard: Shard,
-        inherited: Inherited,
-        parent: socket.socket,
-        /,
-        *,
-        is_successor: bool,
-    ) -> int:
-        """Return the exit code."""
+RunLoop = Callable[[Coroutine[Any, Any, None]], None]
+"""Runs a coroutine in a new event loop."""
 
 
 @dataclass(slots=True)
 class _Child:
-    """One place among the workers, and the process that has it now."""
+    """One of the workers, and its current process."""
 
     shard: Shard
     pid: int = 0
+    """0 while no process runs."""
     connection: socket.socket | None = None
     started_s: float = 0.0
     start_at_s: float = 0.0
@@ -73,16 +63,15 @@ class _Child:
     is_drained: bool = False
     starts: int = 0
     error: EbbtideError | None = None
-    """Why it could not start."""
+    """The error of a failed start."""
 
 
 class Parent:
     """The parent of the workers of one daemon."""
 
-    def __init__(self, settings: Settings, run: WorkerRunner) -> None:
-        """`run` runs one worker."""
+    def __init__(self, settings: Settings, run_loop: RunLoop) -> None:
         self._settings = settings
-        self._run = run
+        self._run_loop = run_loop
         count = settings.server.workers
         self._settings_of_worker = settings_of_worker(settings, count)
         self._children = [_Child(Shard(index, count)) for index in range(count)]
@@ -99,7 +88,7 @@ class Parent:
             data = locked_directory(settings)
             life.callback(data.release)
             if settings.access.authentication != "off":
-                # A file that cannot be used fails the start.
+                # An unusable key file fails the start.
                 Keyring(KeyFile(settings.store.data_dir)).load()
             inboxes = [Inbox() for _ in self._children]
             for inbox in inboxes:
@@ -119,8 +108,8 @@ class Parent:
                     on_ready(url)
                     log_listening(settings, url, rpc_server.target_of(settings.server.host, grpc_port))
                 while not self._is_stopping:
-                    self._look()
-                    self._restart(inherited)
+                    self._wait()
+                    self._restart_ended(inherited)
             finally:
                 # Later connections are refused instead of waiting for a worker.
                 rest.close()
@@ -133,7 +122,7 @@ class Parent:
 
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:
-        """Stop at a stop signal, and wake at the end of a worker."""
+        """Handle stop signals, and wake `_wait` when a worker ends."""
 
         def stop(_: int, __: FrameType | None) -> None:
             self._is_stopping = True
@@ -143,7 +132,7 @@ class Parent:
         self._wakeup, sending = os.pipe()
         for end in (self._wakeup, sending):
             os.set_blocking(end, False)
-        # `select` continues after a signal handler; a byte in this pipe ends it.
+        # `select` is resumed after a signal handler. A byte in this pipe makes it return.
         signal.set_wakeup_fd(sending, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         try:
@@ -157,34 +146,37 @@ class Parent:
 
     def _start(self, child: _Child, inherited: Inherited) -> None:
         """Fork a worker."""
-        mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        own_end, its_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        # A signal to the child must not call a handler of the parent.
+        signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
         child.pid = os.fork()
         if not child.pid:
-            mine.close()
-            self._become(child, inherited, its)
-        its.close()
-        mine.setblocking(False)
-        child.connection, child.is_ready, child.is_drained = mine, False, False
+            own_end.close()
+            self._run_child(child, inherited, its_end)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+        its_end.close()
+        own_end.setblocking(False)
+        child.connection, child.is_ready, child.is_drained = own_end, False, False
         child.started_s = time.monotonic()
         child.starts += 1
         self._log.info("worker started", worker=child.shard.index, pid=child.pid)
 
-    def _become(self, child: _Child, inherited: Inherited, parent: socket.socket) -> NoReturn:
-        """Run a worker in this process, which has just been forked, and end the process."""
+    def _run_child(self, child: _Child, inherited: Inherited, parent: socket.socket) -> NoReturn:
+        """Run a worker in this forked process, then end the process."""
         code = 1
         try:
             signal.set_wakeup_fd(-1)
             os.close(self._wakeup)
             for number in (*STOP_SIGNALS, signal.SIGCHLD):
                 signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
             for other in self._children:
                 if other.connection is not None:
                     other.connection.close()
             name_worker(child.shard.index)
-            is_successor = child.starts > 0
-            code = self._run(
-                self._settings_of_worker, child.shard, inherited, parent, is_successor=is_successor
-            )
+            settings, is_successor = self._settings_of_worker, child.starts > 0
+            self._run_loop(serve_worker(settings, child.shard, inherited, parent, is_successor=is_successor))
+            code = 0
         except BaseException as error:
             first = _first(error)
             self._log.error("worker failed", exc_info=first)
@@ -198,9 +190,12 @@ class Parent:
             os._exit(code)
 
     def _await_ready(self) -> bool:
-        """Wait until every worker listens. Return whether no stop came first. Raise INTERNAL if one ends."""
+        """Wait until every worker listens. Return False if a stop comes first.
+
+        Raise the error of a worker that cannot start, or INTERNAL.
+        """
         while not self._is_stopping:
-            self._look()
+            self._wait()
             if all(child.is_ready for child in self._children):
                 return True
             failed = next((child for child in self._children if not child.pid), None)
@@ -208,21 +203,21 @@ class Parent:
                 raise failed.error or Internal("a worker ended during the start; the log says why")
         return False
 
-    def _look(self) -> None:
-        """Wait for messages, the end of a worker or a signal, for a moment."""
+    def _wait(self) -> None:
+        """Wait at most POLL_S for messages, signals or the end of a worker, and handle them."""
         connections = [child.connection for child in self._children if child.connection is not None]
         watched: list[Any] = [self._wakeup, *connections]
-        ready, _, _ = select.select(watched, [], [], BEAT_S)
+        ready, _, _ = select.select(watched, [], [], POLL_S)
         if self._wakeup in ready:
             with contextlib.suppress(BlockingIOError):
                 os.read(self._wakeup, 4096)
         for child in self._children:
             if child.connection in ready:
-                self._hear(child)
+                self._receive(child)
         self._reap()
 
-    def _hear(self, child: _Child) -> None:
-        """Read a message of a worker."""
+    def _receive(self, child: _Child) -> None:
+        """Receive a message of a worker."""
         assert child.connection is not None
         try:
             message = child.connection.recv(1 << 16)
@@ -233,7 +228,7 @@ class Parent:
         child.is_ready |= message == READY
         child.is_drained |= message == DRAINED
         if child.is_drained and not self._is_stopping:
-            # Only this worker got a stop signal.
+            # The stop signal was sent to this worker alone.
             self._close(child)
         if not message:
             child.connection.close()
@@ -242,7 +237,7 @@ class Parent:
             child.error = pickle.loads(message)
 
     def _reap(self) -> None:
-        """Notice the workers that have ended, and reap processes that only this one can reap."""
+        """Reap ended workers, and orphans if this is the init process of a container."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -257,7 +252,7 @@ class Parent:
     def _ended(self, child: _Child, code: int) -> None:
         child.pid = 0
         if child.connection is not None and not child.is_ready:
-            self._hear(child)
+            self._receive(child)
         if child.connection is not None:
             child.connection.close()
             child.connection = None
@@ -275,28 +270,28 @@ class Parent:
             pause_s=child.pause_s,
         )
 
-    def _restart(self, inherited: Inherited) -> None:
+    def _restart_ended(self, inherited: Inherited) -> None:
         """Start a successor for each worker that has ended."""
         for child in self._children:
             if not (child.pid or self._is_stopping) and time.monotonic() >= child.start_at_s:
                 self._start(child, inherited)
 
     def _stop(self) -> None:
-        """Stop every worker: first their requests, then their agents. Their guardians bound the time."""
+        """Stop the workers: all complete their requests before any closes its agents. Guardians limit the time."""
         self._is_stopping = True
         running = [child for child in self._children if child.pid]
         for child in running:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(child.pid, signal.SIGTERM)
         while any(child.pid and not child.is_drained and child.connection for child in running):
-            self._look()
+            self._wait()
         for child in running:
             self._close(child)
         while any(child.pid for child in running):
-            self._look()
+            self._wait()
 
     def _close(self, child: _Child) -> None:
-        """Let a worker close its agents."""
+        """Allow a worker to close its agents."""
         if child.connection is not None:
             with contextlib.suppress(OSError):
                 child.connection.send(CLOSE)
@@ -307,8 +302,3 @@ def _first(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
-
-
-def serve_workers(settings: Settings, run: WorkerRunner, on_ready: Callable[[str], None]) -> None:
-    """Run a daemon with workers until SIGTERM or SIGINT. `run` runs one worker in a forked process."""
-    Parent(settings, run).serve(on_ready)

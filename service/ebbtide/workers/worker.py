@@ -1,10 +1,8 @@
-"""A worker: one of several processes of a daemon, which opens its own part of the agents.
+"""A worker: one of several processes of a daemon, each of which opens its own part of the agents.
 
-It is a daemon without a lock of its own, on ports that it shares with the other workers. It also answers requests that
-the others pass on.
-
-It stops in two steps, so that requests in flight find the owners of their agents: it accepts no more connections and
-completes its own requests; once every worker has, it closes its agents.
+A worker shares the ports and the lock of the data directory with the other workers, and answers requests that they pass
+on. It stops in two steps, because a request in flight may need the agent of another worker: it accepts no more
+connections and completes its own requests; after all workers have done so, it closes its agents.
 """
 
 from __future__ import annotations
@@ -32,8 +30,8 @@ from ebbtide.verbs.merging import answer_others
 READY = b"ready"
 DRAINED = b"drained"
 CLOSE = b"close"
-"""The messages between a worker and its parent; also, before READY, the pickled error of a failed start. The end of the
-connection means that the other one has ended."""
+"""The messages between a worker and its parent. A worker that cannot start sends its pickled error instead of READY. If
+one of the two ends, the other one reads the end of the connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +47,7 @@ class Inherited:
 
 
 def settings_of_worker(settings: Settings, count: int) -> Settings:
-    """Return the settings of each worker: limits on the memory and the agents of the daemon are divided."""
+    """Return the settings of each worker, with its part of the limits on memory and open agents."""
     server, fleet = settings.server, settings.fleet
     return settings.model_copy(
         update={
@@ -69,7 +67,7 @@ async def serve_worker(
 ) -> None:
     """Serve until SIGTERM or SIGINT, or until the parent ends. `parent` is the connection to it.
 
-    A successor finishes what the worker before it was interrupted in.
+    A successor replaces a worker that has ended, and completes the work that this interrupted.
     """
     gc.freeze()
     inherited.data.share(shard, cleans_up=is_successor)
@@ -82,7 +80,7 @@ async def serve_worker(
         opened(settings, on_beat=supervision.beat, worker=share) as service,
         renewing(renewal, service),
         supervision.until_stopped() as stop,
-        _hearing(parent, stop) as closing,
+        _parent_messages(parent, stop) as closing,
     ):
         answer_others(service, peers)
 
@@ -93,7 +91,7 @@ async def serve_worker(
         begun_s = await run_servers(service, rest, rpc, stop, report)
         with contextlib.suppress(OSError):
             parent.send(DRAINED)
-        # Another worker may hang. The guardian ends it, and would end this one at the same time.
+        # If another worker hangs, its guardian kills it. That of this worker would kill this one at the same time.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout_at(begun_s + max(MIN_GRACE_S, settings.server.shutdown_grace_s)):
                 await closing.wait()
@@ -102,12 +100,12 @@ async def serve_worker(
 
 
 @contextlib.asynccontextmanager
-async def _hearing(parent: socket.socket, stop: asyncio.Event) -> AsyncIterator[asyncio.Event]:
-    """Yield an event that the parent sets. The end of the parent sets both events."""
+async def _parent_messages(parent: socket.socket, stop: asyncio.Event) -> AsyncIterator[asyncio.Event]:
+    """Yield an event that is set when the parent sends CLOSE. If the parent ends, set this event and `stop`."""
     loop, closing = asyncio.get_running_loop(), asyncio.Event()
     parent.setblocking(False)
 
-    def hear() -> None:
+    def receive() -> None:
         try:
             message = parent.recv(64)
         except BlockingIOError:
@@ -119,7 +117,7 @@ async def _hearing(parent: socket.socket, stop: asyncio.Event) -> AsyncIterator[
             loop.remove_reader(parent)
             stop.set()
 
-    loop.add_reader(parent, hear)
+    loop.add_reader(parent, receive)
     try:
         yield closing
     finally:

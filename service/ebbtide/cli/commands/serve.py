@@ -130,14 +130,9 @@ def _run_workers(settings: Settings) -> None:
     if sys.platform != "linux":
         raise Failure("Several workers require Linux.", ExitCode.BAD_SETTING, hint="Pass --workers 1.")
     with lean_imports("rich"):
-        from ebbtide.workers.parent import serve_workers
-        from ebbtide.workers.worker import serve_worker
+        from ebbtide.workers.parent import Parent
 
-    def run_worker(*arguments: Any, is_successor: bool) -> int:
-        _run_loop(serve_worker(*arguments, is_successor=is_successor))
-        return 0
-
-    serve_workers(settings, run_worker, lambda url: _announce(url, settings))
+    Parent(settings, _run_loop).serve(lambda url: _announce(url, settings))
 
 
 def _run_loop(serving: Coroutine[Any, Any, None]) -> None:
