@@ -1,8 +1,8 @@
 """Connections to the other workers of a daemon.
 
-The parent creates an inbox for each worker: a pair of connected sockets that every worker inherits. A worker connects by
-sending one end of a new socket pair to the inbox of the other worker. So the sockets need no name in the file system, no
-other process can connect, and a connection to a worker that is being restarted waits for its successor.
+The parent creates an inbox for each worker: a pair of connected sockets that every worker inherits. A worker connects
+by sending one end of a new socket pair to the inbox of the other worker. So the sockets need no name in the file
+system, no other process can connect, and a connection to a worker that is being restarted waits for its successor.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Conversion between messages and the fields of requests and responses, by the schema.
 
-Fields have the same names on both sides, so nothing is listed here. JSON and protobuf differ in three types, with one
-place each: times (ms ↔ Timestamp), enums (text ↔ number), free objects (object ↔ Struct). An unset field is left out,
-so the model's default applies. A number that no enum value has stays a number, and the model refuses it. Fields that
-the schema does not have are refused, as over REST.
+Fields have the same names in messages and models. Three types differ: times (Timestamp ↔ ms), enums (number ↔ text) and
+free objects (Struct ↔ object). An unset field is left out, so the model's default applies. An unknown enum number stays
+a number, which the model refuses. Fields that are not in the schema are refused, as over REST.
 """
 
 from __future__ import annotations
@@ -28,22 +27,22 @@ M = TypeVar("M", bound=Message)
 
 Field = Any
 Enum = Any
-"""Descriptors; the stubs of protobuf have two types for each."""
+"""Descriptors. The stubs of protobuf have two types for each."""
 
 NANOS_PER_MS = 1_000_000
 NANOS_PER_S = 1_000_000_000
 MAX_LIST_ITEMS = 100_000
-"""Most items of a list; no limit on a list can be set higher."""
+"""Most items of a list. No setting can raise a limit above it."""
 
 MAX_EXACT_INTEGER = 1 << 53
-"""Integers up to this one are exact in a Struct, which only has doubles."""
+"""Integers up to this one are exact in a Struct, whose numbers are doubles."""
 
 
 # --- requests ----------------------------------------------------------------------------------------------
 
 
-def decoded(kind: type[M], body: bytes) -> M:
-    """Return the message in the bytes of a request. INVALID_JSON for invalid bytes, or text that is not UTF-8."""
+def parse(kind: type[M], body: bytes) -> M:
+    """Return the message in the bytes of a request. Raise INVALID_JSON for invalid bytes or invalid UTF-8."""
     try:
         return kind.FromString(body)
     except DecodeError:
@@ -52,8 +51,8 @@ def decoded(kind: type[M], body: bytes) -> M:
         ) from None
 
 
-def given(message: Message, path: str = "") -> dict[str, Any]:
-    """Return the fields of a message by name. UNKNOWN_FIELD for a field that the schema does not have."""
+def fields_of(message: Message, path: str = "") -> dict[str, Any]:
+    """Return the fields of a message by name. Raise UNKNOWN_FIELD for a field that is not in the schema."""
     _refuse_unknown(message, path)
     shape = _shape(message.DESCRIPTOR)
     found = dict(shape.implied)
@@ -75,12 +74,12 @@ Reader = Callable[[Any, str], Any]
 
 
 class _Shape(NamedTuple):
-    """How the fields of a message are read. Computed once for each kind of message."""
+    """How to read the fields of a kind of message. Computed once for each kind."""
 
     implied: Mapping[str, Any]
-    """Texts without presence, which are there though unset. The model has the same defaults for all others."""
+    """Texts without presence, which are empty if unset. For all other fields the model has the same defaults."""
     fields: Mapping[Field, tuple[str, bool, Reader | None]]
-    """The name of each field, whether it is repeated, and how its value is read; None for as it is."""
+    """The name of each field, whether it is repeated, and the conversion of its value; None for no conversion."""
 
 
 @cache
@@ -106,7 +105,7 @@ def _reader(field: Field) -> Reader | None:
         return _milliseconds
     if name == Struct.DESCRIPTOR.full_name:
         return _object
-    return lambda value, place: given(value, f"{place}.")
+    return lambda value, place: fields_of(value, f"{place}.")
 
 
 def _refuse_long(place: str, count: int) -> None:
@@ -132,7 +131,7 @@ def _refuse_unknown(message: Message, path: str) -> None:
 
 
 def word_of(enum: Enum, number: int) -> str | int:
-    """Return the word that REST has for an enum value: its name without the enum's. An unknown number stays."""
+    """Return the text of an enum value over REST: its name without the prefix of the enum. Keep unknown numbers."""
     value = enum.values_by_number.get(number)
     return number if value is None else value.name.removeprefix(_prefix(enum)).lower()
 
@@ -165,14 +164,14 @@ def _json(value: Value, place: str) -> Any:
 def _number(number: float, place: str) -> int | float:
     if not math.isfinite(number):
         refuse(place, number, "finite numbers")
-    # A caller's 1 arrives as 1.0; over REST it stays 1.
+    # An integer 1 arrives as 1.0; over REST it stays 1.
     return int(number) if number.is_integer() and abs(number) <= MAX_EXACT_INTEGER else number
 
 
-# --- answers -----------------------------------------------------------------------------------------------
+# --- responses -----------------------------------------------------------------------------------------------
 
 
-def answered(kind: type[M], response: BaseModel) -> M:
+def to_message(kind: type[M], response: BaseModel) -> M:
     """Return the message with the fields of a response."""
     message = kind()
     _fill(message, response.model_dump())

@@ -1,9 +1,9 @@
 """Forwarding over gRPC: a worker passes a call on to the worker that owns its agent.
 
-The worker that accepts a connection reads only the field `agent_id` of a call's first message. The owner does
-everything else: authentication, validation, the log line and the metrics. Its handler is the same as for a call of its
-own, with a context that reads and writes frames. A client that cancels, and a deadline that passes, cancel the work of
-the owner. A forwarded call is never forwarded again.
+The worker that accepts a connection reads only the field `agent_id` of a call's first message. The owner does the
+rest: authentication, validation, the log line and the metrics. It uses the handler of its own calls, with a context
+that reads and writes frames. If the client cancels or the deadline passes, the owner's work is cancelled. A forwarded
+call is never forwarded again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ebbtide.verbs.requests import AgentRequest
 from ebbtide.verbs.service import Service
 
 MAX_FIELDS = 4000
-"""Most fields of a message that are searched for the agent's id here; a longer message is decoded."""
+"""Most fields of a message that are searched for the agent's id. A message with more is decoded."""
 
 
 class ForwardingServicer(Servicer):
@@ -37,13 +37,13 @@ class ForwardingServicer(Servicer):
     def __init__(self, service: Service, stalls: Stalls, peers: Peers) -> None:
         super().__init__(service, stalls)
         self._peers = peers
-        # The worker that has the client's connection observes it.
+        # The worker that has the client's connection enforces the deadlines.
         own = Servicer(service, _NoStalls())
         self._handlers = {method.name: _behaviour(own.handler(method)) for method in SERVICE.methods}
         peers.answer(CallHead, self.answer_forwarded)
 
     def handler(self, method: MethodDescriptor) -> grpc.RpcMethodHandler[Any, Any]:
-        """Return the handler of a call, which passes it on where another worker owns its agent."""
+        """Return the handler of a call, which passes it on if another worker owns its agent."""
         own = super().handler(method)
         operation = OPERATIONS[method.name]
         if not issubclass(operation.request, AgentRequest):
@@ -62,18 +62,18 @@ class ForwardingServicer(Servicer):
         return grpc.stream_unary_rpc_method_handler(handle)
 
     async def _owner(self, operation: Operation, message: bytes) -> int:
-        """Return the worker for a message: the owner of its agent, or this one if it names none."""
+        """Return the owner of the agent in a message, or this worker if there is none."""
         try:
             agent_id = agent_id_in(message)
             if agent_id is None:
                 agent_id, _ = await self._parsed(operation, message)
             return self._peers.owner_of(agent_id or "")
         except (EbbtideError, ValueError):
-            # The handler reports what is invalid.
+            # The handler of this worker reports the error.
             return self._peers.shard.index
 
     async def _forward(self, operation: Operation, context: Context, first: bytes, worker: int) -> bytes:
-        """Pass a call on and its response back."""
+        """Pass a call on to a worker, and its response to the client."""
         self._begin(context)
         is_upload = operation.kind is Kind.UPLOAD
         try:
@@ -119,7 +119,7 @@ class ForwardingServicer(Servicer):
             await exchange.write(CallEnd())
 
     async def _fail(self, operation: Operation, context: Context, error: EbbtideError) -> bytes:
-        """End a call whose owner does not answer, after the checks of every call."""
+        """End a call with an error, after the checks of every call."""
 
         async def refuse() -> bytes:
             raise error
@@ -145,7 +145,7 @@ class ForwardingServicer(Servicer):
         elif not isinstance(done, grpc.aio.AbortError):
             return False
         while not context.is_received:
-            # The call has ended early. The other worker sends the rest of its messages, or closes the connection.
+            # The call has ended early. The other worker sends the remaining messages, or closes the connection.
             context.is_received = isinstance(await exchange.read(), CallEnd)
         return True
 
@@ -157,7 +157,7 @@ def _behaviour(handler: grpc.RpcMethodHandler[Any, Any]) -> Callable[..., Any]:
 
 
 class _Resumed:
-    """The context of a call of which one message has been read already."""
+    """The context of a call whose first message was already read."""
 
     def __init__(self, context: Context, first: Any) -> None:
         self._context = context
@@ -172,7 +172,7 @@ class _Resumed:
 
 
 class _Forwarded:
-    """The context of a call that another worker has passed on: what handlers use of `grpc.aio.ServicerContext`."""
+    """The context of a forwarded call: the part of `grpc.aio.ServicerContext` that handlers use."""
 
     def __init__(self, head: CallHead, exchange: Exchange) -> None:
         self._head = head
@@ -184,7 +184,7 @@ class _Forwarded:
         self.trailing: Metadata = []
 
     async def read(self) -> Any:
-        """Return the next message, EOF after the last."""
+        """Return the next message, or EOF after the last."""
         if self._unread:
             return self._unread.pop()
         if not self.is_received:
@@ -211,7 +211,7 @@ class _Forwarded:
         raise grpc.aio.AbortError("Locally aborted.")
 
     def set_trailing_metadata(self, trailing: Any) -> None:
-        """Set the metadata after the response."""
+        """Set the metadata that follows the response."""
         self.trailing = list(trailing)
 
     def invocation_metadata(self) -> Metadata:
@@ -219,7 +219,7 @@ class _Forwarded:
         return [(name, value) for name, value in self._head.metadata]
 
     def time_remaining(self) -> float | None:
-        """Return the time to the deadline; None without one."""
+        """Return the time until the deadline, or None without one."""
         return None if self._deadline_s is None else self._deadline_s - time.monotonic()
 
     def peer(self) -> str:
@@ -227,39 +227,39 @@ class _Forwarded:
         return self._head.peer
 
     def add_done_callback(self, callback: Callable[[Any], object]) -> None:
-        """Call a function at the end of the call."""
+        """Call a function when the call ends."""
         self._callbacks.append(callback)
 
     def finish(self) -> None:
-        """Call the functions."""
+        """Call the functions that wait for the end of the call."""
         for callback in self._callbacks:
             callback(self)
 
 
 class _NoStalls(Stalls):
-    """No deadlines: the worker that has the client's connection observes them."""
+    """No deadlines, for forwarded calls."""
 
     def __init__(self) -> None:
         pass
 
     @contextlib.contextmanager
     def arriving(self, context: Context) -> Iterator[None]:
-        """Wait for a message within the block."""
+        """Do nothing."""
         yield
 
     @contextlib.contextmanager
     def sending(self, context: Context, size: int) -> Iterator[None]:
-        """Send within the block."""
+        """Do nothing."""
         yield
 
     def finishing(self, context: Context, size: int) -> None:
-        """End the call."""
+        """Do nothing."""
 
 
 def agent_id_in(message: bytes) -> str | None:
-    """Return the field `agent_id` of a message, whose number is 1; empty if it has none, None if it is too long.
+    """Return field 1 of a message, `agent_id`; empty without one, None if the message has too many fields.
 
-    The last one counts, as for protobuf. A message that cannot be read has none.
+    The last occurrence counts, as in protobuf. Return an empty text or raise ValueError for a damaged message.
     """
     at, end, found = 0, len(message), b""
     for _ in range(MAX_FIELDS):
@@ -282,7 +282,7 @@ def agent_id_in(message: bytes) -> str | None:
 
 
 def _varint(message: bytes, at: int) -> tuple[int, int]:
-    """Return the number at a position and the position after it. Raise ValueError for none."""
+    """Return the number at a position and the position after it. Raise ValueError if there is none."""
     value = shift = 0
     while shift < 70 and at < len(message):
         byte = message[at]

@@ -1,7 +1,7 @@
-"""Health v1: SERVING while requests are accepted, that is while `/readyz` is ready or degraded.
+"""Health v1: SERVING while requests are accepted, which means that `/readyz` is ready or degraded.
 
-A check reads the current state. A watch reads it every few seconds, and at once when the daemon begins to stop. Then it
-reports NOT_SERVING and ends, so that watches do not delay the stop.
+A check returns the current state. A watch polls it, and reports NOT_SERVING and ends when the daemon begins to stop, so
+that watches do not delay the stop.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from ebbtide.verbs import service as verbs
 from ebbtide.verbs.service import Service
 
 WATCH_INTERVAL_S = 2.0
-"""How soon a watch reports a change, except a stop."""
+"""How often a watch polls the state."""
 
 Status = health_pb2.HealthCheckResponse
 
 
 class Health(health_pb2_grpc.HealthServicer):  # type: ignore[misc]
-    """Reports whether requests are accepted, for the server as a whole and for each service."""
+    """The health of the server as a whole, with an empty name, and of each service."""
 
     def __init__(self, service: Service, names: tuple[str, ...], stalls: Stalls) -> None:
         self._service = service
@@ -38,7 +38,7 @@ class Health(health_pb2_grpc.HealthServicer):  # type: ignore[misc]
         self._stopping.set()
 
     async def Check(self, request: Any, context: Any) -> Any:  # noqa: N802
-        """Return the state of one service; NOT_FOUND for an unknown one."""
+        """Return the state of one service. Fail with NOT_FOUND for an unknown one."""
         if request.service not in self._names:
             await context.abort(grpc.StatusCode.NOT_FOUND, "there is no such service")
         status = await self._status()

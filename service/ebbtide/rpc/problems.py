@@ -1,7 +1,7 @@
-"""Problems: every error as one `google.rpc.Status`, from the same table as over REST.
+"""Every error as one `google.rpc.Status`, from the same table as over REST.
 
-One ErrorInfo (domain `ebbtide`, the reason, metadata), a BadRequest if fields are invalid, a RetryInfo if waiting
-helps. Details of Corrupted and Internal are not returned.
+A status has an ErrorInfo (domain `ebbtide`, reason, metadata), a BadRequest if fields are invalid, and a RetryInfo if a
+retry may succeed. The details of Corrupted and Internal are not returned.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ DETAILS_KEY = "grpc-status-details-bin"
 """The metadata key of a google.rpc.Status."""
 
 MAX_STATUS_BYTES = 4096
-"""Details are sent as metadata, in base64; clients refuse more than 8 KiB of metadata."""
+"""Details are sent as metadata in base64, and clients refuse more than 8 KiB of metadata."""
 
 
 def status_of(error: EbbtideError) -> Status:
-    """Return the status of an error, without violations that would make it too large for clients."""
+    """Return the status of an error, with as many violations as MAX_STATUS_BYTES allows."""
     is_quiet = isinstance(error, (Corrupted, Internal))
     status = Status(
         code=grpc.StatusCode[error.grpc].value[0], message=QUIET_MESSAGE if is_quiet else error.message

@@ -1,6 +1,6 @@
-"""Reflection: the schema of the service, for any caller with a valid key where keys are required.
+"""Server reflection: the schema of the services. If keys are required, callers need a valid one.
 
-The responses are those of gRPC's own reflection; only the authentication is decided here.
+The responses are those of gRPC's own reflection. This module adds the authentication.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The gRPC server: it binds its port before anything else is opened, and stops when the daemon does."""
+"""The gRPC server, which starts and stops with the daemon."""
 
 from __future__ import annotations
 
@@ -24,24 +24,23 @@ from ebbtide.telemetry import get_log, in_background
 from ebbtide.verbs.service import Service
 
 FIELD = "grpc_port"
-"""The setting that an OSError of this port names instead of a file."""
+"""The setting that an OSError about this port names in place of a file."""
 
 STREAMS_END_S = 0.1
 """How long a stop waits for idle streams once no call is running."""
 
-
 MAX_CALLS = 4000
-"""Most concurrent calls over all connections; further ones are refused with RESOURCE_EXHAUSTED."""
+"""Most concurrent calls over all connections. Further ones are refused with RESOURCE_EXHAUSTED."""
 
 IDLE_MS = 300_000
 """How long an idle connection stays open."""
 
 
 def free_port(server: ServerSettings) -> int:
-    """Return the configured port, 0 for any. Raise OSError if it is in use.
+    """Return the configured port, or 0 for any free one. Raise OSError if the port is in use.
 
-    If none is configured and the default is in use, the result is 0: a second daemon is started with another REST port,
-    and must not fail over a gRPC port that was not configured.
+    If no port is configured and the default is in use, return 0: a second daemon on another REST port must not fail
+    because of a gRPC port that was not configured.
     """
     if "grpc_port" not in server.model_fields_set:
         try:
@@ -56,7 +55,7 @@ def free_port(server: ServerSettings) -> int:
 
 
 def reserve(server: ServerSettings) -> socket.socket:
-    """Reserve the port for the workers, which bind it too. The socket receives no connections."""
+    """Reserve the port for the workers, which bind it too. The returned socket accepts no connections."""
     family = socket.AF_INET6 if ":" in server.host else socket.AF_INET
     reserved = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -71,12 +70,12 @@ def reserve(server: ServerSettings) -> socket.socket:
 
 
 def target_of(host: str, port: int) -> str:
-    """Return an address as gRPC clients write it."""
+    """Return the target for gRPC clients."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 class GrpcServer:
-    """Binds the port on construction, so that a port in use is found before anything is opened."""
+    """Binds the port when constructed, so that a port in use is an error before anything is opened."""
 
     def __init__(
         self,
@@ -85,7 +84,7 @@ class GrpcServer:
         max_connections: int | None = None,
         shared_port: int = 0,
     ) -> None:
-        """Bind the port, or `shared_port`, which every worker binds."""
+        """Bind the configured port, or `shared_port`, which every worker binds."""
         server = settings.server
         self._renewal = renewal
         self._grace_s = server.shutdown_grace_s
@@ -119,11 +118,11 @@ class GrpcServer:
 
     @property
     def target(self) -> str:
-        """The address that it listens on, as gRPC clients write it."""
+        """The target for gRPC clients."""
         return target_of(self._settings.host, self._port)
 
     async def serve(self, service: Service) -> None:
-        """Serve until stopped; running calls get the grace period."""
+        """Serve until stopped, and give running calls the grace period."""
         logging.getLogger("grpc._cython.cygrpc").addFilter(_is_no_lost_client)
         stalls = Stalls(self._settings, service.metrics, self._port)
         servicer = Servicer(service, stalls)
@@ -148,35 +147,35 @@ class GrpcServer:
             sweeping.cancel()
 
     async def _end(self, servicer: Servicer) -> None:
-        """Accept no more calls; wait for the running ones, not for idle streams (reflection)."""
+        """Accept no more calls, and wait for the running ones. Idle streams, such as reflection, are ended."""
         ending = asyncio.create_task(self._server.stop(self._grace_s))
         idle = asyncio.create_task(servicer.idle.wait())
         await asyncio.wait({ending, idle}, return_when=asyncio.FIRST_COMPLETED)
-        # Health watches end by themselves in a moment.
+        # Health watches end by themselves.
         await asyncio.wait({ending}, timeout=STREAMS_END_S)
         idle.cancel()
         await self._server.stop(None)
         await ending
 
     async def started(self, serving: asyncio.Task[None]) -> None:
-        """Wait until calls are accepted, or serving has failed."""
+        """Wait until calls are accepted, or until `serving` has failed."""
         waiting = asyncio.create_task(self._serving.wait())
         await asyncio.wait({waiting, serving}, return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
 
     def stop(self) -> None:
-        """Accept no more calls; finish the running ones."""
+        """Accept no more calls, and complete the running ones."""
         self._stopping.set()
 
     async def release(self) -> None:
-        """Release the port, also if it never served. Idempotent."""
+        """Release the port. Idempotent."""
         await self._server.stop(None)
 
 
 def _options(settings: Settings, max_connections: int, *, is_shared: bool) -> list[tuple[str, int]]:
-    """Return the limits that gRPC itself enforces. Only the workers of a daemon share a port."""
+    """Return the options of the server. Only the workers of a daemon share a port."""
     server = settings.server
-    # A client that has disconnected or does not read does not answer a ping; the timeout detects it.
+    # A client that has disconnected or does not read answers no ping.
     ping_ms = max(1, server.send_timeout_ms // 2)
     return [
         # Two daemons must not share a port by accident.
@@ -194,16 +193,16 @@ def _options(settings: Settings, max_connections: int, *, is_shared: bool) -> li
 
 
 def _is_no_lost_client(record: logging.LogRecord) -> bool:
-    """Drop an error that gRPC logs if a connection closes before its response is sent: that is normal."""
+    """Drop the error that gRPC logs if a client disconnects before its response is sent."""
     return not (record.exc_info and isinstance(record.exc_info[1], grpc.aio.InternalError))
 
 
 def _following(renewal: Renewal) -> grpc.ServerCredentials:
-    """Return credentials that give each new connection the current certificates."""
+    """Return credentials with the current certificates for each new connection."""
     latest_sent = renewal.current
 
     def latest() -> grpc.ServerCertificateConfiguration | None:
-        # gRPC calls this on a thread of its own for every connection; None means no change.
+        # gRPC calls this on its own thread for every connection. None means no change.
         nonlocal latest_sent
         current = renewal.current
         if current is latest_sent:
@@ -225,7 +224,7 @@ def _configuration(certificates: Certificates) -> grpc.ServerCertificateConfigur
 
 
 def _refuse_taken(host: str, port: int) -> None:
-    """Raise the operating system's error for a port; gRPC only writes it to standard error."""
+    """Raise OSError if a port cannot be bound. gRPC would only write the reason to standard error."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         socket.create_server((host, port), family=family).close()

@@ -1,9 +1,9 @@
-"""The servicer: every call of the catalogue, handled by one conversion and one error path.
+"""The servicer: every call of the catalogue, with one conversion and one error path.
 
-Bytes → message → fields → request → verb → response → message, or an error as a status. gRPC itself cancels a call that
-the client cancels or whose deadline passes: its task ends, and with it work that has not started
-(`fleet/runtime/mailbox.py`). A call that arrives after its deadline is not started. Requests are parsed here instead of
-by gRPC, which would report invalid bytes as an internal error.
+Bytes → message → fields → request → verb → response → message, or an error as a status. If the client cancels a call or
+its deadline passes, gRPC cancels its task; jobs that have not started are dropped (`fleet/runtime/mailbox.py`). A call
+that arrives after its deadline is refused. Requests are parsed here, because gRPC would report invalid bytes as an
+internal error.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from pydantic import BaseModel
 from ebbtide.access.grants import CALLER, let_ask
 from ebbtide.access.requirements import Requirement
 from ebbtide.errors import REASONS, Corrupted, Deadline, EbbtideError, Internal, InvalidRequest, NotFound
-from ebbtide.rpc.convert import answered, decoded, given
+from ebbtide.rpc.convert import fields_of, parse, to_message
 from ebbtide.rpc.problems import DETAILS_KEY, status_of
-from ebbtide.rpc.stalls import Context, Stalls, place_of
+from ebbtide.rpc.stalls import Context, Stalls, endpoint_of
 from ebbtide.settings import LimitSettings
 from ebbtide.telemetry import get_log, request_id_from, span, verb_span
 from ebbtide.v1 import memory_service_pb2
@@ -45,10 +45,10 @@ VERBS = {operation.name: operation.verb_name for operation in CATALOGUE if opera
 """The names of verbs in metrics, over both transports."""
 
 LARGE_MESSAGE_BYTES = 16 << 10
-"""Messages of this size or more are converted in a worker process: every two bytes may be a nested message."""
+"""Messages of this size or more are converted in a worker process, because every two bytes may be a nested message."""
 
 ITEM_BYTES = 512
-"""The cost of writing one item of a listing, in bytes of a request to read."""
+"""The cost of converting one item of a list, as the size of a request that costs the same to parse."""
 
 Handlers = Sequence["grpc.GenericRpcHandler[Any, Any]"]
 
@@ -67,18 +67,18 @@ class Servicer:
         self._service = service
         self.stalls = stalls
         self._log = get_log("rpc")
-        self._in_hand = 0
+        self._running = 0
         self.idle = asyncio.Event()
         """Set while no call is running."""
         self.idle.set()
 
     def handlers(self) -> Handlers:
-        """Return the handlers of the calls."""
+        """Return the handlers of all calls."""
         calls = {method.name: self.handler(method) for method in SERVICE.methods}
         return [grpc.method_handlers_generic_handler(SERVICE.full_name, calls)]
 
     def fallback(self) -> Handlers:
-        """Return the handler of unknown calls; to be added last."""
+        """Return the handler of unknown calls. Add it last."""
         return [_Fallback(self)]
 
     def handler(self, method: MethodDescriptor) -> grpc.RpcMethodHandler[Any, Any]:
@@ -100,13 +100,14 @@ class Servicer:
                 request = await self._request(operation, body)
                 response = await perform(self._service, operation, request)
                 return await self._service.offload(
-                    _bulk(response), lambda: answered(response_kind, response).SerializeToString()
+                    _conversion_cost(response),
+                    lambda: to_message(response_kind, response).SerializeToString(),
                 )
 
             return await self.answer(operation.name, context, work)
 
-        # As a stream, which is the same to clients: gRPC calls the handler of a single message only when all of
-        # it has arrived, and waits for that without a deadline.
+        # A stream looks the same to clients. For a unary handler, gRPC would wait without a deadline until the
+        # whole message has arrived.
         return grpc.stream_unary_rpc_method_handler(handle)
 
     def _stream(self, operation: Operation, method: MethodDescriptor) -> grpc.RpcMethodHandler[Any, Any]:
@@ -128,7 +129,7 @@ class Servicer:
                 try:
                     async for page in response.pages():
                         for item in page:
-                            await self._write(context, answered(response_kind, item))
+                            await self._write(context, to_message(response_kind, item))
                 finally:
                     response.close()
 
@@ -142,7 +143,7 @@ class Servicer:
         async def handle(_: object, context: Context) -> bytes:
             async def received() -> AsyncGenerator[dict[str, Any], None]:
                 while (body := await self._read(context)) is not None:
-                    yield given(decoded(request_kind, body))
+                    yield fields_of(parse(request_kind, body))
 
             messages = received()
 
@@ -161,12 +162,12 @@ class Servicer:
                         yield message.get("chunk", b"")
 
                 response = await operation.verb(self._service, request, pieces())
-                return answered(response_kind, response).SerializeToString()
+                return to_message(response_kind, response).SerializeToString()
 
             try:
                 return await self.answer(operation.name, context, work)
             finally:
-                # If it is refused early, the rest of the upload is not awaited.
+                # An upload that is refused early is not read to its end.
                 await messages.aclose()
 
         return grpc.stream_unary_rpc_method_handler(handle)
@@ -178,13 +179,13 @@ class Servicer:
         return None if body is EOF else body
 
     async def _write(self, context: Context, message: Message) -> None:
-        """Send one message of a stream; wait until the client receives it."""
+        """Send one message of a stream, and wait until the client has read enough."""
         body = message.SerializeToString()
         with self.stalls.sending(context, len(body)):
             await context.write(body)
 
     def _permit(self, requires: Requirement, agent_id: str | None) -> None:
-        """Refuse a caller that may not do this with this agent."""
+        """Refuse a caller that lacks the permission for an operation on an agent."""
         self._service.authentication.permit(CALLER.get(), requires, agent_id)
 
     async def _request(self, operation: Operation, body: bytes) -> Request:
@@ -208,7 +209,7 @@ class Servicer:
         )
 
     async def answer(self, method: str, context: Context, work: Callable[[], Awaitable[T]]) -> T:
-        """Do the work of one call within its deadline, and log the outcome."""
+        """Run the work of one call, and log its outcome. Errors become statuses."""
         self._begin(context)
         metadata = metadata_of(context)
         request_id = _request_id(metadata)
@@ -223,17 +224,17 @@ class Servicer:
                 current.set("rpc.method", method)
                 self.admit(context, metadata)
                 with verb_span(VERBS.get(method, "none")):
-                    done = await work()
+                    result = await work()
             code, outcome = "OK", "ok"
-            self.stalls.finishing(context, len(done) if isinstance(done, bytes) else 0)
-            return done
+            self.stalls.finishing(context, len(result) if isinstance(result, bytes) else 0)
+            return result
         except EbbtideError as error:
             code, outcome = error.grpc, REASONS[error.reason].family
             if isinstance(error, (Corrupted, Internal)):
                 self._log.error("request failed", reason=error.reason, exc_info=error)
             await self.refuse(context, error, request_id)
         except grpc.aio.InternalError:
-            # Nothing more can be sent: the connection is closed.
+            # The connection is closed, so no status can be sent.
             raise
         except Exception as error:
             code, outcome = "INTERNAL", "Internal"
@@ -246,17 +247,17 @@ class Servicer:
 
     def _begin(self, context: Context) -> None:
         """Count a running call until it is done."""
-        self._in_hand += 1
+        self._running += 1
         self.idle.clear()
         context.add_done_callback(self._on_done)
 
     def _on_done(self, _: Context) -> None:
-        self._in_hand -= 1
-        if not self._in_hand:
+        self._running -= 1
+        if not self._running:
             self.idle.set()
 
     def admit(self, context: Context, metadata: Metadata) -> None:
-        """Authenticate the caller. MISSING_KEY, INVALID_KEY, RATE_LIMITED, RATE_LIMITED_TRIES."""
+        """Authenticate the caller. Raise MISSING_KEY, INVALID_KEY, RATE_LIMITED or RATE_LIMITED_TRIES."""
         authorizations = metadata.get(AUTHORIZATION_KEY, ())
         caller = self._service.authentication.admit(authorizations, _address(context.peer()))
         let_ask(caller)
@@ -280,7 +281,7 @@ class _Fallback(grpc.GenericRpcHandler):  # type: ignore[type-arg]
         self._servicer = servicer
 
     def service(self, _: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[Any, Any]:
-        """Return a handler for any kind of call, which waits for no message."""
+        """Return a handler that refuses any kind of call without reading a message."""
 
         async def refuse() -> bytes:
             raise NotFound(
@@ -297,11 +298,11 @@ class _Fallback(grpc.GenericRpcHandler):  # type: ignore[type-arg]
 def read_message(
     name: str, body: bytes, limits: LimitSettings
 ) -> tuple[str | None, Request | InvalidRequest]:
-    """Return the agent that a message names, and the request in it or what is invalid about it.
+    """Return the agent id in a message, and its request or the error of its validation.
 
-    Raise INVALID_JSON, UNKNOWN_FIELD or TOO_MANY_ITEMS for a message that cannot be read.
+    Raise INVALID_JSON, UNKNOWN_FIELD or TOO_MANY_ITEMS for a message that cannot be parsed.
     """
-    fields = given(decoded(_request_kind(name), body))
+    fields = fields_of(parse(_request_kind(name), body))
     agent_id = fields.get("agent_id")
     try:
         return agent_id, validated(OPERATIONS[name].request, fields, limits)
@@ -314,10 +315,9 @@ def _request_kind(name: str) -> type[Message]:
     return GetMessageClass(SERVICE.methods_by_name[name].input_type)
 
 
-def _bulk(answer: BaseModel) -> int:
-    """Estimate the work of writing a response: lists are written field by field, texts at once."""
-    listed = sum(len(value) for value in vars(answer).values() if isinstance(value, list))
-    return listed * ITEM_BYTES
+def _conversion_cost(response: BaseModel) -> int:
+    """Estimate the cost of converting a response: lists are converted field by field, texts at once."""
+    return ITEM_BYTES * sum(len(value) for value in vars(response).values() if isinstance(value, list))
 
 
 def _request_id(metadata: Metadata) -> str:
@@ -327,11 +327,11 @@ def _request_id(metadata: Metadata) -> str:
 @lru_cache(1024)
 def _address(peer: str) -> str:
     """Return the address of a caller."""
-    return place_of(peer)[0]
+    return endpoint_of(peer)[0]
 
 
 def metadata_of(context: Context) -> Metadata:
-    """Return the text values in a call's metadata by name. gRPC builds them at each call of its method."""
+    """Return the text values in a call's metadata by name. gRPC builds the metadata again at each access."""
     found: dict[str, list[str]] = {}
     for name, value in context.invocation_metadata() or ():
         if isinstance(value, str):

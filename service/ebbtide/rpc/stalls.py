@@ -1,8 +1,8 @@
-"""Stalls: deadlines for calls that wait for their clients, and a limit on the bytes buffered for them.
+"""Deadlines for calls that wait for their clients, and a limit on the bytes buffered for them.
 
-A client may send half a request, or not read its response: HTTP/2 lets it close the window of one call and still answer
-every ping. gRPC has no deadline for that and no way to drop such a call, whose buffers are only freed with its
-connection. So the connection is closed: its socket is found among those of this process by the client's address.
+A client may send half a request, or not read its response: in HTTP/2 it can close the window of one call and still
+answer every ping. gRPC has no deadline for this, and frees the buffers of such a call only with its connection. So the
+connection is closed: its socket is found among those of this process by the client's address.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ CHECK_INTERVAL_S = 0.25
 """How often waiting calls are checked against their deadlines."""
 
 ARRIVAL_S = 60.0
-"""Longest time to receive the message of a request."""
+"""Longest time until the message of a request has arrived."""
 
 SLOW_S = 1.0
 MAX_SLOW_REQUESTS = 64
-"""Most requests that may take longer than SLOW_S to arrive; beyond that the oldest is dropped."""
+"""Most requests that may take longer than SLOW_S to arrive. Beyond that the oldest is dropped."""
 
 STALLED_AT_STOP_S = 1.5
 """How long a stop waits for a client that does not read its response."""
@@ -39,7 +39,7 @@ COPIES = 2
 Context = Any
 """grpc.aio.ServicerContext, whose types are wrong in the stubs."""
 
-Place = tuple[str, int]
+Endpoint = tuple[str, int]
 """Address and port of a client."""
 
 
@@ -57,7 +57,7 @@ class Wait:
 
 
 class Stalls:
-    """The waiting calls of one gRPC server, and the task that closes connections over them."""
+    """The waiting calls of one gRPC server, and the task that closes the connections of overdue ones."""
 
     def __init__(self, settings: ServerSettings, metrics: Metrics, port: int) -> None:
         self._send_timeout_s = settings.send_timeout_ms / 1000
@@ -69,7 +69,7 @@ class Stalls:
         self._arriving: dict[Wait, None] = {}
         self._sending: dict[Wait, None] = {}
         self._held_bytes = 0
-        self._doomed: set[Place] = set()
+        self._to_close: set[Endpoint] = set()
         self._is_needed = asyncio.Event()
         self._stopping_s: float | None = None
 
@@ -80,7 +80,7 @@ class Stalls:
 
     @contextlib.contextmanager
     def arriving(self, context: Context) -> Iterator[None]:
-        """Wait for the message of a request within the block."""
+        """Limit the time of the block, which waits for the message of a request."""
         wait = Wait(context, 0, self._now_s(), is_arriving=True)
         self._arriving[wait] = None
         if len(self._arriving) > MAX_SLOW_REQUESTS:
@@ -94,7 +94,7 @@ class Stalls:
 
     @contextlib.contextmanager
     def sending(self, context: Context, size: int) -> Iterator[None]:
-        """Wait within the block until the client has read a part of its response."""
+        """Limit the time of the block, which waits until the client has read a part of its response."""
         wait = self._send(context, size)
         try:
             yield
@@ -102,7 +102,7 @@ class Stalls:
             self._end(wait)
 
     def finishing(self, context: Context, size: int) -> None:
-        """Wait until the client has read the rest of its response, which ends the call."""
+        """Limit the time until the client has read the rest of its response and the call ends."""
         wait = self._send(context, size)
         context.add_done_callback(lambda _: self._end(wait))
 
@@ -118,9 +118,9 @@ class Stalls:
                     await self._is_needed.wait()
             self._is_needed.clear()
             self._drop_overdue()
-            if self._doomed:
-                doomed, self._doomed = self._doomed, set()
-                closed = await asyncio.to_thread(close_connections, doomed, self._port)
+            if self._to_close:
+                endpoints, self._to_close = self._to_close, set()
+                closed = await asyncio.to_thread(close_connections, endpoints, self._port)
                 get_log("rpc").warning("connections were closed", count=closed)
 
     def _send(self, context: Context, size: int) -> Wait:
@@ -156,19 +156,19 @@ class Stalls:
 
     def _drop(self, wait: Wait, cause: str) -> None:
         self._end(wait)
-        self._doomed.add(place_of(wait.context.peer()))
+        self._to_close.add(endpoint_of(wait.context.peer()))
         self._metrics.connection_closed("grpc", cause)
         self._is_needed.set()
 
 
-def place_of(peer: str) -> Place:
+def endpoint_of(peer: str) -> Endpoint:
     """Return the address and port of a caller; gRPC writes `ipv4:127.0.0.1:5` or `ipv6:%5B::1%5D:5`."""
-    _, _, place = unquote(peer).partition(":")
-    address, _, port = place.rpartition(":")
+    _, _, endpoint = unquote(peer).partition(":")
+    address, _, port = endpoint.rpartition(":")
     return address.strip("[]"), int(port) if port.isdigit() else 0
 
 
-def close_connections(doomed: set[Place], port: int) -> int:
+def close_connections(endpoints: set[Endpoint], port: int) -> int:
     """Close the connections from these addresses to this port. Return how many there were. Blocks."""
     closed = 0
     for name in os.listdir("/dev/fd"):
@@ -177,8 +177,8 @@ def close_connections(doomed: set[Place], port: int) -> int:
                 continue
             address, its_port = connection.getpeername()[:2]
             # A dual-stack socket reports an IPv4 address within an IPv6 one.
-            place = (address.removeprefix("::ffff:").partition("%")[0], its_port)
-            if place in doomed and connection.getsockname()[1] == port:
+            endpoint = (address.removeprefix("::ffff:").partition("%")[0], its_port)
+            if endpoint in endpoints and connection.getsockname()[1] == port:
                 # With a reset, so that the kernel drops unsent bytes too.
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 connection.shutdown(socket.SHUT_RDWR)

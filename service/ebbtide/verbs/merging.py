@@ -1,7 +1,7 @@
-"""Operations on all agents, in a daemon with workers: each worker answers for its own agents, one merges the responses.
+"""Operations on all agents, in a daemon with workers: each worker answers for its own agents, and one merges.
 
-The worker that received the request runs the operation itself, and sends it with its caller to the others, which do not
-authenticate it again.
+The worker that received the request authenticates the caller, runs the operation, and sends it with the caller to the
+other workers.
 """
 
 from __future__ import annotations
@@ -33,32 +33,37 @@ from ebbtide.verbs.service import (
     TaskTally,
 )
 
-WITHIN_S = 30.0
-PARTIAL_WITHIN_S = 2.0
-"""How long the other workers have for their responses; less where the rest is useful without them."""
+TIMEOUT_S = 30.0
+"""Timeout of the other workers' responses."""
+
+PARTIAL_TIMEOUT_S = 2.0
+"""The same for operations in PARTIAL."""
 
 _CALLER = msgspec.msgpack.Decoder(Caller)
 
 
 async def perform(service: Service, operation: Operation, request: Any) -> Any:
-    """Return the response of an operation, merged from all workers where it covers all agents."""
+    """Return the response of an operation. For the operations in MERGES, merge those of all workers."""
     merge = MERGES.get(operation.name)
     if service.peers is None or merge is None:
         return await operation.verb(service, request)
     head = VerbHead(operation.name, request.model_dump_json().encode(), msgspec.msgpack.encode(CALLER.get()))
     own, *others = await asyncio.gather(
         operation.verb(service, request),
-        *(_asked(service.peers, worker, head, operation) for worker in service.peers.others),
+        *(_response_of(service.peers, worker, head, operation) for worker in service.peers.others),
     )
     responses = [own, *(other for other in others if other is not None)]
     return merge(request, responses)
 
 
-async def _asked(peers: Peers, worker: int, head: VerbHead, operation: Operation) -> Any:
-    """Return the response of a worker; None if it does not answer and the rest is useful without it."""
+async def _response_of(peers: Peers, worker: int, head: VerbHead, operation: Operation) -> Any:
+    """Return the response of a worker.
+
+    If it does not answer, raise WORKER_RESTARTING; for an operation in PARTIAL return None, or a degraded readiness.
+    """
     is_partial = operation.name in PARTIAL
     try:
-        async with asyncio.timeout(PARTIAL_WITHIN_S if is_partial else WITHIN_S):
+        async with asyncio.timeout(PARTIAL_TIMEOUT_S if is_partial else TIMEOUT_S):
             result = await peers.request(worker, head)
     except (EbbtideError, TimeoutError):
         if not is_partial:
@@ -72,7 +77,7 @@ async def _asked(peers: Peers, worker: int, head: VerbHead, operation: Operation
 
 
 def answer_others(service: Service, peers: Peers) -> None:
-    """Answer the operations that other workers send, for the agents of this one."""
+    """Answer the operations of other workers for the agents of this one."""
 
     async def answer(head: Any, exchange: Exchange) -> bool:
         operation = OPERATIONS[head.name]
@@ -99,7 +104,7 @@ def answer_others(service: Service, peers: Peers) -> None:
 
 
 def _merged_agents(request: PageRequest, pages: Sequence[AgentPage]) -> AgentPage:
-    """Each worker lists a page of its own agents; the first of all of them in order are the page."""
+    """Return the first agents of all pages, in the order of their directories."""
     agents = sorted(
         (agent for page in pages for agent in page.agents),
         key=lambda agent: directory_name(AgentId(agent.agent_id)),
@@ -152,15 +157,11 @@ def _merged_model(_: Any, infos: Sequence[ModelInfo]) -> ModelInfo:
 
 
 def _merged_readiness(_: Any, found: Sequence[Readiness]) -> Readiness:
-    """The state of the worker that received the request, degraded by the faults of any."""
+    """Return the state of the worker that received the request, degraded if another one is not ready."""
     status = found[0].status
     if status != "unavailable" and any(one.status != "ready" for one in found):
         status = "degraded"
     return Readiness(status=status, reasons=list(dict.fromkeys(why for one in found for why in one.reasons)))
-
-
-def _merged_metrics(_: Any, texts: Sequence[bytes]) -> bytes:
-    return merged_text(texts)
 
 
 Merge = Callable[[Any, Sequence[Any]], Any]
@@ -170,9 +171,9 @@ MERGES: Mapping[str, Merge] = {
     "GetScheduler": _merged_scheduler,
     "GetModel": _merged_model,
     "GetReadiness": _merged_readiness,
-    "GetMetrics": _merged_metrics,
+    "GetMetrics": lambda _, texts: merged_text(texts),
 }
-"""How the responses of all workers become one, by operation."""
+"""How to merge the responses of all workers, by operation."""
 
 PARTIAL = frozenset({"GetModel", "GetReadiness", "GetMetrics"})
-"""Operations that are useful without a worker that is being restarted."""
+"""Operations whose merged response is useful even if a worker is missing."""
