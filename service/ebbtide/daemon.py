@@ -1,14 +1,17 @@
 """The daemon: its parts and its life cycle.
 
-Opening, each step needing the one before: lock the data directory (two daemons never share one) → thread pools →
-language model → fleet (resumes unfinished work) → servers.
+It opens its parts in this order, because each needs the one before: lock of the data directory (two daemons never share
+one) → thread pools → language model → fleet (resumes unfinished work) → servers.
 
-Closing, in reverse order. Readiness goes off first, so that clients send no more. Then the servers stop, while requests
-in flight still find their agents. Then the fleet closes: agents finish the current job and close their stores while
-threads still run. Then the model and the pools. The lock is released last, when nothing uses the directory any more.
-Batches in inboxes stay there. A step that fails is logged, and the next one runs.
+It closes them in reverse order:
 
-The daemon owns the signals (`process/`); the servers do not.
+1. Readiness becomes `unavailable`, so that clients send no more requests.
+2. The servers complete the requests in flight, whose agents are still open.
+3. The fleet closes: each agent finishes its current job and closes its store.
+4. The model and the thread pools close. Waiting batches stay in the inboxes.
+5. The lock is released, when nothing uses the data directory any more.
+
+If a step fails, the error is logged and the next step runs. Signals are handled in `process/`, not by the servers.
 """
 
 from __future__ import annotations
@@ -63,21 +66,21 @@ from ebbtide.verbs.service import Service
 from ebbtide.verbs.transfers import Transfers
 
 LANGUAGE_THREADS = 2
-"""Threads for the built-in model; more would only wait for the interpreter lock."""
+"""Threads for the built-in model. More would only wait for the interpreter lock."""
 
 EMBEDDING_THREADS = 2
 """One for background embedding and one for queries, which must not wait behind it."""
 
 SWITCH_INTERVAL_S = 0.0001
-"""How soon a busy thread yields. With Python's default of 5 ms, a short read next to a busy thread takes 20 ms."""
+"""How soon a busy thread yields. With Python's default of 5 ms, a short read takes 20 ms while a thread is busy."""
 
 DESCRIPTORS_PER_AGENT = 4
 DESCRIPTORS_KEPT = 64
 CONNECTIONS_SHARE = 8
-"""File descriptors per open agent and for logs and listings; each port's connections get this share of the limit."""
+"""File descriptors for each open agent, and for logs and listings. Each port may use an eighth for connections."""
 
 MAX_DESCRIPTORS = 1 << 20
-"""The limit to assume if there is none."""
+"""The assumed limit of file descriptors if there is none."""
 
 DEFAULT_MAX_OPEN = 1000
 
@@ -86,13 +89,13 @@ DEFERRED_MODULES = (
     "ebbtide.language.builtin.model",
     "ebbtide.fleet.recall.recollection",
 )
-"""Modules that only the first batch or the first query needs. The daemon imports them once it listens."""
+"""Modules that the first batch or the first query needs. The daemon imports them after it has started to listen."""
 
 ModelMaker = Callable[[Settings, BuiltinModel], LanguageModel]
 
 
 def make_model(settings: Settings, builtin: BuiltinModel) -> LanguageModel:
-    """Return the language model that the settings name. `builtin` is the built-in one."""
+    """Return the configured language model. `builtin` is the built-in one."""
     language = settings.language
     if language.model == "builtin":
         return builtin
@@ -103,7 +106,7 @@ def make_model(settings: Settings, builtin: BuiltinModel) -> LanguageModel:
 
 
 def refuse_insecure_bind(settings: Settings) -> None:
-    """Raise INSECURE_BIND for an address beyond this machine unless it was allowed explicitly."""
+    """Raise INSECURE_BIND if other machines can reach the daemon without authentication, unless this is allowed."""
     host = settings.server.host
     if settings.server.allow_insecure or settings.access.authentication != "off":
         return
@@ -117,7 +120,7 @@ def refuse_insecure_bind(settings: Settings) -> None:
 
 
 def admitted_bind(settings: Settings) -> Renewal | None:
-    """Return the certificates, if there are any, after checking the address. Raise INSECURE_BIND, TLS_UNUSABLE."""
+    """Check the address and return the certificates, or None without TLS. Raise INSECURE_BIND, TLS_UNUSABLE."""
     refuse_insecure_bind(settings)
     renewal = Renewal(settings.access) if settings.access.tls_cert_file else None
     if renewal is None and settings.access.authentication != "off" and not is_loopback(settings.server.host):
@@ -138,7 +141,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _descriptor_limit() -> int:
-    """Raise the file descriptor limit as far as possible and return it."""
+    """Raise the limit of file descriptors as far as possible, and return it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         with contextlib.suppress(ValueError, OSError):
@@ -148,12 +151,12 @@ def _descriptor_limit() -> int:
 
 
 def connection_limit(configured: int) -> int:
-    """Return the most connections of each port: as configured, but at most their share of the descriptors."""
+    """Return the connection limit of each port: the configured one, or its share of the descriptors if that is less."""
     return max(1, min(configured, _descriptor_limit() // CONNECTIONS_SHARE))
 
 
 def open_agent_limit(configured: int, connections: int) -> int:
-    """Return the most open agents: as configured, or as many as the remaining descriptors allow."""
+    """Return the limit of open agents: the configured one, or the number that the remaining descriptors allow."""
     if configured:
         return configured
     limit = _descriptor_limit()
@@ -163,7 +166,7 @@ def open_agent_limit(configured: int, connections: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The parts that a worker shares with the other workers of its daemon."""
+    """What a worker shares with the other workers of its daemon."""
 
     data: DataDirectory
     limits: SharedLimits
@@ -171,7 +174,7 @@ class Share:
 
 
 def locked_directory(settings: Settings) -> DataDirectory:
-    """Lock the data directory and return it. Raise DATA_DIRECTORY_LOCKED, MASTER_KEY_REFUSED, STORE_UNAVAILABLE."""
+    """Return the data directory, locked. Raise DATA_DIRECTORY_LOCKED, MASTER_KEY_REFUSED, STORE_UNAVAILABLE."""
     data = DataDirectory(
         settings.store.data_dir,
         initial_map_bytes=settings.store.initial_map_bytes,
@@ -197,15 +200,15 @@ async def opened(
     on_beat: Callable[[float], None] | None = None,
     worker: Share | None = None,
 ) -> AsyncIterator[Service]:
-    """Open the daemon without servers. All verbs work on the service that it yields.
+    """Open the daemon without servers, and yield the service that the verbs use.
 
-    `on_beat` is called with the lag of the event loop at each measurement. `worker` has the parts that a worker
-    shares with the others; its parent has locked the data directory.
+    `on_beat` gets each measured lag of the event loop. `worker` is for a worker, whose parent has locked the data
+    directory.
     """
     clock = clock or SystemClock()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     configure_heap()
-    # BLAS threads that wait for each other on busy cores make a product take 15 times as long.
+    # On busy cores, BLAS threads wait for each other, and a product takes 15 times as long.
     threadpool_limits(1, user_api="blas")
     async with contextlib.AsyncExitStack() as life:
         tracing = start_tracing(settings.telemetry)
@@ -238,7 +241,7 @@ async def opened(
         fleet.start()
         life.push_async_callback(fleet.stop)
         watching_loop = in_background(_watch_loop(metrics, on_beat))
-        life.push_async_callback(_ended, watching_loop)
+        life.push_async_callback(_end, watching_loop)
         limits = None if worker is None else worker.limits
         authentication = await life.enter_async_context(_authentication(settings, clock, fleet, limits))
         life.push_async_callback(transfers.finish)
@@ -283,7 +286,7 @@ def _warn_of_open_key(settings: Settings) -> None:
 async def _authentication(
     settings: Settings, clock: Clock, fleet: Fleet, limits: SharedLimits | None
 ) -> AsyncIterator[Authentication]:
-    """Open authentication and follow the key file. Raise KEY_FILE_UNUSABLE if it cannot be used at start-up."""
+    """Yield the authentication, and follow the key file. Raise KEY_FILE_UNUSABLE if it is unusable at the start."""
     if settings.access.authentication == "off":
         yield Authentication(settings.access, None, clock, limits)
         return
@@ -298,14 +301,12 @@ async def _authentication(
     try:
         yield Authentication(settings.access, keyring, clock, limits)
     finally:
-        following.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await following
+        await _end(following)
 
 
 @contextlib.asynccontextmanager
 async def renewing(renewal: Renewal | None, service: Service) -> AsyncIterator[None]:
-    """Follow the certificate files, if there are any."""
+    """Follow the certificate files within the block, if there are any."""
     if renewal is None:
         yield
         return
@@ -314,7 +315,7 @@ async def renewing(renewal: Renewal | None, service: Service) -> AsyncIterator[N
     try:
         yield
     finally:
-        await _ended(following)
+        await _end(following)
 
 
 def _shared_resources(
@@ -361,12 +362,15 @@ async def _watch_loop(metrics: Metrics, on_beat: Callable[[float], None] | None)
             on_beat(late_s)
 
 
-async def _ended(task: asyncio.Task[None]) -> None:
+async def _end(task: asyncio.Task[None]) -> None:
+    """Cancel a task and wait for its end."""
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
 
 def _careful(what: str, close: Callable[[], object]) -> Callable[[], None]:
+    """Return a function that calls `close` and logs its error."""
+
     def run() -> None:
         try:
             close()
@@ -380,8 +384,8 @@ def _retry_policy(settings: Settings) -> RetryPolicy:
     language = settings.language
     timeout_s = language.model_timeout_ms / 1000
     if language.model != "builtin":
-        # The client limits each request itself, so that its circuit breaker notices. This outer limit allows for the
-        # few requests that one call may take while the server's capabilities are probed.
+        # The client has a timeout for each request, which its circuit breaker counts. This outer timeout allows for
+        # the few requests of one call while the server's capabilities are probed.
         timeout_s = 3 * timeout_s + 5
     return RetryPolicy(
         timeout_s=timeout_s,
@@ -393,20 +397,20 @@ def _retry_policy(settings: Settings) -> RetryPolicy:
 
 
 def import_deferred_modules() -> None:
-    """Import what the first batch and the first query need."""
+    """Import DEFERRED_MODULES."""
     for name in DEFERRED_MODULES:
         import_module(name)
     gc.freeze()
 
 
 async def serve(settings: Settings, on_ready: Callable[[str], None] | None = None) -> None:
-    """Serve until SIGTERM or SIGINT. Everything is closed on return.
+    """Serve until SIGTERM or SIGINT, then close everything.
 
     Raise Precondition (DATA_DIRECTORY_LOCKED, INSECURE_BIND, KEY_FILE_UNUSABLE, TLS_UNUSABLE), and OSError when a port
     cannot be bound.
     """
     renewal = admitted_bind(settings)
-    # Imported objects live as long as the process. A collection that visits them would stop all requests for 0.1 s.
+    # Imported objects are never freed. A garbage collection that visits them would stop all requests for 0.1 s.
     gc.freeze()
     supervision = Supervision(settings.server.shutdown_grace_s, settings.log.format)
     async with (
@@ -468,7 +472,7 @@ async def run_servers(
 def log_listening(settings: Settings, url: str, grpc_target: str) -> None:
     """Log the settings and the addresses of a daemon that listens."""
     log = get_log("daemon")
-    # People have the banner instead.
+    # On a terminal the banner has the settings.
     tree: dict[str, object] = settings.model_dump(mode="json")
     (log.info if settings.log.format == "json" else log.debug)("settings in force", **tree)
     log.info("listening", url=url, grpc=grpc_target, version=__version__)
