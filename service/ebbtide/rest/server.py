@@ -103,6 +103,7 @@ class RestServer:
             # By default uvicorn trusts forwarding headers of clients on this machine.
             proxy_headers=False,
             lifespan="off",
+            ws="none",
             loop="none",
             timeout_graceful_shutdown=max(1, round(self._settings.shutdown_grace_s)),
             timeout_keep_alive=IDLE_S,
