@@ -471,7 +471,7 @@ def sockets_of(pid: int) -> int:
 
 
 def test_every_worker_has_the_certificates_and_the_master_key(tmp_path: Path) -> None:
-    """Both ports use TLS, and encrypted agents answer, whichever worker has the connection."""
+    """Both ports use TLS, and encrypted agents answer, whichever worker has the connection; also after a renewal."""
     authority = trustme.CA()
     own = authority.issue_cert("127.0.0.1")
     own.private_key_pem.write_to_path(tmp_path / "key.pem")
@@ -497,6 +497,22 @@ def test_every_worker_has_the_certificates_and_the_master_key(tmp_path: Path) ->
                 for agent in AGENTS[:4]:
                     found = stub.Recall(recall_pb2.RecallRequest(agent_id=agent, keywords=["bees"]))
                     assert "Wilhelmina" in found.text
+        renewed = trustme.CA()
+        new = renewed.issue_cert("127.0.0.1")
+        new.private_key_pem.write_to_path(tmp_path / "key.pem")
+        (tmp_path / "chain.pem").write_bytes(b"".join(blob.bytes() for blob in new.cert_chain_pems))
+        renewed.cert_pem.write_to_path(tmp_path / "ca.pem")
+        trusted = ssl.create_default_context(cafile=str(tmp_path / "ca.pem"))
+        pid = daemon.workers[0]
+        os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: daemon.workers[0] != pid)
+
+        def is_trusted() -> bool:
+            with contextlib.suppress(httpx.ConnectError):
+                return httpx.get(f"{daemon.url}/readyz", verify=trusted, timeout=30).status_code == 200
+            return False
+
+        wait_until(lambda: all(is_trusted() for _ in range(8)))
         assert daemon.stop() == 0
     stores = [path.read_bytes() for path in (tmp_path / "data" / "agents").glob("*/data.mdb")]
     assert len(stores) == 4

@@ -74,6 +74,9 @@ async def serve_worker(
     peers = Peers(shard, inherited.inboxes, lambda agent_id: directory_name(AgentId(agent_id)))
     share = Share(inherited.data, inherited.limits, peers)
     renewal = inherited.renewal
+    if renewal is not None:
+        # The files may be newer than the certificates that the parent has read.
+        renewal.look()
     supervision = Supervision(settings.server.shutdown_grace_s, settings.log.format)
     async with (
         bound_servers(settings, renewal, inherited.rest_socket, inherited.grpc_port) as (rest, rpc),
