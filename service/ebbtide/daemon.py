@@ -166,7 +166,7 @@ def open_agent_limit(configured: int, connections: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What a worker shares with the other workers of its daemon."""
+    """The resources that a worker shares with the other workers of its daemon."""
 
     data: DataDirectory
     limits: SharedLimits

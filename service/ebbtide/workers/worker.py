@@ -87,13 +87,17 @@ async def serve_worker(
     ):
         answer_others(service, peers)
 
-        def report() -> None:
-            peers.listen()
-            parent.send(READY)
+        def report(message: bytes) -> None:
+            # If the parent has ended, `stop` is set.
+            with contextlib.suppress(OSError):
+                parent.send(message)
 
-        begun_s = await run_servers(service, rest, rpc, stop, report)
-        with contextlib.suppress(OSError):
-            parent.send(DRAINED)
+        def on_listening() -> None:
+            peers.listen()
+            report(READY)
+
+        begun_s = await run_servers(service, rest, rpc, stop, on_listening)
+        report(DRAINED)
         # If another worker hangs, its guardian kills it. That of this worker would kill this one at the same time.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout_at(begun_s + max(MIN_GRACE_S, settings.server.shutdown_grace_s)):
