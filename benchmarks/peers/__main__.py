@@ -92,7 +92,7 @@ class NotMeasured(Exception):
 
 
 def interpreter() -> str:
-    """Return a Python whose SQLite loads extensions, which some memories need; else the one that runs this."""
+    """Return a Python whose SQLite can load extensions, which some memories need, or else the running one."""
     show = "import ensurepip, sqlite3, sys; sqlite3.Connection.enable_load_extension"
     show += "; sys.exit(sys.version_info < (3, 11))"
     names = ("python3.13", "python3.12", "python3.11", "python3")
@@ -106,16 +106,16 @@ def interpreter() -> str:
 
 def installed(peer: Peer, folder: Path, *, reinstall: bool) -> tuple[Path, str]:
     """Return the interpreter of a memory's virtual environment and its version. Raise NotMeasured on failure."""
-    place = folder / "environments" / peer.module
-    python = place / "bin" / "python"
-    if reinstall or not (place / "complete").exists():
-        shutil.rmtree(place, ignore_errors=True)
-        _run([interpreter(), "-m", "venv", str(place)], INSTALL_TIMEOUT_S, "no virtual environment")
-        (place / "empty").write_text(str(size_of(place)))
+    environment = folder / "environments" / peer.module
+    python = environment / "bin" / "python"
+    if reinstall or not (environment / "complete").exists():
+        shutil.rmtree(environment, ignore_errors=True)
+        _run([interpreter(), "-m", "venv", str(environment)], INSTALL_TIMEOUT_S, "no virtual environment")
+        (environment / "empty").write_text(str(size_of(environment)))
         if peer.requirements:
             install = [str(python), "-m", "pip", "install", "--quiet", "--no-cache-dir", *peer.requirements]
             _run(install, INSTALL_TIMEOUT_S, "not installed")
-        (place / "complete").touch()
+        (environment / "complete").touch()
     if not peer.distribution:
         return python, _run(
             [str(python), "-c", "import sqlite3; print(sqlite3.sqlite_version)"], 60, "no version"
@@ -125,13 +125,13 @@ def installed(peer: Peer, folder: Path, *, reinstall: bool) -> tuple[Path, str]:
 
 
 def added_mb(python: Path) -> float:
-    """Return the size of what was installed into a virtual environment."""
-    place = python.parents[1]
-    return (size_of(place) - int((place / "empty").read_text())) / MB
+    """Return the size of the packages that were installed into a virtual environment."""
+    environment = python.parents[1]
+    return (size_of(environment) - int((environment / "empty").read_text())) / MB
 
 
 def size_of(folder: Path) -> int:
-    """Return the bytes that the files of a folder take on disk."""
+    """Return the size of the files of a folder on disk, in bytes."""
     files = (one for one in folder.rglob("*") if one.is_file() and not one.is_symlink())
     return sum(one.stat().st_blocks * 512 for one in files)
 
@@ -153,15 +153,15 @@ def _run(command: Sequence[str], timeout_s: float, what: str) -> str:
 
 def measured(peer: Peer, python: Path, work: dict[str, Any], folder: Path) -> dict[str, float]:
     """Return the figures of a memory. Raise NotMeasured on failure."""
-    place = folder / peer.module
+    stored = folder / peer.module
     file = folder / f"{peer.module}.json"
-    file.write_text(json.dumps({**work, "module": peer.module, "folder": str(place)}), encoding="utf-8")
+    file.write_text(json.dumps({**work, "module": peer.module, "folder": str(stored)}), encoding="utf-8")
     figures: dict[str, float] = {}
     for phase in ("fill", "again"):
         command = [str(python), "-m", "benchmarks.peers.driver", str(file), phase, str(time.time())]
         figures |= json.loads(_run(command, RUN_TIMEOUT_S, f"failed while it ran ({phase})").splitlines()[-1])
         if phase == "fill":
-            figures["bytes_per_turn"] = size_of(place) / len(work["turns"])
+            figures["bytes_per_turn"] = size_of(stored) / len(work["turns"])
     return {**figures, "installed_mb": added_mb(python)}
 
 
@@ -205,23 +205,23 @@ def as_table(figures: Mapping[str, Mapping[str, float]], versions: Mapping[str, 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Install, measure, and print the table. Return 1 if Ebbtide itself could not be measured."""
-    asked = parse(arguments)
-    corpus = _corpus(asked.quick)
-    work = work_of(corpus, 20 if asked.quick else asked.questions)
-    asked.folder.mkdir(parents=True, exist_ok=True)
+    options = parse(arguments)
+    corpus = _corpus(options.quick)
+    work = work_of(corpus, 20 if options.quick else options.questions)
+    options.folder.mkdir(parents=True, exist_ok=True)
     figures: dict[str, dict[str, float]] = {}
     versions: dict[str, str] = {}
     skipped: dict[str, str] = {}
-    with tempfile.TemporaryDirectory(prefix="run-", dir=asked.folder) as run:
+    with tempfile.TemporaryDirectory(prefix="run-", dir=options.folder) as run:
         about = machine(Path(run) / "machine")
         for peer in PEERS:
-            if asked.only and peer.module not in asked.only:
+            if options.only and peer.module not in options.only:
                 continue
             print(f"… {peer.name}", file=sys.stderr, flush=True)
             try:
                 # This checkout may have changed since it was installed.
                 python, versions[peer.name] = installed(
-                    peer, asked.folder, reinstall=peer.module == "ebbtide_daemon"
+                    peer, options.folder, reinstall=peer.module == "ebbtide_daemon"
                 )
                 figures[peer.name] = measured(peer, python, work, Path(run))
             except NotMeasured as reason:
@@ -234,7 +234,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"\n{name} was skipped: {reason}")
     document = {"machine": about, "versions": versions, "figures": figures, "skipped": skipped}
     write_json(document, RESULTS / "peers.json")
-    return 0 if "Ebbtide" in figures or asked.only else 1
+    return 0 if "Ebbtide" in figures or options.only else 1
 
 
 def _corpus(is_quick: bool) -> Corpus:

@@ -35,27 +35,26 @@ class Client(Protocol):
 
 
 class Memory(Protocol):
-    """A memory that is measured."""
+    """A memory to measure."""
 
     def start(self) -> None:
-        """Start it, with what an earlier process stored. Return when it is ready."""
+        """Start it on its folder, which an earlier process may have filled. Return when it is ready."""
 
     def client(self) -> Client:
         """Return a new connection."""
 
     def settle(self) -> None:
-        """Wait until it has processed everything that it acknowledged."""
+        """Wait until it has processed all acknowledged turns."""
 
     def stop(self) -> None:
-        """Stop it and keep what it stored."""
+        """Stop it, and keep its stored data."""
 
 
 def memory_of(work: dict[str, Any]) -> Memory:
-    """Return the memory that is measured."""
-    made: Memory = importlib.import_module(f"benchmarks.peers.memories.{work['module']}").Memory(
-        Path(work["folder"])
-    )
-    return made
+    """Return the memory to measure."""
+    module = importlib.import_module(f"benchmarks.peers.memories.{work['module']}")
+    memory: Memory = module.Memory(Path(work["folder"]))
+    return memory
 
 
 def _ms(task: Callable[[], Any]) -> float:
@@ -65,7 +64,7 @@ def _ms(task: Callable[[], Any]) -> float:
 
 
 def fill(memory: Memory, work: dict[str, Any]) -> dict[str, float]:
-    """Store all turns one by one and ask all questions. Return the figures."""
+    """Store all turns one by one and send all questions. Return the figures."""
     turns, questions, count = work["turns"], work["questions"], work["count"]
     memory.start()
     client = memory.client()
@@ -102,7 +101,7 @@ def share_found(found: Sequence[str], gold: Sequence[Sequence[str]]) -> float:
 
 
 def _together(memory: Memory, questions: Sequence[str], count: int) -> float:
-    """Return the questions per second of `CLIENTS` clients at once; each asks all of them from another start."""
+    """Return the questions per second of concurrent clients. Each sends all questions, from a start of its own."""
     failures: list[BaseException] = []
     clients = [memory.client() for _ in range(CLIENTS)]
 
@@ -127,7 +126,7 @@ def _together(memory: Memory, questions: Sequence[str], count: int) -> float:
 
 
 def again(memory: Memory, work: dict[str, Any]) -> dict[str, float]:
-    """Open what an earlier process stored. Times count from the start of this process, imports included."""
+    """Open the data of an earlier process. Times count from the start of this process and include imports."""
     memory.start()
     ready_s = time.time() - work["began_s"]
     memory.client().find(work["questions"][0]["text"], work["count"])

@@ -1,8 +1,8 @@
 """Forwarding over HTTP: a worker passes a request on to the worker that owns its agent.
 
-The worker that accepts a connection reads only the path of a request. The owner does everything else: the HTTP checks,
+The worker that accepts a connection reads only the path of a request. The owner does the rest: the HTTP checks,
 authentication, limits, the log line and the metrics. Parts of bodies are passed on as they arrive, in both directions.
-A client that disconnects cancels the work of the owner. A forwarded request is never forwarded again.
+If the client disconnects, the owner's work is cancelled. A forwarded request is never forwarded again.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ class Forwarding:
         await self._app(scope, receive, send)
 
     def _owner(self, scope: Scope) -> int:
-        """Return the worker for a request: the owner of the agent in its path, or this one."""
+        """Return the owner of the agent in the path of a request, or this worker if there is none."""
         path: str = scope.get("path", "")
         agent_id = path[len(AGENTS) :].partition("/")[0] if path.startswith(AGENTS) else ""
-        # The checks refuse a text that is no id.
+        # The checks refuse an invalid id.
         return self._peers.owner_of(agent_id) if agent_id else self._peers.shard.index
 
     async def answer(self, head: Any, exchange: Exchange) -> bool:
@@ -93,19 +93,19 @@ class Forwarding:
             try:
                 await exchange.write(frame)
             except ConnectionLost:
-                # As a server does: the app learns it from `receive`.
+                # Ignored, as servers do: the app gets the disconnect from `receive`.
                 return
 
         await self._app(scope, receive, send)
         while is_sent and not is_received:
-            # The app has refused a body early. The other worker sends its rest, or closes the connection.
+            # The app has refused a body early. The other worker sends the rest, or closes the connection.
             part = await exchange.read()
             is_received = isinstance(part, Part) and not part.more
         return is_received and is_sent
 
 
 class _Passage:
-    """One request that is passed on to the owner of its agent, and the response back."""
+    """One request to another worker: its body is passed on to the owner of the agent, the response to the client."""
 
     def __init__(self, peers: Peers, worker: int, scope: Scope, receive: Receive, send: Send) -> None:
         """`worker` is the owner."""
@@ -132,7 +132,7 @@ class _Passage:
             await self._download()
         except ConnectionLost:
             if self._has_begun and not self._is_client_gone:
-                # It cannot become an error any more. The server closes the connection, so the client notices.
+                # The status was sent already. The server closes the connection, so the client sees the failure.
                 get_log("forwarding").warning("response cut off", owner=self._worker)
             elif not self._is_client_gone:
                 # The owner may have carried out the request.
@@ -201,7 +201,7 @@ class _Passage:
 
 
 class _Budget:
-    """The bytes buffered for all requests that were passed on to this worker."""
+    """The bytes buffered for all requests that other workers have passed on."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -209,7 +209,7 @@ class _Budget:
 
 
 class _Held:
-    """The bytes buffered for one such request: what `Connection` counts for a request of its own."""
+    """The bytes buffered for one such request, in place of those that `Connection` counts."""
 
     def __init__(self, budget: _Budget) -> None:
         self._budget = budget
