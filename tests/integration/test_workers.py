@@ -311,27 +311,36 @@ def test_a_restart_with_another_number_of_workers_needs_nothing(tmp_path: Path) 
 def test_a_stop_completes_requests_that_other_workers_answer(tmp_path: Path) -> None:
     """SIGTERM to the parent stops every worker; requests in flight are answered, and the exit code is 0."""
     with running_daemon(tmp_path / "data", WORKERS) as daemon:
-        answers: list[Any] = []
+        answers: list[int] = []
 
-        def remember(agent: str) -> None:
+        def over_rest(agent: str) -> None:
             with httpx.Client(base_url=daemon.url, timeout=30) as client:
                 while True:
                     try:
                         body = {"messages": [{"role": "user", "content": "The tide turns."}]}
-                        answers.append(client.post(f"/v1/agents/{agent}/remember", json=body))
+                        answers.append(client.post(f"/v1/agents/{agent}/remember", json=body).status_code)
                     except httpx.TransportError:
                         return
 
-        threads = [threading.Thread(target=remember, args=(agent,)) for agent in AGENTS[:4]]
+        def over_grpc(agent: str) -> None:
+            request = remember_pb2.RememberRequest(agent_id=agent)
+            request.messages.add(role="ROLE_USER", content="The tide turns.")
+            with calls(daemon, AGENTS.index(agent)) as stub:
+                while (code := stub.Remember.future(request).code()) is grpc.StatusCode.OK:
+                    answers.append(202)
+                answers.append(503 if code is grpc.StatusCode.UNAVAILABLE else 500)
+
+        senders = zip(AGENTS[:4], (over_rest, over_rest, over_grpc, over_grpc), strict=True)
+        threads = [threading.Thread(target=send, args=(agent,)) for agent, send in senders]
         for thread in threads:
             thread.start()
         wait_until(lambda: len(answers) > 40)
         assert daemon.stop() == 0
         for thread in threads:
             thread.join()
-        assert {answer.status_code for answer in answers} <= {202, 503}
+        assert set(answers) <= {202, 503}
         assert "worker ended" not in daemon.log
-        accepted = sum(answer.status_code == 202 for answer in answers)
+        accepted = answers.count(202)
     with running_daemon(tmp_path / "data", WORKERS) as daemon:
         stored = 0
         for agent in AGENTS[:4]:
