@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.labels import read_shortenings
+from ebbtide.language.builtin import english_shortening
 from ebbtide.language.builtin.model import process
 from ebbtide.language.builtin.shortening import shorten
 
@@ -95,7 +96,7 @@ def test_a_generous_target_is_used() -> None:
 
 
 def test_process_takes_words_from_what_is_left() -> None:
-    """Keywords and phrase come from the shortened content ."""
+    """Keywords come from the shortened content, which fits the target and has a phrase."""
     text = "我在青岛买了一把二手大提琴，卖家是位退休的音乐老师，下周六去取。"
     for target in (None, 30, 20, 10):
         memory = process(text, target)
@@ -410,3 +411,15 @@ def test_a_denied_fragment_is_no_item(target: int) -> None:
     text = "Not in the blue folder. Only the title for the old pickup and the warranty."
     result = shorten(text, target)
     assert "folder" not in result or result.startswith("Not in")
+
+
+def test_dropped_intentions_are_found_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each statement of a row of dropped intentions is read a few times, not once per statement behind it."""
+    statements = 400
+    text = "".join(f"I wanted to go {number}, but " for number in range(statements))
+    judge, judged = english_shortening.is_dropped_intention, []
+    monkeypatch.setattr(
+        english_shortening, "is_dropped_intention", lambda *one: judged.append(one) or judge(*one)
+    )
+    shorten(text, len(text) // 2)
+    assert 0 < len(judged) < 5 * statements

@@ -117,11 +117,20 @@ def _filled(
 
 
 def _unsound(analysis: Analysis, chosen: set[int]) -> set[int]:
-    """Return the chosen statements whose pronoun would refer to the wrong statement."""
-    kept = {analysis.parts[part].statement for part in chosen}
-    unsound = {number for number in kept if number + 1 not in kept and is_dropped_intention(analysis, number)}
+    """Return the chosen statements that say something else without those that are not chosen.
+
+    These are dropped intentions without the contrast, and statements whose pronoun would refer to the wrong statement.
+    """
+    kept = sorted({analysis.parts[part].statement for part in chosen})
+    unsound: set[int] = set()
+    following = -1
+    for number in reversed(kept):
+        if following != number + 1 and is_dropped_intention(analysis, number):
+            unsound.add(number)
+        else:
+            following = number
     before = -1
-    for number in sorted(kept):
+    for number in kept:
         if 0 <= before < analysis.statements[number].refers:
             unsound.add(number)
         else:
@@ -130,6 +139,7 @@ def _unsound(analysis: Analysis, chosen: set[int]) -> set[int]:
 
 
 def _may_add(analysis: Analysis, part: int, kept: set[int]) -> bool:
+    """Return whether a part or statement can join those that are kept: what it depends on is kept."""
     parent, needs = analysis.parts[part].parent, analysis.statements[analysis.parts[part].statement].needs
     if parent >= 0:
         return parent in kept
