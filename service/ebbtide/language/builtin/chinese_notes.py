@@ -221,7 +221,7 @@ def _telling(token: Token) -> tuple[bool, bool, int]:
     return (
         token.tag[0] in "nvaijlx" and not empty,
         len(token.text) > 1,
-        "v n".find(token.tag[0]) + len(token.text),
+        {"n": 2, "v": 0}.get(token.tag[0], -1) + len(token.text),
     )
 
 

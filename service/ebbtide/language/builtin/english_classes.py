@@ -13,10 +13,10 @@ from ebbtide.language.builtin.tokens import Token
 from ebbtide.language.builtin.word_lists import word_list, words
 
 _CONTRACTED = words(
-    "i'm im you're youre he's hes she's shes it's its we're were they're theyre that's thats there's theres who's"
+    "i'm im you're youre he's hes she's shes it's we're they're theyre that's thats there's theres who's"
     " what's here's where's how's i've ive you've youve we've weve they've theyve i'd you'd he'd she'd we'd they'd"
     " i'll you'll he'll she'll it'll we'll they'll that'll there'll that'd it'd there'd who'd who'll this'll"
-) - words("its were")
+)
 _NUMERALS = word_list("english_number_words") - words("one and but so or yet oh yes no well ok okay") | words(
     "hundred thousand"
 )
@@ -33,15 +33,13 @@ def classes_of(text: str, tokens: Sequence[Token]) -> list[str]:
         kind = token.tag if token.tag in ("num", "date") else "break"
         if token.tag == "word":
             kind = classify(text, tokens, index, previous)
-        elif token.tag in ("code", "url", "path", "title", "digits"):
+        elif token.tag in ("url", "path", "title", "digits"):
             kind = "code"
         before = kind
         if kind in ("det", "noun", "adj") and lower in _NUMERALS:
             kind = "num"
-        if (token.text == "May" and index) or (lower in ("am", "pm") and kinds[-1:] in (["num"], ["time"])):
+        if token.text == "May" and index:
             kind, before = "time", "break"
-        if lower == "longer" and index and normal(tokens[index - 1].text) == "no":
-            kind = "adv"
         if kind == "verb" and lower.endswith("s") and lower in lexicon.AMBIGUOUS and "num" in kinds[-2:-1]:
             kind = "noun"
         if kind == "adj" and previous in ("noun", "name") and lower.endswith("ed"):

@@ -104,7 +104,7 @@ class Clauses:
         if self.words[index] not in _TRAILING or self.kinds[index - 1] not in _BEFORE_TRAILING:
             return False
         before = self.words[max(begin, index - 3) : index]
-        return self.words[index] != "so" or CONTENT_VERBS.isdisjoint(before)
+        return CONTENT_VERBS.isdisjoint(before)
 
     def link_end(self, begin: int) -> int:
         """Return the end of the words that link a statement to the one before, or `begin`."""

@@ -45,10 +45,8 @@ _COMPLETE = word_list("english_complete_verbs")
 _BE = lexicon.BE | words("am is are was were be been being isn't aren't wasn't weren't")
 _LAST = (TIME_WORDS - words("though")) | words("after afterwards before later since")
 _BACK_POINTERS = words("it them he she they him her his their this that these those its there")
-_DROPPABLE = (word_list("english_droppable") | {"finally"}) - words(
-    "so even still bit great nice pretty kinda sorta"
-)
-_SPARE = words("amazing beautiful delicious fantastic gorgeous lovely nice pretty tiny wonderful")
+_DROPPABLE = (lexicon.DROPPABLE | {"finally"}) - words("so even still bit great nice pretty kinda sorta")
+_SPARE = words("delicious nice pretty tiny")
 _HOLDING = words("keep keeps kept keeping have has had get got gets want wants wanted")
 _LOCATING = words("in at on")
 _PARTICLES = words("up off out down over away back")

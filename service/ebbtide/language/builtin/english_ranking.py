@@ -13,15 +13,14 @@ from ebbtide.language.builtin.english_statements import Analysis, Part, Statemen
 from ebbtide.language.builtin.english_tags import normal
 from ebbtide.language.builtin.negation import holds_negation
 from ebbtide.language.builtin.small_talk import is_small_talk
+from ebbtide.language.builtin.telling import BACKGROUND, DECIDING, names_something
 from ebbtide.language.builtin.tokens import Candidate
 from ebbtide.language.builtin.word_lists import ordered_list, words
 
 FRAMES = words("news update question questions favour favor idea surprise thing things word story request")
 """Nouns that only introduce the next statement: there's news."""
 
-_DECIDING = re.compile("|".join(ordered_list("deciding")), re.IGNORECASE)
 _INTENDING = re.compile("|".join(ordered_list("intentions")), re.IGNORECASE)
-_BACKGROUND = re.compile("|".join(ordered_list("background")), re.IGNORECASE)
 _CONCLUDING = re.compile(r"(?:and |but |so )?(?:in the end|finally|eventually)\b", re.IGNORECASE)
 _FIRST_PERSON = re.compile(r"(?:and |but |so )?(?:I|we|my|our)\b", re.IGNORECASE)
 _CONTRASTS = words("but however though although yet")
@@ -30,8 +29,6 @@ _REPORTING = words("called rang phoned texted emailed wrote messaged replied ans
 _FRAME_WORDS_MAX = 4
 # Numbers and dates weigh more in statements than as keywords.
 _KIND_FACTORS = {"number": 1.8, "time": 1.6, "code": 1.2, "weak": 0.5}
-# Lighter noun phrases do not make a statement worth keeping.
-_STRONG = 0.6
 # A core of a larger share of the text is not kept first.
 _LONG = 0.4
 # How much worth a statement of the size of the whole text loses.
@@ -92,7 +89,7 @@ def worths_of(text: str) -> tuple[Worth, ...]:
         is_frame = number in frames
         value = _worth(text, analysis, number, own)
         value += (number == first) - is_frame - 0.6 * (size > _LONG * len(text))
-        worths.append(Worth(value, size, is_frame or not _has_strong(own)))
+        worths.append(Worth(value, size, is_frame or not names_something(own)))
     return tuple(worths)
 
 
@@ -107,10 +104,6 @@ def span(analysis: Analysis, statement: Statement) -> tuple[int, int]:
     return analysis.tokens[begin].start, analysis.tokens[max(begin, statement.end - 1)].end
 
 
-def _has_strong(found: Sequence[Candidate]) -> bool:
-    return any(candidate.kind != "weak" and candidate.weight > _STRONG for candidate in found)
-
-
 def _first(text: str, analysis: Analysis, frames: frozenset[int]) -> int:
     """Return the first statement that is no small talk, question or background, or the end of its sentence."""
     first = -1
@@ -121,7 +114,7 @@ def _first(text: str, analysis: Analysis, frames: frozenset[int]) -> int:
                 statement.asks
                 or statement.fragment
                 or number in frames
-                or _BACKGROUND.search(text[start:end]) is not None
+                or BACKGROUND.search(text[start:end]) is not None
                 or is_small_talk(analysis.tokens[statement.begin : statement.end])
             )
             first = first if leads else number
@@ -153,24 +146,24 @@ def _worth(text: str, analysis: Analysis, number: int, found: Sequence[Candidate
     tokens = analysis.tokens[statement.begin : statement.end]
     opening = normal(tokens[0].text) if tokens else ""
     contrasts = opening in _CONTRASTS or _is_contrast(analysis, statement)
-    strong = _has_strong(found)
+    names = names_something(found)
     value = 0.1 + 0.005 * min(end - start, 200)
     value += sum(_KIND_FACTORS.get(candidate.kind, 1.0) * candidate.weight for candidate in found)
-    value *= 1.0 if strong else 0.5
+    value *= 1.0 if names else 0.5
     value *= 0.6 if opening in _REFERRING else 1.0
     value *= 1.3 if contrasts or holds_negation(tokens) else 1.0
     worth = 0.12 * min(value, 8.0)
-    worth += 1.5 * (_DECIDING.search(text, start, end) is not None)
-    worth -= 1.5 * (_BACKGROUND.search(text[analysis.tokens[statement.begin].start : end]) is not None)
+    worth += 1.5 * (DECIDING.search(text, start, end) is not None)
+    worth -= 1.5 * (BACKGROUND.search(text[analysis.tokens[statement.begin].start : end]) is not None)
     worth += 0.3 * contrasts
     if _is_contrasted(analysis, number):
         worth -= 0.3 + (_INTENDING.search(text, start, end) is not None)
     if _FIRST_PERSON.match(text, start):
         worth += 0.4
-    elif not strong:
+    elif not names:
         worth -= 0.6
     worth -= 1.0 * statement.asks + 0.5 * statement.fragment
-    worth -= 2.0 * (is_small_talk(tokens) or (statement.asks and not strong))
+    worth -= 2.0 * (is_small_talk(tokens) or (statement.asks and not names))
     return worth
 
 
