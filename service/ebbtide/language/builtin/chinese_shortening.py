@@ -25,6 +25,7 @@ from ebbtide.language.builtin.chinese_notes import (
 )
 from ebbtide.language.builtin.chinese_reductions import LIGHT, MODIFIER, STRONG, Reduction, reductions
 from ebbtide.language.builtin.negation import holds_negation
+from ebbtide.language.builtin.sentences import sentence_spans
 from ebbtide.language.builtin.telling import BACKGROUND, DECIDING, names_something
 from ebbtide.language.builtin.tokens import Candidate
 from ebbtide.language.builtin.trimming import trim_end
@@ -58,8 +59,8 @@ def shorten_chinese(text: str, target: int, first: str = "") -> str:
     if len(text) <= target:
         return text
     if is_notes(text, first or text):
-        return fewer_notes(text, target, first or text, _Reader((first or text)[:_TEXT_MAX]).main())
-    text = text[:_TEXT_MAX]
+        return fewer_notes(text, target, first or text, _Reader(_beginning(first or text)).main())
+    text = _beginning(text)
     if len(text) <= target:
         return text
     reader = _Reader(text)
@@ -79,6 +80,14 @@ def shorten_chinese(text: str, target: int, first: str = "") -> str:
     ):
         return listed
     return statement or word_of(text, target)
+
+
+def _beginning(text: str) -> str:
+    """Return the first whole sentences of a text, as far as it is read."""
+    if len(text) <= _TEXT_MAX:
+        return text
+    ends = [end for _, end in sentence_spans(text[:_TEXT_MAX])]
+    return text[: ends[-2] if len(ends) > 1 else _TEXT_MAX]
 
 
 def without_small_talk(text: str) -> str:
