@@ -14,7 +14,7 @@ from ebbtide.language.builtin.english_ranking import FRAMES, places_of, span
 from ebbtide.language.builtin.english_statements import Analysis, analyse
 from ebbtide.language.builtin.english_tags import normal
 from ebbtide.language.builtin.tokens import CALLED_NAME, Candidate, Token, tokenize
-from ebbtide.language.builtin.word_lists import word_list, words
+from ebbtide.language.builtin.word_lists import words
 
 Span = tuple[int, int]
 """The tokens [begin, end) of a text."""
@@ -29,7 +29,6 @@ _VAGUE = 0.25
 _STATED, _SUBJECT = 0.5, 0.5
 _PHRASE_MAX = 7
 _NO_NOTES = lexicon.VAGUE_NOUNS | lexicon.FUNCTION_WORDS | lexicon.EMPTY_WORDS
-_TITLES = word_list("english_titles")
 _ORDINAL = re.compile(r"\d{1,3}(?:st|nd|rd|th)")
 # A number that says something alone: an amount, a time, a date or a decimal.
 _EXACT = re.compile(r"[$€£%]|\d[.,:/-]\d|\d{4}")
@@ -217,7 +216,7 @@ def _is_inner(tokens: Sequence[Token], index: int) -> bool:
         tokens[index].tag == "punct"
         and tokens[index].text in ".$€£%&/-"
         and 0 < index < len(tokens) - 1
-        and (tokens[index - 1].text in _TITLES or tokens[index].text in "&/-")
+        and (tokens[index - 1].text in lexicon.TITLES or tokens[index].text in "&/-")
         and tokens[index + 1].tag != "punct"
     )
 
@@ -285,7 +284,7 @@ def _says_something(analysis: Analysis, begin: int, end: int) -> bool:
             if counted or (_EXACT.search(token.text) and not _has_unit(analysis, index, end)):
                 return True
         elif kinds[index] in ("name", "time"):
-            if token.text not in _TITLES and len(word) > 1:
+            if token.text not in lexicon.TITLES and len(word) > 1:
                 return True
         elif kinds[index] in NOUNS and word not in _NO_NOTES and len(word) > 1:
             return True

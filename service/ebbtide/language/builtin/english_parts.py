@@ -7,6 +7,7 @@ belong to the core.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from ebbtide.language.builtin import words_english as lexicon
@@ -35,17 +36,24 @@ from ebbtide.language.builtin.word_lists import word_list, words
 ARTICLE, PERSON, EXACT, ITEM = 0.05, 0.2, 0.3, 0.5
 REASON, CLAUSE, PHRASE, ADVERB, OPENER = 0.6, 0.8, 1.2, 2.0, 3.5
 
+# Marks that may precede the first word of a part.
 _QUOTES = frozenset("\"“”'‘’«»*")
+# Prepositions whose phrase belongs to the word before.
 _BOUND_PREPOSITIONS = words(
     "of like unlike than as per up down out off over without between into onto except excluding versus vs"
     " plus minus until till toward towards upon along via to"
 )
+# Verbs that need the phrase behind their object.
 _PLACING = word_list("english_placing_verbs")
+# Verbs that need no object.
 _COMPLETE = word_list("english_complete_verbs")
 _BE = lexicon.BE | words("am is are was were be been being isn't aren't wasn't weren't")
+# Adverbs that can be left out at the end of a statement.
 _LAST = (TIME_WORDS - words("though")) | words("after afterwards before later since")
+# Words that may refer to the part before.
 _BACK_POINTERS = words("it them he she they him her his their this that these those its there")
 _DROPPABLE = (lexicon.DROPPABLE | {"finally"}) - words("so even still bit great nice pretty kinda sorta")
+# Adjectives that can be left out before a noun.
 _SPARE = words("delicious nice pretty tiny")
 _HOLDING = words("keep keeps kept keeping have has had get got gets want wants wanted")
 _LOCATING = words("in at on")
@@ -54,9 +62,12 @@ _IDIOMS = {
     tuple(pair.split())
     for pair in ("in law", "in charge", "in common", "on hold", "in exchange", "at all", "in mind")
 }
+# Prepositions that say where a subject is.
 _DESCRIBING = words("in at on from near outside with")
 _DEFINITE = words("the my our his her their your")
+# Words that may precede a part although they usually need the next word.
 _MAY_END = words("it there too one")
+# Words that need both sides of "and".
 _TWO_SIDED = words("between both either from or mix mixed mixing confuse compare combine")
 _CLEFT = words("it it's its that that's thats this i'm who who's")
 _HEDGES = words(
@@ -73,19 +84,23 @@ class Part(NamedTuple):
     behind: float
 
 
+@dataclass
 class _Clause:
-    """The contents of a clause up to the word that is read."""
+    """What a clause contains up to the word that is read.
 
-    def __init__(self) -> None:
-        self.has_verb = False
-        self.is_complete = False
-        self.is_negated = False
-        self.is_conditional = False
-        self.is_be = False
-        self.verb = ""
-        self.is_placed = False
-        self.phrase = -1
-        self.phrase_word = ""
+    A clause is complete if its verb has its object. It is placed if it has the phrase that its verb needs. `phrase` is
+    the part of its last phrase, or -1, and `phrase_word` the preposition of that.
+    """
+
+    has_verb: bool = False
+    is_complete: bool = False
+    is_negated: bool = False
+    is_conditional: bool = False
+    is_be: bool = False
+    is_placed: bool = False
+    verb: str = ""
+    phrase: int = -1
+    phrase_word: str = ""
 
 
 class Divider:
@@ -166,23 +181,28 @@ class Divider:
                     owner, clause.phrase = part, -1
                 elif behind in (PHRASE, EXACT):
                     clause.phrase, clause.phrase_word = part, self.words[at]
-                if self.tokens[at].text in PAUSES or self.words[at] in LINKS:
-                    self._add(part, at, at + 1)
-                    at += 1
-                    if at < end and self.words[at] in LINKS and self.tokens[at - 1].text in PAUSES:
-                        self._add(part, at, at + 1)
-                        at += 1
-                    if self._is_reducible(at, end):
-                        self._new(part, at, at + 2, ADVERB)
-                        at += 2
+                opened = self._add_link(part, at, end)
+                if opened > at:
+                    at = opened
                     continue
-            small = self._small_part(at, end)
-            if small:
+            if self._is_small_part(at, end):
                 self._new(part, at, at + 1, max(ADVERB, self.parts[part].behind))
             else:
                 self._add(part, at, at + 1)
             self._note(at, clause)
             at += 1
+
+    def _add_link(self, part: int, at: int, end: int) -> int:
+        """Add the mark and the words that link a part to the one before. Return where they end."""
+        is_pause = self.tokens[at].text in PAUSES
+        if not is_pause and self.words[at] not in LINKS:
+            return at
+        stop = at + 1 + (is_pause and at + 1 < end and self.words[at + 1] in LINKS)
+        self._add(part, at, stop)
+        if not self._is_reducible(stop, end):
+            return stop
+        self._new(part, stop, stop + 2, ADVERB)
+        return stop + 2
 
     def _is_reducible(self, at: int, end: int) -> bool:
         """Return whether a relative clause says the same without its first words: which is more than …"""
@@ -263,7 +283,7 @@ class Divider:
     def _ends_noun(self, at: int) -> bool:
         return at + 1 >= self.clauses.end or self.kinds[at + 1] not in ("noun", "mod", "name", "adj")
 
-    def _small_part(self, at: int, end: int) -> bool:
+    def _is_small_part(self, at: int, end: int) -> bool:
         """Return whether one adverb or adjective can be left out."""
         if at + 1 >= end or self.tokens[at].tag != "word":
             return False
