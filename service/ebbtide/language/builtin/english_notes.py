@@ -14,6 +14,7 @@ from ebbtide.language.builtin.english_tags import normal
 from ebbtide.language.builtin.negation import is_condition_word, is_negation
 from ebbtide.language.builtin.tokens import Token
 from ebbtide.language.builtin.word_lists import word_list, words
+from ebbtide.language.port import MAX_WORD_CHARS
 
 Fits = Callable[[str], bool]
 """Whether a text fits the room."""
@@ -29,8 +30,6 @@ WHOLE_MAX = 48
 
 # A note of nearly the same weight is preferred as the first one if it fills the room.
 _NEARLY = 0.6
-# The longest noun that is kept although it does not fit.
-_WORD_MAX = 24
 _EMPTIEST = FRAMES | words(
     "part parts way ways lot lots bit kind kinds sort sorts stuff piece pieces front back"
 )
@@ -127,7 +126,7 @@ def shortest(text: str, fits: Fits) -> str:
         if chosen:
             return said_of(chosen)
     said = min((_phrase(analysis.tokens, text, *span) for span in named), key=len, default="")
-    if 0 < len(said) <= _WORD_MAX:
+    if 0 < len(said) <= MAX_WORD_CHARS:
         return said
     return text if len(text) <= WHOLE_MAX else ""
 
