@@ -77,6 +77,10 @@ class Clauses:
             return False
         return index == 0 or self.words[index - 1] != "to"
 
+    def is_verb(self, index: int) -> bool:
+        """Return whether a word is a finite verb that does not include its subject, as I'm does."""
+        return self.kinds[index] != "clause" and self.is_finite(index)
+
     def begin_sentence(self, begin: int, end: int) -> None:
         """Read the sentence of the tokens [begin, end). Its closing mark and trailing links are left out."""
         self.closing = -1
@@ -188,7 +192,7 @@ class Clauses:
                 return index + 1 if not verbal or word in SUBORDINATORS else begin
             if self.tokens[index].text in PAUSES:
                 return begin
-            if word not in SUBORDINATORS and self.is_finite(index) and self.kinds[index] != "clause":
+            if word not in SUBORDINATORS and self.is_verb(index):
                 return begin
             pronoun = self.words[index] in NOMINATIVE - {"it", "you"} or self.kinds[index] == "clause"
             settles = word not in SUBORDINATORS or (word in EXACT_PREPOSITIONS and index > begin + 1)

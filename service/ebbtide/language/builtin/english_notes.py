@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from ebbtide.language.builtin import words_english as lexicon
 from ebbtide.language.builtin.candidates import READ_MAX
 from ebbtide.language.builtin.english_classes import is_gerund
-from ebbtide.language.builtin.english_noun_phrases import DENIED, NEGATED, RUN, Note, Span, noun_phrases
+from ebbtide.language.builtin.english_noun_phrases import ADDRESSED, DENIED, RUN, Note, Span, noun_phrases
 from ebbtide.language.builtin.english_ranking import FRAMES
 from ebbtide.language.builtin.english_statements import Analysis, analyse
 from ebbtide.language.builtin.english_tags import normal
@@ -65,7 +65,7 @@ def notes(text: str, fits: Fits, first: str = "", *, verbal: bool = False) -> st
     ]
     # Denied and addressed nouns are notes only if there is no other: in a list, "no" would seem to deny all.
     denied = [note for note in nouns if note.weight == DENIED]
-    nouns = [note for note in nouns if note.weight > NEGATED] or nouns[:1]
+    nouns = [note for note in nouns if note.weight > ADDRESSED] or nouns[:1]
     nouns = [note for note in nouns if not _is_empty(analysis, note)] or nouns
 
     def joined(spans: Sequence[Span]) -> str:

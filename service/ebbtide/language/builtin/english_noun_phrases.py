@@ -19,7 +19,7 @@ from ebbtide.language.builtin.word_lists import words
 Span = tuple[int, int]
 """The tokens [begin, end) of a text."""
 
-NEGATED, DENIED = 0.01, 0.005
+ADDRESSED, DENIED = 0.01, 0.005
 """Weights of a noun that is only addressed, and of one that the text denies."""
 RUN = NOUNS | words("adj mod")
 """Classes of words that make up a noun phrase."""
@@ -92,7 +92,7 @@ def noun_phrases(text: str, analysis: Analysis, first: str = "") -> Iterator[Not
             forms, parts = tuple((negated, stop) for stop in ends if stop - negated <= _PHRASE_MAX), ()
             weight = DENIED
         if normal(tokens[begin].text) in called and (begin < 2 or kinds[begin - 2] != "name"):
-            weight = NEGATED
+            weight = ADDRESSED
         if forms:
             yield Note(forms, parts, weight)
 

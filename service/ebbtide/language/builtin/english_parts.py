@@ -226,11 +226,7 @@ class Divider:
             return at
         for index in range(at + 2, min(at + 25, end - 1)):
             if self.tokens[index].text == ",":
-                return (
-                    index + 1
-                    if self.clauses.is_finite(index + 1) and self.kinds[index + 1] != "clause"
-                    else at
-                )
+                return index + 1 if self.clauses.is_verb(index + 1) else at
         return at
 
     def _described_end(self, at: int, end: int) -> int:
@@ -245,7 +241,7 @@ class Divider:
         stop = at + 1
         while stop < end and self.kinds[stop] in NOMINAL:
             stop += 1
-        return stop if stop < end and self.clauses.is_finite(stop) and self.kinds[stop] != "clause" else at
+        return stop if stop < end and self.clauses.is_verb(stop) else at
 
     def _note(self, at: int, clause: _Clause) -> None:
         """Record what a word adds to its clause."""
@@ -258,18 +254,18 @@ class Divider:
             clause.is_complete = word in _COMPLETE
             clause.is_be = word in _BE or kind == "clause"
             clause.verb = word
-        elif (
-            clause.has_verb
-            and (
-                kind in NOUNS
-                or kind == "pronoun"
-                or (kind == "adv" and word.endswith("ly"))
-                or (kind == "adj" and clause.is_be and self._ends_noun(at))
-            )
-        ) or self._is_particle(at):
+        elif self._is_particle(at) or (clause.has_verb and self._is_object(at, clause)):
             clause.is_complete = True
-        elif kind in ("subject", "det", "adj", "mod", "to", "prep"):
-            clause.is_complete = clause.is_complete and kind != "subject"
+        elif kind == "subject":
+            clause.is_complete = False
+
+    def _is_object(self, at: int, clause: _Clause) -> bool:
+        """Return whether a word completes a verb: an object, an adverb of manner, or an adjective behind `is`."""
+        kind = self.kinds[at]
+        if kind == "adj":
+            ends = at + 1 >= self.clauses.end or self.kinds[at + 1] not in ("noun", "mod", "name", "adj")
+            return clause.is_be and ends
+        return kind in NOUNS or kind == "pronoun" or (kind == "adv" and self.words[at].endswith("ly"))
 
     def _is_particle(self, at: int) -> bool:
         """Return whether a word completes the verb before it, and a phrase follows: the licence runs out on …"""
@@ -280,21 +276,12 @@ class Divider:
             and (at + 1 >= self.clauses.end or self.kinds[at + 1] == "prep")
         )
 
-    def _ends_noun(self, at: int) -> bool:
-        return at + 1 >= self.clauses.end or self.kinds[at + 1] not in ("noun", "mod", "name", "adj")
-
     def _is_small_part(self, at: int, end: int) -> bool:
         """Return whether one adverb or adjective can be left out."""
-        if at + 1 >= end or self.tokens[at].tag != "word":
+        if not at or at + 1 >= end or any(token.tag != "word" for token in self.tokens[at - 1 : at + 2]):
             return False
-        word, before, after = (
-            self.words[at],
-            self.words[at - 1] if at else "",
-            self.words[at + 1],
-        )
-        if not at or self.tokens[at - 1].tag != "word" or is_negation(self.tokens[at - 1]):
-            return False
-        if self.tokens[at + 1].tag != "word" or self.kinds[at + 1] in ("break", "conj"):
+        before, word, after = self.words[at - 1 : at + 2]
+        if is_negation(self.tokens[at - 1]) or self.kinds[at + 1] in ("break", "conj"):
             return False
         if before in ("a", "an") and (after[0] in "aeiou") != (before == "an"):
             return False
@@ -385,8 +372,7 @@ class Divider:
     def _is_bare_finite(self, index: int) -> bool:
         """Return whether a verb follows whose subject is the noun phrase before it."""
         return (
-            self.clauses.is_finite(index)
-            and self.kinds[index] != "clause"
+            self.clauses.is_verb(index)
             and self.words[index - 1] not in NOMINATIVE
             and self.kinds[index - 1] in NOUNS
         )

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from ebbtide.language.builtin.candidates import candidates
 from ebbtide.language.builtin.english_clauses import NOUNS
-from ebbtide.language.builtin.english_statements import Analysis, Part, Statement, analyse
+from ebbtide.language.builtin.english_parts import Part
+from ebbtide.language.builtin.english_statements import Analysis, Statement, analyse
 from ebbtide.language.builtin.english_tags import normal
 from ebbtide.language.builtin.negation import holds_negation
 from ebbtide.language.builtin.small_talk import is_small_talk
