@@ -180,6 +180,22 @@ def test_a_phrase_is_not_torn_apart(text: str, target: int, expected: str) -> No
     assert shorten(text, target) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "target", "expected"),
+    [
+        ("The bus comes at six pm on Fridays.", 24, "The bus comes at six pm"),
+        (
+            "Every Monday, we meet Dr. Okafor at the clinic in Leeds.",
+            30,
+            "we meet Dr. Okafor in Leeds.",
+        ),
+    ],
+)
+def test_a_time_in_words_is_read_as_one(text: str, target: int, expected: str) -> None:
+    """A time with `pm` belongs to its statement, and a time before the subject can be left out."""
+    assert shorten(text, target) == expected
+
+
 @pytest.mark.parametrize("target", range(3, 36))
 def test_a_condition_behind_a_person_is_not_lost(target: int) -> None:
     """A consequence keeps its condition, also if a person precedes the condition."""
@@ -329,6 +345,7 @@ def test_verbs_and_adjectives_replace_a_statement_without_a_noun() -> None:
         ("and you told me not to tell her", "not to tell her"),
         ("He said never to ask them about it", "never to ask them about it"),
         ("It's not what they thought.", "not what they thought"),
+        ("I'm no longer allergic to peanuts.", "no longer allergic to peanuts"),
     ],
 )
 def test_what_a_negation_denies_is_not_lost(text: str, whole: str) -> None:

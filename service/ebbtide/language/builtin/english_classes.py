@@ -38,8 +38,10 @@ def classes_of(text: str, tokens: Sequence[Token]) -> list[str]:
         before = kind
         if kind in ("det", "noun", "adj") and lower in _NUMERALS:
             kind = "num"
-        if token.text == "May" and index:
+        if (token.text == "May" and index) or (lower in ("am", "pm") and kinds[-1:] in (["num"], ["time"])):
             kind, before = "time", "break"
+        if lower == "longer" and index and normal(tokens[index - 1].text) == "no":
+            kind = "adv"
         if kind == "verb" and lower.endswith("s") and lower in lexicon.AMBIGUOUS and "num" in kinds[-2:-1]:
             kind = "noun"
         if kind == "adj" and previous in ("noun", "name") and lower.endswith("ed"):

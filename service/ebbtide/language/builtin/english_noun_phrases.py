@@ -161,26 +161,28 @@ def _is_named_clause(analysis: Analysis, index: int) -> bool:
 
 
 def _described_from(analysis: Analysis, begin: int) -> int:
-    """Return where `allergic to` begins in `I'm allergic to peanuts`, or `begin`."""
-    tokens, kinds = analysis.tokens, analysis.kinds
+    """Return where `allergic to` begins in `I'm allergic to peanuts` and `not allergic to peanuts`, or `begin`."""
+    kinds = analysis.kinds
+
+    def word(index: int) -> str:
+        return normal(analysis.tokens[index].text)
+
     at = begin - 1
-    while at > 0 and (kinds[at] == "det" or normal(tokens[at].text) in lexicon.POSSESSIVES):
+    while at > 0 and (kinds[at] == "det" or word(at) in lexicon.POSSESSIVES):
         at -= 1
     adjective = at - 1
-    if (
-        adjective < 1
-        or kinds[at] not in ("to", "prep")
-        or kinds[adjective] not in ("adj", "noun", "mod", "verb")
-    ):
+    if adjective < 1 or kinds[at] not in ("to", "prep") or word(adjective).endswith("ing"):
         return begin
-    if normal(tokens[adjective].text).endswith("ing"):
+    if kinds[adjective] not in ("adj", "noun", "mod", "verb"):
         return begin
-    before = adjective - 1
-    while before > 0 and kinds[before] == "adv":
+    before, is_denied = adjective - 1, False
+    while before >= 0 and (kinds[before] == "adv" or word(before) == "no"):
+        is_denied = is_denied or word(before) in _NEGATING
         before -= 1
-    subject = normal(tokens[before - 1].text) if before else ""
-    own = normal(tokens[before].text) in ("i'm", "im") or (
-        subject == "i" and normal(tokens[before].text) in ("am", "was")
+    if before < 0 or kinds[before] == "break":
+        return adjective if is_denied and kinds[adjective] != "noun" else begin
+    own = word(before) in ("i'm", "im") or (
+        before and word(before) in ("am", "was") and word(before - 1) == "i"
     )
     return adjective if own else begin
 
