@@ -117,6 +117,7 @@ def test_notes_are_never_denied_words() -> None:
     """A list of notes prefers what the text affirms."""
     text = "签到功能改用小程序，不做独立App，这样能省四个月的时间和两个人。"
     assert "App" not in shorten(text, 9)
+    assert "过敏" not in shorten("我已经不再对花生过敏了，上周复查过。", 5)
 
 
 def test_fewer_notes_are_notes_of_the_list() -> None:

@@ -86,7 +86,7 @@ class Part(NamedTuple):
 
 @dataclass
 class _Clause:
-    """What a clause contains up to the word that is read.
+    """The state of a clause at the word that is read.
 
     A clause is complete if its verb has its object. It is placed if it has the phrase that its verb needs. `phrase` is
     the part of its last phrase, or -1, and `phrase_word` the preposition of that.
