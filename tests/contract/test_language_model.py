@@ -10,12 +10,12 @@ import pytest_asyncio
 
 from ebbtide.fleet.runtime.slice import TOO_SHORT_FOR_A_MODEL
 from ebbtide.language.builtin.adapter import BuiltinModel
-from ebbtide.language.port import BadReply, LanguageModel, Utterance
+from ebbtide.language.port import MAX_WORD_CHARS, BadReply, LanguageModel, Utterance
 from ebbtide.language.served.chat import ServerOptions
 from ebbtide.language.served.model import ServedModel
 from ebbtide.language.served.ollama import OllamaChat
 from ebbtide.language.served.openai_compatible import OpenAICompatibleChat
-from ebbtide.language.served.replies import MAX_WORD_CHARS, checked_names, checked_processed, checked_segments
+from ebbtide.language.served.replies import checked_names, checked_processed, checked_segments
 from tests.support.fake_ollama import FakeOllama
 from tests.support.fake_openai import FakeOpenAI
 from tests.support.scripted_model import ScriptedModel

@@ -16,7 +16,7 @@ import pytest
 
 from ebbtide.changes import Change
 from ebbtide.language.builtin.model import process
-from ebbtide.language.served.replies import MAX_WORD_CHARS
+from ebbtide.language.port import MAX_WORD_CHARS
 from ebbtide.memory import compression
 from ebbtide.memory.digestion import LinkNames
 from ebbtide.memory.draft import Draft

@@ -64,7 +64,7 @@ def warn_of_open_key(path: Path, what: str) -> None:
 
 
 def write_text(text: str) -> None:
-    """Write data: unchanged to a file or pipe; to a terminal without control characters, which could change it."""
+    """Write a text. On a terminal, replace control characters, which could change the display."""
     if sys.stdout.isatty():
         text = without_controls(text)
     sys.stdout.write(text if text.endswith("\n") else text + "\n")

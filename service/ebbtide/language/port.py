@@ -17,6 +17,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Protocol
 
+MAX_WORD_CHARS = 24
+"""A shortened content of at most this length may exceed its target: it may be one word, and no word is cut."""
+
 attempt: ContextVar[int] = ContextVar("attempt", default=0)
 """How many unusable replies the current request has had: a hint to vary it."""
 

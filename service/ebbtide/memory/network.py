@@ -224,10 +224,6 @@ class Network:
         """Return the slots of the memories in focus, newest first."""
         return self.slots_of(self.focus)
 
-    def entity_focus_slots(self) -> Array:
-        """Return the slots of the entities in focus, newest first."""
-        return self.slots_of(self.entity_focus)
-
     def pinned(self) -> list[tuple[NodeId, Pin]]:
         """Return the pinned memories, oldest first."""
         slots = np.flatnonzero(self.slots["is_pinned"] & self.slots["alive"])

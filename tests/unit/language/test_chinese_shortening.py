@@ -117,6 +117,7 @@ def test_notes_are_never_denied_words() -> None:
     """A list of notes prefers what the text affirms."""
     text = "签到功能改用小程序，不做独立App，这样能省四个月的时间和两个人。"
     assert "App" not in shorten(text, 9)
+    assert "过敏" not in shorten("我已经不再对花生过敏了，上周复查过。", 5)
 
 
 def test_fewer_notes_are_notes_of_the_list() -> None:
@@ -234,3 +235,12 @@ def test_a_clause_keeps_the_clause_to_which_it_refers(text: str, said: str, need
 def test_the_news_replaces_what_leads_to_it(text: str, target: int, expected: str) -> None:
     """An announcement, a call or an empty answer is not kept in place of names, figures and statements that fit."""
     assert shorten(text, target) == expected
+
+
+@pytest.mark.parametrize("target", [15_000, 19_999, 22_000])
+def test_a_very_long_text_is_not_cut_within_a_sentence(target: int) -> None:
+    """A text of which only the beginning is read ends with a whole clause, also if more would fit."""
+    text = "".join(f"第{day}天我们去了海边，买了{day}斤苹果。" for day in range(1, 1200))
+    result = shorten(text, target)
+    assert len(text) > target >= len(result) > 14_000
+    assert not result.endswith("买了")

@@ -19,8 +19,7 @@ from ebbtide.language.builtin.scripts import has_word
 from ebbtide.language.builtin.segmentation import segment
 from ebbtide.language.builtin.sentences import sentence_spans
 from ebbtide.language.builtin.shortening import shorten
-from ebbtide.language.port import Utterance
-from ebbtide.language.served.replies import MAX_WORD_CHARS
+from ebbtide.language.port import MAX_WORD_CHARS, Utterance
 
 _WORDS = (
     "我 不 喜欢 大提琴 在 北京 的 医院 因为 但是 如果 今天 三点 5岁 《红楼梦》 豆包 有限公司 没有 "

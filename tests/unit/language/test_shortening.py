@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.labels import read_shortenings
+from ebbtide.language.builtin import english_shortening
 from ebbtide.language.builtin.model import process
 from ebbtide.language.builtin.shortening import shorten
 
@@ -95,7 +96,7 @@ def test_a_generous_target_is_used() -> None:
 
 
 def test_process_takes_words_from_what_is_left() -> None:
-    """Keywords and phrase come from the shortened content ."""
+    """Keywords come from the shortened content, which fits the target and has a phrase."""
     text = "我在青岛买了一把二手大提琴，卖家是位退休的音乐老师，下周六去取。"
     for target in (None, 30, 20, 10):
         memory = process(text, target)
@@ -176,6 +177,22 @@ def test_a_pronoun_does_not_take_a_doubtful_name(text: str) -> None:
 )
 def test_a_phrase_is_not_torn_apart(text: str, target: int, expected: str) -> None:
     """Particles, ranges, dates in words, comparisons and negations stay with their verb."""
+    assert shorten(text, target) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "expected"),
+    [
+        ("The bus comes at six pm on Fridays.", 24, "The bus comes at six pm"),
+        (
+            "Every Monday, we meet Dr. Okafor at the clinic in Leeds.",
+            30,
+            "we meet Dr. Okafor in Leeds.",
+        ),
+    ],
+)
+def test_a_time_in_words_is_read_as_one(text: str, target: int, expected: str) -> None:
+    """A time with `pm` belongs to its statement, and a time before the subject can be left out."""
     assert shorten(text, target) == expected
 
 
@@ -328,6 +345,7 @@ def test_verbs_and_adjectives_replace_a_statement_without_a_noun() -> None:
         ("and you told me not to tell her", "not to tell her"),
         ("He said never to ask them about it", "never to ask them about it"),
         ("It's not what they thought.", "not what they thought"),
+        ("I'm no longer allergic to peanuts.", "no longer allergic to peanuts"),
     ],
 )
 def test_what_a_negation_denies_is_not_lost(text: str, whole: str) -> None:
@@ -410,3 +428,15 @@ def test_a_denied_fragment_is_no_item(target: int) -> None:
     text = "Not in the blue folder. Only the title for the old pickup and the warranty."
     result = shorten(text, target)
     assert "folder" not in result or result.startswith("Not in")
+
+
+def test_dropped_intentions_are_found_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each statement of a row of dropped intentions is read a few times, not once per statement behind it."""
+    statements = 400
+    text = "".join(f"I wanted to go {number}, but " for number in range(statements))
+    judge, judged = english_shortening.is_dropped_intention, []
+    monkeypatch.setattr(
+        english_shortening, "is_dropped_intention", lambda *one: judged.append(one) or judge(*one)
+    )
+    shorten(text, len(text) // 2)
+    assert 0 < len(judged) < 5 * statements

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from importlib import resources
+from typing import get_args
 
 import httpcore
 import httpx
@@ -29,7 +30,7 @@ from ebbtide.language.served.openai_compatible import OpenAICompatibleChat
 from ebbtide.language.served.parsing import cleaned, names_in, numbers_in, object_of
 from ebbtide.language.served.prompts import (
     LOCALES,
-    TASKS,
+    Task,
     overhead_tokens,
     process_prompt,
     relate_prompt,
@@ -203,15 +204,15 @@ def test_segments_of_a_portion_are_placed_in_the_conversation() -> None:
 # --- prompts -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("task", TASKS)
-def test_prompts_are_short_files_in_two_languages(task: str) -> None:
+@pytest.mark.parametrize("task", get_args(Task))
+def test_prompts_are_short_files_in_two_languages(task: Task) -> None:
     """Each prompt exists in Chinese and English, with fewer than 1000 estimated tokens."""
     for locale in LOCALES:
         path = resources.files("ebbtide.language") / "prompts" / f"{task}.{locale}.txt"
         text = path.read_text(encoding="utf-8")
         assert estimate(text) < 1000
         assert text.count("\n---\n") == 1
-    assert overhead_tokens(task) < 1000  # type: ignore[arg-type]
+    assert overhead_tokens(task) < 1000
 
 
 def test_questions_ask_for_what_they_take() -> None:

@@ -113,7 +113,7 @@ Change = Callable[[str, str], dict[str, Any]]
 
 
 def _change_pins(change: Change, agent: str, nodes: list[str], *, as_json: bool) -> None:
-    """Pin or unpin nodes one by one. Show those that were changed, also if a later one fails."""
+    """Pin or unpin nodes one by one. Show the changed ones, even if a later one fails."""
     changed: list[dict[str, Any]] = []
     try:
         for node in nodes:
@@ -124,7 +124,7 @@ def _change_pins(change: Change, agent: str, nodes: list[str], *, as_json: bool)
 
 
 def _change_focus(change: Change, agent: str, nodes: list[str], *, as_json: bool) -> None:
-    """Change the focus node by node. Show the result, also if a later one fails."""
+    """Change the focus node by node. Show the result, even if a later node fails."""
     found: dict[str, Any] = {}
     try:
         for node in nodes:

@@ -49,7 +49,7 @@ def serve(
     grpc_port: GrpcPort = None,
     workers: Annotated[
         int | None,
-        typer.Option("--workers", min=1, help="Processes that serve agents, each its own part of them."),
+        typer.Option("--workers", min=1, help="Number of worker processes. Each serves its own agents."),
     ] = None,
     model: Model = None,
     model_url: Annotated[str | None, typer.Option("--model-url", help="Address of the model server.")] = None,

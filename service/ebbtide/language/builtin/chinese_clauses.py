@@ -64,7 +64,6 @@ _REPORT_MAX = 11
 class Clause:
     """A clause [start, end) without its closing marks, and what it depends on.
 
-
     Whether a `doubtful` clause has its own subject is not certain. An `idle` clause says nothing.
     `needs` are the clauses without which this one is not kept. `lender` is the clause whose subject may replace the
     clauses that this one needs, or -1.

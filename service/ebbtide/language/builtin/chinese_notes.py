@@ -6,7 +6,6 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import pairwise
 from typing import NamedTuple
 
 from ebbtide.language.builtin import words_chinese
@@ -107,7 +106,8 @@ def _verbs(text: str, items: list[Note]) -> Iterator[Note]:
     """Yield the verbs and times that may fill a list that would be short: 热水、投诉."""
     tokens = tokens_of(text[:READ_MAX])
     taken = {at for note in items for at in range(note.start, note.end)}
-    denied = {after.text for token, after in pairwise(tokens) if is_negation(token)}
+    starts = set(_denied(tokens))
+    denied = {token.text for token in tokens if token.start in starts}
     for token in tokens:
         if len(token.text) < 2 or token.start in taken:
             continue
@@ -221,7 +221,7 @@ def _telling(token: Token) -> tuple[bool, bool, int]:
     return (
         token.tag[0] in "nvaijlx" and not empty,
         len(token.text) > 1,
-        "v n".find(token.tag[0]) + len(token.text),
+        {"n": 2, "v": 0}.get(token.tag[0], -1) + len(token.text),
     )
 
 
@@ -245,16 +245,25 @@ def note_items(text: str) -> list[Note]:
 
 
 def _denied(tokens: Sequence[Token]) -> Iterator[int]:
-    """Yield where the words begin that a negation denies: those up to the next noun, as in 不做独立App."""
+    """Yield where the words begin that a negation denies: those up to the next noun, as in 不做独立App.
+
+    The noun of a prepositional phrase does not end them: 不再对花生过敏.
+    """
     left = 0
+    governs = False
     for token in tokens:
         if token.tag == "punct":
-            left = 0
+            left, governs = 0, False
         if left:
             yield token.start
-        left = _DENIED_WORDS if is_negation(token) else max(left - 1, 0)
-        if token.tag[0] == "n" or token.tag == "word":
-            left = 0
+        left = max(left - 1, 0)
+        if is_negation(token):
+            left = _DENIED_WORDS
+        elif token.tag == "p" and left:
+            governs, left = True, _DENIED_WORDS
+        elif token.tag[0] == "n" or token.tag == "word":
+            left = left if governs else 0
+            governs = False
 
 
 def _measures(text: str) -> Iterator[Note]:

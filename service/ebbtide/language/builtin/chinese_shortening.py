@@ -25,12 +25,11 @@ from ebbtide.language.builtin.chinese_notes import (
 )
 from ebbtide.language.builtin.chinese_reductions import LIGHT, MODIFIER, STRONG, Reduction, reductions
 from ebbtide.language.builtin.negation import holds_negation
+from ebbtide.language.builtin.sentences import sentence_spans
+from ebbtide.language.builtin.telling import BACKGROUND, DECIDING, names_something
 from ebbtide.language.builtin.tokens import Candidate
 from ebbtide.language.builtin.trimming import trim_end
-from ebbtide.language.builtin.word_lists import ordered_list
 
-_DECIDING = re.compile("|".join(ordered_list("deciding")), re.IGNORECASE)
-_BACKGROUND = re.compile("|".join(ordered_list("background")), re.IGNORECASE)
 _RESULT = re.compile("所以|因此")
 _REASON = re.compile("主要是|因为|由于|虽然|毕竟")
 _CONCLUDING = re.compile("最后|最终|终于")
@@ -60,8 +59,8 @@ def shorten_chinese(text: str, target: int, first: str = "") -> str:
     if len(text) <= target:
         return text
     if is_notes(text, first or text):
-        return fewer_notes(text, target, first or text, _Reader((first or text)[:_TEXT_MAX]).main())
-    text = text[:_TEXT_MAX]
+        return fewer_notes(text, target, first or text, _Reader(_beginning(first or text)).main())
+    text = _beginning(text)
     if len(text) <= target:
         return text
     reader = _Reader(text)
@@ -75,10 +74,20 @@ def shorten_chinese(text: str, target: int, first: str = "") -> str:
     if (
         more
         and not fuller
-        and (len(listed) > len(statement) or reader.has_best is False or _is_hollow(candidates(statement)))
+        and (
+            len(listed) > len(statement) or not reader.has_best or not names_something(candidates(statement))
+        )
     ):
         return listed
     return statement or word_of(text, target)
+
+
+def _beginning(text: str) -> str:
+    """Return the first whole sentences of a text, as far as it is read."""
+    if len(text) <= _TEXT_MAX:
+        return text
+    ends = [end for _, end in sentence_spans(text[:_TEXT_MAX])]
+    return text[: ends[-2] if len(ends) > 1 else _TEXT_MAX]
 
 
 def without_small_talk(text: str) -> str:
@@ -91,7 +100,7 @@ def _weight(text: str) -> float:
     """Return how telling a statement is: its noun phrases, and more if it names any."""
     weight = sum(candidate.weight for candidate in candidates(text))
     weight += _NAMES_SOMETHING * (weight >= _NAMES_SOMETHING)
-    return weight * (_DECIDES if _DECIDING.search(text) else 1.0)
+    return weight * (_DECIDES if DECIDING.search(text) else 1.0)
 
 
 class _Reader:
@@ -281,13 +290,13 @@ class _Reader:
         for index, clause in enumerate(self.clauses):
             inside = self._named_in(clause)
             value = sum(_FACTORS.get(c.kind, 1.0) * c.weight for c in inside)
-            hollow = _is_hollow(inside) and not _counts(clause)
+            hollow = not names_something(inside) and not _counts(clause)
             said = self.text[clause.start : clause.end]
             worth = 0.15 * min(value, 8.0) + 0.01 * min(len(said), 30)
             worth += 1.5 if index == first else 0.0
-            worth += 1.2 if _DECIDING.search(said) or _CONCLUDING.match(said) else 0.0
+            worth += 1.2 if DECIDING.search(said) or _CONCLUDING.match(said) else 0.0
             worth += 1.5 if _RESULT.match(said) else 0.0
-            worth -= 1.5 if _BACKGROUND.search(said) or _REASON.match(said) else 0.0
+            worth -= 1.5 if BACKGROUND.search(said) or _REASON.match(said) else 0.0
             worth -= 0.8 if "的话" in said or "如果" in said else 0.0
             worth += 0.2 if holds_negation(clause.tokens) else 0.0
             worth -= 0.8 if hollow else 0.0
@@ -317,16 +326,14 @@ class _Reader:
             inside = self._named_in(clause)
             asks = self.text[clause.end : clause.end + 1] in _QUESTIONS
             if first < 0 and not (
-                clause.idle or clause.fragment or asks or (_is_hollow(inside) and not _counts(clause))
+                clause.idle
+                or clause.fragment
+                or asks
+                or (not names_something(inside) and not _counts(clause))
             ):
-                skipped = _BACKGROUND.search(said) or _REASON.match(said) or _FRAME.search(said)
+                skipped = BACKGROUND.search(said) or _REASON.match(said) or _FRAME.search(said)
                 first = -1 if skipped else index
         return max(first, 0)
-
-
-def _is_hollow(inside: Sequence[Candidate]) -> bool:
-    """Return whether a clause names nothing."""
-    return all(candidate.kind == "weak" or candidate.weight <= 0.6 for candidate in inside)
 
 
 def _counts(clause: Clause) -> bool:

@@ -16,8 +16,8 @@ from ebbtide.language.builtin.word_lists import word_list, words
 
 _GREETINGS = word_list("english_greetings")
 _NUMBERED = word_list("english_numbered")
-_TITLES = word_list("english_titles")
 _TAILS = word_list("english_compound_ends")
+# Words that begin a question before its subject.
 _ASKING = words("do does did will would can could should has have had")
 # Weight of a topical verb or adjective: higher than any other weak candidate.
 TOPICAL_WEIGHT = 0.45
@@ -40,7 +40,7 @@ def english_candidates(text: str, tokens: Sequence[Token]) -> list[Candidate]:
     previous = "start"
     for index, token in enumerate(tokens):
         kind = "break"
-        if token.text == "." and chunk and chunk[-1][0].text in _TITLES:
+        if token.text == "." and chunk and chunk[-1][0].text in lexicon.TITLES:
             continue
         if token.tag == "word":
             kind = classify(text, tokens, index, previous)
@@ -99,7 +99,7 @@ def _joins(text: str, chunk: list[tuple[Token, str]], token: Token, kind: str) -
     """Return whether a word continues the current phrase."""
     last, last_kind = chunk[-1]
     gap = text[last.end : token.start]
-    if kind not in _NOMINAL or not (gap == " " or (gap == ". " and last.text in _TITLES)):
+    if kind not in _NOMINAL or not (gap == " " or (gap == ". " and last.text in lexicon.TITLES)):
         return False
     if token.text[0] > "\u024f":
         return False

@@ -11,10 +11,11 @@ from bisect import bisect_left
 from collections.abc import Callable
 from itertools import pairwise
 
-from ebbtide.language.builtin import english_shortening as english
 from ebbtide.language.builtin import words_chinese, words_english
 from ebbtide.language.builtin.candidates import READ_MAX, candidates
 from ebbtide.language.builtin.chinese_shortening import shorten_chinese
+from ebbtide.language.builtin.english_notes import shortest
+from ebbtide.language.builtin.english_shortening import shortened
 from ebbtide.language.builtin.english_tags import normal
 from ebbtide.language.builtin.scripts import HAN, HANGUL, KANA, cluster_cut, has_word, is_dense
 from ebbtide.language.builtin.sentences import sentence_spans
@@ -42,7 +43,7 @@ def shorten(text: str, target: int, first: str = "") -> str:
         return len(said) <= target
 
     if is_english(source or body):
-        said = english.shortened(body, source or body, fits) or english.shortest(body, fits)
+        said = shortened(body, source or body, fits) or shortest(body, fits)
     else:
         said = whole_clauses(body, fits)
     return said or _cut_hard(body or text, target)

@@ -27,7 +27,6 @@ from ebbtide.language.served.replies import (
 from ebbtide.language.tokens import estimate
 
 Task = Literal["segment", "process", "shorten", "relate"]
-TASKS: tuple[Task, ...] = ("segment", "process", "shorten", "relate")
 LOCALES = ("zh", "en")
 
 TEMPLATE_TOKENS = 40

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ebbtide.language.builtin.keywords import names_nothing
 from ebbtide.language.builtin.scripts import has_word
-from ebbtide.language.port import BadReply, Processed, Segment, Utterance
+from ebbtide.language.port import MAX_WORD_CHARS, BadReply, Processed, Segment, Utterance
 from ebbtide.normalisation import is_hidden
 
 MAX_RELATION_CHARS = 32
@@ -29,9 +29,6 @@ MIN_SEGMENT_CHARS = 16
 
 TOLERANCE = 1.25
 """Content up to this many times the target is cut; longer content is rejected (memory model, section 5)."""
-
-MAX_WORD_CHARS = 24
-"""Content of at most this length is never cut: it may be one word."""
 
 _CLAUSE_END = re.compile(r"[。！？；，、!?;,.…](?=\s|[^\x00-\x7f]|$)")
 
@@ -66,10 +63,11 @@ def checked_processed(reply: Processed, text: str, target_length: int | None) ->
         if len(content) > TOLERANCE * target_length:
             raise BadReply("the content is longer than its target")
         content = cut_at_clause(content, target_length)
-    if target_length is None and not content.strip():
-        raise BadReply("the content is empty")
-    if target_length is None and len(content) > 2 * len(text) + 40:
-        raise BadReply("the content is much longer than its source")
+    if target_length is None:
+        if not content.strip():
+            raise BadReply("the content is empty")
+        if len(content) > 2 * len(text) + 40:
+            raise BadReply("the content is much longer than its source")
     keywords = dict.fromkeys(k for k in map(_one_line, reply.keywords) if k and not names_nothing(k))
     return Processed(
         content,
