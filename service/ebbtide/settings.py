@@ -80,7 +80,7 @@ class ServerSettings(_Section):
         8421, description="Port of the gRPC interface; 0 takes a free one."
     )
     workers: Annotated[int, Field(ge=1, le=64)] = Field(
-        1, description="Processes that serve agents, each its own part of them; see docs/operating.md."
+        1, description="Number of worker processes. Each serves its own agents; see docs/operating.md."
     )
     grpc_max_concurrent_streams: Annotated[int, Field(ge=1, le=100_000)] = Field(
         1000, description="Most concurrent gRPC calls on one connection; further ones wait."
