@@ -121,7 +121,14 @@ def memory_with_entities(graph: Graph, seed: int) -> tuple[Network, dict[int, No
     known = np.flatnonzero(counts)
     scans = ScanColumns(known, counts[known], np.ones(len(known), dtype=np.int64))
     network = load_network(
-        AgentParameters(), nodes.values(), scans, columns, (), first + len(entities), entities
+        AgentParameters(),
+        nodes.values(),
+        lambda fold: fold(nodes.values()),
+        scans,
+        columns,
+        (),
+        first + len(entities),
+        entities,
     )
     return network, nodes
 

@@ -24,7 +24,6 @@ from typing import Any
 import lmdb
 import msgspec
 import numpy as np
-import zstandard
 
 from benchmarks.synthetic import (
     DECAY_RATE,
@@ -152,7 +151,6 @@ def _write_nodes(environment: Any, tables: Tables, ids: list[int], seed: int) ->
     """Write each node with its message; then every text once, in the order of its key."""
     chunks: dict[bytes, bytes] = {}
     references: Counter[bytes] = Counter()
-    compress = zstandard.ZstdCompressor().compress
     messages: list[tuple[bytes, bytes]] = []
 
     def nodes() -> Iterator[tuple[bytes, bytes]]:
@@ -161,7 +159,7 @@ def _write_nodes(environment: Any, tables: Tables, ids: list[int], seed: int) ->
         ):
             said = text.content.encode()
             key = hashlib.sha256(said).digest()
-            chunks[key] = compress(said)
+            chunks[key] = layout.CHUNKS.value.encode(text.content)
             references[key] += 1
             batch, index = (number - 1) // MESSAGES_PER_BATCH + 1, (number - 1) % MESSAGES_PER_BATCH
             told_ms = BEGUN_MS + number * 60_000

@@ -286,13 +286,22 @@ class Node(msgspec.Struct, frozen=True, array_like=True):
     rewrites: Rewrites = ()
 
 
-class NodeText(msgspec.Struct, frozen=True, array_like=True):
-    """The first fields of a stored node. The rest of the record is not decoded."""
+class NodeText(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The text and the keywords of a stored node. The rest of the record is not decoded."""
 
     id: NodeId
     content: Text
     phrase: msgspec.Raw
     keywords: Keywords
+
+
+class NodeFacts(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The fields of a stored node that a network needs. The rest of the record is not decoded."""
+
+    id: NodeId
+    content: Text
+    phrase: msgspec.Raw
+    keywords: msgspec.Raw
     created_at_ms: Time
     original_length: TextLength
     kind: msgspec.Raw

@@ -226,6 +226,7 @@ def snapshot(network: Network) -> dict[str, object]:
     return {
         "nodes": {node_id: network.node(node_id) for node_id in ids},
         "entities": network.entities,
+        "texts": {node_id: network.texts.piece(network.slot_of(node_id)) for node_id in network.node_ids()},
         "keys": network.entity_of_key,
         "pins": network.pinned(),
         "links": {

@@ -95,11 +95,15 @@ class Ground:
         self.finished = change.finished_passes or self.finished
         self.pass_state = None if change.pass_ended else change.pass_state or self.pass_state
 
+    def _sorted_nodes(self) -> list[Node]:
+        return [self.nodes[node_id] for node_id in sorted(self.nodes)]
+
     def network(self, parameters: AgentParameters) -> Network:
         """Return the network as it is built when an agent opens."""
         return load_network(
             parameters,
-            [self.nodes[node_id] for node_id in sorted(self.nodes)],
+            self._sorted_nodes(),
+            lambda fold: fold(self._sorted_nodes()),
             scan_columns(self.scans),
             link_columns(self.links.values()),
             self.focus,

@@ -54,7 +54,15 @@ def _network(seed: int) -> tuple[Network, dict[int, Node]]:
     focus = tuple(dice.choice(np.arange(1, MEMORIES + 1), 3, replace=False).tolist())
     parameters = AgentParameters(cue_memories=4)
     network = load_network(
-        parameters, nodes.values(), scans, columns, focus, last, entities, (first + 1, first + 4)
+        parameters,
+        nodes.values(),
+        lambda fold: fold(nodes.values()),
+        scans,
+        columns,
+        focus,
+        last,
+        entities,
+        (first + 1, first + 4),
     )
     return network, nodes
 

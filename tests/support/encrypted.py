@@ -23,6 +23,7 @@ from ebbtide.records import (
 )
 from ebbtide.store import layout
 from ebbtide.store.chain import AuditEntry, proof_of
+from ebbtide.store.codec import COMPRESSED
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
 
 SAID = ("Grandmother Wilhelmina keeps bees behind the lighthouse.", "外婆住在团岛，养了三只橘猫。")
@@ -109,12 +110,10 @@ def fill(txn: Any) -> None:
 
 def traces() -> dict[str, bytes]:
     """Return what must not be on disk: texts, hashes, terms of the index, and compressed forms."""
-    import zstandard
-
     wanted = {text: text.encode() for text in TEXTS}
     wanted |= {f"hash of {text}": hashlib.sha256(text.encode()).digest() for text in TEXTS}
     wanted |= {f"part of {text}": text.encode()[3:12] for text in TEXTS}
-    wanted |= {f"frame of {text}": zstandard.ZstdCompressor().compress(text.encode())[:12] for text in SAID}
+    wanted |= {f"packed {text}": COMPRESSED.encode(text)[:12] for text in SAID}
     return wanted | {"vector": VECTOR[:32], "terms": TERMS}
 
 

@@ -10,6 +10,7 @@ import json
 import struct
 import tarfile
 import tempfile
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -206,6 +207,11 @@ def inflated_text(size: int = 1 << 30) -> bytes:
     return sound_file(chunks={bytes(32): zeros(size)}, node_count=0)
 
 
+def deflated_text(size: int = 1 << 28) -> bytes:
+    """Return a store with one text, deflated, that unpacks to a quarter of a gigabyte."""
+    return sound_file(chunks={bytes(32): zlib.compress(bytes(size), 1)}, node_count=0)
+
+
 def zeros(size: int, *, tells_size: bool = True) -> bytes:
     """Return a zstd frame that unpacks to this many zeros."""
     writer = zstandard.ZstdCompressor().compressobj(size=size if tells_size else -1)
@@ -221,6 +227,7 @@ FORGED_FILES: dict[str, Callable[[], bytes]] = {
     "another page size": wrong_page_size,
     "keys out of order": unordered,
     "a text that unpacks to a gigabyte": inflated_text,
+    "a deflated text that unpacks to 256 MB": deflated_text,
     "nothing": lambda: b"",
     "garbage": lambda: bytes(range(256)) * 64,
     "zeros": lambda: bytes(1 << 20),

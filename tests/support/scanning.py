@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import zstandard
 
 from ebbtide.store import layout
+from ebbtide.store.codec import COMPRESSED, INVALID
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
 
 MAP = {"map_bytes": 1 << 20, "max_map_bytes": 1 << 30}
@@ -32,7 +32,7 @@ class Traces:
         store = LmdbStore.open(directory, **MAP)
         try:
             for key, value in store.read(lambda txn: list(_items(txn, layout.CHUNKS))):
-                text = _decompressed(value)
+                text = COMPRESSED.decode(value)
                 if any(one in text for one in traces.texts):
                     traces.frames.append(value)
                     traces.keys.append(key)
@@ -69,15 +69,11 @@ def _items(txn: Any, table: layout.Table[Any]) -> list[tuple[bytes, bytes]]:
     return [(bytes(key), bytes(value)) for key, value in txn.tables.items(table)]
 
 
-def _decompressed(value: bytes) -> str:
-    return zstandard.ZstdDecompressor().decompress(value).decode()
-
-
 def _strings(value: bytes) -> list[str]:
     """Return every text that the bytes may encode."""
     found = [value.decode(errors="replace")]
-    with contextlib.suppress(zstandard.ZstdError, UnicodeDecodeError):
-        found.append(_decompressed(value))
+    with contextlib.suppress(*INVALID):
+        found.append(COMPRESSED.decode(value))
     with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):
         found += _texts_in(msgspec.msgpack.decode(value))
     return found

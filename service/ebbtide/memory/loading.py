@@ -10,17 +10,18 @@ import numpy as np
 from ebbtide.han import contains_han
 from ebbtide.ids import NodeId
 from ebbtide.memory.columns import Array, places_in
-from ebbtide.memory.network import Network
+from ebbtide.memory.network import Network, TextReader
 from ebbtide.memory.texts import piece_of
 from ebbtide.parameters import AgentParameters
-from ebbtide.records import Entity, LinkColumns, Node, NodeText, Pin, ScanColumns
+from ebbtide.records import Entity, LinkColumns, Node, NodeFacts, Pin, ScanColumns
 
 PIN_CODES = {Pin.NONE.value: 0, Pin.BY_HAND.value: 1, Pin.BY_REQUEST.value: 2}
 
 
 def load_network(
     parameters: AgentParameters,
-    nodes: Iterable[Node | NodeText],
+    nodes: Iterable[Node | NodeFacts],
+    read_texts: TextReader,
     scans: ScanColumns,
     links: LinkColumns,
     focus: tuple[NodeId, ...],
@@ -29,11 +30,15 @@ def load_network(
     entity_focus: tuple[NodeId, ...] = (),
     entity_memories: int | None = None,
 ) -> Network:
-    """Return the network of these nodes and entities (by ascending id), scan states and links."""
+    """Return the network of these nodes and entities (by ascending id), scan states and links.
+
+    `read_texts` is called when a text is first needed.
+    """
     network = Network(parameters)
     network.entity_memories = entity_memories or parameters.entity_memories
     known_entities = list(entities)
     _load_nodes(network, nodes, known_entities, links.target)
+    network.read_texts_with(read_texts)
     places, known = places_in(network.slots["id"], scans.node_id)
     network.slots["scan_count"][places[known]] = scans.count[known]
     network.slots["last_pass"][places[known]] = scans.last_pass[known]
@@ -44,13 +49,12 @@ def load_network(
 
 
 def _load_nodes(
-    network: Network, nodes: Iterable[Node | NodeText], entities: Sequence[Entity], targets: Array
+    network: Network, nodes: Iterable[Node | NodeFacts], entities: Sequence[Entity], targets: Array
 ) -> None:
     # Packed while reading: lists of a million objects would need more memory than the network.
-    ids, starts, times_ms = array("q"), array("q"), array("q")
+    ids, times_ms = array("q"), array("q")
     original_lengths, content_lengths, chinese = array("i"), array("i"), bytearray()
     speakers, pins = array("i"), bytearray()
-    buffer = bytearray()
     for node in nodes:
         ids.append(node.id)
         original_lengths.append(node.original_length)
@@ -59,13 +63,11 @@ def _load_nodes(
         times_ms.append(node.created_at_ms)
         speakers.append(network.speaker_number(node.speaker))
         pins.append(PIN_CODES[node.pinned])
-        starts.append(len(buffer))
-        buffer += piece_of(node.content, node.keywords)
     memories = np.array(ids, dtype=np.int64)
-    living = np.union1d(memories, np.array([entity.id for entity in entities], dtype=np.int64))
+    living = _merged(memories, np.array([entity.id for entity in entities], dtype=np.int64))
     # Forgotten nodes that links point at have a slot too.
     gone = np.unique(targets[~places_in(living, targets)[1]])
-    everyone = np.union1d(living, gone)
+    everyone = _merged(living, gone)
     slots = network.slots
     slots.append(len(everyone), id=everyone)
     slots["alive"][places_in(everyone, living)[0]] = True
@@ -78,10 +80,15 @@ def _load_nodes(
     slots["has_han"][places] = np.frombuffer(chinese, dtype=np.bool_)
     slots["original_length"][places] = original_lengths
     slots["content_length"][places] = content_lengths
-    network.texts.load(buffer, places, np.array(starts, dtype=np.int64), len(everyone))
     network.node_count = len(ids)
     network.dead_kept = len(everyone) - len(living)
     _load_entities(network, entities)
+
+
+def _merged(ids: Array, others: Array) -> Array:
+    """Return two ascending lists without common ids as one."""
+    # A stable sort merges sorted runs; `union1d` hashes every id.
+    return np.sort(np.concatenate([ids, others]), kind="stable") if len(others) else ids
 
 
 def _load_entities(network: Network, entities: Sequence[Entity]) -> None:

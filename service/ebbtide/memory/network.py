@@ -17,7 +17,8 @@ and dangle: they do not count for importance or search, but `dangling` returns t
 
 **Arrays.** A node has a slot, its index in parallel arrays (`Columns`), ascending with ids. A forgotten node keeps its
 slot while links may point at it. Links are rows of a `LinkTable`, whose column `now` contains current strengths; it is
-updated whenever scan counts, focus, pins or links change, so that a recall computes none. Texts are in `FoldedTexts`.
+updated whenever scan counts, focus, pins or links change, so that a recall computes none. Texts are in `FoldedTexts`;
+when an agent opens they are not read, because most requests do not need them.
 
 A `Network` is derived from the store when an agent opens, and only `apply` changes it, after the commit. A `Draft`
 represents a change in preparation.
@@ -25,7 +26,8 @@ represents a change in preparation.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -39,13 +41,20 @@ from ebbtide.memory.link_table import LinkTable
 from ebbtide.memory.strength import DecayTable, round_strength
 from ebbtide.memory.texts import FoldedTexts, piece_of
 from ebbtide.parameters import AgentParameters
-from ebbtide.records import Entity, Link, Node, Pin, ScanState
+from ebbtide.records import Entity, Link, Node, NodeText, Pin, ScanState
 
 MIN_DEAD = 1024
 """Fewer forgotten slots than this are not worth dropping."""
 
 ENTITY_BYTES = 500
 """Memory per entity beyond the arrays, approximately."""
+
+
+TextReader = Callable[[Callable[[Iterable[Node | NodeText]], FoldedTexts]], FoldedTexts]
+"""Calls a function with all memories that the network contains, by ascending id, and returns its result.
+
+The memories are those of the last commit. So the network must not call it between a commit and `apply`.
+"""
 
 
 class NodeState(NamedTuple):
@@ -87,7 +96,9 @@ class Network:
         self.revision = 0
         """Changes with every change of the network or its parameters."""
         self.links = LinkTable()
-        self.texts = FoldedTexts()
+        self._texts: FoldedTexts | None = FoldedTexts()
+        """None until they are needed, after an agent was opened."""
+        self._read_texts: TextReader | None = None
         self.keys = FoldedTexts()
         """The keys of entities, for search."""
         self.entities: dict[NodeId, Entity] = {}
@@ -159,8 +170,34 @@ class Network:
     def resident_bytes(self) -> int:
         """Size of the arrays in bytes."""
         scratch = 0 if self._scratch is None else 37 * len(self._scratch.label)
-        texts = self.texts.nbytes + self.keys.nbytes + ENTITY_BYTES * len(self.entities)
+        texts = self.keys.nbytes + ENTITY_BYTES * len(self.entities)
+        texts += 0 if self._texts is None else self._texts.nbytes
         return self.slots.nbytes + self.links.nbytes + texts + scratch
+
+    # --- texts -------------------------------------------------------------------------------------
+
+    def read_texts_with(self, read: TextReader) -> None:
+        """Read the texts with `read` when they are first needed."""
+        self._texts, self._read_texts = None, read
+
+    @property
+    def texts(self) -> FoldedTexts:
+        """The casefolded texts of the memories. The first use may read the store."""
+        if self._texts is None:
+            assert self._read_texts is not None, "texts are present, or can be read"
+            self._texts = self._read_texts(self._folded)
+        return self._texts
+
+    def _folded(self, nodes: Iterable[Node | NodeText]) -> FoldedTexts:
+        ids, starts, buffer, texts = array("q"), array("q"), bytearray(), FoldedTexts()
+        for node in nodes:
+            ids.append(node.id)
+            starts.append(len(buffer))
+            buffer += piece_of(node.content, node.keywords)
+        slots = self.slots_of(np.frombuffer(ids, dtype=np.int64))
+        assert self.slots["alive"][slots].all(), "network and store contain the same nodes"
+        texts.load(buffer, slots, np.array(starts, dtype=np.int64), self.slots.count)
+        return texts
 
     # --- queries -----------------------------------------------------------------------------------
 
@@ -391,7 +428,8 @@ class Network:
         else:
             for name, value in fields.items():
                 self.slots[name][slot] = value
-        self.texts.put(slot, piece_of(node.content, node.keywords))
+        if self._texts is not None:
+            self._texts.put(slot, piece_of(node.content, node.keywords))
 
     def put_entity(self, entity: Entity) -> None:
         """Add an entity or replace its record."""
@@ -460,7 +498,7 @@ class Network:
     def _forget(self, node_id: NodeId) -> None:
         slot = self.slot_of(node_id)
         self.slots["alive"][slot] = False
-        self.texts.drop(slot)
+        self._drop_text(slot)
         self.node_count -= 1
         self.link_count -= len(self.rows_from(slot))
         sources = self.links.rows["source"][self.rows_to(slot)]
@@ -477,11 +515,15 @@ class Network:
         for slot, node_id in zip(slots.tolist(), self.slots["id"][slots].tolist(), strict=True):
             entity = self.entities.pop(node_id, None)
             if entity is None:
-                self.texts.drop(slot)
+                self._drop_text(slot)
                 self.node_count -= 1
             else:
                 self.keys.drop(slot)
                 del self.entity_of_key[entity.key]
+
+    def _drop_text(self, slot: int) -> None:
+        if self._texts is not None:
+            self._texts.drop(slot)
 
     def _drop_rows(self, rows: Array) -> None:
         """Remove links of living sources."""
@@ -627,7 +669,8 @@ class Network:
         slot_of[kept] = np.arange(len(kept))
         self.slots.keep(kept)
         self.links.merge(keep, slot_of, len(kept))
-        self.texts.renumber(kept)
+        if self._texts is not None:
+            self._texts.renumber(kept)
         self.keys.renumber(kept)
         self.dead_kept = len(kept) - self.node_count - len(self.entities)
         self._scratch = None

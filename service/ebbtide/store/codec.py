@@ -8,20 +8,21 @@ tables do this through their codecs, other modules call `make_known`.
 from __future__ import annotations
 
 import struct
-import threading
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
-import zstandard
+
+from ebbtide.store import zstd
 
 V = TypeVar("V")
 
 UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Errors that msgspec raises for bytes that are no valid value."""
 
-INVALID = (*UNDECODABLE, zstandard.ZstdError, struct.error)
+INVALID = (*UNDECODABLE, zstd.ZstdError, zlib.error, struct.error)
 """Errors that any codec raises for bytes that are no valid value."""
 
 encode = msgspec.msgpack.encode
@@ -104,27 +105,43 @@ def text(kind: Any = None) -> Codec[str]:
     return Codec(str.encode, bytes.decode, kind=kind)
 
 
-class _Zstandard(threading.local):
-    """The compressor and decompressor of a thread. Creating them takes longer than using them on a short text."""
+MAX_DEFLATED_BYTES = 4096
+"""A longer text is compressed with Zstandard.
 
-    def __init__(self) -> None:
-        self.compressor = zstandard.ZstdCompressor()
-        self.decompressor = zstandard.ZstdDecompressor()
+For a short text, zlib is faster: creating a decompressor of Zstandard takes 8 µs on a virtual machine, because it
+queries the features of the processor.
+"""
 
-
-_zstandard = _Zstandard()
+_ZSTANDARD = b"\x28\xb5\x2f\xfd"
+"""The first bytes of a frame of Zstandard. Data of zlib never begins with them."""
 
 
 def _compress(value: str) -> bytes:
-    return _zstandard.compressor.compress(value.encode())
+    content = value.encode()
+    return zlib.compress(content) if len(content) <= MAX_DEFLATED_BYTES else zstd.compress(content)
 
 
 def _decompress(value: bytes) -> str:
-    return _zstandard.decompressor.decompress(value).decode()
+    if not value.startswith(_ZSTANDARD):
+        return zlib.decompress(value).decode()
+    # Not `zstd.decompress`: it reads further frames, whose size `is_within` does not see.
+    frame = zstd.ZstdDecompressor()
+    content = frame.decompress(value)
+    if not frame.eof or frame.unused_data:
+        raise zstd.ZstdError("a text is one frame")
+    return content.decode()
+
+
+def is_within(most: int, value: bytes) -> bool:
+    """Return whether a compressed text has at most `most` bytes, without unpacking a long one."""
+    if value.startswith(_ZSTANDARD):
+        size = zstd.get_frame_info(value).decompressed_size
+        return size is not None and size <= most
+    return len(zlib.decompressobj().decompress(value, MAX_DEFLATED_BYTES + 1)) <= MAX_DEFLATED_BYTES
 
 
 COMPRESSED: Final = Codec(_compress, _decompress)
-"""Text in UTF-8, compressed with Zstandard."""
+"""Text in UTF-8, compressed with zlib or, if it is long, with Zstandard."""
 
 FLAG: Final = Codec[bool](lambda _: b"1", lambda _: True)
 """A note that is present or absent."""

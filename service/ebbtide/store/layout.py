@@ -42,6 +42,7 @@ from ebbtide.records import (
     Identity,
     MessageRecord,
     Node,
+    NodeFacts,
     NodeText,
     PassageEntry,
     PassState,
@@ -240,7 +241,7 @@ VALUE_SIZES: Final = {
 }
 """The name of each table, with the size of its values where they are sorted duplicates, else 0."""
 
-make_known(NodeText, dict[str, object])
+make_known(NodeFacts, NodeText, dict[str, object])
 
 # --- the entries of META -----------------------------------------------------------------------------------
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 import errno
 import shutil
 import struct
+import zlib
 from pathlib import Path
 
 import lmdb
 import msgspec
-import zstandard
 
 from ebbtide.errors import Corrupted, EbbtideError, Exhausted, Internal, Unavailable
+from ebbtide.store import zstd
 
 TRANSLATION: dict[str, tuple[type[EbbtideError], str]] = {
     "Error": (Unavailable, "STORE_UNAVAILABLE"),  # a bare errno of the operating system
@@ -50,7 +51,7 @@ TRANSLATION: dict[str, tuple[type[EbbtideError], str]] = {
 }
 """The error of each exception of lmdb, by name."""
 
-UNREADABLE = (msgspec.DecodeError, zstandard.ZstdError, UnicodeDecodeError, struct.error)
+UNREADABLE = (msgspec.DecodeError, zstd.ZstdError, zlib.error, UnicodeDecodeError, struct.error)
 """Errors that a damaged value raises when it is decoded, or has a wrong size."""
 
 FOREIGN = (lmdb.Error, OSError, *UNREADABLE)

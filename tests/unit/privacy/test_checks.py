@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date
+from itertools import product
+from string import ascii_uppercase
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stdnum import luhn
+from stdnum import iban, luhn, numdb
 from stdnum.cn import ric
+from stdnum.exceptions import ValidationError
 
 from ebbtide.privacy import checks
 
@@ -79,6 +83,55 @@ def test_an_account_number_with_one_wrong_digit_is_rejected(account: str) -> Non
     for place in range(2, len(account)):
         if account[place].isdigit():
             assert not any(checks.is_iban(changed(account, place, by)) for by in range(1, 10))
+
+
+def test_accounts_of_every_country_are_checked_as_by_another_implementation() -> None:
+    """Every country code has the same length and the same valid characters as in python-stdnum."""
+    codes = ["".join(pair) for pair in product(ascii_uppercase, repeat=2)]
+    lengths = {code: checks.iban_length(code) for code in codes}
+    structures = {code: numdb.get("iban").info(code)[0][1].get("bban", "") for code in codes}
+    found = {code: sum(map(int, re.findall(r"(\d+)!", text))) for code, text in structures.items()}
+    assert lengths == {code: 4 + length if length else 0 for code, length in found.items()}
+    for code, length in lengths.items():
+        for letter in ("1", "A", "a"):
+            body = "".join(
+                int(count) * ("1" if kind == "n" else letter if kind == "c" else "B")
+                for count, kind in re.findall(r"(\d+)!([nac])", structures[code])
+            )
+            account = f"{code}{iban.calc_check_digits(f'{code}00{body}')}{body}" if length else f"{code}00"
+            assert checks.is_iban(account) is iban.is_valid(account, check_country=False) is bool(length)
+            for place in range(2, len(account)):
+                other = f"{account[:place]}Z{account[place + 1 :]}"
+                assert checks.is_iban(other) is iban.is_valid(other, check_country=False)
+
+
+@given(st.text("0123456789", min_size=12, max_size=20))
+def test_cards_are_checked_as_by_another_implementation(digits: str) -> None:
+    """A number with the check digit of python-stdnum is accepted if and only if a network uses its prefix."""
+    valid = digits + luhn.calc_check_digit(digits)
+    known = len(valid) in checks._card_lengths(valid)
+    assert checks.is_card(valid) is known
+    assert not any(checks.is_card(changed(valid, len(digits), by)) for by in range(1, 10))
+
+
+@given(st.from_regex(r"[0-9]{6}(19|20)[0-9]{9}", fullmatch=True))
+def test_identity_numbers_are_checked_as_by_another_implementation(number: str) -> None:
+    """A number has the check character of python-stdnum, a province that it knows, and a date."""
+    valid = number + ric.calc_check_digit(f"{number}0")
+    try:
+        is_date = bool(ric.get_birth_date(valid))
+    except ValidationError:
+        is_date = False
+    province = numdb.get("cn/loc").info(number[:2])[0][1]
+    assert checks.is_chinese_id(valid) is (is_date and bool(province))
+
+
+def test_every_province_is_known() -> None:
+    """The provinces are those of python-stdnum."""
+    for code in map("{:02}".format, range(10, 90)):
+        number = f"{code}0101199001010010"[:17]
+        valid = number + ric.calc_check_digit(f"{number}0")
+        assert checks.is_chinese_id(valid) is bool(numdb.get("cn/loc").info(code)[0][1]), code
 
 
 @pytest.mark.parametrize(

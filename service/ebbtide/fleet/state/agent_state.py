@@ -10,7 +10,7 @@ arguments and read no clock and no settings.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
@@ -27,9 +27,10 @@ from ebbtide.ids import NodeId
 from ebbtide.memory.amendment import link_corrected, merged, settle_entities
 from ebbtide.memory.focus import reparametrised
 from ebbtide.memory.loading import load_network
-from ebbtide.memory.network import Network
+from ebbtide.memory.network import Network, TextReader
+from ebbtide.memory.texts import FoldedTexts
 from ebbtide.parameters import AgentParameters
-from ebbtide.records import AgentCounts, Identity
+from ebbtide.records import AgentCounts, Identity, NodeText
 from ebbtide.store.chain import AuditEntry
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
@@ -99,12 +100,18 @@ class State:
         parameters = self._resolve(self.overrides)
         written_with = parameters.decay_rate if rate is None else rate
         self._network = self.store.read(
-            lambda txn: _read_network(txn, parameters.model_copy(update={"decay_rate": written_with}))
+            lambda txn: _read_network(
+                txn, parameters.model_copy(update={"decay_rate": written_with}), self._read_texts
+            )
         )
         self.epoch += 1
         if rate != parameters.decay_rate:
             self._reanchor(self.overrides, parameters)
         self.network.parameters = parameters
+
+    def _read_texts(self, fold: Callable[[Iterable[NodeText]], FoldedTexts]) -> FoldedTexts:
+        """Return the folded texts of the last commit, also within a transaction that writes."""
+        return self.store.read(lambda txn: fold(txn.nodes.texts()))
 
     @property
     def parameters(self) -> AgentParameters:
@@ -273,10 +280,11 @@ def _keywords_of(txn: ReadTransaction, node_id: NodeId) -> Sequence[str]:
     return () if node is None else node.keywords
 
 
-def _read_network(txn: ReadTransaction, parameters: AgentParameters) -> Network:
+def _read_network(txn: ReadTransaction, parameters: AgentParameters, read_texts: TextReader) -> Network:
     return load_network(
         parameters,
-        txn.nodes.texts(),
+        txn.nodes.facts(),
+        read_texts,
         txn.scans.columns(),
         txn.links.columns(),
         txn.meta.focus,

@@ -13,7 +13,6 @@ from functools import lru_cache
 from typing import Any, Final, TypeVar
 
 import numpy as np
-import zstandard
 
 from ebbtide.bounds import MAX_COUNT, MAX_METADATA_CHARS, MAX_TEXT_BYTES, MAX_VALUE_BYTES
 from ebbtide.entity_names import is_entity
@@ -22,7 +21,7 @@ from ebbtide.ids import batch_text_id, node_text_id, parse_agent_id
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import Batch, Entity, MessageRecord, Node
 from ebbtide.store import layout
-from ebbtide.store.codec import INVALID, UNDECODABLE
+from ebbtide.store.codec import INVALID, UNDECODABLE, is_within
 from ebbtide.store.integrity.derived import are_vectors_of, is_metadata, passages_fit
 from ebbtide.store.layout import ENTRIES, META, MetaEntries, Table, from_u64, text_key
 from ebbtide.store.lmdb.transaction import ReadTransaction
@@ -125,19 +124,18 @@ class Entries:
         return self.lengths.get(self._txn.tables.placed(layout.CHUNKS, key))
 
     def _read_text(self, key: bytes) -> bytes:
-        value = self._txn.tables.get(layout.CHUNKS, key)
-        assert value is not None, "it was read before"
-        return zstandard.ZstdDecompressor().decompress(value)
+        text = self._txn.tables.load(layout.CHUNKS, key)
+        assert text is not None, "it was read before"
+        return text.encode()
 
     def _read_chunks(self) -> None:
         for key, value in self._items(layout.CHUNKS):
             try:
-                # zstandard allocates the size that a frame declares before it decompresses anything.
-                if not 0 <= zstandard.frame_content_size(value) <= MAX_TEXT_BYTES:
+                if not is_within(MAX_TEXT_BYTES, value):
                     self._note(layout.CHUNKS, key.hex(), "is longer than a text may be")
                     continue
                 text = layout.CHUNKS.value.decode(value)
-            except (zstandard.ZstdError, UnicodeDecodeError):
+            except INVALID:
                 self._note(layout.CHUNKS, key.hex(), "cannot be decompressed")
                 continue
             if self._txn.tables.placed(layout.CHUNKS, text_key(text)) != key:

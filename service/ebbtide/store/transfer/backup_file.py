@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import BinaryIO, Final, NoReturn
 
 import msgspec
-import zstandard
 
 from ebbtide.bounds import AgentIdText, Name, Number, Time, Version
 from ebbtide.errors import Exhausted, InvalidRequest, Precondition
+from ebbtide.store import zstd
 from ebbtide.store.codec import UNDECODABLE, make_known
 from ebbtide.store.yielding import Pause
 
@@ -42,8 +42,12 @@ END: Final = bytes(2 * BLOCK)
 
 MAX_MEMBER_BYTES: Final = 64 << 10
 PIECE_BYTES: Final = 1 << 20
-MAX_WINDOW_BYTES: Final = 8 << 20
-"""Memory limit of unpacking: enough for Zstandard up to its level 19."""
+PACKED_PIECE_BYTES: Final = 1 << 17
+MAX_WINDOW_LOG: Final = 23
+"""Memory limit of unpacking, 8 MiB: enough for Zstandard up to its level 19."""
+
+MAX_FRAMES: Final = 10_000
+"""Most frames of Zstandard in a backup. Ebbtide writes one; a program that compresses in parallel writes more."""
 
 MAX_RATIO: Final = 250
 ALWAYS_UNPACKED_BYTES: Final = 16 << 20
@@ -80,7 +84,7 @@ def damaged(what: str) -> NoReturn:
 
 def pack(data: Path, into: BinaryIO, pause: Pause) -> int:
     """Compress an LMDB file. Return its size before."""
-    compressor = zstandard.ZstdCompressor(write_checksum=True).compressobj()
+    compressor = zstd.ZstdCompressor(options={zstd.CompressionParameter.checksum_flag: 1})
     size = 0
     with data.open("rb") as file:
         while piece := file.read(PIECE_BYTES):
@@ -254,21 +258,33 @@ class _Within:
         return piece
 
 
-def _unpack(source: _Within, into: Path, data_bytes: int) -> None:
+def _unpacked(source: _Within) -> Iterator[bytes]:
+    """Yield the unpacked data in pieces. Raise ZstdError if it is invalid, incomplete, or has too many frames."""
     # Across frames, so data after the first frame counts too, or is refused.
-    reader = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW_BYTES).stream_reader(
-        source,  # type: ignore[arg-type]
-        read_across_frames=True,
-    )
+    packed = source.read(PACKED_PIECE_BYTES)
+    for _ in range(MAX_FRAMES):
+        if not packed:
+            return
+        frame = zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: MAX_WINDOW_LOG})
+        while not frame.eof:
+            if frame.needs_input and not packed:
+                raise zstd.ZstdError("the last frame is incomplete")
+            yield frame.decompress(packed, PIECE_BYTES)
+            packed = source.read(PACKED_PIECE_BYTES) if frame.needs_input else b""
+        packed = frame.unused_data or source.read(PACKED_PIECE_BYTES)
+    raise zstd.ZstdError("too many frames")
+
+
+def _unpack(source: _Within, into: Path, data_bytes: int) -> None:
     left = data_bytes
     with into.open("wb") as file:
         try:
-            while piece := reader.read(min(PIECE_BYTES, left + 1)):
+            for piece in _unpacked(source):
                 left -= len(piece)
                 if left < 0:
                     break
                 file.write(piece)
-        except zstandard.ZstdError:
+        except zstd.ZstdError:
             damaged("its data cannot be unpacked")
     if left:
         damaged("its data has another size than its manifest states")
