@@ -125,7 +125,7 @@ def test_equal_texts_are_stored_once_and_counted(store: LmdbStore) -> None:
 
 
 def test_a_change_is_written_with_its_index_entries(store: LmdbStore) -> None:
-    """Links create backlinks; a repeated link is replaced; forgetting removes links, scans and backlinks."""
+    """A repeated link is replaced; forgetting a node removes its links and scans."""
     links = [Link(1, 2, "下文", 0.5, 0), Link(2, 1, "", 1.0, 0), Link(1, 2, "", 0.25, 0)]
     store.write(lambda txn: txn.apply(Change(nodes=[node(1), node(2)], links=links, next_node_id=3)))
     assert check_store(store) == []

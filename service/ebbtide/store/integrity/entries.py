@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
-import numpy as np
 import zstandard
 
 from ebbtide.bounds import MAX_COUNT, MAX_METADATA_CHARS, MAX_TEXT_BYTES, MAX_VALUE_BYTES
@@ -246,7 +245,9 @@ def _fault(table: Table[Any], key: bytes, value: bytes) -> str | None:
             table.value.check(value)
     except INVALID:
         return "is beyond its bounds"
-    if table is layout.SCANS and np.frombuffer(value, dtype=">u4").max() > MAX_COUNT:
+    if table is layout.SCANS and not 0 < len(value) <= layout.SCAN_BLOCK_BYTES:
+        return "has a wrong size"
+    if table is layout.SCANS and layout.from_scan_block(value).view(">u4").max() > MAX_COUNT:
         return "has a counter beyond its bounds"
     return None
 

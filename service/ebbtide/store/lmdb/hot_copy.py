@@ -11,13 +11,11 @@ on tables of many sorted duplicates of one size (0.9.36), which links are.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import lmdb
-
-K = TypeVar("K", bound=Hashable)
 
 PIECE_ENTRIES = 256
 PIECE_BYTES = 1 << 20
@@ -69,20 +67,14 @@ class CopyGate:
                 self._changed.notify_all()
 
 
-def copy_tables(
-    source: Any,
-    tables: Mapping[K, Any],
-    into: Any,
-    new_tables: Mapping[K, Any],
-    may_go_on: Callable[[], bool],
-) -> bool:
-    """Copy every entry that a transaction sees into the empty tables of another environment.
+def copy_trees(source: Any, trees: Mapping[Any, Any], into: Any, may_go_on: Callable[[], bool]) -> bool:
+    """Copy every entry that a transaction sees into empty trees of another environment.
 
-    `may_go_on` is called between two pieces. Return False once it returns False.
+    `trees` maps the handle of each new tree to that of the old one. `may_go_on` is called between two pieces. Return
+    False once it returns False.
     """
     return all(
-        write_entries(into, new_tables[table], source.cursor(db=handle).iternext(), may_go_on)
-        for table, handle in tables.items()
+        write_entries(into, new, source.cursor(db=old).iternext(), may_go_on) for new, old in trees.items()
     )
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import lmdb
 
-from ebbtide.errors import Corrupted, EbbtideError, Exhausted, Precondition, Unavailable
+from ebbtide.errors import EbbtideError, Exhausted, Precondition, Unavailable
 from ebbtide.records import Identity
 from ebbtide.store import layout
 from ebbtide.store.durable import sync_directory, sync_file
@@ -31,12 +31,13 @@ from ebbtide.store.lmdb.environment import (
     open_tables,
     refuse_other_format,
     refuse_unsound,
-    stored_format,
 )
-from ebbtide.store.lmdb.hot_copy import CopyGate, copy_tables
+from ebbtide.store.lmdb.hot_copy import CopyGate, copy_trees
+from ebbtide.store.lmdb.network import SourcesOf
 from ebbtide.store.lmdb.probe import note_closed, note_use
 from ebbtide.store.lmdb.tables import Handles
 from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
+from ebbtide.store.lmdb.upgrade import upgrade
 from ebbtide.store.presence import Confirm, Presence, file_moved, nothing_to_confirm
 from ebbtide.store.translation import FOREIGN, translated
 from ebbtide.store.yielding import Pause
@@ -93,6 +94,8 @@ class LmdbStore:
         """Whether the environment is closed, or must not be used, until `_reopen` has opened it again."""
         self.on_reopened: Callable[[], None] = lambda: None
         """Called when a failed commit made the store open its files again: state in memory may be stale."""
+        self.sources_of: SourcesOf = lambda _: None
+        """Returns the sources of the links to a node, from the network in memory."""
         self._copies = CopyGate()
         self._seen_by_copies: list[int] = []
         """The latest commits that the copies in progress read."""
@@ -158,8 +161,9 @@ class LmdbStore:
         seal_of: SealOf = without_keys,
         confirm: Confirm = nothing_to_confirm,
     ) -> LmdbStore:
-        """Open the store in `path`. Raise FORMAT_TOO_NEW or FORMAT_TOO_OLD for another format, and the errors of
-        `seal_of`.
+        """Open the store in `path`, after an upgrade where an older Ebbtide wrote it.
+
+        Raise FORMAT_TOO_NEW or FORMAT_TOO_OLD for another format, and the errors of `seal_of`.
         """
         with contextlib.suppress(OSError):
             # Left by an interrupted compaction, which has not changed the store.
@@ -192,16 +196,27 @@ class LmdbStore:
         note_use(path)
         store = cls(path, environment, max_map_bytes=max_map_bytes, confirm=confirm)
         try:
-            store._tables = open_tables(environment)
-        except (lmdb.Error, OSError) as error:
-            # Another format has other tables.
-            version = stored_format(environment)
+            try:
+                store._tables = open_tables(environment)
+            except lmdb.NotFoundError:
+                store._upgrade()
+                store._tables = open_tables(environment)
+        except BaseException as error:
             store.close()
-            if isinstance(error, lmdb.NotFoundError):
-                refuse_other_format(version)
-                raise Corrupted("The store lacks a table.", reason="STORE_CORRUPTED") from error
-            raise translated(error, path) from error
+            if isinstance(error, FOREIGN):
+                raise translated(error, path) from error
+            raise
         return store
+
+    def _upgrade(self) -> None:
+        """Upgrade the store of an older format. The map grows where it has no room for both."""
+        while True:
+            try:
+                return upgrade(self._environment)
+            except lmdb.MapFullError as error:
+                if self._map_bytes >= self._max_map_bytes:
+                    raise _full(self._max_map_bytes) from error
+                self._grow()
 
     def close(self) -> None:
         """Close the environment. Idempotent."""
@@ -218,7 +233,7 @@ class LmdbStore:
         self._assert_open()
         try:
             with self._environment.begin() as txn:
-                return fn(ReadTransaction(txn, self._tables, self._seal))
+                return fn(ReadTransaction(txn, self._tables, self._seal, self.sources_of))
         except FOREIGN as error:
             self._recover()
             raise translated(error, self.path) from error
@@ -244,7 +259,7 @@ class LmdbStore:
         if self._presence.must_reopen():
             self._give_up()
         with span("commit"), self._environment.begin(write=True) as txn:
-            done = fn(WriteTransaction(txn, self._tables, self._seal))
+            done = fn(WriteTransaction(txn, self._tables, self._seal, self.sources_of))
         if not self._presence.is_there:
             self._give_up()
         return done
@@ -257,10 +272,7 @@ class LmdbStore:
 
     def _written_alone(self, fn: Callable[[WriteTransaction], T], error: Exception) -> T:
         """Run `fn` in a map that cannot grow, after the copies that still use freed pages have ended."""
-        full = Exhausted(
-            f"The agent's store has reached max_map_bytes = {self._max_map_bytes}. Nothing was stored.",
-            reason="STORE_FULL",
-        )
+        full = _full(self._max_map_bytes)
         # A copy of the latest commit uses no freed page and may continue.
         if not any(seen < self._environment.info()["last_txnid"] for seen in list(self._seen_by_copies)):
             raise full from error
@@ -396,7 +408,7 @@ class LmdbStore:
                 return False
             with fresh.begin(write=True) as txn:
                 for entry in layout.NOTES_OF_FILE:
-                    txn.delete(entry.name, db=tables[layout.META])
+                    txn.delete(layout.META.prefix + entry.name, db=tables[layout.META])
             return True
         finally:
             fresh.close()
@@ -406,7 +418,8 @@ class LmdbStore:
             seen = txn.id()
             self._seen_by_copies.append(seen)
             try:
-                return copy_tables(txn, self._tables, fresh, tables, may_go_on)
+                trees = {tables[table]: handle for table, handle in self._tables.items()}
+                return copy_trees(txn, trees, fresh, may_go_on)
             finally:
                 self._seen_by_copies.remove(seen)
 
@@ -420,6 +433,13 @@ class LmdbStore:
                 sync_directory(self.path)
             finally:
                 self._reopen()
+
+
+def _full(max_map_bytes: int) -> Exhausted:
+    return Exhausted(
+        f"The agent's store has reached max_map_bytes = {max_map_bytes}. Nothing was stored.",
+        reason="STORE_FULL",
+    )
 
 
 def _fingerprint(txn: ReadTransaction) -> str:
