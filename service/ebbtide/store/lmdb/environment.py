@@ -32,8 +32,8 @@ MIN_MAP_BYTES: Final = 1 << 18
 MAX_READERS: Final = 8
 """Jobs of one agent run one at a time; the rest is for a checker or a backup at the same time."""
 
-LOCK_FILE_BYTES: Final = 8192
-"""Size of a reader table for MAX_READERS, with page sizes up to 8 KiB."""
+LOCK_FILE_BYTES: Final = 4096
+"""Size of the lock file: more than LMDB needs for MAX_READERS."""
 
 
 def open_environment(path: Path, *, map_bytes: int, max_map_bytes: int, new: bool) -> Any:

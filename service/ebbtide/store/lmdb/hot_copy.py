@@ -67,41 +67,36 @@ class CopyGate:
                 self._changed.notify_all()
 
 
-def copy_trees(source: Any, trees: Mapping[Any, Any], into: Any, may_go_on: Callable[[], bool]) -> bool:
-    """Copy every entry that a transaction sees into empty trees of another environment.
-
-    `trees` maps the handle of each new tree to that of the old one. `may_go_on` is called between two pieces. Return
-    False once it returns False.
-    """
-    return all(
-        write_entries(into, new, source.cursor(db=old).iternext(), may_go_on) for new, old in trees.items()
-    )
-
-
-def write_entries(
+def write_trees(
     into: Any,
-    table: Any,
-    entries: Iterable[tuple[bytes, bytes]],
+    sizes: Mapping[str, int],
+    entries: Mapping[str, Iterable[tuple[bytes, bytes]]],
     may_go_on: Callable[[], bool] = lambda: True,
 ) -> bool:
-    """Write sorted entries into an empty table, in several commits. Return False once `may_go_on` returns False.
+    """Create trees in an empty environment and write their sorted entries, a small store in one commit.
 
-    Raise CorruptedError where keys are out of order or duplicated.
+    `sizes` has the name of each tree, with the size of its values if they are sorted duplicates, else 0. `may_go_on` is
+    called between two pieces. Return False once it returns False. Raise CorruptedError where keys are out of order or
+    duplicated.
     """
-    left = pieces(entries)
-    piece = next(left, None)
-    while piece is not None:
+    left = ((name, piece) for name, several in entries.items() for piece in pieces(several))
+    name, piece = next(left, ("", []))
+    trees: dict[str, Any] = {}
+    while piece or not trees:
         written = 0
         with into.begin(write=True) as txn:
-            cursor = txn.cursor(db=table)
-            while piece is not None and written < COMMIT_BYTES:
+            trees = trees or {
+                name: into.open_db(name.encode(), txn=txn, create=True, dupsort=size > 0, dupfixed=size > 0)
+                for name, size in sizes.items()
+            }
+            while piece and written < COMMIT_BYTES:
                 if not may_go_on():
                     return False
                 # LMDB skips such keys, and does not count them.
-                if cursor.putmulti(piece, append=True)[1] != len(piece):
+                if txn.cursor(db=trees[name]).putmulti(piece, append=True)[1] != len(piece):
                     raise lmdb.CorruptedError("entries are out of order")
                 written += sum(len(key) + len(value) for key, value in piece)
-                piece = next(left, None)
+                name, piece = next(left, ("", []))
     return True
 
 

@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -32,7 +32,7 @@ from ebbtide.store.lmdb.environment import (
     refuse_other_format,
     refuse_unsound,
 )
-from ebbtide.store.lmdb.hot_copy import CopyGate, copy_trees
+from ebbtide.store.lmdb.hot_copy import CopyGate, write_trees
 from ebbtide.store.lmdb.network import SourcesOf
 from ebbtide.store.lmdb.probe import note_closed, note_use
 from ebbtide.store.lmdb.tables import Handles
@@ -56,6 +56,9 @@ Beginning = Callable[[WriteTransaction], None]
 
 MAX_COPY_ATTEMPTS = 40
 """Starts of one copy before it fails: more than a map can be doubled."""
+
+TRIMMED_BYTES = 1 << 20
+"""A larger file is not trimmed: its free pages are a small part of it, and writing it takes long."""
 
 FRESH_FILE = "data.mdb.new"
 """The file that a compaction writes, in the directory of the store."""
@@ -395,6 +398,17 @@ class LmdbStore:
                 fresh.unlink(missing_ok=True)
             raise translated(error, self.path) from error
 
+    def trim(self) -> None:
+        """Compact a small file of which more than a third is free.
+
+        Each commit writes the pages that it changes to other places, so the file of an agent with few memories has
+        more free pages than used ones.
+        """
+        size = (self.path / DATA_FILE).stat().st_size
+        used = self.read(lambda txn: txn.tables.used_bytes())
+        if size <= TRIMMED_BYTES and size - used > size // 3:
+            self.compact()
+
     def _copy_into(self, file: Path, may_go_on: Callable[[], bool]) -> bool:
         """Write every entry into a new file, not durably. Return False once `may_go_on` returns False."""
         info = self._environment.info()
@@ -402,24 +416,20 @@ class LmdbStore:
         map_bytes = 2 * (info["last_pgno"] + 1) * self._environment.stat()["psize"]
         fresh = fresh_environment(file, map_bytes)
         try:
-            with fresh.begin(write=True) as txn:
-                tables = open_tables(fresh, txn)
-            if not self._copy_entries(fresh, tables, may_go_on):
-                return False
-            with fresh.begin(write=True) as txn:
-                for entry in layout.NOTES_OF_FILE:
-                    txn.delete(layout.META.prefix + entry.name, db=tables[layout.META])
-            return True
+            return self._copy_entries(fresh, may_go_on)
         finally:
             fresh.close()
 
-    def _copy_entries(self, fresh: Any, tables: Handles, may_go_on: Callable[[], bool]) -> bool:
+    def _copy_entries(self, fresh: Any, may_go_on: Callable[[], bool]) -> bool:
+        shared = layout.SHARED_TREE.decode()
         with self._environment.begin() as txn:
             seen = txn.id()
             self._seen_by_copies.append(seen)
             try:
-                trees = {tables[table]: handle for table, handle in self._tables.items()}
-                return copy_trees(txn, trees, fresh, may_go_on)
+                trees = {table.tree.decode(): handle for table, handle in self._tables.items()}
+                entries = {name: txn.cursor(db=tree).iternext() for name, tree in trees.items()}
+                entries[shared] = _without_notes(entries[shared])
+                return write_trees(fresh, layout.VALUE_SIZES, entries, may_go_on)
             finally:
                 self._seen_by_copies.remove(seen)
 
@@ -433,6 +443,12 @@ class LmdbStore:
                 sync_directory(self.path)
             finally:
                 self._reopen()
+
+
+def _without_notes(entries: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
+    """Return entries of the shared tree without those that describe the file: the copy is another file."""
+    notes = {layout.META.prefix + entry.name for entry in layout.NOTES_OF_FILE}
+    return (entry for entry in entries if entry[0] not in notes)
 
 
 def _full(max_map_bytes: int) -> Exhausted:
