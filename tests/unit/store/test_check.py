@@ -47,13 +47,14 @@ def store(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[LmdbStore]
         max_map_bytes=1 << 26,
         seal=Seal(1, bytes(32)) if request.param == "sealed" else None,
     )
-    made.write(_fill)
+    made.write(fill)
     assert check_store(made) == []
     yield made
     made.close()
 
 
-def _fill(txn: Any) -> None:
+def fill(txn: Any) -> None:
+    """Write nodes, links, batches in every state, and texts that several messages share."""
     key = layout.text_key(TEXT)
     for number in (1, 2, 3):
         record = MessageRecord(number, number, 0, "user", "", "", None, 5, "", key)
