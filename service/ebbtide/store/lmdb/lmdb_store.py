@@ -60,6 +60,9 @@ MAX_COPY_ATTEMPTS = 40
 TRIMMED_BYTES = 1 << 20
 """A larger file is not trimmed: its free pages are a small part of it, and writing it takes long."""
 
+PAGES_OF_ALL_STORES = 3
+"""The two meta pages of a file, and the root of the tree that names all others."""
+
 FRESH_FILE = "data.mdb.new"
 """The file that a compaction writes, in the directory of the store."""
 
@@ -402,12 +405,17 @@ class LmdbStore:
         """Compact a small file of which more than a third is free.
 
         Each commit writes the pages that it changes to other places, so the file of an agent with few memories has
-        more free pages than used ones.
+        more free pages than used ones. A file that an erasure has marked is left to the compaction of the agent, which
+        also removes what this one does not know.
         """
         size = (self.path / DATA_FILE).stat().st_size
-        used = self.read(lambda txn: txn.tables.used_bytes())
-        if size <= TRIMMED_BYTES and size - used > size // 3:
-            self.compact()
+        if size <= TRIMMED_BYTES:
+            used, is_marked = self.read(
+                lambda txn: (txn.tables.used_bytes(), any(map(txn.meta.value_of, layout.NOTES_OF_FILE)))
+            )
+            free = size - used - PAGES_OF_ALL_STORES * self._environment.stat()["psize"]
+            if free > size // 3 and not is_marked:
+                self.compact()
 
     def _copy_into(self, file: Path, may_go_on: Callable[[], bool]) -> bool:
         """Write every entry into a new file, not durably. Return False once `may_go_on` returns False."""
