@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
+from itertools import pairwise
 from typing import Annotated
 
 import msgspec
@@ -116,10 +117,12 @@ def decode_events(data: bytes) -> EventRecord:
 
 
 def _packed(run: EventRun) -> _PackedRun:
-    width = len(FIELDS_OF[run.kind])
-    columns = np.frombuffer(run.numbers, dtype="<i8").reshape(-1, width or 1).T.copy()
-    columns[:, 1:] -= columns[:, :-1]
-    return _PackedRun(_CODES[run.kind], columns.ravel().tolist(), run.names)
+    width = len(FIELDS_OF[run.kind]) or 1
+    numbers: list[int] = np.frombuffer(run.numbers, dtype="<u8").tolist()
+    if len(numbers) > width:
+        columns = (numbers[place::width] for place in range(width))
+        numbers = [after - before for column in columns for before, after in pairwise([0, *column])]
+    return _PackedRun(_CODES[run.kind], numbers, run.names)
 
 
 def _run(packed: _PackedRun) -> EventRun:
