@@ -124,6 +124,13 @@ def test_equal_texts_are_stored_once_and_counted(store: LmdbStore) -> None:
     assert entries == 2
 
 
+def test_tables_of_the_shared_tree_have_prefixes_of_their_own() -> None:
+    """The prefix of a table is one byte that no other table has, so no entry belongs to two tables."""
+    prefixes = [table.prefix for table in layout.TABLES if table.prefix]
+    assert all(len(prefix) == 1 for prefix in prefixes)
+    assert len(set(prefixes)) == len(prefixes)
+
+
 @pytest.mark.parametrize("known", [None, (), (1, 3), (1, 2, 3, 9)])
 def test_links_to_a_deleted_node_are_removed(store: LmdbStore, known: tuple[int, ...] | None) -> None:
     """A deletion removes the links to a node: of the known sources, of this transaction, or found by a scan.

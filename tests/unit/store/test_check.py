@@ -290,6 +290,9 @@ BEYOND: dict[str, Callable[[Any], None]] = {
         b"identity",
         layout.encode({"agent_id": "a/b", "created_at_ms": 1, "seed": 1, "format_version": 1}),
     ),
+    "an entry of no table": lambda txn: txn.tables._txn.put(
+        b"\xffkey", b"value", db=txn.tables._handles[layout.META]
+    ),
     "no identity": _delete(layout.META, b"identity"),
     "a timestamp": _amended(layout.MESSAGES, 1, timestamp_ms=2**63),
     "a message of a batch far away": _amended(layout.MESSAGES, 1, batch=2**64 - 1),

@@ -113,6 +113,8 @@ class Entries:
                 if problem is not None:
                     name = key.decode(errors="replace") if table is META else key.hex()
                     self._note(table, name, problem)
+        for key in with_pauses(self._txn.tables.strays(), self._pause):
+            self._note(META, key.hex(), "belongs to no table")
         if self._txn.tables.get(META, MetaEntries.identity.name) is None:
             self._note(META, "identity", "is missing")
         return not self.found

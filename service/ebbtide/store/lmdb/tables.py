@@ -98,6 +98,13 @@ class TableReader:
                     except Corrupted:
                         yield table, place
 
+    def strays(self) -> Iterator[bytes]:
+        """Yield the keys of the shared tree that belong to no table."""
+        prefixes = {table.prefix for table in self._handles}
+        for key in self._txn.cursor(db=self._handles[META]).iternext(keys=True, values=False):
+            if key[:1] not in prefixes:
+                yield key
+
     def count(self, table: Table[Any]) -> int:
         """Return the number of entries of one table. Those of a table that shares a tree are counted one by one."""
         if table.prefix:
