@@ -152,29 +152,32 @@ def _floor_s(plan: Plan, said: Talk, digested: Path) -> float:
     tagger = rjieba.Jieba()
     tagger.cut("一")
     environment = lmdb.open(str(plan.fresh("floor")), map_size=MAP_BYTES, max_dbs=len(layout.TABLES))
-    tables = {one: environment.open_db(one.name, dupsort=one.has_duplicates) for one in layout.TABLES}
+    trees = {
+        name: environment.open_db(name.encode(), dupsort=size > 0)
+        for name, size in layout.VALUE_SIZES.items()
+    }
     with one_core():
         begun_s = time.perf_counter()
         for number, batch in enumerate(said.batches):
             for turn in batch:
                 tagger.cut(turn.text)
             with environment.begin(write=True) as txn:
-                for table, key, value in entries[number * share : (number + 1) * share]:
-                    txn.put(key, value, db=tables[table])
+                for tree, key, value in entries[number * share : (number + 1) * share]:
+                    txn.put(key, value, db=trees[tree])
         took_s = time.perf_counter() - begun_s
     environment.close()
     return took_s
 
 
-def _entries(path: Path) -> list[tuple[layout.Table[Any], bytes, bytes]]:
-    """Yield every (table, key, value) of a store."""
+def _entries(path: Path) -> list[tuple[str, bytes, bytes]]:
+    """Return every (tree, key, value) of a store."""
     environment: Any = lmdb.open(str(path), max_dbs=len(layout.TABLES) + 16, readonly=True)
     try:
         found = []
-        for table in layout.TABLES:
-            handle = environment.open_db(table.name, create=False)
+        for tree in layout.VALUE_SIZES:
+            handle = environment.open_db(tree.encode(), create=False)
             with environment.begin(db=handle) as txn:
-                found += [(table, bytes(key), bytes(value)) for key, value in txn.cursor()]
+                found += [(tree, bytes(key), bytes(value)) for key, value in txn.cursor()]
         return found
     finally:
         environment.close()

@@ -107,18 +107,17 @@ def write_store(path: Path, graph: Graph, seed: int) -> None:
     with _bulk(path) as (environment, tables):
         _write_nodes(environment, tables, graph.ids.tolist(), seed)
         _write_links(environment, tables, graph)
-        _append(environment, tables[layout.SCANS], _scan_blocks(graph))
-        _append(environment, tables[layout.RELATIONS], ((layout.u32(i), n.encode()) for i, n in _relations()))
-        names = sorted((layout.text_key(name), layout.u32(i)) for i, name in _relations())
-        _append(environment, tables[layout.RELATION_IDS], names)
+        _put(environment, tables, layout.SCANS, _scan_blocks(graph))
+        relations = ((layout.u32(number), name.encode()) for number, name in _relations())
+        _put(environment, tables, layout.RELATIONS, relations)
+        names = ((layout.text_key(name), layout.u32(number)) for number, name in _relations())
+        _put(environment, tables, layout.RELATION_IDS, names)
         numbers = {
             b"next_message_number": count + 1,
             b"next_batch_number": count // MESSAGES_PER_BATCH + 2,
             b"next_relation_id": len(RELATIONS) + 1,
         }
-        with environment.begin(write=True, db=tables[layout.META]) as txn:
-            for name, number in numbers.items():
-                txn.put(name, layout.u64(number))
+        _put(environment, tables, layout.META, ((name, layout.u64(n)) for name, n in numbers.items()))
 
 
 def _identity(agent_id: str, seed: int) -> Identity:
@@ -132,7 +131,7 @@ def _bulk(path: Path) -> Iterator[tuple[Any, Tables]]:
         str(path), map_size=MAP_BYTES, max_dbs=len(layout.TABLES) + 16, sync=False, create=False
     )
     try:
-        yield environment, {table: environment.open_db(table.name, create=False) for table in layout.TABLES}
+        yield environment, {table: environment.open_db(table.tree, create=False) for table in layout.TABLES}
         environment.sync(True)
     finally:
         environment.close()
@@ -142,6 +141,13 @@ def _append(environment: Any, table: Any, entries: Entries) -> None:
     """Write sorted entries at the end of a table."""
     with environment.begin(write=True) as txn:
         txn.cursor(db=table).putmulti(entries, dupdata=True, append=True)
+
+
+def _put(environment: Any, tables: Tables, table: layout.Table[Any], entries: Entries) -> None:
+    """Write entries of a table that shares a tree."""
+    with environment.begin(write=True, db=tables[table]) as txn:
+        for key, value in entries:
+            txn.put(table.prefix + key, value)
 
 
 # --- nodes, and what they came from ----------------------------------------------------------------------
@@ -182,8 +188,8 @@ def _write_nodes(environment: Any, tables: Tables, ids: list[int], seed: int) ->
     _append(environment, tables[layout.MESSAGES], messages)
     keys = sorted(chunks)
     _append(environment, tables[layout.CHUNKS], ((key, chunks[key]) for key in keys))
-    counted = ((key, layout.u32(references[key])) for key in keys)
-    _append(environment, tables[layout.CHUNK_REFERENCES], counted)
+    counted = ((key, layout.u32(references[key])) for key in keys if references[key] > 1)
+    _put(environment, tables, layout.CHUNK_REFERENCES, counted)
 
 
 # --- links and scans -------------------------------------------------------------------------------------
@@ -201,10 +207,6 @@ def _write_links(environment: Any, tables: Tables, graph: Graph) -> None:
     links["strength"], links["anchor"] = graph.strengths, graph.anchors
     assert links.itemsize == layout.LINK_SIZE
     _append_rows(environment, tables[layout.LINKS], graph.sources, links)
-    order = np.lexsort((graph.relations, graph.sources, graph.targets))
-    back = np.zeros(len(order), [("source", ">u8"), ("relation", ">u4")])
-    back["source"], back["relation"] = graph.sources[order], graph.relations[order] + 1
-    _append_rows(environment, tables[layout.BACKLINKS], graph.targets[order], back)
 
 
 def _append_rows(environment: Any, table: Any, keys: Array, values: Array) -> None:
@@ -221,7 +223,7 @@ def _scan_blocks(graph: Graph) -> Iterator[tuple[bytes, bytes]]:
     scans[graph.ids] = np.stack([graph.scan_counts, graph.last_passes], axis=1)
     for number, block in enumerate(scans.reshape(block_count, size, 2)):
         if block.any():
-            yield layout.u64(number), block.tobytes()
+            yield layout.u64(number), layout.scan_block(block)
 
 
 # --- agents of a daemon ----------------------------------------------------------------------------------
@@ -234,7 +236,7 @@ def install(store: Path, data_dir: Path, agent_id: str) -> Path:
     shutil.copyfile(store / "data.mdb", place / "data.mdb")
     identity = _identity(agent_id, 1)
     with _bulk(place) as (environment, tables), environment.begin(write=True) as txn:
-        txn.put(b"identity", layout.encode(identity), db=tables[layout.META])
+        txn.put(layout.META.prefix + b"identity", layout.encode(identity), db=tables[layout.META])
     meta = AgentMeta(agent_id, layout.FORMAT_VERSION, layout.LMDB_ENGINE, BEGUN_MS, AgentCounts())
     (place / "meta.json").write_bytes(msgspec.json.encode(meta))
     return place

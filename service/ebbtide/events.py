@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
+from itertools import pairwise
+from typing import Annotated
 
 import msgspec
 import numpy as np
@@ -39,7 +41,7 @@ FIELDS_OF: dict[str, tuple[str, ...]] = {
 
 
 class EventKind(StrEnum):
-    """The kinds of events."""
+    """The kinds of events. Stored by position, so a new kind comes last."""
 
     BATCH_DIGESTED = "BatchDigested"
     BATCH_PARKED = "BatchParked"
@@ -79,6 +81,58 @@ class EventRecord(msgspec.Struct, frozen=True, array_like=True):
     def count(self) -> int:
         """The number of its events."""
         return sum(run.count for run in self.runs)
+
+
+class _PackedRun(msgspec.Struct, frozen=True, array_like=True):
+    """A run as it is stored."""
+
+    kind: Annotated[int, msgspec.Meta(ge=0, lt=len(EventKind))]
+    """The position of the kind in `EventKind`."""
+    numbers: list[Annotated[int, msgspec.Meta(ge=-MAX_NUMBER, le=MAX_NUMBER)]]
+    """Column by column, the first number and then differences: most take one byte."""
+    names: tuple[Name, ...]
+
+
+class _PackedRecord(msgspec.Struct, frozen=True, array_like=True):
+    """The events of one commit as they are stored."""
+
+    at_ms: Time
+    runs: list[_PackedRun]
+
+
+_KINDS = tuple(kind.value for kind in EventKind)
+_CODES = {kind: code for code, kind in enumerate(_KINDS)}
+_decode_record = msgspec.msgpack.Decoder(_PackedRecord).decode
+
+
+def encode_events(record: EventRecord) -> bytes:
+    """Encode the events of one commit."""
+    return msgspec.msgpack.encode(_PackedRecord(record.at_ms, [_packed(run) for run in record.runs]))
+
+
+def decode_events(data: bytes) -> EventRecord:
+    """Decode the events of one commit. Raise DecodeError for bytes that are no valid record."""
+    record = _decode_record(data)
+    return EventRecord(record.at_ms, [_run(packed) for packed in record.runs])
+
+
+def _packed(run: EventRun) -> _PackedRun:
+    width = len(FIELDS_OF[run.kind]) or 1
+    numbers: list[int] = np.frombuffer(run.numbers, dtype="<u8").tolist()
+    if len(numbers) > width:
+        columns = (numbers[place::width] for place in range(width))
+        numbers = [after - before for column in columns for before, after in pairwise([0, *column])]
+    return _PackedRun(_CODES[run.kind], numbers, run.names)
+
+
+def _run(packed: _PackedRun) -> EventRun:
+    kind = _KINDS[packed.kind]
+    width = len(FIELDS_OF[kind])
+    if len(packed.numbers) % (width or 1):
+        raise msgspec.ValidationError("a run has incomplete rows")
+    columns = np.cumsum(np.array(packed.numbers, dtype="<i8").reshape(width or 1, -1), axis=1)
+    count = columns.shape[1] if width else 1
+    return EventRun(kind, count, columns.T.astype("<u8").tobytes(), packed.names)
 
 
 class Event(msgspec.Struct, frozen=True):

@@ -147,7 +147,8 @@ async def test_kinds_of_unreadable_data_have_their_reasons(tmp_path: Path, calle
         agents = tmp_path / "data" / "agents"
         saved = {name: shutil.copytree(agents / name, tmp_path / name) for name in ("ann", "bea", "cid")}
         meta = agents / "ann" / "meta.json"
-        meta.write_text(meta.read_text().replace('"format_version": 2', '"format_version": 99'))
+        present = f'"format_version": {layout.FORMAT_VERSION}'
+        meta.write_text(meta.read_text().replace(present, '"format_version": 99'))
         shutil.copy(agents / "dan" / "data.mdb", agents / "bea" / "data.mdb")
         store = LmdbStore.open(agents / "cid", map_bytes=1 << 20, max_map_bytes=1 << 24)
         store.write(lambda txn: txn.tables.put(layout.NODES, layout.u64(1), b"\xc1"))  # type: ignore[attr-defined]

@@ -124,8 +124,44 @@ def test_equal_texts_are_stored_once_and_counted(store: LmdbStore) -> None:
     assert entries == 2
 
 
+def test_tables_of_the_shared_tree_have_prefixes_of_their_own() -> None:
+    """The prefix of a table is one byte that no other table has, so no entry belongs to two tables."""
+    prefixes = [table.prefix for table in layout.TABLES if table.prefix]
+    assert all(len(prefix) == 1 for prefix in prefixes)
+    assert len(set(prefixes)) == len(prefixes)
+
+
+@pytest.mark.parametrize("known", [None, (), (1, 3), (1, 2, 3, 9)])
+def test_links_to_a_deleted_node_are_removed(store: LmdbStore, known: tuple[int, ...] | None) -> None:
+    """A deletion removes the links to a node: of the known sources, of this transaction, or found by a scan.
+
+    Other links of the same sources stay.
+    """
+    links = [
+        Link(1, 2, "a", 0.5, 0),
+        Link(1, 2, "b", 0.5, 0),
+        Link(3, 2, "a", 0.5, 0),
+        Link(1, 3, "a", 0.5, 0),
+    ]
+    written = links[:3] if known == () else []
+    nodes = [node(number) for number in (1, 2, 3)]
+    store.write(lambda txn: txn.apply(Change(nodes=nodes, next_node_id=4)))
+    store.write(lambda txn: txn.links.put([one for one in links if one not in written]))
+    store.sources_of = lambda _: known
+
+    def delete(txn: Any) -> int:
+        txn.links.put(written)
+        count: int = txn.links.count_at(2)
+        txn.apply(Change(deleted=[2]))
+        return count
+
+    assert store.write(delete) == 3
+    assert store.read(lambda txn: list(txn.links.all())) == [links[3]]
+    assert check_store(store) == []
+
+
 def test_a_change_is_written_with_its_index_entries(store: LmdbStore) -> None:
-    """Links create backlinks; a repeated link is replaced; forgetting removes links, scans and backlinks."""
+    """A repeated link is replaced; forgetting a node removes its links and scans."""
     links = [Link(1, 2, "下文", 0.5, 0), Link(2, 1, "", 1.0, 0), Link(1, 2, "", 0.25, 0)]
     store.write(lambda txn: txn.apply(Change(nodes=[node(1), node(2)], links=links, next_node_id=3)))
     assert check_store(store) == []

@@ -133,7 +133,7 @@ def everything(store: LmdbStore) -> dict[str, Any]:
             "counts": txn.counts(),
             "focus": txn.meta.focus,
             "nodes": list(txn.nodes.all()),
-            "entities": [(one, txn.entities.of_key(one.key)) for one in txn.entities.all()],
+            "entities": list(txn.entities.all()),
             "node texts": list(txn.nodes.texts()),
             "mates": [list(txn.nodes.batch_mates(node)) for node in txn.nodes.all()],
             "first": [txn.nodes.first_content(node) for node in txn.nodes.all()],

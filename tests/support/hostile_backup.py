@@ -65,7 +65,6 @@ def _copied(data: DataDirectory, store: LmdbStore, chunks: dict[bytes, bytes], n
     def write(txn: Any) -> None:
         for key, value in chunks.items():
             txn.tables.put(layout.CHUNKS, key, value)
-            txn.tables.put(layout.CHUNK_REFERENCES, key, layout.u32(1))
         for number in range(node_count):
             txn.tables.put(layout.BATCHES, layout.u64(number), bytes(1000))
 

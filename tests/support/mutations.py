@@ -201,7 +201,7 @@ def with_entries(data: bytes, change: Callable[[Any, dict[layout.Table[Any], Any
         file.write_bytes(data)
         environment = lmdb.open(str(file), subdir=False, lock=False, sync=False, max_dbs=64, map_size=1 << 28)
         try:
-            tables = {table: environment.open_db(table.name, create=False) for table in layout.TABLES}
+            tables = {table: environment.open_db(table.tree, create=False) for table in layout.TABLES}
             with environment.begin(write=True) as txn:
                 change(txn, tables)
         finally:

@@ -275,6 +275,11 @@ class Network:
         """Return the rows of the links that point at one node."""
         return self.links.present(self.links.of_target(slot))
 
+    def ids_to(self, slot: int) -> list[NodeId]:
+        """Return the sources of the links that point at one node."""
+        ids: list[NodeId] = self.slots["id"][self.links.rows["source"][self.rows_to(slot)]].tolist()
+        return ids
+
     def is_live(self, rows: Array) -> Array:
         """Return which links count: strong enough, with a living source."""
         table = self.links.rows

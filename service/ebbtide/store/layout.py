@@ -3,11 +3,13 @@
 A `Table` states how its keys and values are encoded, whether it is encrypted or derived, and where an export has its
 content. Reading, writing, sealing, checking and exporting all use these values.
 
-Numbers in keys are big-endian, so the byte order of LMDB is numeric order. Links and backlinks have a fixed size, so
-all links of an agent can be read as one buffer. Keys made from text are hashes (`text_key`); an encrypted store uses
-HMACs instead.
+Numbers in keys are big-endian, so the byte order of LMDB is numeric order. Links have a fixed size, so all links of an
+agent can be read as one buffer. Keys made from text are hashes (`text_key`); an encrypted store uses HMACs instead.
 
-Any change here needs a new FORMAT_VERSION and a migration from the old one.
+LMDB stores each tree in pages of its own. So small tables share one tree, and the first byte of a key there is the
+`prefix` of its table.
+
+Any change here needs a new FORMAT_VERSION and an upgrade from the old one (`lmdb/upgrade.py`).
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from ebbtide.bounds import (
     RelationId,
     RelationName,
 )
-from ebbtide.events import EventRecord
+from ebbtide.events import EventRecord, decode_events, encode_events
 from ebbtide.records import (
     Batch,
     EmbeddedMessage,
@@ -71,8 +73,11 @@ __all__ = ["decode", "encode", "from_u32", "from_u64", "u32", "u64"]
 
 V = TypeVar("V")
 
-FORMAT_VERSION: Final = 2
-"""Version of the tables and codecs below; a store with another one is refused."""
+FORMAT_VERSION: Final = 3
+"""Version of the tables and codecs below."""
+
+OLDEST_FORMAT: Final = 2
+"""A store of this version or a later one is upgraded when it is opened; an older one is refused."""
 
 LMDB_ENGINE: Final = "0.9"
 """The LMDB file format in use: every LMDB tool reads 0.9 files, not 1.0 files."""
@@ -92,15 +97,8 @@ class LinkValue(NamedTuple):
     anchor: int
 
 
-class BacklinkValue(NamedTuple):
-    """A link as its target stores it."""
-
-    source: int
-    relation: int
-
-
 _LINK = struct.Struct(">QIdI")
-_BACKLINK = struct.Struct(">QI")
+_LINK_PREFIX = struct.Struct(">QI")
 
 LINK_SIZE: Final = _LINK.size
 LINK_ROW: Final = np.dtype(
@@ -109,11 +107,10 @@ LINK_ROW: Final = np.dtype(
 """A key of LINKS and one of its values as one array element."""
 
 SCAN_ROW: Final = np.dtype([("count", ">u4"), ("last_pass", ">u4")])
-EMPTY_SCAN_BLOCK: Final = bytes(SCANS_PER_BLOCK * SCAN_ROW.itemsize)
+SCAN_BLOCK_BYTES: Final = SCANS_PER_BLOCK * SCAN_ROW.itemsize
 
 link_value = _LINK.pack
-backlink_value = _BACKLINK.pack
-link_prefix = _BACKLINK.pack
+link_prefix = _LINK_PREFIX.pack
 """The first bytes of a link value: target and relation id."""
 
 
@@ -122,20 +119,23 @@ def from_link_value(value: bytes) -> LinkValue:
     return LinkValue._make(_LINK.unpack(value))
 
 
-def from_backlink_value(value: bytes) -> BacklinkValue:
-    """Return the fields of a backlink value."""
-    return BacklinkValue._make(_BACKLINK.unpack(value))
-
-
 def from_scan_block(value: bytes) -> np.ndarray[Any, Any]:
     """Return the counters of a block as a writable array of SCAN_ROW."""
-    return np.frombuffer(value, dtype=SCAN_ROW).copy()
+    return np.frombuffer(value.ljust(SCAN_BLOCK_BYTES, b"\0"), dtype=SCAN_ROW).copy()
+
+
+def scan_block(rows: np.ndarray[Any, Any]) -> bytes:
+    """Return the counters of a block as bytes, without the zeros at the end."""
+    return rows.tobytes().rstrip(b"\0")
 
 
 def text_key(content: str) -> bytes:
     """Return the key of a text, or of an entry named by a text: SHA-256 of its UTF-8."""
     return hashlib.sha256(content.encode()).digest()
 
+
+SHARED_TREE: Final = b"small"
+"""The name of the tree that the tables with a prefix share."""
 
 # --- tables ------------------------------------------------------------------------------------------------
 
@@ -147,6 +147,8 @@ class Table(Generic[V]):
     name: bytes
     key: Codec[Any]
     value: Codec[V]
+    prefix: bytes = b""
+    """The first byte of its keys in the tree that small tables share; empty for a table with a tree of its own."""
     exported: str = ""
     """Where an export has its content; empty where an export leaves it out."""
     is_sealed: bool = False
@@ -158,66 +160,77 @@ class Table(Generic[V]):
     has_duplicates: bool = False
     """Whether one key has many sorted values."""
 
+    @property
+    def tree(self) -> bytes:
+        """The name of the LMDB tree that has its entries."""
+        return SHARED_TREE if self.prefix else self.name
+
 
 _ID = number(Id)
 _HASH = fixed(HASH_BYTES)
 _SCAN_BLOCK = number(Annotated[int, Meta(ge=0, le=MAX_NUMBER // SCANS_PER_BLOCK)])
 
-NODES = Table[Node](b"nodes", _ID, record(Node), "node", is_sealed=True)
-ENTITIES = Table[Entity](b"entities", _ID, record(Entity), "entity", is_sealed=True)
-ENTITY_IDS = Table[int](b"entity_ids", _HASH, number(), "of entities", text_kind=b"entity")
+NODES = Table[Node](b"nodes", _ID, record(Node), exported="node", is_sealed=True)
+ENTITIES = Table[Entity](b"entities", _ID, record(Entity), exported="entity", is_sealed=True)
 LINKS = Table[LinkValue](
     b"links",
     _ID,
     Codec(lambda one: link_value(*one), from_link_value, LINK_SIZE),
-    "link",
+    exported="link",
     has_duplicates=True,
 )
-BACKLINKS = Table[BacklinkValue](
-    b"backlinks",
-    _ID,
-    Codec(lambda one: backlink_value(*one), from_backlink_value, _BACKLINK.size),
-    "of links",
-    has_duplicates=True,
+SCANS = Table[bytes](b"scans", _SCAN_BLOCK, fixed(), b"\7", "node.scans, node.last_pass")
+RELATIONS = Table[str](
+    b"relations", small_number(RelationId), text(RelationName), b"\2", "relation", is_sealed=True
 )
-SCANS = Table[bytes](b"scans", _SCAN_BLOCK, fixed(len(EMPTY_SCAN_BLOCK)), "node.scans, node.last_pass")
-RELATIONS = Table[str](b"relations", small_number(RelationId), text(RelationName), "relation", is_sealed=True)
-RELATION_IDS = Table[int](b"relation_ids", _HASH, small_number(), "of relations", text_kind=b"relation")
-MESSAGES = Table[MessageRecord](b"messages", _ID, record(MessageRecord), "message", is_sealed=True)
+RELATION_IDS = Table[int](
+    b"relation_ids", _HASH, small_number(), b"\3", "of relations", text_kind=b"relation"
+)
+MESSAGES = Table[MessageRecord](b"messages", _ID, record(MessageRecord), exported="message", is_sealed=True)
 PASSAGES = Table[list[PassageEntry]](
-    b"passages", _ID, record(list[PassageEntry]), "index.passages", is_sealed=True, is_derived=True
+    b"passages", _ID, record(list[PassageEntry]), exported="index.passages", is_sealed=True, is_derived=True
 )
 VECTORS = Table[EmbeddedMessage](
-    b"vectors", _ID, record(EmbeddedMessage), "index.vectors", is_sealed=True, is_derived=True
+    b"vectors", _ID, record(EmbeddedMessage), exported="index.vectors", is_sealed=True, is_derived=True
 )
 CHUNKS = Table[str](
     b"chunks",
     _HASH,
     COMPRESSED,
-    "message.content, message.metadata, node.first",
+    exported="message.content, message.metadata, node.first",
     is_sealed=True,
     text_kind=b"chunk",
 )
-CHUNK_REFERENCES = Table[int](
-    b"chunk_references", _HASH, small_number(), "of messages and nodes", text_kind=b"chunk"
+CHUNK_REFERENCES = Table[int](  # of the texts that have several
+    b"chunk_references", _HASH, small_number(), b"\6", "of messages and nodes", text_kind=b"chunk"
 )
-BATCHES = Table[Batch](b"batches", _ID, record(Batch), "batch", is_sealed=True)
-INBOX = Table[int](b"inbox", _ID, number(), "batch.state, batch.position")  # position to batch, in order
-PARKED = Table[bytes](b"parked", _ID, fixed(0), "batch.state")
-DIGESTED = Table[int](b"digested", _ID, number(), "batch.state, batch.position")  # in the order of digests
+BATCHES = Table[Batch](b"batches", _ID, record(Batch), exported="batch", is_sealed=True)
+INBOX = Table[int](
+    b"inbox", _ID, number(), exported="batch.state, batch.position"
+)  # position to batch, in order
+PARKED = Table[bytes](b"parked", _ID, fixed(0), exported="batch.state")
+DIGESTED = Table[int](
+    b"digested", _ID, number(), b"\x08", "batch.state, batch.position"
+)  # in the order of digests
 RECEIPTS = Table[Receipt](
-    b"receipts", _HASH, record(Receipt), "batch.body_hash", is_sealed=True, text_kind=b"idempotency key"
+    b"receipts",
+    _HASH,
+    record(Receipt),
+    b"\5",
+    "batch.body_hash",
+    is_sealed=True,
+    text_kind=b"idempotency key",
 )
-AUDIT = Table[AuditRecord](b"audit", _ID, record(AuditRecord), is_sealed=True)
-EVENTS = Table[EventRecord](b"events", _ID, record(EventRecord))  # under the number of its first event
-META = Table[bytes](b"meta", fixed(), fixed(), "agent")
+AUDIT = Table[AuditRecord](b"audit", _ID, record(AuditRecord), b"\4", is_sealed=True)
+EVENTS = Table[EventRecord](  # under the number of its first event
+    b"events", _ID, Codec(encode_events, decode_events)
+)
+META = Table[bytes](b"meta", fixed(), fixed(), b"\1", "agent")
 
 TABLES: Final[tuple[Table[Any], ...]] = (
     NODES,
     ENTITIES,
-    ENTITY_IDS,
     LINKS,
-    BACKLINKS,
     SCANS,
     RELATIONS,
     RELATION_IDS,
@@ -237,9 +250,9 @@ TABLES: Final[tuple[Table[Any], ...]] = (
 )
 
 VALUE_SIZES: Final = {
-    table.name.decode(): (table.value.size or 0) if table.has_duplicates else 0 for table in TABLES
+    table.tree.decode(): (table.value.size or 0) if table.has_duplicates else 0 for table in TABLES
 }
-"""The name of each table, with the size of its values where they are sorted duplicates, else 0."""
+"""The name of each tree, with the size of its values where they are sorted duplicates, else 0."""
 
 make_known(NodeFacts, NodeText, dict[str, object])
 

@@ -16,6 +16,7 @@ from ebbtide.records import (
     Batch,
     EmbeddedMessage,
     EmbeddingState,
+    Entity,
     Identity,
     Link,
     MessageRecord,
@@ -46,13 +47,14 @@ def store(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[LmdbStore]
         max_map_bytes=1 << 26,
         seal=Seal(1, bytes(32)) if request.param == "sealed" else None,
     )
-    made.write(_fill)
+    made.write(fill)
     assert check_store(made) == []
     yield made
     made.close()
 
 
-def _fill(txn: Any) -> None:
+def fill(txn: Any) -> None:
+    """Write nodes, links, batches in every state, and texts that several messages share."""
     key = layout.text_key(TEXT)
     for number in (1, 2, 3):
         record = MessageRecord(number, number, 0, "user", "", "", None, 5, "", key)
@@ -114,12 +116,13 @@ def _frame_of(size: int) -> bytes:
 
 REPAIRABLE: dict[str, Callable[[Any], None]] = {
     "links of a node that is gone": _put(layout.LINKS, layout.u64(9), layout.link_value(1, 1, 0.5, 0)),
-    "a link without its backlink": _delete(layout.BACKLINKS, layout.u64(2)),
-    "a backlink without its link": _put(layout.BACKLINKS, layout.u64(2), layout.backlink_value(2, 1)),
     "a counter of a node that is gone": lambda txn: txn.scans.put(77, ScanState(1, 1)),
     "a focus that names the gone": _put(layout.META, b"focus", layout.encode((9,))),
     "a focus that names one twice": _put(layout.META, b"focus", layout.encode((2, 2))),
     "a chunk counted wrongly": _put(layout.CHUNK_REFERENCES, layout.text_key(TEXT), layout.u32(9)),
+    "a chunk counted once": _put(layout.CHUNK_REFERENCES, layout.text_key("rephrased"), layout.u32(1)),
+    "a shared chunk without its count": _delete(layout.CHUNK_REFERENCES, layout.text_key(TEXT)),
+    "a count of a text that is gone": _put(layout.CHUNK_REFERENCES, layout.text_key("gone"), layout.u32(2)),
     "passages of a message that is gone": _put(layout.PASSAGES, layout.u64(99), layout.encode([])),
     "passages that leave something out": _put(
         layout.PASSAGES, layout.u64(1), layout.encode([PassageEntry(0, 5, 0, b"", b"")])
@@ -175,6 +178,9 @@ LOST: dict[str, Callable[[Any], None]] = {
     ),
     "a content that has grown": lambda txn: txn.apply(
         Change(nodes=[Node(1, "外婆住在团岛。啊", "p", (), 1, 7, sources=(Source(1, 0, 21),))])
+    ),
+    "two entities of one key": lambda txn: txn.apply(
+        Change(entities={3: Entity(3, "Ann", "ann"), 4: Entity(4, "Ann", "ann")}, next_node_id=5)
     ),
     "a strength out of range": _put(layout.LINKS, layout.u64(1), layout.link_value(2, 2, 1.5, 0)),
     "a link from the future": lambda txn: txn.apply(Change(links=[Link(1, 2, "下文", 0.5, 5)])),
@@ -284,6 +290,9 @@ BEYOND: dict[str, Callable[[Any], None]] = {
         b"identity",
         layout.encode({"agent_id": "a/b", "created_at_ms": 1, "seed": 1, "format_version": 1}),
     ),
+    "an entry of no table": lambda txn: txn.tables._txn.put(
+        b"\xffkey", b"value", db=txn.tables._handles[layout.META]
+    ),
     "no identity": _delete(layout.META, b"identity"),
     "a timestamp": _amended(layout.MESSAGES, 1, timestamp_ms=2**63),
     "a message of a batch far away": _amended(layout.MESSAGES, 1, batch=2**64 - 1),
@@ -292,8 +301,12 @@ BEYOND: dict[str, Callable[[Any], None]] = {
     "a state that there is not": _amended(layout.BATCHES, 3, state="lost"),
     "a role that there is not": _amended(layout.MESSAGES, 1, role="root"),
     "a strength": _put(layout.LINKS, layout.u64(1), layout.link_value(2, 1, inf, 0)),
-    "scans of nodes far away": _put(layout.SCANS, layout.u64(2**60), layout.EMPTY_SCAN_BLOCK[:-1] + b"\1"),
-    "a counter of scans": _put(layout.SCANS, layout.u64(0), b"\xff" * len(layout.EMPTY_SCAN_BLOCK)),
+    "scans of nodes far away": _put(layout.SCANS, layout.u64(2**60), b"\0\0\0\1"),
+    "a counter of scans": _put(layout.SCANS, layout.u64(0), b"\xff" * layout.SCAN_BLOCK_BYTES),
+    "a block of scans that is too long": _put(
+        layout.SCANS, layout.u64(0), b"\1" * (layout.SCAN_BLOCK_BYTES + 1)
+    ),
+    "an empty block of scans": _put(layout.SCANS, layout.u64(0), b""),
     "an event far away": _put(layout.EVENTS, layout.u64(2**64 - 1), b""),
     **{
         f"{name.decode()} = {far}": _put(layout.META, name, layout.u64(far))

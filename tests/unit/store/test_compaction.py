@@ -161,3 +161,51 @@ def test_a_kill_at_any_moment_leaves_a_whole_store(tmp_path: Path) -> None:
         if done.returncode == 0:
             break
     assert moment >= 4
+
+
+def grown(path: Path) -> LmdbStore:
+    """Create a store with few entries, written in many commits."""
+    path.mkdir(exist_ok=True)
+    store = LmdbStore.create(path, Identity("ann", 1, 7, layout.FORMAT_VERSION), **MAPS)
+    for number in range(1, 20):
+        node = Node(number, f"{KEPT} {number}", KEPT, ("tar",), 1, 100)
+        store.write(lambda txn, n=node: txn.apply(Change(nodes=[n], next_node_id=n.id + 1)))  # type: ignore[misc]
+    return store
+
+
+def test_a_small_file_is_trimmed_once(tmp_path: Path) -> None:
+    """A trim removes the free pages of a small file and keeps every entry; without free pages it writes nothing."""
+    store = grown(tmp_path)
+    before, file = contents(store), tmp_path / "data.mdb"
+    size = file.stat().st_size
+    store.trim()
+    assert file.stat().st_size <= size / 2
+    assert contents(store) == before and check_store(store) == []
+    trimmed = file.stat()
+    store.trim()
+    assert (file.stat().st_ino, file.stat().st_mtime_ns) == (trimmed.st_ino, trimmed.st_mtime_ns)
+    store.close()
+
+
+@pytest.mark.parametrize("note", [one.name.decode() for one in layout.NOTES_OF_FILE])
+def test_a_trim_leaves_a_marked_file_to_the_compaction(tmp_path: Path, note: str) -> None:
+    """A trim keeps the note that an erasure has left: the compaction of the agent removes more than this one."""
+    store = grown(tmp_path)
+    store.write(lambda txn: txn.meta.set(**{note: True}))
+    inode = (tmp_path / "data.mdb").stat().st_ino
+    store.trim()
+    assert (tmp_path / "data.mdb").stat().st_ino == inode
+    assert store.read(lambda txn: getattr(txn.meta, note))
+    store.close()
+
+
+def test_a_large_file_is_not_trimmed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file above the limit is left as it is, since writing it would delay the end of the daemon."""
+    store = grown(tmp_path)
+    monkeypatch.setattr(
+        "ebbtide.store.lmdb.lmdb_store.TRIMMED_BYTES", (tmp_path / "data.mdb").stat().st_size - 1
+    )
+    inode = (tmp_path / "data.mdb").stat().st_ino
+    store.trim()
+    assert (tmp_path / "data.mdb").stat().st_ino == inode
+    store.close()

@@ -5,9 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from ebbtide.events import EventKind, EventRun, focus_run, names_run, run_of
+from ebbtide.bounds import MAX_NUMBER
+from ebbtide.events import (
+    FIELDS_OF,
+    EventKind,
+    EventRecord,
+    EventRun,
+    decode_events,
+    encode_events,
+    fits,
+    focus_run,
+    names_run,
+    run_of,
+)
 from ebbtide.records import Identity
 from ebbtide.store import layout
 from ebbtide.store.integrity.check import check_store
@@ -130,3 +145,57 @@ def test_the_checker_finds_what_is_broken(tmp_path: Path, damage: object) -> Non
     store.write(damage)  # type: ignore[arg-type]
     assert check_store(store) != []
     store.close()
+
+
+NUMBERS = st.one_of(st.integers(0, 300), st.integers(0, MAX_NUMBER))
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> EventRun:
+    """Return events of one kind with any numbers."""
+    kind = draw(st.sampled_from(EventKind))
+    fields = FIELDS_OF[kind.value]
+    if kind is EventKind.FOCUS_MOVED:
+        return focus_run(draw(st.lists(NUMBERS, max_size=9)), draw(st.lists(NUMBERS, max_size=9)))
+    if not fields:
+        return names_run(draw(st.lists(st.sampled_from(["locale", "max_nodes"]), max_size=3)))
+    rows = draw(st.lists(st.tuples(*(NUMBERS for _ in fields)), min_size=1, max_size=20))
+    return run_of(kind, *(list(column) for column in zip(*rows, strict=True)))
+
+
+@given(st.integers(0, 10**13), st.lists(runs(), min_size=1, max_size=4))
+def test_any_record_is_decoded_as_it_was_encoded(at_ms: int, several: list[EventRun]) -> None:
+    """Differences and columns lose nothing, up to the largest numbers."""
+    record = EventRecord(at_ms, several)
+    assert fits(record)
+    assert decode_events(encode_events(record)) == record
+
+
+@given(st.recursive(st.integers(-MAX_NUMBER, MAX_NUMBER) | st.text(max_size=3), st.lists, max_leaves=12))
+def test_any_other_value_is_refused_or_found(value: object) -> None:
+    """Bytes of another shape are DecodeError, or a record that the checker can judge."""
+    try:
+        record = decode_events(msgspec.msgpack.encode(value))
+    except msgspec.DecodeError:
+        return
+    fits(record)
+
+
+def test_a_number_takes_about_a_byte() -> None:
+    """Consecutive ids with a common field take about one byte a number."""
+    record = EventRecord(5, [run_of(EventKind.LINK_BROKEN, [9] * 100, range(1000, 1100), [70] * 100)])
+    assert len(encode_events(record)) < 330
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [[1, 2, 3], [], [2**63 - 1], [MAX_NUMBER + 1], [MAX_NUMBER] * 3000 + [1, 2] * 1500, [-1, 2]],
+)
+def test_a_forged_run_is_refused_or_found(numbers: list[int]) -> None:
+    """Incomplete rows, no rows, and numbers beyond their range are DecodeError or no valid events."""
+    kind = list(EventKind).index(EventKind.NODE_FORGOTTEN)
+    try:
+        record = decode_events(msgspec.msgpack.encode([5, [[kind, numbers, []]]]))
+    except msgspec.DecodeError:
+        return
+    assert not fits(record)

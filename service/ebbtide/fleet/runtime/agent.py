@@ -299,5 +299,10 @@ class Agent:
         except Exception as error:
             # The counts in meta.json are only a hint.
             get_log("agent").warning("meta.json not written", agent_id=self.id, exc_info=error)
+        try:
+            self.workspace.store.trim()
+        except Exception as error:
+            # The file is as good as before, only larger than necessary.
+            get_log("agent").warning("store not trimmed", agent_id=self.id, exc_info=error)
         finally:
             self.workspace.store.close()

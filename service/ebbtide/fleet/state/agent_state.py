@@ -78,6 +78,7 @@ class State:
         """Whether the store's file may still contain erased data."""
         self.load()
         store.on_reopened = self._reopened
+        store.sources_of = self._sources_of
 
     # --- opening and parameters --------------------------------------------------------------------
 
@@ -237,6 +238,14 @@ class State:
     def _reopened(self) -> None:
         self._discard()
         get_log("workspace").warning("store reopened after a failed commit", agent_id=self.identity.agent_id)
+
+    def _sources_of(self, node_id: NodeId) -> Sequence[NodeId] | None:
+        """Return the sources of the stored links to a node; None without a network."""
+        network = self._network
+        if network is None:
+            return None
+        slot = network.slot_of(node_id)
+        return network.ids_to(slot) if slot >= 0 else ()
 
     def _discard(self) -> None:
         """Discard the derived data. The next job rebuilds it."""

@@ -231,8 +231,9 @@ class DataDirectory:
             identity = store.read(lambda txn: txn.meta.identity)
             if identity is None or identity.agent_id != agent_id:
                 raise _another_agent()
-            if meta is not None and meta.key_fingerprint != store.sealed_with:
-                # A rewrite was interrupted: the store is the old one or the new one, whole.
+            is_current = meta is None or meta.format_version == identity.format_version
+            if meta is not None and (meta.key_fingerprint != store.sealed_with or not is_current):
+                # The store was upgraded, or a rewrite was interrupted: it is the old one or the new one, whole.
                 self.write_meta(identity, meta.counts, store.sealed_with)
             self._replacement.drop_other_keys(store.path.name, store.sealed_with)
         except BaseException:

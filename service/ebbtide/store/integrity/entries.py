@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
-import numpy as np
-
 from ebbtide.bounds import MAX_COUNT, MAX_METADATA_CHARS, MAX_TEXT_BYTES, MAX_VALUE_BYTES
 from ebbtide.entity_names import is_entity
 from ebbtide.errors import InvalidRequest
@@ -113,6 +111,8 @@ class Entries:
                 if problem is not None:
                     name = key.decode(errors="replace") if table is META else key.hex()
                     self._note(table, name, problem)
+        for key in with_pauses(self._txn.tables.strays(), self._pause):
+            self._note(META, key.hex(), "belongs to no table")
         if self._txn.tables.get(META, MetaEntries.identity.name) is None:
             self._note(META, "identity", "is missing")
         return not self.found
@@ -244,7 +244,9 @@ def _fault(table: Table[Any], key: bytes, value: bytes) -> str | None:
             table.value.check(value)
     except INVALID:
         return "is beyond its bounds"
-    if table is layout.SCANS and np.frombuffer(value, dtype=">u4").max() > MAX_COUNT:
+    if table is layout.SCANS and not 0 < len(value) <= layout.SCAN_BLOCK_BYTES:
+        return "has a wrong size"
+    if table is layout.SCANS and layout.from_scan_block(value).view(">u4").max() > MAX_COUNT:
         return "has a counter beyond its bounds"
     return None
 

@@ -29,36 +29,24 @@ def rebuild_store(store: LmdbStore) -> list[Finding]:
 
 
 def _rebuild(txn: WriteTransaction) -> None:
-    entities = list(txn.entities.all())
-    living = {node.id for node in txn.nodes.all()} | {entity.id for entity in entities}
-    _rebuild_links(txn, living)
+    living = {node.id for node in txn.nodes.all()} | {entity.id for entity in txn.entities.all()}
+    _drop_links(txn, living)
     for node_id, _ in list(txn.scans.all()):
         if node_id not in living:
             txn.scans.put(node_id, NEVER_SCANNED)
     for name in ("focus", "entity_focus"):
         known = dict.fromkeys(node_id for node_id in getattr(txn.meta, name) if node_id in living)
         txn.meta.set(**{name: tuple(known)})
-    txn.tables.clear(layout.ENTITY_IDS)
-    for entity in entities:
-        txn.entities.put(entity)
     _drop_unfitting_passages(txn)
     _drop_unfitting_vectors(txn)
     _rebuild_references(txn)
 
 
-def _rebuild_links(txn: WriteTransaction, living: set[int]) -> None:
-    """Delete the links of missing nodes, and derive the backlinks."""
+def _drop_links(txn: WriteTransaction, living: set[int]) -> None:
+    """Delete the links of missing nodes."""
     for key in {key for key, _ in txn.tables.items(layout.LINKS)}:
         if layout.from_u64(key) not in living:
             txn.tables.delete(layout.LINKS, key)
-    txn.tables.clear(layout.BACKLINKS)
-    for key, value in list(txn.tables.items(layout.LINKS)):
-        link = layout.from_link_value(value)
-        txn.tables.put(
-            layout.BACKLINKS,
-            layout.u64(link.target),
-            layout.backlink_value(layout.from_u64(key), link.relation),
-        )
 
 
 def _drop_unfitting_passages(txn: WriteTransaction) -> None:
@@ -99,7 +87,7 @@ def _rebuild_references(txn: WriteTransaction) -> None:
     tables.clear(layout.CHUNK_REFERENCES)
     keys = {tables.placed(layout.CHUNKS, key): key for key in counts}
     for place in [place for place, _ in tables.items(layout.CHUNKS)]:
-        if place in keys:
+        if place in keys and counts[keys[place]] > 1:
             tables.put(layout.CHUNK_REFERENCES, keys[place], layout.u32(counts[keys[place]]))
-        else:
+        elif place not in keys:
             tables.drop_placed(layout.CHUNKS, place)

@@ -17,15 +17,14 @@ from typing import Any, Final
 import lmdb
 
 from ebbtide.errors import Corrupted, Precondition
-from ebbtide.store.codec import INVALID
-from ebbtide.store.layout import FORMAT_VERSION, META, TABLES, MetaEntries, Table
+from ebbtide.store.layout import FORMAT_VERSION, OLDEST_FORMAT, TABLES, VALUE_SIZES, Table
 from ebbtide.store.lmdb.probe import is_in_doubt, is_sound
 from ebbtide.store.translation import translated
 
 DATA_FILE: Final = "data.mdb"
 
 MAX_TABLES: Final = len(TABLES) + 16
-"""Room for the tables, including those of a later format."""
+"""Room for the trees, including those of an older or later format."""
 
 MIN_MAP_BYTES: Final = 1 << 18
 """A smaller map cannot contain the empty tables."""
@@ -33,8 +32,8 @@ MIN_MAP_BYTES: Final = 1 << 18
 MAX_READERS: Final = 8
 """Jobs of one agent run one at a time; the rest is for a checker or a backup at the same time."""
 
-LOCK_FILE_BYTES: Final = 8192
-"""Size of a reader table for MAX_READERS, with page sizes up to 8 KiB."""
+LOCK_FILE_BYTES: Final = 4096
+"""Size of the lock file: more than LMDB needs for MAX_READERS."""
 
 
 def open_environment(path: Path, *, map_bytes: int, max_map_bytes: int, new: bool) -> Any:
@@ -76,17 +75,14 @@ def fresh_environment(file: Path, map_bytes: int) -> Any:
 
 
 def open_tables(environment: Any, creating: Any = None) -> Mapping[Table[Any], Any]:
-    """Return the handle of each table. With a transaction that creates a store, create the tables too."""
-    return {
-        table: environment.open_db(
-            table.name,
-            txn=creating,
-            create=creating is not None,
-            dupsort=table.has_duplicates,
-            dupfixed=table.has_duplicates,
+    """Return the handle of the tree of each table. With a transaction that creates a store, create the trees too."""
+    trees = {
+        name: environment.open_db(
+            name.encode(), txn=creating, create=creating is not None, dupsort=size > 0, dupfixed=size > 0
         )
-        for table in TABLES
+        for name, size in VALUE_SIZES.items()
     }
+    return {table: trees[table.tree.decode()] for table in TABLES}
 
 
 def refuse_unsound(path: Path) -> None:
@@ -96,31 +92,19 @@ def refuse_unsound(path: Path) -> None:
 
 
 def refuse_other_format(version: int) -> None:
-    """Raise FORMAT_TOO_NEW for a store of a newer Ebbtide, and FORMAT_TOO_OLD for one of an older Ebbtide."""
-    if version < FORMAT_VERSION:
+    """Raise FORMAT_TOO_NEW for a store of a newer Ebbtide, and FORMAT_TOO_OLD for one that cannot be upgraded."""
+    if version < OLDEST_FORMAT:
         raise Precondition(
-            f"The data has format {version}; this Ebbtide reads format {FORMAT_VERSION}. "
+            f"The data has format {version}; this Ebbtide reads formats {OLDEST_FORMAT} to {FORMAT_VERSION}. "
             "Start with an empty data directory.",
             reason="FORMAT_TOO_OLD",
         )
     if version > FORMAT_VERSION:
         raise Precondition(
-            f"The data has format {version}; this Ebbtide reads format {FORMAT_VERSION}. "
+            f"The data has format {version}; this Ebbtide reads formats {OLDEST_FORMAT} to {FORMAT_VERSION}. "
             "Use a newer version.",
             reason="FORMAT_TOO_NEW",
         )
-
-
-def stored_format(environment: Any) -> int:
-    """Return the format version of a store whose tables cannot all be opened; the present one if it is unknown."""
-    try:
-        meta = environment.open_db(META.name, create=False)
-        with environment.begin() as txn:
-            value = txn.get(MetaEntries.identity.name, db=meta)
-        identity = None if value is None else MetaEntries.identity.codec.decode(value)
-    except (lmdb.Error, *INVALID):
-        return FORMAT_VERSION
-    return FORMAT_VERSION if identity is None else int(identity.format_version)
 
 
 def _allocate_lock_file(path: Path) -> None:

@@ -11,13 +11,11 @@ on tables of many sorted duplicates of one size (0.9.36), which links are.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import lmdb
-
-K = TypeVar("K", bound=Hashable)
 
 PIECE_ENTRIES = 256
 PIECE_BYTES = 1 << 20
@@ -69,47 +67,36 @@ class CopyGate:
                 self._changed.notify_all()
 
 
-def copy_tables(
-    source: Any,
-    tables: Mapping[K, Any],
+def write_trees(
     into: Any,
-    new_tables: Mapping[K, Any],
-    may_go_on: Callable[[], bool],
-) -> bool:
-    """Copy every entry that a transaction sees into the empty tables of another environment.
-
-    `may_go_on` is called between two pieces. Return False once it returns False.
-    """
-    return all(
-        write_entries(into, new_tables[table], source.cursor(db=handle).iternext(), may_go_on)
-        for table, handle in tables.items()
-    )
-
-
-def write_entries(
-    into: Any,
-    table: Any,
-    entries: Iterable[tuple[bytes, bytes]],
+    sizes: Mapping[str, int],
+    entries: Mapping[str, Iterable[tuple[bytes, bytes]]],
     may_go_on: Callable[[], bool] = lambda: True,
 ) -> bool:
-    """Write sorted entries into an empty table, in several commits. Return False once `may_go_on` returns False.
+    """Create trees in an empty environment and write their sorted entries, a small store in one commit.
 
-    Raise CorruptedError where keys are out of order or duplicated.
+    `sizes` has the name of each tree, with the size of its values if they are sorted duplicates, else 0. `may_go_on` is
+    called between two pieces. Return False once it returns False. Raise CorruptedError where keys are out of order or
+    duplicated.
     """
-    left = pieces(entries)
-    piece = next(left, None)
-    while piece is not None:
+    left = ((name, piece) for name, several in entries.items() for piece in pieces(several))
+    name, piece = next(left, ("", []))
+    trees: dict[str, Any] = {}
+    while piece or not trees:
         written = 0
         with into.begin(write=True) as txn:
-            cursor = txn.cursor(db=table)
-            while piece is not None and written < COMMIT_BYTES:
+            trees = trees or {
+                name: into.open_db(name.encode(), txn=txn, create=True, dupsort=size > 0, dupfixed=size > 0)
+                for name, size in sizes.items()
+            }
+            while piece and written < COMMIT_BYTES:
                 if not may_go_on():
                     return False
                 # LMDB skips such keys, and does not count them.
-                if cursor.putmulti(piece, append=True)[1] != len(piece):
+                if txn.cursor(db=trees[name]).putmulti(piece, append=True)[1] != len(piece):
                     raise lmdb.CorruptedError("entries are out of order")
                 written += sum(len(key) + len(value) for key, value in piece)
-                piece = next(left, None)
+                name, piece = next(left, ("", []))
     return True
 
 

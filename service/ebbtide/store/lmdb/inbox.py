@@ -90,7 +90,9 @@ class InboxWriter(InboxReader):
 
         At most `most` are deleted. The latest `least` do not expire by time.
         """
-        count = self._tables.count(layout.DIGESTED)
+        # A batch is in the inbox, parked or digested.
+        waiting, parked = self._tables.count(layout.INBOX), self._tables.count(layout.PARKED)
+        count = self._tables.count(layout.BATCHES) - waiting - parked
         surplus = count - keep
         by_age = count - least
         for key, value in list(islice(self._tables.items(layout.DIGESTED), most)):

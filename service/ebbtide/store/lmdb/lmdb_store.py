@@ -13,13 +13,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import lmdb
 
-from ebbtide.errors import Corrupted, EbbtideError, Exhausted, Precondition, Unavailable
+from ebbtide.errors import EbbtideError, Exhausted, Precondition, Unavailable
 from ebbtide.records import Identity
 from ebbtide.store import layout
 from ebbtide.store.durable import sync_directory, sync_file
@@ -31,12 +31,13 @@ from ebbtide.store.lmdb.environment import (
     open_tables,
     refuse_other_format,
     refuse_unsound,
-    stored_format,
 )
-from ebbtide.store.lmdb.hot_copy import CopyGate, copy_tables
+from ebbtide.store.lmdb.hot_copy import CopyGate, write_trees
+from ebbtide.store.lmdb.network import SourcesOf
 from ebbtide.store.lmdb.probe import note_closed, note_use
 from ebbtide.store.lmdb.tables import Handles
 from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
+from ebbtide.store.lmdb.upgrade import upgrade
 from ebbtide.store.presence import Confirm, Presence, file_moved, nothing_to_confirm
 from ebbtide.store.translation import FOREIGN, translated
 from ebbtide.store.yielding import Pause
@@ -55,6 +56,12 @@ Beginning = Callable[[WriteTransaction], None]
 
 MAX_COPY_ATTEMPTS = 40
 """Starts of one copy before it fails: more than a map can be doubled."""
+
+TRIMMED_BYTES = 1 << 20
+"""A larger file is not trimmed: its free pages are a small part of it, and writing it takes long."""
+
+PAGES_OF_ALL_STORES = 3
+"""The two meta pages of a file, and the root of the tree that names all others."""
 
 FRESH_FILE = "data.mdb.new"
 """The file that a compaction writes, in the directory of the store."""
@@ -93,6 +100,8 @@ class LmdbStore:
         """Whether the environment is closed, or must not be used, until `_reopen` has opened it again."""
         self.on_reopened: Callable[[], None] = lambda: None
         """Called when a failed commit made the store open its files again: state in memory may be stale."""
+        self.sources_of: SourcesOf = lambda _: None
+        """Returns the sources of the links to a node, from the network in memory."""
         self._copies = CopyGate()
         self._seen_by_copies: list[int] = []
         """The latest commits that the copies in progress read."""
@@ -158,8 +167,9 @@ class LmdbStore:
         seal_of: SealOf = without_keys,
         confirm: Confirm = nothing_to_confirm,
     ) -> LmdbStore:
-        """Open the store in `path`. Raise FORMAT_TOO_NEW or FORMAT_TOO_OLD for another format, and the errors of
-        `seal_of`.
+        """Open the store in `path`, after an upgrade where an older Ebbtide wrote it.
+
+        Raise FORMAT_TOO_NEW or FORMAT_TOO_OLD for another format, and the errors of `seal_of`.
         """
         with contextlib.suppress(OSError):
             # Left by an interrupted compaction, which has not changed the store.
@@ -192,16 +202,27 @@ class LmdbStore:
         note_use(path)
         store = cls(path, environment, max_map_bytes=max_map_bytes, confirm=confirm)
         try:
-            store._tables = open_tables(environment)
-        except (lmdb.Error, OSError) as error:
-            # Another format has other tables.
-            version = stored_format(environment)
+            try:
+                store._tables = open_tables(environment)
+            except lmdb.NotFoundError:
+                store._upgrade()
+                store._tables = open_tables(environment)
+        except BaseException as error:
             store.close()
-            if isinstance(error, lmdb.NotFoundError):
-                refuse_other_format(version)
-                raise Corrupted("The store lacks a table.", reason="STORE_CORRUPTED") from error
-            raise translated(error, path) from error
+            if isinstance(error, FOREIGN):
+                raise translated(error, path) from error
+            raise
         return store
+
+    def _upgrade(self) -> None:
+        """Upgrade the store of an older format. The map grows where it has no room for both."""
+        while True:
+            try:
+                return upgrade(self._environment)
+            except lmdb.MapFullError as error:
+                if self._map_bytes >= self._max_map_bytes:
+                    raise _full(self._max_map_bytes) from error
+                self._grow()
 
     def close(self) -> None:
         """Close the environment. Idempotent."""
@@ -218,7 +239,7 @@ class LmdbStore:
         self._assert_open()
         try:
             with self._environment.begin() as txn:
-                return fn(ReadTransaction(txn, self._tables, self._seal))
+                return fn(ReadTransaction(txn, self._tables, self._seal, self.sources_of))
         except FOREIGN as error:
             self._recover()
             raise translated(error, self.path) from error
@@ -244,7 +265,7 @@ class LmdbStore:
         if self._presence.must_reopen():
             self._give_up()
         with span("commit"), self._environment.begin(write=True) as txn:
-            done = fn(WriteTransaction(txn, self._tables, self._seal))
+            done = fn(WriteTransaction(txn, self._tables, self._seal, self.sources_of))
         if not self._presence.is_there:
             self._give_up()
         return done
@@ -257,10 +278,7 @@ class LmdbStore:
 
     def _written_alone(self, fn: Callable[[WriteTransaction], T], error: Exception) -> T:
         """Run `fn` in a map that cannot grow, after the copies that still use freed pages have ended."""
-        full = Exhausted(
-            f"The agent's store has reached max_map_bytes = {self._max_map_bytes}. Nothing was stored.",
-            reason="STORE_FULL",
-        )
+        full = _full(self._max_map_bytes)
         # A copy of the latest commit uses no freed page and may continue.
         if not any(seen < self._environment.info()["last_txnid"] for seen in list(self._seen_by_copies)):
             raise full from error
@@ -383,6 +401,22 @@ class LmdbStore:
                 fresh.unlink(missing_ok=True)
             raise translated(error, self.path) from error
 
+    def trim(self) -> None:
+        """Compact a small file of which more than a third is free.
+
+        Each commit writes the pages that it changes to other places, so the file of an agent with few memories has
+        more free pages than used ones. A file that an erasure has marked is left to the compaction of the agent, which
+        also removes what this one does not know.
+        """
+        size = (self.path / DATA_FILE).stat().st_size
+        if size <= TRIMMED_BYTES:
+            used, is_marked = self.read(
+                lambda txn: (txn.tables.used_bytes(), any(map(txn.meta.value_of, layout.NOTES_OF_FILE)))
+            )
+            free = size - used - PAGES_OF_ALL_STORES * self._environment.stat()["psize"]
+            if free > size // 3 and not is_marked:
+                self.compact()
+
     def _copy_into(self, file: Path, may_go_on: Callable[[], bool]) -> bool:
         """Write every entry into a new file, not durably. Return False once `may_go_on` returns False."""
         info = self._environment.info()
@@ -390,23 +424,20 @@ class LmdbStore:
         map_bytes = 2 * (info["last_pgno"] + 1) * self._environment.stat()["psize"]
         fresh = fresh_environment(file, map_bytes)
         try:
-            with fresh.begin(write=True) as txn:
-                tables = open_tables(fresh, txn)
-            if not self._copy_entries(fresh, tables, may_go_on):
-                return False
-            with fresh.begin(write=True) as txn:
-                for entry in layout.NOTES_OF_FILE:
-                    txn.delete(entry.name, db=tables[layout.META])
-            return True
+            return self._copy_entries(fresh, may_go_on)
         finally:
             fresh.close()
 
-    def _copy_entries(self, fresh: Any, tables: Handles, may_go_on: Callable[[], bool]) -> bool:
+    def _copy_entries(self, fresh: Any, may_go_on: Callable[[], bool]) -> bool:
+        shared = layout.SHARED_TREE.decode()
         with self._environment.begin() as txn:
             seen = txn.id()
             self._seen_by_copies.append(seen)
             try:
-                return copy_tables(txn, self._tables, fresh, tables, may_go_on)
+                trees = {table.tree.decode(): handle for table, handle in self._tables.items()}
+                entries = {name: txn.cursor(db=tree).iternext() for name, tree in trees.items()}
+                entries[shared] = _without_notes(entries[shared])
+                return write_trees(fresh, layout.VALUE_SIZES, entries, may_go_on)
             finally:
                 self._seen_by_copies.remove(seen)
 
@@ -420,6 +451,19 @@ class LmdbStore:
                 sync_directory(self.path)
             finally:
                 self._reopen()
+
+
+def _without_notes(entries: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
+    """Return entries of the shared tree without those that describe the file: the copy is another file."""
+    notes = {layout.META.prefix + entry.name for entry in layout.NOTES_OF_FILE}
+    return (entry for entry in entries if entry[0] not in notes)
+
+
+def _full(max_map_bytes: int) -> Exhausted:
+    return Exhausted(
+        f"The agent's store has reached max_map_bytes = {max_map_bytes}. Nothing was stored.",
+        reason="STORE_FULL",
+    )
 
 
 def _fingerprint(txn: ReadTransaction) -> str:

@@ -1,15 +1,17 @@
 """The memories and entities of one agent, the links between them, and their scan counters, in one transaction.
 
-Each write keeps the indexes consistent: backlinks with links, scan counters with nodes, the reference to a first
-content with its node. Forgetting a node removes its outgoing links; links that point to it stay. Deleting a node
-removes both.
+Each write keeps scan counters consistent with nodes, and the reference to a first content with its node. Forgetting a
+node removes its outgoing links; links that point to it stay. Deleting a node removes both.
+
+Links are stored by source only. The sources of the links to a node come from the network in memory, or from a scan of
+all links where there is no network.
 
 Importance is not stored: it is computed from the links when an agent opens.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -26,14 +28,18 @@ NodeIds = Sequence[int] | NDArray[np.int64]
 MAX_COUNTED = 1 << 20
 """Most relation ids that are counted; more are sorted. An id of a damaged store may be any number."""
 
+SourcesOf = Callable[[int], Iterable[int] | None]
+"""Returns the sources of the stored links to a node, and possibly others; None where they are unknown."""
+
 # --- links -------------------------------------------------------------------------------------------------
 
 
 class LinkReader(Part):
     """The links of one agent."""
 
-    def __init__(self, tables: TableReader) -> None:
+    def __init__(self, tables: TableReader, sources_of: SourcesOf = lambda _: None) -> None:
         super().__init__(tables)
+        self._sources_of = sources_of
         self._names: dict[int, str] = {}
 
     def all(self, start: int = 0) -> Iterator[Link]:
@@ -44,10 +50,7 @@ class LinkReader(Part):
 
     def columns(self) -> LinkColumns:
         """Return every link, by source, target and relation id."""
-        cursor = self._tables.cursor(layout.LINKS)
-        sources = list(cursor.iternext_nodup(keys=True, values=False))
-        found = cursor.getmulti(sources, dupdata=True, dupfixed_bytes=layout.LINK_SIZE, keyfixed=True)
-        rows = np.frombuffer(found, dtype=layout.LINK_ROW)
+        rows = self._rows()
         ids, relation = _numbered(rows["relation"].astype(np.int64))
         return LinkColumns(
             rows["source"].astype(np.int64),
@@ -60,11 +63,15 @@ class LinkReader(Part):
 
     def count_at(self, node_id: int) -> int:
         """Return how many links start or end at a node."""
-        found = 0
-        for table in (layout.LINKS, layout.BACKLINKS):
-            cursor = self._tables.cursor(table)
-            found += cursor.count() if cursor.set_key(layout.u64(node_id)) else 0
-        return found
+        cursor = self._tables.cursor(layout.LINKS)
+        outgoing: int = cursor.count() if cursor.set_key(layout.u64(node_id)) else 0
+        return outgoing + len(list(self._to(node_id)))
+
+    def has(self, source: int, target: int, relation: int) -> bool:
+        """Return whether a link is stored, by its relation id."""
+        return _find(
+            self._tables.cursor(layout.LINKS), layout.u64(source), layout.link_prefix(target, relation)
+        )
 
     def relation(self, relation_id: int) -> str:
         """Return the name of a relation id."""
@@ -75,10 +82,30 @@ class LinkReader(Part):
             )
         return name
 
-    def _values(self, table: layout.Table[Any], node_id: int) -> list[bytes]:
-        """Return the values of a node in LINKS or BACKLINKS."""
-        cursor = self._tables.cursor(table)
-        return list(cursor.iternext_dup()) if cursor.set_key(layout.u64(node_id)) else []
+    def _to(self, node_id: int) -> Iterator[tuple[bytes, bytes]]:
+        """Yield (key, value) of the links that point to a node."""
+        cursor, prefix = self._tables.cursor(layout.LINKS), layout.u64(node_id)
+        for source in map(layout.u64, sorted(self._sources_to(node_id))):
+            if cursor.set_range_dup(source, prefix):
+                for value in cursor.iternext_dup():
+                    if not value.startswith(prefix):
+                        break
+                    yield source, value
+
+    def _sources_to(self, node_id: int) -> set[int]:
+        """Return the sources of the links to a node, and possibly others."""
+        sources = self._sources_of(node_id)
+        if sources is not None:
+            return set(sources)
+        rows = self._rows()
+        return set(rows["source"][rows["target"] == node_id].tolist())
+
+    def _rows(self) -> NDArray[Any]:
+        """Return every link as an array of LINK_ROW."""
+        cursor = self._tables.cursor(layout.LINKS)
+        sources = list(cursor.iternext_nodup(keys=True, values=False))
+        found = cursor.getmulti(sources, dupdata=True, dupfixed_bytes=layout.LINK_SIZE, keyfixed=True)
+        return np.frombuffer(found, dtype=layout.LINK_ROW)
 
 
 class LinkWriter(LinkReader):
@@ -86,52 +113,43 @@ class LinkWriter(LinkReader):
 
     _tables: TableWriter
 
-    def __init__(self, tables: TableWriter, meta: MetaWriter) -> None:
-        super().__init__(tables)
+    def __init__(self, tables: TableWriter, meta: MetaWriter, sources_of: SourcesOf = lambda _: None) -> None:
+        super().__init__(tables, sources_of)
         self._meta = meta
         self._ids: dict[str, int] = {}
+        self._written: list[Sequence[Link]] = []
+        """The links of this transaction, which the network in memory does not have yet."""
 
     def put(self, links: Sequence[Link]) -> None:
         """Write links, or the new strengths of stored ones. The last of equal links counts."""
         cursor, values = self._tables.cursor(layout.LINKS), {}
-        backlinks: list[tuple[bytes, bytes]] = []
+        self._written.append(links)
         for link in links:
             relation = self._relation_id(link.relation)
             source, prefix = layout.u64(link.source), layout.link_prefix(link.target, relation)
             self._delete(cursor, source, prefix)
             value = layout.link_value(link.target, relation, link.strength, link.anchor)
             values[source, prefix] = (source, value)
-            backlinks.append((layout.u64(link.target), layout.backlink_value(link.source, relation)))
         cursor.putmulti(values.values())
-        self._tables.cursor(layout.BACKLINKS).putmulti(backlinks)
 
     def remove(self, link: Link) -> None:
-        """Delete a link with its backlink."""
+        """Delete a link."""
         relation = self._relation_id(link.relation)
         prefix = layout.link_prefix(link.target, relation)
         self._delete(self._tables.cursor(layout.LINKS), layout.u64(link.source), prefix)
-        self._tables.delete(
-            layout.BACKLINKS, layout.u64(link.target), layout.backlink_value(link.source, relation)
-        )
 
     def remove_from(self, node_id: int) -> None:
         """Delete the outgoing links of a node."""
-        values = self._values(layout.LINKS, node_id)
-        for target, relation, _, _ in map(layout.from_link_value, values):
-            self._tables.delete(
-                layout.BACKLINKS, layout.u64(target), layout.backlink_value(node_id, relation)
-            )
-        if values:
-            self._tables.delete(layout.LINKS, layout.u64(node_id))
+        self._tables.delete(layout.LINKS, layout.u64(node_id))
 
     def remove_to(self, node_id: int) -> None:
         """Delete the links that point to a node."""
-        values, cursor = self._values(layout.BACKLINKS, node_id), self._tables.cursor(layout.LINKS)
-        for source, relation in map(layout.from_backlink_value, values):
-            if cursor.set_range_dup(layout.u64(source), layout.link_prefix(node_id, relation)):
-                cursor.delete()
-        if values:
-            self._tables.delete(layout.BACKLINKS, layout.u64(node_id))
+        for key, value in list(self._to(node_id)):
+            self._tables.delete(layout.LINKS, key, value)
+
+    def _sources_to(self, node_id: int) -> set[int]:
+        written = {link.source for links in self._written for link in links if link.target == node_id}
+        return super()._sources_to(node_id) | written
 
     def drop_unused_relations(self) -> None:
         """Delete the names of relations without links: they may contain what was erased."""
@@ -143,7 +161,7 @@ class LinkWriter(LinkReader):
 
     def _delete(self, cursor: Any, source: bytes, prefix: bytes) -> None:
         """Delete the stored value of a link, if there is one."""
-        if cursor.set_range_dup(source, prefix) and cursor.value().startswith(prefix):
+        if _find(cursor, source, prefix):
             cursor.delete()
 
     def _relation_id(self, name: str) -> int:
@@ -166,6 +184,12 @@ def _numbered(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.
     # Sorting a million values takes a tenth of a second, counting them a hundredth.
     is_used = np.bincount(values) > 0
     return np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[values]
+
+
+def _find(cursor: Any, source: bytes, prefix: bytes) -> bool:
+    """Move a cursor to the first link of a source whose value begins with a prefix. Return whether there is one."""
+    found: bool = cursor.set_range_dup(source, prefix) and cursor.value().startswith(prefix)
+    return found
 
 
 # --- scan counters -----------------------------------------------------------------------------------------
@@ -222,10 +246,10 @@ class ScanWriter(ScanReader):
         numbers = ids // layout.SCANS_PER_BLOCK
         for number in np.unique(numbers).tolist():
             key = layout.u64(number)
-            block = layout.from_scan_block(self._tables.get(layout.SCANS, key) or layout.EMPTY_SCAN_BLOCK)
+            block = layout.from_scan_block(self._tables.get(layout.SCANS, key) or b"")
             yield block, ids[numbers == number] % layout.SCANS_PER_BLOCK
             if block["count"].any():
-                self._tables.put(layout.SCANS, key, block.tobytes())
+                self._tables.put(layout.SCANS, key, layout.scan_block(block))
             else:
                 self._tables.delete(layout.SCANS, key)
 
@@ -331,11 +355,6 @@ class EntityReader(Part):
         """Return the entity of this id, or None."""
         return self._tables.load(layout.ENTITIES, layout.u64(entity_id))
 
-    def of_key(self, key: str) -> Entity | None:
-        """Return the entity of this key, or None."""
-        entity_id = self._tables.load(layout.ENTITY_IDS, layout.text_key(key))
-        return None if entity_id is None else self.get(entity_id)
-
     def all(self, start: int = 0) -> Iterator[Entity]:
         """Yield entities by id, from `start`."""
         return self._tables.load_all(layout.ENTITIES, layout.u64(start))
@@ -353,13 +372,10 @@ class EntityWriter(EntityReader):
     def put(self, entity: Entity) -> None:
         """Write an entity. Its key never changes."""
         self._tables.save(layout.ENTITIES, layout.u64(entity.id), entity)
-        self._tables.save(layout.ENTITY_IDS, layout.text_key(entity.key), entity.id)
 
     def delete(self, entity_id: int) -> None:
-        """Delete an entity with its name, its key, and its links at both ends."""
-        entity = self.get(entity_id)
-        assert entity is not None, "only a living entity is deleted"
+        """Delete an entity with its links at both ends."""
+        assert self._tables.has(layout.ENTITIES, layout.u64(entity_id)), "only a living entity is deleted"
         self._links.remove_to(entity_id)
         self._links.remove_from(entity_id)
         self._tables.delete(layout.ENTITIES, layout.u64(entity_id))
-        self._tables.delete(layout.ENTITY_IDS, layout.text_key(entity.key))

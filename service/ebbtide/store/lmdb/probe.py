@@ -28,7 +28,7 @@ from pathlib import Path
 
 import lmdb
 
-from ebbtide.store.lmdb.hot_copy import write_entries
+from ebbtide.store.lmdb.hot_copy import write_trees
 from ebbtide.store.yielding import Pause
 
 IN_USE = "in-use"
@@ -144,14 +144,13 @@ def copy_through(file: Path, into: Path, sizes: Sizes) -> None:
     )
     room = _Room(file)
     with source.begin() as txn:
+        entries: dict[str, Iterable[tuple[bytes, bytes]]] = {}
         for name, value_bytes in sizes.items():
-            if txn.get(name.encode()) is None:
-                continue
-            table = source.open_db(name.encode(), txn=txn, create=False)
-            is_sorted = value_bytes > 0
-            new = fresh.open_db(name.encode(), dupsort=is_sorted, dupfixed=is_sorted)
-            entries = room.within(txn.cursor(table))
-            write_entries(fresh, new, _of_size(entries, value_bytes) if is_sorted else entries)
+            if txn.get(name.encode()) is not None:
+                table = source.open_db(name.encode(), txn=txn, create=False)
+                found = room.within(txn.cursor(table))
+                entries[name] = _of_size(found, value_bytes) if value_bytes else found
+        write_trees(fresh, {name: sizes[name] for name in entries}, entries)
     fresh.close()
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 V = TypeVar("V")
 
 Handles = Mapping[Table[Any], Any]
-"""The LMDB database handle of each table."""
+"""The LMDB handle of the tree of each table."""
 
 
 class TableReader:
@@ -37,10 +37,10 @@ class TableReader:
         """Return the value under a key, or None."""
         seal = self._seal
         if seal is None:
-            value: bytes | None = self._txn.get(key, db=self._handles[table])
+            value: bytes | None = self._txn.get(table.prefix + key, db=self._handles[table])
             return value
         place = seal.key(table, key)
-        value = self._txn.get(place, db=self._handles[table])
+        value = self._txn.get(table.prefix + place, db=self._handles[table])
         return None if value is None else self.opened(table, place, value)
 
     def load(self, table: Table[V], key: bytes) -> V | None:
@@ -48,21 +48,26 @@ class TableReader:
         value = self.get(table, key)
         return None if value is None else table.value.decode(value)
 
-    def has(self, table: Table[Any], key: bytes, value: bytes) -> bool:
-        """Return whether a table with duplicates has this value under a key."""
-        found: bool = self.cursor(table).set_key_dup(key, value)
-        return found
+    def has(self, table: Table[Any], key: bytes) -> bool:
+        """Return whether a table has an entry under a key."""
+        place = table.prefix + self.placed(table, key)
+        return self._txn.get(place, db=self._handles[table]) is not None
 
     def items(self, table: Table[Any], start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         """Yield (stored key, value) of one table in order, from the key `start`."""
-        cursor = self.cursor(table)
-        if start and not cursor.set_range(start):
-            return iter(())
-        items: Iterator[tuple[bytes, bytes]] = cursor.iternext()
+        items = self._stored(table, start)
         seal = self._seal
         if seal is None or not table.is_sealed:
             return items
         return ((key, seal.open(table, key, value)) for key, value in items)
+
+    def _stored(self, table: Table[Any], start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """Yield (stored key, stored value) of one table in order, from the key `start`."""
+        cursor, first = self._txn.cursor(db=self._handles[table]), table.prefix + start
+        if first and not cursor.set_range(first):
+            return iter(())
+        entries: Iterator[tuple[bytes, bytes]] = cursor.iternext()
+        return _of_prefix(table.prefix, entries) if table.prefix else entries
 
     def load_all(self, table: Table[V], start: bytes = b"") -> Iterator[V]:
         """Yield the decoded values of one table in order, from the key `start`."""
@@ -71,7 +76,8 @@ class TableReader:
             yield decode(value)
 
     def cursor(self, table: Table[Any]) -> Any:
-        """Return LMDB's cursor on a table: values are as stored."""
+        """Return LMDB's cursor on a table with a tree of its own: values are as stored."""
+        assert not table.prefix
         return self._txn.cursor(db=self._handles[table])
 
     def placed(self, table: Table[Any], key: bytes) -> bytes:
@@ -86,21 +92,31 @@ class TableReader:
         """Yield (table, stored key) of every value that cannot be decrypted."""
         for table in sorted(self._handles, key=lambda one: one.name):
             if self._seal is not None and table.is_sealed:
-                for place, value in self.cursor(table).iternext():
+                for place, value in self._stored(table):
                     try:
                         self._seal.open(table, place, value)
                     except Corrupted:
                         yield table, place
 
+    def strays(self) -> Iterator[bytes]:
+        """Yield the keys of the shared tree that belong to no table."""
+        prefixes = {table.prefix for table in self._handles}
+        for key in self._txn.cursor(db=self._handles[META]).iternext(keys=True, values=False):
+            if key[:1] not in prefixes:
+                yield key
+
     def count(self, table: Table[Any]) -> int:
-        """Return the number of entries of one table."""
+        """Return the number of entries of one table. Those of a table that shares a tree are counted one by one."""
+        if table.prefix:
+            return sum(1 for _ in self._stored(table))
         count: int = self._txn.stat(self._handles[table])["entries"]
         return count
 
     def used_bytes(self) -> int:
         """Return the size of the pages that the tables use; the file also contains free pages."""
         # LMDB keeps these counters. It leaves out the pages of very many links of one source.
-        stats = [self._txn.stat(handle) for handle in self._handles.values()]
+        trees = {table.tree: handle for table, handle in self._handles.items()}
+        stats = [self._txn.stat(handle) for handle in trees.values()]
         return sum(
             (stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"]) * stat["psize"]
             for stat in stats
@@ -119,7 +135,7 @@ class TableWriter(TableReader):
             key = seal.key(table, key)
             if table.is_sealed:
                 value = seal.seal(table, key, value)
-        self._txn.put(key, value, db=self._handles[table])
+        self._txn.put(table.prefix + key, value, db=self._handles[table])
 
     def save(self, table: Table[V], key: bytes, value: V) -> None:
         """Encode a value and write it."""
@@ -131,11 +147,23 @@ class TableWriter(TableReader):
 
     def drop_placed(self, table: Table[Any], place: bytes, value: bytes = b"") -> None:
         """Delete the entry under a stored key."""
-        self._txn.delete(place, value, db=self._handles[table])
+        self._txn.delete(table.prefix + place, value, db=self._handles[table])
 
     def clear(self, table: Table[Any]) -> None:
         """Delete every entry of one table."""
-        self._txn.drop(self._handles[table], delete=False)
+        if table.prefix:
+            for place, _ in list(self._stored(table)):
+                self.drop_placed(table, place)
+        else:
+            self._txn.drop(self._handles[table], delete=False)
+
+
+def _of_prefix(prefix: bytes, entries: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the first entries whose keys have a prefix of one byte, without it."""
+    for key, value in entries:
+        if key[:1] != prefix:
+            return
+        yield key[1:], value
 
 
 class Part:

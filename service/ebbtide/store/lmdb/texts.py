@@ -37,23 +37,24 @@ class TextWriter(TextReader):
     _tables: TableWriter
 
     def put(self, text: str) -> bytes:
-        """Store a text, or count one more reference to it. Return its key."""
+        """Store a text, or count one more reference to it. Return its key. A single reference is not counted."""
         key = layout.text_key(text)
-        references = self._tables.load(layout.CHUNK_REFERENCES, key)
-        if references is None:
+        if self._tables.has(layout.CHUNKS, key):
+            references = self._tables.load(layout.CHUNK_REFERENCES, key) or 1
+            self._tables.save(layout.CHUNK_REFERENCES, key, references + 1)
+        else:
             self._tables.save(layout.CHUNKS, key, text)
-        self._tables.save(layout.CHUNK_REFERENCES, key, (references or 0) + 1)
         return key
 
     def drop(self, key: bytes) -> None:
         """Count one reference less, and delete a text without references."""
         references = self._tables.load(layout.CHUNK_REFERENCES, key)
-        assert references is not None, "a chunk in use is counted"
-        if references > 1:
+        if references is None:
+            self._tables.delete(layout.CHUNKS, key)
+        elif references > 2:
             self._tables.save(layout.CHUNK_REFERENCES, key, references - 1)
         else:
             self._tables.delete(layout.CHUNK_REFERENCES, key)
-            self._tables.delete(layout.CHUNKS, key)
 
 
 class PassageReader(Part):

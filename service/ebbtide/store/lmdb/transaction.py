@@ -28,6 +28,7 @@ from ebbtide.store.lmdb.network import (
     NodeWriter,
     ScanReader,
     ScanWriter,
+    SourcesOf,
 )
 from ebbtide.store.lmdb.tables import Handles, MetaReader, MetaWriter, TableReader, TableWriter
 from ebbtide.store.lmdb.texts import (
@@ -69,14 +70,20 @@ class ReadTransaction:
     audit: AuditReader
     events: EventReader
 
-    def __init__(self, txn: Any, handles: Handles, seal: Seal | None = None) -> None:
+    def __init__(
+        self,
+        txn: Any,
+        handles: Handles,
+        seal: Seal | None = None,
+        sources_of: SourcesOf = lambda _: None,
+    ) -> None:
         self.tables = tables = TableReader(txn, handles, seal)
         self.meta = meta = MetaReader(tables)
         self.texts = texts = TextReader(tables)
         self.passages = PassageReader(tables)
         self.vectors = VectorReader(tables)
         self.messages = messages = MessageReader(tables, texts)
-        self.links = LinkReader(tables)
+        self.links = LinkReader(tables, sources_of)
         self.scans = ScanReader(tables)
         self.nodes = NodeReader(tables, texts, messages)
         self.entities = EntityReader(tables)
@@ -115,14 +122,20 @@ class WriteTransaction(ReadTransaction):
     audit: AuditWriter
     events: EventWriter
 
-    def __init__(self, txn: Any, handles: Handles, seal: Seal | None = None) -> None:
+    def __init__(
+        self,
+        txn: Any,
+        handles: Handles,
+        seal: Seal | None = None,
+        sources_of: SourcesOf = lambda _: None,
+    ) -> None:
         self.tables = tables = TableWriter(txn, handles, seal)
         self.meta = meta = MetaWriter(tables)
         self.texts = texts = TextWriter(tables)
         self.passages = passages = PassageWriter(tables, meta)
         self.vectors = VectorWriter(tables)
         self.messages = messages = MessageWriter(tables, texts, passages, meta)
-        self.links = links = LinkWriter(tables, meta)
+        self.links = links = LinkWriter(tables, meta, sources_of)
         self.scans = ScanWriter(tables)
         self.nodes = NodeWriter(tables, texts, messages, links)
         self.entities = EntityWriter(tables, links)

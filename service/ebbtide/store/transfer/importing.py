@@ -39,7 +39,7 @@ from ebbtide.records import (
 from ebbtide.store import layout
 from ebbtide.store.codec import UNDECODABLE, make_known
 from ebbtide.store.integrity.derived import is_metadata
-from ebbtide.store.layout import Table, backlink_value, link_value, text_key, u32, u64
+from ebbtide.store.layout import Table, link_value, text_key, u32, u64
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.lmdb.transaction import WriteTransaction
 from ebbtide.store.transfer.export_lines import (
@@ -332,7 +332,7 @@ def _put_node(txn: WriteTransaction, line: NodeLine) -> None:
 
 def _put_entity(txn: WriteTransaction, line: EntityLine) -> None:
     _new_key(txn, layout.ENTITIES, line.id)
-    if txn.tables.get(layout.NODES, u64(line.id)) is not None or txn.entities.of_key(line.key) is not None:
+    if txn.tables.get(layout.NODES, u64(line.id)) is not None:
         raise _Invalid("duplicate entity")
     if not is_entity(line.name, line.key):
         raise _Invalid(
@@ -353,12 +353,10 @@ def _put_link(txn: WriteTransaction, line: LinkLine) -> None:
     relation = txn.tables.load(layout.RELATION_IDS, text_key(line.relation))
     if relation is None:
         raise _Invalid("no earlier line defines its relation")
-    target, backlink = u64(line.target), backlink_value(line.source, relation)
-    if txn.tables.has(layout.BACKLINKS, target, backlink):
+    if txn.links.has(line.source, line.target, relation):
         raise _Invalid("duplicate link")
     value = link_value(line.target, relation, line.strength, line.anchor)
     txn.tables.put(layout.LINKS, u64(line.source), value)
-    txn.tables.put(layout.BACKLINKS, target, backlink)
 
 
 def _put_batch(txn: WriteTransaction, line: BatchLine) -> None:

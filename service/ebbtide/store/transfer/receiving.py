@@ -37,6 +37,7 @@ from ebbtide.store.lmdb.environment import DATA_FILE
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.lmdb.probe import copy_foreign
 from ebbtide.store.lmdb.transaction import WriteTransaction
+from ebbtide.store.lmdb.upgrade import OLD_VALUE_SIZES
 from ebbtide.store.transfer.backup_file import Manifest, damaged, read_backup, read_manifest
 from ebbtide.store.transfer.importing import read_agent, read_export
 from ebbtide.store.transfer.rewrite import seal_staged
@@ -166,7 +167,8 @@ def _store(
     manifest = read_backup(source, foreign, max_bytes=data.max_map_bytes, check=check, pause=pause)
     owner = AgentId(manifest.agent_id)
     # LMDB trusts its files. A forged one may crash the process, so only a child process opens it.
-    if not copy_foreign(foreign, path / DATA_FILE, layout.VALUE_SIZES, pause):
+    sizes = OLD_VALUE_SIZES if manifest.store_format == layout.OLDEST_FORMAT else layout.VALUE_SIZES
+    if not copy_foreign(foreign, path / DATA_FILE, sizes, pause):
         damaged("its data cannot be read")
     foreign.unlink()
     try:

@@ -26,7 +26,7 @@ from ebbtide.store.directory.data_directory import REWRITTEN, DataDirectory, dir
 from ebbtide.store.directory.index_file import INDEX_FILE
 from ebbtide.store.durable import fresh_file, sync_directory
 from ebbtide.store.integrity.check import check_store
-from ebbtide.store.layout import META, TABLES, Table, text_key, u64
+from ebbtide.store.layout import META, TABLES, Table, text_key
 from ebbtide.store.lmdb.environment import DATA_FILE
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
@@ -151,13 +151,11 @@ def _entries(txn: ReadTransaction) -> Iterator[Entry]:
     for _, value in txn.tables.items(layout.CHUNKS):
         key = text_key(layout.CHUNKS.value.decode(value))
         references = txn.tables.get(layout.CHUNK_REFERENCES, key)
-        assert references is not None, "a chunk in use is counted"
         yield layout.CHUNKS, key, value
-        yield layout.CHUNK_REFERENCES, key, references
+        if references is not None:
+            yield layout.CHUNK_REFERENCES, key, references
     for relation_id, name in txn.tables.items(layout.RELATIONS):
         yield layout.RELATION_IDS, text_key(name.decode()), relation_id
-    for entity in txn.entities.all():
-        yield layout.ENTITY_IDS, text_key(entity.key), u64(entity.id)
     for batch in txn.inbox.all():
         receipt = txn.inbox.receipt(batch.idempotency_key) if batch.idempotency_key else None
         if receipt is not None and receipt.batch == batch.number:
