@@ -81,7 +81,8 @@ class ServedMemory:
         """Start a program of this environment, and wait until the path `ready` answers with status 200."""
         self.folder.mkdir(parents=True, exist_ok=True)
         command = [str(Path(sys.executable).with_name(program)), *arguments]
-        self._server = Server(command, port, ready, self.folder / "log", {**os.environ, **environment})
+        log = self.folder.with_suffix(".log")  # outside, because the size of the folder is measured
+        self._server = Server(command, port, ready, log, {**os.environ, **environment})
 
     def settle(self) -> None:
         """Nothing is processed later."""
