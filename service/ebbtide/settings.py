@@ -235,8 +235,8 @@ class FleetSettings(_Section):
     )
     recall_patience_ms: Annotated[int, Field(ge=0, le=30_000)] = Field(
         2000,
-        description="Longest time that a recall waits for batches accepted before it; at most 100 ms for a query "
-        "that searches the archive.",
+        description="Longest time that a recall waits for batches accepted before it. A query that searches "
+        "the archive does not wait.",
     )
     min_relevance: Annotated[float, Field(ge=0, le=1)] = Field(
         0.2,
