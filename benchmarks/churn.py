@@ -38,7 +38,7 @@ from ebbtide.verbs.remember import Message, RememberRequest, remember
 from ebbtide.verbs.requests import AgentRequest
 from ebbtide.verbs.service import Service
 
-POOLS = ("job", "language", "embedding", "desk")
+POOLS = ("job", "query", "background", "language", "embedding", "offload")
 AT_ONCE = 8
 OPEN_AT_MOST = 500
 WARM_UP_SHARE = 0.2
@@ -81,7 +81,8 @@ def thread_count(service: Service) -> int:
     """Return the number of threads, counting every pool as full: a pool may start its last thread late or never."""
     names = [thread.name.rpartition("_")[0] for thread in threading.enumerate()]
     pooled = sum(name in POOLS for name in names)
-    most = service.settings.fleet.job_threads + LANGUAGE_THREADS + EMBEDDING_THREADS + 1
+    # Requests and background jobs have as many threads each; there is one for queries and one for offloaded work.
+    most = 2 * service.settings.fleet.job_threads + LANGUAGE_THREADS + EMBEDDING_THREADS + 2
     return len(names) - pooled + max(pooled, most)
 
 

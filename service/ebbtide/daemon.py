@@ -217,6 +217,8 @@ async def opened(
         data = locked_directory(settings) if worker is None else worker.data
         life.callback(_careful("lock", data.release))
         job_pool = _pool(life, settings.fleet.job_threads, "job")
+        query_pool = _pool(life, 1, "query")
+        background_pool = _pool(life, settings.fleet.job_threads, "background")
         language_pool = _pool(life, LANGUAGE_THREADS, "language")
         embedding_pool = _pool(life, EMBEDDING_THREADS, "embedding")
         offload_pool = _pool(life, 1, "offload")
@@ -236,7 +238,8 @@ async def opened(
         metrics = Metrics()
         limiter = PriorityLimiter(settings.language.model_concurrency)
         model_client = ModelClient(model, limiter, _retry_policy(settings), metrics=metrics)
-        shared = _shared_resources(settings, job_pool, data, model_client, builtin, clock, priority, embedder)
+        pools = (job_pool, query_pool, background_pool)
+        shared = _shared_resources(settings, pools, data, model_client, builtin, clock, priority, embedder)
         fleet = _fleet(settings, shared)
         fleet.start()
         life.push_async_callback(fleet.stop)
@@ -320,7 +323,7 @@ async def renewing(renewal: Renewal | None, service: Service) -> AsyncIterator[N
 
 def _shared_resources(
     settings: Settings,
-    pool: ThreadPoolExecutor,
+    pools: tuple[ThreadPoolExecutor, ThreadPoolExecutor, ThreadPoolExecutor],
     data: DataDirectory,
     model_client: ModelClient,
     builtin: BuiltinModel,
@@ -328,8 +331,11 @@ def _shared_resources(
     priority: RequestPriority,
     embedder: Embedder | None,
 ) -> SharedResources:
+    pool, query_pool, background_pool = pools
     return SharedResources(
         pool=pool,
+        query_pool=query_pool,
+        background_pool=background_pool,
         data=data,
         model_client=model_client,
         fallback=builtin,

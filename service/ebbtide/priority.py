@@ -1,23 +1,34 @@
 """Priority of requests: background work yields to requests.
 
-Python's threads share one interpreter lock. A recall of a few milliseconds next to two busy threads gets a third of the
-interpreter, however often threads are switched. Background work therefore checks between small pieces of work whether a
-request's job is running, and pauses until none is. The pause is short, so that background work continues, slower, under
-a permanent load of requests.
+Python's threads share one interpreter lock. A query of a few milliseconds next to a busy thread takes twice as long,
+however often threads are switched. Background work therefore checks between small pieces of work whether a request
+waits or runs, and pauses until none does. A pause takes at most four times the processor time that the thread used
+before it. So background work continues under a permanent load of requests, at no less than a fifth of its speed.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
-MAX_YIELD_S = 0.002
-"""Under a permanent load of requests, background work runs at about a fifth of its speed."""
+PAUSE_RATIO = 4
+"""Longest pause, as a multiple of the processor time used since the last one."""
+
+MIN_PAUSE_S = 0.002
+"""A pause may take this long in any case: a shorter one would not let a request finish."""
+
+MAX_PAUSE_S = 0.02
+"""Longest pause, also after a long time without requests."""
+
+_is_request = ContextVar("is_request", default=False)
+"""Whether the code runs for a request, which does not wait for itself. The jobs of a mailbox inherit it."""
 
 
 class RequestPriority:
-    """Knows whether jobs of requests are running. Used by threads."""
+    """Counts the requests that wait or run, and pauses background work. Used by threads and by the event loop."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -28,16 +39,15 @@ class RequestPriority:
 
     @contextmanager
     def for_a_request(self) -> Iterator[None]:
-        """Count a request's job as running within the block."""
+        """Count a request as running within the block, its wait for the agent's turn included."""
         with self._lock:
             self._running_count += 1
             self._no_requests.clear()
-        is_within = getattr(self._own, "is_request", False)
-        self._own.is_request = True
+        before = _is_request.set(True)
         try:
             yield
         finally:
-            self._own.is_request = is_within
+            _is_request.reset(before)
             with self._lock:
                 self._running_count -= 1
                 if self._running_count == 0:
@@ -45,10 +55,13 @@ class RequestPriority:
 
     @property
     def is_request_running(self) -> bool:
-        """Whether a request's job is running."""
+        """Whether a request waits or runs."""
         return not self._no_requests.is_set()
 
-    def yield_to_requests(self) -> None:
-        """Pause for at most 2 ms while jobs of requests run. Do nothing within such a job."""
-        if self.is_request_running and not getattr(self._own, "is_request", False):
-            self._no_requests.wait(MAX_YIELD_S)
+    def yield_to_requests(self, max_s: float = MAX_PAUSE_S) -> None:
+        """Pause for at most `max_s` while a request waits or runs. Do nothing in a request's own job."""
+        if not self.is_request_running or _is_request.get():
+            return
+        ran_s = time.thread_time() - getattr(self._own, "resumed_at_s", 0.0)
+        self._no_requests.wait(min(max(PAUSE_RATIO * ran_s, MIN_PAUSE_S), max_s))
+        self._own.resumed_at_s = time.thread_time()

@@ -226,7 +226,9 @@ class FleetSettings(_Section):
     mailbox_size: Annotated[int, Field(ge=1, le=100_000)] = Field(
         1000, description="Most requests that wait for one agent; beyond it: AGENT_BUSY."
     )
-    job_threads: Annotated[int, Field(ge=1, le=64)] = Field(4, description="Threads that run jobs of agents.")
+    job_threads: Annotated[int, Field(ge=1, le=64)] = Field(
+        4, description="Threads that run short jobs of requests; as many again run background jobs of agents."
+    )
     time_slice_ms: Annotated[int, Field(ge=100, le=600_000)] = Field(
         30_000, description="Longest compression slice of one agent."
     )
@@ -235,8 +237,8 @@ class FleetSettings(_Section):
     )
     recall_patience_ms: Annotated[int, Field(ge=0, le=30_000)] = Field(
         2000,
-        description="Longest time that a recall waits for batches accepted before it; at most 100 ms for a query "
-        "that searches the archive.",
+        description="Longest time that a recall waits for batches accepted before it. A query that searches "
+        "the archive does not wait.",
     )
     min_relevance: Annotated[float, Field(ge=0, le=1)] = Field(
         0.2,

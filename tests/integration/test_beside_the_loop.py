@@ -167,7 +167,7 @@ async def test_request_has_no_thread_of_its_own(tmp_path: Path) -> None:
         assert (await call("GET", f"{AGENT}/nodes")).status_code == 200
         assert await call.refused("GET", f"{AGENT}?nothing=1") == "UNKNOWN_FIELD"
         new = {thread.name.partition("_")[0] for thread in set(threading.enumerate()) - before}
-    assert new <= {"job", "language"}
+    assert new <= {"job", "background", "language"}
 
 
 async def test_long_batch_becomes_memories_one_at_a_time(

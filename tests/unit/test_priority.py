@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 
 import pytest
 
@@ -17,9 +18,15 @@ from ebbtide.priority import RequestPriority
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> RequestPriority:
-    """A priority that yields until it is woken: half a minute means "as long as necessary"."""
-    monkeypatch.setattr(module, "MAX_YIELD_S", 30.0)
+    """A priority whose pauses end when no request runs: half a minute means "as long as necessary"."""
+    monkeypatch.setattr(module, "MIN_PAUSE_S", 30.0)
+    monkeypatch.setattr(module, "MAX_PAUSE_S", 30.0)
     return RequestPriority()
+
+
+def yields(priority: RequestPriority) -> None:
+    """Yield for at most half a minute."""
+    priority.yield_to_requests(30.0)
 
 
 def test_background_waits_for_the_last_request(patient: RequestPriority) -> None:
@@ -27,7 +34,7 @@ def test_background_waits_for_the_last_request(patient: RequestPriority) -> None
     went_on = threading.Event()
 
     def background() -> None:
-        patient.yield_to_requests()
+        yields(patient)
         went_on.set()
 
     worker = threading.Thread(target=background)
@@ -44,27 +51,42 @@ def test_work_does_not_pause_without_requests(patient: RequestPriority) -> None:
     with pytest.raises(ZeroDivisionError), patient.for_a_request():
         raise ZeroDivisionError
     begun_s = time.monotonic()
-    patient.yield_to_requests()
+    yields(patient)
     assert time.monotonic() - begun_s < 10
 
 
 def test_the_job_of_a_request_does_not_wait_for_itself(patient: RequestPriority) -> None:
-    """A job does not wait for its own request; otherwise this test would take a minute."""
+    """A job, on any thread, does not wait for its own request; otherwise this test would take a minute."""
     begun_s = time.monotonic()
     with patient.for_a_request():
-        patient.yield_to_requests()
+        yields(patient)
+        job = threading.Thread(target=copy_context().run, args=(yields, patient))
+        job.start()
+        job.join()
         with patient.for_a_request():
             pass
-        patient.yield_to_requests()
+        yields(patient)
     assert time.monotonic() - begun_s < 10
 
 
-def test_a_pause_ends_under_permanent_load() -> None:
-    """Under a permanent load of requests, background work continues, slower."""
-    priority = RequestPriority()
-    with priority.for_a_request():
-        for _ in range(10):
+def test_background_work_gets_a_fifth_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under a permanent load of requests, a pause is at most four times as long as the work before it, and bounded."""
+    priority, pauses, now_s = RequestPriority(), [], [0.0]
+    monkeypatch.setattr(time, "thread_time", lambda: now_s[0])
+    monkeypatch.setattr(priority._no_requests, "wait", pauses.append)
+
+    def background() -> None:
+        for worked_s in (0.003, 0.001, 0.0001, 5.0):
+            now_s[0] += worked_s
             priority.yield_to_requests()
+        now_s[0] += 5.0
+        priority.yield_to_requests(0.002)
+
+    with priority.for_a_request():
+        worker = threading.Thread(target=background)
+        worker.start()
+        worker.join()
+    assert pauses == pytest.approx([0.012, 0.004, 0.002, 0.02, 0.002])
 
 
 @pytest.fixture
@@ -82,3 +104,5 @@ async def test_the_builtin_model_yields_between_texts(pool: ThreadPoolExecutor) 
     assert len(asked) == 5
     await model.segment([Utterance("user", "", "The roof leaks.")] * 4, max_chars=100)
     assert len(asked) == 9
+    await model.process("The roof leaks.")
+    assert len(asked) == 10

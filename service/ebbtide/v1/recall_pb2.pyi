@@ -173,8 +173,8 @@ class RecallRequest(_message.Message):
     budget.
     """
     patience_ms: _builtins.int
-    """Longest wait for batches accepted before, 0-30000; default: the daemon's, but at most 100 for a query that searches
-    the archive, which includes texts that are not digested yet.
+    """Longest wait for batches accepted before, 0-30000; default: the daemon's, but 0 for a query that searches the
+    archive, which includes texts that are not digested yet.
     """
     query: _builtins.str
     """A question in plain language, answered from all messages of the agent."""

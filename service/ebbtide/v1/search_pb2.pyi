@@ -50,8 +50,8 @@ class SearchRequest(_message.Message):
     or when_needed (if living memories do not suffice). In `recall`: hybrid mode only.
     """
     patience_ms: _builtins.int
-    """Longest wait for batches accepted before, 0-30000; default: the daemon's, but at most 100 for a query that searches
-    the archive, which includes texts that are not digested yet.
+    """Longest wait for batches accepted before, 0-30000; default: the daemon's, but 0 for a query that searches the
+    archive, which includes texts that are not digested yet.
     """
     @_builtins.property
     def kinds(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:

@@ -1,8 +1,8 @@
 """recall: what the agent remembers, as text: what keywords and focus bring to mind, or the answer to a query.
 
 It waits up to `patience_ms` for batches that are being digested or next, so that with a fast model a recall sees
-everything said before it. A query finds undigested texts in the archive, so its default wait is short. Then one job, in
-one read transaction, makes the text.
+everything said before it. A query finds undigested texts in the archive, so it does not wait by default. Then one job,
+in one read transaction, makes the text.
 
 There are two modes. *Associative*: the strongest paths from what keywords name and from the focus
 (`memory/association.py`), filtered by keywords.
@@ -53,9 +53,6 @@ from ebbtide.verbs.requests import AgentRequest, Fields, Response, invalid, viol
 from ebbtide.verbs.service import Service
 
 MAX_PATIENCE_MS = 30_000
-
-QUERY_PATIENCE_MS = 100
-"""Longest default wait of a query that searches the archive: it finds texts that are not digested yet."""
 MAX_TOKENS = 10_000_000
 KINDS = ("episode",)
 
@@ -117,8 +114,8 @@ class QueryRequest(AgentRequest):
     )
     patience_ms: Annotated[int, Between(0, MAX_PATIENCE_MS)] | None = Field(
         None,
-        description="Longest wait for batches accepted before, 0-30000; default: the daemon's, but at most 100 for a "
-        "query that searches the archive, which includes texts that are not digested yet.",
+        description="Longest wait for batches accepted before, 0-30000; default: the daemon's, but 0 for a query that "
+        "searches the archive, which includes texts that are not digested yet.",
     )
 
 
@@ -314,12 +311,10 @@ async def caught_up(service: Service, agent: Agent, request: QueryRequest, *, is
     """Wait for batches accepted before, for the requested time or the daemon's default."""
     patience_ms = request.patience_ms
     if patience_ms is None:
-        patience_ms = service.settings.fleet.recall_patience_ms
         if is_query and request.archive in (None, "always"):
-            patience_ms = min(patience_ms, QUERY_PATIENCE_MS)
-            if agent.digest.recent_s * agent.counts.pending_batches > patience_ms / 1000:
-                # They would not all be digested in that time.
-                return
+            # The archive contains them already.
+            return
+        patience_ms = service.settings.fleet.recall_patience_ms
     await agent.wait_for_digest(patience_ms / 1000, lambda: not service.is_accepting)
 
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from ebbtide.fleet.runtime.mailbox import (
     MAX_GROUP_BYTES,
     MAX_GROUPED_JOBS,
     MAX_JOBS_PER_DISPATCH,
+    MAX_OVERTAKING,
     Mailbox,
 )
 from ebbtide.fleet.runtime.notifier import Notifier
@@ -140,6 +142,63 @@ async def test_a_closed_mailbox_completes_waiting_jobs(pool: ThreadPoolExecutor)
     with pytest.raises(Unavailable) as caught:
         await box.run(lambda: 1)
     assert caught.value.reason == "AGENT_CLOSING"
+
+
+# --- background jobs -----------------------------------------------------------------------------------
+
+
+async def test_requests_overtake_background_jobs(pool: ThreadPoolExecutor) -> None:
+    """A job of a request runs before background jobs that waited longer; both keep their own order."""
+    box, ran = Mailbox(pool, size=1), list[str]()
+    gate, blocker = await blocked(box)
+    tasks = [
+        asyncio.create_task(box.run_in_background(partial(ran.append, name)))
+        for name in ("background 1", "background 2")
+    ]
+    await asyncio.sleep(0)
+    assert not box.is_awaited()
+    tasks.append(asyncio.create_task(box.run(partial(ran.append, "request"))))
+    await asyncio.sleep(0)
+    assert box.is_awaited() and box.waiting_count == 1, "background jobs take no place of the queue"
+    gate.set()
+    await asyncio.gather(blocker, *tasks)
+    assert ran == ["request", "background 1", "background 2"]
+    assert box.is_idle
+    await box.close()
+
+
+async def test_background_jobs_run_under_a_permanent_load(pool: ThreadPoolExecutor) -> None:
+    """After a few dispatches of requests one background job runs, although more requests wait."""
+    with ThreadPoolExecutor(1) as other:
+        box, ran = Mailbox(pool, size=100), list[str]()
+        gate, blocker = await blocked(box)
+        tasks = [asyncio.create_task(box.run_in_background(partial(ran.append, "b"))) for _ in range(2)]
+        for number in range(3 * MAX_OVERTAKING):
+            # Jobs on different pools share no dispatch.
+            job = box.run(partial(ran.append, "r"), pool=other if number % 2 else pool)
+            tasks.append(asyncio.create_task(job))
+        await asyncio.sleep(0)
+        gate.set()
+        await asyncio.gather(blocker, *tasks)
+        turn = "r" * MAX_OVERTAKING
+        assert "".join(ran) == f"{turn}b{turn}b{turn}"
+        await box.close()
+
+
+async def test_background_jobs_run_on_their_own_threads(pool: ThreadPoolExecutor) -> None:
+    """A background job runs on the background pool; closing waits for it, and then refuses further ones."""
+    with ThreadPoolExecutor(1, "quiet") as quiet:
+        box = Mailbox(pool, size=5, background_pool=quiet)
+        gate, blocker = await blocked(box)
+        waiting = asyncio.create_task(box.run_in_background(lambda: threading.current_thread().name))
+        await asyncio.sleep(0)
+        closing = asyncio.create_task(box.close())
+        gate.set()
+        assert (await waiting).startswith("quiet")
+        await closing
+        await blocker
+        with pytest.raises(Unavailable):
+            await box.run_in_background(lambda: None)
 
 
 # --- jobs that run as one ------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ebbtide import priority
+from ebbtide.fleet.runtime import shared
 from ebbtide.verbs.forget import ForgetRequest, forget_memories
 from tests.support.in_process import service_in, settle, tell
 from tests.support.looking import opened_agent
@@ -16,7 +17,8 @@ pytestmark = pytest.mark.timeout(60)
 
 async def test_forgetting_does_not_wait_for_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If its steps yielded to itself, with pauses of half a minute, forgetting twenty memories would time out."""
-    monkeypatch.setattr(priority, "MAX_YIELD_S", 30.0)
+    monkeypatch.setattr(priority, "MIN_PAUSE_S", 30.0)
+    monkeypatch.setattr(shared, "MAX_STEP_PAUSE_S", 30.0)
     async with service_in(tmp_path) as service:
         await tell(
             service, "ann", *(f"The walnut number {number} fell into the grass." for number in range(20))

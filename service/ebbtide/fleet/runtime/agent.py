@@ -20,6 +20,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from functools import partial
 from typing import TypeVar
 
@@ -57,7 +58,7 @@ class Agent:
     ) -> None:
         self.id = agent_id
         self.workspace = workspace
-        self.mailbox = Mailbox(shared.pool, size=shared.mailbox_size)
+        self.mailbox = Mailbox(shared.pool, size=shared.mailbox_size, background_pool=shared.background_pool)
         self.digest = Digest(workspace, self.mailbox, shared, on_digested=self._on_digested)
         self.retention_task = RetentionTask(workspace, self.mailbox, shared)
         self.embedding: Embedding | None = None
@@ -103,20 +104,22 @@ class Agent:
 
     async def run(self, job: Callable[[], T]) -> T:
         """Run a job of a request in turn, within the request timeout."""
+        return await self._run_first(job, self._shared.pool)
 
-        def run() -> T:
-            with self._shared.priority.for_a_request():
-                return job()
-
-        return await self.mailbox.run(run, timeout_s=self._shared.request_timeout_s)
+    async def _run_first(self, job: Callable[[], T], pool: Executor) -> T:
+        with self._shared.priority.for_a_request():
+            return await self.mailbox.run(job, timeout_s=self._shared.request_timeout_s, pool=pool)
 
     async def run_step(self, job: Callable[[], T]) -> T:
         """Run one short step of long work, which yields to the jobs of requests."""
-        return await self.mailbox.run(job, timeout_s=self._shared.request_timeout_s)
+        pool, timeout_s = self._shared.background_pool, self._shared.request_timeout_s
+        return await self.mailbox.run(job, timeout_s=timeout_s, pool=pool)
 
     async def query(self, job: Callable[[], T]) -> T:
         """Run a query. The archive that it loaded may need an index or new vectors."""
-        answer = await self.run(job)
+        # A query that first loads its archive may take long; other queries must not wait for it.
+        is_loaded = self.workspace.open_archive.loaded is not None
+        answer = await self._run_first(job, self._shared.query_pool if is_loaded else self._shared.pool)
         if self.embedding is not None:
             archive, dimension = self.workspace.open_archive, self.embedding.dimension
             if archive.needs_index or (dimension and archive.has_other_dimension(dimension)):
@@ -133,9 +136,10 @@ class Agent:
 
     async def accept(self, batch: IncomingBatch) -> Accepted:
         """Store a batch durably and wake the digest. Waiting batches share one commit."""
-        accepted = await self.mailbox.run_together(
-            self._accept, batch, weight=batch.weight, timeout_s=self._shared.request_timeout_s
-        )
+        with self._shared.priority.for_a_request():
+            accepted = await self.mailbox.run_together(
+                self._accept, batch, weight=batch.weight, timeout_s=self._shared.request_timeout_s
+            )
         self.digest.set_origin(accepted.batch.number, origin())
         return accepted
 
@@ -198,7 +202,7 @@ class Agent:
 
     async def erase(self, erasure: Erasure, actor: str) -> ErasureStep:
         """Run one step of an erasure. If the daemon stops, the next start completes the compaction."""
-        now_ms, budget = self._shared.clock.now_ms(), self._shared.budget()
+        now_ms, budget = self._shared.clock.now_ms(), self._shared.budget(self.mailbox.is_awaited)
         job = partial(self.workspace.erase, erasure, budget, now_ms, actor)
         return await self.run_step(partial(self._make_busy, job))
 
@@ -255,7 +259,7 @@ class Agent:
         """Run one compression slice. Return whether more passes are owed."""
         owes_more = await self._compressor.run_slice()
         if not owes_more:
-            await self.mailbox.run(self._settle)
+            await self.mailbox.run_in_background(self._settle)
         self.digest.progressed.notify()
         self._wake_embedding()
         return owes_more

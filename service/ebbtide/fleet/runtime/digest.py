@@ -119,7 +119,7 @@ class Digest(BackgroundTask):
     async def _once(self) -> None:
         self._arrived.clear()
         longest_ms = round(self._patience.cap_s * 1000)
-        task = await self._mailbox.run(
+        task = await self._mailbox.run_in_background(
             lambda: self._workspace.inbox.next_task(self._clock.now_ms(), longest_ms)
         )
         if isinstance(task, DigestTask):
@@ -195,7 +195,7 @@ class Digest(BackgroundTask):
                 now_ms,
                 StatusRetention(self._policy.status_keep, now_ms - self._policy.status_keep_h * HOUR_MS),
             )
-            if await self._mailbox.run(commit):
+            if await self._mailbox.run_in_background(commit):
                 self._metrics.fillers.inc(len(progress.told) - len(drafts))
                 return len(drafts)
             progress.focus, progress.names, progress.entity_names, progress.named_count = None, {}, {}, 0
@@ -260,7 +260,7 @@ class Digest(BackgroundTask):
             progress.focus = [(node_id, "") for node_id in focus]
             return
         if progress.focus is None:
-            progress.focus = await self._mailbox.run(self._workspace.inbox.focus_texts)
+            progress.focus = await self._mailbox.run_in_background(self._workspace.inbox.focus_texts)
         ids = [node_id for node_id, _ in progress.focus]
         texts = [draft.memory.content for draft in drafts]
         all_partners = partners(ids, len(drafts), parameters.focus_limit)
@@ -299,7 +299,7 @@ class Digest(BackgroundTask):
         )
         self._progress = None
         try:
-            parked = await self._mailbox.run(job)
+            parked = await self._mailbox.run_in_background(job)
         except BatchChanged:
             return
         self._log.warning(

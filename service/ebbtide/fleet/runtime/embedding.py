@@ -64,15 +64,20 @@ class Embedding(BackgroundTask):
         """Dimension of the vectors; 0 until it is known."""
         return self._embedder.dimension or 0
 
+    async def run(self) -> None:
+        """Repeat until cancelled. An agent often opens for a request that adds messages, so begin after it."""
+        await asyncio.sleep(GATHERING_S)
+        await super().run()
+
     async def _once(self) -> None:
         """Run one round. If no message lacks vectors, update the index and wait for new work."""
         self._arrived.clear()
         texts_per_round = getattr(self._embedder, "texts_per_round", TEXTS_PER_ROUND)
         job = partial(self._workspace.next_unembedded, self.model, self.dimension, texts_per_round)
-        work = await self._mailbox.run(job)
+        work = await self._mailbox.run_in_background(job)
         if work is not None:
             vectors = await self._round(work.all_texts)
-            await self._mailbox.run(partial(self._workspace.keep_vectors, work, vectors))
+            await self._mailbox.run_in_background(partial(self._workspace.keep_vectors, work, vectors))
             self._on_embedded()
             return
         await self._index()
@@ -145,8 +150,8 @@ class Embedding(BackgroundTask):
     async def _index(self) -> None:
         """Update the vector index in steps. Stop when messages arrive: they go first."""
         while not self._arrived.is_set():
-            if not await self._mailbox.run(self._index_step):
+            if not await self._mailbox.run_in_background(self._index_step):
                 return
 
     def _index_step(self) -> bool:
-        return self._workspace.open_archive.build_index(self._shared.budget())
+        return self._workspace.open_archive.build_index(self._shared.budget(self._mailbox.is_awaited))

@@ -5,6 +5,9 @@ the event loop. The queue is bounded; when it is full, new jobs are refused (AGE
 dropped when its caller disconnects or its deadline passes. A job that has started always completes. Nothing is
 awaited inside a job.
 
+Background work does not keep requests waiting: its jobs have a queue of their own, and jobs of requests overtake them.
+After MAX_OVERTAKING dispatches one background job runs, so that the work continues under a permanent load.
+
 `run_together` groups jobs that are cheaper together: neighbours in the queue with the same group function run as one,
 for example to share one commit and its fsync. They keep their order, and each caller gets its own outcome.
 
@@ -42,6 +45,9 @@ DISPATCH_TIME_S = 0.002
 MAX_JOBS_PER_DISPATCH = 16
 """Most jobs in a dispatch: about as many short ones as fit into DISPATCH_TIME_S."""
 
+MAX_OVERTAKING = 4
+"""Most dispatches of requests that overtake a waiting background job."""
+
 Outcome = Any
 """The result of a job, or the exception that it raised."""
 
@@ -49,13 +55,28 @@ Outcome = Any
 class _Job:
     """One submitted job: a function without arguments, or an item for a group function."""
 
-    __slots__ = ("_unclaimed", "context", "future", "group_fn", "item", "started_s", "submitted_s", "weight")
+    __slots__ = (
+        "_unclaimed",
+        "context",
+        "future",
+        "group_fn",
+        "item",
+        "pool",
+        "started_s",
+        "submitted_s",
+        "weight",
+    )
 
     def __init__(
-        self, group_fn: Callable[[Sequence[Any]], Sequence[Any]] | None, item: Any, weight: int
+        self,
+        pool: Executor,
+        item: Any,
+        group_fn: Callable[[Sequence[Any]], Sequence[Any]] | None = None,
+        weight: int = 0,
     ) -> None:
-        self.group_fn = group_fn
+        self.pool = pool
         self.item = item
+        self.group_fn = group_fn
         self.weight = weight
         self.future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._unclaimed = [True]
@@ -104,10 +125,15 @@ class _Job:
 class Mailbox:
     """A bounded queue of jobs with one worker."""
 
-    def __init__(self, pool: Executor, *, size: int) -> None:
+    def __init__(self, pool: Executor, *, size: int, background_pool: Executor | None = None) -> None:
+        """Run jobs on `pool`, and background jobs on `background_pool` if there is one."""
         self._pool = pool
+        self._background_pool = background_pool or pool
         self._size = size
         self._waiting: deque[_Job] = deque()
+        self._background: deque[_Job] = deque()
+        self._overtaken_count = 0
+        """Dispatches that overtook the first background job."""
         self._arrived = asyncio.Event()
         self._closed = False
         self._busy = False
@@ -117,21 +143,32 @@ class Mailbox:
 
     @property
     def waiting_count(self) -> int:
-        """Number of jobs that have not started."""
+        """Number of jobs of requests that have not started."""
         return len(self._waiting) + self._dispatched_count
 
     @property
     def is_idle(self) -> bool:
         """Whether no job waits or runs."""
-        return not self._waiting and not self._busy
+        return not self._waiting and not self._background and not self._busy
 
-    async def run(self, fn: Callable[[], T], *, timeout_s: float | None = None) -> T:
-        """Run `fn` in turn and return its result.
+    def is_awaited(self) -> bool:
+        """Whether a job of a request waits for the current one. For any thread."""
+        return bool(self._waiting)
+
+    async def run(
+        self, fn: Callable[[], T], *, timeout_s: float | None = None, pool: Executor | None = None
+    ) -> T:
+        """Run `fn` in turn, on `pool` if given, and return its result.
 
         Raise AGENT_BUSY when the queue is full, REQUEST_TIMED_OUT when the job does not start in time, and
         AGENT_CLOSING when the agent is being closed.
         """
-        result: T = await self._submit(None, fn, 0, timeout_s)
+        result: T = await self._submit(_Job(pool or self._pool, fn), self._waiting, timeout_s)
+        return result
+
+    async def run_in_background(self, fn: Callable[[], T]) -> T:
+        """Run `fn` when no job of a request waits, or after MAX_OVERTAKING dispatches. Raise AGENT_CLOSING."""
+        result: T = await self._submit(_Job(self._background_pool, fn), self._background, None)
         return result
 
     async def run_together(
@@ -148,23 +185,24 @@ class Mailbox:
         caller gets. If it raises, every caller gets that exception. `weight` is the size of the work in bytes. Raise
         what `run` raises.
         """
-        result: T = await self._submit(group_fn, item, weight, timeout_s)
+        job = _Job(self._pool, item, group_fn, weight)
+        result: T = await self._submit(job, self._waiting, timeout_s)
         return result
 
-    async def _submit(self, group_fn: Any, item: Any, weight: int, timeout_s: float | None) -> Any:
+    async def _submit(self, job: _Job, queue: deque[_Job], timeout_s: float | None) -> Any:
         if not is_traced():
-            return await self._outcome(_Job(group_fn, item, weight), timeout_s)
+            return await self._outcome(job, queue, timeout_s)
         with span("job") as job_span:
-            job = _Job(group_fn, item, weight)
+            job.context = contextvars.copy_context()
             job.submitted_s = time.monotonic()
             try:
-                return await self._outcome(job, timeout_s)
+                return await self._outcome(job, queue, timeout_s)
             finally:
                 if job.started_s:
                     job_span.set("queue_wait_ms", round((job.started_s - job.submitted_s) * 1000, 3))
 
-    async def _outcome(self, job: _Job, timeout_s: float | None) -> Any:
-        self._put(job)
+    async def _outcome(self, job: _Job, queue: deque[_Job], timeout_s: float | None) -> Any:
+        self._put(job, queue)
         if timeout_s is None:
             return await job.future
         timer = asyncio.get_running_loop().call_later(timeout_s, job.time_out, timeout_s)
@@ -173,18 +211,18 @@ class Mailbox:
         finally:
             timer.cancel()
 
-    def _put(self, job: _Job) -> None:
+    def _put(self, job: _Job, queue: deque[_Job]) -> None:
         if self._closed:
             raise Unavailable(
                 "the agent was closed meanwhile; retry the request", reason="AGENT_CLOSING", retry_after_s=1.0
             )
-        if self.waiting_count >= self._size:
+        if queue is self._waiting and self.waiting_count >= self._size:
             raise Exhausted(
                 f"{self._size} requests are waiting for this agent already",
                 reason="AGENT_BUSY",
                 retry_after_s=1.0,
             )
-        self._waiting.append(job)
+        queue.append(job)
         self._arrived.set()
 
     async def _work(self) -> None:
@@ -194,7 +232,7 @@ class Mailbox:
             while jobs := self._take():
                 do = partial(_run_in_turn, loop) if jobs[0].group_fn is None else _run_grouped
                 try:
-                    outcomes = await loop.run_in_executor(self._pool, do, jobs)
+                    outcomes = await loop.run_in_executor(jobs[0].pool, do, jobs)
                 except BaseException as error:
                     outcomes = [error] * len(jobs)
                 self._busy, self._dispatched_count = False, 0
@@ -208,19 +246,30 @@ class Mailbox:
             await self._arrived.wait()
 
     def _take(self) -> list[_Job]:
-        """Take the first job and those that may be dispatched with it; an empty list if none waits."""
+        """Take the next job and those that may be dispatched with it; an empty list if none waits."""
+        is_due = self._overtaken_count >= MAX_OVERTAKING
+        for queue in (self._background, self._waiting) if is_due else (self._waiting, self._background):
+            jobs = self._take_from(queue)
+            if jobs:
+                self._busy = True
+                overtakes = queue is self._waiting and self._background
+                self._overtaken_count = self._overtaken_count + 1 if overtakes else 0
+                return jobs
+        return []
+
+    def _take_from(self, queue: deque[_Job]) -> list[_Job]:
         jobs: list[_Job] = []
         weight = 0
-        while self._waiting:
-            job = self._waiting[0]
+        most = 1 if queue is self._background else MAX_GROUPED_JOBS
+        while queue and len(jobs) < most:
+            job = queue[0]
             if not job.future.done():
                 if jobs and not _may_join(job, jobs, weight):
                     break
                 if job.group_fn is None or job.start():
                     jobs.append(job)
                     weight += job.weight
-                    self._busy = True
-            self._waiting.popleft()
+            queue.popleft()
         self._dispatched_count = len(jobs) - 1 if jobs and jobs[0].group_fn is None else 0
         return jobs
 
@@ -234,7 +283,7 @@ class Mailbox:
 def _may_join(job: _Job, jobs: Sequence[_Job], weight: int) -> bool:
     """Whether a job may be dispatched with those before it, in a group or one after the other."""
     if jobs[0].group_fn is None:
-        return job.group_fn is None and len(jobs) < MAX_JOBS_PER_DISPATCH
+        return job.group_fn is None and job.pool is jobs[0].pool and len(jobs) < MAX_JOBS_PER_DISPATCH
     return (
         job.group_fn is not None
         and job.group_fn == jobs[0].group_fn

@@ -48,7 +48,7 @@ class RetentionTask:
 
     async def _sweep(self) -> None:
         try:
-            while await self._mailbox.run(self._step):
+            while await self._mailbox.run_in_background(self._step):
                 pass
         except EbbtideError as error:
             # For example a full disk. The texts stay due.
@@ -57,4 +57,6 @@ class RetentionTask:
             self._log.error("retention failed", exc_info=error)
 
     def _step(self) -> bool:
-        return self._workspace.sweep(self._shared.clock.now_ms(), self._shared.budget())
+        return self._workspace.sweep(
+            self._shared.clock.now_ms(), self._shared.budget(self._mailbox.is_awaited)
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 
@@ -19,6 +20,12 @@ from ebbtide.store.directory.data_directory import DataDirectory
 STEP_BUDGET_S = 0.02
 """Longest time that one step of background work keeps the agent's turn."""
 
+AWAITED_STEP_S = 0.002
+"""The same while a request waits for the agent. A step ends with a commit, so it is worth some work."""
+
+MAX_STEP_PAUSE_S = 0.002
+"""Longest pause within a step: a request for the same agent may arrive meanwhile."""
+
 
 @dataclass(frozen=True, slots=True)
 class DigestPolicy:
@@ -32,21 +39,32 @@ class DigestPolicy:
 class Budget:
     """Whether a step's time is up. The time starts at the first call, so that waiting in the mailbox does not count.
 
-    Each call first yields to running requests of other agents.
+    The time is shorter if a request waits for the same agent (`is_awaited`). Each call first yields to requests of
+    other agents.
     """
 
-    def __init__(self, clock: Clock, priority: RequestPriority, seconds: float = STEP_BUDGET_S) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        priority: RequestPriority,
+        is_awaited: Callable[[], bool] = lambda: False,
+        seconds: float = STEP_BUDGET_S,
+    ) -> None:
         self._clock = clock
         self._priority = priority
+        self._is_awaited = is_awaited
         self._seconds = seconds
-        self._end_s: float | None = None
+        self._begun_s: float | None = None
 
     def __call__(self) -> bool:
-        self._priority.yield_to_requests()
+        is_awaited = self._is_awaited()
+        if not is_awaited:
+            self._priority.yield_to_requests(MAX_STEP_PAUSE_S)
         now_s = self._clock.monotonic_s()
-        if self._end_s is None:
-            self._end_s = now_s + self._seconds
-        return now_s >= self._end_s
+        if self._begun_s is None:
+            self._begun_s = now_s
+            return False
+        return now_s >= self._begun_s + (AWAITED_STEP_S if is_awaited else self._seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +72,11 @@ class SharedResources:
     """The resources and limits that every agent of a daemon uses. `fallback` is the built-in model."""
 
     pool: Executor
+    """Runs short jobs of requests, and whatever belongs to no agent."""
+    query_pool: Executor
+    """Runs queries, one at a time: two on one interpreter take longer than one after the other."""
+    background_pool: Executor
+    """Runs background jobs, which pause for requests and so must not occupy their threads."""
     data: DataDirectory
     model_client: ModelClient
     fallback: BuiltinModel
@@ -69,6 +92,6 @@ class SharedResources:
     texts: TextWorkers = INLINE
     embedding_gate: PriorityLimiter = field(default_factory=lambda: PriorityLimiter(1))
 
-    def budget(self) -> Budget:
-        """Return the time budget of one step."""
-        return Budget(self.clock, self.priority)
+    def budget(self, is_awaited: Callable[[], bool]) -> Budget:
+        """Return the time budget of one step. `is_awaited` says whether a request waits for the agent."""
+        return Budget(self.clock, self.priority, is_awaited)

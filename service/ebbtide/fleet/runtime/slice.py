@@ -52,7 +52,8 @@ class Compressor:
         max_tasks = MAX_TEXTS if self._model_client.takes_many else 1
         compress = self._workspace.passes.compress
         while True:
-            step = await self._mailbox.run(partial(compress, finished, self._shared.budget(), max_tasks))
+            budget = self._shared.budget(self._mailbox.is_awaited)
+            step = await self._mailbox.run_in_background(partial(compress, finished, budget, max_tasks))
             if step.is_idle:
                 return False
             finished = []
@@ -67,7 +68,7 @@ class Compressor:
                 return True
             # Commit a shortened text before yielding; otherwise its model call is wasted.
             if finished and self._must_yield(deadline_s):
-                await self._mailbox.run(partial(compress, finished, lambda: True))
+                await self._mailbox.run_in_background(partial(compress, finished, lambda: True))
                 return True
 
     def _must_yield(self, deadline_s: float) -> bool:

@@ -77,7 +77,12 @@ class BuiltinModel:
 
         if len(text) > MAX_INLINE_CHARS:
             return await self._offload(len(text), process, text, target_length, first)
-        return await self._run(partial(process, text, target_length, first))
+
+        def work() -> Processed:
+            self.yield_to_requests()
+            return process(text, target_length, first)
+
+        return await self._run(work)
 
     async def relate(self, node: str, focuses: Sequence[str]) -> list[str]:
         """Return an empty name for each focus: the memory model has rules for the names of links."""
