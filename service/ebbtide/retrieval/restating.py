@@ -9,7 +9,7 @@ resemble each other and it is not much less relevant. Less is required if the qu
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -92,26 +92,26 @@ def newer_first(fused: Fused, worths: Numbers, places: Places) -> Places:
     top = places[: max(some.depth for some in (rule, change) if some)]
     passages = fused.first[top]
     texts = [request.texts(passage) for passage in passages.tolist()]
-    may_restate = _may_restate(fused, passages)
-    likeness = _alike_by_words(fused, texts) if request.alike is None else request.alike(passages, passages)
-    worth = worths[top].copy()
+    rules_of = [
+        [some for some in (rule, change if announces_change(text) else None) if some and one < some.depth]
+        for one, text in enumerate(texts)
+    ]
+    if not any(rules_of[1:]):
+        return places
+    may_restate = _may_restate(fused, passages).tolist()
+    likeness = _likeness(fused, passages, texts)
+    worth = worths[top].tolist()
+
+    def restates(one: int, other: int) -> bool:
+        # Likeness is compared last, because it may take the words of both texts.
+        return may_restate[one][other] and any(
+            worth[one] >= worth[other] - some.less_worth and likeness(one, other) >= some.likeness
+            for some in rules_of[one]
+        )
+
     order = [0]
     for one in range(1, len(top)):
-        rules = [some for some in (rule, change if announces_change(texts[one]) else None) if some]
-        restated = next(
-            (
-                rank
-                for rank, other in enumerate(order)
-                if may_restate[one, other]
-                and any(
-                    one < some.depth
-                    and likeness[one, other] >= some.likeness
-                    and worth[one] >= worth[other] - some.less_worth
-                    for some in rules
-                )
-            ),
-            len(order),
-        )
+        restated = next((rank for rank, other in enumerate(order) if restates(one, other)), len(order))
         if restated < len(order):
             worth[one] = max(worth[one], worth[order[restated]])
         order.insert(restated, one)
@@ -131,24 +131,48 @@ def _may_restate(fused: Fused, passages: Places) -> NDArray[np.bool_]:
     )
 
 
-def _alike_by_words(fused: Fused, texts: Sequence[str]) -> Numbers:
-    """Return how much messages resemble each other by their words: the shared weight relative to the lesser one.
+def _likeness(fused: Fused, passages: Places, texts: Sequence[str]) -> Callable[[int, int], float]:
+    """Return the function that compares two of these messages: by their vectors, or by their words without vectors."""
+    if fused.request.alike is None:
+        return _WordLikeness(fused, texts)
+    matrix: list[list[float]] = fused.request.alike(passages, passages).tolist()
+    return lambda one, other: matrix[one][other]
+
+
+class _WordLikeness:
+    """How much messages resemble each other by their words: the shared weight relative to the lesser one.
 
     Messages with the same words of the query resemble each other as well.
     """
-    index, words = fused.index, [{term_of(word) for word in whole_words_of(text)} for text in texts]
-    rarities = {
-        term: rarity(len(index.postings(term)[0]), len(index) + UNSEEN) for some in words for term in some
-    }
 
-    def weight(terms: set[int]) -> float:
-        return sum(rarities[term] for term in terms)
+    def __init__(self, fused: Fused, texts: Sequence[str]) -> None:
+        self._index = fused.index
+        self._queried = fused.request.whole_words.keys()
+        self._texts = texts
+        self._words: dict[int, set[int]] = {}
+        self._rarities: dict[int, float] = {}
 
-    likeness = np.zeros((len(texts), len(texts)))
-    for one, some in enumerate(words):
-        for other, more in enumerate(words):
-            likeness[one, other] = weight(some & more) / (min(weight(some), weight(more)) or 1.0)
-            queried = more & fused.request.whole_words.keys()
-            if queried and weight(some & queried) >= SHARED * weight(queried):
-                likeness[one, other] = max(likeness[one, other], CHANGE.likeness)
-    return likeness
+    def __call__(self, one: int, other: int) -> float:
+        """Return the likeness of two messages."""
+        some, more = self._words_of(one), self._words_of(other)
+        likeness = self._weight(some & more) / (min(self._weight(some), self._weight(more)) or 1.0)
+        queried = more & self._queried
+        if queried and self._weight(some & queried) >= SHARED * self._weight(queried):
+            return max(likeness, CHANGE.likeness)
+        return likeness
+
+    def _words_of(self, one: int) -> set[int]:
+        if one not in self._words:
+            self._words[one] = {term_of(word) for word in whole_words_of(self._texts[one])}
+        return self._words[one]
+
+    def _weight(self, terms: set[int]) -> float:
+        return sum(map(self._rarity, terms))
+
+    def _rarity(self, term: int) -> float:
+        found = self._rarities.get(term)
+        if found is None:
+            index = self._index
+            found = rarity(len(index.postings(term)[0]), len(index) + UNSEEN)
+            self._rarities[term] = found
+        return found
