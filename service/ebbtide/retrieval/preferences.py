@@ -9,14 +9,16 @@ Then, of messages that restate a matter, the newer one comes first (`restating.p
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
-from ebbtide.retrieval.analysis import term_of, words_of
-from ebbtide.retrieval.features import Fused
+from ebbtide.retrieval.analysis import known_term, words_of
+from ebbtide.retrieval.features import MAX_REORDERED, Fused
 from ebbtide.retrieval.marks import HAS_QUESTION, have
 from ebbtide.retrieval.questions import split_questions
-from ebbtide.retrieval.restating import ASSISTANT, newer_first
+from ebbtide.retrieval.restating import ASSISTANT, MOST_COMPARED, newer_first
 
 Numbers = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -37,11 +39,24 @@ ECHOED = 0.6
 """Share of the words of an echo that the message before it contains."""
 
 
-def in_preferred_order(fused: Fused, worths: Numbers) -> Places:
-    """Return the candidates in order of their worth and the preferences; of equal ones the newer first."""
-    first = fused.first
-    worths = worths - REPLY * _are_replies(fused) - _less_for_questions(fused)
-    places = np.lexsort((-first, -worths))
+def in_preferred_order(fused: Fused, worths: Numbers, most: int = MAX_REORDERED) -> Places:
+    """Return the candidates in order of their worth and the preferences; of equal ones the newer first.
+
+    Only the first `most` are certain to be in this order.
+    """
+    first, texts = fused.first, fused.request.texts
+    worths = worths - REPLY * _are_replies(fused)
+    may_ask = have(fused.marks(first), HAS_QUESTION)
+    most = max(most, MOST_COMPARED)
+    while True:
+        places = np.lexsort((-first, -worths))
+        # Questions only lose worth, so the texts of later ones need not be read.
+        unread = places[:most][may_ask[places[:most]]]
+        if texts is None or not len(unread):
+            break
+        for place in unread.tolist():
+            worths[place] -= less_for_questions(texts(int(first[place])), fused.request.terms)
+        may_ask[unread] = False
     order: Places = first[newer_first(fused, worths, places)]
     return order
 
@@ -70,20 +85,15 @@ def is_echo(text: str, before: str) -> bool:
     return len(new) <= (1 - ECHOED) * len(words) and not any(word.isdigit() for word in new)
 
 
-def _less_for_questions(fused: Fused) -> Numbers:
-    """Return how much less the candidates that ask are worth; 0 if texts are not available.
+def less_for_questions(text: str, terms: Mapping[int, float]) -> float:
+    """Return how much less a text is worth because it asks, for a query with these terms.
 
-    A message that also states something is worth less if only its questions contain words of the query.
+    A text that also states something is worth less if only its questions contain words of the query.
     """
-    texts, less = fused.request.texts, np.zeros(len(fused.first))
-    for place in np.flatnonzero(have(fused.marks(fused.first), HAS_QUESTION)).tolist():
-        questions, others = split_questions("" if texts is None else texts(int(fused.first[place])))
-        in_questions, in_others = (
-            [term_of(word) in fused.request.terms for sentence in some for word in words_of(sentence)]
-            for some in (questions, others)
-        )
-        if not others and all(in_questions):
-            less[place] = REPEATED
-        elif not others or (any(in_questions) and not any(in_others)):
-            less[place] = QUESTION
-    return less
+    questions, others = split_questions(text)
+    if any(not terms.keys().isdisjoint(map(known_term, words_of(one))) for one in others):
+        return 0.0
+    in_questions = [known_term(word) in terms for one in questions for word in words_of(one)]
+    if not others:
+        return REPEATED if all(in_questions) else QUESTION
+    return QUESTION if any(in_questions) else 0.0

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ebbtide.retrieval.analysis import term_of, whole_words_of
+from ebbtide.retrieval.analysis import known_term, whole_words_of
 from ebbtide.retrieval.features import Fused
 from ebbtide.retrieval.lexical import rarity
 from ebbtide.retrieval.marks import ONLY_ASKS, have
@@ -58,6 +58,9 @@ SMALL = 50
 
 CHANGE_AMONG_MANY = replace(CHANGE, less_worth=0.5)
 """For a message that announces a change, and a question in a larger memory that is not about the user."""
+
+MOST_COMPARED = max(rule.depth for rule in (*RESTATING.values(), CHANGE))
+"""Messages at the top that are compared."""
 
 SHARED = 0.4
 """Without vectors, a later message resembles an earlier one if it contains this share of its words of the query."""
@@ -163,7 +166,7 @@ class _WordLikeness:
 
     def _words_of(self, one: int) -> set[int]:
         if one not in self._words:
-            self._words[one] = {term_of(word) for word in whole_words_of(self._texts[one])}
+            self._words[one] = set(map(known_term, whole_words_of(self._texts[one])))
         return self._words[one]
 
     def _weight(self, terms: set[int]) -> float:
