@@ -106,8 +106,12 @@ _words_in = _Remembered[tuple[str, ...]](
 
 
 def whole_words_of(text: str) -> Iterator[str]:
-    """Yield the words of a text as `words_of` does, but of Chinese only the segmenter's words, without pairs."""
-    for piece in _PIECE.finditer(normalised(text[:MAX_CHARACTERS])):
+    """Return the words of a text as `words_of` does, but of Chinese only the segmenter's words, without pairs."""
+    return words_of(text) if text.isascii() else _whole_words(normalised(text[:MAX_CHARACTERS]))
+
+
+def _whole_words(folded: str) -> Iterator[str]:
+    for piece in _PIECE.finditer(folded):
         if piece["han"]:
             yield from (word for word in _cut(piece[0]) if not STOP_CHARACTERS.issuperset(word))
         else:

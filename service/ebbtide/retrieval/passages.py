@@ -108,6 +108,12 @@ class Postings:
         end = int(np.searchsorted(self.terms, key, side="right"))
         return self.passages[begin:end], self.counts[begin:end]
 
+    def counts_of(self, terms: Sequence[int]) -> NDArray[np.int64]:
+        """Return the number of passages of each term."""
+        keys = np.array(terms, dtype=np.uint32)
+        counts: NDArray[np.int64] = self.terms.searchsorted(keys, "right") - self.terms.searchsorted(keys)
+        return counts
+
     def with_replaced(self, entries: Mapping[int, Entry]) -> Postings:
         """Return the postings with the terms of some passages replaced."""
         left = ~np.isin(self.passages, list(entries))
@@ -357,6 +363,14 @@ class PassageIndex:
             forms = terms_of_forms(term)
             found = self._found[term] = self._merged_postings(forms) if forms else self._postings(term)
         return found
+
+    def passage_counts(self, terms: Sequence[int]) -> list[int]:
+        """Return the number of passages of each term, including all forms of its word."""
+        counts = self._sorted.counts_of(terms) + self._recent_postings().counts_of(terms)
+        return [
+            len(self.postings(term)[0]) if terms_of_forms(term) else count
+            for term, count in zip(terms, counts.tolist(), strict=True)
+        ]
 
     def _merged_postings(self, terms: Iterable[int]) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
         """Return the passages and counts of several terms that count as one, each passage once, ascending."""

@@ -9,8 +9,9 @@ resemble each other and it is not much less relevant. Less is required if the qu
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,22 +95,24 @@ def newer_first(fused: Fused, worths: Numbers, places: Places) -> Places:
     )
     top = places[: max(some.depth for some in (rule, change) if some)]
     passages = fused.first[top]
-    texts = [request.texts(passage) for passage in passages.tolist()]
-    rules_of = [
-        [some for some in (rule, change if announces_change(text) else None) if some and one < some.depth]
-        for one, text in enumerate(texts)
-    ]
-    if not any(rules_of[1:]):
-        return places
     may_restate = _may_restate(fused, passages).tolist()
-    likeness = _likeness(fused, passages, texts)
+    if not any(map(any, may_restate)):
+        return places
     worth = worths[top].tolist()
+    texts = request.texts
+    text_of = cache(lambda one: texts(int(passages[one])))
+    announces = cache(lambda one: announces_change(text_of(one)))
+    likeness = _likeness(fused, passages, text_of)
 
     def restates(one: int, other: int) -> bool:
-        # Likeness is compared last, because it may take the words of both texts.
+        # Texts are read, and their words compared, only for messages that are relevant enough.
         return may_restate[one][other] and any(
-            worth[one] >= worth[other] - some.less_worth and likeness(one, other) >= some.likeness
-            for some in rules_of[one]
+            one < some.depth
+            and worth[one] >= worth[other] - some.less_worth
+            and (some is rule or announces(one))
+            and likeness(one, other) >= some.likeness
+            for some in (rule, change)
+            if some
         )
 
     order = [0]
@@ -134,10 +137,10 @@ def _may_restate(fused: Fused, passages: Places) -> NDArray[np.bool_]:
     )
 
 
-def _likeness(fused: Fused, passages: Places, texts: Sequence[str]) -> Callable[[int, int], float]:
+def _likeness(fused: Fused, passages: Places, text_of: Callable[[int], str]) -> Callable[[int, int], float]:
     """Return the function that compares two of these messages: by their vectors, or by their words without vectors."""
     if fused.request.alike is None:
-        return _WordLikeness(fused, texts)
+        return _WordLikeness(fused, text_of)
     matrix: list[list[float]] = fused.request.alike(passages, passages).tolist()
     return lambda one, other: matrix[one][other]
 
@@ -148,10 +151,10 @@ class _WordLikeness:
     Messages with the same words of the query resemble each other as well.
     """
 
-    def __init__(self, fused: Fused, texts: Sequence[str]) -> None:
+    def __init__(self, fused: Fused, text_of: Callable[[int], str]) -> None:
         self._index = fused.index
         self._queried = fused.request.whole_words.keys()
-        self._texts = texts
+        self._text_of = text_of
         self._words: dict[int, set[int]] = {}
         self._rarities: dict[int, float] = {}
 
@@ -166,16 +169,11 @@ class _WordLikeness:
 
     def _words_of(self, one: int) -> set[int]:
         if one not in self._words:
-            self._words[one] = set(map(known_term, whole_words_of(self._texts[one])))
+            words = self._words[one] = set(map(known_term, whole_words_of(self._text_of(one))))
+            new = list(words - self._rarities.keys())
+            counts, size = self._index.passage_counts(new), len(self._index) + UNSEEN
+            self._rarities |= {term: rarity(count, size) for term, count in zip(new, counts, strict=True)}
         return self._words[one]
 
     def _weight(self, terms: set[int]) -> float:
-        return sum(map(self._rarity, terms))
-
-    def _rarity(self, term: int) -> float:
-        found = self._rarities.get(term)
-        if found is None:
-            index = self._index
-            found = rarity(len(index.postings(term)[0]), len(index) + UNSEEN)
-            self._rarities[term] = found
-        return found
+        return sum(map(self._rarities.__getitem__, terms))
