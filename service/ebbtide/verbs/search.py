@@ -110,7 +110,7 @@ async def search(service: Service, request: SearchRequest) -> Found:
 async def _search(service: Service, request: SearchRequest) -> Found:
     async with service.fleet.using(request.owner) as agent:
         await caught_up(service, agent, request, is_query=True)
-        query = replace(await query_of(agent, request), created_after=request.created_after)
+        query = await query_of(agent, request, created_after=request.created_after)
         query = (
             _with_vector(service, query, request) if request.vector else await with_meaning(service, query)
         )
