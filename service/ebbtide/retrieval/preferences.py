@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from ebbtide.retrieval.analysis import known_term, words_of
 from ebbtide.retrieval.features import MAX_REORDERED, Fused
-from ebbtide.retrieval.marks import HAS_QUESTION, have
-from ebbtide.retrieval.questions import split_questions
+from ebbtide.retrieval.marks import HAS_QUESTION, ONLY_ASKS, have
+from ebbtide.retrieval.questions import asks
 from ebbtide.retrieval.restating import ASSISTANT, MOST_COMPARED, newer_first
+from ebbtide.retrieval.sentences import sentences_of
 
 Numbers = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -46,7 +47,8 @@ def in_preferred_order(fused: Fused, worths: Numbers, most: int = MAX_REORDERED)
     """
     first, texts = fused.first, fused.request.texts
     worths = worths - REPLY * _are_replies(fused)
-    may_ask = have(fused.marks(first), HAS_QUESTION)
+    marks = fused.marks(first)
+    may_ask, only_asks = have(marks, HAS_QUESTION), have(marks, ONLY_ASKS)
     most = max(most, MOST_COMPARED)
     while True:
         places = np.lexsort((-first, -worths))
@@ -55,7 +57,8 @@ def in_preferred_order(fused: Fused, worths: Numbers, most: int = MAX_REORDERED)
         if texts is None or not len(unread):
             break
         for place in unread.tolist():
-            worths[place] -= less_for_questions(texts(int(first[place])), fused.request.terms)
+            text = texts(int(first[place]))
+            worths[place] -= less_for_questions(text, fused.request.terms, only_asks=bool(only_asks[place]))
         may_ask[unread] = False
     order: Places = first[newer_first(fused, worths, places)]
     return order
@@ -85,15 +88,16 @@ def is_echo(text: str, before: str) -> bool:
     return len(new) <= (1 - ECHOED) * len(words) and not any(word.isdigit() for word in new)
 
 
-def less_for_questions(text: str, terms: Mapping[int, float]) -> float:
-    """Return how much less a text is worth because it asks, for a query with these terms.
+def less_for_questions(text: str, terms: Mapping[int, float], *, only_asks: bool) -> float:
+    """Return how much less a text that asks is worth for a query with these terms. `only_asks` is its mark.
 
     A text that also states something is worth less if only its questions contain words of the query.
     """
-    questions, others = split_questions(text)
-    if any(not terms.keys().isdisjoint(map(known_term, words_of(one))) for one in others):
-        return 0.0
-    in_questions = [known_term(word) in terms for one in questions for word in words_of(one)]
-    if not others:
-        return REPEATED if all(in_questions) else QUESTION
-    return QUESTION if any(in_questions) else 0.0
+    if only_asks:
+        return REPEATED if terms.keys() >= set(map(known_term, words_of(text))) else QUESTION
+    matching = [
+        sentence
+        for sentence in sentences_of(text)
+        if not terms.keys().isdisjoint(map(known_term, words_of(sentence)))
+    ]
+    return QUESTION if matching and all(map(asks, matching)) else 0.0
