@@ -16,7 +16,7 @@ were not yet digested.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Literal, Self, TypeVar
@@ -283,9 +283,13 @@ async def recall(service: Service, request: RecallRequest) -> Recalled:
 
     Reads only: no focus, strength or scan count changes. For an agent that does not exist the text is empty.
     """
-    nothing = _requested(Recalled(text="", pending_batches=0, parked_batches=0), request)
+
+    def nothing() -> Recalled:
+        return _requested(Recalled(text="", pending_batches=0, parked_batches=0), request)
+
     recalled = await unless_unknown(_recall(service, request), nothing)
-    service.metrics.relations_ignored.inc(len(recalled.relations_unknown))
+    if recalled.relations_unknown:
+        service.metrics.relations_ignored.inc(len(recalled.relations_unknown))
     return recalled
 
 
@@ -299,14 +303,14 @@ async def _recall(service: Service, request: RecallRequest) -> Recalled:
         return await agent.run(partial(_recalled, agent.workspace, _cue(agent, request), request))
 
 
-async def unless_unknown(answer: Awaitable[T], nothing: T) -> T:
+async def unless_unknown(answer: Awaitable[T], nothing: Callable[[], T]) -> T:
     """Return an answer, or `nothing` if the agent does not exist."""
     try:
         return await answer
     except NotFound as error:
         if error.reason != "AGENT_NOT_FOUND":
             raise
-        return nothing
+        return nothing()
 
 
 async def caught_up(service: Service, agent: Agent, request: QueryRequest, *, is_query: bool) -> None:

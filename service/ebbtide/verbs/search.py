@@ -102,9 +102,11 @@ async def search(service: Service, request: SearchRequest) -> Found:
 
     For an agent that does not exist the list is empty.
     """
-    return await unless_unknown(
-        _search(service, request), Found(memories=[], pending_batches=0, parked_batches=0)
-    )
+
+    def nothing() -> Found:
+        return Found(memories=[], pending_batches=0, parked_batches=0)
+
+    return await unless_unknown(_search(service, request), nothing)
 
 
 async def _search(service: Service, request: SearchRequest) -> Found:
