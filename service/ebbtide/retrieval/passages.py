@@ -160,6 +160,8 @@ class PassageIndex:
         self._titles_by_term: dict[int, list[int]] = {}
         self._title_terms: list[frozenset[int]] = []
         self._said_by: list[list[int]] = []
+        self._titled_count = 0
+        """Speakers with so few passages that their names may be titles."""
         self._conversations: dict[str, int] = {}
         self._latest: dict[int, int] = {}
         self._columns = {name: array("q") for name in _COLUMNS}
@@ -196,8 +198,10 @@ class PassageIndex:
         if speaker == len(self.speakers):
             self.speakers.append(one.speaker)
             self._add_speaker(speaker, one.speaker)
-        if len(self._said_by[speaker]) <= MAX_TITLED:
-            self._said_by[speaker].append(number)
+        said = self._said_by[speaker]
+        if len(said) <= MAX_TITLED:
+            said.append(number)
+            self._titled_count += (len(said) == 1) - (len(said) > MAX_TITLED)
         before = self._latest.get(conversation, -1) if one.conversation else -1
         if before >= 0:
             self._columns["next"][before] = number
@@ -264,6 +268,11 @@ class PassageIndex:
         self._said_by.append([])
         if title:
             self._titles_by_term.setdefault(term_of(max(title, key=len)), []).append(speaker)
+
+    @property
+    def has_titles(self) -> bool:
+        """Whether `passages_named_by` may find anything."""
+        return self._titled_count > 0
 
     def passages_named_by(self, terms: Collection[int], speaker: int) -> Iterator[tuple[int, int]]:
         """Yield passages whose title the given terms contain, with the number of passages that mention the title.

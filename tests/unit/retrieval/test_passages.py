@@ -125,3 +125,16 @@ def test_only_a_dialogue_has_neighbouring_messages() -> None:
     long = PassageIndex()
     long.add(passages_to_add(0, "The boats come home late. " * 100))
     assert long.neighbours("next").tolist() == [*range(1, len(long)), -1]
+
+
+def test_titles_are_known_without_a_search() -> None:
+    """Promise: an index has titles as long as some speaker has only a few passages; otherwise none is found."""
+    index = PassageIndex()
+    assert not index.has_titles
+    terms = frozenset([term_of("ann")])
+    for number in range(passages.MAX_TITLED + 1):
+        index.add(passages_to_add(number, "tea"))
+        found = list(index.passages_named_by(terms, -1))
+        assert index.has_titles == bool(found) == (number < passages.MAX_TITLED)
+    index.add(passages_to_add(9, "tea", "Bob"))
+    assert index.has_titles
