@@ -92,7 +92,7 @@ class Trees:
             [some.searchsorted(column) for some, column in zip(self.thresholds, columns, strict=True)]
         )
         ranges = np.where(is_missing, self.missing_ranges, ranges + self.first_ranges)
-        # What a query asks for, and what is missing without vectors, is the same in each row.
+        # Features of the query, and missing similarities, are the same in each row. Look them up once.
         varies = (ranges != ranges[:, :1]).any(axis=1)
         words = self._reachable_from(ranges[varies]) & self._reachable_from(ranges[~varies, :1])
         tree_count, bits = self.leaves.shape
