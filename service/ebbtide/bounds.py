@@ -60,8 +60,8 @@ MessageCount = Annotated[int, Meta(ge=0, le=MAX_MESSAGES)]
 """Messages of a batch, or the index of one."""
 Time = Annotated[int, Meta(ge=EARLIEST_MS, le=LATEST_MS)]
 """Milliseconds since 1970-01-01 UTC, of the years 1 to 9999."""
-Marks = Annotated[int, Meta(ge=-1, le=(1 << 44) - 1)]
-"""Signs of a text as bits and counts; -1 if they are unknown."""
+Marks = Annotated[int, Meta(ge=-1, le=(1 << 52) - 1)]
+"""Signs of a text as bits and counts, with the version of their rules; -1 if they are unknown."""
 Seed = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 """The seed of an agent's random choices."""
 Version = Annotated[int, Meta(ge=1, le=MAX_COUNT)]

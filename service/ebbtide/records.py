@@ -51,8 +51,13 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def utc_date(time_ms: int) -> str:
     """Return the date of a time in UTC, such as 2026-03-12."""
-    moment = EPOCH + timedelta(milliseconds=time_ms)
-    return f"{moment.year:04}-{moment:%m-%d}"  # %Y may format 1 as "1"
+    return _utc_minute(time_ms)[:10]
+
+
+def _utc_minute(time_ms: int) -> str:
+    """Return a time in UTC to the minute, such as 2026-03-12 09:30."""
+    # `strftime` takes five times as long, and may format the year 1 as "1".
+    return (EPOCH + timedelta(milliseconds=time_ms)).isoformat(" ")[:16]
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -134,8 +139,7 @@ class MessageRecord(msgspec.Struct, frozen=True, array_like=True):
     @property
     def place_label(self) -> str:
         """Time (UTC), conversation and the caller's id, for a reader; without any of them, its batch."""
-        moment = None if self.timestamp_ms is None else EPOCH + timedelta(milliseconds=self.timestamp_ms)
-        time = "" if moment is None else f"{utc_date(self.timestamp_ms or 0)} {moment:%H:%M}"
+        time = "" if self.timestamp_ms is None else _utc_minute(self.timestamp_ms)
         known = ", ".join(part for part in (time, self.conversation_id, self.caller_id) if part)
         return known or f"{batch_text_id(self.batch)}, {self.index + 1}"
 

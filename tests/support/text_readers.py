@@ -97,9 +97,10 @@ def _topic_of(text: str) -> Any:
 
 
 def _question(text: str) -> Any:
-    return query.parse_query(
+    parsed = query.parse_query(
         text, speakers=["Ann", "小明", "Lee Ann", text[:30]], reference_ms=1_700_000_000_000
     )
+    return parsed, parsed.has_code
 
 
 def _parsed_reply(text: str) -> Any:
@@ -171,7 +172,8 @@ def _packed(text: str) -> Any:
     stretches = [text[at : at + 500] for at in range(0, len(text), 500)][:200]
     candidates = [
         packing.Candidate(place, one, 1.0 / (place + 1), frozenset(analysis.analysed(one)[0].tolist()))
-        for place, one in enumerate(stretches)
+        # The numbers of near duplicates are compared: each stretch has one.
+        for place, one in enumerate(text for stretch in stretches for text in (stretch, f"{stretch} "))
     ]
     return packing.pack(
         candidates,

@@ -23,10 +23,11 @@ GROWTH = 1.25
 class Columns:
     """Named arrays of equal length."""
 
-    __slots__ = ("_arrays", "count")
+    __slots__ = ("_arrays", "_row_bytes", "count")
 
     def __init__(self, **types: type[np.generic]) -> None:
         self._arrays: dict[str, Array] = {name: np.zeros(0, dtype) for name, dtype in types.items()}
+        self._row_bytes = sum(array.itemsize for array in self._arrays.values())
         self.count = 0
 
     def __getitem__(self, name: str) -> Array:
@@ -40,7 +41,7 @@ class Columns:
     @property
     def nbytes(self) -> int:
         """Size in bytes, including spare rows."""
-        return sum(array.nbytes for array in self._arrays.values())
+        return self.capacity * self._row_bytes
 
     def append(self, row_count: int, **values: Any) -> int:
         """Add rows and return the index of the first one. Fields that are not given are zero."""

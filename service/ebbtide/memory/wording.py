@@ -6,7 +6,6 @@ becomes single spaces, so no content can contain a separator. There are no ids a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 from ebbtide.han import contains_han
@@ -15,8 +14,6 @@ from ebbtide.records import utc_date
 SEPARATOR = "\n---\n"
 LOOSE_ENDS = 3
 """Most sentences about forgotten memories in one answer."""
-
-_WHITE_SPACE = re.compile(r"\s+")
 
 _BELONGED = ("它属于某个已遗忘的事物", "It belonged to something now forgotten")
 _INVOLVED = ("它涉及某个已遗忘的事物", "It involved something now forgotten")
@@ -54,7 +51,11 @@ ORDER_NAMES = frozenset(name for name, pair in _SENTENCES.items() if pair in (_B
 
 def one_line(text: str) -> str:
     """Return the text with every run of white space, including newlines, replaced by one space."""
-    return _WHITE_SPACE.sub(" ", text)
+    # Splitting takes a quarter of the time of a pattern, and differs only at both ends.
+    line = " ".join(text.split())
+    if not line:
+        return " " if text else ""
+    return f"{' ' * text[0].isspace()}{line}{' ' * text[-1].isspace()}"
 
 
 def word_memory(content: str, locale: str, label: str = "", date_ms: int | None = None) -> str:

@@ -318,7 +318,9 @@ def _check_path(scope: Scope) -> None:
     """Refuse paths in which an id could also be read as several segments, or as another id."""
     raw: bytes = scope.get("raw_path", b"").partition(b"?")[0]
     parts = raw.split(b"/")
-    place, fault = next(((at, found) for at, part in enumerate(parts) if (found := _fault(part))), (0, ""))
+    is_plain = b"%" not in raw and raw.isascii()
+    faults = () if is_plain else ((at, found) for at, part in enumerate(parts) if (found := _fault(part)))
+    place, fault = next(iter(faults), (0, ""))
     if place == _CHILD_PLACE and parts[_CHILD_PLACE - 1] in _CHILDREN:
         raise _CHILDREN[parts[_CHILD_PLACE - 1]]()
     if not fault and scope["path"].startswith("/v1/agents//"):

@@ -15,16 +15,17 @@ import re
 import threading
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from itertools import pairwise
-from typing import Any
+from itertools import chain, pairwise
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ebbtide.normalisation import nfkc, simplified
 
+T = TypeVar("T")
 Terms = NDArray[np.uint32]
 
 _HAN = "\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
@@ -34,6 +35,9 @@ _PIECE = re.compile(
     r"|(?P<word>[^\W_]+(?:[''’.:/@#&+_\-][^\W_]+)*+)"
 )
 """Runs of Han, of kana or hangul, and words including the signs that join their parts."""
+
+_ASCII_PIECE = re.compile(r"[a-z0-9]+(?:['.:/@#&+_\-][a-z0-9]+)*+")
+"""The same in a folded text of ASCII characters, where only words are left."""
 
 _PARTS = re.compile(rf"[{_HAN}]+|[{_KANA}]+|[^\W_{_HAN}{_KANA}]+")
 _POSSESSIVE = re.compile(r"['’]s?$")
@@ -48,8 +52,8 @@ STOP_WORDS = frozenset(_SAY_NOTHING.split())
 STOP_CHARACTERS = frozenset("的了是在和也就都而及与着或吗呢吧啊呀嘛我你他她它们这那有个")
 """Chinese characters without content, alone or in pairs of each other."""
 
-WORDS_REMEMBERED = 8192
-"""Words whose stem and term are cached. Rarer words would only fill memory."""
+WORDS_REMEMBERED, REMEMBERED_CHARS = 8192, 40
+"""Words whose stem and term are cached, and their maximum length. Rarer words would only fill memory."""
 
 MAX_CHARACTERS = 200_000
 """Characters of a text that are analysed."""
@@ -63,19 +67,51 @@ def normalised(text: str) -> str:
 
 
 def words_of(text: str) -> Iterator[str]:
-    """Yield the words of a text for matching, in order, with repetitions."""
-    for piece in _PIECE.finditer(normalised(text[:MAX_CHARACTERS])):
+    """Return the words of a text for matching, in order, with repetitions."""
+    folded = normalised(text[:MAX_CHARACTERS])
+    if folded.isascii():
+        # Texts repeat their words, and finding them is nine tenths of the work.
+        return chain.from_iterable(map(_words_in, _ASCII_PIECE.findall(folded)))
+    return _mixed_words(folded)
+
+
+def _mixed_words(folded: str) -> Iterator[str]:
+    for piece in _PIECE.finditer(folded):
         if piece["word"] is None:
             yield from _chinese(piece[0]) if piece["han"] else _pairs(piece[0])
-        elif piece[0].isascii() and piece[0].isalpha():
-            yield from _latin(piece[0])
         else:
-            yield from _joined(piece[0])
+            yield from _words_in(piece[0])
+
+
+class _Remembered(dict[str, T]):
+    """The values of a function of a text, cached for short texts. A full cache starts again."""
+
+    def __init__(self, compute: Callable[[str], T]) -> None:
+        super().__init__()
+        self._compute = compute
+
+    def __missing__(self, text: str) -> T:
+        value = self._compute(text)
+        if len(text) <= REMEMBERED_CHARS:
+            if len(self) >= WORDS_REMEMBERED:
+                self.clear()
+            self[text] = value
+        return value
+
+
+_words_in = _Remembered[tuple[str, ...]](
+    lambda piece: tuple(_latin(piece) if piece.isascii() and piece.isalpha() else _joined(piece))
+).__getitem__
+"""Return the words of a run of letters, digits and the signs that join them."""
 
 
 def whole_words_of(text: str) -> Iterator[str]:
-    """Yield the words of a text as `words_of` does, but of Chinese only the segmenter's words, without pairs."""
-    for piece in _PIECE.finditer(normalised(text[:MAX_CHARACTERS])):
+    """Return the words of a text as `words_of` does, but of Chinese only the segmenter's words, without pairs."""
+    return words_of(text) if text.isascii() else _whole_words(normalised(text[:MAX_CHARACTERS]))
+
+
+def _whole_words(folded: str) -> Iterator[str]:
+    for piece in _PIECE.finditer(folded):
         if piece["han"]:
             yield from (word for word in _cut(piece[0]) if not STOP_CHARACTERS.issuperset(word))
         else:
@@ -147,7 +183,6 @@ class _Segmenter:
 _cut = _Segmenter().cut
 
 
-@lru_cache(WORDS_REMEMBERED)
 def stem(word: str) -> str:
     """Return an English word without its endings."""
     with _stemming:
@@ -171,12 +206,13 @@ def term_of(word: str) -> int:
     return zlib.crc32(word.encode("utf-8", "surrogatepass"))
 
 
-_known_term = lru_cache(WORDS_REMEMBERED)(term_of)
+known_term = _Remembered[int](term_of).__getitem__
+"""`term_of` with a cache, for words of texts."""
 
 
 def analysed(text: str) -> tuple[Terms, NDArray[np.uint8], int]:
     """Return the unique terms of a text in ascending order, their counts (at most 255), and the total number."""
-    counts = Counter(map(_known_term, words_of(text)))
+    counts = Counter(map(known_term, words_of(text)))
     terms = np.array(sorted(counts), dtype=np.uint32)
     found = np.minimum([counts[term] for term in terms.tolist()], 255).astype(np.uint8)
     return terms, found, sum(counts.values())

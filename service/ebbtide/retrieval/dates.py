@@ -13,7 +13,7 @@ means May), because dates only boost results and exclude none. Times of day, lun
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -58,7 +58,7 @@ def date_ranges(text: str, reference_ms: int) -> list[DateRange]:
     number = reference_ms // DAY_MS
     today = _Today(number, *_civil(number)[:2])
     found: list[tuple[int, int, Span, bool]] = []
-    for pattern, reader in _RULES:
+    for pattern, reader in _rules_for(folded):
         for match in islice(pattern.finditer(folded), MAX_MATCHES):
             groups = {name: said for name, said in match.groupdict().items() if said is not None}
             span = reader(groups, today)
@@ -76,6 +76,13 @@ def date_ranges(text: str, reference_ms: int) -> list[DateRange]:
         words = text[begin:taken].strip()
         ranges.setdefault(span, DateRange(span[0] * DAY_MS, span[1] * DAY_MS, words, is_relative))
     return list(ranges.values())[:MAX_RANGES]
+
+
+def _rules_for(folded: str) -> Sequence[tuple[re.Pattern[str], Reader]]:
+    """Return the rules that may apply to a text. Most questions in English contain no date."""
+    if not folded.isascii():
+        return _RULES
+    return _ASCII_RULES if _MAY_DATE.search(folded) else ()
 
 
 _SINCE = re.compile(r"(?<![a-z])since(?:\s{1,3}|$)")
@@ -411,3 +418,12 @@ _PATTERNS: dict[Reader, tuple[str, ...]] = {
 _RULES = tuple(
     (re.compile(pattern), reader) for reader, patterns in _PATTERNS.items() for pattern in patterns
 )
+
+_ASCII_RULES = tuple((pattern, reader) for pattern, reader in _RULES if pattern.pattern.isascii())
+"""The rules for English. All others require a Chinese character."""
+
+_MAY_DATE = re.compile(
+    "[0-9]|day|night|morning|afternoon|evening|week|month|quarter|year|tomorrow|spring|summer|autumn|fall|winter|"
+    + "|".join(_MONTH_NAMES)
+)
+"""A part of every date in English."""

@@ -101,10 +101,10 @@ def features(fused: Fused) -> Numbers:
     for group in (_scores, _said, _who_and_when, _company, _around, _text_marks, _meant, _meant_around):
         columns |= group(fused, neighbours)
     columns |= {f"asks for {kind}": float(fused.request.asks_for == kind) for kind in KINDS}
-    rows = np.empty((len(fused.first), len(FEATURES)))
-    for place, name in enumerate(FEATURES):
-        rows[:, place] = columns[name]
-    return rows
+    rows = np.empty((len(FEATURES), len(fused.first)))
+    for row, name in zip(rows, FEATURES, strict=True):
+        row[:] = columns[name]
+    return rows.T
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,16 +163,19 @@ def _said(fused: Fused, neighbours: _Beside) -> Columns:
     """Compute how much of the query, weighted by rarity, a passage and its neighbours contain."""
     index, first, terms = fused.index, fused.first, list(fused.request.terms)
     own, near, how_rare = _occurrences(index, first, neighbours, terms)
-    is_content = ~np.isin(terms, list(_names_of(index, fused.request)))
-    says, either = own > 0, (own > 0) | near
-    whole, content = max(float(how_rare.sum()), 1e-9), max(float((how_rare * is_content).sum()), 1e-9)
+    names = _names_of(index, fused.request)
+    is_content = np.array([term not in names for term in terms])
+    how_rare_content = how_rare * is_content
+    says = own > 0
+    either, times_said = says | near, says.sum(axis=1)
+    whole, content = max(float(how_rare.sum()), 1e-9), max(float(how_rare_content.sum()), 1e-9)
     lengths = index.column("word_count")
     average = max(float(lengths.mean()), 1.0)
     length = lengths[first] / average
     gained = how_rare[:, None] * own * (K1 + 1) / (own + K1 * (1 - B + B * length))
     alone, score = (gained * is_content[:, None]).sum(axis=0), gained.sum(axis=0)
     said = np.sort(says * how_rare[:, None], axis=0)
-    rare_here = np.maximum(np.log((len(first) + 1) / (says.sum(axis=1) + 0.5)), 0.0)
+    rare_here = np.maximum(np.log((len(first) + 1) / (times_said + 0.5)), 0.0)
     known = max(int(np.count_nonzero(how_rare)), 1)
     return {
         "own": _share(score),
@@ -183,13 +186,13 @@ def _said(fused: Fused, neighbours: _Beside) -> Columns:
         "beside says": how_rare @ near / whole,
         "either says": how_rare @ either / whole,
         "beside adds": how_rare @ (either & ~says) / whole,
-        "says telling": (how_rare * is_content) @ says / content,
-        "either telling": (how_rare * is_content) @ either / content,
+        "says telling": how_rare_content @ says / content,
+        "either telling": how_rare_content @ either / content,
         "says here": rare_here @ says / max(float(rare_here.sum()), 1e-9),
         "rarest": said[-1] / max(float(how_rare.max()), 1e-9),
         "second": said[-2] if len(terms) > 1 else 0.0,
         "count": says.sum(axis=0) / known,
-        "alone": (says & (says.sum(axis=1) == 1)[:, None]).sum(axis=0),
+        "alone": (says & (times_said == 1)[:, None]).sum(axis=0),
         "density": own.sum(axis=0) / np.maximum(lengths[first], 1),
         "asked": float(known),
         "length": length,
@@ -200,20 +203,22 @@ def _occurrences(
     index: PassageIndex, first: NDArray[np.int64], neighbours: _Beside, terms: list[int]
 ) -> tuple[Numbers, NDArray[np.bool_], Numbers]:
     """Return the counts of each term in the candidates, whether a neighbour contains it, and its idf."""
-    own = np.zeros((len(terms), len(first)))
-    near = np.zeros((len(terms), len(first)), dtype=np.bool_)
+    size = len(first)
+    places = np.concatenate([first, neighbours.previous, neighbours.next])
+    found = np.zeros((len(terms), len(places)))
     how_rare = np.zeros(len(terms))
-    counted = np.zeros(len(index))
-    for place, term in enumerate(terms):
+    # The entry behind the last passage belongs to passage -1, that is, to none.
+    counted = np.zeros(len(index) + 1)
+    for row, (place, term) in zip(found, enumerate(terms), strict=True):
         passages, counts = index.postings(term)
         if not len(passages):
             continue
         how_rare[place] = rarity(len(passages), len(index))
         counted[passages] = counts
-        own[place] = counted[first]
-        near[place] = (_at(counted, neighbours.previous) + _at(counted, neighbours.next)) > 0
+        row[:] = counted[places]
         counted[passages] = 0.0
-    return own, near, how_rare
+    near = (found[:, size : 2 * size] + found[:, 2 * size :]) > 0
+    return found[:, :size], near, how_rare
 
 
 def _names_of(index: PassageIndex, request: RankingRequest) -> set[int]:
@@ -225,7 +230,9 @@ def _names_of(index: PassageIndex, request: RankingRequest) -> set[int]:
 def _who_and_when(fused: Fused, neighbours: _Beside) -> Columns:
     index, first, request = fused.index, fused.first, fused.request
     speakers, times = index.column("speaker"), index.column("time_ms")[first]
-    is_named = np.isin(speakers[first], list(request.speakers))
+    is_named = np.zeros(len(first), dtype=np.bool_)
+    for speaker in request.speakers:
+        is_named |= speakers[first] == speaker
     far = np.full(len(first), np.inf)
     for begin, end in request.dates:
         far = np.minimum(far, np.maximum(0, np.maximum(begin - times, times - end + 1)))

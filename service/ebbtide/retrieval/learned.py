@@ -57,10 +57,10 @@ def model(file: str = FILE) -> Model:
     return model_of(resources.files(__package__).joinpath(file).read_text(encoding="utf-8"))
 
 
-def reordered(fused: Fused, model: Model) -> NDArray[np.int64]:
-    """Return the top candidates in the learned order with the preferences of the question."""
+def reordered(fused: Fused, model: Model, most: int) -> NDArray[np.int64]:
+    """Return the top candidates in the learned order with the preferences of the question, at least `most` in order."""
     worths = weighed(model.trees.sums(features(fused)), fused.total[fused.first], model.spread)
-    return in_preferred_order(fused, worths)
+    return in_preferred_order(fused, worths, most)
 
 
 def weighed(sums: NDArray[np.float64], scores: NDArray[np.float64], spread: float) -> NDArray[np.float64]:

@@ -2,7 +2,8 @@
 
 They are stored with the passages, so that a query does not read the texts of its candidates. The lower bits say whether
 the text asks, and whether it contains a number, an amount, a time or Han characters. Above them are the counts of
-names, of exclamation marks and of words in the first person. Marks contain no words.
+names, of exclamation marks and of words in the first person. The highest bits are the version of the rules, so that a
+query recomputes marks that other rules made. Marks contain no words.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ HAS_NUMBER, HAS_AMOUNT, HAS_TIME, HAS_HAN = (1 << bit for bit in range(4, 8))
 UNKNOWN = -1
 """The marks of a passage that was stored without them."""
 
-_NAMES_AT, _EXCLAMATIONS_AT, _FIRST_PERSONS_AT = 8, 20, 32
+RULES = 0
+"""Version of the rules for marks. Increment it with every change of the marks that a text gets; at most 255."""
+
+_NAMES_AT, _EXCLAMATIONS_AT, _FIRST_PERSONS_AT, _RULES_AT = 8, 20, 32, 44
 
 _MAX_COUNT = 0xFFF
 """The largest count. A passage is shorter than this."""
@@ -68,6 +72,7 @@ def marks_of(text: str) -> int:
         | HAS_TIME * has_time
         | HAS_HAN * contains_han(text)
         | _marks_of_questions(text)
+        | RULES << _RULES_AT
     )
     counts = {
         _NAMES_AT: len(_NAME.findall(text)) + text.count("《"),
@@ -77,6 +82,11 @@ def marks_of(text: str) -> int:
     for at, count in counts.items():
         marks |= min(count, _MAX_COUNT) << at
     return marks
+
+
+def current(marks: int) -> int:
+    """Return stored marks, or UNKNOWN if other rules made them."""
+    return marks if marks >> _RULES_AT == RULES else UNKNOWN
 
 
 def _marks_of_questions(text: str) -> int:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import islice
 from typing import Literal
 
@@ -105,20 +106,20 @@ def _fresh(candidates: Iterable[Candidate]) -> Iterator[tuple[int, Candidate]]:
     hashes, so their numeric order will do.
     """
     texts: set[str] = set()
-    by_first_terms: dict[int, list[tuple[frozenset[int], Marks]]] = {}
+    by_first_terms: dict[int, list[Candidate]] = {}
+    marks_of = cache(_marks)
     for place, candidate in enumerate(candidates):
         terms = candidate.terms
         prefix = sorted(terms)[: len(terms) * (10 - LIKENESS_TENTHS) // 10 + 1]
-        marks = _marks(candidate.text)
         if candidate.text in texts or any(
-            marks == others_marks and _is_near(terms, other)
+            _is_near(terms, other.terms) and marks_of(candidate.text) == marks_of(other.text)
             for term in prefix
-            for other, others_marks in by_first_terms.get(term, ())
+            for other in by_first_terms.get(term, ())
         ):
             continue
         texts.add(candidate.text)
         for term in prefix:
-            by_first_terms.setdefault(term, []).append((terms, marks))
+            by_first_terms.setdefault(term, []).append(candidate)
         yield place, candidate
 
 

@@ -108,6 +108,12 @@ class Postings:
         end = int(np.searchsorted(self.terms, key, side="right"))
         return self.passages[begin:end], self.counts[begin:end]
 
+    def counts_of(self, terms: Sequence[int]) -> NDArray[np.int64]:
+        """Return the number of passages of each term."""
+        keys = np.array(terms, dtype=np.uint32)
+        counts: NDArray[np.int64] = self.terms.searchsorted(keys, "right") - self.terms.searchsorted(keys)
+        return counts
+
     def with_replaced(self, entries: Mapping[int, Entry]) -> Postings:
         """Return the postings with the terms of some passages replaced."""
         left = ~np.isin(self.passages, list(entries))
@@ -154,6 +160,8 @@ class PassageIndex:
         self._titles_by_term: dict[int, list[int]] = {}
         self._title_terms: list[frozenset[int]] = []
         self._said_by: list[list[int]] = []
+        self._titled_count = 0
+        """Speakers with so few passages that their names may be titles."""
         self._conversations: dict[str, int] = {}
         self._latest: dict[int, int] = {}
         self._columns = {name: array("q") for name in _COLUMNS}
@@ -190,8 +198,10 @@ class PassageIndex:
         if speaker == len(self.speakers):
             self.speakers.append(one.speaker)
             self._add_speaker(speaker, one.speaker)
-        if len(self._said_by[speaker]) <= MAX_TITLED:
-            self._said_by[speaker].append(number)
+        said = self._said_by[speaker]
+        if len(said) <= MAX_TITLED:
+            said.append(number)
+            self._titled_count += (len(said) == 1) - (len(said) > MAX_TITLED)
         before = self._latest.get(conversation, -1) if one.conversation else -1
         if before >= 0:
             self._columns["next"][before] = number
@@ -258,6 +268,11 @@ class PassageIndex:
         self._said_by.append([])
         if title:
             self._titles_by_term.setdefault(term_of(max(title, key=len)), []).append(speaker)
+
+    @property
+    def has_titles(self) -> bool:
+        """Whether `passages_named_by` may find anything."""
+        return self._titled_count > 0
 
     def passages_named_by(self, terms: Collection[int], speaker: int) -> Iterator[tuple[int, int]]:
         """Yield passages whose title the given terms contain, with the number of passages that mention the title.
@@ -357,6 +372,14 @@ class PassageIndex:
             forms = terms_of_forms(term)
             found = self._found[term] = self._merged_postings(forms) if forms else self._postings(term)
         return found
+
+    def passage_counts(self, terms: Sequence[int]) -> list[int]:
+        """Return the number of passages of each term, including all forms of its word."""
+        counts = self._sorted.counts_of(terms) + self._recent_postings().counts_of(terms)
+        return [
+            len(self.postings(term)[0]) if terms_of_forms(term) else count
+            for term, count in zip(terms, counts.tolist(), strict=True)
+        ]
 
     def _merged_postings(self, terms: Iterable[int]) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
         """Return the passages and counts of several terms that count as one, each passage once, ascending."""

@@ -9,14 +9,17 @@ Then, of messages that restate a matter, the newer one comes first (`restating.p
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
-from ebbtide.retrieval.analysis import term_of, words_of
-from ebbtide.retrieval.features import Fused
-from ebbtide.retrieval.marks import HAS_QUESTION, have
-from ebbtide.retrieval.questions import split_questions
-from ebbtide.retrieval.restating import ASSISTANT, newer_first
+from ebbtide.retrieval.analysis import known_term, words_of
+from ebbtide.retrieval.features import MAX_REORDERED, Fused
+from ebbtide.retrieval.marks import HAS_QUESTION, ONLY_ASKS, have
+from ebbtide.retrieval.questions import asks
+from ebbtide.retrieval.restating import ASSISTANT, MOST_COMPARED, newer_first
+from ebbtide.retrieval.sentences import sentences_of
 
 Numbers = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -37,11 +40,26 @@ ECHOED = 0.6
 """Share of the words of an echo that the message before it contains."""
 
 
-def in_preferred_order(fused: Fused, worths: Numbers) -> Places:
-    """Return the candidates in order of their worth and the preferences; of equal ones the newer first."""
-    first = fused.first
-    worths = worths - REPLY * _are_replies(fused) - _less_for_questions(fused)
-    places = np.lexsort((-first, -worths))
+def in_preferred_order(fused: Fused, worths: Numbers, most: int = MAX_REORDERED) -> Places:
+    """Return the candidates in order of their worth and the preferences; of equal ones the newer first.
+
+    Only the first `most` are certain to be in this order.
+    """
+    first, texts = fused.first, fused.request.texts
+    worths = worths - REPLY * _are_replies(fused)
+    marks = fused.marks(first)
+    may_ask, only_asks = have(marks, HAS_QUESTION), have(marks, ONLY_ASKS)
+    most = max(most, MOST_COMPARED)
+    while True:
+        places = np.lexsort((-first, -worths))
+        # Questions only lose worth, so the texts of later ones need not be read.
+        unread = places[:most][may_ask[places[:most]]]
+        if texts is None or not len(unread):
+            break
+        for place in unread.tolist():
+            text = texts(int(first[place]))
+            worths[place] -= less_for_questions(text, fused.request.terms, only_asks=bool(only_asks[place]))
+        may_ask[unread] = False
     order: Places = first[newer_first(fused, worths, places)]
     return order
 
@@ -70,20 +88,16 @@ def is_echo(text: str, before: str) -> bool:
     return len(new) <= (1 - ECHOED) * len(words) and not any(word.isdigit() for word in new)
 
 
-def _less_for_questions(fused: Fused) -> Numbers:
-    """Return how much less the candidates that ask are worth; 0 if texts are not available.
+def less_for_questions(text: str, terms: Mapping[int, float], *, only_asks: bool) -> float:
+    """Return how much less a text that asks is worth for a query with these terms. `only_asks` is its mark.
 
-    A message that also states something is worth less if only its questions contain words of the query.
+    A text that also states something is worth less if only its questions contain words of the query.
     """
-    texts, less = fused.request.texts, np.zeros(len(fused.first))
-    for place in np.flatnonzero(have(fused.marks(fused.first), HAS_QUESTION)).tolist():
-        questions, others = split_questions("" if texts is None else texts(int(fused.first[place])))
-        in_questions, in_others = (
-            [term_of(word) in fused.request.terms for sentence in some for word in words_of(sentence)]
-            for some in (questions, others)
-        )
-        if not others and all(in_questions):
-            less[place] = REPEATED
-        elif not others or (any(in_questions) and not any(in_others)):
-            less[place] = QUESTION
-    return less
+    if only_asks:
+        return REPEATED if terms.keys() >= set(map(known_term, words_of(text))) else QUESTION
+    matching = [
+        sentence
+        for sentence in sentences_of(text)
+        if not terms.keys().isdisjoint(map(known_term, words_of(sentence)))
+    ]
+    return QUESTION if matching and all(map(asks, matching)) else 0.0

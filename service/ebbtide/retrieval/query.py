@@ -41,8 +41,13 @@ class ParsedQuery:
     other question for the present may; empty for the past."""
     addresses_assistant: bool
     """Whether its content contains "you", 你 or another word that may mean the assistant."""
-    has_code: bool
-    """Whether it contains an error code, a long number, a URL, a path or another code token."""
+    query: str
+    """The query as it was given."""
+
+    @property
+    def has_code(self) -> bool:
+        """Whether it contains an error code, a long number, a URL, a path or another code token."""
+        return _CODE.search(self.query) is not None
 
 
 def parse_query(query: str, *, speakers: Sequence[str], reference_ms: int) -> ParsedQuery:
@@ -59,7 +64,7 @@ def parse_query(query: str, *, speakers: Sequence[str], reference_ms: int) -> Pa
         parts=parts_of(query),
         recency="" if addresses_assistant else _recency(query, has_dates=bool(dates)),
         addresses_assistant=addresses_assistant,
-        has_code=_CODE.search(query) is not None,
+        query=query,
     )
 
 

@@ -43,6 +43,8 @@ def asks(sentence: str) -> bool:
     """Return whether a sentence is a question."""
     if ends_with_question(sentence) or _OPENS_ENGLISH.match(sentence.lstrip()):
         return True
+    if sentence.isascii():
+        return False
     clause, _, remark = sentence.strip(" \t\n。！!").replace(",", "，").partition("，")
     return len(remark) <= MAX_REMARK and _ENDS_CHINESE.search(clause[-8:]) is not None
 

@@ -72,7 +72,7 @@ def rank(
         # Each position keeps its score; only the passages change places.
         kept = total[order]
         model = learned.model(profile_of(request.embedding_model).trees)
-        order = np.concatenate([learned.reordered(fused, model), order[MAX_REORDERED:]])
+        order = np.concatenate([learned.reordered(fused, model, most), order[MAX_REORDERED:]])
         given["learned"] = np.zeros(len(index))
         given["learned"][order] = kept - total[order]
         total = total.copy()

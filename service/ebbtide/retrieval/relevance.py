@@ -62,7 +62,9 @@ def evidence(index: PassageIndex, request: RankingRequest, passages: NDArray[np.
     columns = dict.fromkeys(EVIDENCE, np.zeros(len(passages)))
     columns |= _words(index, request, passages)
     columns |= _meaning(index, request, passages)
-    columns["speaker"] = np.isin(index.column("speaker")[passages], list(request.speakers)).astype(float)
+    speakers = index.column("speaker")[passages]
+    for speaker in request.speakers:
+        columns["speaker"] = np.maximum(columns["speaker"], speakers == speaker)
     times_ms = index.column("time_ms")[passages]
     for begin_ms, end_ms in request.dates:
         columns["dates"] = np.maximum(columns["dates"], (times_ms >= begin_ms) & (times_ms < end_ms))
@@ -78,6 +80,7 @@ def _words(
     """Compute how much of the query each passage contains, alone and with its neighbours, and how much is known."""
     own, either = np.zeros(len(passages)), np.zeros(len(passages))
     neighbours = [index.neighbours(side)[passages] for side in ("previous", "next")]
+    places = np.stack([passages, *neighbours]).astype(np.int32)
     whole = known = 0.0
     for term, weight in request.whole_words.items():
         saying = index.postings(term)[0]
@@ -86,9 +89,9 @@ def _words(
         if not len(saying):
             continue
         known += worth
-        says, *beside = (_are_among(places, saying) for places in (passages, *neighbours))
-        own += worth * says
-        either += worth * (says | beside[0] | beside[1])
+        say = _are_among(places, saying)
+        own += worth * say[0]
+        either += worth * say.any(axis=0)
     enough = min(whole, WHOLE) or 1.0
     return {
         "own words": np.minimum(own / enough, 1.0),
@@ -97,9 +100,8 @@ def _words(
     }
 
 
-def _are_among(places: NDArray[np.int64], ascending: NDArray[np.int32]) -> NDArray[np.bool_]:
-    at = np.minimum(np.searchsorted(ascending, places), len(ascending) - 1)
-    found: NDArray[np.bool_] = ascending[at] == places
+def _are_among(places: NDArray[np.int32], ascending: NDArray[np.int32]) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = ascending.take(ascending.searchsorted(places), mode="clip") == places
     return found
 
 

@@ -9,13 +9,14 @@ resemble each other and it is not much less relevant. Less is required if the qu
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ebbtide.retrieval.analysis import term_of, whole_words_of
+from ebbtide.retrieval.analysis import known_term, whole_words_of
 from ebbtide.retrieval.features import Fused
 from ebbtide.retrieval.lexical import rarity
 from ebbtide.retrieval.marks import ONLY_ASKS, have
@@ -59,6 +60,9 @@ SMALL = 50
 CHANGE_AMONG_MANY = replace(CHANGE, less_worth=0.5)
 """For a message that announces a change, and a question in a larger memory that is not about the user."""
 
+MOST_COMPARED = max(rule.depth for rule in (*RESTATING.values(), CHANGE))
+"""Messages at the top that are compared."""
+
 SHARED = 0.4
 """Without vectors, a later message resembles an earlier one if it contains this share of its words of the query."""
 
@@ -91,27 +95,29 @@ def newer_first(fused: Fused, worths: Numbers, places: Places) -> Places:
     )
     top = places[: max(some.depth for some in (rule, change) if some)]
     passages = fused.first[top]
-    texts = [request.texts(passage) for passage in passages.tolist()]
-    may_restate = _may_restate(fused, passages)
-    likeness = _alike_by_words(fused, texts) if request.alike is None else request.alike(passages, passages)
-    worth = worths[top].copy()
+    may_restate = _may_restate(fused, passages).tolist()
+    if not any(map(any, may_restate)):
+        return places
+    worth = worths[top].tolist()
+    texts = request.texts
+    text_of = cache(lambda one: texts(int(passages[one])))
+    announces = cache(lambda one: announces_change(text_of(one)))
+    likeness = _likeness(fused, passages, text_of)
+
+    def restates(one: int, other: int) -> bool:
+        # Texts are read, and their words compared, only for messages that are relevant enough.
+        return may_restate[one][other] and any(
+            one < some.depth
+            and worth[one] >= worth[other] - some.less_worth
+            and (some is rule or announces(one))
+            and likeness(one, other) >= some.likeness
+            for some in (rule, change)
+            if some
+        )
+
     order = [0]
     for one in range(1, len(top)):
-        rules = [some for some in (rule, change if announces_change(texts[one]) else None) if some]
-        restated = next(
-            (
-                rank
-                for rank, other in enumerate(order)
-                if may_restate[one, other]
-                and any(
-                    one < some.depth
-                    and likeness[one, other] >= some.likeness
-                    and worth[one] >= worth[other] - some.less_worth
-                    for some in rules
-                )
-            ),
-            len(order),
-        )
+        restated = next((rank for rank, other in enumerate(order) if restates(one, other)), len(order))
         if restated < len(order):
             worth[one] = max(worth[one], worth[order[restated]])
         order.insert(restated, one)
@@ -131,24 +137,43 @@ def _may_restate(fused: Fused, passages: Places) -> NDArray[np.bool_]:
     )
 
 
-def _alike_by_words(fused: Fused, texts: Sequence[str]) -> Numbers:
-    """Return how much messages resemble each other by their words: the shared weight relative to the lesser one.
+def _likeness(fused: Fused, passages: Places, text_of: Callable[[int], str]) -> Callable[[int, int], float]:
+    """Return the function that compares two of these messages: by their vectors, or by their words without vectors."""
+    if fused.request.alike is None:
+        return _WordLikeness(fused, text_of)
+    matrix: list[list[float]] = fused.request.alike(passages, passages).tolist()
+    return lambda one, other: matrix[one][other]
+
+
+class _WordLikeness:
+    """How much messages resemble each other by their words: the shared weight relative to the lesser one.
 
     Messages with the same words of the query resemble each other as well.
     """
-    index, words = fused.index, [{term_of(word) for word in whole_words_of(text)} for text in texts]
-    rarities = {
-        term: rarity(len(index.postings(term)[0]), len(index) + UNSEEN) for some in words for term in some
-    }
 
-    def weight(terms: set[int]) -> float:
-        return sum(rarities[term] for term in terms)
+    def __init__(self, fused: Fused, text_of: Callable[[int], str]) -> None:
+        self._index = fused.index
+        self._queried = fused.request.whole_words.keys()
+        self._text_of = text_of
+        self._words: dict[int, set[int]] = {}
+        self._rarities: dict[int, float] = {}
 
-    likeness = np.zeros((len(texts), len(texts)))
-    for one, some in enumerate(words):
-        for other, more in enumerate(words):
-            likeness[one, other] = weight(some & more) / (min(weight(some), weight(more)) or 1.0)
-            queried = more & fused.request.whole_words.keys()
-            if queried and weight(some & queried) >= SHARED * weight(queried):
-                likeness[one, other] = max(likeness[one, other], CHANGE.likeness)
-    return likeness
+    def __call__(self, one: int, other: int) -> float:
+        """Return the likeness of two messages."""
+        some, more = self._words_of(one), self._words_of(other)
+        likeness = self._weight(some & more) / (min(self._weight(some), self._weight(more)) or 1.0)
+        queried = more & self._queried
+        if queried and self._weight(some & queried) >= SHARED * self._weight(queried):
+            return max(likeness, CHANGE.likeness)
+        return likeness
+
+    def _words_of(self, one: int) -> set[int]:
+        if one not in self._words:
+            words = self._words[one] = set(map(known_term, whole_words_of(self._text_of(one))))
+            new = list(words - self._rarities.keys())
+            counts, size = self._index.passage_counts(new), len(self._index) + UNSEEN
+            self._rarities |= {term: rarity(count, size) for term, count in zip(new, counts, strict=True)}
+        return self._words[one]
+
+    def _weight(self, terms: set[int]) -> float:
+        return sum(map(self._rarities.__getitem__, terms))

@@ -31,11 +31,8 @@ class Trees:
 
     features: Numbers
     """The features that the trees use, ascending."""
-    thresholds: NDArray[np.float64]
-    """The thresholds of each feature, ascending, as a column."""
-    feature_of_threshold: Numbers
-    begins: Numbers
-    """Index of the first threshold of each feature."""
+    thresholds: Sequence[NDArray[np.float64]]
+    """The thresholds of each feature, ascending."""
     first_ranges: Numbers
     """The range below all thresholds of each feature, as a column."""
     missing_ranges: Numbers
@@ -80,9 +77,7 @@ class Trees:
             leaves[number, : len(tree.leaves)] = np.array(kept["leaves"], dtype=np.float64)[tree.leaves]
         return cls(
             features=features,
-            thresholds=np.concatenate(by_feature)[:, None],
-            feature_of_threshold=np.repeat(features, counts),
-            begins=np.cumsum(counts) - counts,
+            thresholds=by_feature,
             first_ranges=first[:, None],
             missing_ranges=ends[:, None] - 1,
             reachable=np.ascontiguousarray(by_tree.T).view(np.uint64),
@@ -91,18 +86,27 @@ class Trees:
 
     def sums(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the sum over all trees for each row."""
-        columns = rows.T
-        is_above = columns[self.feature_of_threshold] > self.thresholds
-        ranges = np.add.reduceat(is_above, self.begins, axis=0, dtype=np.int64) + self.first_ranges
-        ranges = np.where(np.isnan(columns[self.features]), self.missing_ranges, ranges)
-        words = np.bitwise_and.reduce(self.reachable[ranges], axis=0)
+        columns = rows.T[self.features]
+        is_missing = np.isnan(columns)
+        ranges = np.array(
+            [some.searchsorted(column) for some, column in zip(self.thresholds, columns, strict=True)]
+        )
+        ranges = np.where(is_missing, self.missing_ranges, ranges + self.first_ranges)
+        # Features of the query, and missing similarities, are the same in each row. Look them up once.
+        varies = (ranges != ranges[:, :1]).any(axis=1)
+        words = self._reachable_from(ranges[varies]) & self._reachable_from(ranges[~varies, :1])
         tree_count, bits = self.leaves.shape
         left = words.view(f"u{bits // 8}")[:, :tree_count].T
         # One bit is left per tree. As a floating-point number, its exponent is its position.
-        positions = np.frexp(np.ascontiguousarray(left).astype(np.float64))[1] - 1
+        positions = np.frexp(np.ascontiguousarray(left).astype(np.float32))[1] - 1
         places = positions + bits * np.arange(tree_count)[:, None]
-        sums: NDArray[np.float64] = self.leaves.ravel()[places].sum(axis=0)
+        sums: NDArray[np.float64] = self.leaves.ravel().take(places).sum(axis=0)
         return sums
+
+    def _reachable_from(self, ranges: Numbers) -> NDArray[np.uint64]:
+        """Return by row the leaves that remain reachable in all of these ranges (features by rows)."""
+        words: NDArray[np.uint64] = np.bitwise_and.reduce(self.reachable.take(ranges, axis=0), axis=0)
+        return words
 
 
 @dataclass(frozen=True, slots=True)

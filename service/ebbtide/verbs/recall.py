@@ -16,10 +16,10 @@ were not yet digested.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import Field, PrivateAttr, model_validator
 
@@ -280,9 +280,13 @@ async def recall(service: Service, request: RecallRequest) -> Recalled:
 
     Reads only: no focus, strength or scan count changes. For an agent that does not exist the text is empty.
     """
-    nothing = _requested(Recalled(text="", pending_batches=0, parked_batches=0), request)
+
+    def nothing() -> Recalled:
+        return _requested(Recalled(text="", pending_batches=0, parked_batches=0), request)
+
     recalled = await unless_unknown(_recall(service, request), nothing)
-    service.metrics.relations_ignored.inc(len(recalled.relations_unknown))
+    if recalled.relations_unknown:
+        service.metrics.relations_ignored.inc(len(recalled.relations_unknown))
     return recalled
 
 
@@ -291,20 +295,19 @@ async def _recall(service: Service, request: RecallRequest) -> Recalled:
         await caught_up(service, agent, request, is_query=request.is_hybrid)
         if request.is_hybrid:
             now_ms = service.clock.now_ms()
-            query = await with_meaning(service, await _query_of(agent, request))
-            query = replace(query, min_relevance=service.settings.fleet.min_relevance)
+            query = await with_meaning(service, await _query_of(service, agent, request))
             return await agent.query(partial(_recollected, agent.workspace, query, request, now_ms))
         return await agent.run(partial(_recalled, agent.workspace, _cue(agent, request), request))
 
 
-async def unless_unknown(answer: Awaitable[T], nothing: T) -> T:
+async def unless_unknown(answer: Awaitable[T], nothing: Callable[[], T]) -> T:
     """Return an answer, or `nothing` if the agent does not exist."""
     try:
         return await answer
     except NotFound as error:
         if error.reason != "AGENT_NOT_FOUND":
             raise
-        return nothing
+        return nothing()
 
 
 async def caught_up(service: Service, agent: Agent, request: QueryRequest, *, is_query: bool) -> None:
@@ -363,14 +366,17 @@ def _cue(agent: Agent, request: RecallRequest) -> Cue:
 # --- hybrid ----------------------------------------------------------------------------------------------
 
 
-async def _query_of(agent: Agent, request: RecallRequest) -> Query:
+async def _query_of(service: Service, agent: Agent, request: RecallRequest) -> Query:
     parameters = agent.workspace.parameters
-    query = await query_of(agent, request, request.keywords)
+    max_results = parameters.limit_results(request.max_results)
     is_size_open = request.max_results is None and request.token_budget is None
-    return replace(
-        query,
-        max_results=min(query.max_results, MAX_RESULTS_BY_DEFAULT) if is_size_open else query.max_results,
+    return await query_of(
+        agent,
+        request,
+        request.keywords,
+        max_results=min(max_results, MAX_RESULTS_BY_DEFAULT) if is_size_open else max_results,
         is_size_open=is_size_open,
+        min_relevance=service.settings.fleet.min_relevance,
         depth=parameters.default_search_depth if request.depth is None else request.depth,
         start_nodes=[parse_node_id(node_id) for node_id in request.start_nodes],
         token_budget=request.token_budget,
@@ -382,22 +388,26 @@ async def _query_of(agent: Agent, request: RecallRequest) -> Query:
     )
 
 
-async def query_of(agent: Agent, request: QueryRequest, words: Sequence[str] = ()) -> Query:
-    """Return the query of a request and further words, redacted as the agent's memories are."""
+async def query_of(agent: Agent, request: QueryRequest, words: Sequence[str] = (), **more: Any) -> Query:
+    """Return the query of a request and further words, redacted as the agent's memories are.
+
+    `more` are fields of the query that only some operations have.
+    """
     parameters, time_range = agent.workspace.parameters, request.time_range or TimeRange()
     policy = PiiPolicy(parameters, agent.workspace.identity)
     texts = [request.query or "", *words]
     texts = await agent.workspace.texts.run(len(texts[0]), as_stored, policy, texts)
-    return Query(
-        text=" ".join(texts).strip(),
-        max_results=parameters.limit_results(request.max_results),
-        depth=parameters.default_search_depth,
-        archive=request.archive or "always",
-        speakers=as_stored(policy, request.speakers),
-        conversations=[policy.name(source) for source in request.sources],
-        time_range=(time_range.begin, time_range.end),
-        metadata=policy.metadata(request.metadata) or {},
-    )
+    fields: dict[str, Any] = {
+        "text": " ".join(texts).strip(),
+        "max_results": parameters.limit_results(request.max_results),
+        "depth": parameters.default_search_depth,
+        "archive": request.archive or "always",
+        "speakers": as_stored(policy, request.speakers),
+        "conversations": [policy.name(source) for source in request.sources],
+        "time_range": (time_range.begin, time_range.end),
+        "metadata": policy.metadata(request.metadata) or {},
+    }
+    return Query(**(fields | more))
 
 
 async def with_meaning(service: Service, query: Query) -> Query:
@@ -415,7 +425,8 @@ def _recollected(workspace: Workspace, query: Query, request: RecallRequest, now
     locale, network = workspace.parameters.locale, workspace.network
     if not all(0 < node_id < network.next_node_id for node_id in query.start_nodes):
         raise no_node()
-    query = replace(query, start_nodes=[node_id for node_id in query.start_nodes if node_id in network])
+    if query.start_nodes:
+        query = replace(query, start_nodes=[node_id for node_id in query.start_nodes if node_id in network])
     found, counts = workspace.recollect(query, now_ms, lambda text: count_tokens(text, request.tokenizer))
     answer = Recalled(
         text=joined(one.block(cites=query.cites, dates=query.dates, locale=locale) for one in found.memories),

@@ -102,15 +102,17 @@ async def search(service: Service, request: SearchRequest) -> Found:
 
     For an agent that does not exist the list is empty.
     """
-    return await unless_unknown(
-        _search(service, request), Found(memories=[], pending_batches=0, parked_batches=0)
-    )
+
+    def nothing() -> Found:
+        return Found(memories=[], pending_batches=0, parked_batches=0)
+
+    return await unless_unknown(_search(service, request), nothing)
 
 
 async def _search(service: Service, request: SearchRequest) -> Found:
     async with service.fleet.using(request.owner) as agent:
         await caught_up(service, agent, request, is_query=True)
-        query = replace(await query_of(agent, request), created_after=request.created_after)
+        query = await query_of(agent, request, created_after=request.created_after)
         query = (
             _with_vector(service, query, request) if request.vector else await with_meaning(service, query)
         )

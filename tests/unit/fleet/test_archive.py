@@ -17,6 +17,7 @@ from ebbtide.fleet.archive.archive import Archive, passages_of
 from ebbtide.fleet.ingest.admission import IncomingBatch
 from ebbtide.fleet.recall.query import Query
 from ebbtide.records import Batch, MessageRecord
+from ebbtide.retrieval import marks
 from ebbtide.retrieval.analysis import term_of
 from ebbtide.retrieval.passages import _COLUMNS, PassageIndex
 from ebbtide.store import layout
@@ -102,6 +103,21 @@ def test_messages_stored_without_passages_are_found(home: Home) -> None:
     home.reopen()
     assert asked(home, "tea") == ["Ann: Tea is ready."]
     assert seen(home.workspace.open_archive.loaded) == before  # type: ignore[arg-type]
+
+
+def test_stored_marks_of_other_rules_are_recomputed(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Promise: after a change of the rules for marks, a query uses those of the new rules."""
+    accept(home, "Where is the boat?")
+    monkeypatch.setattr(marks, "RULES", 3)
+    home.workspace.open_archive.discard()
+
+    def columns() -> list[int]:
+        index = home.workspace.store.read(home.workspace.archive).index
+        return [*index.column("marks").tolist()]
+
+    assert columns() == [marks.UNKNOWN]
+    assert asked(home, "boat") == ["Ann: Where is the boat?"]
+    assert columns() == [marks.marks_of("Where is the boat?")]
 
 
 def test_a_shortened_memory_is_returned_as_it_is_without_the_archive(home: Home) -> None:

@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from ebbtide.retrieval.analysis import MAX_CHARACTERS, analysed, normalised, term_of, words_of
+from ebbtide.retrieval.analysis import (
+    MAX_CHARACTERS,
+    REMEMBERED_CHARS,
+    WORDS_REMEMBERED,
+    _Remembered,
+    analysed,
+    normalised,
+    term_of,
+    words_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -72,3 +83,19 @@ def test_hostile_texts_are_read_to_a_bound() -> None:
     assert analysed("x" * (2 * MAX_CHARACTERS))[2] == 1
     assert analysed("a-" * MAX_CHARACTERS)[2] < MAX_CHARACTERS
     assert normalised("ẞ") == "ss"
+
+
+@given(st.text(st.characters(max_codepoint=127)))
+def test_english_texts_have_the_same_words_in_mixed_ones(text: str) -> None:
+    """Promise: the fast search for words in ASCII texts finds the words that the general one finds."""
+    assert [*words_of(text), "猫"] == list(words_of(f"{text} 猫"))
+
+
+def test_long_words_are_not_cached() -> None:
+    """Promise: texts of endless words do not fill the memory."""
+    cache: _Remembered[int] = _Remembered(len)
+    for length in (*range(1, WORDS_REMEMBERED + 10), 5):
+        assert cache["a" * (length % (2 * REMEMBERED_CHARS))] == length % (2 * REMEMBERED_CHARS)
+        assert cache[f"word {length}"] == len(f"word {length}")
+    assert 0 < len(cache) <= WORDS_REMEMBERED
+    assert max(map(len, cache)) <= REMEMBERED_CHARS

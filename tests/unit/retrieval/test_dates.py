@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
 from time import process_time
+from unittest import mock
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ebbtide.retrieval import dates
 from ebbtide.retrieval.dates import DAY_MS, MAX_RANGES, date_ranges
 
 EPOCH = date(1970, 1, 1)
@@ -204,3 +206,13 @@ def test_every_day_is_read_as_itself(day: date) -> None:
     """The calendar equals that of the standard library, in both languages."""
     assert said(day.isoformat()) == [str(day)]
     assert said(f"{day.year}年{day.month}月{day.day}日") == [str(day)]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.sampled_from([*WORDS.split(), "yesterday", "tonight", "weekend", "quarter"]), max_size=5))
+def test_rules_that_cannot_apply_are_skipped(pieces: list[str]) -> None:
+    """Promise: the rules that are applied to a text find the dates that all rules find."""
+    text = " ".join(pieces)
+    with mock.patch.object(dates, "_rules_for", return_value=dates._RULES):
+        expected = date_ranges(text, REFERENCE_MS)
+    assert date_ranges(text, REFERENCE_MS) == expected

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+from itertools import pairwise
+
 import msgspec
 import numpy as np
 import pytest
 
+from benchmarks.recall_data import TINY
 from ebbtide.bounds import Marks
+from ebbtide.retrieval import marks
 from ebbtide.retrieval.marks import (
     ASKS,
     ENDS_WITH_QUESTION,
@@ -17,6 +23,8 @@ from ebbtide.retrieval.marks import (
     HAS_QUESTION,
     HAS_TIME,
     ONLY_ASKS,
+    UNKNOWN,
+    current,
     exclamations_in,
     first_persons_in,
     have,
@@ -121,3 +129,24 @@ def test_a_replaced_text_has_its_own_marks() -> None:
     index = index_of(["Where do I live?"], has_marks=True)
     index.replace_entries({0: entries_of("In Leeds", "")}, is_withdrawn=False)
     assert index.marks(np.array([0]), str).tolist() == [marks_of("In Leeds")]
+
+
+def test_marks_of_other_rules_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Promise: after a change of the rules, stored marks are recomputed from the text."""
+    before = marks_of("Where do I live?")
+    assert current(before) == before
+    monkeypatch.setattr(marks, "RULES", 255)
+    assert current(before) == UNKNOWN
+    changed = marks_of("Where do I live?")
+    assert changed != before and current(changed) == changed
+    msgspec.convert(changed, Marks)
+    assert names_in(np.array([changed]))[0] == 0 and have(np.array([changed]), ONLY_ASKS)[0]
+
+
+def test_a_change_of_the_rules_changes_their_version() -> None:
+    """Promise: each version of the rules gives these texts the same marks. If this fails, increment RULES."""
+    corpora = [json.loads(line) for line in TINY.read_text(encoding="utf-8").splitlines()]
+    texts = [turn["text"] for corpus in corpora for turn in corpus["turns"]]
+    texts += [f"{one} {other}" for one, other in pairwise(texts)] + [text.rstrip("?？.。") for text in texts]
+    digest = hashlib.sha256(repr([marks_of(text) for text in texts]).encode()).hexdigest()
+    assert (marks.RULES, digest[:16]) == (0, "07a884c99252757b")

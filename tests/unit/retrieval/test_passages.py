@@ -18,7 +18,7 @@ from ebbtide.retrieval.passages import (
     entries_of,
 )
 
-WORDS = ["tea", "boat", "harbour", "茶叶", "north", "cat"]
+WORDS = ["tea", "boat", "harbour", "茶叶", "north", "went", "going"]
 
 
 def passages_to_add(
@@ -61,7 +61,7 @@ def test_a_long_message_is_cut_where_a_sentence_ends() -> None:
     stops=st.lists(st.integers(0, 30), max_size=4),
 )
 def test_an_index_does_not_depend_on_how_it_was_filled(said: list, stops: list) -> None:
-    """Postings, neighbours and columns do not depend on the order of additions and merges."""
+    """Postings, their numbers, neighbours and columns do not depend on the order of additions and merges."""
     shipped, passages.MIN_MERGED = passages.MIN_MERGED, 3
     try:
         whole, bit_by_bit = PassageIndex(), PassageIndex()
@@ -87,6 +87,9 @@ def test_an_index_does_not_depend_on_how_it_was_filled(said: list, stops: list) 
             for index in (whole, bit_by_bit):
                 found, counts = index.postings(term_of(word))
                 assert list(zip(found.tolist(), counts.tolist(), strict=True)) == expected
+        terms = [term_of(word) for word in ["tea", "boat", "ann", "go", "never"]]
+        for index in (whole, bit_by_bit):
+            assert index.passage_counts(terms) == [len(index.postings(term)[0]) for term in terms]
     finally:
         passages.MIN_MERGED = shipped
 
@@ -122,3 +125,16 @@ def test_only_a_dialogue_has_neighbouring_messages() -> None:
     long = PassageIndex()
     long.add(passages_to_add(0, "The boats come home late. " * 100))
     assert long.neighbours("next").tolist() == [*range(1, len(long)), -1]
+
+
+def test_titles_are_known_without_a_search() -> None:
+    """Promise: an index has titles as long as some speaker has only a few passages; otherwise none is found."""
+    index = PassageIndex()
+    assert not index.has_titles
+    terms = frozenset([term_of("ann")])
+    for number in range(passages.MAX_TITLED + 1):
+        index.add(passages_to_add(number, "tea"))
+        found = list(index.passages_named_by(terms, -1))
+        assert index.has_titles == bool(found) == (number < passages.MAX_TITLED)
+    index.add(passages_to_add(9, "tea", "Bob"))
+    assert index.has_titles

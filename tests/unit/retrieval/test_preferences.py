@@ -105,6 +105,26 @@ def test_a_message_that_states_nothing_of_the_query_is_a_question() -> None:
         assert preferred([text, *TEXTS[1:]], query="Where do I live?") == expected, text
 
 
+def test_texts_of_late_candidates_are_not_read() -> None:
+    """Promise: a query reads the questions among the first candidates only, and their order is that of all."""
+    said = [f"Where is the box {number}? It is in room {number}" for number in range(60)]
+    index = PassageIndex()
+    for number, text in enumerate(said):
+        entry = entries_of(text, "")[0]
+        index.add([IndexedPassage(number, entry, number, "", "b0", role="user")])
+    dice = np.random.default_rng(1)
+    for _ in range(20):
+        read: list[int] = []
+        terms = dict.fromkeys(map(term_of, dice.choice([*"0123456789", "box"], 3).tolist()), 1.0)
+        request = RankingRequest(terms, texts=lambda number, read=read: read.append(number) or said[number])  # type: ignore[misc,func-returns-value]
+        worths = np.sort(dice.normal(size=60))[::-1]
+        fused = Fused(index, request, {}, worths, np.ones(60, dtype=np.bool_), np.arange(60))
+        index.marks(fused.first, said.__getitem__)
+        first = in_preferred_order(fused, worths, 20).tolist()[:20]
+        assert len(read) < 60
+        assert first == in_preferred_order(fused, worths).tolist()[:20]
+
+
 @pytest.mark.parametrize(
     ("reply", "expected"),
     [

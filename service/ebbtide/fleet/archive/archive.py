@@ -22,6 +22,7 @@ from ebbtide.ids import NodeId
 from ebbtide.records import EmbeddedMessage, EmbeddingState, MessageRecord, Node, PassageEntry
 from ebbtide.retrieval.analysis import Terms
 from ebbtide.retrieval.lexical import WordScores
+from ebbtide.retrieval.marks import current
 from ebbtide.retrieval.passages import Entry, IndexedPassage, PassageIndex, cut, entries_of, entry_of
 from ebbtide.retrieval.vectors import Vectors
 from ebbtide.store.lmdb.transaction import ReadTransaction
@@ -98,7 +99,7 @@ def terms_of(kept: PassageEntry) -> Terms:
 
 def _entry(kept: PassageEntry) -> Entry:
     counts = np.frombuffer(kept.counts, dtype=np.uint8)
-    return Entry(kept.begin, kept.length, terms_of(kept), counts, kept.word_count, kept.marks)
+    return Entry(kept.begin, kept.length, terms_of(kept), counts, kept.word_count, current(kept.marks))
 
 
 def conversation_key(conversation_id: str) -> str:

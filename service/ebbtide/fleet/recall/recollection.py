@@ -169,6 +169,8 @@ class QueryRunner:
 
     def _names(self, passage: int) -> Iterable[tuple[int, int]]:
         index = self.archive.index
+        if not index.has_titles:
+            return ()
         return index.passages_named_by(self._terms_at(passage), int(index.column("speaker")[passage]))
 
     def _meaning(self, query: Query) -> tuple[Scores | None, Scores | None, str]:

@@ -68,7 +68,8 @@ class RecallFilter:
                 if fingerprint is not None:
                     self._known.pop(fingerprint, None)
                     self._known[fingerprint] = None
-        self._known, self._by_line_hash = _latest(self._known), _latest(self._by_line_hash)
+        _drop_oldest(self._known)
+        _drop_oldest(self._by_line_hash)
 
     def _fingerprint(self, line: str) -> int | None:
         """Return the fingerprint of a recalled line; None if it has no content."""
@@ -118,10 +119,10 @@ class RecallFilter:
         return _Line.RECALLED if len(text) >= least else _Line.OWN
 
 
-def _latest(known: dict[int, V]) -> dict[int, V]:
-    """Return the newest entries. Copies them: deleting the oldest one by one would take quadratic time."""
-    surplus = len(known) - MAX_FINGERPRINTS
-    return known if surplus <= 0 else dict(islice(known.items(), surplus, None))
+def _drop_oldest(known: dict[int, V]) -> None:
+    """Remove the oldest entries beyond the limit."""
+    for key in list(islice(known, max(0, len(known) - MAX_FINGERPRINTS))):
+        del known[key]
 
 
 def _is_said_alone(lines: list[str], kinds: list[_Line]) -> bool:
