@@ -176,7 +176,7 @@ def walk(
                 least = _worth_of_strongest(network, steps, most)
                 steps = steps.only(np.flatnonzero(steps.worths >= least * NEARLY))
             improved = _hop(scratch, steps, reached, trace if is_traced else None)
-            frontier = _once_each(scratch, improved) if hop < depth else improved
+            frontier = once_each(scratch, improved) if hop < depth else improved
         slots = np.concatenate(reached)
         scratch.member[np.concatenate(arrived)] = True
         found = Reach(
@@ -242,7 +242,7 @@ def _hop(scratch: Scratch, steps: Steps, reached: list[Array], trace: list[Steps
     scratch.label[targets] = labels
     scratch.worth[targets] = top[targets]
     top[targets] = 0.0
-    reached.append(_once_each(scratch, new))
+    reached.append(once_each(scratch, new))
     return targets
 
 
@@ -331,7 +331,7 @@ def _first_of(network: Network, rows: Array, most: int) -> Array:
     return first
 
 
-def _once_each(scratch: Scratch, slots: Array) -> Array:
+def once_each(scratch: Scratch, slots: Array) -> Array:
     """Return the distinct slots. For duplicates, the last writer of a slot's rank stays."""
     places = np.arange(len(slots), dtype=np.int32)
     scratch.rank[slots] = places

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ebbtide.fleet.archive.reading import living_nodes
 from ebbtide.ids import NodeId
+from ebbtide.memory.columns import places_in
 from ebbtide.records import EmbeddedMessage, EmbeddingState, MessageRecord, Node, PassageEntry
 from ebbtide.retrieval.analysis import Terms
 from ebbtide.retrieval.lexical import WordScores
@@ -165,13 +166,12 @@ class _PassagesOfNodes:
     ) -> NDArray[np.float64]:
         """Return the highest value of the nodes of each passage."""
         result = np.zeros(passage_count)
-        if not len(self.nodes) or not len(node_ids):
-            return result
-        places = np.minimum(np.searchsorted(self.nodes, node_ids), len(self.nodes) - 1)
-        known = np.flatnonzero(self.nodes[places] == node_ids)
-        first = self.begins[places[known]]
-        counts = self.begins[places[known] + 1] - first
-        np.maximum.at(result, self.passages[ranges(first, counts)], np.repeat(worths[known], counts))
+        places, is_known = places_in(self.nodes, node_ids)
+        if not is_known.all():
+            places, worths = places[is_known], worths[is_known]
+        first = self.begins[places]
+        counts = self.begins[places + 1] - first
+        np.maximum.at(result, self.passages[ranges(first, counts)], np.repeat(worths, counts))
         return result
 
 
