@@ -194,6 +194,36 @@ def walk(
     return found
 
 
+def strengths(network: Network, starts: Array, depth: int, follow: Follow) -> tuple[Array, Array]:
+    """Return the nodes within `depth` hops of the start slots, with the strength of the strongest path to each.
+
+    The same nodes and strengths as those of `walk`, but without labels, which only order equally strong paths.
+    """
+    scratch = network.scratch()
+    worth = scratch.worth
+    try:
+        worth[starts] = 1.0
+        frontier, reached = starts, [starts]
+        for _ in range(depth):
+            rows = _rows_to_follow(network, scratch, frontier, follow, 0.0)
+            table = network.links.rows
+            targets, worths = table["target"][rows], worth[table["source"][rows]] * table["now"][rows]
+            before = worth[targets]
+            reached.append(once_each(scratch, targets[before == 0.0]))
+            better = np.flatnonzero(worths > before)
+            np.maximum.at(worth, targets[better], worths[better])
+            frontier = once_each(scratch, targets[better])
+            if not len(frontier):
+                break
+        slots = np.concatenate(reached)
+        found = worth[slots]
+        worth[slots] = 0.0
+    except BaseException:
+        network.spoil_scratch()
+        raise
+    return slots, found
+
+
 def _worth_of_last(network: Network, scratch: Scratch, slots: Array, most: int) -> float:
     """Return the strength of the last of the first `most` memories reached so far; 0 if they are fewer."""
     worths = scratch.worth[slots[~network.slots["is_entity"][slots]]]
