@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -149,6 +150,8 @@ class _PassagesOfNodes:
     begins: NDArray[np.int64]
     """Index of the first passage of each node, and the number of all."""
     passages: NDArray[np.int64]
+    places: NDArray[np.int32] | None
+    """The index of each node from the first to the last, -1 for other ids; None if most ids are of no node."""
 
     @classmethod
     def of(cls, pairs: _Pairs, messages: NDArray[np.int64]) -> _PassagesOfNodes:
@@ -159,20 +162,37 @@ class _PassagesOfNodes:
         order = np.argsort(nodes, kind="stable")
         nodes = nodes[order]
         begins = np.flatnonzero(np.diff(nodes, prepend=-1))
-        return cls(nodes[begins], np.append(begins, len(nodes)), passages[order])
+        distinct, places = nodes[begins], None
+        span = int(distinct[-1] - distinct[0]) + 1 if len(distinct) else 0
+        if 0 < span <= IDS_PER_NODE * len(distinct):
+            places = np.full(span, -1, dtype=np.int32)
+            places[distinct - distinct[0]] = np.arange(len(distinct))
+        return cls(distinct, np.append(begins, len(nodes)), passages[order], places)
 
     def best(
         self, node_ids: NDArray[np.int64], worths: NDArray[np.float64], passage_count: int
     ) -> NDArray[np.float64]:
         """Return the highest value of the nodes of each passage."""
         result = np.zeros(passage_count)
-        places, is_known = places_in(self.nodes, node_ids)
+        places, is_known = self._places_of(node_ids)
         if not is_known.all():
             places, worths = places[is_known], worths[is_known]
         first = self.begins[places]
         counts = self.begins[places + 1] - first
         np.maximum.at(result, self.passages[ranges(first, counts)], np.repeat(worths, counts))
         return result
+
+    def _places_of(self, node_ids: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Return the index of each node, and whether it has a passage."""
+        if self.places is None:
+            return places_in(self.nodes, node_ids)
+        offsets = node_ids - self.nodes[0]
+        places = self.places[np.clip(offsets, 0, len(self.places) - 1)]
+        return places, (places >= 0) & (offsets >= 0) & (offsets < len(self.places))
+
+
+IDS_PER_NODE = 8
+"""Most ids per node for which a table of all ids is kept."""
 
 
 def ranges(begins: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -182,7 +202,7 @@ def ranges(begins: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.i
     return places + np.repeat(begins - ends + counts, counts)
 
 
-PAIR_BYTES = 64
+PAIR_BYTES = 80
 """Memory used by one pair."""
 
 
