@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ebbtide.bounds import LENGTH_TOLERANCE
-from ebbtide.retrieval.half_precision import SingleArray, products, to_single
+from ebbtide.retrieval.half_precision import MANY_ROWS, SingleArray, products, to_single
 from ebbtide.retrieval.language_axis import axis_and_mean_of, without_axis
 from ebbtide.retrieval.lexical import Scores
 from ebbtide.retrieval.nearest import Nearest, identity, is_available
@@ -154,7 +154,7 @@ class Vectors:
 
         Passages without a vector get the smallest score. Return None if there is nothing to compare.
         """
-        query, mean = without_axis(query, self._axis), self._mean()
+        query, mean = self._prepared(query), self._mean()
         direction = self._direction(query, mean)
         if direction is None or not self._any_among(passage_count):
             return None
@@ -171,7 +171,7 @@ class Vectors:
 
         The vector of a window is the sum of its centred vectors.
         """
-        query, mean = without_axis(query, self._axis), self._mean()
+        query, mean = self._prepared(query), self._mean()
         direction = self._direction(query, mean)
         if direction is None or not self._any_among(passage_count):
             return None
@@ -275,6 +275,11 @@ class Vectors:
 
     def _mean(self) -> NDArray[np.float64]:
         return self._sum / self._count if self._count >= CENTRED_FROM else self._usual_mean
+
+    def _prepared(self, query: SingleArray) -> SingleArray:
+        """Return a query without the language axis, for many vectors rounded as these are: it halves the time."""
+        query = without_axis(query, self._axis)
+        return query if self._count < MANY_ROWS else query.astype(np.float16).astype(np.float32)
 
     def _direction(self, query: SingleArray, mean: NDArray[np.float64]) -> NDArray[np.float64] | None:
         """Return the centred query, or None if it has no direction."""
