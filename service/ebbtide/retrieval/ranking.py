@@ -78,7 +78,6 @@ def rank(
         order = np.concatenate([learned.reordered(fused, model), order[MAX_REORDERED:]])
         given["learned"] = np.zeros(len(index))
         given["learned"][order] = kept - total[order]
-        total = total.copy()
         total[order] = kept
     order = order[:most]
     return Ranking(order, total[order], {name: scores[order] for name, scores in given.items()}, off)
@@ -114,7 +113,7 @@ def fuse(
         named = np.array(list(gained), dtype=np.int64)
         given["naming"] = np.zeros(len(index))
         given["naming"][named] = list(gained.values())
-        total += given["naming"]
+        total[named] += given["naming"][named]
         found[named] = True
         seeds = _sorted(total, np.union1d(seeds, named))[:SEEDS]
     if request.linked is None:
@@ -143,10 +142,11 @@ def _ordered(total: Scores, found: NDArray[np.bool_], most: int | None) -> NDArr
         places = _at_least_last(total, np.flatnonzero(found), most)
     else:
         # `most` blocks have a result with at least the score `least`, so all of the first ones have.
-        scores = np.where(found, total, -np.inf)
+        # A product takes a fraction of the time of a choice. Scores of results are positive.
+        scores = total * found
         best = np.maximum.reduceat(scores, np.arange(0, len(scores), BLOCK))
         least = np.partition(best, len(best) - most)[len(best) - most]
-        places = np.flatnonzero(scores >= least if least > -np.inf else found)
+        places = np.flatnonzero(scores >= least if least > 0 else found)
         places = _at_least_last(total, places, most)
     return _sorted(total, places)[:most]
 
@@ -262,6 +262,8 @@ def _conversation(index: PassageIndex, scores: Scores) -> Scores:
     conversations = index.column("conversation")
     if not len(conversations):
         return scores
+    if conversations[0] == conversations[-1] and not np.ptp(conversations):
+        return np.zeros(len(scores))  # no conversation has more than another
     mass = np.bincount(conversations, weights=scores * scores)
     prior: Scores = brought_to_one(mass)[conversations]
     return prior
