@@ -75,10 +75,10 @@ class WordScores:
                 total[:-1] += idf * self._of_common(passages, counts, neighbours)
                 continue
             # numpy would convert shorter integers for every operation.
-            passages, occurrences = passages.astype(np.intp), counts.astype(np.float64)
-            total[passages] += idf * self._own.worth(occurrences, passages)
+            places, occurrences = passages.astype(np.intp), counts.astype(np.float64)
+            total[places] += idf * self._own.worth(occurrences, places)
             if neighbours:
-                self._add_neighbours(total, passages, occurrences, idf * neighbours)
+                self._add_neighbours(total, places, occurrences, idf * neighbours)
         return total[:-1]
 
     def _of_common(

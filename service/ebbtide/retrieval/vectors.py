@@ -81,14 +81,15 @@ class Vectors:
     @property
     def nbytes(self) -> int:
         """Return the memory used."""
-        arrays = (self._matrix, self._squares, self._passages, self._rows, self._sum)
-        kept = [] if self._last_products is None else [self._last_products[1]]
+        kept: list[NDArray[Any]] = [self._matrix, self._squares, self._passages, self._rows, self._sum]
+        if self._last_products is not None:
+            kept.append(self._last_products[1])
         if self._all_lengths is not None:
             kept += [self._all_lengths.mean_products, self._all_lengths.inverses]
         if self._all_windows is not None:
             kept += self._all_windows.arrays
         return (
-            sum(array.nbytes for array in (*arrays, *kept))
+            sum(array.nbytes for array in kept)
             + self._windows.nbytes
             + (self._index.nbytes if self._index else 0)
         )
@@ -325,8 +326,9 @@ class Vectors:
         chosen = np.arange(self._count) if rows is None else rows
         before, after = (self._neighbour_rows(chosen, side) for side in (previous, following))
         sizes = 1.0 + (before >= 0) + (after >= 0)
+        members: Numbers | None = None
+        own: Numbers | slice = slice(None)
         if rows is None:
-            members, own = None, slice(None)
             squares = self._windows.squares(self._matrix[: self._count], before, after)
         else:
             members = _real(rows, before, after)
