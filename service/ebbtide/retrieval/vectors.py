@@ -308,7 +308,7 @@ class Vectors:
         return self._last_products[1]
 
     def _lengths(self, rows: Numbers | None, mean: NDArray[np.float64]) -> _Lengths:
-        """Return what the cosines of rows need. That of all rows is cached until a vector changes."""
+        """Return products with the mean and lengths of rows. Those of all rows are cached until a vector changes."""
         if rows is None and self._all_lengths is not None:
             return self._all_lengths
         chosen = slice(self._count) if rows is None else rows
@@ -395,7 +395,7 @@ class Vectors:
 
 @dataclass(frozen=True, slots=True)
 class _Lengths:
-    """What the cosines of rows need besides a query."""
+    """Values of rows from which cosines with any query are computed."""
 
     mean_products: Scores
     inverses: Scores

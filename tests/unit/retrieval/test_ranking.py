@@ -55,7 +55,7 @@ def test_words_alone_rank_what_says_them(index: PassageIndex) -> None:
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.3, 1.0])
 @pytest.mark.parametrize("most", [1, 10, 100, None])
 def test_the_first_of_many_are_those_of_a_full_sort(most: int | None, share: float) -> None:
-    """Whatever part of a large memory is found, with equal scores or without, the first results are exact."""
+    """The first results are exact for any part of a large memory that is found, also with equal scores."""
     dice = np.random.default_rng([most or 0, int(share * 1000)])
     for count in (2 * 100 * BLOCK + 7, 3 * BLOCK, 5):
         for total in (dice.random(count), dice.integers(0, 9, count) / 9):
