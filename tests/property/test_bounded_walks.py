@@ -10,7 +10,7 @@ from ebbtide.memory import walk as walks
 from ebbtide.memory.association import Answer, recall
 from ebbtide.memory.loading import load_network
 from ebbtide.memory.network import Network
-from ebbtide.memory.walk import Follow, walk
+from ebbtide.memory.walk import Follow, strengths, walk
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import Cue, Entity, LinkColumns, Node, ScanColumns
 
@@ -85,6 +85,21 @@ def test_a_bounded_walk_finds_the_first_of_all(seed: int, monkeypatch: pytest.Mo
             memories = np.count_nonzero(~network.slots["is_entity"][found.slots])
             assert memories >= most or len(found.slots) == len(whole.slots)
             assert not found.is_whole or len(found.slots) == len(whole.slots)
+
+
+@pytest.mark.parametrize("skips_entities", [True, False])
+@pytest.mark.parametrize("seed", range(12))
+def test_strengths_without_labels_are_those_of_a_walk(seed: int, skips_entities: bool) -> None:
+    """The search without labels reaches the same nodes with the same strengths, twice in a row."""
+    network, _ = _network(seed)
+    starts = network.slots_of(list(network.focus))
+    follow = Follow(skips_entities=skips_entities)
+    for depth in (0, 1, 2, 4, 4):
+        whole = walk(network, starts, np.arange(len(starts)), depth, follow)
+        slots, found = strengths(network, starts, depth, follow)
+        assert sorted(slots.tolist()) == sorted(whole.slots.tolist())
+        expected = whole.worths[np.argsort(whole.slots)]
+        assert found[np.argsort(slots)] == pytest.approx(expected, rel=1e-10 * depth, abs=0)
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -24,7 +24,7 @@ from ebbtide.memory.naming import LINK_NAMES, NEIGHBOUR_NAMES
 from ebbtide.memory.network import Network
 from ebbtide.memory.strength import round_strength
 from ebbtide.memory.texts import folded
-from ebbtide.memory.walk import LAST_POSITION, Follow, Reach, walk
+from ebbtide.memory.walk import LAST_POSITION, Follow, Reach, strengths, walk
 from ebbtide.memory.wording import LOOSE_ENDS, ORDER_NAMES, joined, word_dangling, word_entity, word_memory
 from ebbtide.records import Cue, Node
 
@@ -125,8 +125,8 @@ def associate(network: Network, depth: int, start: Sequence[NodeId] | None = Non
         network.focus if start is None else [n for n in start if n in network and n not in network.entities]
     )
     slots = network.slots_of(list(dict.fromkeys(nodes))[:LAST_POSITION])
-    found = walk(network, slots, np.arange(len(slots)), depth, Follow(skips_entities=True))
-    return Association(network.slots["id"][found.slots], found.worths)
+    reached, worths = strengths(network, slots, depth, Follow(skips_entities=True))
+    return Association(network.slots["id"][reached], worths)
 
 
 def recall(network: Network, cue: Cue, node_of: Callable[[NodeId], Node], locale: str) -> Answer:

@@ -15,8 +15,9 @@ from __future__ import annotations
 import numpy as np
 
 from ebbtide.memory.association import Association
-from ebbtide.memory.columns import Array
+from ebbtide.memory.columns import Array, Scratch
 from ebbtide.memory.network import Network
+from ebbtide.memory.walk import once_each
 
 RESTART = 0.15
 """Probability of returning to the start."""
@@ -39,55 +40,69 @@ def closeness(network: Network, start: Array, shares: Array) -> Association:
         return Association(np.zeros(0, dtype=np.int64), np.zeros(0))
     slots, start_index = np.unique(network.slots_of(start), return_inverse=True)
     start_mass = np.bincount(start_index, weights=shares / total)
-    waiting, settled = start_mass.copy(), np.zeros(len(slots))
-    restart_mass = RESTART * start_mass
+    scratch = network.scratch()
+    try:
+        scratch.worth[slots] = start_mass
+        reached = _spread(network, scratch, slots)
+        worths = scratch.top[reached] + RESTART * scratch.worth[reached]
+        worths[: len(slots)] -= RESTART * start_mass
+        scratch.top[reached] = scratch.worth[reached] = 0.0
+        scratch.member[reached] = False
+    except BaseException:
+        network.spoil_scratch()
+        raise
+    return Association(network.slots["id"][reached], np.maximum(worths, 0.0))
+
+
+def _spread(network: Network, scratch: Scratch, slots: Array) -> Array:
+    """Push mass until no node has enough. Return the reached slots: first those given, which are ascending.
+
+    By slot, `worth` is the mass that waits, `top` the mass that stays, and `member` whether the slot was reached.
+    """
+    waiting, settled = scratch.worth, scratch.top
+    scratch.member[slots] = True
+    reached, needed = slots, _mass_to_push(network, slots)
     for _ in range(MAX_ROUNDS):
-        pushing = waiting >= MIN_MASS_PER_LINK * np.maximum(network.links.counts_of(slots), 1)
-        if not pushing.any():
+        pushing = np.sort(reached[waiting[reached] >= needed])
+        if not len(pushing):
             break
-        targets, arrived, has_no_links = _push(network, slots[pushing], waiting[pushing])
+        targets, arrived, has_no_links = _push(network, scratch, pushing)
         settled[pushing] += waiting[pushing] * np.where(has_no_links, 1.0, RESTART)
         waiting[pushing] = 0.0
-        slots, (waiting, settled, restart_mass) = _merge_slots(
-            slots, np.unique(targets), (waiting, settled, restart_mass)
-        )
-        np.add.at(waiting, np.searchsorted(slots, targets), arrived)
-    return Association(
-        network.slots["id"][slots], np.maximum(settled + RESTART * waiting - restart_mass, 0.0)
-    )
+        np.add.at(waiting, targets, arrived)
+        new = once_each(scratch, targets[~scratch.member[targets]])
+        scratch.member[new] = True
+        reached = np.concatenate([reached, new])
+        needed = np.concatenate([needed, _mass_to_push(network, new)])
+    return reached
 
 
-def _push(network: Network, slots: Array, mass: Array) -> tuple[Array, Array, Array]:
-    """Push mass along links. Return the targets, the mass that arrives, and which nodes have no link."""
+def _mass_to_push(network: Network, slots: Array) -> Array:
+    needed: Array = MIN_MASS_PER_LINK * np.maximum(network.links.counts_of(slots), 1)
+    return needed
+
+
+def _push(network: Network, scratch: Scratch, slots: Array) -> tuple[Array, Array, Array]:
+    """Push the waiting mass along links. Return the targets, the mass that arrives, and which nodes have no link."""
     sources, targets, strengths = _live_links(network, slots)
-    places = np.searchsorted(slots, sources)
+    scratch.rank[slots] = np.arange(len(slots), dtype=np.int32)
+    places = scratch.rank[sources]
+    scratch.rank[slots] = 0
     outgoing = np.bincount(places, weights=strengths, minlength=len(slots))
     has_no_links = outgoing <= 0
-    pushed = (1 - RESTART) * mass / np.where(has_no_links, 1.0, outgoing)
+    pushed = (1 - RESTART) * scratch.worth[slots] / np.where(has_no_links, 1.0, outgoing)
     return targets, pushed[places] * strengths, has_no_links
 
 
 def _live_links(network: Network, slots: Array) -> tuple[Array, Array, Array]:
     """Return (source, target, strength) of all live links from these nodes to living memories."""
-    table, member = network.links.rows, network.scratch().member
-    member[slots] = True
-    rows = network.links.of_sources(slots, member[: network.slots.count])
+    table = network.links.rows
+    is_pushing = np.zeros(network.slots.count, dtype=np.bool_)
+    is_pushing[slots] = True
+    rows = network.links.of_sources(slots, is_pushing)
     if rows is None:
-        rows = np.flatnonzero(member[table["source"]])
-    member[slots] = False
+        rows = np.flatnonzero(is_pushing[table["source"]])
     sources, targets, strengths = (table[name][rows] for name in ("source", "target", "now"))
     live = (strengths >= network.parameters.link_break_threshold) & network.slots["alive"][targets]
     live &= ~network.slots["is_entity"][targets]
     return sources[live], targets[live], strengths[live]
-
-
-def _merge_slots(slots: Array, others: Array, mass: tuple[Array, ...]) -> tuple[Array, list[Array]]:
-    """Return the union of two slot arrays, and the values by slot, zero for new ones."""
-    merged = np.union1d(slots, others)
-    places = np.searchsorted(merged, slots)
-    results = []
-    for values in mass:
-        values_by_slot = np.zeros(len(merged))
-        values_by_slot[places] = values
-        results.append(values_by_slot)
-    return merged, results

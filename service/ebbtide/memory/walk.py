@@ -176,7 +176,7 @@ def walk(
                 least = _worth_of_strongest(network, steps, most)
                 steps = steps.only(np.flatnonzero(steps.worths >= least * NEARLY))
             improved = _hop(scratch, steps, reached, trace if is_traced else None)
-            frontier = _once_each(scratch, improved) if hop < depth else improved
+            frontier = once_each(scratch, improved) if hop < depth else improved
         slots = np.concatenate(reached)
         scratch.member[np.concatenate(arrived)] = True
         found = Reach(
@@ -192,6 +192,36 @@ def walk(
         # The labels of weaker nodes may be too low.
         found = found.chosen(np.flatnonzero(found.labels >> POSITION_BITS >= rank_of(least)))
     return found
+
+
+def strengths(network: Network, starts: Array, depth: int, follow: Follow) -> tuple[Array, Array]:
+    """Return the nodes within `depth` hops of the start slots, with the strength of the strongest path to each.
+
+    The same nodes and strengths as those of `walk`, but without labels, which only order equally strong paths.
+    """
+    scratch = network.scratch()
+    worth = scratch.worth
+    try:
+        worth[starts] = 1.0
+        frontier, reached = starts, [starts]
+        for _ in range(depth):
+            rows = _rows_to_follow(network, scratch, frontier, follow, 0.0)
+            table = network.links.rows
+            targets, worths = table["target"][rows], worth[table["source"][rows]] * table["now"][rows]
+            before = worth[targets]
+            reached.append(once_each(scratch, targets[before == 0.0]))
+            better = np.flatnonzero(worths > before)
+            np.maximum.at(worth, targets[better], worths[better])
+            frontier = once_each(scratch, targets[better])
+            if not len(frontier):
+                break
+        slots = np.concatenate(reached)
+        found = worth[slots]
+        worth[slots] = 0.0
+    except BaseException:
+        network.spoil_scratch()
+        raise
+    return slots, found
 
 
 def _worth_of_last(network: Network, scratch: Scratch, slots: Array, most: int) -> float:
@@ -242,7 +272,7 @@ def _hop(scratch: Scratch, steps: Steps, reached: list[Array], trace: list[Steps
     scratch.label[targets] = labels
     scratch.worth[targets] = top[targets]
     top[targets] = 0.0
-    reached.append(_once_each(scratch, new))
+    reached.append(once_each(scratch, new))
     return targets
 
 
@@ -331,7 +361,7 @@ def _first_of(network: Network, rows: Array, most: int) -> Array:
     return first
 
 
-def _once_each(scratch: Scratch, slots: Array) -> Array:
+def once_each(scratch: Scratch, slots: Array) -> Array:
     """Return the distinct slots. For duplicates, the last writer of a slot's rank stays."""
     places = np.arange(len(slots), dtype=np.int32)
     scratch.rank[slots] = places

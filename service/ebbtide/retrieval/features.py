@@ -246,18 +246,19 @@ def _who_and_when(fused: Fused, neighbours: _Beside) -> Columns:
 
 def _company(fused: Fused, neighbours: _Beside) -> Columns:
     """Compute how well the conversation of a candidate scored, and how near the best ones are."""
-    first, scores = fused.first, fused.total * fused.found
+    first = fused.first
     conversations = fused.index.column("conversation")
     of_first = conversations[first]
-    best = np.zeros(int(conversations.max()) + 1)
-    np.maximum.at(best, conversations, scores)
+    # The best of a conversation with a candidate is a candidate itself.
+    best = np.zeros(int(of_first.max()) + 1)
+    np.maximum.at(best, of_first, fused.total[first])
     among = np.bincount(of_first, minlength=len(best))
     among_first = np.bincount(of_first[:FIRST], minlength=len(best))
     nearest = first[:NEAREST]
     away = np.abs(first[:, None] - nearest[None, :]).astype(np.float64)
     is_other = (of_first[:, None] != conversations[nearest][None, :]) | (away == 0)
     away[is_other] = NEAR
-    prior = fused.given.get("conversation", np.zeros(len(scores)))
+    prior = fused.given.get("conversation", np.zeros(len(fused.total)))
     return {
         "conversation": prior[first],
         "conversation's best": best[of_first] / max(float(fused.total[first[0]]), 1e-9),
@@ -270,12 +271,13 @@ def _company(fused: Fused, neighbours: _Beside) -> Columns:
 def _around(fused: Fused, neighbours: _Beside) -> Columns:
     """Compute how well the neighbours of a candidate scored."""
     first, words = fused.first, fused.given["words"]
-    scores = fused.total * fused.found / max(float(fused.total[first[0]]), 1e-9)
-    previous, following = _at(scores, neighbours.previous), _at(scores, neighbours.next)
-    second_previous, second_following = (
-        _at(scores, neighbours.second_previous),
-        _at(scores, neighbours.second_next),
-    )
+    largest = max(float(fused.total[first[0]]), 1e-9)
+
+    def score(places: NDArray[np.int64]) -> Numbers:
+        return np.where((places >= 0) & fused.found[places], fused.total[places] / largest, 0.0)
+
+    own, previous, following = score(first), score(neighbours.previous), score(neighbours.next)
+    second_previous, second_following = score(neighbours.second_previous), score(neighbours.second_next)
     return {
         "previous": previous,
         "next": following,
@@ -284,7 +286,7 @@ def _around(fused: Fused, neighbours: _Beside) -> Columns:
         "around": previous + following + second_previous + second_following,
         "previous words": _at(words, neighbours.previous),
         "next words": _at(words, neighbours.next),
-        "peak": (scores[first] >= previous) & (scores[first] >= following),
+        "peak": (own >= previous) & (own >= following),
         "has previous": neighbours.previous >= 0,
         "has next": neighbours.next >= 0,
     }
@@ -321,7 +323,11 @@ def _meant(fused: Fused, neighbours: _Beside) -> Columns:
 
 
 def _spread(scores: Numbers | None) -> float:
-    return max(float(np.std(scores)), 1e-9) if scores is not None else 1.0
+    """Return the standard deviation of scores."""
+    if scores is None:
+        return 1.0
+    centred = scores - scores.mean()
+    return max(float(np.sqrt(centred @ centred / len(centred))), 1e-9)
 
 
 def _meant_around(fused: Fused, neighbours: _Beside) -> Columns:

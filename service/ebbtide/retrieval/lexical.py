@@ -28,19 +28,25 @@ def rarity(saying_count: int, passage_count: int) -> float:
     return float(np.log1p((passage_count - saying_count + 0.5) / (saying_count + 0.5)))
 
 
+COMMON_SHARE = 6
+"""A term in more than one of so many passages is common: computing its scores for all passages is faster."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Field:
     """The length normalisation of one field: 1 - b + b * length / average."""
 
     lengths: Scores
+    """By passage, and one number more for the neighbour -1 of a passage without a neighbour."""
 
     @classmethod
     def of(cls, word_counts: NDArray[np.int64]) -> _Field:
         average = max(float(word_counts.mean()), 1.0) if len(word_counts) else 1.0
-        return cls(K1 * (1 - B + B * word_counts / average))
+        return cls(np.append(K1 * (1 - B + B * word_counts / average), 1.0))
 
-    def worth(self, counts: NDArray[np.float64], passages: NDArray[Any]) -> Scores:
-        worth: Scores = counts * (K1 + 1) / (counts + self.lengths[passages])
+    def worth(self, counts: Scores, passages: NDArray[Any] | slice = slice(-1)) -> Scores:
+        worth: Scores = counts * (K1 + 1)
+        worth /= counts + self.lengths[passages]
         return worth
 
 
@@ -50,39 +56,54 @@ class WordScores:
     def __init__(self, index: PassageIndex) -> None:
         self._index = index
         words = index.column("word_count")
-        previous, following = index.neighbours("previous"), index.neighbours("next")
-        neighbours = np.where(previous >= 0, words[previous], 0) + np.where(
-            following >= 0, words[following], 0
-        )
+        self._previous, self._next = index.neighbours("previous"), index.neighbours("next")
+        padded = np.append(words, 0)
+        neighbours = padded[self._previous] + padded[self._next]
         self._own = _Field.of(words)
         self._neighbour_field = _Field.of(neighbours)
-        self._scratch = np.zeros(len(words))
+        self._counts = np.zeros(len(words) + 1)
 
     def scores(self, terms: Mapping[int, float], neighbours: float) -> Scores:
         """Return the score of every passage for weighted terms. `neighbours` is the weight of the second field."""
-        total = np.zeros(len(self._scratch))
+        total = np.zeros(len(self._counts))
         for term, weight in terms.items():
             passages, counts = self._index.postings(term)
             if not len(passages):
                 continue
-            idf = weight * rarity(len(passages), len(self._scratch))
-            occurrences = counts.astype(np.float64)
-            total[passages] += idf * self._own.worth(occurrences, passages)
+            idf = weight * rarity(len(passages), len(self._index))
+            if COMMON_SHARE * len(passages) > len(self._index):
+                total[:-1] += idf * self._of_common(passages, counts, neighbours)
+                continue
+            # numpy would convert shorter integers for every operation.
+            places, occurrences = passages.astype(np.intp), counts.astype(np.float64)
+            total[places] += idf * self._own.worth(occurrences, places)
             if neighbours:
-                self._add_neighbours(total, passages, occurrences, idf * neighbours)
-        return total
+                self._add_neighbours(total, places, occurrences, idf * neighbours)
+        return total[:-1]
+
+    def _of_common(
+        self, passages: NDArray[np.int32], occurrences: NDArray[np.uint8], neighbours: float
+    ) -> Scores:
+        """Return the scores of all passages for a common term."""
+        counts = self._counts
+        counts[passages] = occurrences
+        scores = self._own.worth(counts[:-1])
+        if neighbours:
+            beside = self._neighbour_field.worth(counts[self._previous] + counts[self._next])
+            beside *= neighbours
+            scores += beside
+        counts[passages] = 0.0
+        return scores
 
     def _add_neighbours(
-        self, total: Scores, passages: NDArray[np.int32], occurrences: Scores, weight: float
+        self, total: Scores, passages: NDArray[np.intp], occurrences: Scores, weight: float
     ) -> None:
-        scratch, touched = self._scratch, []
-        for side in ("next", "previous"):
-            neighbours = self._index.neighbours(side)[passages]
-            real = neighbours >= 0
-            # No passage has two neighbours on the same side, so no index occurs twice.
-            scratch[neighbours[real]] += occurrences[real]
-            touched.append(neighbours[real])
-        for places in touched:
-            total[places] += weight * self._neighbour_field.worth(scratch[places], places)
+        counts, sides = self._counts, [self._next[passages], self._previous[passages]]
+        for beside in sides:
+            # No passage has two neighbours on the same side, so no index but -1 occurs twice.
+            counts[beside] += occurrences
+        counts[-1] = 0.0
+        for beside in sides:
+            total[beside] += weight * self._neighbour_field.worth(counts[beside], beside)
             # A passage between two that contain the term is reached from both sides, and counts once.
-            scratch[places] = 0.0
+            counts[beside] = 0.0

@@ -6,8 +6,8 @@ Vectors are centred by the mean at the time of building.
 
 The results are candidates; the caller computes their exact scores. Building takes about a millisecond per vector and is
 done in steps. At 256 numbers per vector on one core, finding 1000 of 100 000 takes 6 ms, comparing all 8 ms
-(`half_precision.py`); with 30 000 comparing all is faster. An index pays off for several hundred thousand vectors, or
-for longer ones. Memory: 0.8 KB per vector.
+without numkong (`half_precision.py`); with 30 000 comparing all is faster. An index pays off for several hundred
+thousand vectors, or for longer ones. Memory: 0.8 KB per vector.
 """
 
 from __future__ import annotations

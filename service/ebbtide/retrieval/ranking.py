@@ -8,7 +8,7 @@ their weights, and the ranking reports which were off.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import log
 
@@ -36,6 +36,9 @@ NEAR_NEWEST = 0.2
 
 FEW_PASSAGES = 30
 """Of so few, such a query finds all."""
+
+BLOCK = 64
+"""Passages of which only the best score is compared before results are sorted."""
 
 SEEDS = 10
 """Top passages whose names and links are followed."""
@@ -75,7 +78,6 @@ def rank(
         order = np.concatenate([learned.reordered(fused, model, most), order[MAX_REORDERED:]])
         given["learned"] = np.zeros(len(index))
         given["learned"][order] = kept - total[order]
-        total = total.copy()
         total[order] = kept
     order = order[:most]
     return Ranking(order, total[order], {name: scores[order] for name, scores in given.items()}, off)
@@ -98,22 +100,26 @@ def fuse(
     is_open = expects_newest and len(index) <= FEW_PASSAGES
     for name, scores in given.items():
         total += scores
-        if name in MEANING:
-            found |= is_open | (scores > near * scores.max(initial=0.0))
+        if is_open and name in MEANING:
+            found[:] = True
         elif name not in LIFTING:
-            found |= scores > 0
+            found |= scores > (near * scores.max(initial=0.0) if name in MEANING else 0)
     if "conversation" not in request.without:
         given["conversation"] = weights.conversation * _conversation(index, total * found)
         total += given["conversation"]
+    seeds = _ordered(total, found, SEEDS)
     if request.names is not None and "naming" not in request.without:
-        given["naming"] = _named(_ordered(total, found, SEEDS), total, request.names, weights.naming)
-        total += given["naming"]
-        found |= given["naming"] > 0
+        gained = _named(seeds, total, request.names, weights.naming)
+        named = np.array(list(gained), dtype=np.int64)
+        given["naming"] = np.zeros(len(index))
+        given["naming"][named] = list(gained.values())
+        total[named] += given["naming"][named]
+        found[named] = True
+        seeds = _sorted(total, np.union1d(seeds, named))[:SEEDS]
     if request.linked is None:
         off.setdefault("pagerank", "not available")
     elif "pagerank" not in off:
-        seeds = _ordered(total, found, SEEDS)
-        given["pagerank"] = weights.pagerank * brought_to_one(request.linked(seeds, total[seeds]))
+        given["pagerank"] = brought_to_one(request.linked(seeds, total[seeds]), weights.pagerank)
         total += given["pagerank"]
     if request.allowed is not None:
         found &= request.allowed
@@ -123,20 +129,36 @@ def fuse(
     elif "weight" not in off and len(order):
         given["weight"] = np.zeros(len(index))
         given["weight"][order] = weights.weight * request.worths(order)
-        total = total + given["weight"]
+        total[order] += given["weight"][order]
         order = _sorted(total, order)
     return Fused(index, request, given, total, found, order), off
 
 
 def _ordered(total: Scores, found: NDArray[np.bool_], most: int | None) -> NDArray[np.int64]:
     """Return the best results, best first, at most `most`; of equal ones the newer first."""
-    places = np.flatnonzero(found)
-    if most is not None and most < len(places):
-        scores = total[places]
-        # Keep those that reach the last score. Sorting all results would take longer than the search.
-        last = len(places) - most
-        places = places[scores >= np.partition(scores, last)[last]]
+    if most is None:
+        places = np.flatnonzero(found)
+    elif len(total) < 2 * most * BLOCK:
+        places = _at_least_last(total, np.flatnonzero(found), most)
+    else:
+        # `most` blocks have a result with at least the score `least`, so all of the first ones have.
+        # A product takes a fraction of the time of a choice. Scores of results are positive.
+        scores = total * found
+        best = np.maximum.reduceat(scores, np.arange(0, len(scores), BLOCK))
+        least = np.partition(best, len(best) - most)[len(best) - most]
+        places = np.flatnonzero(scores >= least if least > 0 else found)
+        places = _at_least_last(total, places, most)
     return _sorted(total, places)[:most]
+
+
+def _at_least_last(total: Scores, places: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    """Return the results with at least the score of the last of the best `most`. Sorting all would take longer."""
+    if most >= len(places):
+        return places
+    scores = total[places]
+    last = len(places) - most
+    kept: NDArray[np.int64] = places[scores >= np.partition(scores, last)[last]]
+    return kept
 
 
 def _sorted(total: Scores, places: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -149,17 +171,19 @@ def _named(
     total: Scores,
     names: Callable[[int], Iterable[tuple[int, int]]],
     weight: float,
-) -> Scores:
+) -> dict[int, float]:
     """Return what passages gain because a top passage names them: the second hop of a query.
 
     The gain depends on the naming passage, less if many passages mention the name, plus half of the passage's own
     score.
     """
-    gained = np.zeros(len(total))
+    gained: dict[int, float] = {}
     for seed in seeds.tolist():
         for passage, saying in names(seed):
             reached = weight * total[seed] / (1 + CROWDING * log(max(saying, 1))) + total[passage] / 2
-            gained[passage] = max(gained[passage], reached - total[passage])
+            gain = float(reached - total[passage])
+            if gain > gained.get(passage, 0.0):
+                gained[passage] = gain
     return gained
 
 
@@ -183,12 +207,20 @@ def _signals(
             off[name] = request.why_off.get(name, "not available")
         elif len(scores):
             alone = name in MEANING and len(scores) == 1
-            given[name] = weight * (np.ones(1) if alone else brought_to_one(scores))
+            given[name] = np.full(1, weight) if alone else brought_to_one(scores, weight)
     if "speaker" not in off and request.speakers:
-        given["speaker"] = weights.speaker * np.isin(index.column("speaker"), list(request.speakers))
+        given["speaker"] = weights.speaker * _said_by(index, request.speakers)
     if "dates" not in off and request.dates:
         given["dates"] = weights.dates * _within(index.column("time_ms"), request.dates)
     return given, off
+
+
+def _said_by(index: PassageIndex, speakers: Collection[int]) -> NDArray[np.bool_]:
+    """Return which passages one of these speakers said."""
+    is_named = np.zeros(len(index.speakers), dtype=np.bool_)
+    is_named[list(speakers)] = True
+    said: NDArray[np.bool_] = is_named[index.column("speaker")]
+    return said
 
 
 def _said(words: WordScores, request: RankingRequest, neighbours: float) -> Scores:
@@ -206,15 +238,16 @@ def _said(words: WordScores, request: RankingRequest, neighbours: float) -> Scor
     return (1 - PART_SAY) * whole + PART_SAY * of_a_part
 
 
-def brought_to_one(scores: Scores) -> Scores:
-    """Scale scores to [0, 1] between the smallest and the largest."""
+def brought_to_one(scores: Scores, weight: float = 1.0) -> Scores:
+    """Scale scores linearly, so that the smallest becomes 0 and the largest becomes the weight."""
     if not len(scores):
         return scores
     least, most = float(scores.min()), float(scores.max())
     if most <= least:
         return np.zeros(len(scores))
-    shares: Scores = (scores - least) / (most - least)
-    return shares
+    scaled: Scores = scores - least if least else scores.copy()
+    scaled *= weight / (most - least)
+    return scaled
 
 
 def _within(times_ms: NDArray[np.int64], ranges: Sequence[tuple[int, int]]) -> Scores:
@@ -229,6 +262,8 @@ def _conversation(index: PassageIndex, scores: Scores) -> Scores:
     conversations = index.column("conversation")
     if not len(conversations):
         return scores
-    mass = np.bincount(conversations, weights=scores**2)
+    if conversations[0] == conversations[-1] and not np.ptp(conversations):
+        return np.zeros(len(scores))  # no conversation has more than another
+    mass = np.bincount(conversations, weights=scores * scores)
     prior: Scores = brought_to_one(mass)[conversations]
     return prior

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ebbtide.bounds import LENGTH_TOLERANCE
-from ebbtide.retrieval.half_precision import SingleArray, products, to_single
+from ebbtide.retrieval.half_precision import MANY_ROWS, SingleArray, products, to_single
 from ebbtide.retrieval.language_axis import axis_and_mean_of, without_axis
 from ebbtide.retrieval.lexical import Scores
 from ebbtide.retrieval.nearest import Nearest, identity, is_available
@@ -67,9 +67,10 @@ class Vectors:
         self._sum = np.zeros(dimension, dtype=np.float64)
         self._windows = WindowLengths()
         self._all_windows: _AllWindows | None = None
+        self._all_lengths: _Lengths | None = None
         self._in_order: bool | None = None
+        self._lowest: int | None = None
         self._last_products: tuple[bytes, Scores] | None = None
-        self._last_common: Scores | None = None
         self._index: Nearest | None = None
         self._last_near: tuple[bytes, Numbers] | None = None
 
@@ -80,12 +81,15 @@ class Vectors:
     @property
     def nbytes(self) -> int:
         """Return the memory used."""
-        arrays = (self._matrix, self._squares, self._passages, self._rows, self._sum)
-        kept = [self._last_products[1] if self._last_products else None, self._last_common]
+        kept: list[NDArray[Any]] = [self._matrix, self._squares, self._passages, self._rows, self._sum]
+        if self._last_products is not None:
+            kept.append(self._last_products[1])
+        if self._all_lengths is not None:
+            kept += [self._all_lengths.mean_products, self._all_lengths.inverses]
         if self._all_windows is not None:
             kept += self._all_windows.arrays
         return (
-            sum(array.nbytes for array in (*arrays, *kept) if array is not None)
+            sum(array.nbytes for array in kept)
             + self._windows.nbytes
             + (self._index.nbytes if self._index else 0)
         )
@@ -151,15 +155,15 @@ class Vectors:
 
         Passages without a vector get the smallest score. Return None if there is nothing to compare.
         """
-        query, mean = without_axis(query, self._axis), self._mean()
+        query, mean = self._prepared(query), self._mean()
         direction = self._direction(query, mean)
         if direction is None or not self._any_among(passage_count):
             return None
         rows = self._candidates(query, passage_count)
-        mean_products = self._mean_products(rows, mean)
-        dots = self._query_products(rows, query) - mean_products - mean @ direction
-        squares = self._squares[rows] - 2 * mean_products + mean @ mean
-        return self._spread(rows, _cosines(dots, squares, direction), passage_count)
+        lengths = self._lengths(rows, mean)
+        dots = self._query_products(rows, query) - lengths.mean_products
+        dots -= mean @ direction
+        return self._spread(rows, _cosines(dots, lengths.inverses, direction), passage_count)
 
     def window_scores(
         self, query: SingleArray, passage_count: int, previous: Numbers, following: Numbers
@@ -168,23 +172,24 @@ class Vectors:
 
         The vector of a window is the sum of its centred vectors.
         """
-        query, mean = without_axis(query, self._axis), self._mean()
+        query, mean = self._prepared(query), self._mean()
         direction = self._direction(query, mean)
         if direction is None or not self._any_among(passage_count):
             return None
         rows = self._candidates(query, passage_count)
-        if len(rows) < self._count:
+        if rows is not None:
             neighbours = (self._neighbour_rows(rows, side) for side in (previous, following))
             rows = _real(rows, *neighbours)  # the window of a neighbour is near as well
             windows = self._windows_of(rows, previous, following, mean)
         else:
             if self._all_windows is None or not self._all_windows.are_of(previous, following):
-                made = self._windows_of(rows, previous, following, mean)
+                made = self._windows_of(None, previous, following, mean)
                 self._all_windows = _AllWindows(previous, following, made)
             windows = self._all_windows.windows
-        query_products = windows.summed(self._query_products(windows.members, query))
-        dots = query_products - windows.mean_products - windows.sizes * (mean @ direction)
-        return self._spread(rows, _cosines(dots, windows.squares, direction), passage_count)
+        dots = windows.summed(self._query_products(windows.members, query))
+        dots -= windows.mean_products
+        dots -= windows.sizes * (mean @ direction)
+        return self._spread(rows, _cosines(dots, windows.inverses, direction), passage_count)
 
     def likeness(self, passages: Numbers, others: Numbers) -> NDArray[np.float64]:
         """Return the similarity of passages to others, as a matrix of centred cosines; 0 without a vector.
@@ -272,68 +277,78 @@ class Vectors:
     def _mean(self) -> NDArray[np.float64]:
         return self._sum / self._count if self._count >= CENTRED_FROM else self._usual_mean
 
+    def _prepared(self, query: SingleArray) -> SingleArray:
+        """Return a query without the language axis, for many vectors rounded as these are: it halves the time."""
+        query = without_axis(query, self._axis)
+        return query if self._count < MANY_ROWS else query.astype(np.float16).astype(np.float32)
+
     def _direction(self, query: SingleArray, mean: NDArray[np.float64]) -> NDArray[np.float64] | None:
         """Return the centred query, or None if it has no direction."""
         assert query.shape == (self.dimension,)
         direction: NDArray[np.float64] = query - mean
         return direction if direction @ direction > _LEAST_SQUARE else None
 
-    def _candidates(self, query: SingleArray, passage_count: int) -> Numbers:
-        """Return the rows to compare: all, or those that the index finds."""
-        if self._index is not None and self.is_indexed:
-            key = query.tobytes()
-            if self._last_near is None or self._last_near[0] != key:
-                self._last_near = key, self._index.near(query)
-            found = self._last_near[1]
-            if (found < passage_count).any():
-                return _real(self._rows_of(found))
-        return np.arange(self._count)
+    def _candidates(self, query: SingleArray, passage_count: int) -> Numbers | None:
+        """Return the rows to compare: those that the index finds, or None for all."""
+        if self._index is None or not self.is_indexed:
+            return None
+        key = query.tobytes()
+        if self._last_near is None or self._last_near[0] != key:
+            self._last_near = key, self._index.near(query)
+        found = self._last_near[1]
+        return _real(self._rows_of(found)) if (found < passage_count).any() else None
 
-    def _query_products(self, rows: Numbers, query: SingleArray) -> Scores:
+    def _query_products(self, rows: Numbers | None, query: SingleArray) -> Scores:
         """Return the products of rows with the query. Those of all rows are cached for the scores of windows."""
-        if len(rows) < self._count:
+        if rows is not None:
             return products(self._matrix[rows], query)
         key = query.tobytes()
         if self._last_products is None or self._last_products[0] != key:
             self._last_products = key, products(self._matrix[: self._count], query)
         return self._last_products[1]
 
-    def _mean_products(self, rows: Numbers, mean: NDArray[np.float64]) -> Scores:
-        """Return the products of rows with the mean. Those of all rows are cached until a vector changes."""
-        if len(rows) < self._count:
-            return products(self._matrix[rows], mean.astype(np.float32))
-        if self._last_common is None:
-            self._last_common = products(self._matrix[: self._count], mean.astype(np.float32))
-        return self._last_common
+    def _lengths(self, rows: Numbers | None, mean: NDArray[np.float64]) -> _Lengths:
+        """Return products with the mean and lengths of rows. Those of all rows are cached until a vector changes."""
+        if rows is None and self._all_lengths is not None:
+            return self._all_lengths
+        chosen = slice(self._count) if rows is None else rows
+        mean_products = products(self._matrix[chosen], mean.astype(np.float32)).astype(np.float64)
+        squares = self._squares[chosen] - 2 * mean_products + mean @ mean
+        found = _Lengths(mean_products, _inverses(squares))
+        if rows is None:
+            self._all_lengths = found
+        return found
 
     def _windows_of(
-        self, rows: Numbers, previous: Numbers, following: Numbers, mean: NDArray[np.float64]
+        self, rows: Numbers | None, previous: Numbers, following: Numbers, mean: NDArray[np.float64]
     ) -> _Windows:
-        """Return the windows of rows, with everything that does not depend on a query."""
-        before, after = (self._neighbour_rows(rows, side) for side in (previous, following))
-        members = rows if len(rows) == self._count else _real(rows, before, after)
+        """Return the windows of rows, or of all rows, with everything that does not depend on a query."""
+        chosen = np.arange(self._count) if rows is None else rows
+        before, after = (self._neighbour_rows(chosen, side) for side in (previous, following))
         sizes = 1.0 + (before >= 0) + (after >= 0)
-        lengths = self._window_lengths(rows, before, after)
-        if len(members) < self._count:
-            rows, before, after = (_places(members, some) for some in (rows, before, after))
-        mean_products = _summed(self._mean_products(members, mean), rows, before, after)
-        squares = lengths - 2 * sizes * mean_products + sizes**2 * (mean @ mean)
-        return _Windows(members, rows, before, after, sizes, mean_products, squares)
-
-    def _window_lengths(self, rows: Numbers, before: Numbers, after: Numbers) -> Scores:
-        if len(rows) < self._count:
-            return window_squares(self._matrix, rows, before, after)
-        return self._windows.squares(self._matrix[: self._count], before, after)
+        members: Numbers | None = None
+        own: Numbers | slice = slice(None)
+        if rows is None:
+            squares = self._windows.squares(self._matrix[: self._count], before, after)
+        else:
+            members = _real(rows, before, after)
+            squares = window_squares(self._matrix, rows, before, after)
+            own, before, after = (_places(members, some) for some in (rows, before, after))
+        mean_products = _summed(self._lengths(members, mean).mean_products, own, before, after)
+        squares = squares - 2 * sizes * mean_products + sizes**2 * (mean @ mean)
+        return _Windows(members, own, before, after, sizes, mean_products, _inverses(squares))
 
     def _any_among(self, passage_count: int) -> bool:
         """Return whether any of the first passages has a vector."""
-        return bool((self._rows[:passage_count] >= 0).any())
+        if self._lowest is None:
+            self._lowest = int(self._passages[: self._count].min(initial=len(self._rows)))
+        return self._count > 0 and self._lowest < passage_count
 
-    def _spread(self, rows: Numbers, cosines: Scores, passage_count: int) -> Scores:
+    def _spread(self, rows: Numbers | None, cosines: Scores, passage_count: int) -> Scores:
         """Return the scores of rows by passage."""
-        if len(rows) == self._count == passage_count and self._are_in_order():
+        if rows is None and self._count == passage_count and self._are_in_order():
             return cosines
-        passages = self._passages[rows]
+        passages = self._passages[: self._count] if rows is None else self._passages[rows]
         if int(passages.max()) >= passage_count:
             is_included = passages < passage_count
             passages, cosines = passages[is_included], cosines[is_included]
@@ -373,24 +388,33 @@ class Vectors:
             self._rows = _grown(self._rows, max(passage_count, 2 * len(self._rows), 64), -1)
 
     def _changed(self, rows: Numbers | slice) -> None:
-        self._last_products = self._last_common = self._last_near = None
-        self._all_windows = self._in_order = None
+        self._last_products = self._last_near = None
+        self._all_windows = self._all_lengths = self._in_order = self._lowest = None
         self._windows.forget(rows, self._count)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lengths:
+    """Values of rows from which cosines with any query are computed."""
+
+    mean_products: Scores
+    inverses: Scores
+    """1 / length of the centred vectors, or 0 for vectors without direction."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Windows:
     """The windows of rows, with everything that does not depend on a query."""
 
-    members: Numbers
-    """The rows whose products are needed; the other columns are indices into these."""
-    rows: Numbers
+    members: Numbers | None
+    """The rows whose products are needed, None for all; the next three columns are indices into these."""
+    rows: Numbers | slice
     before: Numbers
     after: Numbers
     sizes: Scores
     mean_products: Scores
-    squares: Scores
-    """The squared lengths of the centred sums."""
+    inverses: Scores
+    """1 / length of the centred sums, or 0 for sums without direction."""
 
     def summed(self, products: Scores) -> Scores:
         """Return the products of the members summed over each window."""
@@ -413,26 +437,28 @@ class _AllWindows:
     def arrays(self) -> list[Scores]:
         """Return the arrays that use memory of their own."""
         windows = self.windows
-        return [
-            windows.rows,
-            windows.before,
-            windows.after,
-            windows.sizes,
-            windows.mean_products,
-            windows.squares,
-        ]
+        return [windows.before, windows.after, windows.sizes, windows.mean_products, windows.inverses]
 
 
-def _cosines(dots: Scores, squares: Scores, direction: NDArray[np.float64]) -> Scores:
-    """Return cosines from centred products and squared lengths; 0 for vectors without direction."""
-    lengths = np.sqrt(np.maximum(squares, _LEAST_SQUARE) * (direction @ direction))
-    return np.where(squares > _LEAST_SQUARE, dots / lengths, 0.0)
+def _inverses(squares: Scores) -> Scores:
+    """Return 1 / length from squared lengths; 0 for vectors without direction."""
+    inverses: Scores = 1 / np.sqrt(np.maximum(squares, _LEAST_SQUARE))
+    inverses[squares <= _LEAST_SQUARE] = 0.0
+    return inverses
 
 
-def _summed(known: Scores, rows: Numbers, before: Numbers, after: Numbers) -> Scores:
+def _cosines(dots: Scores, inverses: Scores, direction: NDArray[np.float64]) -> Scores:
+    """Return cosines from centred products, in the same array."""
+    dots *= inverses
+    dots *= 1 / np.sqrt(direction @ direction)
+    return dots
+
+
+def _summed(known: Scores, rows: Numbers | slice, before: Numbers, after: Numbers) -> Scores:
     """Return values of rows summed over windows."""
-    padded = np.append(known.astype(np.float64), 0.0)  # for index -1
-    total: Scores = padded[rows] + padded[before] + padded[after]
+    padded = np.append(known, np.float64(0.0))  # for index -1
+    total: Scores = padded[:-1][rows] + padded[before]
+    total += padded[after]
     return total
 
 

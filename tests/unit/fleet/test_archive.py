@@ -131,6 +131,22 @@ def test_a_shortened_memory_is_returned_as_it_is_without_the_archive(home: Home)
     assert asked(home, "boat", archive="never") == [shorter]
 
 
+def test_values_of_passages_follow_later_writes(home: Home) -> None:
+    """Values by passage equal those of an archive loaded from the store, also between acceptance and digest."""
+    archive = home.workspace.open_archive.loaded
+    assert archive is not None
+    for place in range(4):
+        if place % 2:
+            accept(home, f"A pending boat {place}.")
+        else:
+            home.remember([(f"boat {place}", ["boat"]), (f"tea {place}", ["tea"])], {})
+        ids = np.array(sorted(home.workspace.network.node_ids()), dtype=np.int64)
+        fresh = home.workspace.store.read(Archive.load)
+        expected = fresh.by_passage(ids, ids / 7).tolist()
+        assert archive.by_passage(ids, ids / 7).tolist() == expected
+        assert len(expected) == len(archive.index) and any(expected)
+
+
 def test_passages_get_the_values_of_their_memories(home: Home) -> None:
     """For some passages or for all, a passage gets the highest value among the memories of its message."""
     for place in range(6):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from math import log1p
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ebbtide.retrieval import lexical
 from ebbtide.retrieval.analysis import term_of
 from ebbtide.retrieval.lexical import K1, B, WordScores
 from ebbtide.retrieval.passages import IndexedPassage, PassageIndex, entries_of
@@ -36,14 +38,17 @@ def plainly(said: list[list[str]], query: list[str], neighbours: float) -> list[
     return total
 
 
-@settings(max_examples=150, deadline=None)
+@pytest.mark.parametrize("common_share", [0, 2, lexical.COMMON_SHARE])
+@settings(max_examples=100, deadline=None)
 @given(
     said=st.lists(st.lists(st.sampled_from(WORDS), max_size=8), min_size=4, max_size=20),
     query=st.lists(st.sampled_from([*WORDS, "never"]), max_size=4),
     neighbours=st.sampled_from([0.0, 0.5, 1.0]),
 )
-def test_scores_are_those_of_the_formula(said: list, query: list, neighbours: float) -> None:
-    """For any texts and query, both fields score as in plain Python."""
+def test_scores_are_those_of_the_formula(
+    common_share: int, said: list, query: list, neighbours: float
+) -> None:
+    """For any texts and query, both fields score as in plain Python, whichever terms are common."""
     index = PassageIndex()
     for number, words in enumerate(said):
         # Two speakers without a name of letters: nothing is added to what they say.
@@ -52,8 +57,10 @@ def test_scores_are_those_of_the_formula(said: list, query: list, neighbours: fl
     scores = WordScores(index)
     terms = {term_of(word): 1.0 for word in query}
     expected = pytest.approx(plainly(said, query, neighbours), rel=1e-9, abs=1e-12)
-    assert scores.scores(terms, neighbours).tolist() == expected
-    assert scores.scores(terms, neighbours).tolist() == expected, "a second look finds nothing left behind"
+    with patch.object(lexical, "COMMON_SHARE", common_share):
+        assert scores.scores(terms, neighbours).tolist() == expected
+        again = scores.scores(terms, neighbours).tolist()
+    assert again == expected, "a second look finds nothing left behind"
 
 
 def test_a_weight_counts_and_an_unknown_word_does_not() -> None:

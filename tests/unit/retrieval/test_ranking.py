@@ -14,7 +14,7 @@ from ebbtide.retrieval.analysis import term_of, words_of
 from ebbtide.retrieval.lexical import WordScores
 from ebbtide.retrieval.passages import IndexedPassage, PassageIndex, entries_of
 from ebbtide.retrieval.profiles import DEFAULT_PROFILE, PROFILES, profile_of
-from ebbtide.retrieval.ranking import Ranking, rank
+from ebbtide.retrieval.ranking import BLOCK, Ranking, _ordered, rank
 from ebbtide.retrieval.ranking_request import SIGNALS, RankingRequest
 from ebbtide.settings import EmbeddingSettings
 
@@ -50,6 +50,19 @@ def test_words_alone_rank_what_says_them(index: PassageIndex) -> None:
     assert set(found.passages.tolist()) == {0, 2}
     assert {"semantic", "window", "graph", "conversation", "neighbours"} <= set(found.off)
     assert (np.diff(found.scores) <= 0).all()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.3, 1.0])
+@pytest.mark.parametrize("most", [1, 10, 100, None])
+def test_the_first_of_many_are_those_of_a_full_sort(most: int | None, share: float) -> None:
+    """The first results are exact for any part of a large memory that is found, also with equal scores."""
+    dice = np.random.default_rng([most or 0, int(share * 1000)])
+    for count in (2 * 100 * BLOCK + 7, 3 * BLOCK, 5):
+        for total in (dice.random(count), dice.integers(0, 9, count) / 9):
+            found = dice.random(count) < share
+            places = np.flatnonzero(found)
+            expected = sorted(places.tolist(), key=lambda place: (-total[place], -place))[:most]
+            assert _ordered(total, found, most).tolist() == expected
 
 
 def test_an_empty_query_finds_nothing(index: PassageIndex) -> None:

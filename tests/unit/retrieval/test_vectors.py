@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
+from ebbtide.retrieval import half_precision
 from ebbtide.retrieval.half_precision import products, to_single
 from ebbtide.retrieval.language_axis import axis_and_mean_of
 from ebbtide.retrieval.vectors import Vectors
@@ -24,11 +28,49 @@ def test_every_half_is_widened_to_the_last_bit() -> None:
     assert np.array_equal(to_single(half_array).view(np.uint32), expected.view(np.uint32))
 
 
+@pytest.mark.parametrize("library", [half_precision._numkong, lambda: None], ids=["numkong", "numpy"])
 @pytest.mark.parametrize("count", [0, 1, 4095, 4096, 4097, 9000])
-def test_products_are_those_of_singles(count: int) -> None:
-    """Products equal those of plain numpy, for any number of strides."""
-    rows, factors = drawn(count).astype(np.float16), drawn(1)[0]
-    assert np.allclose(products(rows, factors), rows.astype(np.float32) @ factors, atol=1e-6)
+def test_products_are_those_of_doubles(count: int, library: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Products equal those in double precision, for any number of rows, with the library and without."""
+    monkeypatch.setattr(half_precision, "_numkong", library)
+    rows, exact = drawn(count).astype(np.float16), drawn(1)[0]
+    for factors in (exact, exact.astype(np.float16).astype(np.float32)):
+        found = products(rows, factors)
+        expected = rows.astype(np.float64) @ factors.astype(np.float64)
+        assert found.dtype == np.float32 and np.allclose(found, expected, rtol=0, atol=3e-7)
+
+
+def test_products_need_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without numkong, or on a processor for which it has no fast code, products are computed by numpy."""
+    half_precision._numkong.cache_clear()
+    try:
+        monkeypatch.setitem(sys.modules, "numkong", None)
+        assert half_precision._numkong() is None
+        half_precision._numkong.cache_clear()
+        slow = SimpleNamespace(get_capabilities=lambda: {"serial": True, "haswell": False})
+        monkeypatch.setitem(sys.modules, "numkong", slow)
+        assert half_precision._numkong() is None
+    finally:
+        half_precision._numkong.cache_clear()
+
+
+def test_scores_of_many_vectors_are_as_precise_as_the_vectors() -> None:
+    """Beyond the number from which queries are rounded, scores are centred cosines within the rounding of halves."""
+    count, said = 5000, drawn(5000) + np.float32(0.5)
+    said /= np.linalg.norm(said, axis=1, keepdims=True)
+    vectors = Vectors("model", 16)
+    vectors.put(np.arange(count), said)
+    query = drawn(1, seed=8)[0]
+    before = np.arange(count) - 1
+    after = np.append(np.arange(1, count), -1)
+    centred, direction = said - said.mean(axis=0), query - said.mean(axis=0)
+    padded = np.concatenate([centred, np.zeros((1, 16))])
+    for found, compared in (
+        (vectors.scores(query, count), centred),
+        (vectors.window_scores(query, count, before, after), centred + padded[before] + padded[after]),
+    ):
+        lengths = np.linalg.norm(compared, axis=1) * np.linalg.norm(direction)
+        assert found is not None and np.allclose(found, compared @ direction / lengths, rtol=0, atol=2e-3)
 
 
 def test_a_vector_is_given_back_as_it_is_held() -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from ebbtide.fleet.archive.reading import living_nodes
 from ebbtide.ids import NodeId
+from ebbtide.memory.columns import places_in
 from ebbtide.records import EmbeddedMessage, EmbeddingState, MessageRecord, Node, PassageEntry
 from ebbtide.retrieval.analysis import Terms
 from ebbtide.retrieval.lexical import WordScores
@@ -128,23 +130,80 @@ class _Pairs:
 
     messages: NDArray[np.int64]
     nodes: NDArray[np.int64]
-    begins: NDArray[np.int64]
-    """Index of the first pair of each message."""
-    known: NDArray[np.int64]
-    """The distinct nodes, ascending."""
-    at: NDArray[np.int64]
-    """For each pair, the index of its node in `known`."""
 
     @classmethod
     def of(cls, messages: NDArray[np.int64], nodes: NDArray[np.int64]) -> _Pairs:
         order = np.argsort(messages, kind="stable")
-        messages, nodes = messages[order], nodes[order]
-        begins = np.flatnonzero(np.diff(messages, prepend=-1))
-        known, at = np.unique(nodes, return_inverse=True)
-        return cls(messages, nodes, begins, known, at)
+        return cls(messages[order], nodes[order])
+
+    @property
+    def newest_message(self) -> int:
+        """Return the last message with a memory, or -1."""
+        return int(self.messages[-1]) if len(self.messages) else -1
 
 
-PAIR_BYTES = 56
+@dataclass(slots=True)
+class _PassagesOfNodes:
+    """The passages of the messages that each node was made from."""
+
+    nodes: NDArray[np.int64]
+    """The distinct nodes, ascending."""
+    begins: NDArray[np.int64]
+    """Index of the first passage of each node, and the number of all."""
+    passages: NDArray[np.int64]
+    places: NDArray[np.int32] | None
+    """The index of each node from the first to the last, -1 for other ids; None if most ids are of no node."""
+
+    @classmethod
+    def of(cls, pairs: _Pairs, messages: NDArray[np.int64]) -> _PassagesOfNodes:
+        """Return those of pairs, with the message of each passage, ascending."""
+        first = np.searchsorted(messages, pairs.messages, side="left")
+        counts = np.searchsorted(messages, pairs.messages, side="right") - first
+        passages, nodes = ranges(first, counts), np.repeat(pairs.nodes, counts)
+        order = np.argsort(nodes, kind="stable")
+        nodes = nodes[order]
+        begins = np.flatnonzero(np.diff(nodes, prepend=-1))
+        distinct, places = nodes[begins], None
+        span = int(distinct[-1] - distinct[0]) + 1 if len(distinct) else 0
+        if 0 < span <= IDS_PER_NODE * len(distinct):
+            places = np.full(span, -1, dtype=np.int32)
+            places[distinct - distinct[0]] = np.arange(len(distinct))
+        return cls(distinct, np.append(begins, len(nodes)), passages[order], places)
+
+    def best(
+        self, node_ids: NDArray[np.int64], worths: NDArray[np.float64], passage_count: int
+    ) -> NDArray[np.float64]:
+        """Return the highest value of the nodes of each passage."""
+        result = np.zeros(passage_count)
+        places, is_known = self._places_of(node_ids)
+        if not is_known.all():
+            places, worths = places[is_known], worths[is_known]
+        first = self.begins[places]
+        counts = self.begins[places + 1] - first
+        np.maximum.at(result, self.passages[ranges(first, counts)], np.repeat(worths, counts))
+        return result
+
+    def _places_of(self, node_ids: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Return the index of each node, and whether it has a passage."""
+        if self.places is None:
+            return places_in(self.nodes, node_ids)
+        offsets = node_ids - self.nodes[0]
+        places = self.places[np.clip(offsets, 0, len(self.places) - 1)]
+        return places, (places >= 0) & (offsets >= 0) & (offsets < len(self.places))
+
+
+IDS_PER_NODE = 8
+"""Most ids per node for which a table of all ids is kept."""
+
+
+def ranges(begins: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the numbers of several ranges, one after the other."""
+    ends = np.cumsum(counts)
+    places: NDArray[np.int64] = np.arange(int(ends[-1]) if len(ends) else 0)
+    return places + np.repeat(begins - ends + counts, counts)
+
+
+PAIR_BYTES = 80
 """Memory used by one pair."""
 
 
@@ -208,6 +267,7 @@ class Archive:
         self._newest = 0
         self._messages, self._nodes = array("q"), array("q")
         self._pairs: _Pairs | None = None
+        self._of_nodes: _PassagesOfNodes | None = None
         self._last: tuple[Hashable, NDArray[np.float64]] | None = None
         """The last result of `unchanged`, with its key."""
 
@@ -250,6 +310,8 @@ class Archive:
             self.metadata_of_passages.add(key, partial(_decoded, metadata.get(key, "{}")), len(kept))
         self.index.add(one for record, kept in pairs for one in shelved(record, kept))
         self._words = self._last = None
+        if self._pairs is None or any(record.number <= self._pairs.newest_message for record in records):
+            self._of_nodes = None
 
     def follow(self, state: EmbeddingState, embedded: Iterable[tuple[int, EmbeddedMessage]]) -> None:
         """Add vectors by message number. Vectors of another model replace all others."""
@@ -300,7 +362,7 @@ class Archive:
                 self._newest = node.id
                 self._messages.extend(source.message for source in node.sources)
                 self._nodes.extend([node.id] * len(node.sources))
-                self._pairs = self._last = None
+                self._pairs = self._of_nodes = self._last = None
 
     def replace_text(self, message: int, passages: Sequence[PassageEntry]) -> None:
         """Replace the text of a message; the number of passages stays."""
@@ -315,7 +377,7 @@ class Archive:
         self._nodes = array("q", np.array(self._nodes, dtype=np.int64)[others].tobytes())
         self._messages.extend(source.message for source in node.sources)
         self._nodes.extend([node.id] * len(node.sources))
-        self._pairs = self._last = None
+        self._pairs = self._of_nodes = self._last = None
 
     def unchanged(self, key: Hashable, compute: Callable[[], NDArray[np.float64]]) -> NDArray[np.float64]:
         """Return what `compute` returns, computed once while the key, the passages and the memories stay the same.
@@ -328,21 +390,9 @@ class Archive:
 
     def by_passage(self, node_ids: NDArray[np.int64], worths: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return, for every passage, the highest value among the memories of its message; 0 if none has a value."""
-        result = np.zeros(len(self.index))
-        pairs = self._sorted_pairs()
-        if not len(pairs.nodes) or not len(node_ids):
-            return result
-        places = np.minimum(np.searchsorted(pairs.known, node_ids), len(pairs.known) - 1)
-        is_known = pairs.known[places] == node_ids
-        by_node = np.zeros(len(pairs.known))
-        by_node[places[is_known]] = worths[is_known]
-        # Message numbers may be sparse, so no array has the length of the highest number.
-        cited, best = pairs.messages[pairs.begins], np.maximum.reduceat(by_node[pairs.at], pairs.begins)
-        messages = self.index.column("message")
-        places = np.minimum(np.searchsorted(cited, messages), len(cited) - 1)
-        is_cited = cited[places] == messages
-        result[is_cited] = best[places[is_cited]]
-        return result
+        if self._of_nodes is None:
+            self._of_nodes = _PassagesOfNodes.of(self._sorted_pairs(), self.index.column("message"))
+        return self._of_nodes.best(node_ids, worths, len(self.index))
 
     def best_of_memories(
         self, passages: NDArray[np.int64], worths_of: Callable[[NDArray[np.int64]], NDArray[np.float64]]
@@ -357,8 +407,7 @@ class Archive:
         )
         counts = ends - begins
         owners = np.repeat(np.arange(len(passages)), counts)
-        places = np.arange(len(owners)) + np.repeat(begins - np.cumsum(counts) + counts, counts)
-        np.maximum.at(best, owners, worths_of(pairs.nodes[places]))
+        np.maximum.at(best, owners, worths_of(pairs.nodes[ranges(begins, counts)]))
         return best
 
     def with_living_memories(
