@@ -116,8 +116,8 @@ async def test_large_request_and_long_listing_of_grpc_are_converted_off_the_loop
     tmp_path: Path, threads_of: Callable[[str, str], list[str]], offloaded: list[str]
 ) -> None:
     """A worker process reads a large request, a thread writes a long listing; small ones stay on the event loop."""
-    reading = threads_of("ebbtide.rpc.servicer", "decoded")
-    writing = threads_of("ebbtide.rpc.servicer", "answered")
+    reading = threads_of("ebbtide.rpc.servicer", "parse")
+    writing = threads_of("ebbtide.rpc.servicer", "to_message")
     async with grpc_in(tmp_path) as call:
         assert (await call("POST", f"{AGENT}/remember", LARGE)).status_code == 202
         assert offloaded[0] == "read_message"

@@ -35,6 +35,7 @@ from ebbtide.fleet.runtime.retention_task import RetentionTask
 from ebbtide.fleet.runtime.shared import SharedResources
 from ebbtide.fleet.runtime.slice import Compressor
 from ebbtide.fleet.runtime.workspace import Workspace
+from ebbtide.heap import fresh_pages
 from ebbtide.ids import AgentId
 from ebbtide.language.port import LanguageModel
 from ebbtide.records import AgentCounts, Batch
@@ -304,7 +305,8 @@ class Agent:
             # The counts in meta.json are only a hint.
             get_log("agent").warning("meta.json not written", agent_id=self.id, exc_info=error)
         try:
-            self.workspace.store.trim()
+            with fresh_pages():
+                self.workspace.store.trim()
         except Exception as error:
             # The file is as good as before, only larger than necessary.
             get_log("agent").warning("store not trimmed", agent_id=self.id, exc_info=error)

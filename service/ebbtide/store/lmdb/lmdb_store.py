@@ -402,7 +402,7 @@ class LmdbStore:
             raise translated(error, self.path) from error
 
     def trim(self) -> None:
-        """Compact a small file of which more than a third is free.
+        """Compact a small file of which more than a sixth is free.
 
         Each commit writes the pages that it changes to other places, so the file of an agent with few memories has
         more free pages than used ones. A file that an erasure has marked is left to the compaction of the agent, which
@@ -414,7 +414,7 @@ class LmdbStore:
                 lambda txn: (txn.tables.used_bytes(), any(map(txn.meta.value_of, layout.NOTES_OF_FILE)))
             )
             free = size - used - PAGES_OF_ALL_STORES * self._environment.stat()["psize"]
-            if free > size // 3 and not is_marked:
+            if free > size // 6 and not is_marked:
                 self.compact()
 
     def _copy_into(self, file: Path, may_go_on: Callable[[], bool]) -> bool:
