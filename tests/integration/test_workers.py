@@ -12,7 +12,7 @@ import socket
 import ssl
 import tempfile
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -458,19 +458,26 @@ def test_a_worker_that_cannot_start_fails_the_start(tmp_path: Path) -> None:
     assert raised == ("MISSING_EXTRA", "embedding.model needs a package")
 
 
+BURST = 300
+"""Connections; while they are opened, a busy machine also runs the other worker."""
+
+
 def test_a_burst_of_connections_reaches_both_workers(daemon: Daemon) -> None:
     """Connections that arrive at once are spread, so that one worker does not read all requests."""
     place = urlsplit(daemon.url)
     before = {index: sockets_of(pid) for index, pid in daemon.workers.items()}
-    connections = [socket.create_connection((place.hostname, place.port)) for _ in range(40)]
+    connections = [socket.create_connection((place.hostname, place.port)) for _ in range(BURST)]
     try:
-        wait_until(
-            lambda: sum(sockets_of(pid) - before[i] for i, pid in daemon.workers.items()) >= 40,
-        )
-        assert all(sockets_of(pid) > before[index] for index, pid in daemon.workers.items())
+        wait_until(lambda: sum(gained(daemon, before)) >= BURST * 0.9)
+        assert min(gained(daemon, before)) > BURST * 0.01, gained(daemon, before)
     finally:
         for connection in connections:
             connection.close()
+
+
+def gained(daemon: Daemon, before: Mapping[int, int]) -> list[int]:
+    """Return how many sockets each worker has more than before."""
+    return [sockets_of(pid) - before[index] for index, pid in daemon.workers.items()]
 
 
 def sockets_of(pid: int) -> int:
