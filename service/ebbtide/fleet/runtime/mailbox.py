@@ -6,7 +6,8 @@ dropped when its caller disconnects or its deadline passes. A job that has start
 awaited inside a job.
 
 Background work does not keep requests waiting: its jobs have a queue of their own, and jobs of requests overtake them.
-After MAX_OVERTAKING dispatches one background job runs, so that the work continues under a permanent load.
+The next request often follows at once, so a background job starts only LINGER_S after the last one. A job that was
+overtaken for MAX_OVERTAKEN_S runs next, so that the work continues under a permanent load.
 
 `run_together` groups jobs that are cheaper together: neighbours in the queue with the same group function run as one,
 for example to share one commit and its fsync. They keep their order, and each caller gets its own outcome.
@@ -19,7 +20,9 @@ as it is known. Jobs that did not start in time return to the head of the queue.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -45,8 +48,11 @@ DISPATCH_TIME_S = 0.002
 MAX_JOBS_PER_DISPATCH = 16
 """Most jobs in a dispatch: about as many short ones as fit into DISPATCH_TIME_S."""
 
-MAX_OVERTAKING = 4
-"""Most dispatches of requests that overtake a waiting background job."""
+MAX_OVERTAKEN_S = 0.03
+"""A background job that requests have overtaken for this long runs next."""
+
+LINGER_S = 0.005
+"""Shortest time between the end of a request's job and the start of a background job."""
 
 Outcome = Any
 """The result of a job, or the exception that it raised."""
@@ -132,8 +138,12 @@ class Mailbox:
         self._size = size
         self._waiting: deque[_Job] = deque()
         self._background: deque[_Job] = deque()
-        self._overtaken_count = 0
-        """Dispatches that overtook the first background job."""
+        self._due_at_s = math.inf
+        """When the first background job runs before any request."""
+        self._requested_at_s = -math.inf
+        """When the last dispatch of requests ended."""
+        self._is_request = False
+        """Whether the current dispatch is of requests."""
         self._arrived = asyncio.Event()
         self._closed = False
         self._busy = False
@@ -167,7 +177,7 @@ class Mailbox:
         return result
 
     async def run_in_background(self, fn: Callable[[], T]) -> T:
-        """Run `fn` when no job of a request waits, or after MAX_OVERTAKING dispatches. Raise AGENT_CLOSING."""
+        """Run `fn` when no request waits or has just ended, or after MAX_OVERTAKEN_S. Raise AGENT_CLOSING."""
         result: T = await self._submit(_Job(self._background_pool, fn), self._background, None)
         return result
 
@@ -236,6 +246,8 @@ class Mailbox:
                 except BaseException as error:
                     outcomes = [error] * len(jobs)
                 self._busy, self._dispatched_count = False, 0
+                if self._is_request:
+                    self._requested_at_s = loop.time()
                 # Jobs that did not start keep their place.
                 self._waiting.extendleft(reversed(jobs[len(outcomes) :]))
                 for job, outcome in zip(jobs, outcomes, strict=False):
@@ -243,17 +255,29 @@ class Mailbox:
             if self._closed:
                 return
             self._arrived.clear()
-            await self._arrived.wait()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._linger_s() if self._background else None):
+                    await self._arrived.wait()
+
+    def _linger_s(self) -> float:
+        """Return how long background jobs still wait for another request."""
+        if self._closed:
+            return 0.0
+        return max(0.0, self._requested_at_s + LINGER_S - asyncio.get_running_loop().time())
 
     def _take(self) -> list[_Job]:
         """Take the next job and those that may be dispatched with it; an empty list if none waits."""
-        is_due = self._overtaken_count >= MAX_OVERTAKING
+        is_due = asyncio.get_running_loop().time() >= self._due_at_s
         for queue in (self._background, self._waiting) if is_due else (self._waiting, self._background):
+            if queue is self._background and not is_due and self._linger_s() > 0:
+                continue
             jobs = self._take_from(queue)
             if jobs:
-                self._busy = True
-                overtakes = queue is self._waiting and self._background
-                self._overtaken_count = self._overtaken_count + 1 if overtakes else 0
+                self._busy, self._is_request = True, queue is self._waiting
+                if queue is self._background or not self._background:
+                    self._due_at_s = math.inf
+                elif self._due_at_s == math.inf:
+                    self._due_at_s = asyncio.get_running_loop().time() + MAX_OVERTAKEN_S
                 return jobs
         return []
 
