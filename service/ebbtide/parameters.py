@@ -151,7 +151,7 @@ class AgentParameters(BaseModel):
         days = _DAYS.fullmatch(self.retention)
         return int(days[1]) if days else 0 if self.retention == "none" else None
 
-    def limit_results(self, asked: int | None) -> int:
+    def limit_results(self, requested: int | None) -> int:
         """Return the most memories in one answer: the requested number or the parameter; 0 means the ceiling."""
-        most = self.max_search_results if asked is None else asked
+        most = self.max_search_results if requested is None else requested
         return most or MAX_RESULTS_CEILING

@@ -20,7 +20,7 @@ from hypothesis import event
 from ebbtide.changes import Change
 from ebbtide.memory import amendment, association, compression, digestion, focus
 from ebbtide.memory.association import Answer
-from ebbtide.memory.digestion import LinkNames, Mention, NewMemory, Told
+from ebbtide.memory.digestion import DigestItem, LinkNames, Mention, NewMemory
 from ebbtide.memory.draft import Draft
 from ebbtide.memory.loading import load_network
 from ebbtide.memory.network import Network
@@ -158,10 +158,10 @@ class PureEngine:
         self.ground.entity_memories = self.network.entity_memories
         self.network.parameters = parameters
 
-    def digest(self, told: Sequence[Told], names: LinkNames, dice: Random) -> None:
+    def digest(self, items: Sequence[DigestItem], names: LinkNames, dice: Random) -> None:
         """Digest one batch."""
         owed = self.ground.owed
-        self.commit(digestion.digest(self.network, told, names, batch=1, owed_passes=owed, rng=dice))
+        self.commit(digestion.digest(self.network, items, names, batch=1, owed_passes=owed, rng=dice))
 
     def compress(self, shorten: Shorten, dice: Random, stops: Collection[int] = ()) -> None:
         """Run one pass. After the visits in `stops` (counted from 1) all derived data is lost."""
@@ -232,7 +232,7 @@ class PureEngine:
         )
 
 
-def memory_or_mention(content: str, keywords: Sequence[str], kind: str, **fields: object) -> Told:
+def memory_or_mention(content: str, keywords: Sequence[str], kind: str, **fields: object) -> DigestItem:
     """Return a segment as the engine gets it."""
     if kind != "statement":
         return Mention(tuple(keywords))
@@ -324,8 +324,8 @@ def oracle_remembers(
     def relate(memory_id: int, other: int) -> str:
         return "" if other in oracle.entities else names(memory_id - first, focus.index(other))
 
-    told = [Segment(content, list(keywords)) for content, keywords in segments]
-    return oracle.digest([Message("user", "")], told, accepted_at=time_ms, relate=relate, rng=dice)
+    items = [Segment(content, list(keywords)) for content, keywords in segments]
+    return oracle.digest([Message("user", "")], items, accepted_at=time_ms, relate=relate, rng=dice)
 
 
 def oracle_compresses(oracle: SecondEdition, shorten: Shorten, dice: Random) -> None:

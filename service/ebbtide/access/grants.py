@@ -42,11 +42,11 @@ class Grant:
         if required.needs in (Needs.NOTHING, Needs.KEY):
             return
         if self.scopes.isdisjoint(required.scopes):
-            wanted = " or ".join(required.scopes)
+            required_scopes = " or ".join(required.scopes)
             raise Forbidden(
-                f"The API key lacks the required scope: {wanted}. Use a key with it.",
+                f"The API key lacks the required scope: {required_scopes}. Use a key with it.",
                 reason="SCOPE_MISSING",
-                metadata={"scope": wanted},
+                metadata={"scope": required_scopes},
             )
         if required.needs is Needs.SCOPE or self.reach.is_everywhere:
             return

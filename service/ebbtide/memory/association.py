@@ -233,15 +233,15 @@ class _Named:
 
     def _named_entities(self, word: str) -> list[NodeId]:
         """Return the entities that a keyword names: equal first, then shorter, then older."""
-        network, wanted = self._network, entity_key(word)
-        if not wanted or not network.entities or network.parameters.focus_policy == "nodes":
+        network, key_of_word = self._network, entity_key(word)
+        if not key_of_word or not network.entities or network.parameters.focus_policy == "nodes":
             return []
-        slots = np.flatnonzero(network.keys.matches_all([folded(wanted)], network.slots.count))
+        slots = np.flatnonzero(network.keys.matches_all([folded(key_of_word)], network.slots.count))
         found = []
         for node_id in network.slots["id"][slots].tolist():
             key = network.entities[node_id].key
-            if find_word(key, wanted) >= 0:
-                found.append((key != wanted, len(key), node_id))
+            if find_word(key, key_of_word) >= 0:
+                found.append((key != key_of_word, len(key), node_id))
         return [node_id for _, _, node_id in sorted(found)[:MAX_NAMED_ENTITIES]]
 
     @property
@@ -338,8 +338,8 @@ def _follow(network: Network, relations: Sequence[str]) -> tuple[Follow, tuple[s
     entities = np.zeros(network.slots.count, dtype=np.bool_)
     unknown: dict[str, None] = {}
     for name in relations:
-        wanted = fold_relation(name)
-        own = np.array([one == wanted for one in folded_names], dtype=np.bool_)
+        folded_name = fold_relation(name)
+        own = np.array([one == folded_name for one in folded_names], dtype=np.bool_)
         entity = network.entity_of_key.get(entity_key(name))
         if entity is not None:
             entities[network.slot_of(entity)] = True

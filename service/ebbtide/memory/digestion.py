@@ -59,7 +59,7 @@ class Mention:
     keywords: tuple[str, ...]
 
 
-Told = NewMemory | Mention
+DigestItem = NewMemory | Mention
 """A segment of a batch."""
 
 
@@ -125,7 +125,7 @@ def _by_key(names: Sequence[tuple[str, str]]) -> dict[str, str]:
 
 def digest(
     network: Network,
-    told: Sequence[Told],
+    items: Sequence[DigestItem],
     names: LinkNames,
     *,
     batch: int,
@@ -137,16 +137,16 @@ def digest(
     `owed_passes` is the current number. `rng` is used only under `slots`.
     """
     parameters = network.parameters
-    if not told:
+    if not items:
         return Change()
-    memories = [one for one in told if isinstance(one, NewMemory)]
+    memories = [one for one in items if isinstance(one, NewMemory)]
     builder = _Builder(Draft(network), memories, names)
     if memories:
         trim_focus(builder.draft)
     old_focus = builder.draft.focus
     builder.create_memories(batch, rng)
     builder.link_neighbours()
-    builder.link_entities(told)
+    builder.link_entities(items)
     builder.link_to_focus(old_focus)
     builder.pin()
     draft = builder.draft
@@ -239,12 +239,12 @@ class _Builder:
 
     # --- entities ----------------------------------------------------------------------------------
 
-    def link_entities(self, told: Sequence[Told]) -> None:
+    def link_entities(self, items: Sequence[DigestItem]) -> None:
         """Find or create the entities of each memory and link them both ways, and note what the batch mentions."""
         parameters = self.draft.network.parameters
         mentioned: dict[NodeId, None] = {}
         created: dict[str, NodeId] = {}
-        for one in told:
+        for one in items:
             names = _names(one.keywords, parameters)
             named = _by_key(names)
             if isinstance(one, NewMemory):

@@ -51,11 +51,11 @@ def entity_link_name(content: str, name: str, *, is_first: bool, locale: Locale)
     `is_first`: the name is the memory's first keyword.
     """
     text, speaks_of_talk = _read(content)
-    wanted = plain_name(name).casefold()
-    place = find_word(text, wanted) if wanted else -1
+    plain = plain_name(name).casefold()
+    place = find_word(text, plain) if plain else -1
     before = text[max(0, place - _CONTEXT_CHARS) : max(0, place)]
     names = LINK_NAMES[locale]
-    if place >= 0 and (_OWNED.match(text, place + len(wanted)) or _PART_OF.search(before)):
+    if place >= 0 and (_OWNED.match(text, place + len(plain)) or _PART_OF.search(before)):
         return names[BELONGS]
     if speaks_of_talk:
         return names[DISCUSSES]

@@ -238,7 +238,7 @@ class Network:
         return shares
 
     def node_ids(self, start: NodeId = 0, *, with_entities: bool = False) -> list[NodeId]:
-        """Return the living memories from `start` on, ascending; also the entities if wanted."""
+        """Return the living memories from `start` on, ascending; and the entities if requested."""
         first = int(np.searchsorted(self.slots["id"], start))
         chosen = self.slots["alive"][first:].copy()
         if not with_entities:

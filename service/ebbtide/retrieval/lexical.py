@@ -89,9 +89,9 @@ class WordScores:
         counts[passages] = occurrences
         scores = self._own.worth(counts[:-1])
         if neighbours:
-            beside = self._neighbour_field.worth(counts[self._previous] + counts[self._next])
-            beside *= neighbours
-            scores += beside
+            nearby = self._neighbour_field.worth(counts[self._previous] + counts[self._next])
+            nearby *= neighbours
+            scores += nearby
         counts[passages] = 0.0
         return scores
 
@@ -99,11 +99,11 @@ class WordScores:
         self, total: Scores, passages: NDArray[np.intp], occurrences: Scores, weight: float
     ) -> None:
         counts, sides = self._counts, [self._next[passages], self._previous[passages]]
-        for beside in sides:
+        for side in sides:
             # No passage has two neighbours on the same side, so no index but -1 occurs twice.
-            counts[beside] += occurrences
+            counts[side] += occurrences
         counts[-1] = 0.0
-        for beside in sides:
-            total[beside] += weight * self._neighbour_field.worth(counts[beside], beside)
+        for side in sides:
+            total[side] += weight * self._neighbour_field.worth(counts[side], side)
             # A passage between two that contain the term is reached from both sides, and counts once.
-            counts[beside] = 0.0
+            counts[side] = 0.0

@@ -341,7 +341,7 @@ class PassageIndex:
         before it. Messages of one speaker, or of ever new ones (titles of documents), are not a dialogue. The passages
         of one message are always neighbours.
         """
-        name = f"beside {side}"
+        name = f"neighbours on the {side} side"
         found = self._arrays.get(name)
         if found is None:
             neighbours, messages = self.column(side), self.column("message")

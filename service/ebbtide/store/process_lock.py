@@ -13,8 +13,8 @@ from types import TracebackType
 class ProcessLock:
     """A lock among threads, and among processes where the directory can be opened. Not reentrant.
 
-    It is an flock on the directory itself, so it leaves no file. Without the directory, whatever the lock protects
-    fails by itself.
+    The lock is an `flock` of the directory itself, so it leaves no file. If the directory does not exist, the protected
+    operation fails anyway.
     """
 
     def __init__(self, directory: Path) -> None:

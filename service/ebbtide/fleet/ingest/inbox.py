@@ -153,7 +153,7 @@ class Inbox:
     def digest(
         self,
         batch: Batch,
-        told: Sequence[MemoryDraft | Mention],
+        items: Sequence[MemoryDraft | Mention],
         names: LinkNames,
         expected_focus: Sequence[NodeId],
         now_ms: int,
@@ -169,13 +169,13 @@ class Inbox:
         owed = self._state.store.read(lambda txn: txn.meta.owed_passes)
         change = digestion.digest(
             self._state.network,
-            [one if isinstance(one, Mention) else one.memory for one in told],
+            [one if isinstance(one, Mention) else one.memory for one in items],
             names,
             batch=batch.number,
             owed_passes=owed,
             rng=self._state.rng("digest", batch.number),
         )
-        drafts = [one for one in told if isinstance(one, MemoryDraft)]
+        drafts = [one for one in items if isinstance(one, MemoryDraft)]
         new = {node.id: index for index, node in enumerate(change.nodes)}
         runs = [
             *build_events(self._state.network, change),

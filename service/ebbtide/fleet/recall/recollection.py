@@ -202,8 +202,8 @@ class QueryRunner:
         if "semantic" not in query.without:
             near = vectors.scores(query.vector, len(index))
         if "window" not in query.without:
-            beside = index.neighbours("previous"), index.neighbours("next")
-            window = vectors.window_scores(query.vector, len(index), *beside)
+            neighbours = index.neighbours("previous"), index.neighbours("next")
+            window = vectors.window_scores(query.vector, len(index), *neighbours)
         return near, window, "no vectors yet"
 
     def _graph(self, query: Query) -> NDArray[np.float64]:

@@ -64,7 +64,7 @@ class Progress:
     segments: list[Segment] | None = None
     fillers: list[tuple[str, ...] | None] | None = None
     """The keywords of each segment that becomes no memory."""
-    told: list[MemoryDraft | Mention] = field(default_factory=list)
+    items: list[MemoryDraft | Mention] = field(default_factory=list)
     focus: list[tuple[NodeId, str]] | None = None
     names: dict[tuple[int, int], str] = field(default_factory=dict)
     entity_names: dict[tuple[int, str], str] = field(default_factory=dict)
@@ -181,7 +181,7 @@ class Digest(BackgroundTask):
         progress = self._resume(task)
         await self._segment(progress)
         await self._process(progress, task)
-        drafts = [one for one in progress.told if isinstance(one, MemoryDraft)]
+        drafts = [one for one in progress.items if isinstance(one, MemoryDraft)]
         while True:
             await self._relate(progress, drafts)
             assert progress.focus is not None
@@ -189,14 +189,14 @@ class Digest(BackgroundTask):
             commit = partial(
                 self._workspace.inbox.digest,
                 task.batch,
-                progress.told,
+                progress.items,
                 LinkNames(progress.names, progress.entity_names),
                 [node_id for node_id, _ in progress.focus],
                 now_ms,
                 StatusRetention(self._policy.status_keep, now_ms - self._policy.status_keep_h * HOUR_MS),
             )
             if await self._mailbox.run_in_background(commit):
-                self._metrics.fillers.inc(len(progress.told) - len(drafts))
+                self._metrics.fillers.inc(len(progress.items) - len(drafts))
                 return len(drafts)
             progress.focus, progress.names, progress.entity_names, progress.named_count = None, {}, {}, 0
 
@@ -224,20 +224,20 @@ class Digest(BackgroundTask):
             )
         records = [task.records[i] for i in progress.indices]
         offsets = ByteOffsets(progress.utterances)
-        told = list(zip(progress.segments, progress.fillers, strict=True))
+        parts = list(zip(progress.segments, progress.fillers, strict=True))
         answers: list[Processed] = []
-        while len(progress.told) < len(told):
-            segment, filler = told[len(progress.told)]
+        while len(progress.items) < len(parts):
+            segment, filler = parts[len(progress.items)]
             if filler is not None:
-                progress.told.append(Mention(filler))
+                progress.items.append(Mention(filler))
                 continue
             if not answers:
-                rest = told[len(progress.told) :]
+                rest = parts[len(progress.items) :]
                 waiting: list[TextToProcess] = [(one.text, None) for one, words in rest if words is None]
                 # In groups: all of a long batch at once would block other agents.
                 answers = await self._first_processed(waiting)
             draft = memory_of(segment, answers.pop(0), progress.utterances, records, offsets)
-            progress.told.append(draft)
+            progress.items.append(draft)
 
     async def _first_processed(self, waiting: list[TextToProcess]) -> list[Processed]:
         """Process the first texts: as many as the model accepts in one call, or one."""

@@ -92,8 +92,8 @@ def _beginning(text: str) -> str:
 
 def without_small_talk(text: str) -> str:
     """Return a text without the small talk at its ends."""
-    told = [clause for clause in linked_clauses(text) if not clause.idle]
-    return text[told[0].start : told[-1].end] if told else text
+    stated = [clause for clause in linked_clauses(text) if not clause.idle]
+    return text[stated[0].start : stated[-1].end] if stated else text
 
 
 def _weight(text: str) -> float:
@@ -234,10 +234,10 @@ class _Reader:
         tokens = self.clauses[index].tokens[part.begin : part.end]
         start, end = tokens[0].start, tokens[-1].end
         inside = self.found[bisect_left(self.starts, start) : bisect_left(self.starts, end)]
-        told = 3.0 * part.level + sum(candidate.weight for candidate in inside)
+        score = 3.0 * part.level + sum(candidate.weight for candidate in inside)
         # 我本来想去，但是请不到假: the clause before needs 但是.
         contrasts = part.begin == 0 and any(token.text in words_chinese.CONTRASTS for token in tokens)
-        return told + _NEEDED * (contrasts and index > 0 and index in self.clauses[index - 1].needs)
+        return score + _NEEDED * (contrasts and index > 0 and index in self.clauses[index - 1].needs)
 
     def _joined(self, kept: dict[int, tuple[int, int]], out: dict[int, list[Reduction]], target: int) -> str:
         """Join the clauses in the order of the text, with the marks between them."""

@@ -152,19 +152,19 @@ def _may_add(analysis: Analysis, part: int, kept: set[int]) -> bool:
 
 def _available(analysis: Analysis, present: str) -> frozenset[int] | None:
     """Return the parts that a shortening still contains; None if it does not consist of parts."""
-    wanted = [normal(token.text) for token in tokenize(present) if token.tag != "punct"]
+    required = [normal(token.text) for token in tokenize(present) if token.tag != "punct"]
     own = [index for index, token in enumerate(analysis.tokens) if token.tag != "punct"]
     for backwards in (False, True):
         rest = iter(reversed(own) if backwards else own)
         matched: set[int] = set()
-        for word in reversed(wanted) if backwards else wanted:
+        for word in reversed(required) if backwards else required:
             index = next((index for index in rest if normal(analysis.tokens[index].text) == word), -1)
             if index < 0:
                 return None
             matched.add(index)
         kept = _covered(analysis, matched)
         said = render(analysis, kept, lambda said: True)
-        if [normal(token.text) for token in tokenize(said) if token.tag != "punct"] == wanted:
+        if [normal(token.text) for token in tokenize(said) if token.tag != "punct"] == required:
             return frozenset(kept)
     return None
 

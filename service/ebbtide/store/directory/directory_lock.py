@@ -22,7 +22,7 @@ RETRY_AFTER_S = 5.0
 
 
 class DirectoryLock:
-    """The lock of one process on one data directory: an flock on its file `lock`."""
+    """The lock of one process on one data directory: an `flock` of its file `lock`."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
