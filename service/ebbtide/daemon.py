@@ -218,6 +218,7 @@ async def opened(
         life.callback(_careful("lock", data.release))
         job_pool = _pool(life, settings.fleet.job_threads, "job")
         query_pool = _pool(life, 1, "query")
+        recall_pool = _pool(life, 1, "recall")
         background_pool = _pool(life, settings.fleet.job_threads, "background")
         language_pool = _pool(life, LANGUAGE_THREADS, "language")
         embedding_pool = _pool(life, EMBEDDING_THREADS, "embedding")
@@ -238,7 +239,7 @@ async def opened(
         metrics = Metrics()
         limiter = PriorityLimiter(settings.language.model_concurrency)
         model_client = ModelClient(model, limiter, _retry_policy(settings), metrics=metrics)
-        pools = (job_pool, query_pool, background_pool)
+        pools = (job_pool, query_pool, recall_pool, background_pool)
         shared = _shared_resources(settings, pools, data, model_client, builtin, clock, priority, embedder)
         fleet = _fleet(settings, shared)
         fleet.start()
@@ -323,7 +324,7 @@ async def renewing(renewal: Renewal | None, service: Service) -> AsyncIterator[N
 
 def _shared_resources(
     settings: Settings,
-    pools: tuple[ThreadPoolExecutor, ThreadPoolExecutor, ThreadPoolExecutor],
+    pools: tuple[ThreadPoolExecutor, ThreadPoolExecutor, ThreadPoolExecutor, ThreadPoolExecutor],
     data: DataDirectory,
     model_client: ModelClient,
     builtin: BuiltinModel,
@@ -331,10 +332,11 @@ def _shared_resources(
     priority: RequestPriority,
     embedder: Embedder | None,
 ) -> SharedResources:
-    pool, query_pool, background_pool = pools
+    pool, query_pool, recall_pool, background_pool = pools
     return SharedResources(
         pool=pool,
         query_pool=query_pool,
+        recall_pool=recall_pool,
         background_pool=background_pool,
         data=data,
         model_client=model_client,

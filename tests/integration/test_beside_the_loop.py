@@ -149,13 +149,13 @@ async def test_openapi_document_is_generated_once_off_the_loop(
 async def test_recall_text_is_formatted_in_the_agents_job(
     tmp_path: Path, threads_of: Callable[[str, str], list[str]]
 ) -> None:
-    """Any number of memories is formatted on a job's thread."""
+    """Any number of memories is formatted on the thread of recalls."""
     wording = threads_of("ebbtide.memory.association", "joined")
     async with service_in(tmp_path / "data") as service:
         await tell(service, "ann", "The kettle is blue.")
         await settle(service, "ann")
         assert (await ask(service, "ann")).text == "[Memory] The kettle is blue."
-    assert {name.startswith("job") for name in wording} == {True}
+    assert {name.startswith("recall") for name in wording} == {True}
 
 
 async def test_request_has_no_thread_of_its_own(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ async def test_request_has_no_thread_of_its_own(tmp_path: Path) -> None:
         assert (await call("GET", f"{AGENT}/nodes")).status_code == 200
         assert await call.refused("GET", f"{AGENT}?nothing=1") == "UNKNOWN_FIELD"
         new = {thread.name.partition("_")[0] for thread in set(threading.enumerate()) - before}
-    assert new <= {"job", "background", "language"}
+    assert new <= {"job", "recall", "background", "language"}
 
 
 async def test_long_batch_becomes_memories_one_at_a_time(

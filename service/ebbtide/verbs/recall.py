@@ -297,7 +297,7 @@ async def _recall(service: Service, request: RecallRequest) -> Recalled:
             now_ms = service.clock.now_ms()
             query = await with_meaning(service, await _query_of(service, agent, request))
             return await agent.query(partial(_recollected, agent.workspace, query, request, now_ms))
-        return await agent.run(partial(_recalled, agent.workspace, _cue(agent, request), request))
+        return await agent.recall(partial(_recalled, agent.workspace, _cue(agent, request), request))
 
 
 async def unless_unknown(answer: Awaitable[T], nothing: Callable[[], T]) -> T:

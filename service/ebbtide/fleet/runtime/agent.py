@@ -111,6 +111,10 @@ class Agent:
         with self._shared.priority.for_a_request():
             return await self.mailbox.run(job, timeout_s=self._shared.request_timeout_s, pool=pool)
 
+    async def recall(self, job: Callable[[], T]) -> T:
+        """Run a recall without a query."""
+        return await self._run_first(job, self._shared.recall_pool)
+
     async def run_step(self, job: Callable[[], T]) -> T:
         """Run one short step of long work, which yields to the jobs of requests."""
         pool, timeout_s = self._shared.background_pool, self._shared.request_timeout_s

@@ -75,6 +75,8 @@ class SharedResources:
     """Runs short jobs of requests, and whatever belongs to no agent."""
     query_pool: Executor
     """Runs queries, one at a time: two on one interpreter take longer than one after the other."""
+    recall_pool: Executor
+    """Runs recalls without a query, one at a time, so that they wait for no query."""
     background_pool: Executor
     """Runs background jobs, which pause for requests and so must not occupy their threads."""
     data: DataDirectory
