@@ -54,6 +54,9 @@ from ebbtide.verbs.service import Service
 
 MAX_PATIENCE_MS = 30_000
 MAX_TOKENS = 10_000_000
+SMALL_DEPTH = 3
+SMALL_RESULTS = 200
+"""A recall with at most this depth and this many results is small."""
 KINDS = ("episode",)
 
 T = TypeVar("T")
@@ -297,7 +300,9 @@ async def _recall(service: Service, request: RecallRequest) -> Recalled:
             now_ms = service.clock.now_ms()
             query = await with_meaning(service, await _query_of(service, agent, request))
             return await agent.query(partial(_recollected, agent.workspace, query, request, now_ms))
-        return await agent.recall(partial(_recalled, agent.workspace, _cue(agent, request), request))
+        cue = _cue(agent, request)
+        is_small = cue.depth <= SMALL_DEPTH and cue.max_results <= SMALL_RESULTS
+        return await agent.recall(partial(_recalled, agent.workspace, cue, request), is_small=is_small)
 
 
 async def unless_unknown(answer: Awaitable[T], nothing: Callable[[], T]) -> T:

@@ -21,6 +21,7 @@ from ebbtide.fleet.runtime.mailbox import (
     MAX_GROUPED_JOBS,
     MAX_JOBS_PER_DISPATCH,
     MAX_OVERTAKEN_S,
+    REST_RATIO,
     Mailbox,
 )
 from ebbtide.fleet.runtime.notifier import Notifier
@@ -190,6 +191,48 @@ async def test_background_jobs_run_under_a_permanent_load(
         await asyncio.gather(blocker, *tasks)
         first, second, rest = "".join(ran).split("b")
         assert 1 <= len(first) <= 6 and 1 <= len(second) <= 6 and rest
+        await box.close()
+
+
+async def test_short_background_jobs_get_a_ninth_of_the_time(
+    pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a background job, requests overtake the next for REST_RATIO times as long as it ran, not for longer."""
+    monkeypatch.setattr(mailbox, "LINGER_S", 60.0)
+    monkeypatch.setattr(mailbox, "MAX_OVERTAKEN_S", 60.0)
+    box, ran = Mailbox(pool, size=1000), list[str]()
+    await box.run_in_background(partial(time.sleep, 0.002))
+    gate, blocker = await blocked(box)
+    waiting = asyncio.create_task(box.run_in_background(partial(ran.append, "background")))
+    await asyncio.sleep(0)
+    gate.set()
+    await blocker
+    began_s, requests = time.monotonic(), 0
+    while not waiting.done() and time.monotonic() < began_s + 30:
+        await box.run(partial(time.sleep, 0.001))
+        requests += 1
+    assert ran == ["background"] and requests >= REST_RATIO
+    await waiting
+    await box.close()
+
+
+async def test_a_request_does_not_wait_for_a_background_job_without_thread(
+    pool: ThreadPoolExecutor,
+) -> None:
+    """A background job that waits for a thread of its pool lets a request of its agent run, and runs after it."""
+    with ThreadPoolExecutor(1) as occupied:
+        gate, ran = threading.Event(), list[str]()
+        occupied.submit(gate.wait, 30)
+        box = Mailbox(pool, size=5, background_pool=occupied)
+        waiting = asyncio.create_task(box.run_in_background(partial(ran.append, "background")))
+        await asyncio.sleep(0.01)
+        assert not box.is_idle
+        try:
+            await asyncio.wait_for(box.run(partial(ran.append, "request")), 20)
+        finally:
+            gate.set()
+        await waiting
+        assert ran == ["request", "background"]
         await box.close()
 
 

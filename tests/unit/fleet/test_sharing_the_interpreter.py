@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from ebbtide.clock import SystemClock
-from ebbtide.fleet.runtime.agent import Agent
+from ebbtide.fleet.runtime.agent import SHORT_RECALL_S, Agent
 from ebbtide.fleet.runtime.shared import AWAITED_STEP_S, STEP_BUDGET_S, Budget
 from ebbtide.priority import RequestPriority
 from ebbtide.verbs.service import Service
@@ -102,12 +103,41 @@ async def test_waiting_background_jobs_occupy_no_thread_of_requests(service: Ser
         asyncio.create_task(opened_agent(service, name).mailbox.run_in_background(gate.wait))
         for name in ("ann", "bob")
     ]
-    await asyncio.sleep(0)
-    assert not ann.mailbox.is_idle
-    assert "blue" in (await ask(service, "cid", query="Which colour has the kettle?")).text
-    await tell(service, "cid", "The cup is red.")
-    gate.set()
+    try:
+        await asyncio.sleep(0)
+        assert not ann.mailbox.is_idle
+        assert "blue" in (await ask(service, "cid", query="Which colour has the kettle?")).text
+        await tell(service, "cid", "The cup is red.")
+    finally:
+        gate.set()
     assert all(await asyncio.gather(*blocked))
+
+
+async def test_a_long_recall_delays_no_short_one(service: Service) -> None:
+    """A recall that is not small, and one of an agent whose last recall was long, leave the thread of short recalls."""
+    gate, ann = threading.Event(), opened_agent(service, "ann")
+    begun = threading.Event()
+
+    def job() -> bool:
+        begun.set()
+        return gate.wait(30)
+
+    def compute() -> None:
+        end_s = time.thread_time() + 2 * SHORT_RECALL_S
+        while time.thread_time() < end_s:
+            pass
+
+    await ann.recall(compute, is_small=True)
+    for is_small in (False, True):
+        long = asyncio.create_task(ann.recall(job, is_small=is_small))
+        try:
+            await asyncio.to_thread(begun.wait, 30)
+            assert "blue" in (await ask(service, "cid", "kettle", patience_ms=0)).text
+        finally:
+            gate.set()
+        assert await long
+        gate.clear()
+        begun.clear()
 
 
 async def test_a_request_counts_while_it_waits(service: Service) -> None:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from functools import partial
@@ -44,6 +45,9 @@ from ebbtide.store.lmdb.transaction import ReadTransaction
 from ebbtide.telemetry import get_log, in_background, origin
 
 T = TypeVar("T")
+
+SHORT_RECALL_S = 0.01
+"""A recall up to this long is short: ten times as long as most."""
 
 
 class Agent:
@@ -74,6 +78,8 @@ class Agent:
         self._request_turn = request_turn
         self._compressor = Compressor(workspace, self.mailbox, shared)
         self._is_marked = False
+        self._last_recall_s = 0.0
+        """Processor time of the last small recall."""
         self._inbox_is_empty = counts.pending_batches == 0
         """Whether the inbox is known to be empty. Every job that may fill it updates this."""
         self._has_work = counts.pending_batches > 0 or counts.owed_passes > 0 or workspace.is_compaction_due
@@ -111,9 +117,24 @@ class Agent:
         with self._shared.priority.for_a_request():
             return await self.mailbox.run(job, timeout_s=self._shared.request_timeout_s, pool=pool)
 
-    async def recall(self, job: Callable[[], T]) -> T:
-        """Run a recall without a query."""
-        return await self._run_first(job, self._shared.recall_pool)
+    async def recall(self, job: Callable[[], T], *, is_small: bool) -> T:
+        """Run a recall without a query.
+
+        Short ones of all agents take turns on one thread. Others have the threads of requests, so that a short one
+        never waits for them: those that are not small, and those of an agent whose last small one was long.
+        """
+        is_short = is_small and self._last_recall_s <= SHORT_RECALL_S
+        if not is_small:
+            return await self._run_first(job, self._shared.pool)
+
+        def timed() -> T:
+            began_s = time.thread_time()
+            try:
+                return job()
+            finally:
+                self._last_recall_s = time.thread_time() - began_s
+
+        return await self._run_first(timed, self._shared.recall_pool if is_short else self._shared.pool)
 
     async def run_step(self, job: Callable[[], T]) -> T:
         """Run one short step of long work, which yields to the jobs of requests."""

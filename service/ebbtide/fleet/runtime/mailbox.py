@@ -7,7 +7,9 @@ awaited inside a job.
 
 Background work does not keep requests waiting: its jobs have a queue of their own, and jobs of requests overtake them.
 The next request often follows at once, so a background job starts only LINGER_S after the last one. A job that was
-overtaken for MAX_OVERTAKEN_S runs next, so that the work continues under a permanent load.
+overtaken for REST_RATIO times as long as the last one ran, or for MAX_OVERTAKEN_S, runs next. So background work gets a
+ninth of the time of an agent under a permanent load. A background job that still waits for a thread of its pool when a
+request arrives returns to the head of its queue.
 
 `run_together` groups jobs that are cheaper together: neighbours in the queue with the same group function run as one,
 for example to share one commit and its fsync. They keep their order, and each caller gets its own outcome.
@@ -26,7 +28,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from functools import partial
 from typing import Any, TypeVar
 
@@ -50,6 +52,9 @@ MAX_JOBS_PER_DISPATCH = 16
 
 MAX_OVERTAKEN_S = 0.03
 """A background job that requests have overtaken for this long runs next."""
+
+REST_RATIO = 8
+"""A background job that requests have overtaken for this many times as long as the last one ran, runs next."""
 
 LINGER_S = 0.005
 """Shortest time between the end of a request's job and the start of a background job."""
@@ -140,10 +145,16 @@ class Mailbox:
         self._background: deque[_Job] = deque()
         self._due_at_s = math.inf
         """When the first background job runs before any request."""
+        self._overtaken_s = MAX_OVERTAKEN_S
+        """How long requests may overtake the next background job."""
+        self._returnable: Future[Any] | None = None
+        """The current dispatch, if it is of a background job that is not due."""
         self._requested_at_s = -math.inf
         """When the last dispatch of requests ended."""
         self._is_request = False
         """Whether the current dispatch is of requests."""
+        self._is_due = False
+        """Whether the current dispatch is of a background job that was overtaken for long enough."""
         self._arrived = asyncio.Event()
         self._closed = False
         self._busy = False
@@ -177,7 +188,7 @@ class Mailbox:
         return result
 
     async def run_in_background(self, fn: Callable[[], T]) -> T:
-        """Run `fn` when no request waits or has just ended, or after MAX_OVERTAKEN_S. Raise AGENT_CLOSING."""
+        """Run `fn` when no request waits or has just ended, or when it was overtaken for long. Raise AGENT_CLOSING."""
         result: T = await self._submit(_Job(self._background_pool, fn), self._background, None)
         return result
 
@@ -234,6 +245,9 @@ class Mailbox:
             )
         queue.append(job)
         self._arrived.set()
+        if queue is self._waiting and self._returnable is not None:
+            # It has no effect once the job has started.
+            self._returnable.cancel()
 
     async def _work(self) -> None:
         loop = asyncio.get_running_loop()
@@ -241,15 +255,23 @@ class Mailbox:
         while True:
             while jobs := self._take():
                 do = partial(_run_in_turn, loop) if jobs[0].group_fn is None else _run_grouped
+                dispatch: Future[Sequence[Outcome]] | None = None
+                began_s = loop.time()
                 try:
-                    outcomes = await loop.run_in_executor(jobs[0].pool, do, jobs)
+                    dispatch = jobs[0].pool.submit(do, jobs)
+                    self._returnable = None if self._is_request or self._is_due else dispatch
+                    outcomes = await asyncio.wrap_future(dispatch)
                 except BaseException as error:
-                    outcomes = [error] * len(jobs)
-                self._busy, self._dispatched_count = False, 0
+                    was_returned = dispatch is not None and dispatch.cancelled()
+                    outcomes = [] if was_returned else [error] * len(jobs)
+                self._busy, self._dispatched_count, self._returnable = False, 0, None
                 if self._is_request:
                     self._requested_at_s = loop.time()
+                elif outcomes:
+                    self._overtaken_s = min(REST_RATIO * (loop.time() - began_s), MAX_OVERTAKEN_S)
                 # Jobs that did not start keep their place.
-                self._waiting.extendleft(reversed(jobs[len(outcomes) :]))
+                queue = self._waiting if self._is_request else self._background
+                queue.extendleft(reversed(jobs[len(outcomes) :]))
                 for job, outcome in zip(jobs, outcomes, strict=False):
                     job.finish(outcome)
             if self._closed:
@@ -273,11 +295,11 @@ class Mailbox:
                 continue
             jobs = self._take_from(queue)
             if jobs:
-                self._busy, self._is_request = True, queue is self._waiting
+                self._busy, self._is_request, self._is_due = True, queue is self._waiting, is_due
                 if queue is self._background or not self._background:
                     self._due_at_s = math.inf
                 elif self._due_at_s == math.inf:
-                    self._due_at_s = asyncio.get_running_loop().time() + MAX_OVERTAKEN_S
+                    self._due_at_s = asyncio.get_running_loop().time() + self._overtaken_s
                 return jobs
         return []
 
