@@ -236,6 +236,26 @@ async def test_a_request_does_not_wait_for_a_background_job_without_thread(
         await box.close()
 
 
+async def test_a_request_does_not_wait_for_a_due_job_without_thread(pool: ThreadPoolExecutor) -> None:
+    """A background job that was overtaken for long and gets no thread lets the next requests run, and runs after them."""
+    with ThreadPoolExecutor(1) as occupied:
+        gate, ran = threading.Event(), list[str]()
+        box = Mailbox(pool, size=5, background_pool=occupied)
+        slow = asyncio.create_task(box.run(partial(time.sleep, 2 * mailbox.MAX_OVERTAKEN_S)))
+        waiting = asyncio.create_task(box.run_in_background(partial(ran.append, "background")))
+        await asyncio.sleep(0.01)
+        occupied.submit(gate.wait, 30)
+        overtaking = [asyncio.create_task(box.run(partial(ran.append, f"request {n}"))) for n in (1, 2)]
+        try:
+            await asyncio.wait_for(asyncio.gather(slow, *overtaking), 20)
+            assert not waiting.done()
+        finally:
+            gate.set()
+        await waiting
+        assert ran == ["request 1", "request 2", "background"]
+        await box.close()
+
+
 async def test_background_jobs_wait_for_the_next_request(
     pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:

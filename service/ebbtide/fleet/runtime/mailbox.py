@@ -9,7 +9,7 @@ Background work does not keep requests waiting: its jobs have a queue of their o
 The next request often follows at once, so a background job starts only LINGER_S after the last one. A job that was
 overtaken for REST_RATIO times as long as the last one ran, or for MAX_OVERTAKEN_S, runs next. So background work gets a
 ninth of the time of an agent under a permanent load. A background job that still waits for a thread of its pool when a
-request arrives returns to the head of its queue.
+request arrives returns to the head of its queue; one that was overtaken for long does so after MAX_OVERTAKEN_S.
 
 `run_together` groups jobs that are cheaper together: neighbours in the queue with the same group function run as one,
 for example to share one commit and its fsync. They keep their order, and each caller gets its own outcome.
@@ -148,7 +148,7 @@ class Mailbox:
         self._overtaken_s = MAX_OVERTAKEN_S
         """How long requests may overtake the next background job."""
         self._returnable: Future[Any] | None = None
-        """The current dispatch, if it is of a background job that is not due."""
+        """The current dispatch, if it is of a background job that yields to a request until it starts."""
         self._requested_at_s = -math.inf
         """When the last dispatch of requests ended."""
         self._is_request = False
@@ -256,14 +256,21 @@ class Mailbox:
             while jobs := self._take():
                 do = partial(_run_in_turn, loop) if jobs[0].group_fn is None else _run_grouped
                 dispatch: Future[Sequence[Outcome]] | None = None
+                timer: asyncio.TimerHandle | None = None
                 began_s = loop.time()
                 try:
                     dispatch = jobs[0].pool.submit(do, jobs)
-                    self._returnable = None if self._is_request or self._is_due else dispatch
+                    if self._is_due:
+                        timer = loop.call_later(MAX_OVERTAKEN_S, self._let_overtake, dispatch)
+                    elif not self._is_request:
+                        self._returnable = dispatch
                     outcomes = await asyncio.wrap_future(dispatch)
                 except BaseException as error:
                     was_returned = dispatch is not None and dispatch.cancelled()
                     outcomes = [] if was_returned else [error] * len(jobs)
+                finally:
+                    if timer is not None:
+                        timer.cancel()
                 self._busy, self._dispatched_count, self._returnable = False, 0, None
                 if self._is_request:
                     self._requested_at_s = loop.time()
@@ -281,6 +288,13 @@ class Mailbox:
                 async with asyncio.timeout(self._linger_s() if self._background else None):
                     await self._arrived.wait()
 
+    def _let_overtake(self, dispatch: Future[Any]) -> None:
+        """Let requests overtake a due background job again that got no thread in time."""
+        self._returnable = dispatch
+        if self._waiting:
+            # It has no effect once the job has started.
+            dispatch.cancel()
+
     def _linger_s(self) -> float:
         """Return how long background jobs still wait for another request."""
         if self._closed:
@@ -295,7 +309,8 @@ class Mailbox:
                 continue
             jobs = self._take_from(queue)
             if jobs:
-                self._busy, self._is_request, self._is_due = True, queue is self._waiting, is_due
+                self._busy, self._is_request = True, queue is self._waiting
+                self._is_due = is_due and not self._is_request
                 if queue is self._background or not self._background:
                     self._due_at_s = math.inf
                 elif self._due_at_s == math.inf:
