@@ -276,6 +276,11 @@ class Unavailable(EbbtideError):
     default_reason = "SHUTTING_DOWN"
 
 
+def stopping() -> Unavailable:
+    """Return the error for a request that a stop of the daemon refuses or interrupts."""
+    return Unavailable("The daemon is stopping. Retry when it is running again.", reason="SHUTTING_DOWN")
+
+
 class Corrupted(EbbtideError):
     """The data on disk is damaged."""
 

@@ -12,11 +12,11 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ebbtide.errors import EbbtideError
+from ebbtide.errors import EbbtideError, stopping
 from ebbtide.forwarding.exchange import ConnectionLost, Exchange, Part, RestHead, RestStart
 from ebbtide.forwarding.peers import Peers, restarting
 from ebbtide.rest.connections import HELD
-from ebbtide.rest.http_checks import FAILURE, stopping
+from ebbtide.rest.http_checks import FAILURE
 from ebbtide.telemetry import get_log
 
 AGENTS = "/v1/agents/"

@@ -37,9 +37,9 @@ from ebbtide.errors import (
     Forbidden,
     Internal,
     InvalidRequest,
-    Unavailable,
     no_batch,
     no_node,
+    stopping,
 )
 from ebbtide.metrics import Metrics
 from ebbtide.rest.connections import PIECE_BYTES, Holder, connection_of
@@ -79,11 +79,6 @@ FAILURE = "ebbtide.failure"
 
 class _Gone(Exception):
     """The client disconnected before its request was complete."""
-
-
-def stopping() -> Unavailable:
-    """Return the error for a request that the end of a stop's grace period interrupts."""
-    return Unavailable("The daemon is stopping. Retry when it is running again.", reason="SHUTTING_DOWN")
 
 
 class HttpChecks:

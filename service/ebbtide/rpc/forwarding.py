@@ -18,7 +18,7 @@ import grpc
 import grpc.aio
 from google.protobuf.descriptor import MethodDescriptor
 
-from ebbtide.errors import EbbtideError
+from ebbtide.errors import EbbtideError, stopping
 from ebbtide.forwarding.exchange import CallEnd, CallHead, CallMessage, ConnectionLost, Exchange, Metadata
 from ebbtide.forwarding.peers import Peers, restarting
 from ebbtide.rpc.servicer import EOF, SERVICE, Servicer
@@ -74,6 +74,8 @@ class ForwardingServicer(Servicer):
 
     async def _forward(self, operation: Operation, context: Context, first: bytes, worker: int) -> bytes:
         """Pass a call on to a worker, and its response to the client."""
+        if self.is_stopping:
+            return await self._fail(operation, context, stopping())
         self._begin(context)
         is_upload = operation.kind is Kind.UPLOAD
         try:

@@ -29,6 +29,9 @@ FIELD = "grpc_port"
 STREAMS_END_S = 0.1
 """How long a stop waits for idle streams once no call is running."""
 
+REFUSAL_S = 0.05
+"""How long a stop refuses calls itself. When gRPC stops, it cancels the calls that it has received and not begun."""
+
 MAX_CALLS = 4000
 """Most concurrent calls over all connections. Further ones are refused with RESOURCE_EXHAUSTED."""
 
@@ -143,17 +146,22 @@ class GrpcServer:
         finally:
             stalls.stop()
             health.stop()
+            servicer.is_stopping = True
+            await asyncio.sleep(REFUSAL_S)
             await self._end(servicer)
             sweeping.cancel()
 
     async def _end(self, servicer: Servicer) -> None:
         """Accept no more calls, and wait for the running ones. Idle streams, such as reflection, are ended."""
         ending = asyncio.create_task(self._server.stop(self._grace_s))
-        idle = asyncio.create_task(servicer.idle.wait())
-        await asyncio.wait({ending, idle}, return_when=asyncio.FIRST_COMPLETED)
-        # Health watches end by themselves.
-        await asyncio.wait({ending}, timeout=STREAMS_END_S)
-        idle.cancel()
+        while not ending.done():
+            idle = asyncio.create_task(servicer.idle.wait())
+            await asyncio.wait({ending, idle}, return_when=asyncio.FIRST_COMPLETED)
+            idle.cancel()
+            # Health watches end by themselves. A call that arrived before the stop may only begin now.
+            await asyncio.wait({ending}, timeout=STREAMS_END_S)
+            if servicer.idle.is_set():
+                break
         await self._server.stop(None)
         await ending
 

@@ -24,7 +24,16 @@ from pydantic import BaseModel
 
 from ebbtide.access.grants import CALLER, let_ask
 from ebbtide.access.requirements import Requirement
-from ebbtide.errors import REASONS, Corrupted, Deadline, EbbtideError, Internal, InvalidRequest, NotFound
+from ebbtide.errors import (
+    REASONS,
+    Corrupted,
+    Deadline,
+    EbbtideError,
+    Internal,
+    InvalidRequest,
+    NotFound,
+    stopping,
+)
 from ebbtide.rpc.convert import fields_of, parse, to_message
 from ebbtide.rpc.problems import DETAILS_KEY, status_of
 from ebbtide.rpc.stalls import Context, Stalls, endpoint_of
@@ -71,6 +80,8 @@ class Servicer:
         self.idle = asyncio.Event()
         """Set while no call is running."""
         self.idle.set()
+        self.is_stopping = False
+        """Whether to refuse further calls."""
 
     def handlers(self) -> Handlers:
         """Return the handlers of all calls."""
@@ -218,6 +229,8 @@ class Servicer:
         begun_s = time.monotonic()
         code, outcome = "CANCELLED", "cancelled"
         try:
+            if self.is_stopping:
+                raise stopping()
             _refuse_late(context)
             parent = metadata.get("traceparent", [""])[0]
             with span("rpc.request", parent=parent, request_id=request_id) as current:

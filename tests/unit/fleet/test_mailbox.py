@@ -237,7 +237,7 @@ async def test_a_request_does_not_wait_for_a_background_job_without_thread(
 
 
 async def test_a_request_does_not_wait_for_a_due_job_without_thread(pool: ThreadPoolExecutor) -> None:
-    """A background job that was overtaken for long and gets no thread lets the next requests run, and runs after them."""
+    """A background job that was overtaken for long and gets no thread lets further requests run before it."""
     with ThreadPoolExecutor(1) as occupied:
         gate, ran = threading.Event(), list[str]()
         box = Mailbox(pool, size=5, background_pool=occupied)
