@@ -129,6 +129,7 @@ REASONS: dict[str, Reason] = {
     "AGENT_BEING_ERASED": _precondition("The agent is being deleted."),
     "AGENT_BEING_RESTORED": _precondition("The agent is being restored."),
     "BACKUP_OF_ANOTHER_AGENT": _precondition("The backup or export is of an agent with another id."),
+    "PRIVACY_BUDGET_SPENT": _precondition("Less than `epsilon` of the agent's privacy budget is left."),
     "VECTORS_UNAVAILABLE": _precondition("The agent has no vectors for the current embedding model."),
     "FORMAT_TOO_NEW": _precondition("The data was written by a newer version of Ebbtide."),
     "FORMAT_TOO_OLD": _precondition("The data was written by an older version of Ebbtide."),

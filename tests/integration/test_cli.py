@@ -47,6 +47,20 @@ def test_remembered_text_is_recalled(daemon: Daemon) -> None:
     assert nothing.stderr.startswith('No memory matches "Porto".')
 
 
+def test_counts_with_and_without_noise(daemon: Daemon) -> None:
+    """`stats` prints exact counts; with --epsilon, counts without links, and what is left to spend."""
+    run("remember", "-", "--wait", url=daemon.url, text="Ann: I moved to Lisbon in May.\n")
+    exact = run("stats", "default", url=daemon.url).stdout.split()
+    assert exact[::2] == ["messages", "memories", "pinned", "entities", "links"]
+    assert exact[1:6:2] == ["1", "1", "0"]
+    noisy = run("stats", "default", "--epsilon", "0.5", url=daemon.url)
+    assert noisy.stdout.split()[::2] == ["messages", "memories", "pinned", "entities"]
+    assert "0.5 of the privacy budget of 10 is spent." in noisy.stderr
+    assert answer(run("stats", "default", "--json", url=daemon.url))["privacy_spent"] == 0.5
+    refused = run("stats", "default", "--epsilon", "50", url=daemon.url)
+    assert refused.returncode == ExitCode.REFUSED and "PRIVACY_BUDGET_SPENT" in refused.stderr
+
+
 def test_pins_and_focus_by_hand(daemon: Daemon) -> None:
     """Pin, unpin, focus, unfocus and entities change and print what the daemon has, as text and as JSON."""
     run("remember", "-", "--wait", url=daemon.url, text="Ann: I moved to Lisbon in May.\n")

@@ -38,6 +38,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "delete": ("ebbtide.cli.commands.delete", "delete", USE),
     "forget": ("ebbtide.cli.commands.forget", "forget", USE),
     "agents": ("ebbtide.cli.commands.agents", "agents", LOOK),
+    "stats": ("ebbtide.cli.commands.stats", "stats", LOOK),
     "inspect": ("ebbtide.cli.commands.inspect", "inspect", LOOK),
     "entities": ("ebbtide.cli.commands.focus", "entities", LOOK),
     "events": ("ebbtide.cli.commands.events", "events", LOOK),

@@ -116,6 +116,10 @@ class RemoteClient:
         """Return an agent: parameters, counts, focus."""
         return self._send(calls.get_agent, agent_id)
 
+    def get_stats(self, agent_id: str, epsilon: float | None) -> Json:
+        """Return how much an agent has stored; with `epsilon`, with differential privacy."""
+        return self._send(calls.get_stats, agent_id, epsilon=epsilon)
+
     def list_batches(self, agent_id: str) -> list[Json]:
         """Return every batch whose state is stored."""
         return self._all(calls.list_batches, "batches", agent_id)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import Any
 from urllib.parse import quote
 
@@ -245,12 +245,17 @@ def _reader(schema: Mapping[str, Any]) -> Reader:
     kinds = {option.get("type", "") for option in schema.get("anyOf", [schema])}
     if "array" in kinds:
         return lambda text: text.split(",")
-    return _as_bool if "boolean" in kinds else _as_int if "integer" in kinds else str
+    if "boolean" in kinds:
+        return _as_bool
+    for name, kind in (("integer", int), ("number", float)):
+        if name in kinds:
+            return partial(_as_number, kind)
+    return str
 
 
-def _as_int(text: str) -> int | str:
+def _as_number(kind: type[int] | type[float], text: str) -> float | str:
     try:
-        return int(text) if len(text) < 20 else text
+        return kind(text) if len(text) < 20 else text
     except ValueError:
         return text
 

@@ -191,6 +191,7 @@ class AgentParameters(_message.Message):
     MAX_PINNED_FIELD_NUMBER: _builtins.int
     PIN_ON_REQUEST_FIELD_NUMBER: _builtins.int
     REMEMBER_QUESTIONS_FIELD_NUMBER: _builtins.int
+    PRIVACY_BUDGET_FIELD_NUMBER: _builtins.int
     focus_limit: _builtins.int
     """Most memories in focus, and most entities, 1-64."""
     focus_policy: Global___FocusPolicy.ValueType
@@ -253,6 +254,8 @@ class AgentParameters(_message.Message):
     """Whether a memory in which the user asks to remember it is pinned."""
     remember_questions: _builtins.bool
     """Whether a segment that is only a question becomes a memory."""
+    privacy_budget: _builtins.float
+    """Highest sum of the epsilons of counts with differential privacy, 0-1000."""
     def __init__(
         self,
         *,
@@ -287,10 +290,11 @@ class AgentParameters(_message.Message):
         max_pinned: _builtins.int | None = ...,
         pin_on_request: _builtins.bool | None = ...,
         remember_questions: _builtins.bool | None = ...,
+        privacy_budget: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_collapse_repeats", b"_collapse_repeats", "_compression_batch_size", b"_compression_batch_size", "_cue_memories", b"_cue_memories", "_decay_rate", b"_decay_rate", "_default_search_depth", b"_default_search_depth", "_delete_threshold", b"_delete_threshold", "_digest_system", b"_digest_system", "_drop_recalled", b"_drop_recalled", "_entities_per_memory", b"_entities_per_memory", "_entity_memories", b"_entity_memories", "_entity_wait_max", b"_entity_wait_max", "_focus_limit", b"_focus_limit", "_focus_policy", b"_focus_policy", "_link_break_threshold", b"_link_break_threshold", "_link_initial_strength", b"_link_initial_strength", "_locale", b"_locale", "_long_term_factor", b"_long_term_factor", "_max_nodes", b"_max_nodes", "_max_owed_passes", b"_max_owed_passes", "_max_pinned", b"_max_pinned", "_max_queue_size", b"_max_queue_size", "_max_search_results", b"_max_search_results", "_min_shrink", b"_min_shrink", "_pii", b"_pii", "_pin_on_request", b"_pin_on_request", "_remember_questions", b"_remember_questions", "_retention", b"_retention", "_segment_max_chars", b"_segment_max_chars", "_slot_sample_size", b"_slot_sample_size", "_speaker_prefix", b"_speaker_prefix", "_strategy", b"_strategy", "collapse_repeats", b"collapse_repeats", "compression_batch_size", b"compression_batch_size", "cue_memories", b"cue_memories", "decay_rate", b"decay_rate", "default_search_depth", b"default_search_depth", "delete_threshold", b"delete_threshold", "digest_system", b"digest_system", "drop_recalled", b"drop_recalled", "entities_per_memory", b"entities_per_memory", "entity_memories", b"entity_memories", "entity_wait_max", b"entity_wait_max", "focus_limit", b"focus_limit", "focus_policy", b"focus_policy", "link_break_threshold", b"link_break_threshold", "link_initial_strength", b"link_initial_strength", "locale", b"locale", "long_term_factor", b"long_term_factor", "max_nodes", b"max_nodes", "max_owed_passes", b"max_owed_passes", "max_pinned", b"max_pinned", "max_queue_size", b"max_queue_size", "max_search_results", b"max_search_results", "min_shrink", b"min_shrink", "pii", b"pii", "pin_on_request", b"pin_on_request", "remember_questions", b"remember_questions", "retention", b"retention", "segment_max_chars", b"segment_max_chars", "slot_sample_size", b"slot_sample_size", "speaker_prefix", b"speaker_prefix", "strategy", b"strategy"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_collapse_repeats", b"_collapse_repeats", "_compression_batch_size", b"_compression_batch_size", "_cue_memories", b"_cue_memories", "_decay_rate", b"_decay_rate", "_default_search_depth", b"_default_search_depth", "_delete_threshold", b"_delete_threshold", "_digest_system", b"_digest_system", "_drop_recalled", b"_drop_recalled", "_entities_per_memory", b"_entities_per_memory", "_entity_memories", b"_entity_memories", "_entity_wait_max", b"_entity_wait_max", "_focus_limit", b"_focus_limit", "_focus_policy", b"_focus_policy", "_link_break_threshold", b"_link_break_threshold", "_link_initial_strength", b"_link_initial_strength", "_locale", b"_locale", "_long_term_factor", b"_long_term_factor", "_max_nodes", b"_max_nodes", "_max_owed_passes", b"_max_owed_passes", "_max_pinned", b"_max_pinned", "_max_queue_size", b"_max_queue_size", "_max_search_results", b"_max_search_results", "_min_shrink", b"_min_shrink", "_pii", b"_pii", "_pin_on_request", b"_pin_on_request", "_privacy_budget", b"_privacy_budget", "_remember_questions", b"_remember_questions", "_retention", b"_retention", "_segment_max_chars", b"_segment_max_chars", "_slot_sample_size", b"_slot_sample_size", "_speaker_prefix", b"_speaker_prefix", "_strategy", b"_strategy", "collapse_repeats", b"collapse_repeats", "compression_batch_size", b"compression_batch_size", "cue_memories", b"cue_memories", "decay_rate", b"decay_rate", "default_search_depth", b"default_search_depth", "delete_threshold", b"delete_threshold", "digest_system", b"digest_system", "drop_recalled", b"drop_recalled", "entities_per_memory", b"entities_per_memory", "entity_memories", b"entity_memories", "entity_wait_max", b"entity_wait_max", "focus_limit", b"focus_limit", "focus_policy", b"focus_policy", "link_break_threshold", b"link_break_threshold", "link_initial_strength", b"link_initial_strength", "locale", b"locale", "long_term_factor", b"long_term_factor", "max_nodes", b"max_nodes", "max_owed_passes", b"max_owed_passes", "max_pinned", b"max_pinned", "max_queue_size", b"max_queue_size", "max_search_results", b"max_search_results", "min_shrink", b"min_shrink", "pii", b"pii", "pin_on_request", b"pin_on_request", "privacy_budget", b"privacy_budget", "remember_questions", b"remember_questions", "retention", b"retention", "segment_max_chars", b"segment_max_chars", "slot_sample_size", b"slot_sample_size", "speaker_prefix", b"speaker_prefix", "strategy", b"strategy"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_collapse_repeats", b"_collapse_repeats", "_compression_batch_size", b"_compression_batch_size", "_cue_memories", b"_cue_memories", "_decay_rate", b"_decay_rate", "_default_search_depth", b"_default_search_depth", "_delete_threshold", b"_delete_threshold", "_digest_system", b"_digest_system", "_drop_recalled", b"_drop_recalled", "_entities_per_memory", b"_entities_per_memory", "_entity_memories", b"_entity_memories", "_entity_wait_max", b"_entity_wait_max", "_focus_limit", b"_focus_limit", "_focus_policy", b"_focus_policy", "_link_break_threshold", b"_link_break_threshold", "_link_initial_strength", b"_link_initial_strength", "_locale", b"_locale", "_long_term_factor", b"_long_term_factor", "_max_nodes", b"_max_nodes", "_max_owed_passes", b"_max_owed_passes", "_max_pinned", b"_max_pinned", "_max_queue_size", b"_max_queue_size", "_max_search_results", b"_max_search_results", "_min_shrink", b"_min_shrink", "_pii", b"_pii", "_pin_on_request", b"_pin_on_request", "_remember_questions", b"_remember_questions", "_retention", b"_retention", "_segment_max_chars", b"_segment_max_chars", "_slot_sample_size", b"_slot_sample_size", "_speaker_prefix", b"_speaker_prefix", "_strategy", b"_strategy", "collapse_repeats", b"collapse_repeats", "compression_batch_size", b"compression_batch_size", "cue_memories", b"cue_memories", "decay_rate", b"decay_rate", "default_search_depth", b"default_search_depth", "delete_threshold", b"delete_threshold", "digest_system", b"digest_system", "drop_recalled", b"drop_recalled", "entities_per_memory", b"entities_per_memory", "entity_memories", b"entity_memories", "entity_wait_max", b"entity_wait_max", "focus_limit", b"focus_limit", "focus_policy", b"focus_policy", "link_break_threshold", b"link_break_threshold", "link_initial_strength", b"link_initial_strength", "locale", b"locale", "long_term_factor", b"long_term_factor", "max_nodes", b"max_nodes", "max_owed_passes", b"max_owed_passes", "max_pinned", b"max_pinned", "max_queue_size", b"max_queue_size", "max_search_results", b"max_search_results", "min_shrink", b"min_shrink", "pii", b"pii", "pin_on_request", b"pin_on_request", "remember_questions", b"remember_questions", "retention", b"retention", "segment_max_chars", b"segment_max_chars", "slot_sample_size", b"slot_sample_size", "speaker_prefix", b"speaker_prefix", "strategy", b"strategy"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_collapse_repeats", b"_collapse_repeats", "_compression_batch_size", b"_compression_batch_size", "_cue_memories", b"_cue_memories", "_decay_rate", b"_decay_rate", "_default_search_depth", b"_default_search_depth", "_delete_threshold", b"_delete_threshold", "_digest_system", b"_digest_system", "_drop_recalled", b"_drop_recalled", "_entities_per_memory", b"_entities_per_memory", "_entity_memories", b"_entity_memories", "_entity_wait_max", b"_entity_wait_max", "_focus_limit", b"_focus_limit", "_focus_policy", b"_focus_policy", "_link_break_threshold", b"_link_break_threshold", "_link_initial_strength", b"_link_initial_strength", "_locale", b"_locale", "_long_term_factor", b"_long_term_factor", "_max_nodes", b"_max_nodes", "_max_owed_passes", b"_max_owed_passes", "_max_pinned", b"_max_pinned", "_max_queue_size", b"_max_queue_size", "_max_search_results", b"_max_search_results", "_min_shrink", b"_min_shrink", "_pii", b"_pii", "_pin_on_request", b"_pin_on_request", "_privacy_budget", b"_privacy_budget", "_remember_questions", b"_remember_questions", "_retention", b"_retention", "_segment_max_chars", b"_segment_max_chars", "_slot_sample_size", b"_slot_sample_size", "_speaker_prefix", b"_speaker_prefix", "_strategy", b"_strategy", "collapse_repeats", b"collapse_repeats", "compression_batch_size", b"compression_batch_size", "cue_memories", b"cue_memories", "decay_rate", b"decay_rate", "default_search_depth", b"default_search_depth", "delete_threshold", b"delete_threshold", "digest_system", b"digest_system", "drop_recalled", b"drop_recalled", "entities_per_memory", b"entities_per_memory", "entity_memories", b"entity_memories", "entity_wait_max", b"entity_wait_max", "focus_limit", b"focus_limit", "focus_policy", b"focus_policy", "link_break_threshold", b"link_break_threshold", "link_initial_strength", b"link_initial_strength", "locale", b"locale", "long_term_factor", b"long_term_factor", "max_nodes", b"max_nodes", "max_owed_passes", b"max_owed_passes", "max_pinned", b"max_pinned", "max_queue_size", b"max_queue_size", "max_search_results", b"max_search_results", "min_shrink", b"min_shrink", "pii", b"pii", "pin_on_request", b"pin_on_request", "privacy_budget", b"privacy_budget", "remember_questions", b"remember_questions", "retention", b"retention", "segment_max_chars", b"segment_max_chars", "slot_sample_size", b"slot_sample_size", "speaker_prefix", b"speaker_prefix", "strategy", b"strategy"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__collapse_repeats: _TypeAlias = _typing.Literal["collapse_repeats"]  # noqa: Y015
     _WhichOneofArgType__collapse_repeats: _TypeAlias = _typing.Literal["_collapse_repeats", b"_collapse_repeats"]  # noqa: Y015
@@ -342,6 +346,8 @@ class AgentParameters(_message.Message):
     _WhichOneofArgType__pii: _TypeAlias = _typing.Literal["_pii", b"_pii"]  # noqa: Y015
     _WhichOneofReturnType__pin_on_request: _TypeAlias = _typing.Literal["pin_on_request"]  # noqa: Y015
     _WhichOneofArgType__pin_on_request: _TypeAlias = _typing.Literal["_pin_on_request", b"_pin_on_request"]  # noqa: Y015
+    _WhichOneofReturnType__privacy_budget: _TypeAlias = _typing.Literal["privacy_budget"]  # noqa: Y015
+    _WhichOneofArgType__privacy_budget: _TypeAlias = _typing.Literal["_privacy_budget", b"_privacy_budget"]  # noqa: Y015
     _WhichOneofReturnType__remember_questions: _TypeAlias = _typing.Literal["remember_questions"]  # noqa: Y015
     _WhichOneofArgType__remember_questions: _TypeAlias = _typing.Literal["_remember_questions", b"_remember_questions"]  # noqa: Y015
     _WhichOneofReturnType__retention: _TypeAlias = _typing.Literal["retention"]  # noqa: Y015
@@ -404,6 +410,8 @@ class AgentParameters(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__pii) -> _WhichOneofReturnType__pii | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__pin_on_request) -> _WhichOneofReturnType__pin_on_request | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__privacy_budget) -> _WhichOneofReturnType__privacy_budget | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__remember_questions) -> _WhichOneofReturnType__remember_questions | None: ...
     @_typing.overload
@@ -880,6 +888,91 @@ class CloseAgentResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CloseAgentResponse: _TypeAlias = CloseAgentResponse  # noqa: Y015
+
+@_typing.final
+class GetStatsRequest(_message.Message):
+    """Which agent to count, and how private the counts must be."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    EPSILON_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """Id of the agent: 1-128 characters of any script."""
+    epsilon: _builtins.float
+    """Differential privacy: less is more private; 0.001-100, six decimals. Exact counts without it."""
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        epsilon: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_epsilon", b"_epsilon", "epsilon", b"epsilon"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_epsilon", b"_epsilon", "agent_id", b"agent_id", "epsilon", b"epsilon"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__epsilon: _TypeAlias = _typing.Literal["epsilon"]  # noqa: Y015
+    _WhichOneofArgType__epsilon: _TypeAlias = _typing.Literal["_epsilon", b"_epsilon"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__epsilon) -> _WhichOneofReturnType__epsilon | None: ...
+
+Global___GetStatsRequest: _TypeAlias = GetStatsRequest  # noqa: Y015
+
+@_typing.final
+class GetStatsResponse(_message.Message):
+    """How much an agent has stored."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MESSAGES_FIELD_NUMBER: _builtins.int
+    MEMORIES_FIELD_NUMBER: _builtins.int
+    PINNED_FIELD_NUMBER: _builtins.int
+    ENTITIES_FIELD_NUMBER: _builtins.int
+    LINKS_FIELD_NUMBER: _builtins.int
+    EPSILON_FIELD_NUMBER: _builtins.int
+    PRIVACY_BUDGET_FIELD_NUMBER: _builtins.int
+    PRIVACY_SPENT_FIELD_NUMBER: _builtins.int
+    messages: _builtins.int
+    """Stored messages."""
+    memories: _builtins.int
+    """Living memories."""
+    pinned: _builtins.int
+    """Pinned ones among them."""
+    entities: _builtins.int
+    """Entities: names that memories are linked with."""
+    links: _builtins.int
+    """Links, dangling ones included; unset with `epsilon`."""
+    epsilon: _builtins.float
+    """The privacy of these counts; unset if they are exact."""
+    privacy_budget: _builtins.float
+    """The agent's parameter: the highest sum of epsilons."""
+    privacy_spent: _builtins.float
+    """The sum of the epsilons of all releases so far."""
+    def __init__(
+        self,
+        *,
+        messages: _builtins.int = ...,
+        memories: _builtins.int = ...,
+        pinned: _builtins.int = ...,
+        entities: _builtins.int = ...,
+        links: _builtins.int | None = ...,
+        epsilon: _builtins.float | None = ...,
+        privacy_budget: _builtins.float = ...,
+        privacy_spent: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_epsilon", b"_epsilon", "_links", b"_links", "epsilon", b"epsilon", "links", b"links"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_epsilon", b"_epsilon", "_links", b"_links", "entities", b"entities", "epsilon", b"epsilon", "links", b"links", "memories", b"memories", "messages", b"messages", "pinned", b"pinned", "privacy_budget", b"privacy_budget", "privacy_spent", b"privacy_spent"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__epsilon: _TypeAlias = _typing.Literal["epsilon"]  # noqa: Y015
+    _WhichOneofArgType__epsilon: _TypeAlias = _typing.Literal["_epsilon", b"_epsilon"]  # noqa: Y015
+    _WhichOneofReturnType__links: _TypeAlias = _typing.Literal["links"]  # noqa: Y015
+    _WhichOneofArgType__links: _TypeAlias = _typing.Literal["_links", b"_links"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__epsilon) -> _WhichOneofReturnType__epsilon | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__links) -> _WhichOneofReturnType__links | None: ...
+
+Global___GetStatsResponse: _TypeAlias = GetStatsResponse  # noqa: Y015
 
 @_typing.final
 class DeleteAgentRequest(_message.Message):

@@ -65,6 +65,11 @@ class MemoryServiceStub:
                 request_serializer=ebbtide_dot_v1_dot_agents__pb2.GetAgentRequest.SerializeToString,
                 response_deserializer=ebbtide_dot_v1_dot_agents__pb2.GetAgentResponse.FromString,
                 _registered_method=True)
+        self.GetStats = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/GetStats',
+                request_serializer=ebbtide_dot_v1_dot_agents__pb2.GetStatsRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_agents__pb2.GetStatsResponse.FromString,
+                _registered_method=True)
         self.ListAgents = channel.unary_unary(
                 '/ebbtide.v1.MemoryService/ListAgents',
                 request_serializer=ebbtide_dot_v1_dot_agents__pb2.ListAgentsRequest.SerializeToString,
@@ -267,6 +272,14 @@ class MemoryServiceServicer:
 
     def GetAgent(self, request, context):
         """Return the agent: parameters, counts, owed passes and waiting batches.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetStats(self, request, context):
+        """Return how much the agent has stored, exactly or with differential privacy.
+        PRIVACY_BUDGET_SPENT if less than `epsilon` of the agent's privacy budget is left; then nothing is released.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -554,6 +567,11 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     request_deserializer=ebbtide_dot_v1_dot_agents__pb2.GetAgentRequest.FromString,
                     response_serializer=ebbtide_dot_v1_dot_agents__pb2.GetAgentResponse.SerializeToString,
             ),
+            'GetStats': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetStats,
+                    request_deserializer=ebbtide_dot_v1_dot_agents__pb2.GetStatsRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_agents__pb2.GetStatsResponse.SerializeToString,
+            ),
             'ListAgents': grpc.unary_unary_rpc_method_handler(
                     servicer.ListAgents,
                     request_deserializer=ebbtide_dot_v1_dot_agents__pb2.ListAgentsRequest.FromString,
@@ -816,6 +834,33 @@ class MemoryService:
             '/ebbtide.v1.MemoryService/GetAgent',
             ebbtide_dot_v1_dot_agents__pb2.GetAgentRequest.SerializeToString,
             ebbtide_dot_v1_dot_agents__pb2.GetAgentResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetStats(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/GetStats',
+            ebbtide_dot_v1_dot_agents__pb2.GetStatsRequest.SerializeToString,
+            ebbtide_dot_v1_dot_agents__pb2.GetStatsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -57,6 +57,10 @@ class MemoryServiceStub:
     """Change parameters of an agent; null restores the daemon's default."""
     GetAgent: _grpc.UnaryUnaryMultiCallable[_agents_pb2.GetAgentRequest, _agents_pb2.GetAgentResponse]
     """Return the agent: parameters, counts, owed passes and waiting batches."""
+    GetStats: _grpc.UnaryUnaryMultiCallable[_agents_pb2.GetStatsRequest, _agents_pb2.GetStatsResponse]
+    """Return how much the agent has stored, exactly or with differential privacy.
+    PRIVACY_BUDGET_SPENT if less than `epsilon` of the agent's privacy budget is left; then nothing is released.
+    """
     ListAgents: _grpc.UnaryUnaryMultiCallable[_agents_pb2.ListAgentsRequest, _agents_pb2.ListAgentsResponse]
     """List the agents within the caller's reach, open or not. No agent is opened."""
     CloseAgent: _grpc.UnaryUnaryMultiCallable[_agents_pb2.CloseAgentRequest, _agents_pb2.CloseAgentResponse]
@@ -179,6 +183,10 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """Change parameters of an agent; null restores the daemon's default."""
     GetAgent: _aio.UnaryUnaryMultiCallable[_agents_pb2.GetAgentRequest, _agents_pb2.GetAgentResponse]  # type: ignore[assignment]
     """Return the agent: parameters, counts, owed passes and waiting batches."""
+    GetStats: _aio.UnaryUnaryMultiCallable[_agents_pb2.GetStatsRequest, _agents_pb2.GetStatsResponse]  # type: ignore[assignment]
+    """Return how much the agent has stored, exactly or with differential privacy.
+    PRIVACY_BUDGET_SPENT if less than `epsilon` of the agent's privacy budget is left; then nothing is released.
+    """
     ListAgents: _aio.UnaryUnaryMultiCallable[_agents_pb2.ListAgentsRequest, _agents_pb2.ListAgentsResponse]  # type: ignore[assignment]
     """List the agents within the caller's reach, open or not. No agent is opened."""
     CloseAgent: _aio.UnaryUnaryMultiCallable[_agents_pb2.CloseAgentRequest, _agents_pb2.CloseAgentResponse]  # type: ignore[assignment]
@@ -316,6 +324,16 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_agents_pb2.GetAgentResponse, _abc.Awaitable[_agents_pb2.GetAgentResponse]]:
         """Return the agent: parameters, counts, owed passes and waiting batches."""
+
+    @_abc_1.abstractmethod
+    def GetStats(
+        self,
+        request: _agents_pb2.GetStatsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_agents_pb2.GetStatsResponse, _abc.Awaitable[_agents_pb2.GetStatsResponse]]:
+        """Return how much the agent has stored, exactly or with differential privacy.
+        PRIVACY_BUDGET_SPENT if less than `epsilon` of the agent's privacy budget is left; then nothing is released.
+        """
 
     @_abc_1.abstractmethod
     def ListAgents(

@@ -36,6 +36,7 @@ from ebbtide.verbs import (
     remember,
     search,
     service,
+    stats,
 )
 from ebbtide.verbs.requests import AgentRequest, Request
 
@@ -186,6 +187,10 @@ CATALOGUE: tuple[Operation, ...] = (
         examples=PARAMETERS,
     ),
     Operation("GetAgent", f"GET {A}", READ_AGENT, agents.get_agent, AgentRequest, agents.AgentInfo, "agents"),
+    Operation(
+        *("GetStats", f"GET {A}/stats", READ_AGENT, stats.get_stats),
+        *(stats.GetStatsRequest, stats.AgentStats, "agents"),
+    ),
     Operation(
         *("ListAgents", "GET /v1/agents", Requirement(Needs.SCOPE, (READ,)), agents.list_agents),
         *(paging.PageRequest, agents.AgentPage, "agents"),

@@ -23,6 +23,7 @@ from ebbtide_client.models import (
     AgentInfo,
     AgentListing,
     AgentPage,
+    AgentStats,
     AuditPage,
     AuditRecordInfo,
     AuditVerified,
@@ -272,6 +273,16 @@ def update_agent(agent_id: str, parameters: Mapping[str, Any]) -> Call[AgentInfo
 def get_agent(agent_id: str) -> Call[AgentInfo]:
     """Return the agent: parameters, counts, focus, waiting batches and owed passes."""
     return _get(_of(agent_id), AgentInfo)
+
+
+@checked
+def get_stats(agent_id: str, *, epsilon: float | None = None) -> Call[AgentStats]:
+    """Return how much the agent has stored; with `epsilon`, with the noise of differential privacy.
+
+    Each release spends `epsilon` of the agent's privacy budget, so it is never repeated by itself.
+    """
+    query = None if epsilon is None else {"epsilon": str(epsilon)}
+    return Call("GET", _of(agent_id, "stats"), _reads(AgentStats), query=query, is_safe=query is None)
 
 
 @checked

@@ -161,6 +161,7 @@ class Client:
     open_agent = _operation(calls.open_agent)
     update_agent = _operation(calls.update_agent)
     get_agent = _operation(calls.get_agent)
+    get_stats = _operation(calls.get_stats)
     list_agents = _operation(calls.list_agents)
     close_agent = _operation(calls.close_agent)
     delete_agent = _operation(calls.delete_agent)

@@ -131,6 +131,38 @@ class AgentParameters:
     collapse_repeats: bool
     """Whether exact repetitions within a batch are dropped."""
 
+    privacy_budget: float
+    """Highest sum of the epsilons of counts with differential privacy."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AgentStats:
+    """How much an agent has stored."""
+
+    messages: int
+    """Stored messages."""
+
+    memories: int
+    """Living memories."""
+
+    pinned: int
+    """Pinned ones among them."""
+
+    entities: int
+    """Entities: names that memories are linked with."""
+
+    links: int | None
+    """Links, dangling ones included; null with `epsilon`: one record may have thousands."""
+
+    epsilon: float | None
+    """The privacy of these counts; null if they are exact."""
+
+    privacy_budget: float
+    """The agent's parameter: the highest sum of epsilons."""
+
+    privacy_spent: float
+    """The sum of the epsilons of all releases so far."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AuditRecordInfo:
@@ -146,7 +178,7 @@ class AuditRecordInfo:
     """Id of the caller's key; - if unknown."""
 
     action: str
-    """created, parameters_changed, corrected, deleted, forgotten, passes_owed, renamed, restored."""
+    """created, parameters_changed, corrected, deleted, forgotten, passes_owed, renamed, restored, stats_released."""
 
     details: Mapping[str, Any]
     """Ids, names and counts; never content."""

@@ -20,6 +20,7 @@ from ebbtide.fleet.ingest.inbox import Inbox
 from ebbtide.fleet.recall.query import Query
 from ebbtide.fleet.state.agent_state import State
 from ebbtide.fleet.state.event_builder import EventLog
+from ebbtide.fleet.state.privacy_budget import PrivacyBudget
 from ebbtide.ids import NodeId
 from ebbtide.memory import association, focus
 from ebbtide.memory.association import Answer
@@ -48,6 +49,7 @@ class Workspace(State):
         self.texts = texts
         self.inbox = Inbox(self)
         self.passes = Passes(self)
+        self.privacy_budget = PrivacyBudget()
         self._sweep: Sweep | None = None
 
     @property
