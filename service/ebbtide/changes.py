@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ebbtide.ids import NodeId
 from ebbtide.records import Entity, Link, Node, PassState, Pin
+from ebbtide.statements import Assertion, LedgerState, Ruling
 
 
 class Change(msgspec.Struct):
@@ -32,6 +33,13 @@ class Change(msgspec.Struct):
     links: list[Link] = msgspec.field(default_factory=list)
     pins: dict[NodeId, Pin] = msgspec.field(default_factory=dict)
     """The new state of existing memories that were pinned or unpinned."""
+    assertions: list[Assertion] = msgspec.field(default_factory=list)
+    """New assertions, and those that a deletion has changed."""
+    rulings: list[Ruling] = msgspec.field(default_factory=list)
+    """New rulings, and those that a deletion has changed."""
+    removed_entries: list[int] = msgspec.field(default_factory=list)
+    """The entry numbers of assertions and rulings that are deleted, before new ones are written."""
+    ledger: LedgerState | None = None
     scanned: NDArray[np.int64] = msgspec.field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     scanned_in: int = 0
     focus: tuple[NodeId, ...] | None = None

@@ -165,8 +165,8 @@ async def test_a_damaged_file_changes_nothing(tmp_path: Path, caller_in: CallerI
         ):  # fmt: skip
             answer = await call.upload(f"{ANN}/restore", content, replace=True)
             assert (answer.status_code, reason_of(answer)) == (400, "BACKUP_UNREADABLE"), content[:40]
-        for version, reason in ((b"3", "FORMAT_TOO_NEW"), (b"1", "FORMAT_TOO_OLD")):
-            other = lines.replace(b'"version":2', b'"version":' + version, 1)
+        for version, reason in ((b"4", "FORMAT_TOO_NEW"), (b"1", "FORMAT_TOO_OLD")):
+            other = lines.replace(b'"version":3', b'"version":' + version, 1)
             assert reason_of(await call.upload(f"{ANN}/restore", other, replace=True)) == reason
         assert await looks(call, ANN) == before
         await eventually(lambda: not list((tmp_path / "transfers").iterdir()))

@@ -25,7 +25,9 @@ from ebbtide.records import (
     Node,
     PassageEntry,
     Receipt,
+    Source,
 )
+from ebbtide.statements import Assertion, LedgerState, Ruling
 from ebbtide.store import layout
 from ebbtide.store.encryption.seal import Seal
 from ebbtide.store.integrity.check import check_store
@@ -78,6 +80,28 @@ class TwoStores(RuleBasedStateMachine):
             return txn.accept(batch, records, texts, Receipt(number, b"h") if used else None, passages)
 
         self.both(accept)
+
+    @rule(word=TEXTS, is_ruling=st.booleans(), removed=st.integers(0, 9))
+    def state(self, word: str, is_ruling: bool, removed: int) -> None:
+        """A statement or a ruling arrives, and an earlier entry may be deleted."""
+
+        def state(txn: Any) -> None:
+            entry, node = txn.meta.ledger.next_entry, txn.meta.next_node_id
+            change = Change(removed_entries=[removed], ledger=LedgerState(entry + 1))
+            said = next((one for one in txn.messages.all() if not one.is_withdrawn), None)
+            if is_ruling or said is None:
+                change.rulings = [Ruling(entry, "alias", max(node - 1, 1), 5, name=word)] if node > 1 else []
+            else:
+                source = Source(said.number, 0, 0)
+                own = txn.texts.put(word)
+                change.nodes = [
+                    Node(node, word, "", (), 5, len(word), kind="fact", sources=(source,), first_key=own)
+                ]
+                change.next_node_id = node + 2
+                change.assertions = [Assertion(entry, node, node + 1, "likes", word, source, 5, 5)]
+            txn.apply(change)
+
+        self.both(state)
 
     @rule(what=st.sampled_from(["finish", "defer", "park"]))
     def move_batch(self, what: str) -> None:

@@ -21,6 +21,7 @@ from ebbtide.records import (
     Receipt,
     Source,
 )
+from ebbtide.statements import Assertion, LedgerState, Ruling
 from ebbtide.store import layout
 from ebbtide.store.chain import AuditEntry, proof_of
 from ebbtide.store.codec import COMPRESSED
@@ -46,6 +47,10 @@ TEXTS = (
     "relation-Nachbarin",
     "关系名",
     "error: Fledermaus",
+    "slot-Kirschkern",
+    "object-Marzipan",
+    "attribute-Holunder",
+    "reason-Zwetschge",
 )
 """All texts of messages, and those derived from them."""
 
@@ -99,11 +104,25 @@ def fill(txn: Any) -> None:
         Node(1, SAID[0], TEXTS[8], (TEXTS[9],), 1, len(SAID[0]), sources=(source,)),
         Node(2, OWN, TEXTS[8], (TEXTS[9],), 1, len(OWN), sources=(source,), first_key=own),
     ]
+    whole = Source(2, 0, len(SAID[1].encode()))
+    nodes.append(Node(3, SAID[1], "", (), 1, len(SAID[1]), kind="fact", sources=(whole,)))
+    assertion = Assertion(
+        1, 3, 9, TEXTS[13], TEXTS[14], whole, 5, 5, attributes={TEXTS[15]: TEXTS[15]}, time_words=TEXTS[9]
+    )
+    ruling = Ruling(2, "retract", 3, 5, name=TEXTS[9], reason=TEXTS[16], sources=(source,))
     links = [Link(1, 2, TEXTS[10], 0.5, 0), Link(2, 1, TEXTS[11], 0.5, 0)]
     entity = Entity(9, TEXTS[9], TEXTS[9].casefold(), 1)
     links += [Link(1, 9, TEXTS[10], 1.0, 0), Link(9, 1, TEXTS[10], 1.0, 0)]
     change = Change(
-        nodes=nodes, entities={9: entity}, links=links, focus=(2, 1), entity_focus=(9,), next_node_id=10
+        nodes=nodes,
+        entities={9: entity},
+        links=links,
+        focus=(2, 1),
+        entity_focus=(9,),
+        next_node_id=10,
+        assertions=[assertion],
+        rulings=[ruling],
+        ledger=LedgerState(3, 1),
     )
     txn.apply(change)
 
@@ -136,6 +155,9 @@ def everything(store: LmdbStore) -> dict[str, Any]:
             "entities": list(txn.entities.all()),
             "node texts": list(txn.nodes.texts()),
             "mates": [list(txn.nodes.batch_mates(node)) for node in txn.nodes.all()],
+            "citings": list(txn.citings.all()),
+            "entries": list(txn.statements.entries()),
+            "ledger": txn.meta.ledger,
             "first": [txn.nodes.first_content(node) for node in txn.nodes.all()],
             "links": list(txn.links.all()),
             "scans": list(txn.scans.all()),

@@ -33,7 +33,7 @@ def content_of(store: Any) -> dict[str, Any]:
             found[name] = getattr(txn.meta, name)
         for name in ("finished_passes", "pass_state", "next_message_number", "next_batch_number"):
             found[name] = getattr(txn.meta, name)
-        for name in ("texts_from", "withdrawn", "embedding"):
+        for name in ("texts_from", "withdrawn", "embedding", "ledger"):
             found[name] = getattr(txn.meta, name)
         for name in ("next_position", "next_digested", "next_relation_id"):
             found[name] = getattr(txn.meta, name)

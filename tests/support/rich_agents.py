@@ -2,7 +2,7 @@
 
 Each agent has several digested batches, a parked and a waiting one, a focus, vectors, shortened and forgotten
 memories, dangling links, a corrected and a deleted memory, an erased message, metadata, personal data, several
-scripts, and a compression pass in progress.
+scripts, a statement with rulings, and a compression pass in progress.
 """
 
 from __future__ import annotations
@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from ebbtide.changes import Change
 from ebbtide.fleet.compression import passes
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import AgentId
 from ebbtide.language.port import BadReply
 from ebbtide.parameters import AgentParameters
+from ebbtide.records import Link, Node, Source
+from ebbtide.statements import Assertion, LedgerState, Ruling
 from ebbtide.store.directory.data_directory import DataDirectory
 from ebbtide.store.integrity.check import check_store
 from tests.support.callers import RestCaller
@@ -55,6 +58,7 @@ async def files(path: Path, names: tuple[str, ...] = tuple(KINDS)) -> dict[tuple
     try:
         for name in names:
             store = data.open_store(AgentId(name))
+            store.write(_state)
             workspace = Workspace(store, AgentParameters())
             workspace.passes.owe(2)
             with patch.object(passes, "MIN_VISITS_PER_GROUP", 2):
@@ -67,6 +71,47 @@ async def files(path: Path, names: tuple[str, ...] = tuple(KINDS)) -> dict[tuple
     finally:
         data.release()
     return found
+
+
+def _state(txn: Any) -> None:
+    """Write a statement about an entity, said in the first message that was not erased, and rulings about it."""
+    record = next(one for one in txn.messages.all() if one.role)
+    said, entity = txn.messages.text(record) or "", next(txn.entities.all())
+    text = said or "外婆做菜很好吃。"
+    node, source = txn.meta.next_node_id, Source(record.number, 0, len(said.encode()))
+    txn.apply(
+        Change(
+            nodes=[Node(node, text, "", (entity.name,), 5, len(text), kind="preference", sources=(source,))],
+            links=[Link(entity.id, node, "likes", 0.7, 0), Link(node, entity.id, "likes", 0.7, 0)],
+            next_node_id=node + 1,
+            assertions=[
+                Assertion(
+                    1,
+                    node,
+                    entity.id,
+                    "likes",
+                    "外婆的菜 🍲",
+                    source,
+                    record.time_ms,
+                    1_795_000_000_000,
+                    kind="preference",
+                    since_ms=-5_000_000_000_000,
+                    granularity="year",
+                    time_words="1811",
+                    attributes={"how": "very much"},
+                    valence=0.5,
+                    arousal=0.25,
+                    scope="team",
+                )
+            ],
+            rulings=[
+                Ruling(2, "vote", node, 1_795_000_000_001, value=-1, author="tool:x"),
+                Ruling(3, "retract", node, 1_795_000_000_002, reason="搞错了", sources=(source,)),
+                Ruling(4, "undo", 3, 1_795_000_000_003),
+            ],
+            ledger=LedgerState(5, record.number),
+        )
+    )
 
 
 async def _lived(path: Path, name: str) -> None:

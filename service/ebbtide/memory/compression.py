@@ -3,8 +3,8 @@
 A pass visits every due node once. The importance at the moment of the visit decides: links of sources visited earlier
 in the pass count decayed, and those of forgotten nodes do not count (`Draft`). The visit of a memory ends in one of
 four ways: it is skipped (in focus), forgotten, kept, or must be shortened. Shortening needs a language model, so the
-caller gets a `Shortening` and continues the visit with the result. An entity is scanned, or deleted if no live link is
-left at either end.
+caller gets a `Shortening` and continues the visit with the result. A statement is kept or forgotten, never shortened.
+An entity is scanned, or deleted if no live link is left at either end.
 
 **Every visit that does not forget the node counts as a scan**, also for protected nodes. Protection preserves the
 content, not the links; otherwise a densely linked batch would live for ever.
@@ -206,7 +206,7 @@ class _Visits:
             (in_focus, Verdict.SKIP),
             (network.slots["is_pinned"][slots], Verdict.KEEP),
             (importances == 0, Verdict.FORGET),
-            (importances >= WHOLE, Verdict.KEEP),
+            ((importances >= WHOLE) | network.slots["is_statement"][slots], Verdict.KEEP),
             (targets < parameters.delete_threshold, Verdict.FORGET),
             (shortened, Verdict.SHORTEN),
         )

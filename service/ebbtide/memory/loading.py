@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Sequence
 
+import msgspec
 import numpy as np
 
 from ebbtide.han import contains_han
@@ -14,8 +15,12 @@ from ebbtide.memory.network import Network, TextReader
 from ebbtide.memory.texts import piece_of
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import Entity, LinkColumns, Node, NodeFacts, Pin, ScanColumns
+from ebbtide.statements import STATEMENT_KINDS
 
 PIN_CODES = {Pin.NONE.value: 0, Pin.BY_HAND.value: 1, Pin.BY_REQUEST.value: 2}
+
+_STATEMENTS = STATEMENT_KINDS | {msgspec.msgpack.encode(kind) for kind in STATEMENT_KINDS}
+"""The kinds of statements, also as `NodeFacts` has them."""
 
 
 def load_network(
@@ -54,7 +59,7 @@ def _load_nodes(
     # Packed while reading: lists of a million objects would need more memory than the network.
     ids, times_ms = array("q"), array("q")
     original_lengths, content_lengths, chinese = array("i"), array("i"), bytearray()
-    speakers, pins = array("i"), bytearray()
+    speakers, pins, statements = array("i"), bytearray(), bytearray()
     for node in nodes:
         ids.append(node.id)
         original_lengths.append(node.original_length)
@@ -63,6 +68,7 @@ def _load_nodes(
         times_ms.append(node.created_at_ms)
         speakers.append(network.speaker_number(node.speaker))
         pins.append(PIN_CODES[node.pinned])
+        statements.append((node.kind if isinstance(node.kind, str) else bytes(node.kind)) in _STATEMENTS)
     memories = np.array(ids, dtype=np.int64)
     living = _merged(memories, np.array([entity.id for entity in entities], dtype=np.int64))
     # Forgotten nodes that links point at have a slot too.
@@ -77,6 +83,7 @@ def _load_nodes(
     pinned = np.frombuffer(pins, dtype=np.uint8)
     slots["is_pinned"][places] = pinned > 0
     slots["by_request"][places] = pinned == PIN_CODES[Pin.BY_REQUEST.value]
+    slots["is_statement"][places] = np.frombuffer(statements, dtype=np.bool_)
     slots["has_han"][places] = np.frombuffer(chinese, dtype=np.bool_)
     slots["original_length"][places] = original_lengths
     slots["content_length"][places] = content_lengths

@@ -42,6 +42,7 @@ from ebbtide.memory.strength import DecayTable, round_strength
 from ebbtide.memory.texts import FoldedTexts, piece_of
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import Entity, Link, Node, NodeText, Pin, ScanState
+from ebbtide.statements import STATEMENT_KINDS
 
 MIN_DEAD = 1024
 """Fewer forgotten slots than this are not worth dropping."""
@@ -88,6 +89,7 @@ class Network:
             has_han=np.bool_,
             dangling_count=np.int32,
             is_entity=np.bool_,
+            is_statement=np.bool_,
             is_pinned=np.bool_,
             by_request=np.bool_,
             created_at_ms=np.int64,
@@ -424,6 +426,7 @@ class Network:
             "has_han": contains_han(node.content),
             "created_at_ms": node.created_at_ms,
             "speaker": self.speaker_number(node.speaker),
+            "is_statement": node.kind in STATEMENT_KINDS,
             "is_pinned": node.pinned != Pin.NONE.value,
             "by_request": node.pinned == Pin.BY_REQUEST.value,
         }

@@ -7,7 +7,8 @@ Numbers in keys are big-endian, so the byte order of LMDB is numeric order. Link
 agent can be read as one buffer. Keys made from text are hashes (`text_key`); an encrypted store uses HMACs instead.
 
 LMDB stores each tree in pages of its own. So small tables share one tree, and the first byte of a key there is the
-`prefix` of its table.
+`prefix` of its table. DIGESTED has the highest prefix of the tables that every agent fills: a tree that grows at its
+end has full pages.
 
 Any change here needs a new FORMAT_VERSION and an upgrade from the old one (`lmdb/upgrade.py`).
 """
@@ -30,6 +31,7 @@ from ebbtide.bounds import (
     DecayRate,
     Focus,
     Id,
+    Ids,
     Overrides,
     OwedPasses,
     RelationId,
@@ -50,6 +52,7 @@ from ebbtide.records import (
     PassState,
     Receipt,
 )
+from ebbtide.statements import Assertion, LedgerState, Ruling
 from ebbtide.store.chain import HASH_BYTES, KEY_BYTES, AuditRecord, ChainHead
 from ebbtide.store.codec import (
     COMPRESSED,
@@ -73,7 +76,7 @@ __all__ = ["decode", "encode", "from_u32", "from_u64", "u32", "u64"]
 
 V = TypeVar("V")
 
-FORMAT_VERSION: Final = 3
+FORMAT_VERSION: Final = 4
 """Version of the tables and codecs below."""
 
 OLDEST_FORMAT: Final = 2
@@ -84,6 +87,9 @@ LMDB_ENGINE: Final = "0.9"
 
 SCANS_PER_BLOCK: Final = 1024
 """Nodes whose scan counters share one value of SCANS."""
+
+MESSAGES_PER_BLOCK: Final = 16
+"""Messages whose citing nodes share one value of CITINGS."""
 
 # --- values of a fixed size --------------------------------------------------------------------------------
 
@@ -169,9 +175,13 @@ class Table(Generic[V]):
 _ID = number(Id)
 _HASH = fixed(HASH_BYTES)
 _SCAN_BLOCK = number(Annotated[int, Meta(ge=0, le=MAX_NUMBER // SCANS_PER_BLOCK)])
+_CITING_BLOCK = number(Annotated[int, Meta(ge=0, le=MAX_NUMBER // MESSAGES_PER_BLOCK)])
+_MESSAGE_IN_BLOCK = Annotated[int, Meta(ge=0, lt=MESSAGES_PER_BLOCK)]
 
 NODES = Table[Node](b"nodes", _ID, record(Node), exported="node", is_sealed=True)
 ENTITIES = Table[Entity](b"entities", _ID, record(Entity), exported="entity", is_sealed=True)
+ASSERTIONS = Table[Assertion](b"assertions", _ID, record(Assertion), b"\x09", "statement", is_sealed=True)
+RULINGS = Table[Ruling](b"rulings", _ID, record(Ruling), b"\x0a", "ruling", is_sealed=True)
 LINKS = Table[LinkValue](
     b"links",
     _ID,
@@ -192,6 +202,9 @@ PASSAGES = Table[list[PassageEntry]](
 )
 VECTORS = Table[EmbeddedMessage](
     b"vectors", _ID, record(EmbeddedMessage), exported="index.vectors", is_sealed=True, is_derived=True
+)
+CITINGS = Table[dict[int, tuple[int, ...]]](  # the nodes whose sources name each message of a block
+    b"citings", _CITING_BLOCK, record(dict[_MESSAGE_IN_BLOCK, Ids]), b"\0", "node.sources", is_derived=True
 )
 CHUNKS = Table[str](
     b"chunks",
@@ -230,6 +243,8 @@ META = Table[bytes](b"meta", fixed(), fixed(), b"\1", "agent")
 TABLES: Final[tuple[Table[Any], ...]] = (
     NODES,
     ENTITIES,
+    ASSERTIONS,
+    RULINGS,
     LINKS,
     SCANS,
     RELATIONS,
@@ -237,6 +252,7 @@ TABLES: Final[tuple[Table[Any], ...]] = (
     MESSAGES,
     PASSAGES,
     VECTORS,
+    CITINGS,
     CHUNKS,
     CHUNK_REFERENCES,
     BATCHES,
@@ -328,6 +344,8 @@ class MetaEntries:
     """Every message before this one has lost its text."""
     withdrawn = Entry(FLAG, default=False, exported="agent.holds_withdrawn")
     """Whether the text of any message was withdrawn."""
+    ledger = Entry(record(LedgerState), LedgerState(), "agent.ledger")
+    """The next entry number, and the messages up to which statements were extracted."""
     embedding = Entry(record(EmbeddingState), EmbeddingState(), "agent.embedding")
     """The model of the agent's vectors, and the last message that has some."""
     audit_head = Entry(
@@ -336,6 +354,8 @@ class MetaEntries:
     """Number and hash of the latest audit record."""
     proof_key = Entry[bytes | None](fixed(KEY_BYTES), None)
     """The key of the agent's deletion proofs."""
+    citings_due = Entry(FLAG, default=False)
+    """Whether an upgrade has left CITINGS to be written: that needs the key of an encrypted store."""
     compaction_due = Entry(FLAG, default=False)
     """Whether the file may still contain texts that were erased."""
     leftovers = Entry(FLAG, default=False)

@@ -28,6 +28,7 @@ from ebbtide.records import (
     ScanState,
     Source,
 )
+from ebbtide.statements import Assertion, LedgerState, Ruling
 from ebbtide.store import layout
 from ebbtide.store.encryption.seal import Seal
 from ebbtide.store.integrity.check import check_store
@@ -102,6 +103,26 @@ def _amended(table: layout.Table[Any], number: int, **changes: Any) -> Callable[
     return amend
 
 
+def _stated(
+    assertion: dict[str, Any] | None = None, ruling: dict[str, Any] | None = None, next_entry: int = 3
+) -> Callable[[Any], None]:
+    """Return a function that writes a statement and its ruling, with some fields changed."""
+    told, ruled = assertion or {}, ruling or {}
+    source = Source(1, 0, 21)
+    return lambda txn: txn.apply(
+        Change(
+            nodes=[Node(3, "外婆住在团岛。", "", (), 1, 7, kind="fact", sources=(source,))],
+            entities={4: Entity(4, "外婆", "外婆")},
+            next_node_id=5,
+            assertions=[
+                msgspec.structs.replace(Assertion(1, 3, 4, "residence", "团岛", source, 5, 5), **told)
+            ],
+            rulings=[msgspec.structs.replace(Ruling(2, "pin", 3, 5), **ruled)],
+            ledger=LedgerState(next_entry, 1),
+        )
+    )
+
+
 def _passing(
     drawn: tuple[int, ...] = (), after: tuple[int, int] | None = None, start_id: int = 3
 ) -> Callable[[Any], None]:
@@ -155,6 +176,12 @@ REPAIRABLE: dict[str, Callable[[Any], None]] = {
         txn.messages.get(1),
         [PassageEntry(0, 60, 0, b"", b"", (1, 2)), PassageEntry(60, 9, 0, b"", b"", (1,))],
     ),
+    "citings without a node": lambda txn: txn.tables.save(layout.CITINGS, layout.u64(0), {1: (1,)}),
+    "citings of a node that cites nothing": lambda txn: txn.tables.save(
+        layout.CITINGS, layout.u64(0), {1: (1, 2), 2: (1,)}
+    ),
+    "citings that are missing": lambda txn: txn.tables.clear(layout.CITINGS),
+    "citings that cannot be decoded": _put(layout.CITINGS, layout.u64(0), b"\xc1"),
     "a chunk without a reference": lambda txn: txn.texts.put("an orphan"),
 }
 
@@ -242,6 +269,30 @@ LOST: dict[str, Callable[[Any], None]] = {
     "a chunk that says it is endless": lambda txn: txn.tables.put(
         layout.CHUNKS, layout.text_key(TEXT), _frame_of(1 << 40)
     ),
+    "an assertion under another's key": lambda txn: (
+        _stated()(txn),
+        txn.tables.put(layout.ASSERTIONS, layout.u64(7), txn.tables.get(layout.ASSERTIONS, layout.u64(1))),
+    ),
+    "an assertion that cannot be decoded": _put(layout.ASSERTIONS, layout.u64(1), b"\xc1"),
+    "a ruling that cannot be decoded": _put(layout.RULINGS, layout.u64(1), b"\xc1"),
+    "an entry number that could be given twice": _stated(next_entry=2),
+    "an entry number that was given twice": _stated(ruling={"entry": 1}),
+    "a statement of a node to come": _stated({"statement": 5}),
+    "a statement about an entity to come": _stated({"subject": 5}),
+    "a statement about a statement to come": _stated({"replaces": 5}),
+    "a statement with an object to come": _stated({"object_entity": 5}),
+    "a statement about a memory": _stated({"subject": 1}),
+    "a statement that is an entity": _stated({"statement": 4}),
+    "a statement of another kind": _stated({"kind": "opinion"}),
+    "an episode as a statement": _stated({"statement": 1}),
+    "a quote of a missing message": _stated({"source": Source(9, 0, 1)}),
+    "a quote that is no text": _stated({"source": Source(1, 1, 1)}),
+    "a ruling about a node to come": _stated(ruling={"target": 5}),
+    "a ruling with another node to come": _stated(ruling={"other": 5}),
+    "a ruling that undoes an assertion": _stated(ruling={"kind": "undo", "target": 1}),
+    "a ruling that undoes itself": _stated(ruling={"kind": "undo", "target": 2}),
+    "a ruling with a missing source": _stated(ruling={"sources": (Source(9, 0, 1),)}),
+    "extraction of messages to come": lambda txn: txn.meta.set(ledger=LedgerState(1, 4)),
     "a receipt for a batch that is gone": _put(layout.RECEIPTS, b"k" * 32, layout.encode(Receipt(50, b"h"))),
 }
 
@@ -255,6 +306,69 @@ def test_derived_damage_is_found_and_repaired(store: LmdbStore, what: str) -> No
     assert all(finding.is_repairable for finding in findings), findings
     assert rebuild_store(store) == []
     assert store.read(lambda txn: txn.counts()).node_count == 2
+
+
+def test_statements_are_read_in_order_of_arrival(store: LmdbStore) -> None:
+    """Assertions and rulings are one sequence; those of forgotten statements and undone rulings are valid."""
+    store.write(_stated())
+    store.write(
+        lambda txn: txn.apply(
+            Change(
+                forgotten=[3],
+                assertions=[Assertion(4, 3, 4, "residence", "团岛", Source(1, 0, 21), 5, 5)],
+                rulings=[Ruling(3, "undo", 2, 5), Ruling(5, "undo", 9, 5)],
+                removed_entries=[5],
+                ledger=LedgerState(6),
+            )
+        )
+    )
+    store.write(lambda txn: txn.apply(Change(removed_entries=[5])))
+    assert check_store(store) == []
+    assert store.read(lambda txn: [one.entry for one in txn.statements.entries()]) == [1, 2, 3, 4]
+    assert store.read(lambda txn: [one.entry for one in txn.statements.entries(3)]) == [3, 4]
+    assert store.read(lambda txn: txn.statements.assertion(3)) is None
+    assert store.read(lambda txn: txn.statements.ruling(3)) == Ruling(3, "undo", 2, 5)
+
+
+def test_an_erased_message_is_no_longer_a_source(store: LmdbStore) -> None:
+    """Assertions from it are deleted, and so are rulings that lose their last source."""
+    gone, stays = Source(1, 0, 21), Source(2, 0, 21)
+    rulings = [Ruling(2, "pin", 3, 5)]
+    rulings += [
+        Ruling(number, "retract", 3, 5, sources=(gone, stays)[:count]) for number, count in ((3, 1), (4, 2))
+    ]
+    said = [
+        Assertion(number, 3, 4, "residence", "团岛", source, 5, 5)
+        for number, source in ((5, gone), (6, stays))
+    ]
+    store.write(_stated())
+    store.write(
+        lambda txn: txn.apply(
+            Change(forgotten=[1, 2, 3], focus=(), assertions=said, rulings=rulings, ledger=LedgerState(7))
+        )
+    )
+    store.write(lambda txn: txn.messages.erase(txn.messages.get(1)))
+    assert check_store(store) == []
+    left = {one.entry: one for one in store.read(lambda txn: list(txn.statements.entries()))}
+    assert left == {2: rulings[0], 4: Ruling(4, "retract", 3, 5, sources=(stays,)), 6: said[1]}
+
+
+def test_the_nodes_that_cite_a_message_are_found(store: LmdbStore) -> None:
+    """Statements of other batches are found, within the transaction too, until they are forgotten."""
+    assert store.read(lambda txn: txn.citings.of(1)) == (1, 2)
+
+    def write(txn: Any) -> None:
+        _stated()(txn)
+        assert txn.citings.of(1) == (1, 2, 3)
+        again = msgspec.structs.replace(txn.nodes.get(3), sources=(Source(2, 0, 21), Source(3, 0, 21)))
+        txn.nodes.put(again)
+        assert [txn.citings.of(number) for number in (1, 2, 3, 40)] == [(1, 2), (3,), (3,), ()]
+        txn.nodes.forget(2)
+
+    store.write(write)
+    assert store.read(lambda txn: dict(txn.citings.all())) == {1: (1,), 2: (3,), 3: (3,)}
+    store.write(lambda txn: txn.apply(Change(forgotten=[1], deleted=[3])))
+    assert store.read(lambda txn: txn.tables.count(layout.CITINGS)) == 0
 
 
 @pytest.mark.parametrize("what", LOST)

@@ -1,7 +1,7 @@
-"""The upgrade of a store of format 2: complete, at once or not at all, and also from a backup.
+"""The upgrade of an older store: complete, at once or not at all, and also from a backup.
 
 `tests/golden/format_2.backup` and `format_2.jsonl` are the backup and the export of one agent, written by the last
-Ebbtide with format 2.
+Ebbtide with format 2. `format_3.backup` is the same agent in format 3.
 """
 
 from __future__ import annotations
@@ -41,14 +41,24 @@ MAPS = {"map_bytes": 1 << 18, "max_map_bytes": 1 << 28}
 OLD_EVENTS = record(EventRecord)
 
 
+def unpacked_store(place: Path, version: int) -> Path:
+    """Unpack the store of an older format."""
+    place.mkdir()
+    with (GOLDEN / f"format_{version}.backup").open("rb") as file:
+        read_backup(file, place / "data.mdb", max_bytes=1 << 28)
+    return place
+
+
 @pytest.fixture
 def old(tmp_path: Path) -> Path:
     """The directory of the store of format 2."""
-    place = tmp_path / "old"
-    place.mkdir()
-    with (GOLDEN / "format_2.backup").open("rb") as file:
-        read_backup(file, place / "data.mdb", max_bytes=1 << 28)
-    return place
+    return unpacked_store(tmp_path / "old", 2)
+
+
+@pytest.fixture(params=[2, 3])
+def any_old(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    """The directory of a store of each older format."""
+    return unpacked_store(tmp_path / "old", request.param)
 
 
 @pytest.fixture
@@ -141,9 +151,10 @@ def test_an_upgraded_store_is_written_like_a_new_one(data: Any, old: Path) -> No
         store.close()
 
 
-def test_a_backup_of_an_older_format_is_restored(data: Any) -> None:
-    """A backup of format 2 becomes an agent with the same content."""
-    staged = received(data, (GOLDEN / "format_2.backup").read_bytes())
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_backup_of_an_older_format_is_restored(data: Any, version: int) -> None:
+    """A backup of an older format becomes an agent with the same content."""
+    staged = received(data, (GOLDEN / f"format_{version}.backup").read_bytes())
     with staged_store(staged) as store:
         assert check_store(store) == []
         assert lines_of(sent(data, store, "export")) == EXPORTED
@@ -152,7 +163,9 @@ def test_a_backup_of_an_older_format_is_restored(data: Any) -> None:
 
 def test_an_export_of_an_older_store_is_imported(data: Any) -> None:
     """An export that was written with format 2 becomes an agent with the same content."""
-    staged = received(data, (GOLDEN / "format_2.jsonl").read_bytes())
+    content = (GOLDEN / "format_2.jsonl").read_bytes()
+    assert b'"version":2' in content.splitlines()[0]
+    staged = received(data, content)
     with staged_store(staged) as store:
         assert check_store(store) == []
         assert lines_of(sent(data, store, "export")) == EXPORTED
@@ -167,16 +180,34 @@ def opened_with_steps(path: Path, at: int) -> list[str]:
     return steps.taken
 
 
-def test_a_kill_during_an_upgrade_loses_nothing(data: Any, old: Path, tmp_path: Path) -> None:
+def test_a_store_of_format_3_gets_the_nodes_that_cite_each_message(data: Any, tmp_path: Path) -> None:
+    """The upgrade writes what a new store has, and an export of format 2 and 3 gives the same."""
+    place = installed(data, unpacked_store(tmp_path / "old", 3))
+    assert LmdbStore.peek(place, lambda txn: txn.meta.citings_due, max_map_bytes=1 << 28)
+    store = data.open_store(ANN)
+    try:
+        assert not store.read(lambda txn: txn.meta.citings_due)
+        assert check_store(store) == []
+        assert lines_of(sent(data, store, "export")) == EXPORTED
+        nodes = store.read(lambda txn: list(txn.nodes.all()))
+        for node in nodes:
+            for source in node.sources:
+                found = store.read(lambda txn, message=source.message: txn.citings.of(message))
+                assert node.id in found
+    finally:
+        store.close()
+
+
+def test_a_kill_during_an_upgrade_loses_nothing(data: Any, any_old: Path, tmp_path: Path) -> None:
     """After a kill at any step the next opening has the whole content."""
     place, log = tmp_path / "killed", tmp_path / "log"
-    shutil.copytree(old, place)
+    shutil.copytree(any_old, place)
     code, steps = run_apart(log, opened_with_steps, place, 0)
     assert code == 0, log.read_text()
     assert any(step.startswith("commit") for step in steps)
     for at in range(1, len(steps) + 1):
         shutil.rmtree(place)
-        shutil.copytree(old, place)
+        shutil.copytree(any_old, place)
         code, _ = run_apart(log, opened_with_steps, place, at)
         assert code == -signal.SIGKILL, (at, log.read_text())
         store = LmdbStore.open(place, **MAPS)
@@ -225,6 +256,38 @@ def test_an_encrypted_store_is_upgraded_without_its_key(tmp_path: Path) -> None:
     store.close()
 
 
+def test_an_encrypted_store_of_format_3_is_upgraded_with_its_key(tmp_path: Path) -> None:
+    """Reading it without the key leaves the nodes that cite each message to the next opening with the key."""
+    seal = Seal(1, bytes(32))
+    store = LmdbStore.create(tmp_path, Identity("ann", 1, 7, 3), seal=seal, **MAPS)
+    store.write(fill)
+    before = content_of(store)
+    store.write(lambda txn: txn.tables.clear(layout.CITINGS))
+    store.close()
+    assert LmdbStore.peek(tmp_path, lambda txn: txn.meta.citings_due, max_map_bytes=1 << 28)
+    store = LmdbStore.open(tmp_path, seal_of=lambda _: seal, **MAPS)
+    after = content_of(store)
+    assert after.pop("identity").format_version == layout.FORMAT_VERSION
+    assert after == {name: value for name, value in before.items() if name != "identity"}
+    assert check_store(store) == []
+    store.close()
+
+
+def test_a_damaged_store_of_format_3_can_be_checked(tmp_path: Path) -> None:
+    """A node that cannot be decoded is a finding, also where the upgrade is not complete."""
+    store = LmdbStore.create(tmp_path, Identity("ann", 1, 7, 3), **MAPS)
+    store.write(fill)
+    store.write(lambda txn: txn.tables.put(layout.NODES, layout.u64(2), b"\xc1"))
+    store.close()
+    store = LmdbStore.open(tmp_path, **MAPS)
+    assert {finding.table for finding in check_store(store) if not finding.is_repairable} == {"nodes"}
+    store.close()
+
+
+_ADDED = (layout.ASSERTIONS, layout.RULINGS, layout.CITINGS)
+"""The tables that format 2 does not have."""
+
+
 def _downgrade(environment: Any, txn: Any) -> None:
     """Turn a store into one of format 2 with the same content."""
     shared = environment.open_db(layout.SHARED_TREE, txn=txn, create=False)
@@ -239,7 +302,8 @@ def _downgrade(environment: Any, txn: Any) -> None:
     for place in places:
         txn.put(place, layout.u32(1), db=old["chunk_references"])
     for key, value in entries:
-        txn.put(key[1:], value, db=old[tables[key[:1]].name.decode()])
+        if tables[key[:1]] not in _ADDED:
+            txn.put(key[1:], value, db=old[tables[key[:1]].name.decode()])
     events = list(txn.cursor(db=old["events"]).iternext())
     for key, value in events:
         txn.put(key, OLD_EVENTS.encode(layout.EVENTS.value.decode(value)), db=old["events"])

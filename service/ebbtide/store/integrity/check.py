@@ -16,9 +16,10 @@ from typing import Any
 from ebbtide.events import fits
 from ebbtide.ids import batch_text_id, node_text_id
 from ebbtide.records import Batch, BatchState, Node, PassState, Source
+from ebbtide.statements import Assertion, Ruling
 from ebbtide.store import layout
 from ebbtide.store.chain import Verification
-from ebbtide.store.integrity.derived import are_passages_of, citations, passages_fit, references
+from ebbtide.store.integrity.derived import are_passages_of, citations, citings, passages_fit, references
 from ebbtide.store.integrity.entries import EnoughFound, Entries, Finding
 from ebbtide.store.layout import META, Table, from_u32, from_u64, text_key, u32, u64
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
@@ -49,6 +50,8 @@ class _Check(Entries):
         self._check_next_numbers()
         self._check_meta()
         self._check_sources()
+        self._check_citings()
+        self._check_statements()
         self._check_withdrawn()
         self._check_relations()
         self._check_entities()
@@ -77,6 +80,8 @@ class _Check(Entries):
         ):
             if highest >= getattr(self._txn.meta, name):
                 self._note(META, name, f"a {what} could be used twice")
+        if max(self.statements, default=0) >= self._txn.meta.ledger.next_entry:
+            self._note(META, "ledger", "an entry number could be used twice")
 
     def _highest(self, table: Table[Any]) -> int:
         return max((int.from_bytes(key) for key, _ in self._items(table)), default=0)
@@ -88,6 +93,8 @@ class _Check(Entries):
         entities = meta.entity_focus
         if len(set(entities)) != len(entities) or any(one not in self.entities for one in entities):
             self._note(META, "entity_focus", "names an entity twice or a missing one", is_repairable=True)
+        if meta.ledger.extracted_up_to >= meta.next_message_number:
+            self._note(META, "ledger", "counts messages that do not exist")
         if meta.embedding.up_to >= meta.next_message_number:
             self._note(META, "embedding", "counts messages that do not exist", is_repairable=True)
         state = meta.pass_state
@@ -112,21 +119,66 @@ class _Check(Entries):
     def _check_sources(self) -> None:
         for node in with_pauses(self.nodes.values(), self._pause):
             for source in node.sources:
-                self._check_source(node, source)
+                self._check_source(layout.NODES, node_text_id(node.id), source)
             first = self._first_length(node)
             if first is not None and first != node.original_length:
                 self._note(layout.NODES, node_text_id(node.id), "its first content has a wrong length")
 
-    def _check_source(self, node: Node, source: Source) -> None:
+    def _check_citings(self) -> None:
+        if self._txn.meta.citings_due:
+            return
+        expected = citings(self.nodes.values())
+        for key, block in self._decoded(layout.CITINGS):
+            first = from_u64(key) * layout.MESSAGES_PER_BLOCK
+            for place, ids in (block or {}).items():
+                if expected.pop(first + place, None) != ids:
+                    problem = "do not name the nodes that cite the message"
+                    self._note(layout.CITINGS, str(first + place), problem, is_repairable=True)
+        for message in expected:
+            self._note(layout.CITINGS, str(message), "are missing", is_repairable=True)
+
+    def _check_statements(self) -> None:
+        """Entries refer to nodes, entities and entries that exist or existed, and to texts."""
+        for entry in with_pauses(self.statements.values(), self._pause):
+            if isinstance(entry, Assertion):
+                self._check_assertion(entry)
+            else:
+                self._check_ruling(entry)
+
+    def _check_assertion(self, one: Assertion) -> None:
+        name, node = str(one.entry), self.nodes.get(one.statement)
+        entities = {one.subject, *filter(None, (one.object_entity,))}
+        statements = {one.statement, *filter(None, (one.replaces,))}
+        if max(entities | statements) >= self._txn.meta.next_node_id:
+            self._note(layout.ASSERTIONS, name, "names a node that never existed")
+        if node is not None and node.kind != one.kind:
+            self._note(layout.ASSERTIONS, name, "has another kind than its node")
+        if entities & self.nodes.keys() or statements & self.entities.keys():
+            self._note(
+                layout.ASSERTIONS, name, "takes an entity for a statement, or a statement for an entity"
+            )
+        self._check_source(layout.ASSERTIONS, name, one.source)
+
+    def _check_ruling(self, one: Ruling) -> None:
+        name = str(one.entry)
+        if one.kind == "undo":
+            if one.target >= one.entry or isinstance(self.statements.get(one.target), Assertion):
+                self._note(layout.RULINGS, name, "undoes an entry that is no earlier ruling")
+        elif max(one.target, one.other) >= self._txn.meta.next_node_id:
+            self._note(layout.RULINGS, name, "names a node that never existed")
+        for source in one.sources:
+            self._check_source(layout.RULINGS, name, source)
+
+    def _check_source(self, table: Table[Any], name: str, source: Source) -> None:
         record = self.messages.get(source.message)
         if record is None:
-            self._note(layout.NODES, node_text_id(node.id), "cites a missing message")
+            self._note(table, name, "cites a missing message")
         elif not record.role:
-            self._note(layout.NODES, node_text_id(node.id), "cites an erased message")
+            self._note(table, name, "cites an erased message")
         elif not record.is_withdrawn and self._length(record.text_key) is not None:
             text, end = self._text_bytes(record.text_key), source.offset + source.length
             if end > len(text) or not (_is_between(text, source.offset) and _is_between(text, end)):
-                self._note(layout.NODES, node_text_id(node.id), "cites a range that is no text")
+                self._note(table, name, "cites a range that is no text")
 
     def _first_length(self, node: Node) -> int | None:
         """Return the characters of a node's first content; None if it was deleted."""

@@ -40,6 +40,15 @@ def citations(nodes: Iterable[Node]) -> dict[int, set[Citation]]:
     return found
 
 
+def citings(nodes: Iterable[Node]) -> dict[int, tuple[int, ...]]:
+    """Return the ascending ids of the nodes whose sources name each message."""
+    found: dict[int, set[int]] = {}
+    for node in nodes:
+        for source in node.sources:
+            found.setdefault(source.message, set()).add(node.id)
+    return {message: tuple(sorted(ids)) for message, ids in found.items()}
+
+
 def are_passages_of(value: bytes, cited: set[Citation]) -> bool:
     """Return whether each passage of a withdrawn message names exactly the memories that cite bytes of it.
 

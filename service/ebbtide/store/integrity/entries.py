@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
-from ebbtide.bounds import MAX_COUNT, MAX_METADATA_CHARS, MAX_TEXT_BYTES, MAX_VALUE_BYTES
+from ebbtide.bounds import MAX_COUNT, MAX_METADATA_CHARS, MAX_NUMBER, MAX_TEXT_BYTES, MAX_VALUE_BYTES
 from ebbtide.entity_names import is_entity
 from ebbtide.errors import InvalidRequest
 from ebbtide.ids import batch_text_id, node_text_id, parse_agent_id
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import Batch, Entity, MessageRecord, Node
+from ebbtide.statements import Assertion, Ruling
 from ebbtide.store import layout
 from ebbtide.store.codec import INVALID, UNDECODABLE, is_within
 from ebbtide.store.integrity.derived import are_vectors_of, is_metadata, passages_fit
@@ -57,6 +58,8 @@ class Entries:
         self.found: list[Finding] = []
         self.nodes: dict[int, Node] = {}
         self.entities: dict[int, Entity] = {}
+        self.statements: dict[int, Assertion | Ruling] = {}
+        """Assertions and rulings by entry number."""
         self.messages: dict[int, MessageRecord] = {}
         self.lengths: dict[bytes, int] = {}
         """The characters of each text, by its stored key."""
@@ -76,6 +79,8 @@ class Entries:
         self._read_batches()
         self._read_nodes()
         self._read_entities()
+        self._read_statements(layout.ASSERTIONS)
+        self._read_statements(layout.RULINGS)
         return True
 
     def _items(self, table: Table[Any]) -> Iterator[tuple[bytes, bytes]]:
@@ -87,7 +92,8 @@ class Entries:
             try:
                 decoded: V | None = table.value.decode(value)
             except UNDECODABLE as error:
-                self._note(table, key.hex(), f"cannot be decoded: {error}"[:200])
+                problem = f"cannot be decoded: {error}"[:200]
+                self._note(table, key.hex(), problem, is_repairable=table.is_derived)
                 decoded = None
             yield key, decoded
 
@@ -229,6 +235,16 @@ class Entries:
             if not is_entity(entity.name, entity.key):
                 self._note(layout.ENTITIES, node_text_id(entity.id), "has no name that fits its key")
 
+    def _read_statements(self, table: Table[Any]) -> None:
+        for key, entry in self._decoded(table):
+            if entry is None:
+                continue
+            if from_u64(key) != entry.entry:
+                self._note(table, str(entry.entry), "is stored under another key")
+            if entry.entry in self.statements:
+                self._note(table, str(entry.entry), "has the entry number of an assertion")
+            self.statements[entry.entry] = entry
+
 
 def _fault(table: Table[Any], key: bytes, value: bytes) -> str | None:
     """Return what is wrong with the sizes and numbers of an entry."""
@@ -282,6 +298,5 @@ def _overrides_fault(overrides: dict[str, object]) -> str | None:
 def is_near_its_end(txn: ReadTransaction) -> bool:
     """Return whether a number that only grows is in the upper half of its range: see `bounds.NextId`."""
     numbers = [(entry, txn.meta.value_of(entry)) for entry in ENTRIES.values() if entry.most]
-    return txn.meta.embedding.stamp > MAX_COUNT // 2 or any(
-        isinstance(number, int) and number > entry.most // 2 for entry, number in numbers
-    )
+    is_near = txn.meta.embedding.stamp > MAX_COUNT // 2 or txn.meta.ledger.next_entry > MAX_NUMBER // 2
+    return is_near or any(isinstance(number, int) and number > entry.most // 2 for entry, number in numbers)

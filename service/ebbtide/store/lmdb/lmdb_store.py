@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import lmdb
 
-from ebbtide.errors import EbbtideError, Exhausted, Precondition, Unavailable
+from ebbtide.errors import Corrupted, EbbtideError, Exhausted, Precondition, Unavailable
 from ebbtide.records import Identity
 from ebbtide.store import layout
 from ebbtide.store.durable import sync_directory, sync_file
@@ -37,7 +37,7 @@ from ebbtide.store.lmdb.network import SourcesOf
 from ebbtide.store.lmdb.probe import note_closed, note_use
 from ebbtide.store.lmdb.tables import Handles
 from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
-from ebbtide.store.lmdb.upgrade import upgrade
+from ebbtide.store.lmdb.upgrade import has_trees_of_present_format, upgrade, upgrade_entries, write_citings
 from ebbtide.store.presence import Confirm, Presence, file_moved, nothing_to_confirm
 from ebbtide.store.translation import FOREIGN, translated
 from ebbtide.store.yielding import Pause
@@ -139,6 +139,7 @@ class LmdbStore:
                 writing = WriteTransaction(txn, store._tables, seal)
                 writing.create(identity, store.sealed_with)
                 begin(writing)
+                writing.finish()
         except BaseException as error:
             store.close()
             if isinstance(error, FOREIGN):
@@ -178,6 +179,10 @@ class LmdbStore:
         try:
             fingerprint = store.read(_fingerprint)
             store._seal = seal_of(fingerprint) if fingerprint else None
+            # Entries that cannot be read are findings of the checker, and errors of those who read them.
+            with contextlib.suppress(Corrupted):
+                if store.read(lambda txn: txn.meta.citings_due):
+                    store.write(write_citings)
         except BaseException:
             store.close()
             raise
@@ -207,6 +212,8 @@ class LmdbStore:
             except lmdb.NotFoundError:
                 store._upgrade()
                 store._tables = open_tables(environment)
+            if store.read(has_trees_of_present_format):
+                store.write(upgrade_entries)
         except BaseException as error:
             store.close()
             if isinstance(error, FOREIGN):
@@ -265,7 +272,9 @@ class LmdbStore:
         if self._presence.must_reopen():
             self._give_up()
         with span("commit"), self._environment.begin(write=True) as txn:
-            done = fn(WriteTransaction(txn, self._tables, self._seal, self.sources_of))
+            writing = WriteTransaction(txn, self._tables, self._seal, self.sources_of)
+            done = fn(writing)
+            writing.finish()
         if not self._presence.is_there:
             self._give_up()
         return done

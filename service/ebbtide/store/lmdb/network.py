@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from ebbtide.records import Entity, Link, LinkColumns, Node, NodeFacts, NodeText, Pin, ScanColumns, ScanState
 from ebbtide.store import layout
+from ebbtide.store.lmdb.statements import CitingWriter
 from ebbtide.store.lmdb.tables import MetaWriter, Part, TableReader, TableWriter
 from ebbtide.store.lmdb.texts import MessageReader, TextReader, TextWriter
 
@@ -319,13 +320,20 @@ class NodeWriter(NodeReader):
     _texts: TextWriter
 
     def __init__(
-        self, tables: TableWriter, texts: TextWriter, messages: MessageReader, links: LinkWriter
+        self,
+        tables: TableWriter,
+        texts: TextWriter,
+        messages: MessageReader,
+        links: LinkWriter,
+        citings: CitingWriter,
     ) -> None:
         super().__init__(tables, texts, messages)
         self._links = links
+        self._citings = citings
 
     def put(self, node: Node) -> None:
         """Write a node. `TextWriter.put` has counted its first content; a rewrite keeps that reference."""
+        self._citings.change(self.get(node.id), node)
         self._tables.save(layout.NODES, layout.u64(node.id), node)
 
     def forget(self, node_id: int) -> Node:
@@ -334,6 +342,7 @@ class NodeWriter(NodeReader):
         assert node is not None, "only a living node is forgotten"
         self._links.remove_from(node_id)
         self._tables.delete(layout.NODES, layout.u64(node_id))
+        self._citings.change(node, None)
         if node.first_key:
             self._texts.drop(node.first_key)
         return node

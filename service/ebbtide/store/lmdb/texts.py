@@ -154,6 +154,8 @@ class MessageWriter(MessageReader):
         super().__init__(tables, texts)
         self._passages = passages
         self._meta = meta
+        self.erased: set[int] = set()
+        """The messages that this transaction erased."""
 
     def put(self, record: MessageRecord, text: str, passages: list[PassageEntry]) -> None:
         """Store a message, or replace the text and metadata of a stored one."""
@@ -213,6 +215,7 @@ class MessageWriter(MessageReader):
         )
         self._save(tombstone)
         self._passages.put(record.number, [])
+        self.erased.add(record.number)
 
     def _save(self, record: MessageRecord) -> None:
         self._tables.save(layout.MESSAGES, layout.u64(record.number), record)

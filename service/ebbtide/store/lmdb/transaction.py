@@ -30,6 +30,7 @@ from ebbtide.store.lmdb.network import (
     ScanWriter,
     SourcesOf,
 )
+from ebbtide.store.lmdb.statements import CitingReader, CitingWriter, StatementReader, StatementWriter
 from ebbtide.store.lmdb.tables import Handles, MetaReader, MetaWriter, TableReader, TableWriter
 from ebbtide.store.lmdb.texts import (
     MessageReader,
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 
 IN_META = (
     *("focus", "entity_focus", "entity_memories", "next_node_id"),
-    *("owed_passes", "finished_passes", "pass_state"),
+    *("owed_passes", "finished_passes", "pass_state", "ledger"),
 )
 """The fields of a change that are entries of META."""
 
@@ -64,8 +65,10 @@ class ReadTransaction:
     messages: MessageReader
     links: LinkReader
     scans: ScanReader
+    citings: CitingReader
     nodes: NodeReader
     entities: EntityReader
+    statements: StatementReader
     inbox: InboxReader
     audit: AuditReader
     events: EventReader
@@ -85,8 +88,10 @@ class ReadTransaction:
         self.messages = messages = MessageReader(tables, texts)
         self.links = LinkReader(tables, sources_of)
         self.scans = ScanReader(tables)
+        self.citings = CitingReader(tables)
         self.nodes = NodeReader(tables, texts, messages)
         self.entities = EntityReader(tables)
+        self.statements = StatementReader(tables)
         self.inbox = InboxReader(tables)
         self.audit = AuditReader(tables)
         self.events = EventReader(tables, meta)
@@ -116,8 +121,10 @@ class WriteTransaction(ReadTransaction):
     messages: MessageWriter
     links: LinkWriter
     scans: ScanWriter
+    citings: CitingWriter
     nodes: NodeWriter
     entities: EntityWriter
+    statements: StatementWriter
     inbox: InboxWriter
     audit: AuditWriter
     events: EventWriter
@@ -137,8 +144,10 @@ class WriteTransaction(ReadTransaction):
         self.messages = messages = MessageWriter(tables, texts, passages, meta)
         self.links = links = LinkWriter(tables, meta, sources_of)
         self.scans = ScanWriter(tables)
-        self.nodes = NodeWriter(tables, texts, messages, links)
+        self.citings = citings = CitingWriter(tables)
+        self.nodes = NodeWriter(tables, texts, messages, links, citings)
         self.entities = EntityWriter(tables, links)
+        self.statements = StatementWriter(tables)
         self.inbox = InboxWriter(tables, meta)
         self.audit = AuditWriter(tables, meta)
         self.events = EventWriter(tables, meta)
@@ -165,6 +174,12 @@ class WriteTransaction(ReadTransaction):
         for link in change.removed_links:
             self.links.remove(link)
         self.links.put(change.links)
+        for number in change.removed_entries:
+            self.statements.remove(number)
+        for assertion in change.assertions:
+            self.statements.put(assertion)
+        for ruling in change.rulings:
+            self.statements.put(ruling)
         for node_id, pin in change.pins.items():
             self.nodes.pin(node_id, pin)
         self.scans.reset([*change.forgotten, *change.deleted, *change.deleted_entities])
@@ -175,6 +190,11 @@ class WriteTransaction(ReadTransaction):
                 self.meta.set(**{name: value})
         if change.pass_ended:
             self.meta.set(pass_state=None)
+
+    def finish(self) -> None:
+        """Write what follows from the whole transaction. Called before the commit."""
+        self.statements.drop_sources(self.messages.erased)
+        self.citings.finish()
 
     def accept(
         self,

@@ -1,7 +1,9 @@
-"""Upgrade of a store of format 2 to format 3, in one transaction: a kill leaves the old store or the new one, whole.
+"""Upgrade of a store of format 2 or 3, in one transaction: a kill leaves the old store or the new one, whole.
 
-Format 2 had a tree for each table, and two tables more: links by target, and entities by key. Every stored text had its
-reference count, and events were stored as 64-bit numbers.
+* Format 2 had a tree for each table, and two tables more: links by target, and entities by key. Every stored text had
+  its reference count, and events were stored as 64-bit numbers.
+* Format 3 had no statements, and no table of the nodes that cite each message. The upgrade notes that the latter is
+  due, and the next opening with the key of the store writes it.
 
 Encrypted values are copied as they are: they depend on the names of tables and on keys, which are the same. So an
 upgrade needs no key.
@@ -19,26 +21,36 @@ from ebbtide.errors import Corrupted
 from ebbtide.events import EventRecord
 from ebbtide.store.codec import INVALID, UNDECODABLE, record, u32
 from ebbtide.store.layout import (
+    ASSERTIONS,
     CHUNK_REFERENCES,
+    CITINGS,
     EVENTS,
     FORMAT_VERSION,
     LINK_SIZE,
     META,
     OLDEST_FORMAT,
+    RULINGS,
     SCANS,
     TABLES,
     MetaEntries,
     Table,
 )
 from ebbtide.store.lmdb.environment import open_tables, refuse_other_format
+from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
 
 _DROPPED: Final = {"backlinks": 12, "entity_ids": 0}
-"""The tables that format 3 does not have, as in OLD_VALUE_SIZES."""
+"""The tables that only format 2 has, as in OLD_VALUE_SIZES."""
+
+_ADDED: Final = (ASSERTIONS, RULINGS, CITINGS)
+"""The tables that format 2 and 3 do not have."""
+
+_SAME_TREES: Final = 3
+"""The oldest format with the trees of the present one."""
 
 OLD_VALUE_SIZES: Final = {
     "links": LINK_SIZE,
     **_DROPPED,
-    **{table.name.decode(): 0 for table in TABLES if not table.has_duplicates},
+    **{table.name.decode(): 0 for table in TABLES if not table.has_duplicates and table not in _ADDED},
 }
 """The name of each tree of format 2, with the size of its values where they are sorted duplicates, else 0."""
 
@@ -89,7 +101,7 @@ def _upgrade(environment: Any, txn: Any) -> None:
     }
     new = open_tables(environment, txn)
     for table in TABLES:
-        if table.prefix:
+        if table.prefix and table not in _ADDED:
             for key, value in list(_converted(table, txn.cursor(db=old[table.name.decode()]).iternext())):
                 txn.put(table.prefix + key, value, db=new[table])
     events = [(key, _packed(value)) for key, value in txn.cursor(db=new[EVENTS]).iternext()]
@@ -99,8 +111,32 @@ def _upgrade(environment: Any, txn: Any) -> None:
     identity = MetaEntries.identity.codec.decode(txn.get(place, db=new[META]))
     upgraded = msgspec.structs.replace(identity, format_version=FORMAT_VERSION)
     txn.put(place, MetaEntries.identity.codec.encode(upgraded), db=new[META])
-    for name in (*_DROPPED, *(table.name.decode() for table in TABLES if table.prefix)):
+    due = MetaEntries.citings_due
+    txn.put(META.prefix + due.name, due.codec.encode(True), db=new[META])
+    for name in (
+        *_DROPPED,
+        *(table.name.decode() for table in TABLES if table.prefix and table not in _ADDED),
+    ):
         txn.drop(old[name])
+
+
+def has_trees_of_present_format(txn: ReadTransaction) -> bool:
+    """Return whether a store is of an older format that has the same trees."""
+    identity = txn.meta.identity
+    return identity is not None and _SAME_TREES <= identity.format_version < FORMAT_VERSION
+
+
+def upgrade_entries(txn: WriteTransaction) -> None:
+    """Upgrade a store of an older format that has the same trees."""
+    identity = txn.meta.identity
+    assert identity is not None, "it states the older format"
+    txn.meta.set(identity=msgspec.structs.replace(identity, format_version=FORMAT_VERSION), citings_due=True)
+
+
+def write_citings(txn: WriteTransaction) -> None:
+    """Write the nodes that cite each message, which an upgrade has left."""
+    txn.citings.rebuild(txn.nodes.all())
+    txn.meta.set(citings_due=False)
 
 
 def _converted(table: Table[Any], entries: Entries) -> Entries:

@@ -61,12 +61,16 @@ from ebbtide.records import (
     Source,
     StoredState,
 )
+from ebbtide.statements import MAX_RULING_SOURCES, Assertion, Ruling
 from ebbtide.store.codec import make_known
 from ebbtide.store.layout import MetaEntries
 
 FORM: Final = "ebbtide-export"
-VERSION: Final = 2
-"""Version of the lines; an export with another one is refused."""
+VERSION: Final = 3
+"""Version of the lines; an export with a higher one is refused."""
+
+OLDEST_VERSION: Final = 2
+"""The oldest version that is read: it had no statements."""
 
 NO_JSON: Final = msgspec.Raw(b"")
 
@@ -117,6 +121,13 @@ class EmbeddingLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     dimension: Dimension
 
 
+class LedgerLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The next entry number, and the messages up to which statements were extracted."""
+
+    next_entry: NextId
+    extracted_up_to: Number
+
+
 class AgentLine(Line, frozen=True, tag="agent"):
     """The agent as a whole."""
 
@@ -139,6 +150,7 @@ class AgentLine(Line, frozen=True, tag="agent"):
     next_relation_id: NextRelationId = field(default=1, name="next_relation")
     texts_from: NextId = 1
     withdrawn: bool = field(default=False, name="holds_withdrawn")
+    ledger: LedgerLine | None = None
     embedding: EmbeddingLine | None = None
 
 
@@ -255,6 +267,41 @@ class EntityLine(Line, frozen=True, tag="entity"):
     last_pass: Count = 0
 
 
+_PLAIN_TIMES = {
+    name: name.removesuffix("_ms") for name in ("told_at_ms", "known_at_ms", "since_ms", "until_ms")
+}
+
+
+class StatementLine(
+    Assertion,
+    frozen=True,
+    array_like=False,
+    tag_field="type",
+    tag="statement",
+    rename=_PLAIN_TIMES,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+):
+    """An assertion: once that a message states what a statement says."""
+
+    source: SourceLine
+
+
+class RulingLine(
+    Ruling,
+    frozen=True,
+    array_like=False,
+    tag_field="type",
+    tag="ruling",
+    rename=_PLAIN_TIMES,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+):
+    """A decision about statements or entities."""
+
+    sources: Annotated[tuple[SourceLine, ...], msgspec.Meta(max_length=MAX_RULING_SOURCES)] = ()
+
+
 class PinLine(Line, frozen=True, tag="pin"):
     """A pinned memory."""
 
@@ -299,6 +346,8 @@ AnyLine = (
     | BatchLine
     | NodeLine
     | EntityLine
+    | StatementLine
+    | RulingLine
     | PinLine
     | LinkLine
     | IndexLine

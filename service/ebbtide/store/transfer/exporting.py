@@ -13,6 +13,7 @@ import numpy as np
 
 from ebbtide.errors import Corrupted
 from ebbtide.records import NEVER_SCANNED, Batch, BatchState, MessageRecord, Node, ScanColumns, ScanState
+from ebbtide.statements import Assertion, LedgerState
 from ebbtide.store.layout import DIGESTED, RELATIONS, from_u32, from_u64
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.lmdb.transaction import ReadTransaction
@@ -29,6 +30,7 @@ from ebbtide.store.transfer.export_lines import (
     FadedLine,
     HeaderLine,
     IndexLine,
+    LedgerLine,
     LinkLine,
     MessageLine,
     NodeLine,
@@ -38,7 +40,9 @@ from ebbtide.store.transfer.export_lines import (
     PinLine,
     RelationLine,
     RewriteLine,
+    RulingLine,
     SourceLine,
+    StatementLine,
     converted,
     copied,
     encoded,
@@ -82,6 +86,7 @@ def _lines(txn: ReadTransaction, ebbtide_version: str, now_ms: int) -> Iterator[
         yield _batch(txn, batch, digested.get(batch.number, 0))
     yield from _nodes(txn)
     yield from _entities(txn)
+    yield from _statements(txn)
     yield from _pins(txn)
     for link in txn.links.all():
         yield converted(link, LinkLine)
@@ -93,6 +98,7 @@ def _agent(txn: ReadTransaction) -> AgentLine:
     assert identity is not None, "an open store has its identity"
     own = {name: getattr(txn.meta, name) for name in AGENT_ENTRIES}
     own["pass_state"] = None if state is None else copied(state, PassLine)
+    own["ledger"] = None if txn.meta.ledger == LedgerState() else converted(txn.meta.ledger, LedgerLine)
     own["embedding"] = converted(txn.meta.embedding, EmbeddingLine)
     return AgentLine(
         agent_id=identity.agent_id, created_at=identity.created_at_ms, seed=str(identity.seed), **own
@@ -141,6 +147,15 @@ def _entities(txn: ReadTransaction) -> Iterator[EntityLine]:
     for entity in txn.entities.all():
         scan = _scan_of(scans, entity.id)
         yield copied(entity, EntityLine, scans=scan.count, last_pass=scan.last_pass)
+
+
+def _statements(txn: ReadTransaction) -> Iterator[StatementLine | RulingLine]:
+    for entry in txn.statements.entries():
+        if isinstance(entry, Assertion):
+            yield copied(entry, StatementLine, source=converted(entry.source, SourceLine))
+        else:
+            sources = tuple(converted(one, SourceLine) for one in entry.sources)
+            yield copied(entry, RulingLine, sources=sources)
 
 
 def _pins(txn: ReadTransaction) -> Iterator[PinLine]:

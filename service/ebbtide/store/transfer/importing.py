@@ -36,6 +36,7 @@ from ebbtide.records import (
     ScanState,
     Source,
 )
+from ebbtide.statements import Assertion, LedgerState, Ruling
 from ebbtide.store import layout
 from ebbtide.store.codec import UNDECODABLE, make_known
 from ebbtide.store.integrity.derived import is_metadata
@@ -45,6 +46,7 @@ from ebbtide.store.lmdb.transaction import WriteTransaction
 from ebbtide.store.transfer.export_lines import (
     AGENT_ENTRIES,
     FORM,
+    OLDEST_VERSION,
     VERSION,
     AgentLine,
     AnyLine,
@@ -58,6 +60,8 @@ from ebbtide.store.transfer.export_lines import (
     NodeLine,
     PinLine,
     RelationLine,
+    RulingLine,
+    StatementLine,
     converted,
     copied,
 )
@@ -132,13 +136,13 @@ class Lines:
             _refuse(1, "not the header of an export")
         if found.version > VERSION:
             raise Precondition(
-                f"The export has version {found.version}; this Ebbtide reads version {VERSION}. "
+                f"The export has version {found.version}; this Ebbtide reads versions {OLDEST_VERSION} to {VERSION}. "
                 "Use a newer Ebbtide.",
                 reason="FORMAT_TOO_NEW",
             )
-        if found.version < VERSION:
+        if found.version < OLDEST_VERSION:
             raise Precondition(
-                f"The export has version {found.version}; this Ebbtide reads version {VERSION}. "
+                f"The export has version {found.version}; this Ebbtide reads versions {OLDEST_VERSION} to {VERSION}. "
                 "Remember the conversations again.",
                 reason="FORMAT_TOO_OLD",
             )
@@ -252,6 +256,8 @@ def _put(txn: WriteTransaction, line: AnyLine) -> None:
         _put_node(txn, line)
     elif isinstance(line, EntityLine):
         _put_entity(txn, line)
+    elif isinstance(line, StatementLine | RulingLine):
+        _put_statement(txn, line)
     elif isinstance(line, PinLine):
         _put_pin(txn, line)
     elif isinstance(line, LinkLine):
@@ -287,6 +293,8 @@ def _put_agent(txn: WriteTransaction, line: AgentLine) -> None:
     own = {name: getattr(line, name) for name in AGENT_ENTRIES}
     if line.pass_state is not None:
         own["pass_state"] = copied(line.pass_state, PassState)
+    if line.ledger is not None:
+        own["ledger"] = converted(line.ledger, LedgerState)
     if line.embedding is not None:
         own["embedding"] = converted(line.embedding, EmbeddingState)
     txn.meta.set(**own)
@@ -316,7 +324,7 @@ def _put_message(txn: WriteTransaction, line: MessageLine) -> None:
 
 
 def _put_node(txn: WriteTransaction, line: NodeLine) -> None:
-    key = _new_key(txn, layout.NODES, line.id)
+    _new_key(txn, layout.NODES, line.id)
     node = copied(
         line,
         Node,
@@ -325,7 +333,7 @@ def _put_node(txn: WriteTransaction, line: NodeLine) -> None:
         first_key=b"" if line.first is None else txn.texts.put(line.first),
         rewrites=tuple(converted(one, Rewrite) for one in line.rewrites),
     )
-    txn.tables.save(layout.NODES, key, node)
+    txn.nodes.put(node)
     if line.scans:
         txn.scans.put(line.id, ScanState(line.scans, line.last_pass))
 
@@ -341,6 +349,17 @@ def _put_entity(txn: WriteTransaction, line: EntityLine) -> None:
     txn.entities.put(copied(line, Entity))
     if line.scans:
         txn.scans.put(line.id, ScanState(line.scans, line.last_pass))
+
+
+def _put_statement(txn: WriteTransaction, line: StatementLine | RulingLine) -> None:
+    for table in (layout.ASSERTIONS, layout.RULINGS):
+        _new_key(txn, table, line.entry)
+    if isinstance(line, StatementLine):
+        txn.statements.put(copied(line, Assertion, source=converted(line.source, Source)))
+    else:
+        txn.statements.put(
+            copied(line, Ruling, sources=tuple(converted(one, Source) for one in line.sources))
+        )
 
 
 def _put_pin(txn: WriteTransaction, line: PinLine) -> None:
