@@ -85,6 +85,12 @@ class Metrics:
         self.links_broken = counter("ebbtide_links_broken_total", "Links broken because scans weakened them.")
         self.passes = counter("ebbtide_passes_total", "Completed compression passes.")
         self.events = counter("ebbtide_events_total", "Recorded events.")
+        self.archive_uses = counter(
+            "ebbtide_archive_uses_total",
+            "Queries by whether the agent's archive was in memory or was loaded.",
+            "archive",
+        )
+        self.compactions = counter("ebbtide_compactions_total", "Compactions of the files of agents.")
         self.loop_lag = histogram(
             "ebbtide_event_loop_lag_seconds", "Event-loop scheduling lag in seconds.", LAG_BUCKETS
         )
@@ -107,6 +113,10 @@ class Metrics:
             "ebbtide_unresumed_agents", "Agents with waiting work that could not be opened."
         )
         self.resident_bytes = gauge("ebbtide_resident_bytes", "Memory of open agents in bytes.")
+        self.stored = gauge("ebbtide_stored", "Records of open agents, by kind.", "kind")
+        self.compactions_due = gauge(
+            "ebbtide_compactions_due", "Open agents whose files may still contain erased data."
+        )
         self.mailbox_jobs = gauge("ebbtide_mailbox_jobs", "Jobs waiting in mailboxes.")
         self.longest_mailbox = gauge("ebbtide_mailbox_jobs_max", "Jobs waiting in the fullest mailbox.")
         self.pending_batches = gauge("ebbtide_pending_batches", "Waiting batches of open agents.")

@@ -48,6 +48,28 @@ def of(samples: Samples, name: str, *labels: str) -> float:
     return samples.get((name, frozenset(labels)), 0.0)
 
 
+async def test_records_and_uses_of_the_archive_are_counted(tmp_path: Path, caller_in: CallerIn) -> None:
+    """The gauges count the records of open agents, and queries count by whether the archive was in memory."""
+    async with caller_in(tmp_path) as call:
+        await call("POST", "/v1/agents/ann/remember", HELLO)
+        await call("POST", "/v1/agents/ann/flush", {})
+        for _ in range(3):
+            await call("POST", "/v1/agents/ann/recall", {"query": "Where did I move?"})
+        samples = await scraped(call.service)
+        stored = {
+            kind: of(samples, "ebbtide_stored", kind) for kind in ("message", "memory", "entity", "link")
+        }
+        assert stored["message"] == stored["memory"] == 1
+        assert stored["entity"] >= 1 and stored["link"] >= stored["entity"]
+        assert of(samples, "ebbtide_archive_uses_total", "loaded") == 1
+        assert of(samples, "ebbtide_archive_uses_total", "in_memory") == 2
+        await call("POST", "/v1/agents/ann/forget", {"nodes": ["n1"]})
+        samples = await scraped(call.service)
+        assert of(samples, "ebbtide_stored", "memory") == 0
+        assert of(samples, "ebbtide_compactions_total") == 1
+        assert of(samples, "ebbtide_compactions_due") == 0
+
+
 async def test_requests_are_counted_by_verb_and_outcome(tmp_path: Path, caller_in: CallerIn) -> None:
     """Each request is counted once, with its error family if it failed, and its duration."""
     async with caller_in(tmp_path) as call:

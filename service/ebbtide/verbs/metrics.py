@@ -8,14 +8,24 @@ lag.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
 
 from ebbtide import __version__
 from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.metrics import Metrics
+from ebbtide.records import AgentCounts
 from ebbtide.verbs.requests import Request
 from ebbtide.verbs.service import EMPTY, LARGE_BYTES, Service, get_readiness
 
 STATUS = {"ready": 2, "degraded": 1, "unavailable": 0}
+
+STORED: Mapping[str, Callable[[AgentCounts], int]] = {
+    "message": lambda counts: counts.message_count,
+    "memory": lambda counts: counts.node_count,
+    "entity": lambda counts: counts.entity_count,
+    "link": lambda counts: counts.link_count,
+}
+"""The kinds of records that are counted."""
 
 
 async def get_metrics(service: Service, _: Request = EMPTY) -> bytes:
@@ -40,6 +50,9 @@ def _read_agents(metrics: Metrics, service: Service, agents: list[Agent]) -> Non
     metrics.max_open_agents.set(fleet.max_open)
     metrics.unresumed_agents.set(len(fleet.unresumed))
     metrics.resident_bytes.set(sum(agent.derived_bytes for agent in agents))
+    for kind, count in STORED.items():
+        metrics.stored.labels(kind).set(sum(count(agent.counts) for agent in agents))
+    metrics.compactions_due.set(sum(agent.workspace.is_compaction_due for agent in agents))
     waiting = [agent.mailbox.waiting_count for agent in agents]
     metrics.mailbox_jobs.set(sum(waiting))
     metrics.longest_mailbox.set(max(waiting, default=0))

@@ -145,6 +145,7 @@ class Agent:
         """Run a query. The archive that it loaded may need an index or new vectors."""
         # A query that first loads its archive may take long; other queries must not wait for it.
         is_loaded = self.workspace.open_archive.loaded is not None
+        self._shared.metrics.archive_uses.labels("in_memory" if is_loaded else "loaded").inc()
         answer = await self._run_first(job, self._shared.query_pool if is_loaded else self._shared.pool)
         if self.embedding is not None:
             archive, dimension = self.workspace.open_archive, self.embedding.dimension
@@ -235,6 +236,7 @@ class Agent:
     async def compact(self) -> None:
         """Rewrite the agent's files without erased bytes. Other jobs of the agent wait meanwhile."""
         await self.run(partial(self._make_busy, self.workspace.compact))
+        self._shared.metrics.compactions.inc()
         self.digest.progressed.notify()
         self.retention_task.notice()
 
