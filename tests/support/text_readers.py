@@ -45,7 +45,7 @@ from ebbtide.language.served import chunks, embedder, fidelity, openai_compatibl
 from ebbtide.language.served.connection import RequestRejected, retry_after_s
 from ebbtide.language.served.model import Overflow
 from ebbtide.language.tokens import estimate
-from ebbtide.memory import naming, pin_requests
+from ebbtide.memory import naming, pin_requests, slot_names, values
 from ebbtide.memory.texts import piece_of
 from ebbtide.memory.wording import joined, speaker_labels, word_dangling, word_memory
 from ebbtide.parameters import AgentParameters
@@ -249,6 +249,11 @@ def _relation_names(text: str) -> Any:
     return names, naming.accepted_link_name(text, "zh"), entity_names.names_of([text], 1)
 
 
+def _statement(text: str) -> Any:
+    compared = [values.compare(text, other) for other in (text[5:], text[:9], "Lisbon")]
+    return compared, slot_names.canonical(text), values.reports_change(text)
+
+
 def _fidelity(text: str) -> Any:
     with suppress(BadReply):
         fidelity.check_fidelity(text, text[::-1])
@@ -320,6 +325,7 @@ READERS: Mapping[str, Reader] = {
     "builtin: fillers": _fillers,
     "fidelity of a shortening": _fidelity,
     "names of links": _relation_names,
+    "slots and values of statements": _statement,
     "request to remember": pin_requests.asks_to_remember,
     "text for the embedder": multilingual.clean,
     "builtin: shorten again": _shortened_again,

@@ -1,0 +1,209 @@
+"""Values of statements: normalise them, compare them, and find out whether a quote reports a change.
+
+Two values are compared after normalisation: NFKC, case, simplified characters, articles, dates, numerals and units. All
+functions read at most MAX_CHARS characters and take linear time.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final, Literal
+
+from ebbtide.han import contains_han
+from ebbtide.normalisation import nfkc, simplified
+
+MAX_CHARS: Final = 500
+
+Comparison = Literal["same", "refines", "different"]
+
+_OUTER: Final = " \t\r\n\"'“”‘’《》「」『』()[].,;:!?。，、；：！？"
+_SPACE: Final = re.compile(r"\s{1,500}")
+_ARTICLES: Final = ("a ", "an ", "the ", "my ", "一个", "一名", "一位", "我的")
+_WORDS: Final = {
+    word: str(number)
+    for number, word in enumerate(
+        [
+            "zero",
+            "one",
+            "two",
+            "three",
+            "four",
+            "five",
+            "six",
+            "seven",
+            "eight",
+            "nine",
+            "ten",
+            "eleven",
+            "twelve",
+            "thirteen",
+            "fourteen",
+            "fifteen",
+            "sixteen",
+            "seventeen",
+            "eighteen",
+            "nineteen",
+            "twenty",
+        ]
+    )
+} | {
+    "thirty": "30",
+    "forty": "40",
+    "fifty": "50",
+    "sixty": "60",
+    "seventy": "70",
+    "eighty": "80",
+    "ninety": "90",
+}
+_DIGITS: Final = {digit: value for value, digit in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
+_HAN_NUMBER: Final = re.compile(
+    r"[零〇一二两三四五六七八九十百]{1,9}(?=[年月日号岁个名位只条米斤公厘千年次]|$)"
+)
+_MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH: Final = (
+    r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    r"|nov(?:ember)?|dec(?:ember)?)\.?"
+)
+_DAY: Final = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
+_DATES: Final = tuple(
+    re.compile(pattern)
+    for pattern in (
+        rf"{_MONTH} (?:the )?{_DAY}(?:,? (?P<year>\d{{4}}))?",
+        rf"(?:the )?{_DAY} (?:of )?{_MONTH}(?:,? (?P<year>\d{{4}}))?",
+        rf"{_MONTH},? (?P<year>\d{{4}})",
+        r"(?P<year>\d{4})[-/.](?P<month>\d{1,2})(?:[-/.](?P<day>\d{1,2}))?",
+        r"(?:(?P<year>\d{4})年)?(?P<month>\d{1,2})月(?:(?P<day>\d{1,2})[日号]?)?",
+        r"(?P<year>\d{4})年?",
+    )
+)
+_LENGTH: Final = re.compile(
+    r"(\d{1,3}(?:\.\d{1,2})?) ?(cm|centimet(?:er|re)s?|厘米|公分|m|met(?:er|re)s?|米)(\d{1,2})?"
+)
+_WEIGHT: Final = re.compile(r"(\d{1,3}(?:\.\d{1,2})?) ?(kg|kilos?|kilograms?|公斤|千克|斤)")
+_AGE: Final = re.compile(r"(\d{1,3}) ?(?:岁|周岁|years? old|years?)")
+
+_CUES: Final = re.compile(
+    r"\b(?:now(?! and then)|nowadays|these days|no longer|any ?more|moved(?! by)|relocated|switched|changed|became"
+    r"|become|turned into|left(?![- ](?:hand|side|wing|over|foot|leg|arm|eye|ear|turn))|quit|resigned"
+    r"|used to|stopped)\b"
+    r"|现在|如今|目前|不再|已经不|再也不|搬(?:到|去|家|进|来|回|了)|换(?:了|成|到|工作|公司|号)|改(?:成|为|叫|名|了|用)"
+    r"|变成|变为|成为了|成了|辞(?:职|了)|离(?:职|婚|开了)|戒了|跳槽|升(?:职|为|任)|转(?:行|到|成|为)"
+)
+
+
+@lru_cache(maxsize=4096)
+def normalised(text: str) -> str:
+    """Return a text without differences of width, case, script, articles, punctuation around it and numerals."""
+    plain = _SPACE.sub(" ", nfkc(text[:MAX_CHARS]).casefold().translate(simplified())).strip(_OUTER)
+    for article in _ARTICLES:
+        if plain.startswith(article) and len(plain) > len(article):
+            plain = plain.removeprefix(article).strip()
+            break
+    if contains_han(plain):
+        plain = _HAN_NUMBER.sub(_in_digits, plain)
+    return " ".join(_WORDS.get(word, word) for word in plain.split(" "))
+
+
+def _in_digits(match: re.Match[str]) -> str:
+    """Return a Chinese numeral up to 999 in digits, or digit by digit."""
+    said = match.group()
+    if "百" not in said and "十" not in said:
+        return "".join(str(_DIGITS[digit]) for digit in said) if len(said) != 1 or said != "两" else "2"
+    hundreds, has_hundreds, rest = said.partition("百")
+    if not has_hundreds:
+        hundreds, rest = "", said
+    tens, has_tens, ones = rest.partition("十")
+    if not has_tens:
+        tens, ones = "", rest
+    parts = (hundreds, tens, ones.lstrip("零〇"))
+    if any(len(part.lstrip("零〇")) > 1 or "百" in part or "十" in part for part in parts):
+        return said
+    total = 100 * (_DIGITS.get(hundreds, 1) if has_hundreds else 0)
+    total += 10 * (_DIGITS.get(tens.lstrip("零〇"), 1) if has_tens else 0)
+    return str(total + _DIGITS.get(parts[2], 0))
+
+
+Date = tuple[int, int, int]
+"""Year, month and day; 0 for what is not stated."""
+
+
+def _date(value: str) -> Date | None:
+    """Return a normalised value as a date if it is nothing else."""
+    for pattern in _DATES:
+        match = pattern.fullmatch(value)
+        if match is None:
+            continue
+        said = {name: text for name, text in match.groupdict().items() if text}
+        month = said.get("month", "0")
+        number = int(month) if month.isdecimal() else _MONTHS.index(month[:3]) + 1
+        day = int(said.get("day", "0"))
+        if number <= 12 and day <= 31 and (number or not day):
+            return int(said.get("year", "0")), number, day
+    return None
+
+
+@lru_cache(maxsize=4096)
+def _measured(value: str) -> str:
+    """Return a normalised value with lengths in cm, weights in kg and ages without a unit."""
+    if match := _LENGTH.fullmatch(value):
+        number, unit, rest = match.groups()
+        if unit in ("cm", "厘米", "公分") or unit.startswith("centi"):
+            return f"{float(number):g}cm"
+        parts = (rest or "").ljust(2, "0") if rest else "0"
+        return f"{float(number) * 100 + int(parts):g}cm"
+    if match := _WEIGHT.fullmatch(value):
+        number, unit = match.groups()
+        return f"{float(number) * (0.5 if unit == '斤' else 1):g}kg"
+    if match := _AGE.fullmatch(value):
+        return match.group(1)
+    return value
+
+
+def compare(first: str, second: str) -> Comparison:
+    """Compare two values: `same`, `refines` if one contains the other or is a coarser date, else `different`."""
+    a, b = _measured(normalised(first)), _measured(normalised(second))
+    if a == b:
+        return "same"
+    one, other = _date(a), _date(b)
+    if one is not None and other is not None:
+        return _compare_dates(one, other)
+    return "refines" if _contains(a, b) or _contains(b, a) else "different"
+
+
+def _compare_dates(first: Date, second: Date) -> Comparison:
+    """Two dates agree if every part that both state is equal."""
+    if first == second:
+        return "same"
+    shared = [one == other for one, other in zip(first, second, strict=True) if one and other]
+    return "refines" if shared and all(shared) else "different"
+
+
+def _contains(longer: str, shorter: str) -> bool:
+    """Return whether a value occurs in another one, as whole words where it has Latin letters or digits."""
+    if not shorter or len(shorter) >= len(longer):
+        return False
+    start = longer.find(shorter)
+    while start >= 0:
+        end = start + len(shorter)
+        if _is_edge(longer, start) and _is_edge(longer, end):
+            return True
+        start = longer.find(shorter, start + max(1, len(shorter)))
+    return False
+
+
+def _is_edge(text: str, at: int) -> bool:
+    """Return whether no Latin word or number continues across a position."""
+    if not 0 < at < len(text):
+        return True
+    before, after = text[at - 1], text[at]
+    return not (_is_latin(before) and _is_latin(after))
+
+
+def _is_latin(character: str) -> bool:
+    return character.isalnum() and not contains_han(character)
+
+
+def reports_change(quote: str) -> bool:
+    """Return whether the words of a clause report a change, such as "now", "moved", 现在 or 换成."""
+    return _CUES.search(nfkc(quote[:MAX_CHARS]).casefold().translate(simplified())) is not None

@@ -1,0 +1,348 @@
+"""The ledger: what is true after each row of the table of versions and contradictions, in English and Chinese."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from ebbtide.memory.slot_names import SLOTS, canonical, slot_of
+from ebbtide.memory.statements import DAY_MS, Entry, Ledger, Version
+from ebbtide.memory.values import compare, reports_change
+from ebbtide.records import Source
+from ebbtide.statements import Assertion, Ruling
+
+ANN, ANNE = 1, 2
+LATER = 1000 * DAY_MS
+
+
+def says(entry: int, slot: str, value: str, day: int | None = None, **fields: Any) -> Assertion:
+    """Return an assertion about Ann on a day, in a message of its own; its statement is 1 000 + its entry."""
+    told_at_ms = (entry if day is None else day) * DAY_MS
+    fields = {"statement": 1000 + entry, "subject": ANN, "known_at_ms": entry * DAY_MS} | fields
+    return Assertion(
+        entry=entry,
+        slot=slot,
+        object=value,
+        source=Source(entry, 0, 1),
+        told_at_ms=told_at_ms,
+        **fields,
+    )
+
+
+def rules(entry: int, kind: Any, target: int, **fields: Any) -> Ruling:
+    """Return a ruling that arrives on the day of its entry number."""
+    return Ruling(entry=entry, kind=kind, target=target, known_at_ms=entry * DAY_MS, **fields)
+
+
+def values(
+    ledger: Ledger, slot: str, day: int = 999, subject: int = ANN, known: int | None = None
+) -> list[str]:
+    """Return the values of a slot that are true on a day, the best first."""
+    replay = ledger.known(None if known is None else known * DAY_MS)
+    return [one.first.object for one in replay.in_force(subject, slot, day * DAY_MS, LATER)]
+
+
+def states(ledger: Ledger, statement: int) -> dict[str, str]:
+    """Return the state of each value in the history of a statement."""
+    replay = ledger.known()
+    return {one.first.object: replay.state(one, LATER) for one in replay.history(statement)}
+
+
+@pytest.mark.parametrize(("first", "second"), [("Lisbon", "Porto"), ("里斯本", "波尔图")])
+def test_a_change_ends_the_value_before(first: str, second: str) -> None:
+    """A different value with a cue is true from its time on; the other one was true until then."""
+    ledger = Ledger([says(1, "residence", first), says(5, "residence", second, reports_change=True)])
+    assert values(ledger, "residence") == [second]
+    assert values(ledger, "residence", day=4) == [first]
+    assert values(ledger, "residence", day=5) == [second]
+    assert values(ledger, "residence", day=0) == []
+    assert states(ledger, 1001) == {first: "superseded", second: "in_force"}
+    assert [one.retired_by for one in ledger.known().history(1001)] == [1005, 0]
+
+
+def test_an_equal_value_is_evidence() -> None:
+    """A statement that says the same is a further source of the first one and raises its confidence."""
+    ledger = Ledger([says(1, "residence", "Lisbon", confidence=0.8)])
+    again = says(2, "residence", "lisbon", confidence=0.6)
+    assert ledger.place(again) == 1001
+    ledger.apply([again])
+    (version,) = ledger.known().in_force(ANN, "residence", LATER, LATER)
+    assert version.statement == 1001 and version.messages == {1, 2}
+    assert version.confidence == pytest.approx(1 - 0.2 * 0.4)
+
+
+@pytest.mark.parametrize(("wide", "narrow"), [("销售", "销售经理"), ("engineer", "software engineer")])
+def test_a_narrower_value_ends_no_wider_one(wide: str, narrow: str) -> None:
+    """Both are true, the narrower first, with a cue too."""
+    for order in ((wide, narrow), (narrow, wide)):
+        entries = [says(n, "occupation", each, reports_change=True) for n, each in enumerate(order, 1)]
+        assert values(Ledger(entries), "occupation") == [narrow, wide]
+
+
+def test_a_change_that_is_reported_late_was_true_before() -> None:
+    """A value from an earlier time with a cue was true until the known one began."""
+    late = says(6, "residence", "Lisbon", since_ms=2 * DAY_MS, reports_change=True)
+    ledger = Ledger([says(5, "residence", "Porto"), late])
+    assert values(ledger, "residence") == ["Porto"]
+    assert values(ledger, "residence", day=3) == ["Lisbon"]
+    assert values(ledger, "residence", day=3, known=5) == []
+
+
+def test_without_a_cue_a_few_values_are_true_together() -> None:
+    """In a slot of few values both are true, the newer first."""
+    ledger = Ledger([says(1, "employer", "Acme"), says(2, "employer", "Globex")])
+    assert values(ledger, "employer") == ["Globex", "Acme"]
+    assert ledger.known().conflicts(LATER, LATER) == []
+
+
+def test_without_a_cue_one_value_is_contested() -> None:
+    """In a slot of one value both are true and contested, until a ruling or a cue decides."""
+    entries: list[Entry] = [says(1, "birthday", "May 7"), says(2, "birthday", "May 8")]
+    ledger = Ledger(entries)
+    (conflict,) = ledger.known().conflicts(LATER, LATER)
+    assert {conflict.first.statement, conflict.second.statement} == {1001, 1002}
+    assert states(ledger, 1001) == {"May 7": "contested", "May 8": "contested"}
+    ledger.apply([rules(3, "settle", 1001, other=1002)])
+    assert values(ledger, "birthday") == ["May 7"]
+    assert ledger.known().conflicts(LATER, LATER) == []
+    assert states(ledger, 1001) == {"May 7": "in_force", "May 8": "superseded"}
+    ledger.apply([rules(4, "undo", 3)])
+    assert len(ledger.known().conflicts(LATER, LATER)) == 1
+
+
+def test_the_speaker_settles_a_conflict_by_repetition() -> None:
+    """Two further messages that say one value settle it, unless one says the other value."""
+    entries: list[Entry] = [says(1, "birthday", "May 7"), says(2, "birthday", "May 8")]
+    twice: list[Entry] = [says(3, "birthday", "May 7"), says(4, "birthday", "May 7")]
+    assert values(Ledger([*entries, *twice]), "birthday") == ["May 7"]
+    assert len(values(Ledger([*entries, *twice[:1]]), "birthday")) == 2
+    disputed = [
+        *entries,
+        says(3, "birthday", "May 8"),
+        says(4, "birthday", "May 7"),
+        says(5, "birthday", "May 7"),
+    ]
+    assert len(values(Ledger(disputed), "birthday")) == 2
+    reported = [says(n, "birthday", "May 7", modality="reported", trust=0.4) for n in (3, 4)]
+    assert len(values(Ledger([*entries, *reported]), "birthday")) == 2
+
+
+def test_the_opposite_is_contested_or_a_change() -> None:
+    """A denial without a cue is contested; with one it ends the value, but in slots of many values never."""
+    likes = says(1, "likes", "jazz")
+    for has_cue in (False, True):
+        denied = says(2, "likes", "jazz", negated=True, reports_change=has_cue)
+        assert set(states(Ledger([likes, denied]), 1001).values()) == {"contested"}
+    home = says(1, "residence", "Lisbon")
+    assert len(values(Ledger([home, says(2, "residence", "Lisbon", negated=True)]), "residence")) == 2
+    left = Ledger([home, says(2, "residence", "Lisbon", negated=True, reports_change=True)])
+    assert [one.first.negated for one in left.known().in_force(ANN, "residence", LATER, LATER)] == [True]
+    other = Ledger([home, says(2, "residence", "Porto", negated=True)])
+    assert set(states(other, 1001).values()) == {"in_force"}
+
+
+@pytest.mark.parametrize("fields", [{"modality": "reported"}, {"trust": 0.4}, {"modality": "planned"}])
+def test_a_report_or_a_plan_ends_nothing(fields: dict[str, Any]) -> None:
+    """The words of others or of the assistant, and plans, leave the known value true."""
+    new = says(2, "residence", "Porto", reports_change=True, **fields)
+    assert "Lisbon" in values(Ledger([says(1, "residence", "Lisbon"), new]), "residence")
+    named = says(2, "likes", "rock", replaces=1001, **fields)
+    assert values(Ledger([says(1, "likes", "jazz"), named]), "likes") == ["rock", "jazz"]
+
+
+def test_a_named_statement_is_replaced_in_any_slot() -> None:
+    """`replaces` ends the statement that it names, where many values may be true too."""
+    entries = [says(1, "pet", "Rex"), says(2, "pet", "Tom"), says(3, "pet", "Bella", replaces=1001)]
+    assert values(Ledger(entries), "pet") == ["Bella", "Tom"]
+
+
+def test_an_age_ends_the_age_before() -> None:
+    """A new age needs no cue."""
+    assert values(Ledger([says(1, "age", "34"), says(300, "age", "三十五岁")]), "age") == ["三十五岁"]
+
+
+def test_withdrawn_statements_were_never_true() -> None:
+    """A retracted or corrected statement is only in the history; the statements that it ended are true again."""
+    entries: list[Entry] = [
+        says(1, "residence", "Lisbon"),
+        says(2, "residence", "Porto", reports_change=True),
+        rules(3, "retract", 1002),
+    ]
+    ledger = Ledger(entries)
+    assert values(ledger, "residence") == ["Lisbon"]
+    assert values(ledger, "residence", known=2) == ["Porto"]
+    assert states(ledger, 1001) == {"Lisbon": "in_force", "Porto": "retracted"}
+    corrected = says(4, "residence", "Braga", statement=1004)
+    ledger.apply([corrected, rules(5, "correct", 1001, other=1004)])
+    assert values(ledger, "residence") == ["Braga"]
+    assert states(ledger, 1001)["Lisbon"] == "corrected"
+
+
+def test_a_merge_joins_two_entities_and_can_be_undone() -> None:
+    """Statements about merged entities are replayed together, and apart again after the merge is undone."""
+    entries: list[Entry] = [
+        says(1, "residence", "Lisbon"),
+        says(2, "residence", "Porto", subject=ANNE, reports_change=True),
+    ]
+    ledger = Ledger(entries)
+    ledger.apply([rules(3, "merge", ANN, other=ANNE)])
+    assert values(ledger, "residence") == values(ledger, "residence", subject=ANNE) == ["Porto"]
+    assert values(ledger, "residence", known=2) == ["Lisbon"]
+    ledger.apply([rules(4, "undo", 3)])
+    assert (values(ledger, "residence"), values(ledger, "residence", subject=ANNE)) == (["Lisbon"], ["Porto"])
+
+
+def test_statements_in_lasting_slots_open_tasks_and_pins_are_kept() -> None:
+    """Only what is true now in a lasting slot, an open task, or a pinned statement is kept."""
+    entries: list[Entry] = [
+        says(1, "residence", "Lisbon"),
+        says(2, "residence", "Porto", reports_change=True),
+        says(3, "likes", "jazz"),
+        says(4, "likes", "tea"),
+        rules(5, "pin", 1004),
+        says(6, "reminder", "Call Bo", kind="task"),
+        says(7, "reminder", "Buy milk", kind="task", until_ms=8 * DAY_MS),
+        says(8, "allergy", "nuts"),
+    ]
+    ledger = Ledger(entries)
+    assert ledger.known().kept(LATER) == {1002, 1004, 1006, 1008}
+    ledger.apply([rules(9, "unpin", 1004)])
+    assert 1004 not in ledger.known().kept(LATER)
+
+
+def test_the_priority_is_that_of_the_formula() -> None:
+    """Trust, age, number of messages and votes, with the weights of the knowledge model."""
+    ledger = Ledger([says(1, "likes", "tea", trust=0.8), rules(2, "vote", 1001, value=1, author="ann")])
+    (version,) = ledger.known().in_force(ANN, "likes", LATER, LATER)
+    expected = 0.35 * 0.8 + 0.30 * 2.718281828459045 ** (-999 / 90) + 0.25 * 0.5 + 0.10 * 2 / 3
+    assert ledger.known().priority(version, LATER) == pytest.approx(expected)
+    ledger.apply([rules(3, "vote", 1001, value=-1, author="ann")])
+    assert ledger.known().votes(1001) == (0, 1)
+
+
+def described(version: Version) -> tuple[Any, ...]:
+    """Return what two equal versions have in common."""
+    rivals = sorted(one.first.entry for one in version.rivals)
+    entries = tuple(one.entry for one in version.assertions)
+    return entries, version.since_ms, version.until_ms, version.retired_by, version.withdrawn, rivals
+
+
+def everything(ledger: Ledger, known: int | None = None) -> dict[Any, Any]:
+    """Return all versions of all slots."""
+    replay = ledger.known(None if known is None else known * DAY_MS)
+    return {
+        (subject, slot): [described(one) for one in replay.versions(subject, slot)]
+        for subject in (1, 2, 3)
+        for slot in ("residence", "employer", "likes")
+    }
+
+
+def history(rng: random.Random) -> list[Entry]:
+    """Return a random history of statements and rulings."""
+    entries: list[Entry] = []
+    for number in range(1, rng.randrange(2, 22)):
+        targets = [one for one in entries if isinstance(one, Assertion)]
+        rulings = [one for one in entries if isinstance(one, Ruling)]
+        if targets and rng.random() < 0.35:
+            kind = rng.choice(["retract", "correct", "merge", "settle", "undo", "pin", "vote"])
+            target = rng.choice(targets).statement
+            other = rng.choice(targets).statement
+            if kind == "merge":
+                target, other = rng.sample((1, 2, 3), 2)
+            if kind == "undo" and rulings:
+                target = rng.choice(rulings).entry
+            entries.append(rules(number, kind, target, other=other))
+            continue
+        since = rng.choice([None, rng.randrange(30)])
+        entries.append(
+            says(
+                number,
+                rng.choice(["residence", "employer", "likes"]),
+                rng.choice(["Lisbon", "Porto", "Lisbon West", "里斯本"]),
+                subject=rng.randrange(1, 4),
+                negated=rng.random() < 0.2,
+                reports_change=rng.random() < 0.5,
+                modality=rng.choice(["asserted", "asserted", "reported", "planned"]),
+                trust=rng.choice([1.0, 0.4]),
+                since_ms=None if since is None else since * DAY_MS,
+                replaces=rng.choice(targets).statement if targets and rng.random() < 0.1 else 0,
+            )
+        )
+    return entries
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_order_of_arrival_alone_decides(seed: int) -> None:
+    """Entries that are applied one by one, removed, or cut off at a time give what a replay of those left gives."""
+    rng = random.Random(seed)
+    entries = history(rng)
+    whole, stepwise = Ledger(entries), Ledger()
+    for entry in entries:
+        stepwise.apply([entry])
+        everything(stepwise)
+    assert everything(stepwise) == everything(whole)
+    known = rng.randrange(len(entries) + 1)
+    assert everything(whole, known) == everything(Ledger(entries[:known]))
+    erased = {one.entry for one in entries if rng.random() < 0.3}
+    stepwise.remove(erased)
+    left = [one for one in entries if one.entry not in erased]
+    assert everything(stepwise) == everything(Ledger(left))
+    assert len(stepwise) == len(left)
+
+
+def test_every_known_slot_is_its_own_canonical_name() -> None:
+    """The table is consistent: each name leads to its slot, and slots of one or few values are lasting."""
+    assert len(SLOTS) >= 45
+    assert all(canonical(name) == name for name in SLOTS)
+    assert all(slot.is_lasting for slot in SLOTS.values() if slot.cardinality != "many")
+    assert len({canonical(word) for word in ("叔叔", "舅舅", "伯伯", "阿姨", "姑姑")}) == 5
+    assert canonical("My favourite colour") == canonical("favorite colour") == "favourite:colour"
+    assert slot_of(canonical("最喜欢的颜色")).cardinality == "one"
+    assert canonical("Lives in") == canonical("住在") == "residence"
+    assert slot_of(canonical("Shoe size")).cardinality == "many"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ("May 7", "7th of May", "same"),
+        ("4月16号", "4月16日", "same"),
+        ("May 7", "5月7日", "same"),
+        ("May 7", "May 1990", "refines"),
+        ("May 7", "May 8", "different"),
+        ("1990", "1991", "different"),
+        ("1.72 m", "172cm", "same"),
+        ("一百二十斤", "60 kg", "same"),
+        ("thirty", "30 years old", "same"),
+        ("3", "34", "different"),
+        ("廣州", "广州", "same"),
+        ("the nurse", "Nurse", "same"),
+        ("Porto", "Port", "different"),
+        ("里斯本", "葡萄牙里斯本", "refines"),
+    ],
+)
+def test_values_are_compared_after_normalisation(first: str, second: str, expected: str) -> None:
+    """Width, case, script, articles, dates, numerals and units make no difference."""
+    assert compare(first, second) == compare(second, first) == expected
+
+
+@pytest.mark.parametrize(
+    ("quote", "expected"),
+    [
+        ("I moved to Porto", True),
+        ("I no longer work there", True),
+        ("I quit smoking", True),
+        ("我现在住在波尔图", True),
+        ("我换了工作", True),
+        ("I live in Lisbon", False),
+        ("I am left-handed", False),
+        ("every now and then I run", False),
+        ("我吃了苹果", False),
+        ("我住在里斯本", False),
+    ],
+)
+def test_cues_of_a_change(quote: str, expected: bool) -> None:
+    """Only words of a change are a cue."""
+    assert reports_change(quote) is expected
