@@ -237,7 +237,7 @@ def test_methods_take_every_field_of_a_request() -> None:
     document = openapi_document()
     schemas = document["components"]["schemas"]
     count = 0
-    for _, operation in operations(document):
+    for place, operation in operations(document):
         body = operation.get("requestBody", {}).get("content", {}).get("application/json")
         name = re.sub(r"(?=[A-Z])", "_", operation["operationId"]).lower()
         if not body or name in ("open_agent", "update_agent"):
@@ -245,10 +245,9 @@ def test_methods_take_every_field_of_a_request() -> None:
         count += 1
         properties = schemas[body_name(operation)]["properties"]
         hints = get_type_hints(builders()[name])
-        parameters = [
-            p for p in inspect.signature(builders()[name]).parameters if p not in ("agent_id", "node_id")
-        ]
-        assert sorted(parameters) == sorted(properties.keys() - {"agent_id"}), name
+        in_path = set(re.findall(r"\{(\w+)\}", str(place)))
+        parameters = [p for p in inspect.signature(builders()[name]).parameters if p not in in_path]
+        assert sorted(parameters) == sorted(properties.keys() - in_path), name
         for field in properties.keys() & hints.keys():
             values = [v for part in get_args(hints[field]) for v in get_args(part)]
             allowed = [v for part in parts(properties[field]) for v in part.get("enum", [])]

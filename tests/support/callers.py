@@ -22,10 +22,10 @@ import grpc.aio
 import httpx
 import pytest
 from google.protobuf.descriptor import FieldDescriptor
-from google.protobuf.json_format import MessageToDict
+from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
-from google.protobuf.struct_pb2 import Struct
+from google.protobuf.struct_pb2 import Struct, Value
 from google.protobuf.timestamp_pb2 import Timestamp
 from google.rpc.error_details_pb2 import BadRequest, ErrorInfo, RetryInfo
 from grpc_status import rpc_status
@@ -276,6 +276,8 @@ class GrpcCaller:
         elif isinstance(place, Struct):
             place.update(_only(dict, value))
             place.SetInParent()
+        elif isinstance(place, Value):
+            ParseDict(value, place)
         elif field.message_type is not None:
             place.SetInParent()
             self._put(place, _only(dict, value), f"{path}.")

@@ -244,6 +244,8 @@ def _kinds(field: Any) -> set[str]:
             if name == "google.protobuf.Timestamp"
             else {"object"}
             if name == "google.protobuf.Struct"
+            else {"object", "string", None}
+            if name == "google.protobuf.Value"
             else set()
         )
     if field.enum_type is not None:

@@ -37,6 +37,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "unfocus": ("ebbtide.cli.commands.focus", "unfocus", USE),
     "delete": ("ebbtide.cli.commands.delete", "delete", USE),
     "forget": ("ebbtide.cli.commands.forget", "forget", USE),
+    "tools": ("ebbtide.cli.commands.tools", "tools", USE),
     "agents": ("ebbtide.cli.commands.agents", "agents", LOOK),
     "stats": ("ebbtide.cli.commands.stats", "stats", LOOK),
     "inspect": ("ebbtide.cli.commands.inspect", "inspect", LOOK),

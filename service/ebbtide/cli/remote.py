@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO, Self
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Self
 
 from ebbtide.cli.client import CountedReader, CountedWriter, FileFormat, Json, Progress
 from ebbtide.cli.credentials import NO_CREDENTIALS, Credentials
@@ -87,6 +87,18 @@ class RemoteClient:
     def forget_memories(self, agent_id: str, options: Json) -> Json:
         """Delete a selection for good, or return what would be deleted."""
         return self._send(calls.forget_memories, agent_id, **_with_range(options))
+
+    def list_tools(self, format: Literal["openai", "anthropic", "mcp"], lang: Literal["en", "zh"]) -> Json:  # noqa: A002
+        """Return the declarations of the tools for language models."""
+        return self._send(calls.list_tools, format=format, lang=lang)
+
+    def get_tool_prompt(self, lang: Literal["en", "zh"], role: Literal["assistant", "archivist"]) -> Json:
+        """Return the instructions on the tools."""
+        return self._send(calls.get_tool_prompt, lang=lang, role=role)
+
+    def call_tool(self, agent_id: str, name: str, arguments: str) -> Json:
+        """Perform the call of a tool."""
+        return self._send(calls.call_tool, agent_id, name, arguments)
 
     def list_audit_records(self, agent_id: str) -> list[Json]:
         """Return every record of an agent's audit log."""

@@ -1,7 +1,8 @@
 """Conversion between messages and the fields of requests and responses, by the schema.
 
-Fields have the same names in messages and models. Three types differ: times (Timestamp ↔ ms), enums (number ↔ text) and
-free objects (Struct ↔ object). An unset field is left out, so the model's default applies. An unknown enum number stays
+Fields have the same names in messages and models. Four types differ: times (Timestamp ↔ ms), enums (number ↔ text),
+free objects (Struct ↔ object) and free values (Value ↔ value). An unset
+field is left out, so the model's default applies. An unknown enum number stays
 a number, which the model refuses. Fields that are not in the schema are refused, as over REST.
 """
 
@@ -105,6 +106,8 @@ def _reader(field: Field) -> Reader | None:
         return _milliseconds
     if name == Struct.DESCRIPTOR.full_name:
         return _object
+    if name == Value.DESCRIPTOR.full_name:
+        return _json
     return lambda value, place: fields_of(value, f"{place}.")
 
 
@@ -199,7 +202,7 @@ def _writer(field: Field) -> Writer:
     if field.is_repeated:
         if nested is None:
             return lambda message, value: getattr(message, name).extend(value)
-        return _map_writer(name, nested) if nested.GetOptions().map_entry else _list_writer(name)
+        return _map_writer(name, nested) if nested.GetOptions().map_entry else _list_writer(name, nested)
     if field.enum_type is not None:
         prefix, numbers = _prefix(field.enum_type), field.enum_type.values_by_name
         return lambda message, value: setattr(message, name, numbers[prefix + value.upper()].number)
@@ -229,11 +232,13 @@ def _map_writer(name: str, entry: Descriptor) -> Writer:
     return write
 
 
-def _list_writer(name: str) -> Writer:
+def _list_writer(name: str, nested: Descriptor) -> Writer:
+    fill: Writer = _fill_struct if nested.full_name == Struct.DESCRIPTOR.full_name else _fill
+
     def write(message: Message, value: Any) -> None:
         place = getattr(message, name)
         for item in value:
-            _fill(place.add(), item)
+            fill(place.add(), item)
 
     return write
 

@@ -15,6 +15,7 @@ from ebbtide.v1 import moving_pb2 as ebbtide_dot_v1_dot_moving__pb2
 from ebbtide.v1 import recall_pb2 as ebbtide_dot_v1_dot_recall__pb2
 from ebbtide.v1 import remember_pb2 as ebbtide_dot_v1_dot_remember__pb2
 from ebbtide.v1 import search_pb2 as ebbtide_dot_v1_dot_search__pb2
+from ebbtide.v1 import tools_pb2 as ebbtide_dot_v1_dot_tools__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
 GRPC_VERSION = grpc.__version__
@@ -99,6 +100,21 @@ class MemoryServiceStub:
                 '/ebbtide.v1.MemoryService/Search',
                 request_serializer=ebbtide_dot_v1_dot_search__pb2.SearchRequest.SerializeToString,
                 response_deserializer=ebbtide_dot_v1_dot_search__pb2.SearchResponse.FromString,
+                _registered_method=True)
+        self.ListTools = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/ListTools',
+                request_serializer=ebbtide_dot_v1_dot_tools__pb2.ListToolsRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_tools__pb2.ListToolsResponse.FromString,
+                _registered_method=True)
+        self.GetToolPrompt = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/GetToolPrompt',
+                request_serializer=ebbtide_dot_v1_dot_tools__pb2.GetToolPromptRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_tools__pb2.GetToolPromptResponse.FromString,
+                _registered_method=True)
+        self.CallTool = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/CallTool',
+                request_serializer=ebbtide_dot_v1_dot_tools__pb2.CallToolRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_tools__pb2.CallToolResponse.FromString,
                 _registered_method=True)
         self.ListBatches = channel.unary_unary(
                 '/ebbtide.v1.MemoryService/ListBatches',
@@ -328,6 +344,28 @@ class MemoryServiceServicer:
     def Search(self, request, context):
         """Return the memories that answer a query, best first. Reads only.
         For an agent that does not exist the list is empty.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListTools(self, request, context):
+        """Return the declarations of the tools that a language model may call.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetToolPrompt(self, request, context):
+        """Return instructions on the tools, with examples, for the system prompt of a language model.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CallTool(self, request, context):
+        """Perform the call of a tool as a language model sent it. Its arguments are read leniently.
+        SCOPE_MISSING if the key lacks the scope of the tool.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -601,6 +639,21 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.Search,
                     request_deserializer=ebbtide_dot_v1_dot_search__pb2.SearchRequest.FromString,
                     response_serializer=ebbtide_dot_v1_dot_search__pb2.SearchResponse.SerializeToString,
+            ),
+            'ListTools': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListTools,
+                    request_deserializer=ebbtide_dot_v1_dot_tools__pb2.ListToolsRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_tools__pb2.ListToolsResponse.SerializeToString,
+            ),
+            'GetToolPrompt': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetToolPrompt,
+                    request_deserializer=ebbtide_dot_v1_dot_tools__pb2.GetToolPromptRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_tools__pb2.GetToolPromptResponse.SerializeToString,
+            ),
+            'CallTool': grpc.unary_unary_rpc_method_handler(
+                    servicer.CallTool,
+                    request_deserializer=ebbtide_dot_v1_dot_tools__pb2.CallToolRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_tools__pb2.CallToolResponse.SerializeToString,
             ),
             'ListBatches': grpc.unary_unary_rpc_method_handler(
                     servicer.ListBatches,
@@ -1023,6 +1076,87 @@ class MemoryService:
             '/ebbtide.v1.MemoryService/Search',
             ebbtide_dot_v1_dot_search__pb2.SearchRequest.SerializeToString,
             ebbtide_dot_v1_dot_search__pb2.SearchResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListTools(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/ListTools',
+            ebbtide_dot_v1_dot_tools__pb2.ListToolsRequest.SerializeToString,
+            ebbtide_dot_v1_dot_tools__pb2.ListToolsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetToolPrompt(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/GetToolPrompt',
+            ebbtide_dot_v1_dot_tools__pb2.GetToolPromptRequest.SerializeToString,
+            ebbtide_dot_v1_dot_tools__pb2.GetToolPromptResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CallTool(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/CallTool',
+            ebbtide_dot_v1_dot_tools__pb2.CallToolRequest.SerializeToString,
+            ebbtide_dot_v1_dot_tools__pb2.CallToolResponse.FromString,
             options,
             channel_credentials,
             insecure,

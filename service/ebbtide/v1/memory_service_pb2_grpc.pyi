@@ -16,6 +16,7 @@ from ebbtide.v1 import moving_pb2 as _moving_pb2
 from ebbtide.v1 import recall_pb2 as _recall_pb2
 from ebbtide.v1 import remember_pb2 as _remember_pb2
 from ebbtide.v1 import search_pb2 as _search_pb2
+from ebbtide.v1 import tools_pb2 as _tools_pb2
 from grpc import aio as _aio
 import abc as _abc_1
 import grpc as _grpc
@@ -82,6 +83,14 @@ class MemoryServiceStub:
     Search: _grpc.UnaryUnaryMultiCallable[_search_pb2.SearchRequest, _search_pb2.SearchResponse]
     """Return the memories that answer a query, best first. Reads only.
     For an agent that does not exist the list is empty.
+    """
+    ListTools: _grpc.UnaryUnaryMultiCallable[_tools_pb2.ListToolsRequest, _tools_pb2.ListToolsResponse]
+    """Return the declarations of the tools that a language model may call."""
+    GetToolPrompt: _grpc.UnaryUnaryMultiCallable[_tools_pb2.GetToolPromptRequest, _tools_pb2.GetToolPromptResponse]
+    """Return instructions on the tools, with examples, for the system prompt of a language model."""
+    CallTool: _grpc.UnaryUnaryMultiCallable[_tools_pb2.CallToolRequest, _tools_pb2.CallToolResponse]
+    """Perform the call of a tool as a language model sent it. Its arguments are read leniently.
+    SCOPE_MISSING if the key lacks the scope of the tool.
     """
     ListBatches: _grpc.UnaryUnaryMultiCallable[_batches_pb2.ListBatchesRequest, _batches_pb2.ListBatchesResponse]
     """List batches by number."""
@@ -208,6 +217,14 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     Search: _aio.UnaryUnaryMultiCallable[_search_pb2.SearchRequest, _search_pb2.SearchResponse]  # type: ignore[assignment]
     """Return the memories that answer a query, best first. Reads only.
     For an agent that does not exist the list is empty.
+    """
+    ListTools: _aio.UnaryUnaryMultiCallable[_tools_pb2.ListToolsRequest, _tools_pb2.ListToolsResponse]  # type: ignore[assignment]
+    """Return the declarations of the tools that a language model may call."""
+    GetToolPrompt: _aio.UnaryUnaryMultiCallable[_tools_pb2.GetToolPromptRequest, _tools_pb2.GetToolPromptResponse]  # type: ignore[assignment]
+    """Return instructions on the tools, with examples, for the system prompt of a language model."""
+    CallTool: _aio.UnaryUnaryMultiCallable[_tools_pb2.CallToolRequest, _tools_pb2.CallToolResponse]  # type: ignore[assignment]
+    """Perform the call of a tool as a language model sent it. Its arguments are read leniently.
+    SCOPE_MISSING if the key lacks the scope of the tool.
     """
     ListBatches: _aio.UnaryUnaryMultiCallable[_batches_pb2.ListBatchesRequest, _batches_pb2.ListBatchesResponse]  # type: ignore[assignment]
     """List batches by number."""
@@ -391,6 +408,32 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_search_pb2.SearchResponse, _abc.Awaitable[_search_pb2.SearchResponse]]:
         """Return the memories that answer a query, best first. Reads only.
         For an agent that does not exist the list is empty.
+        """
+
+    @_abc_1.abstractmethod
+    def ListTools(
+        self,
+        request: _tools_pb2.ListToolsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_tools_pb2.ListToolsResponse, _abc.Awaitable[_tools_pb2.ListToolsResponse]]:
+        """Return the declarations of the tools that a language model may call."""
+
+    @_abc_1.abstractmethod
+    def GetToolPrompt(
+        self,
+        request: _tools_pb2.GetToolPromptRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_tools_pb2.GetToolPromptResponse, _abc.Awaitable[_tools_pb2.GetToolPromptResponse]]:
+        """Return instructions on the tools, with examples, for the system prompt of a language model."""
+
+    @_abc_1.abstractmethod
+    def CallTool(
+        self,
+        request: _tools_pb2.CallToolRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_tools_pb2.CallToolResponse, _abc.Awaitable[_tools_pb2.CallToolResponse]]:
+        """Perform the call of a tool as a language model sent it. Its arguments are read leniently.
+        SCOPE_MISSING if the key lacks the scope of the tool.
         """
 
     @_abc_1.abstractmethod

@@ -37,6 +37,7 @@ from ebbtide.verbs import (
     search,
     service,
     stats,
+    tools,
 )
 from ebbtide.verbs.requests import AgentRequest, Request
 
@@ -149,10 +150,15 @@ FORGETTING: Examples = {
     "a topic, as a dry run": {"topic": "Project Heron", "dry_run": True},
     "a conversation": {"conversations": ["c1"]},
 }
+TOOL_CALLS: Examples = {
+    "as a model sends it": {"arguments": '{"q": "Where does Ann live?", "limit": "5"}'},
+    "as an object": {"arguments": {"query": "Where does Ann live?"}},
+}
 TEXTS = ["I moved to Lisbon in May."]
 
 
 READ_AGENT, WRITE_AGENT, ADMIN_AGENT = of_agent(READ), of_agent(WRITE), of_agent(ADMIN)
+ANY_SCOPE = Requirement(Needs.AGENT, (READ, WRITE, ADMIN))
 OPEN = Requirement(Needs.NOTHING)
 ANY_KEY = Requirement(Needs.KEY)
 
@@ -325,6 +331,20 @@ CATALOGUE: tuple[Operation, ...] = (
         *("WatchEvents", f"GET {A}/events", events.REQUIRES, events.watch_events),
         *(events.WatchEventsRequest, events.EventInfo, "events"),
         kind=Kind.STREAM,
+    ),
+    # --- tools
+    Operation(
+        *("ListTools", "GET /v1/tools", ANY_KEY, tools.list_tools),
+        *(tools.ListToolsRequest, tools.ToolList, "tools"),
+    ),
+    Operation(
+        *("GetToolPrompt", "GET /v1/tools/prompt", ANY_KEY, tools.get_tool_prompt),
+        *(tools.GetToolPromptRequest, tools.ToolPrompt, "tools"),
+    ),
+    Operation(
+        *("CallTool", f"POST {A}/tools/{{name}}", ANY_SCOPE, tools.call_tool),
+        *(tools.CallToolRequest, tools.ToolResult, "tools"),
+        examples=TOOL_CALLS,
     ),
     # --- the daemon
     Operation("GetMe", "GET /v1/me", ANY_KEY, service.get_me, Request, service.Me),

@@ -193,6 +193,10 @@ class AsyncClient:
     delete_node = _operation(calls.delete_node)
     forget_memories = _operation(calls.forget_memories)
 
+    list_tools = _operation(calls.list_tools)
+    get_tool_prompt = _operation(calls.get_tool_prompt)
+    call_tool = _operation(calls.call_tool)
+
     list_audit_records = _operation(calls.list_audit_records)
     verify_audit = _operation(calls.verify_audit)
     list_erased_agents = _operation(calls.list_erased_agents)

@@ -57,6 +57,9 @@ from ebbtide_client.models import (
     Remembered,
     Restored,
     SchedulerInfo,
+    ToolList,
+    ToolPrompt,
+    ToolResult,
 )
 
 A_co = TypeVar("A_co", covariant=True)
@@ -79,6 +82,9 @@ RecallMode = Literal["auto", "associative", "hybrid"]
 ArchiveUse = Literal["always", "never", "when_needed"]
 BatchState = Literal["waiting", "digesting", "digested", "parked"]
 NodeKind = Literal["episode", "entity"]
+ToolFormat = Literal["openai", "anthropic", "mcp"]
+ToolLanguage = Literal["en", "zh"]
+ToolRole = Literal["assistant", "archivist"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -693,6 +699,33 @@ def _sending(agent_id: str, source: Origin, media_type: str, **options: bool) ->
     query = {name: "true" for name, is_set in options.items() if is_set}
     call = Call("POST", _of(agent_id, "restore"), _reads(Restored), query=query, is_long=True)
     return Sending(call, source, media_type)
+
+
+# --- tools ---------------------------------------------------------------------------------------------
+
+
+@checked
+def list_tools(*, format: ToolFormat = "openai", lang: ToolLanguage = "en") -> Call[ToolList]:  # noqa: A002
+    """Return the declarations of the tools that a language model may call."""
+    query = {"format": format, "lang": lang}
+    return Call("GET", "/v1/tools", _reads(ToolList), query=query, is_safe=True)
+
+
+@checked
+def get_tool_prompt(*, lang: ToolLanguage = "en", role: ToolRole = "assistant") -> Call[ToolPrompt]:
+    """Return instructions on the tools, with examples, for the system prompt of a language model."""
+    query = {"lang": lang, "role": role}
+    return Call("GET", "/v1/tools/prompt", _reads(ToolPrompt), query=query, is_safe=True)
+
+
+@checked
+def call_tool(agent_id: str, name: str, arguments: Mapping[str, Any] | str | None = None) -> Call[ToolResult]:
+    """Perform the call of a tool as a language model sent it. Its arguments are read leniently.
+
+    It is not repeated after a lost connection, since it may store something.
+    """
+    body = _body({"arguments": dict(arguments) if isinstance(arguments, Mapping) else arguments})
+    return Call("POST", _of(agent_id, "tools", name), _reads(ToolResult), body=body, is_long=True)
 
 
 # --- events --------------------------------------------------------------------------------------------

@@ -959,6 +959,33 @@ class TimeSpoken:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ToolList:
+    """Declarations of tools, to be passed to a language model."""
+
+    tools: Sequence[Mapping[str, Any]]
+    """The declarations, in the requested form."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToolPrompt:
+    """Instructions on the tools."""
+
+    text: str
+    """The instructions, with examples, for the system prompt of a model."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToolResult:
+    """The outcome of a call."""
+
+    result: Mapping[str, Any]
+    """The response of the operation of this name."""
+
+    noticed: Sequence[str]
+    """Changes that were made to read the arguments."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class AgentInfo:
     """The current state of an agent."""
 

@@ -1,0 +1,179 @@
+"""Tools for language models: their declarations, instructions on their use, and calls by a model.
+
+`tools/` declares the tools and reads their arguments leniently. A call performs the operation of its tool, so it needs
+the scope of that operation. `EXECUTIONS` has one row for each tool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field, WithJsonSchema
+
+from ebbtide.access.grants import CALLER
+from ebbtide.access.requirements import ADMIN, READ, WRITE, Scope, of_agent
+from ebbtide.bounds import EARLIEST_MS, LATEST_MS
+from ebbtide.retrieval.dates import date_ranges
+from ebbtide.tools import schema
+from ebbtide.tools.reading import MAX_CHARS, Reading, read_arguments
+from ebbtide.verbs.forget import ForgetRequest, forget_memories
+from ebbtide.verbs.limits import EPOCH, MILLISECOND
+from ebbtide.verbs.recall import RecallRequest, recall
+from ebbtide.verbs.remember import RememberRequest, remember
+from ebbtide.verbs.requests import AgentRequest, Request, Response, refuse, validated
+from ebbtide.verbs.service import Service
+
+
+class ListToolsRequest(Request):
+    """The form and the language of the declarations."""
+
+    format: Literal["openai", "anthropic", "mcp"] = Field(
+        "openai", description="Form of the declarations: openai, anthropic or mcp."
+    )
+    lang: Literal["en", "zh"] = Field("en", description="Language of the descriptions: en or zh.")
+
+
+class ToolList(Response):
+    """Declarations of tools, to be passed to a language model."""
+
+    tools: list[dict[str, Any]] = Field(
+        description="The declarations, in the requested form.", examples=[[{"name": "recall"}]]
+    )
+
+
+class GetToolPromptRequest(Request):
+    """The language of the instructions, and the role of the model."""
+
+    lang: Literal["en", "zh"] = Field("en", description="Language of the instructions: en or zh.")
+    role: Literal["assistant", "archivist"] = Field(
+        "assistant",
+        description="assistant: a model that talks with the user; archivist: one that stores a finished conversation.",
+    )
+
+
+class ToolPrompt(Response):
+    """Instructions on the tools."""
+
+    text: str = Field(description="The instructions, with examples, for the system prompt of a model.")
+
+
+SENT = {
+    "anyOf": [{"type": "object", "additionalProperties": True}, {"type": "string", "maxLength": MAX_CHARS}]
+}
+"""The schema of arguments: an object, or its JSON as text."""
+
+
+class CallToolRequest(AgentRequest):
+    """A call by a language model."""
+
+    name: str = Field(description="The tool: remember, recall or forget.", examples=["recall"])
+    arguments: Annotated[Any, WithJsonSchema(SENT)] = Field(
+        None,
+        description="The arguments as the model sent them: an object, or its JSON as text. At most 65536 "
+        "characters, 1000 values and 8 levels.",
+        examples=[{"query": "Where does Ann live?"}],
+    )
+
+
+class ToolResult(Response):
+    """The outcome of a call."""
+
+    result: dict[str, Any] = Field(
+        description="The response of the operation of this name.", examples=[{"text": "I moved to Lisbon."}]
+    )
+    noticed: list[str] = Field(
+        description="Changes that were made to read the arguments.", examples=[["q: read as query"]]
+    )
+
+
+# --- the tools -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """How a tool is performed: the scope that it needs, and its operation."""
+
+    scope: Scope
+    request: type[AgentRequest]
+    fields: Callable[[Mapping[str, Any]], dict[str, Any]]
+    """From the arguments of the tool to the fields of the request."""
+    verb: Callable[[Service, Any], Awaitable[BaseModel]]
+
+
+def _to_remember(given: Mapping[str, Any]) -> dict[str, Any]:
+    message = {"role": given["role"], "content": given["content"]}
+    message |= {"speaker": given["speaker"]} if given["speaker"] else {}
+    message |= {"timestamp": given["time"]} if given["time"] is not None else {}
+    return {"messages": [message]}
+
+
+def _to_recall(given: Mapping[str, Any]) -> dict[str, Any]:
+    fields = {"query": given["query"], "max_results": given["max_results"]}
+    fields |= {"speakers": given["speakers"]} if given["speakers"] else {}
+    if given["time_range"] is not None:
+        begin, end = given["time_range"]
+        fields["time_range"] = {"begin": begin, "end": end}
+    return fields
+
+
+def _to_forget(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {"topic": given["topic"], "nodes": given["memories"] or [], "dry_run": given["dry_run"]}
+
+
+EXECUTIONS: Mapping[str, Execution] = {
+    "remember": Execution(WRITE, RememberRequest, _to_remember, remember),
+    "recall": Execution(READ, RecallRequest, _to_recall, recall),
+    "forget": Execution(ADMIN, ForgetRequest, _to_forget, forget_memories),
+}
+"""How each tool is performed, by its name."""
+
+
+# --- the operations --------------------------------------------------------------------------------------
+
+
+async def list_tools(_: Service, request: ListToolsRequest) -> ToolList:
+    """Return the declarations of the tools that a language model may call."""
+    return ToolList(tools=[one.rendered(request.format, request.lang) for one in schema.TOOLS.values()])
+
+
+async def get_tool_prompt(_: Service, request: GetToolPromptRequest) -> ToolPrompt:
+    """Return instructions on the tools, with examples, for the system prompt of a language model."""
+    return ToolPrompt(text=schema.prompt(request.lang, request.role))
+
+
+async def call_tool(service: Service, request: CallToolRequest) -> ToolResult:
+    """Perform the call of a tool as a language model sent it. Its arguments are read leniently.
+
+    Raise SCOPE_MISSING if the key lacks the scope of the tool.
+    """
+    tool = schema.TOOLS.get(request.name)
+    if tool is None:
+        refuse("name", request.name, ", ".join(schema.TOOLS))
+    execution = EXECUTIONS[tool.name]
+    # The rate of the agent was counted when the call arrived; this checks the scope of the tool only.
+    CALLER.get().grant.refuse_beyond(of_agent(execution.scope), request.agent_id)
+    read_time = partial(period, reference_ms=service.clock.now_ms())
+    reading: Reading = read_arguments(tool, request.arguments, read_time)
+    fields = {"agent_id": request.agent_id, **execution.fields(reading.arguments)}
+    done = await execution.verb(service, validated(execution.request, fields, service.settings.limits))
+    return ToolResult(result=done.model_dump(mode="json"), noticed=reading.noticed)
+
+
+def period(words: str, reference_ms: int) -> tuple[int, int] | None:
+    """Return the period in milliseconds that words name: ISO 8601, or a date in English or Chinese."""
+    try:
+        time = datetime.fromisoformat(words.strip()[:40]) if len(words) <= 40 and ":" in words else None
+    except ValueError:
+        time = None
+    found: tuple[int, int] | None
+    if time is not None:
+        time_ms = (time if time.tzinfo else time.replace(tzinfo=UTC)) - EPOCH
+        found = time_ms // MILLISECOND, time_ms // MILLISECOND + 1
+    else:
+        ranges = date_ranges(words, reference_ms)
+        found = (ranges[0].begin_ms, ranges[0].end_ms) if ranges else None
+    return found if found and found[0] >= EARLIEST_MS and found[1] <= LATEST_MS else None

@@ -1,0 +1,116 @@
+"""Arguments of tools as language models send them: accepted and reported, or refused with what is allowed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ebbtide.errors import InvalidRequest
+from ebbtide.tools.reading import MAX_CHARS, Reading, read_arguments
+from ebbtide.tools.schema import TOOLS, prompt
+from ebbtide.verbs.tools import EXECUTIONS, period
+
+NOW_MS = 1_780_000_000_000
+"""A day in May 2026."""
+
+
+def read(tool: str, sent: Any) -> Reading:
+    """Read the arguments of a tool at a fixed time."""
+    return read_arguments(TOOLS[tool], sent, lambda words: period(words, NOW_MS))
+
+
+QUERY = {"query": "Where?"}
+
+
+@pytest.mark.parametrize(
+    ("tool", "sent", "expected"),
+    [
+        ("recall", QUERY, {"query": "Where?", "max_results": 10}),
+        ("recall", json.dumps(QUERY), {"query": "Where?"}),
+        ("recall", json.dumps(json.dumps(QUERY)), {"query": "Where?"}),
+        ("recall", f"```json\n{json.dumps(QUERY)}\n```", {"query": "Where?"}),
+        ("recall", {"name": "recall", "arguments": QUERY}, {"query": "Where?"}),
+        ("recall", {"arguments": json.dumps(QUERY)}, {"query": "Where?"}),
+        ("recall", [QUERY], {"query": "Where?"}),
+        ("recall", {"问题": "在哪里？"}, {"query": "在哪里？"}),
+        ("recall", {"Query": "Where?", "maxResults": "5"}, {"query": "Where?", "max_results": 5}),
+        ("recall", {**QUERY, "limit": 500}, {"max_results": 50}),
+        ("recall", {**QUERY, "limit": -3}, {"max_results": 1}),
+        ("recall", {**QUERY, "limit": "many"}, {"max_results": 10}),
+        ("recall", {**QUERY, "limit": "None", "speakers": ""}, {"max_results": 10, "speakers": None}),
+        ("recall", {**QUERY, "speaker": "Ann"}, {"speakers": ["Ann"]}),
+        ("recall", {**QUERY, "speakers": '["Ann", "Bo"]'}, {"speakers": ["Ann", "Bo"]}),
+        ("recall", {**QUERY, "time_range": "2026-05-01"}, {"time_range": (1777593600000, 1777680000000)}),
+        ("recall", {**QUERY, "when": "once upon a time"}, {"time_range": None}),
+        ("remember", {"content": "Hi.", "role": "用户"}, {"content": "Hi.", "role": "user"}),
+        ("remember", {"text": "Hi.", "role": "HUMAN"}, {"content": "Hi.", "role": "user"}),
+        ("remember", {"messages": [{"content": "A."}, "B."]}, {"content": "A.\nB."}),
+        ("remember", {"content": "Hi.", "time": "2026-05-01T12:00:00Z"}, {"time": 1777636800000}),
+        ("forget", {"topic": "Heron", "dry_run": "是"}, {"topic": "Heron", "dry_run": True}),
+        ("forget", {"id": "n1", "dry_run": "false"}, {"memories": ["n1"], "dry_run": False}),
+    ],
+)
+def test_a_form_is_accepted_and_its_changes_are_reported(
+    tool: str, sent: Any, expected: dict[str, Any]
+) -> None:
+    """A form that models send has the arguments that it means; a changed one says what was changed."""
+    reading = read(tool, sent)
+    assert {name: reading.arguments[name] for name in expected} == expected
+    is_exact = sent == QUERY or (tool == "recall" and sent == {**QUERY, "time_range": "2026-05-01"})
+    is_absent = isinstance(sent, dict) and sent.get("limit") == "None"
+    assert bool(reading.noticed) or is_exact or is_absent or "T12" in str(sent)
+
+
+@pytest.mark.parametrize(
+    ("tool", "sent", "reason"),
+    [
+        ("recall", {}, "MISSING_FIELD"),
+        ("recall", None, "MISSING_FIELD"),
+        ("recall", {"query": " "}, "MISSING_FIELD"),
+        ("recall", "{query: Where?}", "INVALID_JSON"),
+        ("recall", 7, "WRONG_TYPE"),
+        ("recall", {"query": True}, "WRONG_TYPE"),
+        ("recall", {"query": "x" * 2_001}, "TEXT_TOO_LONG"),
+        ("recall", "x" * (MAX_CHARS + 1), "TEXT_TOO_LONG"),
+        ("recall", "[" * 60_000, "INVALID_JSON"),
+        ("recall", {"query": [[[[[[[[["x"]]]]]]]]]}, "INVALID_VALUE"),
+        ("recall", {str(i): i for i in range(2_000)}, "TOO_MANY_ITEMS"),
+        ("recall", {**QUERY, "speakers": ["x"] * 51}, "TOO_MANY_ITEMS"),
+        ("remember", {"content": "Hi.", "role": "king"}, "INVALID_VALUE"),
+        ("forget", {"topic": "Heron"}, "MISSING_FIELD"),
+        ("forget", {"topic": "Heron", "dry_run": "perhaps"}, "INVALID_VALUE"),
+        ("forget", {"topic": "Heron", "dry_run": True, "except": "Ann"}, "UNKNOWN_FIELD"),
+    ],
+)
+def test_a_refusal_says_what_is_allowed(tool: str, sent: Any, reason: str) -> None:
+    """A form that cannot be read is refused with its reason, what is allowed, and an example that is accepted."""
+    with pytest.raises(InvalidRequest) as refused:
+        read(tool, sent)
+    assert refused.value.reason == reason
+    assert refused.value.metadata["allowed"]
+    assert read(tool, refused.value.metadata["example"])
+
+
+def test_an_unknown_field_is_reported_without_personal_data() -> None:
+    """The name of an unknown field may contain an e-mail address; a report does not."""
+    noticed = read("recall", {**QUERY, "ann@example.com": 1}).noticed
+    assert noticed
+    assert "ann@example.com" not in noticed[0]
+
+
+def test_every_tool_can_be_called_and_its_prompts_name_it() -> None:
+    """Only tools that can be performed are offered, and the instructions in both languages name them."""
+    assert TOOLS.keys() == EXECUTIONS.keys()
+    for name in TOOLS:
+        assert name in prompt("en", "assistant")
+        assert name in prompt("zh", "assistant")
+
+
+def test_a_refusal_names_the_argument() -> None:
+    """The violation names the argument within the field `arguments`, or the field itself."""
+    for sent, place in (({"max_results": 3}, "arguments.query"), ("{bad", "arguments")):
+        with pytest.raises(InvalidRequest) as caught:
+            read_arguments(TOOLS["recall"], sent, lambda _: None)
+        assert [one.field for one in caught.value.violations] == [place]
