@@ -61,6 +61,17 @@ def test_counts_with_and_without_noise(daemon: Daemon) -> None:
     assert refused.returncode == ExitCode.REFUSED and "PRIVACY_BUDGET_SPENT" in refused.stderr
 
 
+def test_clear_asks_and_removes_everything(daemon: Daemon) -> None:
+    """Without a terminal `clear` needs --yes; with it the agent is empty, and its parameters stay."""
+    run("remember", "-", "--wait", url=daemon.url, text="Ann: I moved to Lisbon in May.\n")
+    refused = run("clear", "default", url=daemon.url)
+    assert refused.returncode == ExitCode.USAGE and "pass --yes" in refused.stderr
+    done = run("clear", "default", "--yes", url=daemon.url)
+    assert (done.returncode, done.stderr) == (0, "Cleared default: 1 memory and 1 message removed.\n")
+    assert run("stats", "default", url=daemon.url).stdout.split()[1:4:2] == ["0", "0"]
+    assert run("clear", "nobody", "--yes", url=daemon.url).returncode == ExitCode.NOT_FOUND
+
+
 def test_pins_and_focus_by_hand(daemon: Daemon) -> None:
     """Pin, unpin, focus, unfocus and entities change and print what the daemon has, as text and as JSON."""
     run("remember", "-", "--wait", url=daemon.url, text="Ann: I moved to Lisbon in May.\n")

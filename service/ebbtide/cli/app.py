@@ -36,6 +36,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "focus": ("ebbtide.cli.commands.focus", "focus", USE),
     "unfocus": ("ebbtide.cli.commands.focus", "unfocus", USE),
     "delete": ("ebbtide.cli.commands.delete", "delete", USE),
+    "clear": ("ebbtide.cli.commands.clear", "clear", USE),
     "forget": ("ebbtide.cli.commands.forget", "forget", USE),
     "tools": ("ebbtide.cli.commands.tools", "tools", USE),
     "agents": ("ebbtide.cli.commands.agents", "agents", LOOK),

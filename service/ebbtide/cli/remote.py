@@ -128,6 +128,10 @@ class RemoteClient:
         """Return an agent: parameters, counts, focus."""
         return self._send(calls.get_agent, agent_id)
 
+    def clear_agent(self, agent_id: str) -> Json:
+        """Remove everything that an agent has stored."""
+        return self._send(calls.clear_agent, agent_id)
+
     def get_stats(self, agent_id: str, epsilon: float | None) -> Json:
         """Return how much an agent has stored; with `epsilon`, with differential privacy."""
         return self._send(calls.get_stats, agent_id, epsilon=epsilon)

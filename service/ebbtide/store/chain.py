@@ -26,6 +26,9 @@ RENAMED = "renamed"
 """The action of a restore under another id; `from` is the original id."""
 
 RESTORED = "restored"
+
+CLEARED = "cleared"
+"""An agent lost everything that it had stored, and kept its id and parameters."""
 """The action of a restore; `form` is `backup` or `export`."""
 
 HASH_BYTES = 32

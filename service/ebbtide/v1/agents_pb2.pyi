@@ -975,6 +975,58 @@ class GetStatsResponse(_message.Message):
 Global___GetStatsResponse: _TypeAlias = GetStatsResponse  # noqa: Y015
 
 @_typing.final
+class ClearAgentRequest(_message.Message):
+    """Which agent to clear."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """Id of the agent: 1-128 characters of any script."""
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ClearAgentRequest: _TypeAlias = ClearAgentRequest  # noqa: Y015
+
+@_typing.final
+class ClearAgentResponse(_message.Message):
+    """The data that was removed."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    MESSAGES_FIELD_NUMBER: _builtins.int
+    MEMORIES_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """The agent's id."""
+    messages: _builtins.int
+    """Messages that were removed."""
+    memories: _builtins.int
+    """Living memories that were removed."""
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        messages: _builtins.int = ...,
+        memories: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "memories", b"memories", "messages", b"messages"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ClearAgentResponse: _TypeAlias = ClearAgentResponse  # noqa: Y015
+
+@_typing.final
 class DeleteAgentRequest(_message.Message):
     """Which agent to erase, with everything it holds."""
 

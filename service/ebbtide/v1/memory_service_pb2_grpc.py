@@ -81,6 +81,11 @@ class MemoryServiceStub:
                 request_serializer=ebbtide_dot_v1_dot_agents__pb2.CloseAgentRequest.SerializeToString,
                 response_deserializer=ebbtide_dot_v1_dot_agents__pb2.CloseAgentResponse.FromString,
                 _registered_method=True)
+        self.ClearAgent = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/ClearAgent',
+                request_serializer=ebbtide_dot_v1_dot_agents__pb2.ClearAgentRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_agents__pb2.ClearAgentResponse.FromString,
+                _registered_method=True)
         self.DeleteAgent = channel.unary_unary(
                 '/ebbtide.v1.MemoryService/DeleteAgent',
                 request_serializer=ebbtide_dot_v1_dot_agents__pb2.DeleteAgentRequest.SerializeToString,
@@ -311,6 +316,14 @@ class MemoryServiceServicer:
     def CloseAgent(self, request, context):
         """Finish the running job, write everything to disk and close the agent until the next request opens it.
         A model call in flight is cancelled; its batch stays at the head of the inbox.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ClearAgent(self, request, context):
+        """Remove everything that an agent has stored, and keep its id and its parameters. Irreversible.
+        Ids of memories, messages and batches are not used again.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -619,6 +632,11 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.CloseAgent,
                     request_deserializer=ebbtide_dot_v1_dot_agents__pb2.CloseAgentRequest.FromString,
                     response_serializer=ebbtide_dot_v1_dot_agents__pb2.CloseAgentResponse.SerializeToString,
+            ),
+            'ClearAgent': grpc.unary_unary_rpc_method_handler(
+                    servicer.ClearAgent,
+                    request_deserializer=ebbtide_dot_v1_dot_agents__pb2.ClearAgentRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_agents__pb2.ClearAgentResponse.SerializeToString,
             ),
             'DeleteAgent': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteAgent,
@@ -968,6 +986,33 @@ class MemoryService:
             '/ebbtide.v1.MemoryService/CloseAgent',
             ebbtide_dot_v1_dot_agents__pb2.CloseAgentRequest.SerializeToString,
             ebbtide_dot_v1_dot_agents__pb2.CloseAgentResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ClearAgent(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/ClearAgent',
+            ebbtide_dot_v1_dot_agents__pb2.ClearAgentRequest.SerializeToString,
+            ebbtide_dot_v1_dot_agents__pb2.ClearAgentResponse.FromString,
             options,
             channel_credentials,
             insecure,

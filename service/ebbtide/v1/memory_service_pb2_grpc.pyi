@@ -68,6 +68,10 @@ class MemoryServiceStub:
     """Finish the running job, write everything to disk and close the agent until the next request opens it.
     A model call in flight is cancelled; its batch stays at the head of the inbox.
     """
+    ClearAgent: _grpc.UnaryUnaryMultiCallable[_agents_pb2.ClearAgentRequest, _agents_pb2.ClearAgentResponse]
+    """Remove everything that an agent has stored, and keep its id and its parameters. Irreversible.
+    Ids of memories, messages and batches are not used again.
+    """
     DeleteAgent: _grpc.UnaryUnaryMultiCallable[_agents_pb2.DeleteAgentRequest, _agents_pb2.DeleteAgentResponse]
     """Delete an agent with all its data. Irreversible."""
     Remember: _grpc.UnaryUnaryMultiCallable[_remember_pb2.RememberRequest, _remember_pb2.RememberResponse]
@@ -201,6 +205,10 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     CloseAgent: _aio.UnaryUnaryMultiCallable[_agents_pb2.CloseAgentRequest, _agents_pb2.CloseAgentResponse]  # type: ignore[assignment]
     """Finish the running job, write everything to disk and close the agent until the next request opens it.
     A model call in flight is cancelled; its batch stays at the head of the inbox.
+    """
+    ClearAgent: _aio.UnaryUnaryMultiCallable[_agents_pb2.ClearAgentRequest, _agents_pb2.ClearAgentResponse]  # type: ignore[assignment]
+    """Remove everything that an agent has stored, and keep its id and its parameters. Irreversible.
+    Ids of memories, messages and batches are not used again.
     """
     DeleteAgent: _aio.UnaryUnaryMultiCallable[_agents_pb2.DeleteAgentRequest, _agents_pb2.DeleteAgentResponse]  # type: ignore[assignment]
     """Delete an agent with all its data. Irreversible."""
@@ -368,6 +376,16 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_agents_pb2.CloseAgentResponse, _abc.Awaitable[_agents_pb2.CloseAgentResponse]]:
         """Finish the running job, write everything to disk and close the agent until the next request opens it.
         A model call in flight is cancelled; its batch stays at the head of the inbox.
+        """
+
+    @_abc_1.abstractmethod
+    def ClearAgent(
+        self,
+        request: _agents_pb2.ClearAgentRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_agents_pb2.ClearAgentResponse, _abc.Awaitable[_agents_pb2.ClearAgentResponse]]:
+        """Remove everything that an agent has stored, and keep its id and its parameters. Irreversible.
+        Ids of memories, messages and batches are not used again.
         """
 
     @_abc_1.abstractmethod

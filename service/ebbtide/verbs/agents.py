@@ -1,4 +1,4 @@
-"""agents: opening (creating) an agent, changing its parameters, inspecting, closing, deleting and listing agents."""
+"""agents: opening (creating), changing, inspecting, closing, clearing, deleting and listing agents."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pydantic import BaseModel, Field, ValidationError
 from ebbtide.access.grants import CALLER
 from ebbtide.actor import actor
 from ebbtide.errors import Conflict, no_agent
-from ebbtide.ids import node_text_id
+from ebbtide.ids import AgentId, node_text_id
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import AgentCounts
-from ebbtide.store.chain import AuditEntry
+from ebbtide.store.chain import CLEARED, AuditEntry
 from ebbtide.store.lmdb.transaction import ReadTransaction
 from ebbtide.verbs.paging import PageRequest, from_token, to_token
 from ebbtide.verbs.reading import ReadableAgent, ReadingService
@@ -269,3 +269,52 @@ async def close_agent(service: Service, request: AgentRequest) -> Closed:
     if not was_open and not await service.fleet.on_pool(lambda: service.fleet.data.has_files(owner)):
         raise no_agent()
     return Closed(agent_id=owner, closed=was_open)
+
+
+class Cleared(Response):
+    """The data that was removed."""
+
+    agent_id: str = Field(description="The agent's id.")
+    messages: int = Field(description="Messages that were removed.")
+    memories: int = Field(description="Living memories that were removed.")
+
+
+async def clear_agent(service: Service, request: AgentRequest) -> Cleared:
+    """Remove everything that an agent has stored, and keep its id and its parameters. Irreversible.
+
+    An empty agent replaces it: after an interruption at any moment the agent is either unchanged or empty. Ids of
+    memories, messages and batches are not used again.
+    """
+    return await service.transfers.to_its_end(_cleared(service, request.owner, actor()))
+
+
+async def _cleared(service: Service, owner: AgentId, asker: str) -> Cleared:
+    from ebbtide.store.transfer.receiving import stage_empty
+
+    fleet = service.fleet
+    async with fleet.using(owner) as agent:
+        workspace = agent.workspace
+
+        def read() -> tuple[AgentCounts, dict[str, object]]:
+            return workspace.counts(), workspace.store.read(_kept)
+
+        counts, kept = await agent.run(read)
+        identity = workspace.identity
+    entry = AuditEntry(service.clock.now_ms(), asker, CLEARED, {})
+    folder = await fleet.on_pool(fleet.data.make_transfer)
+    try:
+        staged = await fleet.on_pool(lambda: stage_empty(fleet.data, folder, identity, kept, entry))
+        await fleet.install(staged, replace=True)
+    finally:
+        await fleet.on_pool(lambda: fleet.data.end_transfer(folder))
+    return Cleared(agent_id=owner, messages=counts.message_count, memories=counts.node_count)
+
+
+def _kept(txn: ReadTransaction) -> dict[str, object]:
+    """Return what a cleared agent keeps: its parameters, and the next numbers of its ids."""
+    names = (
+        *("overrides", "decay_rate", "entity_memories"),
+        *("next_node_id", "next_message_number", "next_batch_number"),
+    )
+    found = {name: getattr(txn.meta, name) for name in names}
+    return {name: value for name, value in found.items() if value is not None}

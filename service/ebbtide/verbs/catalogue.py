@@ -206,6 +206,10 @@ CATALOGUE: tuple[Operation, ...] = (
         *(AgentRequest, agents.Closed, "agents"),
     ),
     Operation(
+        *("ClearAgent", f"POST {A}/clear", ADMIN_AGENT, agents.clear_agent),
+        *(AgentRequest, agents.Cleared, "agents"),
+    ),
+    Operation(
         *("DeleteAgent", f"DELETE {A}", ADMIN_AGENT, agents.delete_agent),
         *(AgentRequest, agents.Erased, "agents"),
     ),

@@ -166,6 +166,7 @@ class AsyncClient:
     get_stats = _operation(calls.get_stats)
     list_agents = _operation(calls.list_agents)
     close_agent = _operation(calls.close_agent)
+    clear_agent = _operation(calls.clear_agent)
     delete_agent = _operation(calls.delete_agent)
 
     remember = _operation(calls.remember)

@@ -29,6 +29,7 @@ from ebbtide_client.models import (
     AuditVerified,
     BatchInfo,
     BatchPage,
+    Cleared,
     Closed,
     Compressing,
     DeletedNode,
@@ -301,6 +302,12 @@ def list_agents(*, page_size: int | None = None, page_token: str = "") -> PageCa
 def close_agent(agent_id: str) -> Call[Closed]:
     """Write everything to disk and close the agent until the next request for it."""
     return Call("POST", _of(agent_id, "close"), _reads(Closed))
+
+
+@checked
+def clear_agent(agent_id: str) -> Call[Cleared]:
+    """Remove everything that an agent has stored, and keep its id and its parameters. Irreversible."""
+    return Call("POST", _of(agent_id, "clear"), _reads(Cleared), is_long=True)
 
 
 @checked

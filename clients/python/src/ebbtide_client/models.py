@@ -178,7 +178,7 @@ class AuditRecordInfo:
     """Id of the caller's key; - if unknown."""
 
     action: str
-    """created, parameters_changed, corrected, deleted, forgotten, passes_owed, renamed, restored, stats_released."""
+    """created, parameters_changed, corrected, deleted, forgotten, passes_owed, renamed, restored, cleared, stats_released."""
 
     details: Mapping[str, Any]
     """Ids, names and counts; never content."""
@@ -249,6 +249,20 @@ class BatchPage:
 
     next_page_token: str
     """Empty on the last page."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cleared:
+    """The data that was removed."""
+
+    agent_id: str
+    """The agent's id."""
+
+    messages: int
+    """Messages that were removed."""
+
+    memories: int
+    """Living memories that were removed."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -106,6 +106,34 @@ def receive(
         raise
 
 
+def stage_empty(
+    data: DataDirectory, folder: Path, identity: Identity, kept: Mapping[str, object], entry: AuditEntry
+) -> Staged:
+    """Create an agent without memories in an empty folder. `kept` are the values of its META table.
+
+    Raise MASTER_KEY_REFUSED, DATA_KEY_MISSING or STORE_FULL.
+    """
+    path, owner = folder / STAGED, AgentId(identity.agent_id)
+    try:
+        data.keys.admit()
+        path.mkdir(mode=0o700)
+        store = data.create_staged(path, identity, owner)
+        try:
+            store.write(lambda txn: txn.meta.set(**kept))
+            sealed_with = store.sealed_with
+        finally:
+            store.close()
+        with (path / DATA_FILE).open("rb") as file:
+            os.fsync(file.fileno())
+        write_meta(path, identity, AgentCounts(), sealed_with)
+        return Staged(owner, path, AgentCounts(), entry)
+    except BaseException as error:
+        data.end_transfer(path)
+        if isinstance(error, OSError):
+            raise translated(error, path) from error
+        raise
+
+
 def agent_id_of(source: BinaryIO) -> str:
     """Return the agent id that a backup or an export names. The position of the source stays."""
     begin = source.tell()
