@@ -769,6 +769,7 @@ async def test_the_openapi_document_describes_every_body(tmp_path: Path) -> None
                     bodies += 1
                     agent = f"/v1/agents/example{bodies}"
                     url = path.replace("{agent_id}", f"example{bodies}").replace("{node_id}", "n1")
+                    url = url.replace("{name}", "recall")
                     if method != "put":
                         await call("PUT", agent)
                     if "{node_id}" in path:
