@@ -84,6 +84,7 @@ REASONS: dict[str, Reason] = {
         "The request would exceed the number of compression passes that the agent may owe."
     ),
     "TOO_MANY_PINNED": _invalid("The agent has as many pinned memories as `max_pinned` allows."),
+    "NOT_A_STATEMENT": _invalid("The node is a memory or an entity, not a statement."),
     "IDEMPOTENCY_KEYS_DIFFER": _invalid("The header and the body have different idempotency keys."),
     "BACKUP_UNREADABLE": _invalid("The uploaded file is not a complete, valid backup or export."),
     "ROUTE_NOT_FOUND": Reason(404, "UNIMPLEMENTED", "NotFound", "The path does not exist."),
@@ -113,6 +114,7 @@ REASONS: dict[str, Reason] = {
         "No node with this id exists, or it is no longer alive; or nothing of the message is left to delete."
     ),
     "NODE_FORGOTTEN": _not_found("The node existed and is forgotten."),
+    "RULING_NOT_FOUND": _not_found("No ruling has this id, or it was undone before."),
     "BATCH_NOT_FOUND": _not_found("No batch has this id, or its status is no longer kept."),
     "EVENTS_GONE": _not_found(
         "The events are no longer kept, or do not exist yet; the metadata gives those available.", 410
@@ -153,6 +155,9 @@ REASONS: dict[str, Reason] = {
     "QUOTA_REACHED": _exhausted("The agent or the key has reached its quota; nothing was stored.", 507),
     "MISSING_EXTRA": _precondition("A setting needs an optional package that is not installed."),
     "QUEUE_FULL": _exhausted("The agent's inbox is full (`max_queue_size` batches)."),
+    "TOO_MANY_STATEMENTS": _exhausted(
+        "The agent keeps as many statements as `max_statements` allows; nothing was stored."
+    ),
     "AGENT_BUSY": _exhausted("Too many requests are waiting for this agent."),
     "TOO_MANY_AGENTS": _exhausted("`max_open_agents` agents are open, and all of them are busy."),
     "TOO_MANY_STREAMS": _exhausted(
@@ -341,3 +346,12 @@ def no_batch() -> NotFound:
 
 QUIET_MESSAGE = "internal error; the daemon's log has the details under this request id"
 """The message of Corrupted and Internal."""
+
+
+def no_ruling() -> NotFound:
+    """Return the error for an id that no ruling in effect has."""
+    message = (
+        "No ruling has this id, or it was undone before. Ids have the form r1; "
+        "check it with GET /v1/agents/{agent_id}/rulings (ListRulings)."
+    )
+    return NotFound(message, reason="RULING_NOT_FOUND")

@@ -6,7 +6,7 @@ import unicodedata
 from typing import NewType
 
 from ebbtide.bounds import Id
-from ebbtide.errors import FieldViolation, InvalidRequest, no_batch, no_node
+from ebbtide.errors import FieldViolation, InvalidRequest, no_batch, no_node, no_ruling
 
 AgentId = NewType("AgentId", str)
 """The id of an agent. Only `parse_agent_id` creates one from a request."""
@@ -79,6 +79,19 @@ def parse_batch_id(text: str) -> int:
     number = _numbered(text, "b")
     if number is None:
         raise no_batch()
+    return number
+
+
+def ruling_text_id(number: int) -> str:
+    """Return the text form of the entry number of a ruling: `r` and the number."""
+    return f"r{number}"
+
+
+def parse_ruling_id(text: str) -> int:
+    """Return the entry number of a text form. Raise RULING_NOT_FOUND for any other text."""
+    number = _numbered(text, "r")
+    if number is None:
+        raise no_ruling()
     return number
 
 

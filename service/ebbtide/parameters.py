@@ -134,6 +134,9 @@ class AgentParameters(BaseModel):
         True, description="Whether text of recent recalls is removed from new messages."
     )
     collapse_repeats: bool = Field(False, description="Whether exact repetitions within a batch are dropped.")
+    max_statements: Annotated[int, Field(ge=1, le=10_000)] = Field(
+        10_000, description="Most statements that are kept, since they are true in a lasting slot, or pinned."
+    )
     privacy_budget: Annotated[float, Field(ge=0, le=1000)] = Field(
         10.0, description="Highest sum of the epsilons of counts with differential privacy."
     )

@@ -79,8 +79,8 @@ class Message(msgspec.Struct, frozen=True):
     speaker: str = ""
 
 
-Role = Literal["user", "assistant", "system", ""]
-"""The role of a speaker; empty once the message was erased."""
+Role = Literal["user", "assistant", "system", "tool", ""]
+"""The role of a speaker; `tool` for the words of a statement; empty once the message was erased."""
 
 
 class PersonalSpan(msgspec.Struct, frozen=True, array_like=True):

@@ -88,7 +88,7 @@ goal               many text          goals, wants to, plans to, 目标, 计划,
 health             many text          illness, condition, disease, 健康, 疾病, 病
 """
 
-_KIN: Final = frozenset(
+KIN: Final = frozenset(
     [
         "mother",
         "father",
@@ -113,7 +113,9 @@ _KIN: Final = frozenset(
         "cousin",
     ]
 )
-_LASTING: Final = _KIN | {"allergy", "medication", "pet", "language"}
+"""The slots of relatives."""
+
+_LASTING: Final = KIN | {"allergy", "medication", "pet", "language"}
 """The lasting slots of cardinality `many`. All slots of the other cardinalities are lasting."""
 
 _FAVOURITES: Final = ("favourite ", "favorite ", "最喜欢的", "最爱的", "最喜欢")

@@ -103,7 +103,7 @@ class Ledger:
         self._rulings: dict[int, Ruling] = {}
         self._by_statement: dict[int, set[int]] = defaultdict(set)
         self._by_subject: dict[int, dict[str, set[int]]] = defaultdict(dict)
-        self._now = _Replay(self, None)
+        self._now = Replay(self, None)
         self._arrivals: tuple[list[int], list[int]] | None = None
         self.apply(entries)
 
@@ -118,7 +118,7 @@ class Ledger:
                 self._now.forget(entry)
             else:
                 self._rulings[entry.entry] = entry
-                self._now = _Replay(self, None)
+                self._now = Replay(self, None)
         self._arrivals = None
 
     def remove(self, numbers: Iterable[int]) -> None:
@@ -142,9 +142,9 @@ class Ledger:
             if not slots:
                 del self._by_subject[assertion.subject]
         if self._rulings.pop(number, None) is not None:
-            self._now = _Replay(self, None)
+            self._now = Replay(self, None)
 
-    def known(self, known_at_ms: int | None = None) -> _Replay:
+    def known(self, known_at_ms: int | None = None) -> Replay:
         """Return what was known at a time, or everything."""
         if known_at_ms is None:
             return self._now
@@ -157,7 +157,7 @@ class Ledger:
         count = bisect_right(times, known_at_ms)
         if count == len(numbers):
             return self._now
-        return _Replay(self, numbers[count])
+        return Replay(self, numbers[count])
 
     def __len__(self) -> int:
         """Return the number of entries."""
@@ -168,17 +168,25 @@ class Ledger:
         """The nodes that are statements."""
         return self._by_statement.keys()
 
+    @property
+    def statement_count(self) -> int:
+        """The number of statements."""
+        return len(self._by_statement)
+
+    def rulings(self) -> list[Ruling]:
+        """Return the rulings that no later ruling has undone, in order."""
+        return list(self._now.rulings)
+
     def assertions_of(self, statement: int) -> list[Assertion]:
         """Return the assertions of a statement in order."""
         return [self._assertions[number] for number in sorted(self._by_statement.get(statement, ()))]
 
-    def place(self, assertion: Assertion) -> int:
-        """Return the statement of which a new assertion is evidence; its own if it is a new statement."""
-        key = self._now.key_of(assertion)
-        for version in self._now.replay(key, assertion):
-            if assertion in version.assertions:
-                return version.statement
-        return assertion.statement
+    def evidence(self, candidate: Assertion) -> list[int]:
+        """Return the statements that a new assertion would repeat, the newest first; empty for a new value."""
+        for version in self._now.replay(self._now.key_of(candidate), candidate):
+            if candidate in version.assertions:
+                return [one.statement for one in reversed(version.assertions) if one is not candidate]
+        return []
 
     # For replays.
 
@@ -215,7 +223,7 @@ class Ledger:
         return left
 
 
-class _Replay:
+class Replay:
     """The versions of all slots, computed from the entries up to one."""
 
     def __init__(self, ledger: Ledger, before: int | None) -> None:

@@ -421,7 +421,7 @@ _COLUMNS: Sequence[str] = (
     "marks",
 )
 
-ROLES = ("user", "assistant", "system", "")
+ROLES = ("user", "assistant", "system", "", "tool")
 """The roles of messages in the order of their numbers in the column `role`; empty if unknown."""
 
 MAX_FOUND = 32

@@ -15,6 +15,7 @@ from ebbtide.v1 import moving_pb2 as ebbtide_dot_v1_dot_moving__pb2
 from ebbtide.v1 import recall_pb2 as ebbtide_dot_v1_dot_recall__pb2
 from ebbtide.v1 import remember_pb2 as ebbtide_dot_v1_dot_remember__pb2
 from ebbtide.v1 import search_pb2 as ebbtide_dot_v1_dot_search__pb2
+from ebbtide.v1 import statements_pb2 as ebbtide_dot_v1_dot_statements__pb2
 from ebbtide.v1 import tools_pb2 as ebbtide_dot_v1_dot_tools__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
@@ -105,6 +106,71 @@ class MemoryServiceStub:
                 '/ebbtide.v1.MemoryService/Search',
                 request_serializer=ebbtide_dot_v1_dot_search__pb2.SearchRequest.SerializeToString,
                 response_deserializer=ebbtide_dot_v1_dot_search__pb2.SearchResponse.FromString,
+                _registered_method=True)
+        self.CreateStatement = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/CreateStatement',
+                request_serializer=ebbtide_dot_v1_dot_statements__pb2.CreateStatementRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_statements__pb2.CreateStatementResponse.FromString,
+                _registered_method=True)
+        self.ListStatements = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/ListStatements',
+                request_serializer=ebbtide_dot_v1_dot_statements__pb2.ListStatementsRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_statements__pb2.ListStatementsResponse.FromString,
+                _registered_method=True)
+        self.GetStatement = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/GetStatement',
+                request_serializer=ebbtide_dot_v1_dot_statements__pb2.GetStatementRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_statements__pb2.GetStatementResponse.FromString,
+                _registered_method=True)
+        self.GetStatementHistory = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/GetStatementHistory',
+                request_serializer=ebbtide_dot_v1_dot_statements__pb2.GetStatementHistoryRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_statements__pb2.GetStatementHistoryResponse.FromString,
+                _registered_method=True)
+        self.CorrectStatement = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/CorrectStatement',
+                request_serializer=ebbtide_dot_v1_dot_statements__pb2.CorrectStatementRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_statements__pb2.CorrectStatementResponse.FromString,
+                _registered_method=True)
+        self.RetractStatement = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/RetractStatement',
+                request_serializer=ebbtide_dot_v1_dot_statements__pb2.RetractStatementRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_statements__pb2.RetractStatementResponse.FromString,
+                _registered_method=True)
+        self.GetProfile = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/GetProfile',
+                request_serializer=ebbtide_dot_v1_dot_statements__pb2.GetProfileRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_statements__pb2.GetProfileResponse.FromString,
+                _registered_method=True)
+        self.ListConflicts = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/ListConflicts',
+                request_serializer=ebbtide_dot_v1_dot_statements__pb2.ListConflictsRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_statements__pb2.ListConflictsResponse.FromString,
+                _registered_method=True)
+        self.ResolveConflict = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/ResolveConflict',
+                request_serializer=ebbtide_dot_v1_dot_statements__pb2.ResolveConflictRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_statements__pb2.ResolveConflictResponse.FromString,
+                _registered_method=True)
+        self.MergeEntities = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/MergeEntities',
+                request_serializer=ebbtide_dot_v1_dot_statements__pb2.MergeEntitiesRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_statements__pb2.MergeEntitiesResponse.FromString,
+                _registered_method=True)
+        self.GiveFeedback = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/GiveFeedback',
+                request_serializer=ebbtide_dot_v1_dot_statements__pb2.GiveFeedbackRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_statements__pb2.GiveFeedbackResponse.FromString,
+                _registered_method=True)
+        self.ListRulings = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/ListRulings',
+                request_serializer=ebbtide_dot_v1_dot_statements__pb2.ListRulingsRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_statements__pb2.ListRulingsResponse.FromString,
+                _registered_method=True)
+        self.UndoRuling = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/UndoRuling',
+                request_serializer=ebbtide_dot_v1_dot_statements__pb2.UndoRulingRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_statements__pb2.UndoRulingResponse.FromString,
                 _registered_method=True)
         self.ListTools = channel.unary_unary(
                 '/ebbtide.v1.MemoryService/ListTools',
@@ -357,6 +423,101 @@ class MemoryServiceServicer:
     def Search(self, request, context):
         """Return the memories that answer a query, best first. Reads only.
         For an agent that does not exist the list is empty.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CreateStatement(self, request, context):
+        """Store a statement. It is durable and searchable at once; the agent is created if it does not exist.
+        Raise TOO_MANY_STATEMENTS at the agent's limit, and the errors of remember. In each case nothing is stored.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListStatements(self, request, context):
+        """List statements by id, at a time, as they were known at a time.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetStatement(self, request, context):
+        """Return a statement with its evidence.
+        Raise NOT_A_STATEMENT for a memory or an entity, NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetStatementHistory(self, request, context):
+        """Return all versions of the topic of a statement: what was true when, and what was corrected or retracted.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CorrectStatement(self, request, context):
+        """Correct a statement. The old one stays in the history as corrected.
+        Raise NOT_A_STATEMENT for a memory or an entity, NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RetractStatement(self, request, context):
+        """Retract a statement: it was never true, and what it ended is in force again. It stays in the history.
+        Raise NOT_A_STATEMENT for a memory or an entity, NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetProfile(self, request, context):
+        """Return what is known about a person or a thing, by topic, with the words that support it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListConflicts(self, request, context):
+        """List the statements that contradict each other, for review.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ResolveConflict(self, request, context):
+        """Settle a conflict in favour of one statement. The other one ends and stays in the history.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def MergeEntities(self, request, context):
+        """Treat two entities as one in every answer. UndoRuling separates them again, exactly.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GiveFeedback(self, request, context):
+        """Pin a statement, or vote on it. A vote orders statements that contradict each other, and ends none.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListRulings(self, request, context):
+        """List the rulings in effect: merges, settled conflicts, corrections, retractions, pins and votes.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UndoRuling(self, request, context):
+        """Undo a ruling: answers are then as if it had never been made. Rulings can be undone in any order.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -657,6 +818,71 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.Search,
                     request_deserializer=ebbtide_dot_v1_dot_search__pb2.SearchRequest.FromString,
                     response_serializer=ebbtide_dot_v1_dot_search__pb2.SearchResponse.SerializeToString,
+            ),
+            'CreateStatement': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateStatement,
+                    request_deserializer=ebbtide_dot_v1_dot_statements__pb2.CreateStatementRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_statements__pb2.CreateStatementResponse.SerializeToString,
+            ),
+            'ListStatements': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListStatements,
+                    request_deserializer=ebbtide_dot_v1_dot_statements__pb2.ListStatementsRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_statements__pb2.ListStatementsResponse.SerializeToString,
+            ),
+            'GetStatement': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetStatement,
+                    request_deserializer=ebbtide_dot_v1_dot_statements__pb2.GetStatementRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_statements__pb2.GetStatementResponse.SerializeToString,
+            ),
+            'GetStatementHistory': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetStatementHistory,
+                    request_deserializer=ebbtide_dot_v1_dot_statements__pb2.GetStatementHistoryRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_statements__pb2.GetStatementHistoryResponse.SerializeToString,
+            ),
+            'CorrectStatement': grpc.unary_unary_rpc_method_handler(
+                    servicer.CorrectStatement,
+                    request_deserializer=ebbtide_dot_v1_dot_statements__pb2.CorrectStatementRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_statements__pb2.CorrectStatementResponse.SerializeToString,
+            ),
+            'RetractStatement': grpc.unary_unary_rpc_method_handler(
+                    servicer.RetractStatement,
+                    request_deserializer=ebbtide_dot_v1_dot_statements__pb2.RetractStatementRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_statements__pb2.RetractStatementResponse.SerializeToString,
+            ),
+            'GetProfile': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetProfile,
+                    request_deserializer=ebbtide_dot_v1_dot_statements__pb2.GetProfileRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_statements__pb2.GetProfileResponse.SerializeToString,
+            ),
+            'ListConflicts': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListConflicts,
+                    request_deserializer=ebbtide_dot_v1_dot_statements__pb2.ListConflictsRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_statements__pb2.ListConflictsResponse.SerializeToString,
+            ),
+            'ResolveConflict': grpc.unary_unary_rpc_method_handler(
+                    servicer.ResolveConflict,
+                    request_deserializer=ebbtide_dot_v1_dot_statements__pb2.ResolveConflictRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_statements__pb2.ResolveConflictResponse.SerializeToString,
+            ),
+            'MergeEntities': grpc.unary_unary_rpc_method_handler(
+                    servicer.MergeEntities,
+                    request_deserializer=ebbtide_dot_v1_dot_statements__pb2.MergeEntitiesRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_statements__pb2.MergeEntitiesResponse.SerializeToString,
+            ),
+            'GiveFeedback': grpc.unary_unary_rpc_method_handler(
+                    servicer.GiveFeedback,
+                    request_deserializer=ebbtide_dot_v1_dot_statements__pb2.GiveFeedbackRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_statements__pb2.GiveFeedbackResponse.SerializeToString,
+            ),
+            'ListRulings': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListRulings,
+                    request_deserializer=ebbtide_dot_v1_dot_statements__pb2.ListRulingsRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_statements__pb2.ListRulingsResponse.SerializeToString,
+            ),
+            'UndoRuling': grpc.unary_unary_rpc_method_handler(
+                    servicer.UndoRuling,
+                    request_deserializer=ebbtide_dot_v1_dot_statements__pb2.UndoRulingRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_statements__pb2.UndoRulingResponse.SerializeToString,
             ),
             'ListTools': grpc.unary_unary_rpc_method_handler(
                     servicer.ListTools,
@@ -1121,6 +1347,357 @@ class MemoryService:
             '/ebbtide.v1.MemoryService/Search',
             ebbtide_dot_v1_dot_search__pb2.SearchRequest.SerializeToString,
             ebbtide_dot_v1_dot_search__pb2.SearchResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateStatement(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/CreateStatement',
+            ebbtide_dot_v1_dot_statements__pb2.CreateStatementRequest.SerializeToString,
+            ebbtide_dot_v1_dot_statements__pb2.CreateStatementResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListStatements(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/ListStatements',
+            ebbtide_dot_v1_dot_statements__pb2.ListStatementsRequest.SerializeToString,
+            ebbtide_dot_v1_dot_statements__pb2.ListStatementsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetStatement(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/GetStatement',
+            ebbtide_dot_v1_dot_statements__pb2.GetStatementRequest.SerializeToString,
+            ebbtide_dot_v1_dot_statements__pb2.GetStatementResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetStatementHistory(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/GetStatementHistory',
+            ebbtide_dot_v1_dot_statements__pb2.GetStatementHistoryRequest.SerializeToString,
+            ebbtide_dot_v1_dot_statements__pb2.GetStatementHistoryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CorrectStatement(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/CorrectStatement',
+            ebbtide_dot_v1_dot_statements__pb2.CorrectStatementRequest.SerializeToString,
+            ebbtide_dot_v1_dot_statements__pb2.CorrectStatementResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RetractStatement(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/RetractStatement',
+            ebbtide_dot_v1_dot_statements__pb2.RetractStatementRequest.SerializeToString,
+            ebbtide_dot_v1_dot_statements__pb2.RetractStatementResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetProfile(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/GetProfile',
+            ebbtide_dot_v1_dot_statements__pb2.GetProfileRequest.SerializeToString,
+            ebbtide_dot_v1_dot_statements__pb2.GetProfileResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListConflicts(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/ListConflicts',
+            ebbtide_dot_v1_dot_statements__pb2.ListConflictsRequest.SerializeToString,
+            ebbtide_dot_v1_dot_statements__pb2.ListConflictsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ResolveConflict(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/ResolveConflict',
+            ebbtide_dot_v1_dot_statements__pb2.ResolveConflictRequest.SerializeToString,
+            ebbtide_dot_v1_dot_statements__pb2.ResolveConflictResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def MergeEntities(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/MergeEntities',
+            ebbtide_dot_v1_dot_statements__pb2.MergeEntitiesRequest.SerializeToString,
+            ebbtide_dot_v1_dot_statements__pb2.MergeEntitiesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GiveFeedback(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/GiveFeedback',
+            ebbtide_dot_v1_dot_statements__pb2.GiveFeedbackRequest.SerializeToString,
+            ebbtide_dot_v1_dot_statements__pb2.GiveFeedbackResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListRulings(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/ListRulings',
+            ebbtide_dot_v1_dot_statements__pb2.ListRulingsRequest.SerializeToString,
+            ebbtide_dot_v1_dot_statements__pb2.ListRulingsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UndoRuling(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/UndoRuling',
+            ebbtide_dot_v1_dot_statements__pb2.UndoRulingRequest.SerializeToString,
+            ebbtide_dot_v1_dot_statements__pb2.UndoRulingResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -16,6 +16,7 @@ from ebbtide.v1 import moving_pb2 as _moving_pb2
 from ebbtide.v1 import recall_pb2 as _recall_pb2
 from ebbtide.v1 import remember_pb2 as _remember_pb2
 from ebbtide.v1 import search_pb2 as _search_pb2
+from ebbtide.v1 import statements_pb2 as _statements_pb2
 from ebbtide.v1 import tools_pb2 as _tools_pb2
 from grpc import aio as _aio
 import abc as _abc_1
@@ -88,6 +89,40 @@ class MemoryServiceStub:
     """Return the memories that answer a query, best first. Reads only.
     For an agent that does not exist the list is empty.
     """
+    CreateStatement: _grpc.UnaryUnaryMultiCallable[_statements_pb2.CreateStatementRequest, _statements_pb2.CreateStatementResponse]
+    """Store a statement. It is durable and searchable at once; the agent is created if it does not exist.
+    Raise TOO_MANY_STATEMENTS at the agent's limit, and the errors of remember. In each case nothing is stored.
+    """
+    ListStatements: _grpc.UnaryUnaryMultiCallable[_statements_pb2.ListStatementsRequest, _statements_pb2.ListStatementsResponse]
+    """List statements by id, at a time, as they were known at a time."""
+    GetStatement: _grpc.UnaryUnaryMultiCallable[_statements_pb2.GetStatementRequest, _statements_pb2.GetStatementResponse]
+    """Return a statement with its evidence.
+    Raise NOT_A_STATEMENT for a memory or an entity, NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
+    """
+    GetStatementHistory: _grpc.UnaryUnaryMultiCallable[_statements_pb2.GetStatementHistoryRequest, _statements_pb2.GetStatementHistoryResponse]
+    """Return all versions of the topic of a statement: what was true when, and what was corrected or retracted."""
+    CorrectStatement: _grpc.UnaryUnaryMultiCallable[_statements_pb2.CorrectStatementRequest, _statements_pb2.CorrectStatementResponse]
+    """Correct a statement. The old one stays in the history as corrected.
+    Raise NOT_A_STATEMENT for a memory or an entity, NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
+    """
+    RetractStatement: _grpc.UnaryUnaryMultiCallable[_statements_pb2.RetractStatementRequest, _statements_pb2.RetractStatementResponse]
+    """Retract a statement: it was never true, and what it ended is in force again. It stays in the history.
+    Raise NOT_A_STATEMENT for a memory or an entity, NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
+    """
+    GetProfile: _grpc.UnaryUnaryMultiCallable[_statements_pb2.GetProfileRequest, _statements_pb2.GetProfileResponse]
+    """Return what is known about a person or a thing, by topic, with the words that support it."""
+    ListConflicts: _grpc.UnaryUnaryMultiCallable[_statements_pb2.ListConflictsRequest, _statements_pb2.ListConflictsResponse]
+    """List the statements that contradict each other, for review."""
+    ResolveConflict: _grpc.UnaryUnaryMultiCallable[_statements_pb2.ResolveConflictRequest, _statements_pb2.ResolveConflictResponse]
+    """Settle a conflict in favour of one statement. The other one ends and stays in the history."""
+    MergeEntities: _grpc.UnaryUnaryMultiCallable[_statements_pb2.MergeEntitiesRequest, _statements_pb2.MergeEntitiesResponse]
+    """Treat two entities as one in every answer. UndoRuling separates them again, exactly."""
+    GiveFeedback: _grpc.UnaryUnaryMultiCallable[_statements_pb2.GiveFeedbackRequest, _statements_pb2.GiveFeedbackResponse]
+    """Pin a statement, or vote on it. A vote orders statements that contradict each other, and ends none."""
+    ListRulings: _grpc.UnaryUnaryMultiCallable[_statements_pb2.ListRulingsRequest, _statements_pb2.ListRulingsResponse]
+    """List the rulings in effect: merges, settled conflicts, corrections, retractions, pins and votes."""
+    UndoRuling: _grpc.UnaryUnaryMultiCallable[_statements_pb2.UndoRulingRequest, _statements_pb2.UndoRulingResponse]
+    """Undo a ruling: answers are then as if it had never been made. Rulings can be undone in any order."""
     ListTools: _grpc.UnaryUnaryMultiCallable[_tools_pb2.ListToolsRequest, _tools_pb2.ListToolsResponse]
     """Return the declarations of the tools that a language model may call."""
     GetToolPrompt: _grpc.UnaryUnaryMultiCallable[_tools_pb2.GetToolPromptRequest, _tools_pb2.GetToolPromptResponse]
@@ -226,6 +261,40 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """Return the memories that answer a query, best first. Reads only.
     For an agent that does not exist the list is empty.
     """
+    CreateStatement: _aio.UnaryUnaryMultiCallable[_statements_pb2.CreateStatementRequest, _statements_pb2.CreateStatementResponse]  # type: ignore[assignment]
+    """Store a statement. It is durable and searchable at once; the agent is created if it does not exist.
+    Raise TOO_MANY_STATEMENTS at the agent's limit, and the errors of remember. In each case nothing is stored.
+    """
+    ListStatements: _aio.UnaryUnaryMultiCallable[_statements_pb2.ListStatementsRequest, _statements_pb2.ListStatementsResponse]  # type: ignore[assignment]
+    """List statements by id, at a time, as they were known at a time."""
+    GetStatement: _aio.UnaryUnaryMultiCallable[_statements_pb2.GetStatementRequest, _statements_pb2.GetStatementResponse]  # type: ignore[assignment]
+    """Return a statement with its evidence.
+    Raise NOT_A_STATEMENT for a memory or an entity, NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
+    """
+    GetStatementHistory: _aio.UnaryUnaryMultiCallable[_statements_pb2.GetStatementHistoryRequest, _statements_pb2.GetStatementHistoryResponse]  # type: ignore[assignment]
+    """Return all versions of the topic of a statement: what was true when, and what was corrected or retracted."""
+    CorrectStatement: _aio.UnaryUnaryMultiCallable[_statements_pb2.CorrectStatementRequest, _statements_pb2.CorrectStatementResponse]  # type: ignore[assignment]
+    """Correct a statement. The old one stays in the history as corrected.
+    Raise NOT_A_STATEMENT for a memory or an entity, NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
+    """
+    RetractStatement: _aio.UnaryUnaryMultiCallable[_statements_pb2.RetractStatementRequest, _statements_pb2.RetractStatementResponse]  # type: ignore[assignment]
+    """Retract a statement: it was never true, and what it ended is in force again. It stays in the history.
+    Raise NOT_A_STATEMENT for a memory or an entity, NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
+    """
+    GetProfile: _aio.UnaryUnaryMultiCallable[_statements_pb2.GetProfileRequest, _statements_pb2.GetProfileResponse]  # type: ignore[assignment]
+    """Return what is known about a person or a thing, by topic, with the words that support it."""
+    ListConflicts: _aio.UnaryUnaryMultiCallable[_statements_pb2.ListConflictsRequest, _statements_pb2.ListConflictsResponse]  # type: ignore[assignment]
+    """List the statements that contradict each other, for review."""
+    ResolveConflict: _aio.UnaryUnaryMultiCallable[_statements_pb2.ResolveConflictRequest, _statements_pb2.ResolveConflictResponse]  # type: ignore[assignment]
+    """Settle a conflict in favour of one statement. The other one ends and stays in the history."""
+    MergeEntities: _aio.UnaryUnaryMultiCallable[_statements_pb2.MergeEntitiesRequest, _statements_pb2.MergeEntitiesResponse]  # type: ignore[assignment]
+    """Treat two entities as one in every answer. UndoRuling separates them again, exactly."""
+    GiveFeedback: _aio.UnaryUnaryMultiCallable[_statements_pb2.GiveFeedbackRequest, _statements_pb2.GiveFeedbackResponse]  # type: ignore[assignment]
+    """Pin a statement, or vote on it. A vote orders statements that contradict each other, and ends none."""
+    ListRulings: _aio.UnaryUnaryMultiCallable[_statements_pb2.ListRulingsRequest, _statements_pb2.ListRulingsResponse]  # type: ignore[assignment]
+    """List the rulings in effect: merges, settled conflicts, corrections, retractions, pins and votes."""
+    UndoRuling: _aio.UnaryUnaryMultiCallable[_statements_pb2.UndoRulingRequest, _statements_pb2.UndoRulingResponse]  # type: ignore[assignment]
+    """Undo a ruling: answers are then as if it had never been made. Rulings can be undone in any order."""
     ListTools: _aio.UnaryUnaryMultiCallable[_tools_pb2.ListToolsRequest, _tools_pb2.ListToolsResponse]  # type: ignore[assignment]
     """Return the declarations of the tools that a language model may call."""
     GetToolPrompt: _aio.UnaryUnaryMultiCallable[_tools_pb2.GetToolPromptRequest, _tools_pb2.GetToolPromptResponse]  # type: ignore[assignment]
@@ -427,6 +496,118 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         """Return the memories that answer a query, best first. Reads only.
         For an agent that does not exist the list is empty.
         """
+
+    @_abc_1.abstractmethod
+    def CreateStatement(
+        self,
+        request: _statements_pb2.CreateStatementRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_statements_pb2.CreateStatementResponse, _abc.Awaitable[_statements_pb2.CreateStatementResponse]]:
+        """Store a statement. It is durable and searchable at once; the agent is created if it does not exist.
+        Raise TOO_MANY_STATEMENTS at the agent's limit, and the errors of remember. In each case nothing is stored.
+        """
+
+    @_abc_1.abstractmethod
+    def ListStatements(
+        self,
+        request: _statements_pb2.ListStatementsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_statements_pb2.ListStatementsResponse, _abc.Awaitable[_statements_pb2.ListStatementsResponse]]:
+        """List statements by id, at a time, as they were known at a time."""
+
+    @_abc_1.abstractmethod
+    def GetStatement(
+        self,
+        request: _statements_pb2.GetStatementRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_statements_pb2.GetStatementResponse, _abc.Awaitable[_statements_pb2.GetStatementResponse]]:
+        """Return a statement with its evidence.
+        Raise NOT_A_STATEMENT for a memory or an entity, NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
+        """
+
+    @_abc_1.abstractmethod
+    def GetStatementHistory(
+        self,
+        request: _statements_pb2.GetStatementHistoryRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_statements_pb2.GetStatementHistoryResponse, _abc.Awaitable[_statements_pb2.GetStatementHistoryResponse]]:
+        """Return all versions of the topic of a statement: what was true when, and what was corrected or retracted."""
+
+    @_abc_1.abstractmethod
+    def CorrectStatement(
+        self,
+        request: _statements_pb2.CorrectStatementRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_statements_pb2.CorrectStatementResponse, _abc.Awaitable[_statements_pb2.CorrectStatementResponse]]:
+        """Correct a statement. The old one stays in the history as corrected.
+        Raise NOT_A_STATEMENT for a memory or an entity, NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
+        """
+
+    @_abc_1.abstractmethod
+    def RetractStatement(
+        self,
+        request: _statements_pb2.RetractStatementRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_statements_pb2.RetractStatementResponse, _abc.Awaitable[_statements_pb2.RetractStatementResponse]]:
+        """Retract a statement: it was never true, and what it ended is in force again. It stays in the history.
+        Raise NOT_A_STATEMENT for a memory or an entity, NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
+        """
+
+    @_abc_1.abstractmethod
+    def GetProfile(
+        self,
+        request: _statements_pb2.GetProfileRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_statements_pb2.GetProfileResponse, _abc.Awaitable[_statements_pb2.GetProfileResponse]]:
+        """Return what is known about a person or a thing, by topic, with the words that support it."""
+
+    @_abc_1.abstractmethod
+    def ListConflicts(
+        self,
+        request: _statements_pb2.ListConflictsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_statements_pb2.ListConflictsResponse, _abc.Awaitable[_statements_pb2.ListConflictsResponse]]:
+        """List the statements that contradict each other, for review."""
+
+    @_abc_1.abstractmethod
+    def ResolveConflict(
+        self,
+        request: _statements_pb2.ResolveConflictRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_statements_pb2.ResolveConflictResponse, _abc.Awaitable[_statements_pb2.ResolveConflictResponse]]:
+        """Settle a conflict in favour of one statement. The other one ends and stays in the history."""
+
+    @_abc_1.abstractmethod
+    def MergeEntities(
+        self,
+        request: _statements_pb2.MergeEntitiesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_statements_pb2.MergeEntitiesResponse, _abc.Awaitable[_statements_pb2.MergeEntitiesResponse]]:
+        """Treat two entities as one in every answer. UndoRuling separates them again, exactly."""
+
+    @_abc_1.abstractmethod
+    def GiveFeedback(
+        self,
+        request: _statements_pb2.GiveFeedbackRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_statements_pb2.GiveFeedbackResponse, _abc.Awaitable[_statements_pb2.GiveFeedbackResponse]]:
+        """Pin a statement, or vote on it. A vote orders statements that contradict each other, and ends none."""
+
+    @_abc_1.abstractmethod
+    def ListRulings(
+        self,
+        request: _statements_pb2.ListRulingsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_statements_pb2.ListRulingsResponse, _abc.Awaitable[_statements_pb2.ListRulingsResponse]]:
+        """List the rulings in effect: merges, settled conflicts, corrections, retractions, pins and votes."""
+
+    @_abc_1.abstractmethod
+    def UndoRuling(
+        self,
+        request: _statements_pb2.UndoRulingRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_statements_pb2.UndoRulingResponse, _abc.Awaitable[_statements_pb2.UndoRulingResponse]]:
+        """Undo a ruling: answers are then as if it had never been made. Rulings can be undone in any order."""
 
     @_abc_1.abstractmethod
     def ListTools(

@@ -32,10 +32,12 @@ from ebbtide.verbs import (
     metrics,
     moving,
     paging,
+    profile,
     recall,
     remember,
     search,
     service,
+    statements,
     stats,
     tools,
 )
@@ -149,6 +151,15 @@ SEARCHES: Examples = {"a question": {"query": "Where did Ann move?", "max_result
 FORGETTING: Examples = {
     "a topic, as a dry run": {"topic": "Project Heron", "dry_run": True},
     "a conversation": {"conversations": ["c1"]},
+}
+STATEMENTS: Examples = {
+    "a fact": {
+        "subject": "user",
+        "topic": "residence",
+        "object": "Porto",
+        "content": "I moved to Porto in May.",
+    },
+    "中文": {"subject": "我", "topic": "过敏", "object": "花生"},
 }
 TOOL_CALLS: Examples = {
     "as a model sends it": {"arguments": '{"q": "Where does Ann live?", "limit": "5"}'},
@@ -335,6 +346,81 @@ CATALOGUE: tuple[Operation, ...] = (
         *("WatchEvents", f"GET {A}/events", events.REQUIRES, events.watch_events),
         *(events.WatchEventsRequest, events.EventInfo, "events"),
         kind=Kind.STREAM,
+    ),
+    # --- statements
+    Operation(
+        *("CreateStatement", f"POST {A}/statements", WRITE_AGENT, statements.create_statement),
+        *(statements.CreateStatementRequest, statements.CreatedStatement, "statements"),
+        status=lambda done: 201 if done.created else 200,
+        examples=STATEMENTS,
+    ),
+    Operation(
+        *("ListStatements", f"GET {A}/statements", READ_AGENT, statements.list_statements),
+        *(statements.ListStatementsRequest, statements.StatementPage, "statements"),
+    ),
+    Operation(
+        *("GetStatement", f"GET {A}/statements/{{node_id}}", READ_AGENT, statements.get_statement),
+        *(statements.GetStatementRequest, statements.StatementInfo, "statements"),
+    ),
+    Operation(
+        "GetStatementHistory",
+        f"GET {A}/statements/{{node_id}}/history",
+        READ_AGENT,
+        statements.get_statement_history,
+        statements.GetStatementRequest,
+        statements.StatementHistory,
+        "statements",
+    ),
+    Operation(
+        "CorrectStatement",
+        f"PATCH {A}/statements/{{node_id}}",
+        WRITE_AGENT,
+        statements.correct_statement,
+        statements.CorrectStatementRequest,
+        statements.CreatedStatement,
+        "statements",
+        examples={"value": {"object": "Braga", "reason": "I mistyped it."}},
+    ),
+    Operation(
+        "RetractStatement",
+        f"POST {A}/statements/{{node_id}}/retract",
+        WRITE_AGENT,
+        statements.retract_statement,
+        statements.RetractStatementRequest,
+        statements.StoredRuling,
+        "statements",
+        examples={"reason": {"reason": "It was a joke."}},
+    ),
+    Operation(
+        *("GetProfile", f"GET {A}/profile", READ_AGENT, profile.get_profile),
+        *(profile.GetProfileRequest, profile.Profile, "statements"),
+    ),
+    Operation(
+        *("ListConflicts", f"GET {A}/conflicts", READ_AGENT, profile.list_conflicts),
+        *(profile.ListConflictsRequest, profile.ConflictPage, "statements"),
+    ),
+    Operation(
+        *("ResolveConflict", f"POST {A}/conflicts/resolve", WRITE_AGENT, profile.resolve_conflict),
+        *(profile.ResolveConflictRequest, statements.StoredRuling, "statements"),
+        examples={"pair": {"keep": "n1", "drop": "n4"}},
+    ),
+    Operation(
+        *("MergeEntities", f"POST {A}/merges", WRITE_AGENT, profile.merge_entities),
+        *(profile.MergeEntitiesRequest, statements.StoredRuling, "statements"),
+        examples={"names": {"entity": "Bob", "other": "Robert"}},
+    ),
+    Operation(
+        *("GiveFeedback", f"POST {A}/feedback", WRITE_AGENT, profile.give_feedback),
+        *(profile.GiveFeedbackRequest, statements.StoredRuling, "statements"),
+        examples={"pin": {"node_id": "n1", "action": "pin"}},
+    ),
+    Operation(
+        *("ListRulings", f"GET {A}/rulings", READ_AGENT, profile.list_rulings),
+        *(profile.ListRulingsRequest, profile.RulingPage, "statements"),
+    ),
+    Operation(
+        *("UndoRuling", f"DELETE {A}/rulings/{{ruling_id}}", WRITE_AGENT, profile.undo_ruling),
+        *(profile.RulingRequest, statements.StoredRuling, "statements"),
     ),
     # --- tools
     Operation(

@@ -66,7 +66,7 @@ def test_an_equal_value_is_evidence() -> None:
     """A statement that says the same is a further source of the first one and raises its confidence."""
     ledger = Ledger([says(1, "residence", "Lisbon", confidence=0.8)])
     again = says(2, "residence", "lisbon", confidence=0.6)
-    assert ledger.place(again) == 1001
+    assert ledger.evidence(again) == [1001]
     ledger.apply([again])
     (version,) = ledger.known().in_force(ANN, "residence", LATER, LATER)
     assert version.statement == 1001 and version.messages == {1, 2}

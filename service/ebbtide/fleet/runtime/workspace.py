@@ -16,6 +16,7 @@ from ebbtide.fleet.compression.passes import Passes
 from ebbtide.fleet.deletion.erasure import Erasure, ErasureStep
 from ebbtide.fleet.deletion.relation_scrubbing import kept_link_count, links_to_scrub
 from ebbtide.fleet.deletion.selection import SelectionSearch
+from ebbtide.fleet.ingest.declaring import Declaring
 from ebbtide.fleet.ingest.inbox import Inbox
 from ebbtide.fleet.recall.query import Query
 from ebbtide.fleet.state.agent_state import State
@@ -49,6 +50,7 @@ class Workspace(State):
         self.texts = texts
         self.inbox = Inbox(self)
         self.passes = Passes(self)
+        self.declaring = Declaring(self)
         self.privacy_budget = PrivacyBudget()
         self._sweep: Sweep | None = None
 

@@ -28,6 +28,7 @@ from ebbtide.memory.amendment import link_corrected, merged, settle_entities
 from ebbtide.memory.focus import reparametrised
 from ebbtide.memory.loading import load_network
 from ebbtide.memory.network import Network, TextReader
+from ebbtide.memory.statements import Ledger
 from ebbtide.memory.texts import FoldedTexts
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import AgentCounts, Identity, NodeText
@@ -35,6 +36,9 @@ from ebbtide.store.chain import AuditEntry
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
 from ebbtide.telemetry import get_log
+
+ENTRY_BYTES = 1200
+"""Memory of an entry of the ledger, with its place in the replay."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +74,7 @@ class State:
         self.identity: Identity
         self.overrides: dict[str, object]
         self._network: Network | None = None
+        self._ledger: Ledger | None = None
         self.open_archive: OpenArchive
         self.recall_filter = RecallFilter()
         self.epoch = 0
@@ -89,6 +94,13 @@ class State:
             self.load()
         assert self._network is not None
         return self._network
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger of statements, read from the store on first use and after a deletion."""
+        if self._ledger is None:
+            self._ledger = self.store.read(lambda txn: Ledger(txn.statements.entries()))
+        return self._ledger
 
     def load(self) -> None:
         """Build the derived data from the store. Re-anchor all links if the default decay rate has changed."""
@@ -193,6 +205,8 @@ class State:
             return amended, runs
 
         amended, runs = self.store.write(write_with_events)
+        # The store has deleted the entries that lost their sources.
+        self._ledger = None
         self.recall_filter.clear()
         self.follow(amended.change, amended.passage_updates, amended.update_archive)
         self.log.notify(runs)
@@ -219,6 +233,7 @@ class State:
         """
         try:
             self.network.apply(change)
+            self._follow_entries(change)
         except Exception as error:
             self._discard()
             get_log("workspace").error(
@@ -234,6 +249,11 @@ class State:
         if update_archive is not None:
             self.open_archive.follow(update_archive)
         self.refresh_passages(passage_updates)
+
+    def _follow_entries(self, change: Change) -> None:
+        if self._ledger is not None and (change.assertions or change.rulings or change.removed_entries):
+            self._ledger.remove(change.removed_entries)
+            self._ledger.apply([*change.assertions, *change.rulings])
 
     def _reopened(self) -> None:
         self._discard()
@@ -251,6 +271,7 @@ class State:
         """Discard the derived data. The next job rebuilds it."""
         self.open_archive.discard()
         self._network = None
+        self._ledger = None
         self.epoch += 1
 
     def refresh_passages(self, passage_updates: PassageUpdates | None) -> None:
@@ -273,7 +294,8 @@ class State:
     def resident_bytes(self) -> int:
         """Size of the derived data in memory."""
         network = 0 if self._network is None else self._network.resident_bytes
-        return network + self.open_archive.resident_bytes + self.recall_filter.resident_bytes
+        ledger = 0 if self._ledger is None else ENTRY_BYTES * len(self._ledger)
+        return network + ledger + self.open_archive.resident_bytes + self.recall_filter.resident_bytes
 
     def counts(self) -> AgentCounts:
         """Return the agent's counts."""

@@ -1,0 +1,161 @@
+"""The jobs that change an agent's statements: declare one, correct one, rule about statements and entities.
+
+The words of a statement, and the reason of a ruling, are a message of its own, whose batch is digested in the same
+commit. When the response is sent, the statement is durable, and can be found, cited and erased. No job waits for a
+language model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+
+from ebbtide.bounds import MAX_COUNT
+from ebbtide.changes import Change
+from ebbtide.errors import Exhausted
+from ebbtide.events import EventRun
+from ebbtide.fleet.archive.archive import Archive
+from ebbtide.fleet.archive.retention import PassageUpdates, remove_texts
+from ebbtide.fleet.ingest.admission import Accepted, IncomingBatch, PolicyChanged, accept
+from ebbtide.fleet.state.agent_state import State
+from ebbtide.fleet.state.event_builder import build_events
+from ebbtide.ids import NodeId
+from ebbtide.memory.declaration import Declaration, Saying, declare, evidence_of, ruled
+from ebbtide.records import Source
+from ebbtide.statements import Ruling
+from ebbtide.store.chain import AuditEntry
+from ebbtide.store.lmdb.transaction import WriteTransaction
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A stored statement or ruling."""
+
+    statement: NodeId = 0
+    """The statement; 0 for a ruling."""
+    is_new: bool = True
+    """Whether a node was created; else the statement is evidence of an existing one, or the request was repeated."""
+    ruling: int = 0
+    """The entry number of the ruling; 0 for a statement without one."""
+
+
+class Declaring:
+    """The changes of the statements of one agent."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    def declare(self, words: IncomingBatch, one: Declaration, now_ms: int) -> Told:
+        """Store a statement. Raise TOO_MANY_STATEMENTS at the limit, and PolicyChanged as `Inbox.accept` does."""
+        self._refuse_beyond(now_ms)
+        return self._store(words, lambda txn, saying: self._declared(txn, saying, one), now_ms)
+
+    def correct(
+        self, words: IncomingBatch, one: Declaration, wrong: Ruling, now_ms: int, entry: AuditEntry
+    ) -> Told:
+        """Store a statement that corrects another one, and the ruling that says so."""
+
+        def write(txn: WriteTransaction, saying: Saying) -> tuple[Change, Told]:
+            state = self._state
+            ruling = msgspec.structs.replace(
+                wrong, other=state.network.next_node_id, sources=(saying.source,)
+            )
+            change = ruled(txn.meta.ledger, ruling)
+            assert change.ledger is not None
+            done = declare(state.network, state.ledger, change.ledger, saying, one, None)
+            done.change.rulings = change.rulings
+            txn.audit.append(entry, state.identity.agent_id)
+            return done.change, Told(done.statement, True, change.rulings[0].entry)
+
+        return self._store(words, write, now_ms)
+
+    def rule(self, ruling: Ruling, reason: IncomingBatch | None, now_ms: int, entry: AuditEntry) -> Told:
+        """Store a ruling. Its reason, if there is one, is its source."""
+
+        def write(txn: WriteTransaction, saying: Saying | None) -> tuple[Change, Told]:
+            sources = () if saying is None else (saying.source,)
+            change = ruled(txn.meta.ledger, msgspec.structs.replace(ruling, sources=sources))
+            txn.audit.append(entry, self._state.identity.agent_id)
+            return change, Told(ruling=change.rulings[0].entry)
+
+        if reason is not None:
+            return self._store(reason, write, now_ms)
+        done: list[Told] = []
+
+        def alone(txn: WriteTransaction) -> Change:
+            change, told = write(txn, None)
+            txn.apply(change)
+            done.append(told)
+            return change
+
+        self._state.follow(self._state.store.write(alone), {})
+        return done[-1]
+
+    def _declared(self, txn: WriteTransaction, saying: Saying, one: Declaration) -> tuple[Change, Told]:
+        network, ledger, state = self._state.network, self._state.ledger, txn.meta.ledger
+        known = evidence_of(network, ledger, saying, one, state.next_entry)
+        done = declare(network, ledger, state, saying, one, txn.nodes.get(known) if known else None)
+        return done.change, Told(done.statement, done.is_new)
+
+    def _refuse_beyond(self, now_ms: int) -> None:
+        state = self._state
+        most, ledger = state.parameters.max_statements, state.ledger
+        if ledger.statement_count >= most and len(ledger.known().kept(now_ms)) >= most:
+            raise Exhausted(
+                f"The agent keeps {most} statements, as max_statements allows; nothing was stored. Retract or delete "
+                "some, or raise max_statements.",
+                reason="TOO_MANY_STATEMENTS",
+                metadata={"max_statements": str(most)},
+            )
+
+    def _store(
+        self,
+        incoming: IncomingBatch,
+        build: Callable[[WriteTransaction, Saying], tuple[Change, Told]],
+        now_ms: int,
+    ) -> Told:
+        """Store a message and the change that it causes in one commit."""
+        state = self._state
+        if incoming.pii not in (None, state.parameters.pii):
+            raise PolicyChanged
+        network = state.network  # rebuilt here if necessary, not within the transaction
+        assert state.ledger is not None
+
+        runs: list[EventRun] = []
+
+        def write(txn: WriteTransaction) -> tuple[Told, Accepted, Change, PassageUpdates]:
+            # The batch does not wait, so a full inbox does not refuse it.
+            accepted = accept(txn, incoming, MAX_COUNT)
+            if isinstance(accepted, Exception):
+                raise accepted
+            if not accepted.records:
+                repeated = accepted.batch.node_ids
+                return Told(repeated[0] if repeated else 0, False), accepted, Change(), {}
+            [record], [text] = accepted.records, incoming.texts
+            source = Source(record.number, 0, len(text.encode()))
+            change, told = build(txn, Saying(source, accepted.batch.number, record.time_ms, now_ms))
+            txn.apply(change)
+            made = tuple(node.id for node in change.nodes if node.id >= network.next_node_id)
+            ids = made or ((told.statement,) if told.statement else ())
+            txn.inbox.finish(msgspec.structs.replace(accepted.batch, digested_at_ms=now_ms, node_ids=ids))
+            runs[:] = build_events(network, change)
+            state.log.write(txn, runs)
+            updates: PassageUpdates = {}
+            if state.parameters.kept_days == 0:
+                updates = remove_texts(txn, [record.number], change.nodes)
+            return told, accepted, change, updates
+
+        told, accepted, change, updates = state.store.write(write)
+        if accepted.records:
+            self._add_to_archive(incoming, accepted)
+            state.follow(change, updates)
+            state.log.notify(runs)
+        return told
+
+    def _add_to_archive(self, incoming: IncomingBatch, accepted: Accepted) -> None:
+        def update_archive(archive: Archive) -> None:
+            archive.add_messages(accepted.records, incoming.passages, incoming.metadata)
+
+        self._state.open_archive.follow(update_archive)

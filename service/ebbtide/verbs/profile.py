@@ -1,0 +1,347 @@
+"""profile: what an agent knows about a person or a thing, by topic, and what contradicts itself in it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated
+
+from pydantic import Field
+
+from ebbtide.errors import InvalidRequest, no_ruling
+from ebbtide.fleet.runtime.workspace import Workspace
+from ebbtide.ids import NodeId, node_text_id, parse_node_id, parse_ruling_id, ruling_text_id
+from ebbtide.memory.slot_names import slot_of
+from ebbtide.memory.subjects import USER
+from ebbtide.records import utc_date
+from ebbtide.retrieval.tokenizers import count_tokens
+from ebbtide.statements import Ruling, RulingKind
+from ebbtide.verbs.limits import Between, MaxChars, OneOf, Several, Time
+from ebbtide.verbs.paging import AgentPageRequest, number_from_token, to_token
+from ebbtide.verbs.requests import AgentRequest, Response, refuse
+from ebbtide.verbs.service import Service
+from ebbtide.verbs.statements import (
+    CURRENT,
+    MAX_SUBJECT_CHARS,
+    Reason,
+    StatementInfo,
+    StoredRuling,
+    View,
+    entity_meant,
+    not_a_statement,
+    read_at,
+    store_ruling,
+)
+
+ACTIONS = ("pin", "unpin", "upvote", "downvote")
+RULING_KINDS = ("merge", "alias", "settle", "correct", "retract", "pin", "unpin", "vote")
+
+MAX_SHOWN = 256
+"""Most statements of a slot in a profile, the best first."""
+
+
+class GetProfileRequest(AgentRequest):
+    """About whom, and at which time."""
+
+    entity: Annotated[str, MaxChars(MAX_SUBJECT_CHARS)] = Field(
+        "", description="A name, I, or the id of an entity; default: the user.", examples=["user"]
+    )
+    as_of: Time | None = Field(None, description="The time for which to answer; default: now.")
+    known_at: Time | None = Field(
+        None, description="Answer with what was known at this time; default: everything."
+    )
+    token_budget: Annotated[int, Between(1, 100_000)] | None = Field(
+        None, description="Most tokens of the text; default: no limit."
+    )
+
+
+class ProfileSlot(Response):
+    """A topic, with what is true of it."""
+
+    slot: str = Field(description="The topic.", examples=["residence"])
+    cardinality: str = Field(description="How many values it has at a time: one, few or many.")
+    lasting: bool = Field(description="Whether statements on it are never forgotten while they are true.")
+    statements: list[StatementInfo] = Field(description="The statements that are true, the best first.")
+
+
+class Profile(Response):
+    """What is known about an entity."""
+
+    entity_id: str = Field(description="Id of the entity; empty if nothing is known about it.")
+    name: str = Field(description="Its name.", examples=["user"])
+    names: list[str] = Field(
+        description="The names of the entities that are merged with it, its own included."
+    )
+    slots: list[ProfileSlot] = Field(description="The topics, lasting ones first.")
+    text: str = Field(
+        description="The profile for a language model, a line for each statement, within the token budget.",
+        examples=["residence: Porto (since 2026-05-01) [n1]"],
+    )
+    is_cut: bool = Field(description="Whether statements were left out of the text for the token budget.")
+
+
+async def get_profile(service: Service, request: GetProfileRequest) -> Profile:
+    """Return what is known about a person or a thing, by topic, with the words that support it."""
+    return await read_at(service, request.owner, request.as_of, request.known_at, partial(_profile, request))
+
+
+def _profile(request: GetProfileRequest, view: View) -> Profile:
+    words = request.entity or USER
+    entity = view.entity(words)
+    if entity is None:
+        return Profile(entity_id="", name=words, names=[], slots=[], text="", is_cut=False)
+    slots = []
+    for name, versions in view.replay.profile(entity, view.as_of_ms, view.now_ms):
+        found = [view.info(version) for version in versions[:MAX_SHOWN]]
+        known = [one for one in found if one.state in CURRENT]
+        if known:
+            slot = slot_of(name)
+            slots.append(
+                ProfileSlot(
+                    slot=name, cardinality=slot.cardinality, lasting=slot.is_lasting, statements=known
+                )
+            )
+    entities = view.workspace.network.entities
+    merged = sorted(view.replay.merged_with(entity))
+    text, is_cut = _text(slots, request.token_budget)
+    return Profile(
+        entity_id=node_text_id(entity),
+        name=entities[entity].name,
+        names=[entities[one].name for one in merged if one in entities],
+        slots=slots,
+        text=text,
+        is_cut=is_cut,
+    )
+
+
+def _text(slots: list[ProfileSlot], budget: int | None) -> tuple[str, bool]:
+    """Return the lines of a profile that fit the budget, and whether some do not."""
+    lines: list[str] = []
+    used = 0
+    for slot in slots:
+        for one in slot.statements:
+            line = line_of(one)
+            cost = count_tokens(line, "estimate") if budget is not None else 0
+            if budget is not None and used + cost > budget:
+                return "\n".join(lines), True
+            used += cost
+            lines.append(line)
+    return "\n".join(lines), False
+
+
+def line_of(one: StatementInfo) -> str:
+    """Return a statement in a line: `residence: Porto (since 2026-05-01) [n12]`."""
+    notes = [f"since {utc_date(one.since)}"]
+    if one.until is not None:
+        notes.append(f"until {utc_date(one.until)}")
+    if one.state != "in_force":
+        notes.append(f"contradicts {', '.join(one.conflicts_with)}" if one.conflicts_with else one.state)
+    value = f"not {one.object}" if one.negated else one.object
+    return f"{one.slot.replace('_', ' ')}: {value or one.content} ({'; '.join(notes)}) [{one.id}]"
+
+
+# --- conflicts -------------------------------------------------------------------------------------------
+
+
+class ListConflictsRequest(AgentPageRequest):
+    """Which page of conflicts."""
+
+    as_of: Time | None = Field(None, description="The time for which to answer; default: now.")
+
+
+class ConflictInfo(Response):
+    """Two statements that contradict each other; the one with the higher priority first."""
+
+    first: StatementInfo = Field(description="The statement with the higher priority.")
+    second: StatementInfo = Field(description="The other one.")
+
+
+class ConflictPage(Response):
+    """A page of conflicts."""
+
+    conflicts: list[ConflictInfo] = Field(description="The conflicts of this page.")
+    next_page_token: str = Field(description="Empty on the last page.")
+
+
+class ResolveConflictRequest(AgentRequest):
+    """Which statement of a conflict is true."""
+
+    keep: str = Field(description="Id of the statement that is true.", examples=["n1"])
+    drop: str = Field(description="Id of the statement that it ends.", examples=["n2"])
+    reason: Reason = Field("", description="Why, for the audit of the agent's knowledge.")
+
+
+async def list_conflicts(service: Service, request: ListConflictsRequest) -> ConflictPage:
+    """List the statements that contradict each other, for review."""
+    start, size = number_from_token(request.page_token, "conflicts"), request.size
+
+    def read(view: View) -> ConflictPage:
+        found = view.replay.conflicts(view.as_of_ms, view.now_ms)
+        pairs = [
+            ConflictInfo(first=view.info(one.first), second=view.info(one.second))
+            for one in found[start : start + size]
+        ]
+        token = to_token(str(start + size), "conflicts") if len(found) > start + size else ""
+        return ConflictPage(conflicts=pairs, next_page_token=token)
+
+    return await read_at(service, request.owner, request.as_of, None, read)
+
+
+async def resolve_conflict(service: Service, request: ResolveConflictRequest) -> StoredRuling:
+    """Settle a conflict in favour of one statement. The other one ends and stays in the history."""
+    keep, drop = parse_node_id(request.keep), parse_node_id(request.drop)
+    async with service.fleet.using(request.owner) as agent:
+        workspace, now_ms = agent.workspace, service.clock.now_ms()
+
+        def is_conflict() -> bool:
+            replay = workspace.ledger.known()
+            kept, other = replay.version_of(keep), replay.version_of(drop)
+            for number, version in ((keep, kept), (drop, other)):
+                if version is None:
+                    raise not_a_statement(workspace, number)
+            return kept is not None and other in kept.rivals
+
+        if not await agent.run(is_conflict):
+            raise InvalidRequest(
+                f"drop: {request.drop} does not contradict {request.keep}; allowed: a pair of "
+                "GET /v1/agents/{agent_id}/conflicts",
+                reason="INVALID_VALUE",
+            )
+        ruling = Ruling(1, "settle", keep, now_ms, other=drop)
+        details: dict[str, object] = {"keep": request.keep, "drop": request.drop}
+        return await store_ruling(service, agent, ruling, request.reason, details)
+
+
+# --- merges ----------------------------------------------------------------------------------------------
+
+
+class MergeEntitiesRequest(AgentRequest):
+    """Two entities that are one."""
+
+    entity: Annotated[str, MaxChars(MAX_SUBJECT_CHARS)] = Field(
+        description="A name, or the id of an entity.", examples=["Bob"]
+    )
+    other: Annotated[str, MaxChars(MAX_SUBJECT_CHARS)] = Field(
+        description="Another name, or its id.", examples=["Robert"]
+    )
+    reason: Reason = Field("", description="Why, for the audit of the agent's knowledge.")
+
+
+async def merge_entities(service: Service, request: MergeEntitiesRequest) -> StoredRuling:
+    """Treat two entities as one in every answer. UndoRuling separates them again, exactly."""
+    async with service.fleet.using(request.owner) as agent:
+        workspace, numbers = agent.workspace, []
+        for name, words in (("entity", request.entity), ("other", request.other)):
+            number = await agent.run(partial(_entity, workspace, name, words))
+            numbers.append(number)
+        if numbers[0] == numbers[1]:
+            raise InvalidRequest("other: the same entity; allowed: another entity", reason="INVALID_VALUE")
+        ruling = Ruling(1, "merge", numbers[0], service.clock.now_ms(), other=numbers[1])
+        details: dict[str, object] = {"entities": [node_text_id(number) for number in numbers]}
+        return await store_ruling(service, agent, ruling, request.reason, details)
+
+
+# --- feedback and rulings --------------------------------------------------------------------------------
+
+
+class GiveFeedbackRequest(AgentRequest):
+    """A judgement about a statement."""
+
+    node_id: str = Field(description="Id of the statement.", examples=["n1"])
+    action: Annotated[str, OneOf(ACTIONS)] = Field(
+        description="pin (never forgotten), unpin, upvote or downvote."
+    )
+    reason: Reason = Field("", description="Why, for the audit of the agent's knowledge.")
+
+
+async def give_feedback(service: Service, request: GiveFeedbackRequest) -> StoredRuling:
+    """Pin a statement, or vote on it. A vote orders statements that contradict each other, and ends none."""
+    number = parse_node_id(request.node_id)
+    async with service.fleet.using(request.owner) as agent:
+        workspace = agent.workspace
+        if not await agent.run(lambda: workspace.ledger.assertions_of(number)):
+            raise not_a_statement(workspace, number)
+        value = {"upvote": 1.0, "downvote": -1.0}.get(request.action, 0.0)
+        kind: RulingKind = "vote" if value else request.action  # type: ignore[assignment]
+        ruling = Ruling(1, kind, number, service.clock.now_ms(), value=value)
+        return await store_ruling(service, agent, ruling, request.reason, {"node": request.node_id})
+
+
+class RulingInfo(Response):
+    """A ruling in effect."""
+
+    id: str = Field(description="Id of the ruling.", examples=["r1"])
+    kind: str = Field(description="merge, alias, settle, correct, retract, pin, unpin or vote.")
+    target: str = Field(description="Id of the statement or entity that it is about.", examples=["n1"])
+    other: str = Field(description="Id of the other statement or entity; empty if there is none.")
+    value: float = Field(description="1 or -1 for a vote.")
+    author: str = Field(description="The name of the key that stored it.")
+    reason: str = Field(description="Why.")
+    known_at: int = Field(description="When it was stored, ms since the epoch.")
+
+
+class RulingPage(Response):
+    """A page of rulings."""
+
+    rulings: list[RulingInfo] = Field(description="The rulings of this page, in order of arrival.")
+    next_page_token: str = Field(description="Empty on the last page.")
+
+
+class ListRulingsRequest(AgentPageRequest):
+    """Which rulings to list."""
+
+    kinds: Annotated[list[Annotated[str, OneOf(RULING_KINDS)]], Several] = Field(
+        default_factory=list, description="Only rulings of these kinds. Over REST separated by commas."
+    )
+
+
+class RulingRequest(AgentRequest):
+    """A request that names a ruling."""
+
+    ruling_id: str = Field(description="Id of the ruling.", examples=["r1"])
+
+
+async def list_rulings(service: Service, request: ListRulingsRequest) -> RulingPage:
+    """List the rulings in effect: merges, settled conflicts, corrections, retractions, pins and votes."""
+    start, size = number_from_token(request.page_token, "rulings"), request.size
+
+    def read(view: View) -> RulingPage:
+        found = [
+            one
+            for one in view.workspace.ledger.rulings()
+            if one.entry >= start and (not request.kinds or one.kind in request.kinds)
+        ]
+        token = to_token(str(found[size].entry), "rulings") if len(found) > size else ""
+        return RulingPage(rulings=[_ruling_info(one) for one in found[:size]], next_page_token=token)
+
+    return await read_at(service, request.owner, None, None, read)
+
+
+def _ruling_info(one: Ruling) -> RulingInfo:
+    return RulingInfo(
+        id=ruling_text_id(one.entry),
+        kind=one.kind,
+        target=node_text_id(one.target),
+        other=node_text_id(one.other) if one.other else "",
+        value=one.value,
+        author=one.author,
+        reason=one.reason,
+        known_at=one.known_at_ms,
+    )
+
+
+async def undo_ruling(service: Service, request: RulingRequest) -> StoredRuling:
+    """Undo a ruling: answers are then as if it had never been made. Rulings can be undone in any order."""
+    number = parse_ruling_id(request.ruling_id)
+    async with service.fleet.using(request.owner) as agent:
+        workspace = agent.workspace
+        if not await agent.run(lambda: any(one.entry == number for one in workspace.ledger.rulings())):
+            raise no_ruling()
+        ruling = Ruling(1, "undo", number, service.clock.now_ms())
+        return await store_ruling(service, agent, ruling, "", {"ruling": request.ruling_id})
+
+
+def _entity(workspace: Workspace, field: str, words: str) -> NodeId:
+    number = entity_meant(workspace, words)
+    if number is None:
+        refuse(field, words, "the name or id of an entity of GET /v1/agents/{agent_id}/entities")
+    return number

@@ -1,0 +1,730 @@
+"""statements: what an agent knows about the user and others: state it, read it, correct it.
+
+A statement says one thing about a subject: a topic and a value, from when to when. The current ones are computed by
+replaying all of them in order (`memory/statements.py`), so each answer can be given as of an earlier time, and as it
+was known at an earlier time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from pydantic import AfterValidator, Field
+
+from ebbtide.actor import actor
+from ebbtide.entity_names import entity_key
+from ebbtide.errors import InvalidRequest
+from ebbtide.fleet.archive.archive import passages_of
+from ebbtide.fleet.ingest.admission import IncomingBatch, PolicyChanged
+from ebbtide.fleet.ingest.declaring import Told
+from ebbtide.fleet.runtime.agent import Agent
+from ebbtide.fleet.runtime.workspace import Workspace
+from ebbtide.ids import NodeId, batch_text_id, node_text_id, parse_node_id
+from ebbtide.memory.declaration import Declaration
+from ebbtide.memory.slot_names import canonical
+from ebbtide.memory.statements import MAX_EVIDENCE, Replay, Version
+from ebbtide.memory.subjects import USER, subject_name
+from ebbtide.memory.values import reports_change
+from ebbtide.records import Batch, MessageRecord
+from ebbtide.statements import (
+    MAX_ATTRIBUTE_CHARS,
+    MAX_ATTRIBUTE_NAME_CHARS,
+    MAX_ATTRIBUTES,
+    STATEMENT_KINDS,
+    Assertion,
+    Ruling,
+)
+from ebbtide.store.chain import AuditEntry
+from ebbtide.store.layout import text_key
+from ebbtide.store.lmdb.transaction import ReadTransaction
+from ebbtide.verbs.inspect import not_alive
+from ebbtide.verbs.limits import MaxChars, Name, NotBlank, NotEmpty, OneLine, OneOf, Several, Time
+from ebbtide.verbs.paging import AgentPageRequest, number_from_token, to_token
+from ebbtide.verbs.pii_policy import PiiPolicy
+from ebbtide.verbs.requests import AgentRequest, Request, Response, invalid, refuse
+from ebbtide.verbs.service import Service
+
+T = TypeVar("T")
+
+KINDS = ("fact", "event", "relation", "opinion", "preference", "task", "reflection")
+MODALITIES = ("asserted", "reported", "planned")
+SCOPES = ("private", "team", "public")
+STATES = (
+    "in_force",
+    "contested",
+    "planned",
+    "superseded",
+    "ended",
+    "corrected",
+    "retracted",
+    "forgotten",
+)
+CURRENT = ("in_force", "contested", "planned")
+assert set(KINDS) == STATEMENT_KINDS
+
+MAX_SUBJECT_CHARS = 200
+MAX_TOPIC_CHARS = 64
+MAX_OBJECT_CHARS = 500
+MAX_REASON_CHARS = 500
+MAX_KEYWORDS = 12
+DEFAULT_CONFIDENCE = 0.9
+
+
+def _attributes(given: dict[str, str]) -> dict[str, str]:
+    if len(given) > MAX_ATTRIBUTES:
+        raise invalid(given, f"at most {MAX_ATTRIBUTES} attributes")
+    for name, value in given.items():
+        if not 0 < len(name) <= MAX_ATTRIBUTE_NAME_CHARS:
+            raise invalid(name, f"names of 1-{MAX_ATTRIBUTE_NAME_CHARS} characters")
+        if len(value) > MAX_ATTRIBUTE_CHARS:
+            raise invalid(value, f"values of at most {MAX_ATTRIBUTE_CHARS} characters")
+    return given
+
+
+Reason = Annotated[str, MaxChars(MAX_REASON_CHARS)]
+Unit = Annotated[float, Field(ge=0, le=1)]
+
+
+class CreateStatementRequest(AgentRequest):
+    """A statement to store."""
+
+    subject: Annotated[str, MaxChars(MAX_SUBJECT_CHARS), NotBlank("a name, or I"), OneLine()] = Field(
+        description="Who or what it is about: a name, or I, user, 我 for the user.", examples=["user"]
+    )
+    topic: Annotated[str, MaxChars(MAX_TOPIC_CHARS), NotBlank("a topic such as residence"), OneLine()] = (
+        Field(
+            description="What it says about the subject, in one to three words: residence, job, allergy, 住址.",
+            examples=["residence"],
+        )
+    )
+    object: Annotated[str, MaxChars(MAX_OBJECT_CHARS)] = Field(
+        "", description="The value; at most 500 characters.", examples=["Porto"]
+    )
+    kind: Annotated[str, OneOf(KINDS)] = Field(
+        "fact", description="fact, event, relation, opinion, preference, task or reflection."
+    )
+    content: Annotated[str, MaxChars("max_message_chars")] = Field(
+        "",
+        description="The sentence to store. Default: subject, topic and object. It is searched and cited.",
+        examples=["I moved to Porto in May."],
+    )
+    attributes: Annotated[dict[str, str], AfterValidator(_attributes)] = Field(
+        default_factory=dict,
+        description="At most 16 further fields; names up to 64 characters, values up to 500.",
+        examples=[{"since": "May"}],
+    )
+    importance: Unit = Field(0.5, description="Strength of its links, 0-1.")
+    negated: bool = Field(False, description="Whether the statement denies the value.")
+    modality: Annotated[str, OneOf(MODALITIES)] = Field(
+        "asserted", description="asserted; reported (passed on by another person); planned."
+    )
+    since: Time | None = Field(None, description="From when it is true; default: from now on.")
+    until: Time | None = Field(None, description="Until when it is true; default: open.")
+    replaces: str = Field(
+        "", description="Id of a statement on the same topic that this one ends.", examples=["n12"]
+    )
+    scope: Annotated[str, OneOf(SCOPES)] = Field("private", description="private, team or public; a filter.")
+    valence: Annotated[float, Field(ge=-1, le=1)] | None = Field(
+        None, description="How pleasant it is to the subject, -1 to 1."
+    )
+    arousal: Unit | None = Field(None, description="How much it moves the subject, 0-1.")
+    idempotency_key: Annotated[Name, NotEmpty("a text that is not empty")] | None = Field(
+        None, description="Repeating a request with the same key and body has no further effect."
+    )
+
+
+class StatementRequest(AgentRequest):
+    """A request that names a statement."""
+
+    node_id: str = Field(description="Id of the statement.", examples=["n1"])
+
+
+class GetStatementRequest(StatementRequest):
+    """Which statement to return, and at which time."""
+
+    as_of: Time | None = Field(None, description="The time for which to answer; default: now.")
+    known_at: Time | None = Field(
+        None, description="Answer with what was known at this time; default: everything."
+    )
+
+
+class ListStatementsRequest(AgentPageRequest):
+    """Which statements to list, and at which time."""
+
+    subject: Annotated[str, MaxChars(MAX_SUBJECT_CHARS)] = Field(
+        "", description="Only those about this entity: a name, I, or an id.", examples=["user"]
+    )
+    topic: Annotated[str, MaxChars(MAX_TOPIC_CHARS)] = Field(
+        "", description="Only those on this topic.", examples=["residence"]
+    )
+    kinds: Annotated[list[Annotated[str, OneOf(KINDS)]], Several] = Field(
+        default_factory=list, description="Only those of these kinds. Over REST separated by commas."
+    )
+    states: Annotated[list[Annotated[str, OneOf(STATES)]], Several] = Field(
+        default_factory=list,
+        description="Only those in these states; default: in_force, contested and planned.",
+    )
+    as_of: Time | None = Field(None, description="The time for which to answer; default: now.")
+    known_at: Time | None = Field(
+        None, description="Answer with what was known at this time; default: everything."
+    )
+
+
+class CorrectStatementRequest(StatementRequest):
+    """What was wrong about a statement."""
+
+    object: Annotated[str, MaxChars(MAX_OBJECT_CHARS)] | None = Field(
+        None, description="The right value.", examples=["Porto"]
+    )
+    since: Time | None = Field(None, description="The right time from which it is true.")
+    until: Time | None = Field(None, description="The right time until which it is true.")
+    negated: bool | None = Field(None, description="Whether the statement denies the value.")
+    reason: Reason = Field("", description="Why, for the audit of the agent's knowledge.")
+
+
+class RetractStatementRequest(StatementRequest):
+    """Which statement was never true, and why."""
+
+    reason: Reason = Field("", description="Why, for the audit of the agent's knowledge.")
+
+
+class Quote(Response):
+    """Words that support a statement."""
+
+    text: str = Field(description="The words; empty once they have expired.")
+    message_id: str = Field(description="The caller's own id of the message; empty if none was given.")
+    batch_id: str = Field(description="Id of the batch of the message.")
+    message_index: int = Field(description="Position of the message in its batch.")
+    offset: int = Field(description="Offset of the words in the message's UTF-8.")
+    length: int = Field(description="Length of the words in bytes.")
+    role: str = Field(description="Role of the speaker; tool for the words of a statement itself.")
+    said_at: int = Field(description="Time of the message, ms since the epoch.")
+
+
+class StatementInfo(Response):
+    """A statement at a time."""
+
+    id: str = Field(description="Id of its node.", examples=["n1"])
+    subject: str = Field(description="Name of the entity that it is about.", examples=["user"])
+    subject_id: str = Field(description="Id of that entity.", examples=["n2"])
+    slot: str = Field(description="The known topic, or the caller's topic.", examples=["residence"])
+    object: str = Field(description="The value.", examples=["Porto"])
+    object_id: str = Field(description="Id of the entity that is the value; empty if none is.")
+    kind: str = Field(description="fact, event, relation, opinion, preference, task or reflection.")
+    negated: bool = Field(description="Whether it denies the value.")
+    modality: str = Field(description="asserted, reported or planned.")
+    state: str = Field(
+        description="in_force, contested, planned, superseded, ended, corrected, retracted or forgotten."
+    )
+    since: int = Field(description="From when it is true, ms since the epoch.")
+    until: int | None = Field(description="Until when it is true, exclusive; null if open.")
+    time_words: str = Field(description="The words that give the time; empty if none do.")
+    told_at: int = Field(description="When it was said last, ms since the epoch.")
+    known_at: int = Field(description="When it was stored first, ms since the epoch.")
+    superseded_by: str = Field(description="Id of the statement that ended it; empty if none did.")
+    conflicts_with: list[str] = Field(description="Ids of the statements that contradict it at this time.")
+    confidence: float = Field(description="Confidence of the evidence, 0-1; further messages raise it.")
+    importance: float = Field(description="The importance that was declared for it, 0-1.")
+    priority: float = Field(description="Order among statements that contradict each other.")
+    pinned: bool = Field(description="Whether it is pinned.")
+    author: str = Field(description="user, tool:KEY, rules@N or model:NAME.")
+    scope: str = Field(description="private, team or public.")
+    attributes: dict[str, str] = Field(description="Further fields.")
+    content: str = Field(description="The sentence; empty once the statement is forgotten.")
+    quotes: list[Quote] = Field(description="The words that support it, oldest first; at most 16.")
+
+
+class StatementPage(Response):
+    """A page of statements."""
+
+    statements: list[StatementInfo] = Field(
+        description="The statements of this page, in the order of their ids."
+    )
+    next_page_token: str = Field(description="Empty on the last page.")
+
+
+class CreatedStatement(StatementInfo):
+    """A stored statement, and what it changed."""
+
+    created: bool = Field(
+        description="False if an earlier statement already said it; its confidence has grown."
+    )
+    superseded: list[str] = Field(description="Ids of the statements that it has ended.")
+
+
+class StatementHistory(Response):
+    """All versions of the topic of a statement."""
+
+    statements: list[StatementInfo] = Field(description="The versions, by the time from which they are true.")
+
+
+class StoredRuling(Response):
+    """A stored ruling."""
+
+    ruling_id: str = Field(description="Id of the ruling, to undo it.", examples=["r1"])
+
+
+# --- writing ---------------------------------------------------------------------------------------------
+
+
+async def create_statement(service: Service, request: CreateStatementRequest) -> CreatedStatement:
+    """Store a statement. It is durable and searchable at once; the agent is created if it does not exist.
+
+    Raise TOO_MANY_STATEMENTS at the agent's limit, and the errors of remember. In each case nothing is stored.
+    """
+    now_ms = service.clock.now_ms()
+    return await create(service, request, now_ms, author="user", trust=1.0, confidence=DEFAULT_CONFIDENCE)
+
+
+async def create(
+    service: Service,
+    request: CreateStatementRequest,
+    now_ms: int,
+    *,
+    author: str,
+    trust: float,
+    confidence: float,
+) -> CreatedStatement:
+    """Store a statement of an author."""
+    subject = subject_name(request.subject)
+    if subject is None:
+        refuse("subject", request.subject, "a name of 2-30 characters, or I")
+    slot = canonical(request.topic)
+    if not slot:
+        refuse("topic", request.topic, "a topic such as residence")
+    if request.since is not None and request.until is not None and request.until <= request.since:
+        refuse("until", request.until, "a time after since")
+    async with service.fleet.using(request.owner, create=True, agent_quota=service.agent_quota) as agent:
+        while True:
+            workspace = agent.workspace
+            replaces = await _replaced(agent, request.replaces, subject, slot)
+            policy = PiiPolicy(workspace.parameters, workspace.identity)
+            one = Declaration(
+                subject=policy.words(subject),
+                slot=policy.words(slot),
+                content=policy.words(request.content or sentence(request, subject)),
+                kind=request.kind,  # type: ignore[arg-type]
+                object=policy.words(request.object.strip()),
+                attributes={
+                    policy.name(name): policy.words(text) for name, text in request.attributes.items()
+                },
+                negated=request.negated,
+                modality=request.modality,  # type: ignore[arg-type]
+                reports_change=reports_change(f"{request.topic} {request.content}"),
+                replaces=replaces,
+                since_ms=request.since,
+                until_ms=request.until,
+                importance=request.importance,
+                confidence=confidence,
+                trust=trust,
+                author=author,
+                valence=request.valence,
+                arousal=request.arousal,
+                scope=request.scope,  # type: ignore[arg-type]
+            )
+            one = replace(one, keywords=keywords_of(one))
+            words = message(
+                workspace, policy, one.content, now_ms, role="tool", key=request.idempotency_key, body=request
+            )
+            words = replace(words, quota=service.quota)
+            try:
+                told = await agent.amend(partial(workspace.declaring.declare, words, one, now_ms))
+                break
+            except PolicyChanged:
+                continue
+        agent.recount()
+        return await agent.run(lambda: _created(workspace, told, now_ms))
+
+
+def sentence(request: CreateStatementRequest, subject: str) -> str:
+    """Return the sentence of a statement: subject, topic, value and attributes."""
+    parts = [subject, request.topic.strip(), "not" if request.negated else "", request.object.strip()]
+    further = ", ".join(f"{name}: {text}" for name, text in request.attributes.items())
+    return " ".join(part for part in parts if part) + (f" ({further})" if further else "")
+
+
+def keywords_of(one: Declaration) -> tuple[str, ...]:
+    """Return the words by which an associative recall finds a statement."""
+    return tuple(dict.fromkeys(word for word in (one.object, one.subject, one.slot) if word))[:MAX_KEYWORDS]
+
+
+def message(
+    workspace: Workspace,
+    policy: PiiPolicy,
+    text: str,
+    now_ms: int,
+    *,
+    role: str,
+    key: str | None = None,
+    body: Request | None = None,
+) -> IncomingBatch:
+    """Return the message that has the words of a statement or a reason, as a batch of its own."""
+    digest = (
+        hashlib.sha256(body.model_dump_json(exclude={"idempotency_key"}).encode()).digest() if body else b""
+    )
+    stored_key = policy.name(key) if key else ""
+    batch = Batch(
+        number=0,
+        accepted_at_ms=now_ms,
+        first_message=0,
+        message_count=1,
+        idempotency_key=stored_key,
+        personal=dict(policy.counts),
+    )
+    record = MessageRecord(
+        number=0,
+        batch=0,
+        index=0,
+        role=role,  # type: ignore[arg-type]
+        speaker="",
+        caller_id="",
+        timestamp_ms=None,
+        accepted_at_ms=now_ms,
+        conversation_id="",
+        text_key=text_key(text),
+        personal=policy.tagged(text),
+    )
+    passages = [passages_of(text, "")]
+    return IncomingBatch(batch, [record], [text], digest, passages, pii=workspace.parameters.pii)
+
+
+async def _replaced(agent: Agent, text: str, subject: str, slot: str) -> NodeId:
+    """Return the statement that a new one replaces; refuse one on another topic."""
+    if not text:
+        return 0
+    number, workspace = parse_node_id(text), agent.workspace
+    version = await agent.run(lambda: workspace.ledger.known().version_of(number))
+    if version is None:
+        raise not_a_statement(workspace, number)
+    entity = workspace.network.entities.get(version.first.subject)
+    if version.first.slot != slot or entity is None or entity.name.casefold() != subject.casefold():
+        allowed = f"a statement about {entity.name if entity else 'the subject'} with the topic {version.first.slot}"
+        refuse("replaces", text, allowed)
+    return version.statement
+
+
+def not_a_statement(workspace: Workspace, number: NodeId) -> Exception:
+    """Return the error for a node that is no statement."""
+    if number in workspace.network:
+        return InvalidRequest(
+            f"The node {node_text_id(number)} is not a statement; "
+            "list them with GET /v1/agents/{agent_id}/statements (ListStatements).",
+            reason="NOT_A_STATEMENT",
+        )
+    return not_alive(workspace, number)
+
+
+def _created(workspace: Workspace, told: Told, now_ms: int) -> CreatedStatement:
+    def read(txn: ReadTransaction) -> CreatedStatement:
+        replay = workspace.ledger.known()
+        version = replay.version_of(told.statement)
+        if version is None:
+            raise not_a_statement(workspace, told.statement)
+        one = info(txn, workspace, replay, version, now_ms, now_ms)
+        ended = [
+            node_text_id(other.statement)
+            for other in replay.versions(version.first.subject, version.first.slot)
+            if told.is_new and other.retired_by == told.statement
+        ]
+        return CreatedStatement(**dict(one), created=told.is_new, superseded=ended)
+
+    return workspace.store.read(read)
+
+
+async def correct_statement(service: Service, request: CorrectStatementRequest) -> CreatedStatement:
+    """Correct a statement. The old one stays in the history as corrected.
+
+    Raise NOT_A_STATEMENT for a memory or an entity, NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
+    """
+    given = (request.object, request.since, request.until, request.negated)
+    if all(value is None for value in given):
+        raise InvalidRequest("object: required; give object, since, until or negated", reason="MISSING_FIELD")
+    now_ms = service.clock.now_ms()
+    async with service.fleet.using(request.owner) as agent:
+        while True:
+            workspace = agent.workspace
+            old = await agent.run(partial(_last_assertion, workspace, parse_node_id(request.node_id)))
+            policy = PiiPolicy(workspace.parameters, workspace.identity)
+            one = _corrected(workspace, old, request, policy)
+            words = message(workspace, policy, one.content, now_ms, role="user")
+            wrong = Ruling(
+                1, "correct", old.statement, now_ms, reason=policy.words(request.reason), author=actor()
+            )
+            entry = AuditEntry(now_ms, actor(), "statement_corrected", {"node": node_text_id(old.statement)})
+            try:
+                told = await agent.amend(
+                    partial(workspace.declaring.correct, words, one, wrong, now_ms, entry)
+                )
+                break
+            except PolicyChanged:
+                continue
+        return await agent.run(lambda: _created(workspace, told, now_ms))
+
+
+def _last_assertion(workspace: Workspace, number: NodeId) -> Assertion:
+    found = workspace.ledger.assertions_of(number)
+    if not found:
+        raise not_a_statement(workspace, number)
+    return found[-1]
+
+
+def _corrected(
+    workspace: Workspace, old: Assertion, request: CorrectStatementRequest, policy: PiiPolicy
+) -> Declaration:
+    entity = workspace.network.entities.get(old.subject)
+    subject = entity.name if entity is not None else USER
+    value = old.object if request.object is None else policy.words(request.object.strip())
+    negated = old.negated if request.negated is None else request.negated
+    parts = [subject, old.slot.replace("_", " "), "not" if negated else "", value]
+    one = Declaration(
+        subject=subject,
+        slot=old.slot,
+        content=" ".join(part for part in parts if part),
+        kind=old.kind,
+        object=value,
+        attributes=old.attributes,
+        negated=negated,
+        modality=old.modality,
+        since_ms=old.since_ms if request.since is None else request.since,
+        until_ms=old.until_ms if request.until is None else request.until,
+        importance=old.importance,
+        confidence=1.0,
+        trust=1.0,
+        author="user",
+        scope=old.scope,
+    )
+    if one.since_ms is None:
+        one = replace(one, since_ms=old.told_at_ms)
+    return replace(one, keywords=keywords_of(one))
+
+
+async def retract_statement(service: Service, request: RetractStatementRequest) -> StoredRuling:
+    """Retract a statement: it was never true, and what it ended is in force again. It stays in the history.
+
+    Raise NOT_A_STATEMENT for a memory or an entity, NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
+    """
+    async with service.fleet.using(request.owner) as agent:
+        number = parse_node_id(request.node_id)
+        await agent.run(partial(_last_assertion, agent.workspace, number))
+        ruling = Ruling(1, "retract", number, service.clock.now_ms())
+        return await store_ruling(service, agent, ruling, request.reason, {"node": request.node_id})
+
+
+async def store_ruling(
+    service: Service, agent: Agent, ruling: Ruling, reason: str, details: dict[str, object]
+) -> StoredRuling:
+    """Store a ruling with its reason, which is a message of its own."""
+    now_ms, workspace = service.clock.now_ms(), agent.workspace
+    while True:
+        policy = PiiPolicy(workspace.parameters, workspace.identity)
+        said = policy.words(reason)
+        placed = msgspec.structs.replace(ruling, author=actor(), reason=said)
+        words = message(workspace, policy, said, now_ms, role="user") if said.strip() else None
+        entry = AuditEntry(now_ms, actor(), f"statement_{ruling.kind}", details)
+        try:
+            told = await agent.amend(partial(workspace.declaring.rule, placed, words, now_ms, entry))
+        except PolicyChanged:
+            continue
+        return StoredRuling(ruling_id=f"r{told.ruling}")
+
+
+# --- reading ---------------------------------------------------------------------------------------------
+
+
+async def get_statement(service: Service, request: GetStatementRequest) -> StatementInfo:
+    """Return a statement with its evidence.
+
+    Raise NOT_A_STATEMENT for a memory or an entity, NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
+    """
+    return await read_at(
+        service, request.owner, request.as_of, request.known_at, partial(_one, request.node_id)
+    )
+
+
+async def get_statement_history(service: Service, request: GetStatementRequest) -> StatementHistory:
+    """Return all versions of the topic of a statement: what was true when, and what was corrected or retracted."""
+    return await read_at(
+        service, request.owner, request.as_of, request.known_at, partial(_history, request.node_id)
+    )
+
+
+async def list_statements(service: Service, request: ListStatementsRequest) -> StatementPage:
+    """List statements by id, at a time, as they were known at a time."""
+    start, size = number_from_token(request.page_token, "statements"), request.size
+
+    def read(view: View) -> StatementPage:
+        found = list(islice(_listed(view, request, start), size + 1))
+        token = to_token(found[size].id[1:], "statements") if len(found) > size else ""
+        return StatementPage(statements=found[:size], next_page_token=token)
+
+    return await read_at(service, request.owner, request.as_of, request.known_at, read)
+
+
+class View:
+    """The statements of an agent at a time, as they were known at a time."""
+
+    def __init__(
+        self, txn: ReadTransaction, workspace: Workspace, as_of_ms: int, known_at_ms: int | None, now_ms: int
+    ) -> None:
+        self.txn = txn
+        self.workspace = workspace
+        self.replay = workspace.ledger.known(known_at_ms)
+        self.as_of_ms = as_of_ms
+        self.now_ms = now_ms
+
+    def info(self, version: Version) -> StatementInfo:
+        """Return a version of a statement."""
+        return info(self.txn, self.workspace, self.replay, version, self.as_of_ms, self.now_ms)
+
+    def entity(self, words: str) -> NodeId | None:
+        """Return the entity that a name, I or an id means; None if there is none."""
+        return entity_meant(self.workspace, words)
+
+
+async def read_at(
+    service: Service, owner: Any, as_of: int | None, known_at: int | None, read: Callable[[View], T]
+) -> T:
+    """Run a read of statements at a time."""
+    now_ms = service.clock.now_ms()
+    async with service.fleet.using(owner) as agent:
+        workspace = agent.workspace
+
+        def job() -> T:
+            as_of_ms = now_ms if as_of is None else as_of
+            return workspace.store.read(lambda txn: read(View(txn, workspace, as_of_ms, known_at, now_ms)))
+
+        # Read before the transaction, which cannot be nested.
+        await agent.run(lambda: len(workspace.ledger))
+        return await agent.run(job)
+
+
+def entity_meant(workspace: Workspace, words: str) -> NodeId | None:
+    """Return the entity that a name, I or an id means; None if there is none."""
+    if words[:1] == "n" and words[1:].isdecimal():
+        number = int(words[1:])
+        return number if number in workspace.network.entities else None
+    name = subject_name(words)
+    return None if name is None else workspace.network.entity_of_key.get(entity_key(name))
+
+
+def _one(text: str, view: View) -> StatementInfo:
+    number = parse_node_id(text)
+    version = view.replay.version_of(number)
+    if version is None:
+        raise not_a_statement(view.workspace, number)
+    return view.info(version)
+
+
+def _history(text: str, view: View) -> StatementHistory:
+    number = parse_node_id(text)
+    versions = view.replay.history(number)
+    if not versions:
+        raise not_a_statement(view.workspace, number)
+    return StatementHistory(statements=[view.info(one) for one in versions])
+
+
+def _listed(view: View, request: ListStatementsRequest, start: NodeId) -> Iterable[StatementInfo]:
+    subjects: Collection[NodeId] | None = None
+    if request.subject:
+        entity = view.entity(request.subject)
+        if entity is None:
+            return
+        subjects = view.replay.merged_with(entity)
+    slot, states = canonical(request.topic) if request.topic else "", request.states or CURRENT
+    for number in sorted(view.workspace.ledger.statements):
+        version = view.replay.version_of(number) if number >= start else None
+        if version is None or shown_statement(version, view.workspace) != number:
+            continue
+        first = version.first
+        if (
+            (subjects is not None and first.subject not in subjects)
+            or (slot and first.slot != slot)
+            or (request.kinds and first.kind not in request.kinds)
+        ):
+            continue
+        one = view.info(version)
+        if one.state in states:
+            yield one
+
+
+def shown_statement(version: Version, workspace: Workspace) -> NodeId:
+    """Return the node of a version: of its oldest assertion whose node lives, else of its oldest."""
+    network = workspace.network
+    return next((one.statement for one in version.assertions if one.statement in network), version.statement)
+
+
+def info(
+    txn: ReadTransaction,
+    workspace: Workspace,
+    replay: Replay,
+    version: Version,
+    as_of_ms: int,
+    now_ms: int,
+) -> StatementInfo:
+    """Return a version of a statement as of a time."""
+    network, first = workspace.network, version.first
+    statement = shown_statement(version, workspace)
+    node = txn.nodes.get(statement)
+    state: str = replay.state(version, as_of_ms)
+    if node is None and state in CURRENT:
+        state = "forgotten"
+    subject = network.entities.get(first.subject)
+    rivals = [one for one in version.rivals if one.holds_at(as_of_ms)] if state == "contested" else []
+    return StatementInfo(
+        id=node_text_id(statement),
+        subject="" if subject is None else subject.name,
+        subject_id=node_text_id(first.subject),
+        slot=first.slot,
+        object=first.object,
+        object_id=node_text_id(first.object_entity) if first.object_entity else "",
+        kind=first.kind,
+        negated=first.negated,
+        modality=first.modality,
+        state=state,
+        since=version.since_ms,
+        until=version.until_ms,
+        time_words=first.time_words,
+        told_at=max(one.told_at_ms for one in version.assertions),
+        known_at=first.known_at_ms,
+        superseded_by=node_text_id(version.retired_by) if version.retired_by else "",
+        conflicts_with=[node_text_id(shown_statement(one, workspace)) for one in rivals],
+        confidence=round(version.confidence, 4),
+        importance=first.importance,
+        priority=round(replay.priority(version, now_ms), 4),
+        pinned=any(replay.is_pinned(one.statement) for one in version.assertions),
+        author=first.author,
+        scope=first.scope,
+        attributes=dict(first.attributes),
+        content="" if node is None else node.content,
+        quotes=quotes(txn, version.assertions),
+    )
+
+
+def quotes(txn: ReadTransaction, assertions: Sequence[Assertion]) -> list[Quote]:
+    """Return the words of the oldest assertions."""
+    found = []
+    for one in assertions[:MAX_EVIDENCE]:
+        record = txn.messages.get(one.source.message)
+        if record is None:
+            continue
+        text = txn.messages.text(record) or ""
+        begin, length = one.source.offset, one.source.length
+        found.append(
+            Quote(
+                text=text.encode()[begin : begin + length].decode(errors="replace"),
+                message_id=record.caller_id,
+                batch_id=batch_text_id(record.batch),
+                message_index=record.index,
+                offset=begin,
+                length=length,
+                role=record.role,
+                said_at=record.time_ms,
+            )
+        )
+    return found
