@@ -154,7 +154,6 @@ def everything(store: LmdbStore) -> dict[str, Any]:
             "nodes": list(txn.nodes.all()),
             "entities": list(txn.entities.all()),
             "node texts": list(txn.nodes.texts()),
-            "mates": [list(txn.nodes.batch_mates(node)) for node in txn.nodes.all()],
             "citings": list(txn.citings.all()),
             "entries": list(txn.statements.entries()),
             "ledger": txn.meta.ledger,

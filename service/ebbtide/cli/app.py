@@ -38,6 +38,8 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "delete": ("ebbtide.cli.commands.delete", "delete", USE),
     "clear": ("ebbtide.cli.commands.clear", "clear", USE),
     "forget": ("ebbtide.cli.commands.forget", "forget", USE),
+    "profile": ("ebbtide.cli.commands.statements", "profile", LOOK),
+    "statements": ("ebbtide.cli.commands.statements", "statements", USE),
     "tools": ("ebbtide.cli.commands.tools", "tools", USE),
     "agents": ("ebbtide.cli.commands.agents", "agents", LOOK),
     "stats": ("ebbtide.cli.commands.stats", "stats", LOOK),

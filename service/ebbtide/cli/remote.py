@@ -100,6 +100,58 @@ class RemoteClient:
         """Perform the call of a tool."""
         return self._send(calls.call_tool, agent_id, name, arguments)
 
+    def create_statement(self, agent_id: str, subject: str, topic: str, value: str, **fields: Any) -> Json:
+        """Store a statement."""
+        return self._send(calls.create_statement, agent_id, subject, topic, value, **fields)
+
+    def list_statements(self, agent_id: str, **filters: Any) -> list[Json]:
+        """Return every statement that the filters allow."""
+        return self._all(calls.list_statements, "statements", agent_id, **filters)
+
+    def get_statement(self, agent_id: str, node_id: str) -> Json:
+        """Return a statement."""
+        return self._send(calls.get_statement, agent_id, node_id)
+
+    def get_statement_history(self, agent_id: str, node_id: str) -> Json:
+        """Return all versions of the topic of a statement."""
+        return self._send(calls.get_statement_history, agent_id, node_id)
+
+    def correct_statement(self, agent_id: str, node_id: str, **fields: Any) -> Json:
+        """Correct a statement."""
+        return self._send(calls.correct_statement, agent_id, node_id, **fields)
+
+    def retract_statement(self, agent_id: str, node_id: str, reason: str) -> Json:
+        """Retract a statement."""
+        return self._send(calls.retract_statement, agent_id, node_id, reason=reason)
+
+    def get_profile(self, agent_id: str, entity: str, **options: Any) -> Json:
+        """Return what is known about a person or a thing."""
+        return self._send(calls.get_profile, agent_id, entity, **options)
+
+    def list_conflicts(self, agent_id: str) -> list[Json]:
+        """Return every pair of statements that contradict each other."""
+        return self._all(calls.list_conflicts, "conflicts", agent_id)
+
+    def resolve_conflict(self, agent_id: str, keep: str, drop: str, reason: str) -> Json:
+        """Settle a conflict."""
+        return self._send(calls.resolve_conflict, agent_id, keep, drop, reason=reason)
+
+    def merge_entities(self, agent_id: str, entity: str, other: str, reason: str) -> Json:
+        """Treat two entities as one."""
+        return self._send(calls.merge_entities, agent_id, entity, other, reason=reason)
+
+    def give_feedback(self, agent_id: str, node_id: str, action: calls.Feedback, reason: str) -> Json:
+        """Pin a statement, or vote on it."""
+        return self._send(calls.give_feedback, agent_id, node_id, action, reason=reason)
+
+    def list_rulings(self, agent_id: str) -> list[Json]:
+        """Return every ruling in effect."""
+        return self._all(calls.list_rulings, "rulings", agent_id)
+
+    def undo_ruling(self, agent_id: str, ruling_id: str) -> Json:
+        """Undo a ruling."""
+        return self._send(calls.undo_ruling, agent_id, ruling_id)
+
     def list_audit_records(self, agent_id: str) -> list[Json]:
         """Return every record of an agent's audit log."""
         return self._all(calls.list_audit_records, "records", agent_id)
@@ -200,11 +252,11 @@ class RemoteClient:
         with self._translated(LONG_TIMEOUT_S if call.is_long else TIMEOUT_S + call.waits_s):
             return self._client.send(call)
 
-    def _all(self, build: Callable[..., PageCall[Any, Any]], field: str, *args: Any) -> list[Json]:
+    def _all(self, build: Callable[..., PageCall[Any, Any]], field: str, *args: Any, **options: Any) -> list[Json]:
         found: list[Json] = []
         token = ""
         while True:
-            page = self._send(build, *args, page_size=PAGE_SIZE, page_token=token)
+            page = self._send(build, *args, **options, page_size=PAGE_SIZE, page_token=token)
             found += page.get(field, [])
             token = page.get("next_page_token", "")
             if not token:

@@ -28,7 +28,7 @@ SETTLING_MESSAGES: Final = 2
 MAX_CONFIDENCE: Final = 0.99
 DAY_MS: Final = 86_400_000
 
-State = Literal["in_force", "contested", "superseded", "ended", "planned", "corrected", "retracted"]
+State = Literal["current", "contested", "superseded", "ended", "planned", "corrected", "retracted"]
 Entry = Assertion | Ruling
 Key = tuple[int, str]
 """A merged entity and a slot."""
@@ -354,7 +354,7 @@ class Replay:
         if version.withdrawn:
             return version.withdrawn
         if version.holds_at(as_of_ms):
-            return "contested" if any(one.holds_at(as_of_ms) for one in version.rivals) else "in_force"
+            return "contested" if any(one.holds_at(as_of_ms) for one in version.rivals) else "current"
         if version.since_ms > as_of_ms and (version.until_ms is None or version.until_ms > version.since_ms):
             return "planned"
         return "superseded" if version.retired_by else "ended"

@@ -133,7 +133,7 @@ def line_of(one: StatementInfo) -> str:
     notes = [f"since {utc_date(one.since)}"]
     if one.until is not None:
         notes.append(f"until {utc_date(one.until)}")
-    if one.state != "in_force":
+    if one.state != "current":
         notes.append(f"contradicts {', '.join(one.conflicts_with)}" if one.conflicts_with else one.state)
     value = f"not {one.object}" if one.negated else one.object
     return f"{one.slot.replace('_', ' ')}: {value or one.content} ({'; '.join(notes)}) [{one.id}]"

@@ -56,7 +56,7 @@ KINDS = ("fact", "event", "relation", "opinion", "preference", "task", "reflecti
 MODALITIES = ("asserted", "reported", "planned")
 SCOPES = ("private", "team", "public")
 STATES = (
-    "in_force",
+    "current",
     "contested",
     "planned",
     "superseded",
@@ -65,7 +65,7 @@ STATES = (
     "retracted",
     "forgotten",
 )
-CURRENT = ("in_force", "contested", "planned")
+CURRENT = ("current", "contested", "planned")
 assert set(KINDS) == STATEMENT_KINDS
 
 MAX_SUBJECT_CHARS = 200

@@ -58,7 +58,7 @@ def test_a_change_ends_the_value_before(first: str, second: str) -> None:
     assert values(ledger, "residence", day=4) == [first]
     assert values(ledger, "residence", day=5) == [second]
     assert values(ledger, "residence", day=0) == []
-    assert states(ledger, 1001) == {first: "superseded", second: "in_force"}
+    assert states(ledger, 1001) == {first: "superseded", second: "current"}
     assert [one.retired_by for one in ledger.known().history(1001)] == [1005, 0]
 
 
@@ -107,7 +107,7 @@ def test_without_a_cue_one_value_is_contested() -> None:
     ledger.apply([rules(3, "settle", 1001, other=1002)])
     assert values(ledger, "birthday") == ["May 7"]
     assert ledger.known().conflicts(LATER, LATER) == []
-    assert states(ledger, 1001) == {"May 7": "in_force", "May 8": "superseded"}
+    assert states(ledger, 1001) == {"May 7": "current", "May 8": "superseded"}
     ledger.apply([rules(4, "undo", 3)])
     assert len(ledger.known().conflicts(LATER, LATER)) == 1
 
@@ -140,7 +140,7 @@ def test_the_opposite_is_contested_or_a_change() -> None:
     left = Ledger([home, says(2, "residence", "Lisbon", negated=True, reports_change=True)])
     assert [one.first.negated for one in left.known().in_force(ANN, "residence", LATER, LATER)] == [True]
     other = Ledger([home, says(2, "residence", "Porto", negated=True)])
-    assert set(states(other, 1001).values()) == {"in_force"}
+    assert set(states(other, 1001).values()) == {"current"}
 
 
 @pytest.mark.parametrize("fields", [{"modality": "reported"}, {"trust": 0.4}, {"modality": "planned"}])
@@ -173,7 +173,7 @@ def test_withdrawn_statements_were_never_true() -> None:
     ledger = Ledger(entries)
     assert values(ledger, "residence") == ["Lisbon"]
     assert values(ledger, "residence", known=2) == ["Porto"]
-    assert states(ledger, 1001) == {"Lisbon": "in_force", "Porto": "retracted"}
+    assert states(ledger, 1001) == {"Lisbon": "current", "Porto": "retracted"}
     corrected = says(4, "residence", "Braga", statement=1004)
     ledger.apply([corrected, rules(5, "correct", 1001, other=1004)])
     assert values(ledger, "residence") == ["Braga"]

@@ -32,6 +32,9 @@ from ebbtide_client.models import (
     Cleared,
     Closed,
     Compressing,
+    ConflictInfo,
+    ConflictPage,
+    CreatedStatement,
     DeletedNode,
     DeletedNodes,
     EntityInfo,
@@ -53,11 +56,18 @@ from ebbtide_client.models import (
     NodeDetail,
     NodeInfo,
     NodePage,
+    Profile,
     Readiness,
     Recalled,
     Remembered,
     Restored,
+    RulingInfo,
+    RulingPage,
     SchedulerInfo,
+    StatementHistory,
+    StatementInfo,
+    StatementPage,
+    StoredRuling,
     ToolList,
     ToolPrompt,
     ToolResult,
@@ -83,6 +93,12 @@ RecallMode = Literal["auto", "associative", "hybrid"]
 ArchiveUse = Literal["always", "never", "when_needed"]
 BatchState = Literal["waiting", "digesting", "digested", "parked"]
 NodeKind = Literal["episode", "entity"]
+StatementKind = Literal["fact", "event", "relation", "opinion", "preference", "task", "reflection"]
+StatementState = Literal[
+    "current", "contested", "planned", "superseded", "ended", "corrected", "retracted", "forgotten"
+]
+RulingKind = Literal["merge", "alias", "settle", "correct", "retract", "pin", "unpin", "vote"]
+Feedback = Literal["pin", "unpin", "upvote", "downvote"]
 ToolFormat = Literal["openai", "anthropic", "mcp"]
 ToolLanguage = Literal["en", "zh"]
 ToolRole = Literal["assistant", "archivist"]
@@ -706,6 +722,195 @@ def _sending(agent_id: str, source: Origin, media_type: str, **options: bool) ->
     query = {name: "true" for name, is_set in options.items() if is_set}
     call = Call("POST", _of(agent_id, "restore"), _reads(Restored), query=query, is_long=True)
     return Sending(call, source, media_type)
+
+
+# --- statements ----------------------------------------------------------------------------------------
+
+
+@checked
+def create_statement(
+    agent_id: str,
+    subject: str,
+    topic: str,
+    object: str = "",  # noqa: A002
+    *,
+    kind: StatementKind = "fact",
+    content: str = "",
+    attributes: Mapping[str, str] | None = None,
+    importance: float | None = None,
+    negated: bool = False,
+    modality: Literal["asserted", "reported", "planned"] = "asserted",
+    since: Time | None = None,
+    until: Time | None = None,
+    replaces: str = "",
+    scope: Literal["private", "team", "public"] = "private",
+    valence: float | None = None,
+    arousal: float | None = None,
+    idempotency_key: str | None = None,
+) -> Call[CreatedStatement]:
+    """Store a statement, which is durable and searchable at once. With an idempotency key it is safe to repeat."""
+    form = {
+        "subject": subject,
+        "topic": topic,
+        "object": object or None,
+        "kind": kind,
+        "content": content or None,
+        "attributes": dict(attributes) if attributes else None,
+        "importance": importance,
+        "negated": negated or None,
+        "modality": modality,
+        "since": since,
+        "until": until,
+        "replaces": replaces or None,
+        "scope": scope,
+        "valence": valence,
+        "arousal": arousal,
+        "idempotency_key": idempotency_key,
+    }
+    path, is_safe = _of(agent_id, "statements"), idempotency_key is not None
+    return Call("POST", path, _reads(CreatedStatement), body=_body(_given(form)), is_safe=is_safe)
+
+
+@checked
+def list_statements(
+    agent_id: str,
+    *,
+    subject: str = "",
+    topic: str = "",
+    kinds: Sequence[StatementKind] = (),
+    states: Sequence[StatementState] = (),
+    as_of: Time | None = None,
+    known_at: Time | None = None,
+    page_size: int | None = None,
+    page_token: str = "",
+) -> PageCall[StatementPage, StatementInfo]:
+    """Return a page of statements by id: the current ones, or those in the given states."""
+    return _page(
+        _of(agent_id, "statements"),
+        StatementPage,
+        "statements",
+        subject=subject,
+        topic=topic,
+        kinds=",".join(kinds),
+        states=",".join(states),
+        **_times(as_of, known_at),
+        page_size=page_size,
+        page_token=page_token,
+    )
+
+
+@checked
+def get_statement(
+    agent_id: str, node_id: str, *, as_of: Time | None = None, known_at: Time | None = None
+) -> Call[StatementInfo]:
+    """Return a statement with the words that support it."""
+    path = _of(agent_id, "statements", node_id)
+    return Call("GET", path, _reads(StatementInfo), query=_times(as_of, known_at), is_safe=True)
+
+
+@checked
+def get_statement_history(
+    agent_id: str, node_id: str, *, as_of: Time | None = None, known_at: Time | None = None
+) -> Call[StatementHistory]:
+    """Return all versions of the topic of a statement."""
+    path = _of(agent_id, "statements", node_id, "history")
+    return Call("GET", path, _reads(StatementHistory), query=_times(as_of, known_at), is_safe=True)
+
+
+@checked
+def correct_statement(
+    agent_id: str,
+    node_id: str,
+    *,
+    object: str | None = None,  # noqa: A002
+    since: Time | None = None,
+    until: Time | None = None,
+    negated: bool | None = None,
+    reason: str = "",
+) -> Call[CreatedStatement]:
+    """Correct a statement. The old one stays in the history."""
+    form = {"object": object, "since": since, "until": until, "negated": negated, "reason": reason or None}
+    return Call(
+        "PATCH", _of(agent_id, "statements", node_id), _reads(CreatedStatement), body=_body(_given(form))
+    )
+
+
+@checked
+def retract_statement(agent_id: str, node_id: str, *, reason: str = "") -> Call[StoredRuling]:
+    """Retract a statement, which was never true."""
+    return _ruling(_of(agent_id, "statements", node_id, "retract"), reason=reason or None)
+
+
+@checked
+def get_profile(
+    agent_id: str,
+    entity: str = "",
+    *,
+    as_of: Time | None = None,
+    known_at: Time | None = None,
+    token_budget: int | None = None,
+) -> Call[Profile]:
+    """Return what is known about a person or a thing, by topic; without `entity` about the user."""
+    query = {"entity": entity, "token_budget": "" if token_budget is None else str(token_budget)}
+    query = {name: text for name, text in {**query, **_times(as_of, known_at)}.items() if text}
+    return Call("GET", _of(agent_id, "profile"), _reads(Profile), query=query, is_safe=True)
+
+
+@checked
+def list_conflicts(
+    agent_id: str, *, as_of: Time | None = None, page_size: int | None = None, page_token: str = ""
+) -> PageCall[ConflictPage, ConflictInfo]:
+    """Return a page of pairs of statements that contradict each other."""
+    path = _of(agent_id, "conflicts")
+    times = _times(as_of, None)
+    return _page(path, ConflictPage, "conflicts", **times, page_size=page_size, page_token=page_token)
+
+
+@checked
+def resolve_conflict(agent_id: str, keep: str, drop: str, *, reason: str = "") -> Call[StoredRuling]:
+    """Settle a conflict in favour of one statement."""
+    return _ruling(_of(agent_id, "conflicts", "resolve"), keep=keep, drop=drop, reason=reason or None)
+
+
+@checked
+def merge_entities(agent_id: str, entity: str, other: str, *, reason: str = "") -> Call[StoredRuling]:
+    """Treat two entities as one in every answer."""
+    return _ruling(_of(agent_id, "merges"), entity=entity, other=other, reason=reason or None)
+
+
+@checked
+def give_feedback(agent_id: str, node_id: str, action: Feedback, *, reason: str = "") -> Call[StoredRuling]:
+    """Pin or unpin a statement, or vote on it."""
+    return _ruling(_of(agent_id, "feedback"), node_id=node_id, action=action, reason=reason or None)
+
+
+@checked
+def list_rulings(
+    agent_id: str, *, kinds: Sequence[RulingKind] = (), page_size: int | None = None, page_token: str = ""
+) -> PageCall[RulingPage, RulingInfo]:
+    """Return a page of the rulings in effect."""
+    path, chosen = _of(agent_id, "rulings"), ",".join(kinds)
+    return _page(path, RulingPage, "rulings", kinds=chosen, page_size=page_size, page_token=page_token)
+
+
+@checked
+def undo_ruling(agent_id: str, ruling_id: str) -> Call[StoredRuling]:
+    """Undo a ruling: a merge, a settled conflict, a correction, a retraction, a pin or a vote."""
+    return Call("DELETE", _of(agent_id, "rulings", ruling_id), _reads(StoredRuling))
+
+
+def _ruling(path: str, **form: str | None) -> Call[StoredRuling]:
+    return Call("POST", path, _reads(StoredRuling), body=_body(_given(form)))
+
+
+def _times(as_of: Time | None, known_at: Time | None) -> dict[str, str]:
+    """Return the times of a question as texts of a query."""
+    given = {"as_of": as_of, "known_at": known_at}
+    return {
+        name: time.isoformat() if isinstance(time, datetime) else str(time)
+        for name, time in given.items()
+        if time is not None
+    }
 
 
 # --- tools ---------------------------------------------------------------------------------------------

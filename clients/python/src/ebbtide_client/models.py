@@ -131,6 +131,9 @@ class AgentParameters:
     collapse_repeats: bool
     """Whether exact repetitions within a batch are dropped."""
 
+    max_statements: int
+    """Most statements that are kept, since they are true in a lasting slot, or pinned."""
+
     privacy_budget: float
     """Highest sum of the epsilons of counts with differential privacy."""
 
@@ -745,6 +748,35 @@ class PersonalData:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Quote:
+    """Words that support a statement."""
+
+    text: str
+    """The words; empty once they have expired."""
+
+    message_id: str
+    """The caller's own id of the message; empty if none was given."""
+
+    batch_id: str
+    """Id of the batch of the message."""
+
+    message_index: int
+    """Position of the message in its batch."""
+
+    offset: int
+    """Offset of the words in the message's UTF-8."""
+
+    length: int
+    """Length of the words in bytes."""
+
+    role: str
+    """Role of the speaker; tool for the words of a statement itself."""
+
+    said_at: int
+    """Time of the message, ms since the epoch."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Readiness:
     """Whether the daemon can do its work."""
 
@@ -833,6 +865,46 @@ class RewriteInfo:
 
     model: str
     """The language model that wrote the new text."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RulingInfo:
+    """A ruling in effect."""
+
+    id: str
+    """Id of the ruling."""
+
+    kind: str
+    """merge, alias, settle, correct, retract, pin, unpin or vote."""
+
+    target: str
+    """Id of the statement or entity that it is about."""
+
+    other: str
+    """Id of the other statement or entity; empty if there is none."""
+
+    value: float
+    """1 or -1 for a vote."""
+
+    author: str
+    """The name of the key that stored it."""
+
+    reason: str
+    """Why."""
+
+    known_at: int
+    """When it was stored, ms since the epoch."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RulingPage:
+    """A page of rulings."""
+
+    rulings: Sequence[RulingInfo]
+    """The rulings of this page, in order of arrival."""
+
+    next_page_token: str
+    """Empty on the last page."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -925,6 +997,108 @@ class SourceInfo:
 
     pii: Sequence[PersonalData]
     """Personal data in the slice, if the message was stored under the policy `tag`."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StatementInfo:
+    """A statement at a time."""
+
+    id: str
+    """Id of its node."""
+
+    subject: str
+    """Name of the entity that it is about."""
+
+    subject_id: str
+    """Id of that entity."""
+
+    slot: str
+    """The known topic, or the caller's topic."""
+
+    object: str
+    """The value."""
+
+    object_id: str
+    """Id of the entity that is the value; empty if none is."""
+
+    kind: str
+    """fact, event, relation, opinion, preference, task or reflection."""
+
+    negated: bool
+    """Whether it denies the value."""
+
+    modality: str
+    """asserted, reported or planned."""
+
+    state: str
+    """in_force, contested, planned, superseded, ended, corrected, retracted or forgotten."""
+
+    since: int
+    """From when it is true, ms since the epoch."""
+
+    until: int | None
+    """Until when it is true, exclusive; null if open."""
+
+    time_words: str
+    """The words that give the time; empty if none do."""
+
+    told_at: int
+    """When it was said last, ms since the epoch."""
+
+    known_at: int
+    """When it was stored first, ms since the epoch."""
+
+    superseded_by: str
+    """Id of the statement that ended it; empty if none did."""
+
+    conflicts_with: Sequence[str]
+    """Ids of the statements that contradict it at this time."""
+
+    confidence: float
+    """Confidence of the evidence, 0-1; further messages raise it."""
+
+    importance: float
+    """The importance that was declared for it, 0-1."""
+
+    priority: float
+    """Order among statements that contradict each other."""
+
+    pinned: bool
+    """Whether it is pinned."""
+
+    author: str
+    """user, tool:KEY, rules@N or model:NAME."""
+
+    scope: str
+    """private, team or public."""
+
+    attributes: Mapping[str, str]
+    """Further fields."""
+
+    content: str
+    """The sentence; empty once the statement is forgotten."""
+
+    quotes: Sequence[Quote]
+    """The words that support it, oldest first; at most 16."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StatementPage:
+    """A page of statements."""
+
+    statements: Sequence[StatementInfo]
+    """The statements of this page, in the order of their ids."""
+
+    next_page_token: str
+    """Empty on the last page."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoredRuling:
+    """A stored ruling."""
+
+    ruling_id: str
+    """Id of the ruling, to undo it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -1138,6 +1312,117 @@ class CitedSource:
 
     quote: str
     """The text of the slice; empty if it is deleted."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ConflictInfo:
+    """Two statements that contradict each other; the one with the higher priority first."""
+
+    first: StatementInfo
+    """The statement with the higher priority."""
+
+    second: StatementInfo
+    """The other one."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ConflictPage:
+    """A page of conflicts."""
+
+    conflicts: Sequence[ConflictInfo]
+    """The conflicts of this page."""
+
+    next_page_token: str
+    """Empty on the last page."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CreatedStatement:
+    """A stored statement, and what it changed."""
+
+    id: str
+    """Id of its node."""
+
+    subject: str
+    """Name of the entity that it is about."""
+
+    subject_id: str
+    """Id of that entity."""
+
+    slot: str
+    """The known topic, or the caller's topic."""
+
+    object: str
+    """The value."""
+
+    object_id: str
+    """Id of the entity that is the value; empty if none is."""
+
+    kind: str
+    """fact, event, relation, opinion, preference, task or reflection."""
+
+    negated: bool
+    """Whether it denies the value."""
+
+    modality: str
+    """asserted, reported or planned."""
+
+    state: str
+    """in_force, contested, planned, superseded, ended, corrected, retracted or forgotten."""
+
+    since: int
+    """From when it is true, ms since the epoch."""
+
+    until: int | None
+    """Until when it is true, exclusive; null if open."""
+
+    time_words: str
+    """The words that give the time; empty if none do."""
+
+    told_at: int
+    """When it was said last, ms since the epoch."""
+
+    known_at: int
+    """When it was stored first, ms since the epoch."""
+
+    superseded_by: str
+    """Id of the statement that ended it; empty if none did."""
+
+    conflicts_with: Sequence[str]
+    """Ids of the statements that contradict it at this time."""
+
+    confidence: float
+    """Confidence of the evidence, 0-1; further messages raise it."""
+
+    importance: float
+    """The importance that was declared for it, 0-1."""
+
+    priority: float
+    """Order among statements that contradict each other."""
+
+    pinned: bool
+    """Whether it is pinned."""
+
+    author: str
+    """user, tool:KEY, rules@N or model:NAME."""
+
+    scope: str
+    """private, team or public."""
+
+    attributes: Mapping[str, str]
+    """Further fields."""
+
+    content: str
+    """The sentence; empty once the statement is forgotten."""
+
+    quotes: Sequence[Quote]
+    """The words that support it, oldest first; at most 16."""
+
+    created: bool
+    """False if an earlier statement already said it; its confidence has grown."""
+
+    superseded: Sequence[str]
+    """Ids of the statements that it has ended."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -1390,6 +1675,23 @@ class NodePage:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ProfileSlot:
+    """A topic, with what is true of it."""
+
+    slot: str
+    """The topic."""
+
+    cardinality: str
+    """How many values it has at a time: one, few or many."""
+
+    lasting: bool
+    """Whether statements on it are never forgotten while they are true."""
+
+    statements: Sequence[StatementInfo]
+    """The statements that are true, the best first."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class RecalledMemory:
     """A memory of the response, in the order of the text."""
 
@@ -1410,6 +1712,14 @@ class RecalledMemory:
 
     sources: Sequence[CitedSource]
     """The slices of messages that it was made from."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StatementHistory:
+    """All versions of the topic of a statement."""
+
+    statements: Sequence[StatementInfo]
+    """The versions, by the time from which they are true."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -1435,6 +1745,29 @@ class Found:
 
     parked_batches: int
     """Batches parked after repeated failures."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Profile:
+    """What is known about an entity."""
+
+    entity_id: str
+    """Id of the entity; empty if nothing is known about it."""
+
+    name: str
+    """Its name."""
+
+    names: Sequence[str]
+    """The names of the entities that are merged with it, its own included."""
+
+    slots: Sequence[ProfileSlot]
+    """The topics, lasting ones first."""
+
+    text: str
+    """The profile for a language model, a line for each statement, within the token budget."""
+
+    is_cut: bool
+    """Whether statements were left out of the text for the token budget."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

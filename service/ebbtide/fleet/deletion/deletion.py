@@ -12,7 +12,7 @@ Freed bytes stay in the file until LMDB reuses the page; the store notes that. T
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -140,43 +140,31 @@ def blank_sources(txn: WriteTransaction, node: Node) -> tuple[PassageUpdates, in
     return rewritten, byte_count
 
 
-class BatchSources:
-    """Sources of the memories of one batch that stay. Read once when a whole batch is deleted."""
+class KeptSources:
+    """The spans of messages that the memories cite that stay. Read once for each message of a selection."""
 
-    def __init__(self) -> None:
-        self._batch: int | None = None
+    def __init__(self, deleting: Collection[NodeId] = frozenset()) -> None:
+        self._deleting = deleting
         self._cited: dict[int, list[Span]] = {}
 
-    def cited(
-        self, txn: ReadTransaction, node: Node, deleting: Collection[NodeId]
-    ) -> Mapping[int, Sequence[Span]]:
-        """Return, by message, the sorted spans cited by memories of the node's batch that are not being deleted."""
-        if node.batch != self._batch:
-            cited: dict[int, list[Span]] = {}
-            for mate in txn.nodes.batch_mates(node):
-                for source in mate.sources if mate.id not in deleting else ():
-                    cited.setdefault(source.message, []).append(
-                        (source.offset, source.offset + source.length)
-                    )
-            self._batch, self._cited = node.batch, {one: sorted(spans) for one, spans in cited.items()}
-        return self._cited
+    def cited(self, txn: ReadTransaction, node: Node, message: int) -> list[Span]:
+        """Return the sorted spans of a message that others than a node cite, apart from those being deleted."""
+        if node.id not in self._deleting:
+            return _cited(_others(txn, message, {node.id}), message)
+        if message not in self._cited:
+            self._cited[message] = _cited(_others(txn, message, self._deleting), message)
+        return self._cited[message]
 
 
-def own_words(
-    txn: ReadTransaction,
-    node: Node,
-    deleting: Collection[NodeId] = frozenset(),
-    batch_sources: BatchSources | None = None,
-) -> dict[int, list[Span]]:
-    """Return, by message, the spans that no other memory cites, ignoring memories that are also being deleted.
+def _others(txn: ReadTransaction, message: int, without: Collection[NodeId]) -> list[Node]:
+    return living_nodes(txn, (one for one in txn.citings.of(message) if one not in without))
 
-    `batch_sources` may be reused from one deleted memory to the next.
-    """
-    # A memory that is not being deleted must be excluded from its own batch each time.
-    shared = batch_sources if batch_sources is not None and node.id in deleting else BatchSources()
-    cited = shared.cited(txn, node, deleting)
+
+def own_words(txn: ReadTransaction, node: Node, kept: KeptSources | None = None) -> dict[int, list[Span]]:
+    """Return, by message, the spans that only this memory cites, and others that `kept` says are being deleted."""
+    sources = KeptSources() if kept is None else kept
     messages = dict.fromkeys(source.message for source in node.sources)
-    found = {one: list(outside(_cited([node], one), cited.get(one, ()))) for one in messages}
+    found = {one: list(outside(_cited([node], one), sources.cited(txn, node, one))) for one in messages}
     return {message: spans for message, spans in found.items() if spans}
 
 
@@ -253,6 +241,7 @@ def blanked(txn: WriteTransaction, message: int, spans: Sequence[Span]) -> list[
         record, text_key=text_key(text), metadata_key=metadata_key, personal=personal
     )
     txn.messages.put(now, text, passages)
+    txn.statements.note_blank(message, spans)
     return passages
 
 

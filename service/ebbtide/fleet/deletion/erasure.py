@@ -25,15 +25,17 @@ from ebbtide.changes import Change
 from ebbtide.fleet.archive.archive import Archive, passage_of
 from ebbtide.fleet.archive.reading import living_nodes, message_with_text, text_of
 from ebbtide.fleet.archive.retention import PassageUpdates, citing, refresh_passages
-from ebbtide.fleet.deletion.deletion import BatchSources, blanked, own_words, text_bytes
+from ebbtide.fleet.deletion.deletion import KeptSources, blanked, own_words, text_bytes
 from ebbtide.fleet.deletion.proofs import Proofs
 from ebbtide.fleet.deletion.relation_scrubbing import MAX_SCRUBBED_LINKS, came_from, without_names
 from ebbtide.fleet.deletion.selection import SelectionSearch, Span
 from ebbtide.fleet.state.agent_state import Amendment
 from ebbtide.ids import NodeId
 from ebbtide.memory.amendment import merged, settle_entities
+from ebbtide.memory.declaration import MAX_PHRASE_CHARS
 from ebbtide.memory.network import Network
 from ebbtide.records import Link, MessageRecord, Node
+from ebbtide.statements import STATEMENT_KINDS
 from ebbtide.store.chain import AuditEntry, AuditRecord, proof_of
 from ebbtide.store.lmdb.texts import is_tombstone
 from ebbtide.store.lmdb.transaction import WriteTransaction
@@ -149,12 +151,18 @@ class _Step:
     rewritten: PassageUpdates = field(default_factory=dict)
     tombstones: PassageUpdates = field(default_factory=dict)
     deleted_ids: list[NodeId] = field(default_factory=list)
+    changed: dict[NodeId, Node] = field(default_factory=dict)
+    """The statements that lost one of several sources."""
     without_text: set[int] = field(default_factory=set)
     batches: set[int] = field(default_factory=set)
     since: dict[int, list[Node]] | None = None
     blank_spans: dict[int, list[Span]] = field(default_factory=dict)
     """Spans to overwrite at the end of the step, once per message."""
-    batch_sources: BatchSources = field(default_factory=BatchSources)
+    kept_sources: KeptSources = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Note which memories the erasure deletes."""
+        self.kept_sources = KeptSources(self.search.nodes)
 
     def erase(
         self, names: Iterator[int], erase: Callable[[int], None], is_time_up: Callable[[], bool]
@@ -239,15 +247,43 @@ class _Step:
 
     def _take(self, node: Node) -> None:
         txn = self.txn
+        left = self._kept_statement(node)
+        if left is not None:
+            if left.sources != node.sources:
+                txn.apply(Change(nodes=[left]))
+                self.changed[left.id] = left
+            return
         self.without_text |= citing(txn, Change(deleted=[node.id]))
         self.proofs.add_memory(txn, node)
         if self.search.erases_sources(node):
-            for message, spans in own_words(txn, node, self.search.nodes, self.batch_sources).items():
+            for message, spans in own_words(txn, node, self.kept_sources).items():
                 self._blank(message, spans)
         self.tally.link_count += txn.links.count_at(node.id)
         self.tally.node_count += 1
         txn.apply(Change(deleted=[node.id]))
         self.deleted_ids.append(node.id)
+
+    def _kept_statement(self, node: Node) -> Node | None:
+        """Return a statement with the sources that are left and the words of the oldest; None to delete it."""
+        if node.kind not in STATEMENT_KINDS or node.id in self.search.fully_erased:
+            return None
+        erased = set(self.search.erased_sources(node))
+        left = tuple(source for source in node.sources if source.message not in erased)
+        text = text_of(self.txn, left[0].message) if left else ""
+        content = (
+            text.encode()[left[0].offset : left[0].offset + left[0].length].decode(errors="replace")
+            if left
+            else ""
+        )
+        if not content.strip():
+            return None
+        return msgspec.structs.replace(
+            node,
+            content=content,
+            phrase=content[:MAX_PHRASE_CHARS],
+            original_length=len(content),
+            sources=left,
+        )
 
     def _bury(self, record: MessageRecord) -> None:
         """Replace a message by a tombstone."""
@@ -282,7 +318,8 @@ class _Step:
         rest.focus = focus
         merged(rest, entities)
         txn.apply(rest)
-        change = msgspec.structs.replace(rest, deleted=self.deleted_ids)
+        changed = [node for node in self.changed.values() if node.id not in self.deleted_ids]
+        change = msgspec.structs.replace(rest, deleted=self.deleted_ids, nodes=changed)
         tally.relation_count = len(renamed.removed_links)
         self._settle_batches()
         passage_updates = refresh_passages(txn, self.without_text - self.tombstones.keys(), change)

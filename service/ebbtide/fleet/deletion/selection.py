@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ebbtide.fleet.archive.reading import living_nodes, message_with_text, text_of
-from ebbtide.fleet.deletion.deletion import BatchSources, outside, own_words, text_bytes, without
+from ebbtide.fleet.deletion.deletion import KeptSources, outside, own_words, text_bytes, without
 from ebbtide.ids import NodeId
 from ebbtide.offload.pool import TextWorkers
 from ebbtide.records import Batch, MessageRecord, Node
@@ -258,12 +258,10 @@ class SelectionSearch:
             yield number
 
     def _sources_of_nodes(self, txn: ReadTransaction) -> Iterator[int]:
-        batch_sources = BatchSources()
+        kept = KeptSources(self.nodes)
         for node_id in sorted(one for one in self.fully_erased if one >= self._begin):
             node = txn.nodes.get(node_id)
-            for number, spans in (
-                own_words(txn, node, self.nodes, batch_sources).items() if node is not None else ()
-            ):
+            for number, spans in own_words(txn, node, kept).items() if node is not None else ():
                 found = message_with_text(txn, number)
                 if found is not None and number not in self.whole:
                     self._mark(number, found[1], spans)

@@ -285,20 +285,6 @@ class NodeReader:
     def _records(self) -> Iterator[bytes]:
         return (value for _, value in self._tables.items(layout.NODES))
 
-    def batch_mates(self, node: Node) -> Iterator[Node]:
-        """Yield the other living nodes that were made from the batch of a node: their ids are consecutive."""
-        for is_forward in (False, True):
-            cursor = self._tables.cursor(layout.NODES)
-            if not cursor.set_key(layout.u64(node.id)):
-                return
-            for key, value in cursor.iternext() if is_forward else cursor.iterprev():
-                if layout.from_u64(key) == node.id:
-                    continue
-                mate = layout.NODES.value.decode(self._tables.opened(layout.NODES, key, value))
-                if mate.batch != node.batch:
-                    break
-                yield mate
-
     def first_content(self, node: Node) -> str | None:
         """Return the content of a node when it was created, or None if that text was deleted."""
         if node.first_key:

@@ -13,7 +13,7 @@ from heapq import merge
 
 import msgspec
 
-from ebbtide.records import Node
+from ebbtide.records import Node, Source
 from ebbtide.statements import Assertion, Ruling
 from ebbtide.store import layout
 from ebbtide.store.lmdb.tables import Part, TableReader, TableWriter
@@ -49,6 +49,13 @@ class StatementWriter(StatementReader):
 
     _tables: TableWriter
 
+    def __init__(self, tables: TableReader) -> None:
+        super().__init__(tables)
+        self._blank: dict[int, list[tuple[int, int]]] = {}
+        """The overwritten spans by message."""
+        self._deleted: set[int] = set()
+        """The deleted statements and entities."""
+
     def put(self, entry: Assertion | Ruling) -> None:
         """Write an assertion or a ruling."""
         if isinstance(entry, Assertion):
@@ -61,21 +68,49 @@ class StatementWriter(StatementReader):
         for table in (layout.ASSERTIONS, layout.RULINGS):
             self._tables.delete(table, layout.u64(entry))
 
-    def drop_sources(self, messages: Collection[int]) -> None:
-        """Delete the assertions from some messages, and these messages from the sources of rulings.
+    def note_blank(self, message: int, spans: Iterable[tuple[int, int]]) -> None:
+        """Note that these byte spans of a message were overwritten."""
+        self._blank.setdefault(message, []).extend(spans)
 
-        A ruling that loses its last source is deleted.
+    def note_deleted(self, nodes: Iterable[int]) -> None:
+        """Note that these statements or entities were deleted."""
+        self._deleted.update(nodes)
+
+    def drop_sources(self, messages: Collection[int]) -> None:
+        """Delete the assertions of deleted statements, and those whose words were erased.
+
+        Erased messages leave the sources of rulings. A ruling is deleted that loses its last source, its statement or
+        its entity, and so is the ruling that undoes it.
         """
-        if not messages:
+        if not (messages or self._blank or self._deleted):
             return
-        for assertion in [one for one in self.assertions() if one.source.message in messages]:
-            self.remove(assertion.entry)
+        removed: set[int] = set()
+        lost, left = set(self._deleted), set()
+        for one in list(self.assertions()):
+            if one.statement in self._deleted or one.source.message in messages or self._is_blank(one.source):
+                self.remove(one.entry)
+                lost.add(one.statement)
+            else:
+                left.add(one.statement)
+        lost -= left - self._deleted
         for ruling in list(self.rulings()):
-            left = tuple(one for one in ruling.sources if one.message not in messages)
-            if ruling.sources and not left:
+            sources = tuple(one for one in ruling.sources if one.message not in messages)
+            is_about = {ruling.target, ruling.other} if ruling.kind != "undo" else set()
+            if (
+                (ruling.sources and not sources)
+                or not lost.isdisjoint(is_about)
+                or (ruling.kind == "undo" and ruling.target in removed)
+            ):
                 self.remove(ruling.entry)
-            elif left != ruling.sources:
-                self.put(msgspec.structs.replace(ruling, sources=left))
+                removed.add(ruling.entry)
+            elif sources != ruling.sources:
+                self.put(msgspec.structs.replace(ruling, sources=sources))
+
+    def _is_blank(self, source: Source) -> bool:
+        end = source.offset + source.length
+        return any(
+            begin < end and source.offset < stop for begin, stop in self._blank.get(source.message, ())
+        )
 
 
 Block = dict[int, tuple[int, ...]]

@@ -171,6 +171,7 @@ class WriteTransaction(ReadTransaction):
             self.nodes.forget(node_id)
         for node_id in change.deleted_entities:
             self.entities.delete(node_id)
+        self.statements.note_deleted([*change.deleted, *change.deleted_entities])
         for link in change.removed_links:
             self.links.remove(link)
         self.links.put(change.links)

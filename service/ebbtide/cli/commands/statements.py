@@ -1,0 +1,321 @@
+"""`ebbtide profile` and `ebbtide statements`: what an agent knows, and changes of it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from ebbtide.cli.console import say, write_json, write_text
+from ebbtide.cli.credentials import credentials
+from ebbtide.cli.options import DEFAULT_AGENT, DEFAULT_URL, Agent, ApiKeyFile, CaFile, ClientCert, Json, Url
+from ebbtide.cli.times import begin_ms
+
+statements = typer.Typer(
+    help="State, list, correct and retract what an agent knows; settle conflicts.", no_args_is_help=True
+)
+
+
+class Action(StrEnum):
+    """What feedback does."""
+
+    PIN = "pin"
+    UNPIN = "unpin"
+    UPVOTE = "upvote"
+    DOWNVOTE = "downvote"
+
+
+def _at(name: str, text: str) -> Any:
+    return typer.Option(name, parser=begin_ms, metavar="DAY|TIME", help=text)
+
+
+AsOf = Annotated[int | None, _at("--as-of", "What was true at this day or time (UTC).")]
+KnownAt = Annotated[int | None, _at("--known-at", "What was known at this day or time (UTC).")]
+Node = Annotated[str, typer.Argument(metavar="STATEMENT", help="Id of the statement, such as n12.")]
+Reason = Annotated[str, typer.Option("--reason", help="Why; stored with the change.")]
+
+
+def profile(
+    entity: Annotated[
+        str, typer.Argument(metavar="[ENTITY]", help="A name, or the id of an entity; default: the user.")
+    ] = "",
+    agent: Agent = DEFAULT_AGENT,
+    as_of: AsOf = None,
+    known_at: KnownAt = None,
+    url: Url = DEFAULT_URL,
+    api_key_file: ApiKeyFile = None,
+    ca_file: CaFile = None,
+    client_cert: ClientCert = None,
+    as_json: Json = False,
+) -> None:
+    """Show what an agent knows about the user, or about another person or thing."""
+    from ebbtide.cli.remote import RemoteClient
+
+    with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
+        found = remote.get_profile(agent, entity, as_of=as_of, known_at=known_at)
+    if as_json:
+        write_json(found)
+    elif found["text"]:
+        write_text(found["text"])
+    else:
+        say(f"Nothing is known about {found['name']}.", "dim")
+
+
+@statements.command("list")
+def list_statements(
+    agent: Agent = DEFAULT_AGENT,
+    subject: Annotated[str, typer.Option("--subject", help="Only those about this entity.")] = "",
+    topic: Annotated[str, typer.Option("--topic", help="Only those on this topic.")] = "",
+    include_past: Annotated[
+        bool, typer.Option("--past", help="Also those that ended, or were corrected or retracted.")
+    ] = False,
+    as_of: AsOf = None,
+    known_at: KnownAt = None,
+    url: Url = DEFAULT_URL,
+    api_key_file: ApiKeyFile = None,
+    ca_file: CaFile = None,
+    client_cert: ClientCert = None,
+    as_json: Json = False,
+) -> None:
+    """List the statements of an agent, one per line."""
+    from ebbtide.cli.remote import RemoteClient
+
+    past = ("superseded", "ended", "corrected", "retracted", "forgotten") if include_past else ()
+    states = ("current", "contested", "planned", *past) if include_past else ()
+    with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
+        found = remote.list_statements(
+            agent, subject=subject, topic=topic, states=states, as_of=as_of, known_at=known_at
+        )
+    if as_json:
+        write_json(found)
+        return
+    for one in found:
+        _show(one)
+
+
+def _show(one: dict[str, Any]) -> None:
+    value = f"not {one['object']}" if one["negated"] else one["object"]
+    further = f"  contradicts {', '.join(one['conflicts_with'])}" if one["conflicts_with"] else ""
+    write_text(f"{one['id']:<6} {one['state']:<10} {one['subject']}  {one['slot']}: {value}{further}")
+
+
+@statements.command("add")
+def create_statement(
+    subject: Annotated[str, typer.Argument(help="Whom or what it is about; I for the user.")],
+    topic: Annotated[str, typer.Argument(help="The topic, such as residence.")],
+    value: Annotated[str, typer.Argument(help="The value, such as Porto.")] = "",
+    agent: Agent = DEFAULT_AGENT,
+    since: Annotated[int | None, _at("--since", "From when it is true.")] = None,
+    until: Annotated[int | None, _at("--until", "Until when it is true.")] = None,
+    replaces: Annotated[str, typer.Option("--replaces", help="Id of the statement that it ends.")] = "",
+    negated: Annotated[bool, typer.Option("--not", help="The value is denied.")] = False,
+    url: Url = DEFAULT_URL,
+    api_key_file: ApiKeyFile = None,
+    ca_file: CaFile = None,
+    client_cert: ClientCert = None,
+    as_json: Json = False,
+) -> None:
+    """Store a statement."""
+    from ebbtide.cli.remote import RemoteClient
+
+    with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
+        fields = {"since": since, "until": until, "replaces": replaces, "negated": negated}
+        done = remote.create_statement(agent, subject, topic, value, **fields)
+    if as_json:
+        write_json(done)
+        return
+    _show(done)
+    if not done["created"]:
+        say("It was known already; its confidence has grown.", "dim")
+    if done["superseded"]:
+        say(f"It ended {', '.join(done['superseded'])}.", "dim")
+
+
+@statements.command("history")
+def get_statement_history(
+    node: Node,
+    agent: Agent = DEFAULT_AGENT,
+    url: Url = DEFAULT_URL,
+    api_key_file: ApiKeyFile = None,
+    ca_file: CaFile = None,
+    client_cert: ClientCert = None,
+    as_json: Json = False,
+) -> None:
+    """Show all versions of the topic of a statement."""
+    from ebbtide.cli.remote import RemoteClient
+
+    with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
+        found = remote.get_statement_history(agent, node)
+    if as_json:
+        write_json(found)
+        return
+    for one in found["statements"]:
+        _show(one)
+
+
+@statements.command("show")
+def get_statement(
+    node: Node,
+    agent: Agent = DEFAULT_AGENT,
+    url: Url = DEFAULT_URL,
+    api_key_file: ApiKeyFile = None,
+    ca_file: CaFile = None,
+    client_cert: ClientCert = None,
+) -> None:
+    """Print a statement, with the words that support it, as JSON."""
+    from ebbtide.cli.remote import RemoteClient
+
+    with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
+        write_json(remote.get_statement(agent, node))
+
+
+@statements.command("correct")
+def correct_statement(
+    node: Node,
+    value: Annotated[str | None, typer.Option("--value", help="The right value.")] = None,
+    since: Annotated[int | None, _at("--since", "The right time from which it is true.")] = None,
+    until: Annotated[int | None, _at("--until", "The right time until which it is true.")] = None,
+    reason: Reason = "",
+    agent: Agent = DEFAULT_AGENT,
+    url: Url = DEFAULT_URL,
+    api_key_file: ApiKeyFile = None,
+    ca_file: CaFile = None,
+    client_cert: ClientCert = None,
+) -> None:
+    """Correct a statement; the old one stays in the history."""
+    from ebbtide.cli.remote import RemoteClient
+
+    with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
+        _show(remote.correct_statement(agent, node, object=value, since=since, until=until, reason=reason))
+
+
+@statements.command("retract")
+def retract_statement(
+    node: Node,
+    reason: Reason = "",
+    agent: Agent = DEFAULT_AGENT,
+    url: Url = DEFAULT_URL,
+    api_key_file: ApiKeyFile = None,
+    ca_file: CaFile = None,
+    client_cert: ClientCert = None,
+) -> None:
+    """Retract a statement that was never true."""
+    from ebbtide.cli.remote import RemoteClient
+
+    with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
+        write_text(remote.retract_statement(agent, node, reason)["ruling_id"])
+
+
+@statements.command("conflicts")
+def list_conflicts(
+    agent: Agent = DEFAULT_AGENT,
+    url: Url = DEFAULT_URL,
+    api_key_file: ApiKeyFile = None,
+    ca_file: CaFile = None,
+    client_cert: ClientCert = None,
+    as_json: Json = False,
+) -> None:
+    """List statements that contradict each other."""
+    from ebbtide.cli.remote import RemoteClient
+
+    with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
+        found = remote.list_conflicts(agent)
+    if as_json:
+        write_json(found)
+        return
+    for pair in found:
+        _show(pair["first"])
+        _show(pair["second"])
+
+
+@statements.command("resolve")
+def resolve_conflict(
+    keep: Annotated[str, typer.Argument(help="Id of the statement that is true.")],
+    drop: Annotated[str, typer.Argument(help="Id of the statement that it ends.")],
+    reason: Reason = "",
+    agent: Agent = DEFAULT_AGENT,
+    url: Url = DEFAULT_URL,
+    api_key_file: ApiKeyFile = None,
+    ca_file: CaFile = None,
+    client_cert: ClientCert = None,
+) -> None:
+    """Settle a conflict in favour of one statement."""
+    from ebbtide.cli.remote import RemoteClient
+
+    with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
+        write_text(remote.resolve_conflict(agent, keep, drop, reason)["ruling_id"])
+
+
+@statements.command("merge")
+def merge_entities(
+    entity: Annotated[str, typer.Argument(help="A name, or the id of an entity.")],
+    other: Annotated[str, typer.Argument(help="Another one that is the same.")],
+    reason: Reason = "",
+    agent: Agent = DEFAULT_AGENT,
+    url: Url = DEFAULT_URL,
+    api_key_file: ApiKeyFile = None,
+    ca_file: CaFile = None,
+    client_cert: ClientCert = None,
+) -> None:
+    """Treat two entities as one in every answer."""
+    from ebbtide.cli.remote import RemoteClient
+
+    with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
+        write_text(remote.merge_entities(agent, entity, other, reason)["ruling_id"])
+
+
+@statements.command("feedback")
+def give_feedback(
+    node: Node,
+    action: Annotated[Action, typer.Argument(help="pin, unpin, upvote or downvote.")],
+    reason: Reason = "",
+    agent: Agent = DEFAULT_AGENT,
+    url: Url = DEFAULT_URL,
+    api_key_file: ApiKeyFile = None,
+    ca_file: CaFile = None,
+    client_cert: ClientCert = None,
+) -> None:
+    """Pin a statement so that it is never forgotten, or vote on it."""
+    from ebbtide.cli.remote import RemoteClient
+
+    with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
+        write_text(remote.give_feedback(agent, node, action.value, reason)["ruling_id"])
+
+
+@statements.command("rulings")
+def list_rulings(
+    agent: Agent = DEFAULT_AGENT,
+    url: Url = DEFAULT_URL,
+    api_key_file: ApiKeyFile = None,
+    ca_file: CaFile = None,
+    client_cert: ClientCert = None,
+    as_json: Json = False,
+) -> None:
+    """List merges, settled conflicts, corrections, retractions, pins and votes."""
+    from ebbtide.cli.remote import RemoteClient
+
+    with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
+        found = remote.list_rulings(agent)
+    if as_json:
+        write_json(found)
+        return
+    for one in found:
+        other = f" {one['other']}" if one["other"] else ""
+        write_text(f"{one['id']:<6} {one['kind']:<8} {one['target']}{other}  {one['reason']}".rstrip())
+
+
+@statements.command("undo")
+def undo_ruling(
+    ruling: Annotated[str, typer.Argument(metavar="RULING", help="Id of the ruling, such as r3.")],
+    agent: Agent = DEFAULT_AGENT,
+    url: Url = DEFAULT_URL,
+    api_key_file: ApiKeyFile = None,
+    ca_file: CaFile = None,
+    client_cert: ClientCert = None,
+) -> None:
+    """Undo a ruling; answers are then as if it had never been made."""
+    from ebbtide.cli.remote import RemoteClient
+
+    with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
+        write_text(remote.undo_ruling(agent, ruling)["ruling_id"])
