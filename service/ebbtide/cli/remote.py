@@ -252,7 +252,9 @@ class RemoteClient:
         with self._translated(LONG_TIMEOUT_S if call.is_long else TIMEOUT_S + call.waits_s):
             return self._client.send(call)
 
-    def _all(self, build: Callable[..., PageCall[Any, Any]], field: str, *args: Any, **options: Any) -> list[Json]:
+    def _all(
+        self, build: Callable[..., PageCall[Any, Any]], field: str, *args: Any, **options: Any
+    ) -> list[Json]:
         found: list[Json] = []
         token = ""
         while True:

@@ -467,7 +467,7 @@ class MemoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def RetractStatement(self, request, context):
-        """Retract a statement: it was never true, and what it ended is in force again. It stays in the history.
+        """Retract a statement: it was never true, and a statement that it ended is current again. It stays in the history.
         Raise NOT_A_STATEMENT for a memory or an entity, NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -475,7 +475,7 @@ class MemoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetProfile(self, request, context):
-        """Return what is known about a person or a thing, by topic, with the words that support it.
+        """Return the knowledge about a person or a thing, by topic, with the words that support it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -106,11 +106,11 @@ class MemoryServiceStub:
     Raise NOT_A_STATEMENT for a memory or an entity, NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
     """
     RetractStatement: _grpc.UnaryUnaryMultiCallable[_statements_pb2.RetractStatementRequest, _statements_pb2.RetractStatementResponse]
-    """Retract a statement: it was never true, and what it ended is in force again. It stays in the history.
+    """Retract a statement: it was never true, and a statement that it ended is current again. It stays in the history.
     Raise NOT_A_STATEMENT for a memory or an entity, NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
     """
     GetProfile: _grpc.UnaryUnaryMultiCallable[_statements_pb2.GetProfileRequest, _statements_pb2.GetProfileResponse]
-    """Return what is known about a person or a thing, by topic, with the words that support it."""
+    """Return the knowledge about a person or a thing, by topic, with the words that support it."""
     ListConflicts: _grpc.UnaryUnaryMultiCallable[_statements_pb2.ListConflictsRequest, _statements_pb2.ListConflictsResponse]
     """List the statements that contradict each other, for review."""
     ResolveConflict: _grpc.UnaryUnaryMultiCallable[_statements_pb2.ResolveConflictRequest, _statements_pb2.ResolveConflictResponse]
@@ -278,11 +278,11 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     Raise NOT_A_STATEMENT for a memory or an entity, NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
     """
     RetractStatement: _aio.UnaryUnaryMultiCallable[_statements_pb2.RetractStatementRequest, _statements_pb2.RetractStatementResponse]  # type: ignore[assignment]
-    """Retract a statement: it was never true, and what it ended is in force again. It stays in the history.
+    """Retract a statement: it was never true, and a statement that it ended is current again. It stays in the history.
     Raise NOT_A_STATEMENT for a memory or an entity, NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
     """
     GetProfile: _aio.UnaryUnaryMultiCallable[_statements_pb2.GetProfileRequest, _statements_pb2.GetProfileResponse]  # type: ignore[assignment]
-    """Return what is known about a person or a thing, by topic, with the words that support it."""
+    """Return the knowledge about a person or a thing, by topic, with the words that support it."""
     ListConflicts: _aio.UnaryUnaryMultiCallable[_statements_pb2.ListConflictsRequest, _statements_pb2.ListConflictsResponse]  # type: ignore[assignment]
     """List the statements that contradict each other, for review."""
     ResolveConflict: _aio.UnaryUnaryMultiCallable[_statements_pb2.ResolveConflictRequest, _statements_pb2.ResolveConflictResponse]  # type: ignore[assignment]
@@ -549,7 +549,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _statements_pb2.RetractStatementRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_statements_pb2.RetractStatementResponse, _abc.Awaitable[_statements_pb2.RetractStatementResponse]]:
-        """Retract a statement: it was never true, and what it ended is in force again. It stays in the history.
+        """Retract a statement: it was never true, and a statement that it ended is current again. It stays in the history.
         Raise NOT_A_STATEMENT for a memory or an entity, NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
         """
 
@@ -559,7 +559,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _statements_pb2.GetProfileRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_statements_pb2.GetProfileResponse, _abc.Awaitable[_statements_pb2.GetProfileResponse]]:
-        """Return what is known about a person or a thing, by topic, with the words that support it."""
+        """Return the knowledge about a person or a thing, by topic, with the words that support it."""
 
     @_abc_1.abstractmethod
     def ListConflicts(

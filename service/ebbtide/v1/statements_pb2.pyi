@@ -65,9 +65,9 @@ class CreateStatementRequest(_message.Message):
     agent_id: _builtins.str
     """Id of the agent: 1-128 characters of any script."""
     subject: _builtins.str
-    """Who or what it is about: a name, or I, user, 我 for the user."""
+    """The person or thing that it is about: a name, or I, user, 我 for the user."""
     topic: _builtins.str
-    """What it says about the subject, in one to three words: residence, job, allergy, 住址."""
+    """The property of the subject, in one to three words: residence, job, allergy, 住址."""
     object: _builtins.str
     """The value; at most 500 characters."""
     kind: _builtins.str
@@ -283,7 +283,7 @@ class CreateStatementResponse(_message.Message):
     modality: _builtins.str
     """asserted, reported or planned."""
     state: _builtins.str
-    """in_force, contested, planned, superseded, ended, corrected, retracted or forgotten."""
+    """current, contested, planned, superseded, ended, corrected, retracted or forgotten."""
     time_words: _builtins.str
     """The words that give the time; empty if none do."""
     superseded_by: _builtins.str
@@ -407,7 +407,7 @@ class ListStatementsRequest(_message.Message):
 
     @_builtins.property
     def states(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Only those in these states; default: in_force, contested and planned."""
+        """Only those in these states; default: current, contested and planned."""
 
     @_builtins.property
     def as_of(self) -> _timestamp_pb2.Timestamp:
@@ -511,7 +511,7 @@ class Statement(_message.Message):
     modality: _builtins.str
     """asserted, reported or planned."""
     state: _builtins.str
-    """in_force, contested, planned, superseded, ended, corrected, retracted or forgotten."""
+    """current, contested, planned, superseded, ended, corrected, retracted or forgotten."""
     time_words: _builtins.str
     """The words that give the time; empty if none do."""
     superseded_by: _builtins.str
@@ -733,7 +733,7 @@ class GetStatementResponse(_message.Message):
     modality: _builtins.str
     """asserted, reported or planned."""
     state: _builtins.str
-    """in_force, contested, planned, superseded, ended, corrected, retracted or forgotten."""
+    """current, contested, planned, superseded, ended, corrected, retracted or forgotten."""
     time_words: _builtins.str
     """The words that give the time; empty if none do."""
     superseded_by: _builtins.str
@@ -882,7 +882,7 @@ Global___GetStatementHistoryResponse: _TypeAlias = GetStatementHistoryResponse  
 
 @_typing.final
 class CorrectStatementRequest(_message.Message):
-    """What was wrong about a statement."""
+    """The right fields of a statement."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1010,7 +1010,7 @@ class CorrectStatementResponse(_message.Message):
     modality: _builtins.str
     """asserted, reported or planned."""
     state: _builtins.str
-    """in_force, contested, planned, superseded, ended, corrected, retracted or forgotten."""
+    """current, contested, planned, superseded, ended, corrected, retracted or forgotten."""
     time_words: _builtins.str
     """The words that give the time; empty if none do."""
     superseded_by: _builtins.str
@@ -1237,7 +1237,7 @@ Global___ProfileSlot: _TypeAlias = ProfileSlot  # noqa: Y015
 
 @_typing.final
 class GetProfileResponse(_message.Message):
-    """What is known about an entity."""
+    """The knowledge about an entity."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -34,7 +34,7 @@ class AuditRecordInfo(Response):
     actor: str = Field(description="Id of the caller's key; - if unknown.")
     action: str = Field(
         description="created, parameters_changed, corrected, deleted, forgotten, passes_owed, renamed, restored, "
-        "cleared, stats_released.",
+        "cleared, stats_released, ruled.",
         examples=["forgotten"],
     )
     details: dict[str, object] = Field(description="Ids, names and counts; never content.")

@@ -64,7 +64,7 @@ class ProfileSlot(Response):
 
 
 class Profile(Response):
-    """What is known about an entity."""
+    """The knowledge about an entity."""
 
     entity_id: str = Field(description="Id of the entity; empty if nothing is known about it.")
     name: str = Field(description="Its name.", examples=["user"])
@@ -80,7 +80,7 @@ class Profile(Response):
 
 
 async def get_profile(service: Service, request: GetProfileRequest) -> Profile:
-    """Return what is known about a person or a thing, by topic, with the words that support it."""
+    """Return the knowledge about a person or a thing, by topic, with the words that support it."""
     return await read_at(service, request.owner, request.as_of, request.known_at, partial(_profile, request))
 
 

@@ -95,11 +95,12 @@ class CreateStatementRequest(AgentRequest):
     """A statement to store."""
 
     subject: Annotated[str, MaxChars(MAX_SUBJECT_CHARS), NotBlank("a name, or I"), OneLine()] = Field(
-        description="Who or what it is about: a name, or I, user, 我 for the user.", examples=["user"]
+        description="The person or thing that it is about: a name, or I, user, 我 for the user.",
+        examples=["user"],
     )
     topic: Annotated[str, MaxChars(MAX_TOPIC_CHARS), NotBlank("a topic such as residence"), OneLine()] = (
         Field(
-            description="What it says about the subject, in one to three words: residence, job, allergy, 住址.",
+            description="The property of the subject, in one to three words: residence, job, allergy, 住址.",
             examples=["residence"],
         )
     )
@@ -168,7 +169,7 @@ class ListStatementsRequest(AgentPageRequest):
     )
     states: Annotated[list[Annotated[str, OneOf(STATES)]], Several] = Field(
         default_factory=list,
-        description="Only those in these states; default: in_force, contested and planned.",
+        description="Only those in these states; default: current, contested and planned.",
     )
     as_of: Time | None = Field(None, description="The time for which to answer; default: now.")
     known_at: Time | None = Field(
@@ -177,7 +178,7 @@ class ListStatementsRequest(AgentPageRequest):
 
 
 class CorrectStatementRequest(StatementRequest):
-    """What was wrong about a statement."""
+    """The right fields of a statement."""
 
     object: Annotated[str, MaxChars(MAX_OBJECT_CHARS)] | None = Field(
         None, description="The right value.", examples=["Porto"]
@@ -220,7 +221,7 @@ class StatementInfo(Response):
     negated: bool = Field(description="Whether it denies the value.")
     modality: str = Field(description="asserted, reported or planned.")
     state: str = Field(
-        description="in_force, contested, planned, superseded, ended, corrected, retracted or forgotten."
+        description="current, contested, planned, superseded, ended, corrected, retracted or forgotten."
     )
     since: int = Field(description="From when it is true, ms since the epoch.")
     until: int | None = Field(description="Until when it is true, exclusive; null if open.")
@@ -456,7 +457,9 @@ async def correct_statement(service: Service, request: CorrectStatementRequest) 
             wrong = Ruling(
                 1, "correct", old.statement, now_ms, reason=policy.words(request.reason), author=actor()
             )
-            entry = AuditEntry(now_ms, actor(), "statement_corrected", {"node": node_text_id(old.statement)})
+            entry = AuditEntry(
+                now_ms, actor(), "ruled", {"kind": "correct", "node": node_text_id(old.statement)}
+            )
             try:
                 told = await agent.amend(
                     partial(workspace.declaring.correct, words, one, wrong, now_ms, entry)
@@ -505,7 +508,7 @@ def _corrected(
 
 
 async def retract_statement(service: Service, request: RetractStatementRequest) -> StoredRuling:
-    """Retract a statement: it was never true, and what it ended is in force again. It stays in the history.
+    """Retract a statement: it was never true, and a statement that it ended is current again. It stays in the history.
 
     Raise NOT_A_STATEMENT for a memory or an entity, NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
     """
@@ -526,7 +529,7 @@ async def store_ruling(
         said = policy.words(reason)
         placed = msgspec.structs.replace(ruling, author=actor(), reason=said)
         words = message(workspace, policy, said, now_ms, role="user") if said.strip() else None
-        entry = AuditEntry(now_ms, actor(), f"statement_{ruling.kind}", details)
+        entry = AuditEntry(now_ms, actor(), "ruled", {"kind": ruling.kind, **details})
         try:
             told = await agent.amend(partial(workspace.declaring.rule, placed, words, now_ms, entry))
         except PolicyChanged:

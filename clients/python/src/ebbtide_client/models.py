@@ -181,7 +181,7 @@ class AuditRecordInfo:
     """Id of the caller's key; - if unknown."""
 
     action: str
-    """created, parameters_changed, corrected, deleted, forgotten, passes_owed, renamed, restored, cleared, stats_released."""
+    """created, parameters_changed, corrected, deleted, forgotten, passes_owed, renamed, restored, cleared, stats_released, ruled."""
 
     details: Mapping[str, Any]
     """Ids, names and counts; never content."""
@@ -1031,7 +1031,7 @@ class StatementInfo:
     """asserted, reported or planned."""
 
     state: str
-    """in_force, contested, planned, superseded, ended, corrected, retracted or forgotten."""
+    """current, contested, planned, superseded, ended, corrected, retracted or forgotten."""
 
     since: int
     """From when it is true, ms since the epoch."""
@@ -1368,7 +1368,7 @@ class CreatedStatement:
     """asserted, reported or planned."""
 
     state: str
-    """in_force, contested, planned, superseded, ended, corrected, retracted or forgotten."""
+    """current, contested, planned, superseded, ended, corrected, retracted or forgotten."""
 
     since: int
     """From when it is true, ms since the epoch."""
@@ -1749,7 +1749,7 @@ class Found:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Profile:
-    """What is known about an entity."""
+    """The knowledge about an entity."""
 
     entity_id: str
     """Id of the entity; empty if nothing is known about it."""

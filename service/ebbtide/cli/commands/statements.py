@@ -18,7 +18,7 @@ statements = typer.Typer(
 
 
 class Action(StrEnum):
-    """What feedback does."""
+    """The kinds of feedback."""
 
     PIN = "pin"
     UNPIN = "unpin"
@@ -30,8 +30,8 @@ def _at(name: str, text: str) -> Any:
     return typer.Option(name, parser=begin_ms, metavar="DAY|TIME", help=text)
 
 
-AsOf = Annotated[int | None, _at("--as-of", "What was true at this day or time (UTC).")]
-KnownAt = Annotated[int | None, _at("--known-at", "What was known at this day or time (UTC).")]
+AsOf = Annotated[int | None, _at("--as-of", "Answer for this day or time (UTC).")]
+KnownAt = Annotated[int | None, _at("--known-at", "Answer as it was known at this day or time (UTC).")]
 Node = Annotated[str, typer.Argument(metavar="STATEMENT", help="Id of the statement, such as n12.")]
 Reason = Annotated[str, typer.Option("--reason", help="Why; stored with the change.")]
 
