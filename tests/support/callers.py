@@ -241,8 +241,9 @@ class GrpcCaller:
         except UnicodeDecodeError as error:
             raise Unsayable(str(error)) from None
         fields |= {**dict(parse_qsl(query)), **(params or {})}
-        if isinstance(fields.get("kinds"), str):
-            fields["kinds"] = fields["kinds"].split(",")
+        for field in request.DESCRIPTOR.fields:
+            if field.is_repeated and isinstance(fields.get(field.name), str):
+                fields[field.name] = fields[field.name].split(",")
         if name in ("OpenAgent", "UpdateAgent"):
             fields |= _parameters(name, body or {})
         else:
@@ -263,7 +264,10 @@ class GrpcCaller:
 
     def _set(self, message: Message, field: Any, value: Any, path: str) -> None:
         place = getattr(message, field.name)
-        if field.is_repeated:
+        if field.message_type is not None and field.message_type.GetOptions().map_entry:
+            for key, text in _only(dict, value).items():
+                place[key] = _only(str, text)
+        elif field.is_repeated:
             for index, item in enumerate(_only(list, value)):
                 if field.message_type is not None:
                     self._put(place.add(), _only(dict, item), f"{path}[{index}].")

@@ -273,7 +273,8 @@ def test_unset_fields_have_the_defaults_of_the_model() -> None:
                 is_text = field.cpp_type == field.CPPTYPE_STRING and not field.is_repeated
                 assert is_text or not model_field.is_required(), (operation.name, field.name)
                 if not model_field.is_required():
-                    default = [] if field.is_repeated else field.default_value
+                    is_map = field.message_type is not None and field.message_type.GetOptions().map_entry
+                    default: Any = {} if is_map else [] if field.is_repeated else field.default_value
                     assert model_field.get_default(call_default_factory=True) == default
                 compared += 1
     assert compared > 50

@@ -39,6 +39,7 @@ from ebbtide.errors import (
     InvalidRequest,
     no_batch,
     no_node,
+    no_ruling,
     stopping,
 )
 from ebbtide.metrics import Metrics
@@ -69,7 +70,13 @@ _LOOPBACK_NAMES = frozenset({"localhost", "localhost.localdomain", "ip6-localhos
 
 _CHILD_PLACE = 5
 """Position of the id of a node or a batch among the segments of a path, the empty first one included."""
-_CHILDREN = {b"nodes": no_node, b"focus": no_node, b"batches": no_batch}
+_CHILDREN = {
+    b"nodes": no_node,
+    b"focus": no_node,
+    b"batches": no_batch,
+    b"statements": no_node,
+    b"rulings": no_ruling,
+}
 """The error for an id that cannot exist, by the segment before it."""
 
 

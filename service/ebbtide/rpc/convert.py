@@ -80,7 +80,7 @@ class _Shape(NamedTuple):
     implied: Mapping[str, Any]
     """Texts without presence, which are empty if unset. For all other fields the model has the same defaults."""
     fields: Mapping[Field, tuple[str, bool, Reader | None]]
-    """The name of each field, whether it is repeated, and the conversion of its value; None for no conversion."""
+    """The name of each field, whether it is a list, and the conversion of its value; None for no conversion."""
 
 
 @cache
@@ -92,11 +92,20 @@ def _shape(kind: Descriptor) -> _Shape:
     ]
     return _Shape(
         {field.name: "" for field in implied},
-        {field: (field.name, field.is_repeated, _reader(field)) for field in kind.fields},
+        {
+            field: (field.name, field.is_repeated and not _is_map(field), _reader(field))
+            for field in kind.fields
+        },
     )
 
 
+def _is_map(field: Field) -> bool:
+    return field.message_type is not None and field.message_type.GetOptions().map_entry
+
+
 def _reader(field: Field) -> Reader | None:
+    if _is_map(field):
+        return _entries
     if field.enum_type is not None:
         return lambda value, _: word_of(field.enum_type, value)
     if field.message_type is None:
@@ -109,6 +118,12 @@ def _reader(field: Field) -> Reader | None:
     if name == Value.DESCRIPTOR.full_name:
         return _json
     return lambda value, place: fields_of(value, f"{place}.")
+
+
+def _entries(value: Any, place: str) -> dict[str, Any]:
+    """Return the entries of a map of plain values."""
+    _refuse_long(place, len(value))
+    return dict(value)
 
 
 def _refuse_long(place: str, count: int) -> None:

@@ -106,8 +106,8 @@ class CreateStatementRequest(_message.Message):
         self,
         *,
         agent_id: _builtins.str = ...,
-        subject: _builtins.str = ...,
-        topic: _builtins.str = ...,
+        subject: _builtins.str | None = ...,
+        topic: _builtins.str | None = ...,
         object: _builtins.str = ...,
         kind: _builtins.str | None = ...,
         content: _builtins.str = ...,
@@ -123,9 +123,9 @@ class CreateStatementRequest(_message.Message):
         arousal: _builtins.float | None = ...,
         idempotency_key: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_arousal", b"_arousal", "_idempotency_key", b"_idempotency_key", "_importance", b"_importance", "_kind", b"_kind", "_modality", b"_modality", "_scope", b"_scope", "_valence", b"_valence", "arousal", b"arousal", "idempotency_key", b"idempotency_key", "importance", b"importance", "kind", b"kind", "modality", b"modality", "scope", b"scope", "since", b"since", "until", b"until", "valence", b"valence"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_arousal", b"_arousal", "_idempotency_key", b"_idempotency_key", "_importance", b"_importance", "_kind", b"_kind", "_modality", b"_modality", "_scope", b"_scope", "_subject", b"_subject", "_topic", b"_topic", "_valence", b"_valence", "arousal", b"arousal", "idempotency_key", b"idempotency_key", "importance", b"importance", "kind", b"kind", "modality", b"modality", "scope", b"scope", "since", b"since", "subject", b"subject", "topic", b"topic", "until", b"until", "valence", b"valence"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_arousal", b"_arousal", "_idempotency_key", b"_idempotency_key", "_importance", b"_importance", "_kind", b"_kind", "_modality", b"_modality", "_scope", b"_scope", "_valence", b"_valence", "agent_id", b"agent_id", "arousal", b"arousal", "attributes", b"attributes", "content", b"content", "idempotency_key", b"idempotency_key", "importance", b"importance", "kind", b"kind", "modality", b"modality", "negated", b"negated", "object", b"object", "replaces", b"replaces", "scope", b"scope", "since", b"since", "subject", b"subject", "topic", b"topic", "until", b"until", "valence", b"valence"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_arousal", b"_arousal", "_idempotency_key", b"_idempotency_key", "_importance", b"_importance", "_kind", b"_kind", "_modality", b"_modality", "_scope", b"_scope", "_subject", b"_subject", "_topic", b"_topic", "_valence", b"_valence", "agent_id", b"agent_id", "arousal", b"arousal", "attributes", b"attributes", "content", b"content", "idempotency_key", b"idempotency_key", "importance", b"importance", "kind", b"kind", "modality", b"modality", "negated", b"negated", "object", b"object", "replaces", b"replaces", "scope", b"scope", "since", b"since", "subject", b"subject", "topic", b"topic", "until", b"until", "valence", b"valence"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__arousal: _TypeAlias = _typing.Literal["arousal"]  # noqa: Y015
     _WhichOneofArgType__arousal: _TypeAlias = _typing.Literal["_arousal", b"_arousal"]  # noqa: Y015
@@ -139,6 +139,10 @@ class CreateStatementRequest(_message.Message):
     _WhichOneofArgType__modality: _TypeAlias = _typing.Literal["_modality", b"_modality"]  # noqa: Y015
     _WhichOneofReturnType__scope: _TypeAlias = _typing.Literal["scope"]  # noqa: Y015
     _WhichOneofArgType__scope: _TypeAlias = _typing.Literal["_scope", b"_scope"]  # noqa: Y015
+    _WhichOneofReturnType__subject: _TypeAlias = _typing.Literal["subject"]  # noqa: Y015
+    _WhichOneofArgType__subject: _TypeAlias = _typing.Literal["_subject", b"_subject"]  # noqa: Y015
+    _WhichOneofReturnType__topic: _TypeAlias = _typing.Literal["topic"]  # noqa: Y015
+    _WhichOneofArgType__topic: _TypeAlias = _typing.Literal["_topic", b"_topic"]  # noqa: Y015
     _WhichOneofReturnType__valence: _TypeAlias = _typing.Literal["valence"]  # noqa: Y015
     _WhichOneofArgType__valence: _TypeAlias = _typing.Literal["_valence", b"_valence"]  # noqa: Y015
     @_typing.overload
@@ -153,6 +157,10 @@ class CreateStatementRequest(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__modality) -> _WhichOneofReturnType__modality | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__scope) -> _WhichOneofReturnType__scope | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__subject) -> _WhichOneofReturnType__subject | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__topic) -> _WhichOneofReturnType__topic | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__valence) -> _WhichOneofReturnType__valence | None: ...
 
@@ -1399,15 +1407,22 @@ class ResolveConflictRequest(_message.Message):
         self,
         *,
         agent_id: _builtins.str = ...,
-        keep: _builtins.str = ...,
-        drop: _builtins.str = ...,
+        keep: _builtins.str | None = ...,
+        drop: _builtins.str | None = ...,
         reason: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_drop", b"_drop", "_keep", b"_keep", "drop", b"drop", "keep", b"keep"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "drop", b"drop", "keep", b"keep", "reason", b"reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_drop", b"_drop", "_keep", b"_keep", "agent_id", b"agent_id", "drop", b"drop", "keep", b"keep", "reason", b"reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__drop: _TypeAlias = _typing.Literal["drop"]  # noqa: Y015
+    _WhichOneofArgType__drop: _TypeAlias = _typing.Literal["_drop", b"_drop"]  # noqa: Y015
+    _WhichOneofReturnType__keep: _TypeAlias = _typing.Literal["keep"]  # noqa: Y015
+    _WhichOneofArgType__keep: _TypeAlias = _typing.Literal["_keep", b"_keep"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__drop) -> _WhichOneofReturnType__drop | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__keep) -> _WhichOneofReturnType__keep | None: ...
 
 Global___ResolveConflictRequest: _TypeAlias = ResolveConflictRequest  # noqa: Y015
 
@@ -1455,15 +1470,22 @@ class MergeEntitiesRequest(_message.Message):
         self,
         *,
         agent_id: _builtins.str = ...,
-        entity: _builtins.str = ...,
-        other: _builtins.str = ...,
+        entity: _builtins.str | None = ...,
+        other: _builtins.str | None = ...,
         reason: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_entity", b"_entity", "_other", b"_other", "entity", b"entity", "other", b"other"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "entity", b"entity", "other", b"other", "reason", b"reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_entity", b"_entity", "_other", b"_other", "agent_id", b"agent_id", "entity", b"entity", "other", b"other", "reason", b"reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__entity: _TypeAlias = _typing.Literal["entity"]  # noqa: Y015
+    _WhichOneofArgType__entity: _TypeAlias = _typing.Literal["_entity", b"_entity"]  # noqa: Y015
+    _WhichOneofReturnType__other: _TypeAlias = _typing.Literal["other"]  # noqa: Y015
+    _WhichOneofArgType__other: _TypeAlias = _typing.Literal["_other", b"_other"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__entity) -> _WhichOneofReturnType__entity | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__other) -> _WhichOneofReturnType__other | None: ...
 
 Global___MergeEntitiesRequest: _TypeAlias = MergeEntitiesRequest  # noqa: Y015
 
@@ -1511,15 +1533,22 @@ class GiveFeedbackRequest(_message.Message):
         self,
         *,
         agent_id: _builtins.str = ...,
-        node_id: _builtins.str = ...,
-        action: _builtins.str = ...,
+        node_id: _builtins.str | None = ...,
+        action: _builtins.str | None = ...,
         reason: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_action", b"_action", "_node_id", b"_node_id", "action", b"action", "node_id", b"node_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "agent_id", b"agent_id", "node_id", b"node_id", "reason", b"reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_action", b"_action", "_node_id", b"_node_id", "action", b"action", "agent_id", b"agent_id", "node_id", b"node_id", "reason", b"reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__action: _TypeAlias = _typing.Literal["action"]  # noqa: Y015
+    _WhichOneofArgType__action: _TypeAlias = _typing.Literal["_action", b"_action"]  # noqa: Y015
+    _WhichOneofReturnType__node_id: _TypeAlias = _typing.Literal["node_id"]  # noqa: Y015
+    _WhichOneofArgType__node_id: _TypeAlias = _typing.Literal["_node_id", b"_node_id"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__action) -> _WhichOneofReturnType__action | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__node_id) -> _WhichOneofReturnType__node_id | None: ...
 
 Global___GiveFeedbackRequest: _TypeAlias = GiveFeedbackRequest  # noqa: Y015
 

@@ -27,9 +27,9 @@ from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import NodeId, batch_text_id, node_text_id, parse_node_id
 from ebbtide.memory.declaration import Declaration
-from ebbtide.memory.slot_names import canonical
+from ebbtide.memory.slot_names import SLOTS, canonical
 from ebbtide.memory.statements import MAX_EVIDENCE, Replay, Version
-from ebbtide.memory.subjects import USER, subject_name
+from ebbtide.memory.subjects import ASSISTANT, USER, subject_name
 from ebbtide.memory.values import reports_change
 from ebbtide.records import Batch, MessageRecord
 from ebbtide.statements import (
@@ -309,7 +309,7 @@ async def create(
             one = Declaration(
                 subject=policy.words(subject),
                 slot=policy.words(slot),
-                content=policy.words(request.content or sentence(request, subject)),
+                content=policy.words(content_of(request, subject)),
                 kind=request.kind,  # type: ignore[arg-type]
                 object=policy.words(request.object.strip()),
                 attributes={
@@ -341,6 +341,22 @@ async def create(
                 continue
         agent.recount()
         return await agent.run(lambda: _created(workspace, told, now_ms))
+
+
+def content_of(request: CreateStatementRequest, subject: str) -> str:
+    """Return the sentence to store. It has every word of the fields, so that a search or an erasure finds them all."""
+    full = sentence(request, subject)
+    if not request.content.strip():
+        return full
+    said = request.content.casefold()
+    words = [request.object, *request.attributes, *request.attributes.values()]
+    words += [] if subject in (USER, ASSISTANT) else [subject]
+    words += [] if canonical(request.topic) in SLOTS else [request.topic]
+    return (
+        request.content
+        if all(one.strip().casefold() in said for one in words)
+        else f"{request.content} ({full})"
+    )
 
 
 def sentence(request: CreateStatementRequest, subject: str) -> str:

@@ -22,6 +22,7 @@ from ebbtide.offload.pool import TextWorkers
 from ebbtide.records import Batch, MessageRecord, Node
 from ebbtide.retrieval.sentences import sentences_of
 from ebbtide.retrieval.topic import Topic
+from ebbtide.statements import STATEMENT_KINDS
 from ebbtide.store.lmdb.texts import is_tombstone
 from ebbtide.store.lmdb.transaction import ReadTransaction
 
@@ -240,11 +241,19 @@ class SelectionSearch:
                     cited = self._cited.setdefault(source.message, [])
                     cited.append((source.offset, source.offset + source.length))
             return
-        if is_named or any(message not in self.whole for message in erased_sources):
+        if not self._keeps_sources(node, erased_sources) and (
+            is_named or any(message not in self.whole for message in erased_sources)
+        ):
             self.fully_erased.add(node.id)
         self.nodes.setdefault(node.id)
         self.batches.add(node.batch)
         self._add_sentences(node.content)
+
+    def _keeps_sources(self, node: Node, erased_sources: list[int]) -> bool:
+        """Return whether a statement has words in other messages, so that it loses only the erased sources."""
+        if node.kind not in STATEMENT_KINDS or node.id in self.selection.nodes:
+            return False
+        return bool(erased_sources) and any(one.message not in erased_sources for one in node.sources)
 
     def _sources_of_faded(self, txn: ReadTransaction) -> Iterator[int]:
         """Find what the forgotten memories alone were made from. Its text is erased by itself."""

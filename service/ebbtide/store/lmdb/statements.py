@@ -87,7 +87,11 @@ class StatementWriter(StatementReader):
         removed: set[int] = set()
         lost, left = set(self._deleted), set()
         for one in list(self.assertions()):
-            if one.statement in self._deleted or one.source.message in messages or self._is_blank(one.source):
+            if (
+                not self._deleted.isdisjoint((one.statement, one.subject))
+                or one.source.message in messages
+                or self._is_blank(one.source)
+            ):
                 self.remove(one.entry)
                 lost.add(one.statement)
             else:

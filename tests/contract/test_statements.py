@@ -1,0 +1,256 @@
+"""Statements: stored, read at a time, corrected, retracted, merged, undone and erased, over every transport."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.contract.test_clear import files_with
+from tests.support.callers import CALLERS, Caller, CallerIn, rest_in
+
+AGENT = "/v1/agents/ann"
+
+
+@pytest.fixture(params=CALLERS)
+def caller_in(request: pytest.FixtureRequest) -> CallerIn:
+    """A daemon in this process and a caller for it, over each transport."""
+    return CALLERS[request.param]
+
+
+async def done(call: Caller, method: str, path: str, body: Any = None, **params: Any) -> dict[str, Any]:
+    """Return the response of a request that succeeds."""
+    response = await call(method, f"{AGENT}/{path}", body, params=params)
+    assert response.status_code < 300, response.text
+    found: dict[str, Any] = response.json()
+    return found
+
+
+async def says(call: Caller, topic: str, value: str, subject: str = "I", **fields: Any) -> dict[str, Any]:
+    """Store a statement and return it."""
+    body = {"subject": subject, "topic": topic, "object": value, **fields}
+    return await done(call, "POST", "statements", body)
+
+
+async def values(call: Caller, **filters: Any) -> list[tuple[str, str]]:
+    """Return the value and the state of each statement."""
+    found = (await done(call, "GET", "statements", **filters))["statements"]
+    return [(one["object"], one["state"]) for one in found]
+
+
+PAST = "current,contested,superseded,corrected,retracted"
+
+
+async def test_a_change_ends_the_earlier_statement(tmp_path: Path, caller_in: CallerIn) -> None:
+    """The profile has the new value, the history both, and as_of and known_at answer for earlier times."""
+    async with caller_in(tmp_path) as call:
+        first = await says(call, "lives in", "Lisbon", since=1_700_000_000_000)
+        again = await says(call, "residence", "lisbon")
+        assert (again["id"], again.get("created", False), len(again["quotes"])) == (first["id"], False, 2)
+        assert again["confidence"] > first["confidence"]
+        second = await says(call, "住在", "Porto", content="I moved to Porto in May.")
+        assert (second["state"], second["superseded"]) == ("current", [first["id"]])
+        profile = await done(call, "GET", "profile")
+        assert [slot["slot"] for slot in profile["slots"]] == ["residence"]
+        assert profile["text"].startswith("residence: Porto (since ")
+        assert profile["text"].endswith(f"[{second['id']}]")
+        assert await values(call) == [("Porto", "current")]
+        assert await values(call, states=PAST) == [("Lisbon", "superseded"), ("Porto", "current")]
+        assert await values(call, as_of=1_700_000_000_001) == [("Lisbon", "current"), ("Porto", "planned")]
+        assert await values(call, known_at=first["known_at"]) == [("Lisbon", "current")]
+        history = (await done(call, "GET", f"statements/{second['id']}/history"))["statements"]
+        assert [one["object"] for one in history] == ["Lisbon", "Porto"]
+        assert history[0]["until"] == history[1]["since"]
+        assert second["quotes"][0]["text"] == "I moved to Porto in May."
+
+
+async def test_a_statement_is_found_by_its_words_at_once(tmp_path: Path, caller_in: CallerIn) -> None:
+    """A query recalls a statement right after the response, in Chinese too, with its source."""
+    async with caller_in(tmp_path) as call:
+        await says(call, "过敏", "花生")
+        response = await call("POST", f"{AGENT}/recall", {"query": "我对花生过敏吗？", "max_results": 5})
+        assert "花生" in response.json()["text"]
+
+
+async def test_a_contradiction_is_listed_and_settled(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Two birthdays contradict each other, until a ruling keeps one; undoing the ruling restores the conflict."""
+    async with caller_in(tmp_path) as call:
+        one = await says(call, "birthday", "1990-05-07")
+        two = await says(call, "birthday", "1991-05-07")
+        assert (two["state"], two["conflicts_with"]) == ("contested", [one["id"]])
+        [pair] = (await done(call, "GET", "conflicts"))["conflicts"]
+        assert {pair["first"]["id"], pair["second"]["id"]} == {one["id"], two["id"]}
+        body = {"keep": one["id"], "drop": two["id"], "reason": "It is in the passport."}
+        ruling = (await done(call, "POST", "conflicts/resolve", body))["ruling_id"]
+        assert await values(call) == [("1990-05-07", "current")]
+        assert (await done(call, "GET", "conflicts"))["conflicts"] == []
+        [listed] = (await done(call, "GET", "rulings"))["rulings"]
+        assert (listed["id"], listed["kind"], listed["reason"]) == (
+            ruling,
+            "settle",
+            "It is in the passport.",
+        )
+        await done(call, "DELETE", f"rulings/{ruling}")
+        assert len((await done(call, "GET", "conflicts"))["conflicts"]) == 1
+        again = await call("DELETE", f"{AGENT}/rulings/{ruling}")
+        assert again.json()["error"]["reason"] == "RULING_NOT_FOUND"
+        wrong = await call("POST", f"{AGENT}/conflicts/resolve", {"keep": one["id"], "drop": one["id"]})
+        assert wrong.json()["error"]["reason"] == "INVALID_VALUE"
+
+
+async def test_a_correction_and_a_retraction_are_kept_in_the_history(
+    tmp_path: Path, caller_in: CallerIn
+) -> None:
+    """A corrected value is current, the wrong one in the history; a retracted one restores what it ended."""
+    async with caller_in(tmp_path) as call:
+        first = await says(call, "employer", "Acme")
+        second = await says(call, "employer", "Initech", replaces=first["id"])
+        fixed = await done(
+            call, "PATCH", f"statements/{second['id']}", {"object": "Initrode", "reason": "misheard"}
+        )
+        assert (fixed["object"], fixed["state"]) == ("Initrode", "current")
+        assert ("Initech", "corrected") in await values(call, states=PAST)
+        await done(call, "POST", f"statements/{fixed['id']}/retract", {"reason": "a joke"})
+        found = dict(await values(call, states=PAST))
+        assert found["Initrode"] == "retracted"
+        audit = (await call("GET", f"{AGENT}/audit")).json()["records"]
+        assert [r["details"]["kind"] for r in audit if r["action"] == "ruled"] == ["correct", "retract"]
+
+
+async def test_merged_entities_are_one_until_it_is_undone(tmp_path: Path, caller_in: CallerIn) -> None:
+    """A merge shows the statements of both under either name; undoing it separates them exactly."""
+    async with caller_in(tmp_path) as call:
+        await says(call, "occupation", "baker", "Robert")
+        await says(call, "allergy", "nuts", "Bobby")
+        ruling = (await done(call, "POST", "merges", {"entity": "Bobby", "other": "Robert"}))["ruling_id"]
+        for name in ("Bobby", "Robert"):
+            profile = await done(call, "GET", "profile", entity=name)
+            assert {slot["slot"] for slot in profile["slots"]} == {"allergy", "occupation"}
+            assert sorted(profile["names"]) == ["Bobby", "Robert"]
+        await done(call, "DELETE", f"rulings/{ruling}")
+        profile = await done(call, "GET", "profile", entity="Bobby")
+        assert [slot["slot"] for slot in profile["slots"]] == ["allergy"]
+        same = await call("POST", f"{AGENT}/merges", {"entity": "Bobby", "other": "bobby"})
+        assert same.json()["error"]["reason"] == "INVALID_VALUE"
+
+
+async def test_feedback_pins_and_votes(tmp_path: Path, caller_in: CallerIn) -> None:
+    """A pin is shown; a vote puts one of two contradicting statements first."""
+    async with caller_in(tmp_path) as call:
+        one = await says(call, "hometown", "Ghent")
+        two = await says(call, "hometown", "Bruges")
+        await done(call, "POST", "feedback", {"node_id": one["id"], "action": "pin"})
+        assert (await done(call, "GET", f"statements/{one['id']}"))["pinned"] is True
+        before = (await done(call, "GET", "conflicts"))["conflicts"][0]["first"]["id"]
+        other = two["id"] if before == one["id"] else one["id"]
+        await done(call, "POST", "feedback", {"node_id": other, "action": "upvote"})
+        assert (await done(call, "GET", "conflicts"))["conflicts"][0]["first"]["id"] == other
+
+
+async def test_a_deleted_statement_was_never_said(tmp_path: Path, caller_in: CallerIn) -> None:
+    """After the deletion of the later statement the earlier one is current again, and no ruling about it is left."""
+    async with caller_in(tmp_path) as call:
+        first = await says(call, "residence", "Lisbon")
+        second = await says(call, "residence", "Porto", replaces=first["id"])
+        await done(call, "POST", "feedback", {"node_id": second["id"], "action": "pin"})
+        await done(call, "DELETE", f"nodes/{second['id']}")
+        assert await values(call, states=PAST) == [("Lisbon", "current")]
+        assert (await done(call, "GET", "rulings"))["rulings"] == []
+        gone = await call("GET", f"{AGENT}/statements/{second['id']}")
+        assert gone.json()["error"]["reason"] == "NODE_FORGOTTEN"
+
+
+async def test_a_statement_with_two_sources_loses_the_erased_one(tmp_path: Path) -> None:
+    """Forgetting one message keeps the statement with the words of the other one, and replays the rest."""
+    async with rest_in(tmp_path) as call:
+        first = await says(call, "likes", "chess", content="Chess delights me, said Heron.")
+        await says(call, "likes", "chess", content="I like chess.")
+        batch, index = first["quotes"][0]["batch_id"], first["quotes"][0]["message_index"]
+        assert (batch, index) == ("b1", 0)
+        await done(call, "POST", "forget", {"topic": "Heron"})
+        [left] = (await done(call, "GET", "statements"))["statements"]
+        assert (left["id"], left["content"]) == (first["id"], "I like chess.")
+        assert [one["text"] for one in left["quotes"]] == ["I like chess."]
+    assert files_with("Heron", tmp_path) == []
+
+
+async def test_no_file_has_an_erased_statement(tmp_path: Path) -> None:
+    """After forget, no file has the value, an attribute, the reason of a ruling, or the name of the entity."""
+    async with rest_in(tmp_path) as call:
+        one = await says(call, "employer", "Zyxwerke", attributes={"desk": "Zyxwerke hall"})
+        await done(call, "POST", f"statements/{one['id']}/retract", {"reason": "Zyxwerke was a joke."})
+        await says(call, "employer", "Acme")
+        await done(call, "POST", "forget", {"topic": "Zyxwerke"})
+        assert await values(call, states=PAST) == [("Acme", "current")]
+        assert "Zyxwerke" not in str(await done(call, "GET", "entities"))
+    assert files_with("Zyxwerke", tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason", "field"),
+    [
+        ({"subject": "x" * 40}, "INVALID_VALUE", "subject"),
+        ({"topic": "..."}, "INVALID_VALUE", "topic"),
+        ({"importance": 1.5}, "INVALID_VALUE", "importance"),
+        ({"kind": "rumour"}, "INVALID_VALUE", "kind"),
+        ({"object": "x" * 501}, "TEXT_TOO_LONG", "object"),
+        ({"attributes": {"n": "x" * 501}}, "INVALID_VALUE", "attributes"),
+        ({"since": 2_000_000_000_000, "until": 1_900_000_000_000}, "INVALID_VALUE", "until"),
+        ({"replaces": "n99"}, "NODE_NOT_FOUND", ""),
+    ],
+)
+async def test_a_bad_statement_is_refused_and_stores_nothing(
+    tmp_path: Path, caller_in: CallerIn, fields: dict[str, Any], reason: str, field: str
+) -> None:
+    """The error names the field, and neither a message nor a statement is stored."""
+    async with caller_in(tmp_path) as call:
+        await says(call, "residence", "Lisbon")
+        body = {"subject": "I", "topic": "hobby", "object": "chess", **fields}
+        error = (await call("POST", f"{AGENT}/statements", body)).json()["error"]
+        assert error["reason"] == reason
+        if field:
+            assert error["field_violations"][0]["field"] == field
+        assert (await call("GET", AGENT)).json()["counts"]["messages"] == 1
+
+
+async def test_a_repeated_key_stores_one_statement(tmp_path: Path, caller_in: CallerIn) -> None:
+    """The same key and body return the same statement; another body is refused."""
+    async with caller_in(tmp_path) as call:
+        one = await says(call, "hobby", "chess", idempotency_key="k1")
+        again = await says(call, "hobby", "chess", idempotency_key="k1")
+        assert (again["id"], again.get("created", False), len(again["quotes"])) == (one["id"], False, 1)
+        body = {"subject": "I", "topic": "hobby", "object": "go", "idempotency_key": "k1"}
+        error = (await call("POST", f"{AGENT}/statements", body)).json()["error"]
+        assert error["reason"] == "IDEMPOTENCY_KEY_REUSED"
+
+
+async def test_statements_survive_a_restart_and_an_export(tmp_path: Path) -> None:
+    """A second daemon, and an import, answer as the first one."""
+    async with rest_in(tmp_path / "data") as call:
+        first = await says(call, "residence", "Lisbon")
+        await says(call, "residence", "Porto", replaces=first["id"])
+        before = await done(call, "GET", "statements", states=PAST)
+    async with rest_in(tmp_path / "data") as call:
+        assert await done(call, "GET", "statements", states=PAST) == before
+
+
+async def test_personal_data_of_a_statement_is_redacted(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Under the policy redact, neither the statement nor its words have the address."""
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, {"pii": "redact"})
+        one = await says(call, "email", "ann@example.org", attributes={"note": "or bob@example.org"})
+        assert "example.org" not in str(one)
+        assert one["object"] == "[email]"
+
+
+async def test_a_full_agent_refuses_statements(tmp_path: Path, caller_in: CallerIn) -> None:
+    """At max_statements the next one is refused with the limit, and nothing is stored."""
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, {"max_statements": 1})
+        await says(call, "residence", "Lisbon")
+        error = (
+            await call("POST", f"{AGENT}/statements", {"subject": "I", "topic": "pet", "object": "a cat"})
+        ).json()["error"]
+        assert (error["reason"], error["metadata"]["max_statements"]) == ("TOO_MANY_STATEMENTS", "1")
+        assert (await call("GET", AGENT)).json()["counts"]["messages"] == 1
