@@ -81,6 +81,7 @@ async def outcome(call: Any, operation: Operation, fields: dict[str, Any]) -> An
         response = await call(operation.method, path, fields)
     else:
         params = {"follow": False, **fields} if operation.name == "WatchEvents" else fields
+        params = {name: value[:1000] if isinstance(value, str) else value for name, value in params.items()}
         if call.transport == "rest":
             params = {name: _as_option(value) for name, value in params.items()}
         if "agent_id" in params:
@@ -116,7 +117,7 @@ async def test_a_bad_field_has_one_error(both: tuple[RestCaller, GrpcCaller]) ->
             for value in values:
                 fields = value if name == "parameters" else {**base, name: value}
                 errors = [as_compared(await outcome(call, operation, fields)) for call in (rest, rpc)]
-                if errors[1] is None and "looks like seconds" in str(errors[0]):
+                if "looks like seconds" in str(errors[0]) and "looks like seconds" not in str(errors[1]):
                     refused = True  # a number of JSON has no unit, a Timestamp of gRPC has one
                     continue
                 assert errors[0] == errors[1], (operation.name, name, str(value)[:60])

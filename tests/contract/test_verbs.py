@@ -772,7 +772,12 @@ async def test_the_openapi_document_describes_every_body(tmp_path: Path) -> None
                     url = url.replace("{name}", "recall")
                     if method != "put":
                         await call("PUT", agent)
-                    if "{node_id}" in path:
+                    if "statement" in path or path.endswith(("/conflicts/resolve", "/merges", "/feedback")):
+                        # n1 is a statement, which n3 contradicts; both subjects are entities.
+                        for subject, value in (("Bob", "1990"), ("Bob", "1991"), ("Robert", "1990")):
+                            born = {"subject": subject, "topic": "birthday", "object": value}
+                            assert (await call("POST", f"{agent}/statements", born)).status_code == 201
+                    elif "{node_id}" in path:
                         await call("POST", f"{agent}/remember", HELLO)
                         await call("POST", f"{agent}/flush", {"timeout_ms": 10_000})
                     assert (await call(method.upper(), url, example["value"])).status_code < 300, (

@@ -402,7 +402,7 @@ CATALOGUE: tuple[Operation, ...] = (
     Operation(
         *("ResolveConflict", f"POST {A}/conflicts/resolve", WRITE_AGENT, profile.resolve_conflict),
         *(profile.ResolveConflictRequest, statements.StoredRuling, "statements"),
-        examples={"pair": {"keep": "n1", "drop": "n4"}},
+        examples={"pair": {"keep": "n1", "drop": "n3"}},
     ),
     Operation(
         *("MergeEntities", f"POST {A}/merges", WRITE_AGENT, profile.merge_entities),
