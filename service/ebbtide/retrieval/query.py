@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ebbtide.retrieval.analysis import normalised
-from ebbtide.retrieval.dates import DateRange, date_ranges
+from ebbtide.retrieval.times import DateRange, date_ranges
 
 AsksFor = Literal["who", "when", "where", "how many", "what", "why", ""]
 Recency = Literal["explicit", "implied", "possible", ""]

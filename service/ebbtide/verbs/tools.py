@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field, WithJsonSchema
 from ebbtide.access.grants import CALLER
 from ebbtide.access.requirements import ADMIN, READ, WRITE, Scope, of_agent
 from ebbtide.bounds import EARLIEST_MS, LATEST_MS
-from ebbtide.retrieval.dates import date_ranges
+from ebbtide.retrieval.times import date_ranges
 from ebbtide.tools import schema
 from ebbtide.tools.reading import MAX_CHARS, Reading, read_arguments
 from ebbtide.verbs.forget import ForgetRequest, forget_memories

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ebbtide.retrieval import dates
-from ebbtide.retrieval.dates import DAY_MS, MAX_RANGES, date_ranges
+from ebbtide.retrieval import time_rules, times
+from ebbtide.retrieval.times import DAY_MS, MAX_RANGES, date_ranges
 
 EPOCH = date(1970, 1, 1)
 REFERENCE_MS = int(datetime(2023, 6, 14, 15, 30, tzinfo=UTC).timestamp() * 1000)
@@ -87,7 +87,7 @@ def test_whole_dates_need_no_reference(text: str, expected: str) -> None:
         ("on Monday", "2023-06-12"),
         ("on Wednesday", "2023-06-14"),
         ("last Wednesday", "2023-06-07"),
-        ("next Friday", "2023-06-16"),
+        ("next Friday", "2023-06-23"),
         ("Monday of last week", "2023-06-05"),
         ("5月7日", "2023-05-07"),
         ("十二月二十五日", "2022-12-25"),
@@ -128,12 +128,10 @@ def test_incomplete_dates_use_the_reference(text: str, expected: str) -> None:
         "5/7/2023",
         "version 1999.5 on port 2049",
         "order 20230507",
-        "3个月后",
         "三个月",
         "每周一开会",
         "一周一次",
         "路上周围",
-        "马上月底",
         "第3月台",
         "",
     ],
@@ -152,7 +150,7 @@ def test_the_current_month_and_season_are_of_this_year() -> None:
 
 def test_several_dates_come_in_order_each_once() -> None:
     """Two dates yield two ranges in order; repetitions count once."""
-    found = date_ranges("From 7 May 2023 to yesterday, 2023-05-07", REFERENCE_MS)
+    found = date_ranges("On 7 May 2023 and yesterday, 2023-05-07", REFERENCE_MS)
     assert [one.text for one in found] == ["7 May 2023", "yesterday"]
 
 
@@ -213,6 +211,6 @@ def test_every_day_is_read_as_itself(day: date) -> None:
 def test_rules_that_cannot_apply_are_skipped(pieces: list[str]) -> None:
     """Promise: the rules that are applied to a text find the dates that all rules find."""
     text = " ".join(pieces)
-    with mock.patch.object(dates, "_rules_for", return_value=dates._RULES):
+    with mock.patch.object(times, "rules_for", return_value=time_rules.RULES):
         expected = date_ranges(text, REFERENCE_MS)
     assert date_ranges(text, REFERENCE_MS) == expected
