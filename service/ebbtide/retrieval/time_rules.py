@@ -171,6 +171,7 @@ _UNITS |= {"季度": "quarter", "小时": "hour", "钟头": "hour", "分钟": "m
 _UNITS |= dict.fromkeys(("night", "morning", "afternoon", "evening"), "day")
 _MONTH_NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _WEEKDAY_NAMES = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_DECADES = ("twentie", "thirtie", "fortie", "fiftie", "sixtie", "seventie", "eightie", "ninetie")
 _ORDINALS = {
     "first": 1,
     "second": 2,
@@ -323,12 +324,17 @@ def _read_quarter(said: dict[str, str], now: Now) -> Span | None:
 
 def _read_decade(said: dict[str, str], now: Now) -> Span | None:
     """Read the ten years of a decade; without a century, those of 1930 to 2029."""
-    word = said["decade"]
-    decade = number_of(word) if len(word) < 4 else int(word) % 100
+    word = said["decade"].strip("'")
+    if word in _DECADES:
+        decade = 20 + 10 * _DECADES.index(word)
+    else:
+        decade = number_of(word) if len(word) < 4 else int(word) % 100
     if "century" in said:
         century = 1900 if said["century"] in ("上世纪", "二十世纪", "20世纪") else 2000
     else:
-        century = int(word) - decade if len(word) == 4 else 1900 if decade >= 30 else 2000
+        century = (
+            int(word) - decade if word.isdecimal() and len(word) == 4 else 1900 if decade >= 30 else 2000
+        )
     return months(century + decade, 1, 120) if 0 <= decade < 100 and decade % 10 == 0 else None
 
 
@@ -419,7 +425,7 @@ def _read_rolling(said: dict[str, str], now: Now) -> Span | None:
 
 
 def _weekday(said: str) -> int:
-    return _WEEKDAY_NAMES.index(said[:3]) if said.isascii() else "一二三四五六日天".index(said) % 7
+    return _WEEKDAY_NAMES.index(said[:3]) if said.isascii() else min(6, "一二三四五六日天".index(said))
 
 
 def read_weekday(said: dict[str, str], now: Now) -> Span | None:
@@ -668,7 +674,10 @@ _TAIL = (
 )
 _OFFSET = r"(?P<which>上上|上|这|本|下下|下)一?个?"
 _NOT_A_DATE = "(?![兰嫂花雪天桂])"
-_PART = r"(?P<part>凌晨|半夜|深夜|清晨|清早|大清早|一早|早上|早晨|上午|中午|正午|下午|午后|傍晚|黄昏|晚上|夜里|夜晚|晚间)"
+_PART = (
+    "(?P<part>凌晨|半夜|深夜|清晨|清早|大清早|一早|早上|早晨|上午|中午|正午"
+    "|下午|午后|傍晚|黄昏|晚上|夜里|夜晚|晚间)"
+)
 _DAY_PART = r"(?P<part>morning|afternoon|evening|night)"
 _HOLIDAY = (
     r"(?P<holiday>christmas(?:\seve)?|boxing\sday|new\syear's(?:\s(?:eve|day))?|halloween|valentine's\sday"
@@ -721,7 +730,8 @@ _STRONG: dict[Reader, tuple[str, ...]] = {
         r"(?:(?P<year>[0-9]{4})年|(?P<of>前年|去年|今年|明年|后年))?的?(?P<half>[上下])半年",
     ),
     _read_decade: (
-        rf"{_B}(?:the{_S})(?:(?:early|mid|late)[- ])?(?P<decade>(?:19|20)\d0|'?[2-9]0(?<!'20))s{_E}",
+        rf"{_B}(?:in{_S}|since{_S})?the{_S}(?:(?:early|mid|late)[- ])?(?P<decade>(?:19|20)\d0|'?[2-9]0|twentie|thirtie"
+        rf"|fortie|fiftie|sixtie|seventie|eightie|ninetie)s{_E}",
         r"(?P<century>上世纪|本世纪|二十世纪|20世纪|二十一世纪|21世纪)(?P<decade>[一二三四五六七八九]十|[1-9]0)年代",
         r"(?<![0-9世纪])(?P<decade>[一二三四五六七八九]十|[1-9]0)年代",
     ),

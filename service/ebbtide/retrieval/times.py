@@ -246,9 +246,9 @@ def _join(before: _Time, after: _Time, folded: str) -> bool:
     if before.days is not None and after.days is not None:
         if {before.rule.reader, after.rule.reader} != {read_date, read_weekday}:
             return False
-    elif (before.clock is not None and after.clock is not None) or (
-        before.days is None and after.days is None and before.part and after.part
-    ):
+    elif before.clock is not None and after.clock is not None:
+        return False
+    if before.days is None and after.days is None and before.part and after.part:
         return False
     if after.days is not None and (before.days is None or after.rule.reader is read_date):
         before.days, before.rule, before.said = after.days, after.rule, after.said
