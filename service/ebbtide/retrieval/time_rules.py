@@ -10,7 +10,7 @@ northern hemisphere, and a winter belongs to the year in which it begins. Lunar 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
@@ -128,6 +128,12 @@ def _occurrence(which: str, now: Now, in_year: Callable[[int], Span | None]) -> 
 
 
 # Words as numbers.
+
+
+def by_word(words: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Return the meaning of each word from the words of each meaning."""
+    return {word: meaning for meaning, several in words.items() for word in several}
+
 
 _OFFSETS = {"before last": -2, "last": -1, "previous": -1, "past": -1, "this": 0, "next": 1, "coming": 1}
 _OFFSETS |= {"following": 1, "after next": 2, "this past": -1, "this coming": 1}
@@ -568,31 +574,26 @@ PARTS: Final[dict[str, Span]] = {
 }
 """In minutes from midnight."""
 
-PART_NAMES: Final[dict[str, str]] = {name: name for name in ("morning", "afternoon", "evening", "night")}
-PART_NAMES |= {
-    "mornings": "morning",
-    "tonight": "night",
-    "晨": "morning",
-    "早": "morning",
-    "晚": "night",
-    "夜": "night",
-}
-PART_NAMES |= dict.fromkeys(("凌晨", "半夜", "深夜"), "small hours")
-PART_NAMES |= dict.fromkeys(("清晨", "清早", "早上", "早晨", "上午", "一早", "大清早"), "morning")
-PART_NAMES |= dict.fromkeys(("中午", "正午"), "noon")
-PART_NAMES |= dict.fromkeys(("下午", "午后"), "afternoon")
-PART_NAMES |= dict.fromkeys(("傍晚", "黄昏"), "evening")
-PART_NAMES |= dict.fromkeys(("晚上", "夜里", "夜晚", "晚间", "当晚"), "night")
-
-PORTIONS: Final[dict[str, str]] = dict.fromkeys(
-    ("early", "beginning", "start", "the beginning", "the start", "the very beginning", "初", "上旬", "初期"),
-    "early",
+PART_NAMES: Final = by_word(
+    {
+        "small hours": ("凌晨", "半夜", "深夜"),
+        "morning": ("morning", "晨", "早", "清晨", "清早", "早上", "早晨", "上午", "一早", "大清早"),
+        "noon": ("中午", "正午"),
+        "afternoon": ("afternoon", "下午", "午后"),
+        "evening": ("evening", "傍晚", "黄昏"),
+        "night": ("night", "tonight", "晚", "夜", "晚上", "夜里", "夜晚", "晚间"),
+    }
 )
-PORTIONS |= dict.fromkeys(("mid", "middle", "the middle", "中旬", "中期", "中"), "middle")
-PORTIONS |= dict.fromkeys(("late", "end", "the end", "the very end", "底", "末", "下旬", "末期"), "late")
-PORTIONS |= dict.fromkeys(("first half", "the first half", "上半月"), "first half")
-PORTIONS |= dict.fromkeys(("second half", "the second half", "下半月"), "second half")
 
+PORTIONS: Final = by_word(
+    {
+        "early": ("early", "beginning", "start", "初", "上旬", "初期"),
+        "middle": ("mid", "middle", "中", "中旬", "中期"),
+        "late": ("late", "end", "底", "末", "下旬", "末期"),
+        "first half": ("first half", "上半月"),
+        "second half": ("second half", "下半月"),
+    }
+)
 _OF_WEEK: Final = {
     "early": (0, 2),
     "middle": (2, 4),

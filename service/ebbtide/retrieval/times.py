@@ -30,6 +30,7 @@ from ebbtide.retrieval.time_rules import (
     Reading,
     Rule,
     Span,
+    by_word,
     counted,
     is_certain,
     part_of,
@@ -146,8 +147,6 @@ _LENGTHS: Final[tuple[tuple[int, Granularity], ...]] = (
     (365 * DAY, "season"),
 )
 
-Relation = Literal["", "since", "after", "until", "before"]
-
 
 @dataclass(slots=True)
 class _Time:
@@ -171,7 +170,8 @@ class _Time:
     """The portion of the days, such as "late"."""
     is_weak: bool = False
     is_range: bool = False
-    relation: Relation = ""
+    relation: str = ""
+    """Which end is open: since, after, until or before."""
     span: Span = (0, 0)
 
     @property
@@ -306,7 +306,7 @@ def _modify(one: _Time, folded: str) -> None:
         return
     start = max(0, one.core - 40)
     if said := _PORTION_BEFORE.search(folded, start, one.core):
-        one.portion = PORTIONS[" ".join(said["portion"].replace("-", " ").split())]
+        one.portion = PORTIONS[" ".join(said["portion"].split())]
         one.begin, one.core = min(one.begin, said.start()), said.start()
     elif after := _PORTION_AFTER.match(folded, one.end):
         one.portion, one.end = PORTIONS[after["portion"]], after.end()
@@ -384,7 +384,7 @@ def _relate(one: _Time, folded: str) -> None:
         one.relation = _RELATIONS[before["relation"] or before["han"]]
         one.begin, one.core, one.is_weak = min(one.begin, before.start()), before.start(), False
     if after is not None and not one.is_weak:
-        one.relation, one.end = _RELATIONS[after["relation"] or "since"], after.end()
+        one.relation, one.end = _RELATIONS[after["relation"] or after["onwards"]], after.end()
 
 
 MAX_GAP: Final = 24
@@ -397,13 +397,13 @@ _LEADING = re.compile(
 """Words before a time that do not belong to it."""
 _COMPANY = re.compile(r"\s(?:corp|inc|ltd|llc|gmbh|company|records|studios?|club)(?![a-z])")
 """A name after a time of day, which is then part of it."""
-_JOINT = re.compile(r"[\s,]{0,3}(?:(?:at|on|in|the|around|about|from|by|of|的|@|-|\()[\s,]{0,2}){0,3}")
+_JOINT = re.compile(r"t|[\s,]{0,3}(?:(?:at|on|in|the|around|about|from|by|of|的|@|-|\()[\s,]{0,2}){0,3}")
 _TO = re.compile(
     r"\s{0,2}(?:to|through|thru|until|till|til|up to|(?P<dash>[-~—])|到|至|直到|(?P<and>and|和|与))\s{0,2}(?:the\s)?"
 )
 _FROM = re.compile(r"(?:(?<![a-z])(?:from|(?P<between>between))\s{1,2}(?:the\s)?|自|从|由|在)$")
 _PORTION_BEFORE = re.compile(
-    r"(?<![a-z])(?P<portion>early|mid|late|(?:the\s)?(?:very\s)?(?:beginning|start|end|middle|first\shalf|second\shalf)"
+    r"(?<![a-z])(?:the\s)?(?:very\s)?(?P<portion>early|mid|late|(?:beginning|start|end|middle|(?:first|second)\shalf)"
     r"(?=\sof))(?:\sin|\sof)?(?:\s|-)(?:the\s)?$"
 )
 _PORTION_AFTER = re.compile(r"的?(?:年|月)?(?P<portion>初|底|末|中旬|上旬|下旬|中期|初期|末期|上半月|下半月)")
@@ -412,55 +412,25 @@ _SHIFT = re.compile(
     r"\s(?:the\s)?$"
 )
 _RELATION_BEFORE = re.compile(
-    r"(?:(?<![a-z])(?P<relation>ever since|since|as of|starting(?: from| on)?|beginning(?: on)?|from|after|before"
-    r"|prior to|until|till|up to|by|through|no later than|not later than)\s(?:the\s|about\s|around\s)?"
+    r"(?:(?<![a-z])(?P<relation>ever since|since|as of|starting|beginning|from|after|before"
+    r"|prior to|until|till|up to|by|through|no later than|not later than)\s(?:on\s|from\s|the\s|about\s|around\s)?"
     r"|(?P<han>自从|自|从|直到|到|截至|截止))$"
 )
 _RELATION_AFTER = re.compile(
     r"份?(?:的时候)?(?P<relation>以来|至今|到现在|到今天|起|之后|以后|之前|以前|为止)|\s(?P<onwards>on(?:wards?)?)(?![a-z])"
 )
-_RELATIONS: Final[dict[str, Relation]] = (
-    dict.fromkeys(
-        (
-            "ever since",
-            "since",
-            "as of",
-            "starting",
-            "starting from",
-            "starting on",
-            "beginning",
-            "beginning on",
-            "from",
-            "自从",
-            "自",
-            "从",
-            "以来",
-            "至今",
-            "到现在",
-            "到今天",
-            "起",
-            "onwards",
-            "onward",
-        ),
-        "since",
-    )
-    | dict.fromkeys(
-        (
-            "until",
-            "till",
-            "up to",
-            "by",
-            "through",
-            "no later than",
-            "not later than",
-            "直到",
-            "到",
-            "截至",
-            "截止",
-            "为止",
-        ),
-        "until",
-    )
-    | dict.fromkeys(("before", "prior to", "之前", "以前"), "before")
-    | dict.fromkeys(("after", "之后", "以后"), "after")
+_RELATIONS: Final = by_word(
+    {
+        "since": ("ever since", "since", "as of", "starting", "beginning", "from", "on", "onward", "onwards"),
+        "until": ("until", "till", "up to", "by", "through", "no later than", "not later than"),
+        "before": ("before", "prior to"),
+        "after": ("after",),
+    }
+) | by_word(
+    {
+        "since": ("自从", "自", "从", "以来", "至今", "到现在", "到今天", "起"),
+        "until": ("直到", "到", "截至", "截止", "为止"),
+        "before": ("之前", "以前"),
+        "after": ("之后", "以后"),
+    }
 )
