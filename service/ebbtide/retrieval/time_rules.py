@@ -459,6 +459,8 @@ def read_weekday(said: dict[str, str], now: Now) -> Span | None:
 
 def read_day_of_month(said: dict[str, str], now: Now) -> Span | None:
     """Read a day of a month that is not named: the latest one, or for a plan the first one from today on."""
+    if said["day"].isdecimal() and len(said["day"]) > 2:
+        return None
     day = number_of(said["day"])
     last = number_of(said.get("until", said["day"]))
     order = range(13) if now.is_plan else range(0, -13, -1)
@@ -783,8 +785,8 @@ _STRONG: dict[Reader, tuple[str, ...]] = {
         rf"{_B}{_PREPOSITION}{_S}the{_S}(?P<day>\d{{1,2}})(?:st|nd|rd|th)(?:{_S}(?:to|-){_S}the{_S}(?P<until>\d{{1,2}})"
         rf"(?:st|nd|rd|th))?{_E}(?!{_S}(?:floor|street|st|avenue|ave|time|grade|place|day|week|month|year|century|"
         rf"anniversary|birthday|try|attempt|of|page|row|hole|lap|edition|version))",
-        rf"(?<![0-9a-z第年月〇一二三四五六七八九十.-])(?P<day>{_N}{{1,3}})号(?:(?:到|至|-|~)(?P<until>{_N}{{1,3}})号)?"
-        r"(?![线楼门馆院店机球员车桌厅室床房台仓公路码窗柜选位字称召色电])",
+        rf"(?<![0-9a-z第年月路街道巷弄村牌座位楼栋院区桥坊〇一二三四五六七八九十.-])(?P<day>{_N}{{1,3}})号(?:(?:到|至|-|~)(?P<until>{_N}{{1,3}})号)?"
+        r"(?![线楼门馆院店机球员车桌厅室床房台仓公路码窗柜选位字称召色电菜地田井坑库层炉箱])",
     ),
     _read_nth: (
         rf"{_B}(?:the{_S})?{_NTH}{_S}(?:week|(?P<weekday>{_WEEKDAY})){_S}(?:of|in){_S}(?:{_MONTH}{_E}{_OF_YEAR}?|"

@@ -196,7 +196,7 @@ def _times(text: str, now: Now) -> list[_Time]:
         if not (found and _extend(found[-1], one, folded, now)):
             found.append(one)
     for one in found:
-        _relate(one, folded)
+        _relate(one, folded, now)
     return [one for one in found if not one.is_weak]
 
 
@@ -302,21 +302,20 @@ def _in_part(minute: int, part: Span | None) -> int:
 
 def _modify(one: _Time, folded: str) -> None:
     """Note the words around a time that narrow it to a portion or shift it."""
-    if one.clock is not None or one.part or one.days is None:
+    if one.days is None:
         return
     start = max(0, one.core - 40)
-    if said := _PORTION_BEFORE.search(folded, start, one.core):
-        one.portion = PORTIONS[" ".join(said["portion"].split())]
-        one.begin, one.core = min(one.begin, said.start()), said.start()
-    elif after := _PORTION_AFTER.match(folded, one.end):
-        one.portion, one.end = PORTIONS[after["portion"]], after.end()
-    elif one.is_one_day and (said := _SHIFT.search(folded, start, one.core)):
+    has_hours = one.clock is not None or bool(one.part)
+    if one.is_one_day and (said := _SHIFT.search(folded, start, one.core)):
         count = 1 if said["count"] == "the" else counted(said["count"])[1]
         days = count * (7 if said["unit"] == "week" else 1) * (-1 if said["side"] == "before" else 1) * DAY
         one.days = one.days[0] + days, one.days[1] + days
         one.begin, one.core = min(one.begin, said.start()), said.start()
-    if one.portion:
-        one.is_weak = False
+    elif not has_hours and (said := _PORTION_BEFORE.search(folded, start, one.core)):
+        one.portion, one.is_weak = PORTIONS[" ".join(said["portion"].split())], False
+        one.begin, one.core = min(one.begin, said.start()), said.start()
+    elif not has_hours and (after := _PORTION_AFTER.match(folded, one.end)):
+        one.portion, one.is_weak, one.end = PORTIONS[after["portion"]], False, after.end()
 
 
 def _extend(before: _Time, after: _Time, folded: str, now: Now) -> bool:
@@ -374,17 +373,21 @@ def _agree(before: _Time, after: _Time, now: Now) -> None:
         after.span = midnight + first, midnight + last
 
 
-def _relate(one: _Time, folded: str) -> None:
+def _relate(one: _Time, folded: str, now: Now) -> None:
     """Open a time at one end by the words around it, such as "since" or 以来."""
     if one.is_range:
         return
     before = _RELATION_BEFORE.search(folded, max(0, one.core - 30), one.core)
     after = _RELATION_AFTER.match(folded, one.end)
-    if before is not None:
+    if before is not None and (one.days is not None or not one.is_weak):
         one.relation = _RELATIONS[before["relation"] or before["han"]]
+        if before["origin"] and now.reading == "question":
+            one.relation = ""  # "photos from May"
         one.begin, one.core, one.is_weak = min(one.begin, before.start()), before.start(), False
     if after is not None and not one.is_weak:
-        one.relation, one.end = _RELATIONS[after["relation"] or after["onwards"]], after.end()
+        one.relation, one.end = _RELATIONS[after["relation"]], after.end()
+    elif one.relation == "since" and (onwards := _ONWARDS.match(folded, one.end)):
+        one.end = onwards.end()
 
 
 MAX_GAP: Final = 24
@@ -412,16 +415,15 @@ _SHIFT = re.compile(
     r"\s(?:the\s)?$"
 )
 _RELATION_BEFORE = re.compile(
-    r"(?:(?<![a-z])(?P<relation>ever since|since|as of|starting|beginning|from|after|before"
-    r"|prior to|until|till|up to|by|through|no later than|not later than)\s(?:on\s|from\s|the\s|about\s|around\s)?"
+    r"(?:(?<![a-z])(?P<relation>ever since|since|as of|starting|beginning|(?P<origin>from)|after|before|prior to|until"
+    r"|till|up to|by|through|no later than|not later than)\s(?:on\s|from\s|the\s|about\s|around\s)?"
     r"|(?P<han>自从|自|从|直到|到|截至|截止))$"
 )
-_RELATION_AFTER = re.compile(
-    r"份?(?:的时候)?(?P<relation>以来|至今|到现在|到今天|起|之后|以后|之前|以前|为止)|\s(?P<onwards>on(?:wards?)?)(?![a-z])"
-)
+_RELATION_AFTER = re.compile("份?(?P<relation>以来|至今|到现在|到今天|起|之后|以后|之前|以前|为止)")
+_ONWARDS = re.compile(r"\son(?:wards?)?(?![a-z])")
 _RELATIONS: Final = by_word(
     {
-        "since": ("ever since", "since", "as of", "starting", "beginning", "from", "on", "onward", "onwards"),
+        "since": ("ever since", "since", "as of", "starting", "beginning", "from"),
         "until": ("until", "till", "up to", "by", "through", "no later than", "not later than"),
         "before": ("before", "prior to"),
         "after": ("after",),
