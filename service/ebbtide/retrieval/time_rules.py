@@ -224,6 +224,7 @@ def number_of(said: str) -> int:
     """Return a number in digits or Chinese numerals (up to 999, or digit by digit), or -1."""
     if said.isdecimal():
         return int(said)
+    said = said.replace("廿", "二十")
     if "百" in said:
         hundreds, _, rest = said.partition("百")
         below = number_of(rest.lstrip("零〇")) if rest else 0
@@ -613,8 +614,10 @@ _OF_MONTH: Final = {
 
 
 def portion(days: Span, name: str) -> Span:
-    """Return a portion of a week, a month, a quarter or a year, in days."""
+    """Return a portion of a week, a month, a quarter or a year, in days. One of a day or two is all of it."""
     begin, end = days
+    if end - begin <= 2:
+        return days
     count = round((end - begin) / 30.4)
     if count <= 1:
         first, last = (_OF_WEEK if end - begin <= 7 else _OF_MONTH)[name]
@@ -668,18 +671,23 @@ _ZH_NTH = (
     r"(?P<weekday>[一二三四五六日天])?"
 )
 _PREPOSITION = r"(?:by|until|till|on|since|from|before|after|through|starting|around|about)"
-_N = "[0-9〇零一二三四五六七八九十两]"
+_N = "[0-9〇零一二三四五六七八九十廿两]"
 _NB = "[0-9〇零一二三四五六七八九十百两]"
-_TAIL = (
-    rf"(?P<month>{_N}{{1,3}})月份?(?:的?(?P<day>{_N}{{1,3}})(?:[日号]|(?={_E}))"
+_ZH_DAY = (
+    rf"(?:的?(?P<day>{_N}{{1,3}}(?=[日号])|{_N}{{2,3}}(?![{_N[1:-1]}个天年月多来几万千百点时分秒岁块元名位人%.]))[日号]?"
     rf"(?:(?:到|至|-|~)(?P<until>{_N}{{1,3}})[日号])?)?"
-    rf"|(?P<season>[春夏秋冬])(?:[天季]|{_E})"
 )
+_TAIL = rf"(?P<month>{_N}{{1,3}})月份?{_ZH_DAY}|(?P<season>[春夏秋冬])(?:[天季]|{_E})"
 _OFFSET = r"(?P<which>上上|上|这|本|下下|下)一?个?"
 _NOT_A_DATE = "(?![兰嫂花雪天桂])"
 _PART = (
     "(?P<part>凌晨|半夜|深夜|清晨|清早|大清早|一早|早上|早晨|上午|中午|正午"
-    "|下午|午后|傍晚|黄昏|晚上|夜里|夜晚|晚间)"
+    "|下午|午后|傍晚|黄昏|晚上|夜里|夜晚|晚间|[早晚](?!一点)(?=[0-9一二三四五六七八九十两]{1,3}点))"
+)
+_ZH_HOUR = rf"(?:(?<![0-9.{_N[1:-1]}])|(?<=[周期拜][一二三四五六日天]))(?P<hour>{_N}{{1,3}})点"
+_ZH_MINUTE = (
+    r"(?:钟(?![情爱])|整|(?P<fraction>半|一刻|三刻)"
+    rf"|(?P<minute>{_N}{{1,3}}(?=分)|{_N}{{2,3}}(?![{_N[1:-1]}点个]))分?)"
 )
 _DAY_PART = r"(?P<part>morning|afternoon|evening|night)"
 _HOLIDAY = (
@@ -706,10 +714,9 @@ _STRONG: dict[Reader, tuple[str, ...]] = {
         rf"{_YEAR}{_E}(?![-/.]\d)",
         r"(?<![\d/.-])(?P<year>\d{4})(?P<sign>[-/.])(?P<month>\d{1,2})(?P=sign)(?P<day>\d{1,2})(?![\d/-]|\.\d)",
         rf"(?<![\d/.-]){_YEAR}[-/](?P<month>\d{{1,2}})(?![\d/-]|\.\d)",
-        rf"(?<![0-9])(?P<year>[0-9]{{4}}|[0-9]{{2}}(?=年{_N})|[〇零一二三四五六七八九]{{4}})年的?(?:{_TAIL})?",
-        rf"(?<![以之])(?P<of>大前年|前年|去年|今年|明年|后年|(?:今|去|明)(?=[春夏秋冬]))的?(?:{_TAIL})?",
-        rf"(?<![0-9第年历〇一二三四五六七八九十.-])(?P<month>{_N}{{1,2}})月份?{_NOT_A_DATE}"
-        rf"(?:的?(?P<day>{_N}{{1,3}})[日号](?:(?:到|至|-|~)(?P<until>{_N}{{1,3}})[日号])?)?",
+        rf"(?<![0-9])(?P<year>[0-9]{{4}}|[0-9]{{2}}(?=年{_N})|[〇零一二三四五六七八九]{{4}})年(?:的?(?:{_TAIL}))?",
+        rf"(?<![以之])(?P<of>大前年|前年|去年|今年|明年|后年|(?:今|去|明)(?=[春夏秋冬]))(?:的?(?:{_TAIL}))?",
+        rf"(?<![0-9第年历〇一二三四五六七八九十.-])(?P<month>{_N}{{1,2}})月份?{_NOT_A_DATE}{_ZH_DAY}",
         r"(?:(?P<which>这|本)个?|在|那年)(?P<season>[春夏秋冬])[天季]",
     ),
     _read_day_month_year: (
@@ -724,7 +731,7 @@ _STRONG: dict[Reader, tuple[str, ...]] = {
         rf"(?<![早晚马]){_OFFSET}(?P<unit>月|季度)的?(?P<rest>{_N}{{1,3}}[日号])?",
     ),
     _read_edge: (
-        r"(?<![个一二三四五六七八九十0-9两几去今明后前每半年])(?P<unit>[年月])(?P<edge>[初底末]|中(?!国))",
+        r"(?<![个一二三四五六七八九十0-9两几去今明后前每半年])(?P<unit>[年月])(?P<edge>初(?![一二三四五六七八九十])|[底末]|中(?![国学午秋心]))",
     ),
     _read_quarter: (
         rf"{_B}(?:the{_S})?(?P<quarter>first|second|third|fourth){_S}quarter(?:{_OF_YEAR}|{_E})",
@@ -796,7 +803,7 @@ _STRONG: dict[Reader, tuple[str, ...]] = {
     ),
     _read_holiday: (
         rf"{_B}(?:{_WHICH}{_S}|(?:on|at|by|before|after|until|since|around|over){_S})?{_HOLIDAY}{_E}(?!{_S}(?:tree|card|"
-        rf"cookie|present|song|carol|movie|market|cactus|resolution|list))s?{_OF_YEAR}?",
+        rf"cookie|present|song|carol|movie|market|lights?|cactus|resolution|list))s?{_OF_YEAR}?",
         r"(?:(?P<year>[0-9]{4})年|(?P<of>前年|去年|今年|明年|后年))?的?(?P<holiday>平安夜|圣诞(?=节|[^树老歌卡礼帽])|元旦|跨年夜"
         r"|情人节|妇女节|劳动节|儿童节|教师节|万圣节|国庆(?=节|[^门])|五一(?=节|假期|长假|期间|那天|小长假)"
         r"|六一(?=节|那天)|十一(?=假期|长假|黄金周|期间))节?",
@@ -807,9 +814,8 @@ _STRONG: dict[Reader, tuple[str, ...]] = {
         rf"{_B}(?P<noon>noon|midday|midnight){_E}",
         rf"{_B}{_HOUR_WORD}{_S}o'clock(?:\s?{_MERIDIEM})?{_E}",
         rf"{_B}(?P<fraction>half|quarter){_S}(?:past|(?P<to>to)){_S}{_HOUR_WORD}(?:\s?{_MERIDIEM})?{_E}",
-        rf"{_PART}(?:的|大概|大约|约)?(?P<hour>{_N}{{1,3}})(?:点|时(?!候|间))(?:钟|整)?(?:(?P<fraction>半|一刻|三刻)"
-        rf"|(?P<minute>{_N}{{1,3}})分?(?![0-9点]))?",
-        rf"(?<![0-9.{_N[1:-1]}])(?P<hour>{_N}{{1,3}})点(?:钟(?![情爱])|整|(?P<fraction>半|一刻|三刻)|(?P<minute>{_N}{{1,3}})分)",
+        rf"{_PART}(?:的|大概|大约|约)?(?P<hour>{_N}{{1,3}})(?:点|时(?!候|间)){_ZH_MINUTE}?",
+        rf"{_ZH_HOUR}{_ZH_MINUTE}",
     ),
 }
 """The rules that count by themselves."""
@@ -826,7 +832,7 @@ _WEAK: dict[Reader, tuple[str, ...]] = {
         rf"{_B}(?:at|from|until|till|by|around|about|before|after|between){_S}(?:about{_S}|around{_S})?{_HOUR_WORD}"
         rf"{_E}(?![%/.:,-]?\d)",
         rf"(?<=to ){_HOUR_WORD}{_E}(?![%/.:,-]?\d)",
-        rf"(?<![0-9.{_N[1:-1]}])(?P<hour>{_N}{{1,3}})点(?![子心头滴])",
+        rf"{_ZH_HOUR}(?![子心头滴])",
     ),
     read_part: (
         rf"{_B}(?:(?:in|during|on){_S})?(?:the{_S})?{_DAY_PART}{_E}",

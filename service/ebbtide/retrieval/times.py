@@ -197,7 +197,13 @@ def _times(text: str, now: Now) -> list[_Time]:
             found.append(one)
     for one in found:
         _relate(one, folded, now)
+        one.is_weak = one.is_weak or (now.reading != "question" and _is_habit(one, folded))
     return [one for one in found if not one.is_weak]
+
+
+def _is_habit(one: _Time, folded: str) -> bool:
+    """Return whether a time comes back, such as "every day at six", and so is none of a statement."""
+    return _EVERY.search(folded, max(0, one.core - 20), one.core) is not None
 
 
 def _parts(text: str, folded: str, now: Now) -> list[_Time]:
@@ -351,6 +357,11 @@ def _agree(before: _Time, after: _Time, now: Now) -> None:
                 before.days = days[0] * DAY, days[1] * DAY
                 before.span = _span(before, now)
                 break
+    if reader is read_day_of_month and after.rule.reader is read_date:  # 二十九号到五月四号
+        days = reader(before.said, Now.on(after.span[0], "event"))
+        if days is not None:
+            before.days = days[0] * DAY, days[1] * DAY
+            before.span = _span(before, now)
     later = Now.on(before.span[0], "plan")
     if after.days is not None:
         is_open = not after.said.keys() & {"year", "of", "which"}
@@ -398,6 +409,10 @@ _LEADING = re.compile(
     r"|late|early|mid|end of|between|the)[\s-]{1,3}){1,3}|[在的]"
 )
 """Words before a time that do not belong to it."""
+_EVERY = re.compile(
+    r"(?:(?<![a-z])(?:every|each)\s(?:(?:single\s)?(?:other\s)?(?:day|morning|evening|night|week|month|year|weekday)\s)?"
+    r"(?:(?:at|on|in)\s)?|每(?:天|日|晚|周|逢|到|(?:个?(?:星期|礼拜|月))|年)?的?[都在]?)$"
+)
 _COMPANY = re.compile(r"\s(?:corp|inc|ltd|llc|gmbh|company|records|studios?|club)(?![a-z])")
 """A name after a time of day, which is then part of it."""
 _JOINT = re.compile(r"t|[\s,]{0,3}(?:(?:at|on|in|the|around|about|from|by|of|的|@|-|\()[\s,]{0,2}){0,3}")
@@ -409,7 +424,9 @@ _PORTION_BEFORE = re.compile(
     r"(?<![a-z])(?:the\s)?(?:very\s)?(?P<portion>early|mid|late|(?:beginning|start|end|middle|(?:first|second)\shalf)"
     r"(?=\sof))(?:\sin|\sof)?(?:\s|-)(?:the\s)?$"
 )
-_PORTION_AFTER = re.compile(r"的?(?:年|月)?(?P<portion>初|底|末|中旬|上旬|下旬|中期|初期|末期|上半月|下半月)")
+_PORTION_AFTER = re.compile(
+    r"的?(?:年|月)?(?P<portion>初(?![一二三四五六七八九十])|底|末|中旬|中(?![国学午秋心期])|上旬|下旬|中期|初期|末期|上半月|下半月)"
+)
 _SHIFT = re.compile(
     r"(?<![a-z])(?P<count>the|a|one|two|three|four|five|six|\d{1,2})\s(?P<unit>day|week)s?\s(?P<side>before|after|from)"
     r"\s(?:the\s)?$"
@@ -419,7 +436,9 @@ _RELATION_BEFORE = re.compile(
     r"|till|up to|by|through|no later than|not later than)\s(?:on\s|from\s|the\s|about\s|around\s)?"
     r"|(?P<han>自从|自|从|直到|到|截至|截止))$"
 )
-_RELATION_AFTER = re.compile("份?(?P<relation>以来|至今|到现在|到今天|起|之后|以后|之前|以前|为止)")
+_RELATION_AFTER = re.compile(
+    "份?(?P<relation>以来|至今|到现在|到今天|起(?![飞床来码草名点])|之后|以后|之前|以前|为止)"
+)
 _ONWARDS = re.compile(r"\son(?:wards?)?(?![a-z])")
 _RELATIONS: Final = by_word(
     {
