@@ -1,7 +1,7 @@
 """Measure the acceptance bars of structured memory: `make eval-knowledge`, or `python -m benchmarks.knowledge --quick`.
 
-Each module of this folder measures one subject and returns rows; `MEASURES` lists them. The exit status is 1 if a bar is
-missed.
+Each module of this folder measures one subject and returns rows; `MEASURES` lists them. The exit status is 1 if a bar
+is missed.
 """
 
 from __future__ import annotations

@@ -684,7 +684,7 @@ _PART = (
     "(?P<part>凌晨|半夜|深夜|清晨|清早|大清早|一早|早上|早晨|上午|中午|正午"
     "|下午|午后|傍晚|黄昏|晚上|夜里|夜晚|晚间|[早晚](?!一点)(?=[0-9一二三四五六七八九十两]{1,3}点))"
 )
-_ZH_HOUR = rf"(?:(?<![0-9.{_N[1:-1]}])|(?<=[周期拜][一二三四五六日天]))(?P<hour>{_N}{{1,3}})点"
+_ZH_HOUR = rf"(?:(?<![0-9.{_N[1:-1]}周期拜])|(?<=[周期拜][一二三四五六日天]))(?P<hour>{_N}{{1,3}})点"
 _ZH_MINUTE = (
     r"(?:钟(?![情爱])|整|(?P<fraction>半|一刻|三刻)"
     rf"|(?P<minute>{_N}{{1,3}}(?=分)|{_N}{{2,3}}(?![{_N[1:-1]}点个]))分?)"
@@ -862,7 +862,7 @@ _ASCII_RULES = tuple(rule for rule in RULES if rule.pattern.pattern.isascii())
 
 _MAY_DATE = re.compile(
     "[0-9]|day|night|morning|afternoon|evening|week|month|quarter|year|tomorrow|spring|summer|autumn|fall|winter|noon|"
-    "o'clock|hour|minute|christmas|halloween|thanksgiving|past|sun|"
+    "o'clock|hour|minute|ties|christmas|halloween|thanksgiving|past|sun|"
     + "|".join((*_MONTH_NAMES, *_WEEKDAY_NAMES))
 )
 """A part of every time in English."""

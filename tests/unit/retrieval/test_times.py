@@ -1,4 +1,4 @@
-"""Dates of queries become ranges of days, resolved with the reference time where necessary."""
+"""Times of questions and statements become ranges, resolved with the reference time where necessary."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ebbtide.clock import offset_of
 from ebbtide.retrieval import time_rules, times
-from ebbtide.retrieval.times import DAY_MS, MAX_RANGES, date_ranges
+from ebbtide.retrieval.time_rules import Reading
+from ebbtide.retrieval.times import DAY_MS, MAX_RANGES, date_ranges, stated_time
 
 EPOCH = date(1970, 1, 1)
 REFERENCE_MS = int(datetime(2023, 6, 14, 15, 30, tzinfo=UTC).timestamp() * 1000)
@@ -214,3 +216,241 @@ def test_rules_that_cannot_apply_are_skipped(pieces: list[str]) -> None:
     with mock.patch.object(times, "rules_for", return_value=time_rules.RULES):
         expected = date_ranges(text, REFERENCE_MS)
     assert date_ranges(text, REFERENCE_MS) == expected
+
+
+# --- statements --------------------------------------------------------------------------------------------
+
+
+def stated(text: str, reading: Reading = "event", reference_ms: int = REFERENCE_MS) -> str | None:
+    """Return the interval that a statement states, as `since..until`; a missing end is open."""
+    found = stated_time(text, reference_ms, reading)
+    if found is None:
+        return None
+    assert text[found.offset : found.offset + found.length] == found.time_words
+    return "..".join("" if end is None else local(end) for end in (found.since_ms, found.until_ms))
+
+
+def local(time_ms: int) -> str:
+    moment = datetime.fromtimestamp(time_ms / 1000, UTC)
+    return f"{moment:%Y-%m-%d}" if time_ms % DAY_MS == 0 else f"{moment:%Y-%m-%dT%H:%M}"
+
+
+def day(text: str) -> str:
+    """Return the interval of a day."""
+    return f"{text}..{date.fromisoformat(text) + timedelta(days=1)}"
+
+
+@pytest.mark.parametrize(
+    ("text", "event", "plan"),
+    [
+        ("on Monday", day("2023-06-12"), day("2023-06-19")),
+        ("on Wed", day("2023-06-14"), day("2023-06-21")),
+        ("周五", day("2023-06-09"), day("2023-06-16")),
+        ("星期天", day("2023-06-11"), day("2023-06-18")),
+        ("in July", "2022-07-01..2022-08-01", "2023-07-01..2023-08-01"),
+        ("in May", "2023-05-01..2023-06-01", "2024-05-01..2024-06-01"),
+        ("in June", "2023-06-01..2023-07-01", "2023-06-01..2023-07-01"),
+        ("on June 14", day("2023-06-14"), day("2023-06-14")),
+        ("Dec 31", day("2022-12-31"), day("2023-12-31")),
+        ("三月", "2023-03-01..2023-04-01", "2024-03-01..2024-04-01"),
+        ("十二月二十五", day("2022-12-25"), day("2023-12-25")),
+        ("on the 20th", day("2023-05-20"), day("2023-06-20")),
+        ("15号", day("2023-05-15"), day("2023-06-15")),
+        ("in the winter", "2022-12-01..2023-03-01", "2023-12-01..2024-03-01"),
+        ("at Christmas", day("2022-12-25"), day("2023-12-25")),
+        ("元旦", day("2023-01-01"), day("2024-01-01")),
+        ("on Thanksgiving", day("2022-11-24"), day("2023-11-23")),
+        ("下半年", "2022-07-01..2023-01-01", "2023-07-01..2024-01-01"),
+        ("in Q3", "2022-07-01..2022-10-01", "2023-07-01..2023-10-01"),
+        ("at the weekend", "2023-06-10..2023-06-12", "2023-06-17..2023-06-19"),
+        ("月底", "2023-05-21..2023-06-01", "2023-06-21..2023-07-01"),
+        ("at 3 pm", "2023-06-14T15:00..2023-06-14T15:01", "2023-06-15T15:00..2023-06-15T15:01"),
+        ("下午四点半", "2023-06-13T16:30..2023-06-13T16:31", "2023-06-14T16:30..2023-06-14T16:31"),
+        ("in three days", None, day("2023-06-17")),
+    ],
+)
+def test_an_event_lies_behind_and_a_plan_ahead(text: str, event: str | None, plan: str | None) -> None:
+    """A time that words leave open is the nearest one before or after the statement."""
+    assert (stated(text, "event"), stated(text, "plan")) == (event, plan)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a week ago", day("2023-06-07")),
+        ("a fortnight ago", day("2023-05-31")),
+        ("两周前", day("2023-05-31")),
+        ("three days later", day("2023-06-17")),
+        ("三天后", day("2023-06-17")),
+        ("过两天", day("2023-06-16")),
+        ("two months from now", "2023-08-01..2023-09-01"),
+        ("半年后", "2023-12-01..2024-01-01"),
+        ("half a year ago", "2022-12-01..2023-01-01"),
+        ("半个月前", day("2023-05-30")),
+        ("two hours ago", "2023-06-14T13:30..2023-06-14T13:31"),
+        ("一个半小时后", "2023-06-14T17:00..2023-06-14T17:01"),
+        ("half an hour ago", "2023-06-14T15:00..2023-06-14T15:01"),
+        ("a week from Friday", day("2023-06-16")),
+        ("the day after Christmas", day("2022-12-26")),
+        ("next Friday", day("2023-06-23")),
+        ("Friday next week", day("2023-06-23")),
+        ("next week on Friday", day("2023-06-23")),
+        ("this coming Friday", day("2023-06-16")),
+        ("the Monday before last", day("2023-06-05")),
+        ("下周五", day("2023-06-23")),
+        ("上个礼拜天", day("2023-06-11")),
+        ("the weekend before last", "2023-06-03..2023-06-05"),
+        ("the week after next", "2023-06-26..2023-07-03"),
+        ("in the next two weeks", "2023-06-14..2023-06-29"),
+        ("early May", "2023-05-01..2023-05-11"),
+        ("mid-May 2022", "2022-05-11..2022-05-21"),
+        ("the end of next month", "2023-07-21..2023-08-01"),
+        ("五月下旬", "2023-05-21..2023-06-01"),
+        ("去年年底", "2022-10-01..2023-01-01"),
+        ("今年上半年", "2023-01-01..2023-07-01"),
+        ("the first half of 2022", "2022-01-01..2022-07-01"),
+        ("the middle of last year", "2022-05-01..2022-08-01"),
+        ("early this week", "2023-06-12..2023-06-14"),
+        ("the second quarter of 2022", "2022-04-01..2022-07-01"),
+        ("2022年第三季度", "2022-07-01..2022-10-01"),
+        ("in the 1990s", "1990-01-01..2000-01-01"),
+        ("in the eighties", "1980-01-01..1990-01-01"),
+        ("上世纪九十年代", "1990-01-01..2000-01-01"),
+        ("the first week of May", "2023-05-01..2023-05-08"),
+        ("the last Friday of May", day("2023-05-26")),
+        ("五月第二个周日", day("2023-05-14")),
+        ("the 5th of next month", day("2023-07-05")),
+        ("yesterday at 3 pm", "2023-06-13T15:00..2023-06-13T15:01"),
+        ("at half past seven on Monday evening", "2023-06-12T19:30..2023-06-12T19:31"),
+        ("at a quarter to six this morning", "2023-06-14T05:45..2023-06-14T05:46"),
+        ("noon tomorrow", "2023-06-15T12:00..2023-06-15T12:01"),
+        ("last night", "2023-06-13T18:00..2023-06-14"),
+        ("昨晚三点", "2023-06-14T03:00..2023-06-14T03:01"),
+        ("明早七点一刻", "2023-06-15T07:15..2023-06-15T07:16"),
+        ("下周五晚七点四十", "2023-06-23T19:40..2023-06-23T19:41"),
+        ("周四三点钟", "2023-06-08T15:00..2023-06-08T15:01"),
+        ("2023-05-07T10:20", "2023-05-07T10:20..2023-05-07T10:21"),
+        ("2023年5月7日，周日，上午10点", "2023-05-07T10:00..2023-05-07T10:01"),
+        ("from May to July", "2023-05-01..2023-08-01"),
+        ("from November to February", "2022-11-01..2023-03-01"),
+        ("from May to July 2021", "2021-05-01..2021-08-01"),
+        ("from November to February 2021", "2020-11-01..2021-03-01"),
+        ("2019-2021", "2019-01-01..2022-01-01"),
+        ("between 7 May and 3 June", "2023-05-07..2023-06-04"),
+        ("from the 17th to the 22nd of April", "2023-04-17..2023-04-23"),
+        ("5月3日到5日", "2023-05-03..2023-05-06"),
+        ("二十九号到五月四号", "2023-04-29..2023-05-05"),
+        ("上周一到周三", "2023-06-05..2023-06-08"),
+        ("yesterday from 3 to 5 pm", "2023-06-13T15:00..2023-06-13T17:00"),
+        ("明天下午两点到四点", "2023-06-15T14:00..2023-06-15T16:00"),
+        ("since 2019", "2019-01-01.."),
+        ("from March on", "2023-03-01.."),
+        ("自2019年起", "2019-01-01.."),
+        ("从三月以来", "2023-03-01.."),
+        ("until 5 May", "..2023-05-06"),
+        ("before 5 May", "..2023-05-05"),
+        ("after 5 May", "2023-05-06.."),
+        ("5月5日之前", "..2023-05-05"),
+        ("到五月底", "..2023-06-01"),
+    ],
+)
+def test_a_statement_states_one_time(text: str, expected: str) -> None:
+    """Counts, portions, times of day, ranges and open ends are read exactly, within a sentence too."""
+    assert stated(text) == expected
+    before, after = ("他说，", "。") if not text.isascii() else ("It was ", ", she said.")
+    assert stated(f"{before}{text}{after}") == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "May I come?",
+        "We march on.",
+        "April and June are friends.",
+        "About Jun.",
+        "3 PM Corp called.",
+        "I use Python 3.12.",
+        "She is 30 years old.",
+        "We ran it in three days.",
+        "In a minute!",
+        "on the 3rd floor",
+        "every day at 6 am",
+        "a Christmas tree",
+        "Black Friday",
+        "One day I will.",
+        "before 3 people came",
+        "一会儿再说",
+        "早一点睡",
+        "三点建议",
+        "二月兰开了",
+        "五月天的演唱会",
+        "农历五月",
+        "坐3号线",
+        "滨江路14号",
+        "每天早上六点跑步",
+        "每周五下午",
+        "三十岁",
+        "后天培养的习惯",
+        "年初八",
+        "2046房间",
+    ],
+)
+def test_words_that_resemble_times_state_none(text: str) -> None:
+    """Names, ages, quantities, versions and times that come back are none."""
+    assert stated(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "granularity"),
+    [
+        ("in 2019", "year"),
+        ("last spring", "season"),
+        ("in May", "month"),
+        ("last week", "week"),
+        ("yesterday", "day"),
+        ("this morning", "hour"),
+        ("at 3 pm", "minute"),
+    ],
+)
+def test_a_time_has_a_granularity(text: str, granularity: str) -> None:
+    """The granularity follows from the length of the time."""
+    found = stated_time(text, REFERENCE_MS)
+    assert found is not None and found.granularity == granularity
+
+
+def test_days_are_those_of_the_time_zone() -> None:
+    """Yesterday is a local day. A day on which clocks change has 23 or 25 hours."""
+    late = int(datetime(2023, 3, 26, 23, 30, tzinfo=UTC).timestamp() * 1000)
+    found = stated_time("yesterday", late, offset=offset_of("Europe/Berlin"))
+    assert found is not None and found.since_ms is not None and found.until_ms is not None
+    assert (local(found.since_ms), local(found.until_ms)) == ("2023-03-25T23:00", "2023-03-26T22:00")
+    (day_of_question,) = date_ranges("yesterday", late, offset_of("Europe/Berlin"))
+    assert (day_of_question.begin_ms, day_of_question.end_ms) == (found.since_ms, found.until_ms)
+    shanghai = stated_time("今天下午三点", late, "plan", offset_of("Asia/Shanghai"))
+    assert shanghai is not None and shanghai.since_ms is not None
+    assert local(shanghai.since_ms) == "2023-03-27T07:00"
+
+
+READINGS: tuple[Reading, ...] = ("question", "event", "plan")
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from([*WORDS.split(), "to", "since", "at", "pm", "early", "到", "点", "晚", "底"]),
+        max_size=10,
+    ),
+    st.sampled_from(["", " "]),
+    st.integers(-(10**13), 10**14),
+    st.sampled_from(READINGS),
+)
+def test_a_stated_time_is_an_interval_with_its_words(
+    pieces: list[str], joint: str, reference_ms: int, reading: Reading
+) -> None:
+    """For any text, reference and reading, an interval is not empty and its words are a part of the text."""
+    text = joint.join(pieces)
+    found = stated_time(text, reference_ms, reading)
+    if found is not None:
+        assert found.since_ms is None or found.until_ms is None or found.since_ms < found.until_ms
+        assert found.since_ms is not None or found.until_ms is not None
+        assert found.time_words and text[found.offset :].startswith(found.time_words)
