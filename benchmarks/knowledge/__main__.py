@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from benchmarks.knowledge import times
 from benchmarks.knowledge.table import Row, as_table
 
-MEASURES: Mapping[str, Callable[[bool], list[Row]]] = {"times": times.rows}
+MEASURES: dict[str, Callable[[bool], list[Row]]] = {"times": times.rows}
 """From the name of a subject to its rows; the argument is whether to measure quickly."""
 
 

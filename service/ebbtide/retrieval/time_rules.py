@@ -368,8 +368,8 @@ def _shifted(day: int, unit: str, count: int) -> int:
 def _read_ago(said: dict[str, str], now: Now) -> Span | None:
     """Read a number of days, weeks, months or years before today, or after it.
 
-    A question means a calendar unit, because nobody asks exactly. A statement means that day; months and years are
-    calendar units in both.
+    A question means a calendar unit, because questions are vague. A statement means that day, and a calendar unit for
+    months and years.
     """
     least, most = counted(said["count"])
     if not 0 <= least <= most <= MAX_COUNT:

@@ -202,7 +202,7 @@ def _times(text: str, now: Now) -> list[_Time]:
 
 
 def _is_habit(one: _Time, folded: str) -> bool:
-    """Return whether a time comes back, such as "every day at six", and so is none of a statement."""
+    """Return whether a time comes back, such as "every day at six". Such a time dates no statement."""
     return _EVERY.search(folded, max(0, one.core - 20), one.core) is not None
 
 
