@@ -12,7 +12,8 @@ month without a preposition, counts only in company. Times are computed in minut
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final, Literal
@@ -214,13 +215,23 @@ def _parts(text: str, folded: str, now: Now) -> list[_Time]:
             one = _part(match, rule, now)
             if one is not None and not (rule.is_capitalised and text[one.core : one.core + 1].islower()):
                 found.append(one)
+    strong = _apart(one for one in found if not one.is_weak)
+    begins = [one.begin for one in strong]
+
+    def is_free(one: _Time) -> bool:
+        place = bisect_left(begins, one.end)
+        return place == 0 or strong[place - 1].end <= one.begin
+
+    weak = _apart(one for one in found if one.is_weak and is_free(one))
+    return sorted([*strong, *weak], key=lambda one: one.begin)
+
+
+def _apart(found: Iterable[_Time]) -> list[_Time]:
+    """Return those that do not overlap, in order: of two, the one that begins earlier or else is longer."""
     kept: list[_Time] = []
-    for is_weak in (False, True):
-        candidates = [one for one in found if one.is_weak == is_weak]
-        for one in sorted(candidates, key=lambda one: (one.begin, -one.end)):
-            if not any(one.begin < other.end and other.begin < one.end for other in kept):
-                kept.append(one)
-    kept.sort(key=lambda one: one.begin)
+    for one in sorted(found, key=lambda one: (one.begin, -one.end)):
+        if not kept or one.begin >= kept[-1].end:
+            kept.append(one)
     return kept
 
 
