@@ -22,6 +22,9 @@ DAY: Final = 1_440
 MAX_COUNT: Final = 200
 """Largest number of days, weeks, months or years before or after the reference."""
 
+MAX_YEARS_AHEAD: Final = 20
+"""A year of two digits that is farther ahead is one of the last century."""
+
 Reading = Literal["question", "event", "plan"]
 
 Span = tuple[int, int]
@@ -190,6 +193,11 @@ _ORDINALS = {
     "4th": 4,
 }
 _ORDINALS |= {"5th": 5, "last": -1, "最后一": -1}
+_DAY_WORDS = {
+    "twenty-first": 21, "twenty-second": 22, "twenty-third": 23, "twenty-fourth": 24, "twenty-fifth": 25,
+    "thirty-first": 31, "thirtieth": 30, "twentieth": 20, "twelfth": 12, "eleventh": 11, "tenth": 10, "ninth": 9,
+    "eighth": 8, "seventh": 7, "sixth": 6, "fifth": 5, "fourth": 4, "third": 3, "second": 2, "first": 1,
+}  # fmt: skip
 _DIGITS = {digit: value for value, digit in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
 _HOLIDAYS: dict[str, tuple[int, int]] = {
     "christmas eve": (12, 24),
@@ -245,7 +253,9 @@ def year_of(said: dict[str, str], now: Now) -> int | None:
     """Return the year stated as a number or relative to the current one, or None."""
     if "year" in said:
         year = number_of(said["year"])
-        return year + 2000 if len(said["year"]) == 2 else year
+        if len(said["year"]) == 2:
+            return year + (2000 if year <= now.year % 100 + MAX_YEARS_AHEAD else 1900)
+        return year
     return now.year + _OFFSETS[said["of"]] if "of" in said else None
 
 
@@ -273,8 +283,8 @@ def read_date(said: dict[str, str], now: Now) -> Span | None:
             return None
         if "day" not in said:
             return months(year, month)
-        day = number_of(said["day"])
-        return _days(year, month, day, number_of(said.get("until", said["day"])))
+        day = _DAY_WORDS.get(said["day"]) or number_of(said["day"])
+        return _days(year, month, day, number_of(said["until"]) if "until" in said else day)
 
     return in_year(year) if year is not None else _occurrence(_which(said), now, in_year)
 
@@ -282,8 +292,11 @@ def read_date(said: dict[str, str], now: Now) -> Span | None:
 def _read_day_month_year(said: dict[str, str], now: Now) -> Span | None:
     """Read two numbers and a year if only one of the two can be the month, or both are equal."""
     month, day = sorted((int(said["first"]), int(said["second"])))
-    is_clear = 1 <= month <= 12 and (day > 12 or day == month)
-    return _days(int(said["year"]), month, day, day) if is_clear else None
+    if not 1 <= month <= 12 or (day <= 12 and day != month):
+        return None
+    if "year" in said:
+        return _days(int(said["year"]), month, day, day)
+    return _occurrence("", now, lambda year: _days(year, month, day, day))
 
 
 def _read_unit(said: dict[str, str], now: Now) -> Span | None:
@@ -308,7 +321,7 @@ def _read_unit(said: dict[str, str], now: Now) -> Span | None:
 
 def _read_edge(said: dict[str, str], now: Now) -> Span | None:
     """Read the beginning or the end of a month or a year that is not named."""
-    unit, name = _UNITS[said["unit"]], PORTIONS[said["edge"]]
+    unit, name = _UNITS.get(said["unit"], said["unit"]), PORTIONS[said["edge"]]
     edge = portion(_unit(now, unit, 0), name)
     if now.is_plan:
         return portion(_unit(now, unit, 1), name) if edge[1] <= now.number else edge
@@ -394,13 +407,20 @@ def _read_ago(said: dict[str, str], now: Now) -> Span | None:
 
 
 def _read_half(said: dict[str, str], now: Now) -> Span | None:
-    """Read half a year ago as the month six before, and half a month ago as the week two before."""
+    """Read half a year ago as the month six before, and half a month ago as 15 days. More years or months may precede.
+
+    A question means the week of that day.
+    """
     sign = 1 if "after" in said else -1
+    count = counted(said["count"])[0] if "count" in said else 0
+    if not 0 <= count <= MAX_COUNT:
+        return None
     if said["unit"] in ("年", "year"):
-        return _unit(now, "month", 6 * sign)
+        return _unit(now, "month", (12 * count + 6) * sign)
+    day = _shifted(now.number, "month", count * sign) + 15 * sign
     if now.reading == "question":
-        return _unit(now, "week", 2 * sign)
-    return now.number + 15 * sign, now.number + 15 * sign + 1
+        return _unit(Now.on(day * DAY, "question"), "week", 0)
+    return day, day + 1
 
 
 def _read_minutes(said: dict[str, str], now: Now) -> Span | None:
@@ -423,10 +443,10 @@ def _read_minutes(said: dict[str, str], now: Now) -> Span | None:
 def _read_rolling(said: dict[str, str], now: Now) -> Span | None:
     """Read the last number of days, weeks, months or years up to and including today, or the next ones."""
     count = counted(said.get("count", "1"))[1]
-    if not 0 <= count <= MAX_COUNT:
+    if not 0 <= count <= MAX_COUNT or ("tense" in said and not now.is_plan):
         return None
     unit = _UNITS.get(said["unit"], said["unit"])
-    if "after" in said:
+    if "after" in said or "tense" in said:
         return now.number, _shifted(now.number, unit, count) + 1
     return _shifted(now.number, unit, -count), now.number + 1
 
@@ -459,16 +479,27 @@ def read_weekday(said: dict[str, str], now: Now) -> Span | None:
 
 
 def read_day_of_month(said: dict[str, str], now: Now) -> Span | None:
-    """Read a day of a month that is not named: the latest one, or for a plan the first one from today on."""
+    """Read a day of a month that is not named: the latest one, or for a plan the first one from today on.
+
+    With a weekday it is the nearest such day.
+    """
     if said["day"].isdecimal() and len(said["day"]) > 2:
         return None
     day = number_of(said["day"])
     last = number_of(said.get("until", said["day"]))
-    order = range(13) if now.is_plan else range(0, -13, -1)
+    step = 1 if now.is_plan else -1
+    order = (
+        (0, step, -step, 2 * step, -2 * step, 3 * step) if "weekday" in said else range(0, 13 * step, step)
+    )
     for offset in order:
         year, month, _ = civil(months(now.year, now.month + offset)[0])
         span = _days(year, month, day, last)
-        if span is not None and (span[1] > now.number if now.is_plan else span[0] <= now.number):
+        if span is None:
+            continue
+        if "weekday" in said:
+            if (span[0] + 3) % 7 == _weekday(said["weekday"]):
+                return span
+        elif span[1] > now.number if now.is_plan else span[0] <= now.number:
             return span
     return None
 
@@ -656,6 +687,8 @@ _MONTH = (
 )
 _WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 _SHORT_WEEKDAY = r"(?P<weekday>mon|tues?|wed|thu(?:rs?)?|fri|sat|sun)"
+_ON_WEEKDAY = rf"(?:(?:on{_S})?(?:{_WEEKDAY}|(?:mon|tues?|wed|thu(?:rs?)?|fri|sat|sun)\.?),?{_S})?"
+_DAY_WORD = rf"(?P<day>{'|'.join(_DAY_WORDS)})"
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?(?:\s?(?:-|to)\s?(?P<until>\d{1,2})(?:st|nd|rd|th)?)?"
 _YEAR = r"(?P<year>(?:19|20)\d\d)"
 _OF_YEAR = rf"(?:,?{_S}(?:(?:of|in){_S})?(?:{_YEAR}|(?P<of>last|this|next){_S}year){_E})"
@@ -703,9 +736,15 @@ _ZH_UNIT = r"(?P<unit>天|日|周|星期|礼拜|年|(?<=个)月)"
 
 _STRONG: dict[Reader, tuple[str, ...]] = {
     read_date: (
-        rf"{_B}(?:{_WEEKDAY},?{_S})?(?:the{_S})?{_DAY}{_S}(?:of{_S})?{_MONTH}{_E}\.?{_OF_YEAR}?",
-        rf"{_B}(?:{_WEEKDAY},?{_S})?{_MONTH}\.?{_S}(?:the{_S})?{_DAY}{_E}{_OF_YEAR}?",
+        rf"{_B}{_ON_WEEKDAY}(?:the{_S})?{_DAY}{_S}(?:of{_S})?{_MONTH}{_E}\.?{_OF_YEAR}?",
+        rf"{_B}{_ON_WEEKDAY}{_MONTH}\.?{_S}(?:the{_S})?{_DAY}{_E}{_OF_YEAR}?",
+        rf"{_B}(?:on{_S})?the{_S}{_DAY_WORD}{_S}of{_S}{_MONTH}{_E}{_OF_YEAR}?",
+        rf"{_B}{_MONTH}{_S}(?:the{_S}|(?<!may )(?<!march )){_DAY_WORD}{_E}{_OF_YEAR}?",
         rf"{_B}{_MONTH}\.?{_OF_YEAR}",
+        r"(?<![\d/.-])(?P<month>0?[1-9]|1[0-2])/(?P<year>(?:19|20)\d\d)(?![\d/.-])",
+        rf"{_B}(?:in|since|of|from|until|by|before|after|summer|spring|autumn|fall|winter){_S}'(?P<year>\d\d){_E}",
+        rf"(?<![0-9〇零一二三四五六七八九])(?!六七|七八|八九)(?P<year>[06-9][0-9]|[〇零六七八九][〇零一二三四五六七八九])年"
+        rf"(?![前后来代了间级的多])(?:{_TAIL})?",
         rf"{_B}(?:{_WHICH}|in|during|until|since|late|early|mid|end{_S}of){_S}(?:late{_S}|early{_S}|mid-?\s?)?"
         rf"{_MONTH}{_E}(?!'s){_OF_YEAR}?",
         rf"{_B}{_SEASON}{_OF_YEAR}",
@@ -721,9 +760,11 @@ _STRONG: dict[Reader, tuple[str, ...]] = {
     ),
     _read_day_month_year: (
         rf"(?<![\d/.-])(?P<first>\d{{1,2}})[/.](?P<second>\d{{1,2}})[/.]{_YEAR}(?![\d/-])",
+        rf"{_B}{_PREPOSITION}{_S}(?P<first>\d{{1,2}})/(?P<second>\d{{1,2}})(?![\d/.-])",
     ),
     _read_unit: (
         rf"{_B}(?:the{_S})?(?P<unit>week|weekend|month|year|night){_S}(?P<which>before{_S}last|after{_S}next){_E}",
+        rf"{_B}{_WHICH}{_S}(?P<unit>month),?{_S}on{_S}the{_S}(?P<rest>\d{{1,2}})(?:st|nd|rd|th){_E}",
         rf"{_B}{_WHICH}{_S}(?P<unit>week|weekend|month|quarter|year|night|morning|afternoon|evening){_E}",
         rf"(?<![早晚马路网街线]){_OFFSET}(?P<unit>周(?![围边到身遭])|星期|礼拜)"
         r"(?P<rest>末|[一二三四五六日天](?![个年天月次]))?",
@@ -731,9 +772,11 @@ _STRONG: dict[Reader, tuple[str, ...]] = {
         rf"(?<![早晚马]){_OFFSET}(?P<unit>月|季度)的?(?P<rest>{_N}{{1,3}}[日号])?",
     ),
     _read_edge: (
+        rf"{_B}(?P<unit>month|year)(?:[- ]|'s{_S})(?P<edge>end){_E}",
         r"(?<![个一二三四五六七八九十0-9两几去今明后前每半年])(?P<unit>[年月])(?P<edge>初(?![一二三四五六七八九十])|[底末]|中(?![国学午秋心]))",
     ),
     _read_quarter: (
+        rf"{_B}h(?P<half>[12]){_S}(?:of{_S})?(?:{_YEAR}|(?P<of>last|this|next){_S}year){_E}",
         rf"{_B}(?:the{_S})?(?P<quarter>first|second|third|fourth){_S}quarter(?:{_OF_YEAR}|{_E})",
         rf"{_B}q(?P<quarter>[1-4])(?:(?:{_S}|')(?:of{_S})?(?:{_YEAR}|(?P<of>last|this|next){_S}year))?{_E}",
         r"(?:(?P<year>[0-9]{4})年|(?P<of>前年|去年|今年|明年|后年))?的?第?(?P<quarter>[一二三四1-4])季度",
@@ -761,12 +804,17 @@ _STRONG: dict[Reader, tuple[str, ...]] = {
         rf"(?P<count>{_NB}{{1,4}}|[几数])个?{_ZH_UNIT}(?P<after>(?:以|之)?后)",
     ),
     _read_half: (
-        r"半个?(?P<unit>年|月)多?(?:以|之)?前",
+        r"(?<!个)半个?(?P<unit>年|月)多?(?:以|之)?前",
+        rf"(?P<count>{_NB}{{1,3}})(?P<unit>年)半多?(?:(?:以|之)?前|(?P<after>(?:以|之)?后))",
+        rf"(?P<count>{_NB}{{1,3}})个半(?P<unit>月)多?(?:(?:以|之)?前|(?P<after>(?:以|之)?后))",
+        rf"{_B}{_COUNT}{_S}(?P<unit>year|month)s?{_S}and{_S}a{_S}half{_S}(?:ago|(?P<after>from{_S}now|later)){_E}",
+        rf"{_B}{_COUNT}{_S}and{_S}a{_S}half{_S}(?P<unit>year|month)s?{_S}(?:ago|(?P<after>from{_S}now|later)){_E}",
         r"半个?(?P<unit>年|月)(?P<after>(?:以|之)?后)",
         rf"{_B}half{_S}a{_S}(?P<unit>year){_S}(?:ago|(?P<after>from{_S}now|later)){_E}",
     ),
     _read_minutes: (
         rf"{_B}{_COUNT}{_S}{_MINUTES}{_S}(?:ago|(?P<after>from{_S}now|later)){_E}",
+        rf"{_B}{_COUNT}{_S}(?P<unit>hour)s?{_S}(?P<half>and{_S}a{_S}half){_S}(?:ago|(?P<after>from{_S}now|later)){_E}",
         rf"{_B}(?P<half>half){_S}an{_S}{_MINUTES}{_S}(?:ago|(?P<after>from{_S}now|later)){_E}",
         rf"{_B}(?P<tense>in){_S}(?!a{_S}m)(?:about{_S}|around{_S}|just{_S})?{_COUNT}{_S}{_MINUTES}{_E}(?!{_S}(?:ago|back))",
         rf"{_B}(?P<tense>in){_S}(?:about{_S}|around{_S})?(?P<half>half){_S}an{_S}{_MINUTES}{_E}",
@@ -775,6 +823,8 @@ _STRONG: dict[Reader, tuple[str, ...]] = {
     ),
     _read_rolling: (
         rf"{_B}(?:last|past|previous|(?P<after>next|coming)){_S}{_COUNT}{_S}(?P<unit>day|week|month|year|night)s{_E}",
+        rf"{_B}(?P<tense>within)(?:{_S}the{_S}next)?{_S}{_COUNT}{_S}(?P<unit>day|week|month|year)s?{_E}",
+        rf"(?P<count>{_NB}{{1,3}})个?(?P<unit>天|周|星期|礼拜|(?<=个)月|年)(?P<tense>(?:之|以)?内)",
         rf"(?:最近|过去|近|(?P<after>未来|接下来|今后))的?(?P<count>{_N}{{1,3}}|[几数])个?"
         r"(?P<unit>天|日|周|星期|礼拜|月|年)",
     ),
@@ -789,6 +839,7 @@ _STRONG: dict[Reader, tuple[str, ...]] = {
         rf"{_B}(?:on|at|over|during){_S}the{_S}(?P<weekend>weekend){_E}",
     ),
     read_day_of_month: (
+        rf"{_B}(?:on{_S})?(?P<weekday>{_WEEKDAY}),?{_S}the{_S}(?P<day>\d{{1,2}})(?:st|nd|rd|th){_E}",
         rf"{_B}{_PREPOSITION}{_S}the{_S}(?P<day>\d{{1,2}})(?:st|nd|rd|th)(?:{_S}(?:to|-){_S}the{_S}(?P<until>\d{{1,2}})"
         rf"(?:st|nd|rd|th))?{_E}(?!{_S}(?:floor|street|st|avenue|ave|time|grade|place|day|week|month|year|century|"
         rf"anniversary|birthday|try|attempt|of|page|row|hole|lap|edition|version))",
@@ -812,10 +863,12 @@ _STRONG: dict[Reader, tuple[str, ...]] = {
         rf"{_B}{_HOUR}(?:[:.](?P<minute>[0-5]\d))?\s?{_MERIDIEM}{_E}",
         rf"(?<![0-9.:/-]){_HOUR}:(?P<minute>[0-5]\d)(?![0-9:])(?::[0-5]\d)?",
         rf"{_B}(?P<noon>noon|midday|midnight){_E}",
+        rf"(?<![{_N[1:-1]}])(?P<noon>零点|午夜|正午)(?![{_N[1:-1]}几个])",
         rf"{_B}{_HOUR_WORD}{_S}o'clock(?:\s?{_MERIDIEM})?{_E}",
         rf"{_B}(?P<fraction>half|quarter){_S}(?:past|(?P<to>to)){_S}{_HOUR_WORD}(?:\s?{_MERIDIEM})?{_E}",
         rf"{_PART}(?:的|大概|大约|约)?(?P<hour>{_N}{{1,3}})(?:点|时(?!候|间)){_ZH_MINUTE}?",
         rf"{_ZH_HOUR}{_ZH_MINUTE}",
+        rf"{_ZH_HOUR}(?=见|开会|出发|集合|起床|睡觉|开始|下班|上班|吃饭|开饭|开门|关门)",
     ),
 }
 """The rules that count by themselves."""
@@ -829,7 +882,7 @@ _WEAK: dict[Reader, tuple[str, ...]] = {
     _read_unit: (rf"{_B}(?:the|this|of|in){_S}(?P<unit>week|month|quarter|year){_E}",),
     read_day_of_month: (rf"(?<![0-9a-z])(?P<day>{_N}{{1,3}})[日号]",),
     read_clock: (
-        rf"{_B}(?:at|from|until|till|by|around|about|before|after|between){_S}(?:about{_S}|around{_S})?{_HOUR_WORD}"
+        rf"{_B}(?:at|since|from|until|till|by|around|about|before|after|between){_S}(?:about{_S}|around{_S})?{_HOUR_WORD}"
         rf"{_E}(?![%/.:,-]?\d)",
         rf"(?<=to ){_HOUR_WORD}{_E}(?![%/.:,-]?\d)",
         rf"{_ZH_HOUR}(?![子心头滴])",

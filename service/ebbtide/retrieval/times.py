@@ -117,7 +117,7 @@ def stated_time(
         "since": (begin, None),
         "after": (end, None),
         "until": (None, end),
-        "before": (None, begin),
+        "before": (None, end if one.is_end else begin),
     }[one.relation]
     words = text[one.core : one.end]
     return StatedTime(one.core, len(words), since, until, _granularity(one.span), words)
@@ -174,6 +174,11 @@ class _Time:
     relation: str = ""
     """Which end is open: since, after, until or before."""
     span: Span = (0, 0)
+
+    @property
+    def is_end(self) -> bool:
+        """Whether it is the end of a period. "Before the end of June" is before July."""
+        return PORTIONS.get(self.said.get("edge", ""), self.portion) == "late"
 
     @property
     def is_one_day(self) -> bool:
@@ -343,7 +348,8 @@ def _extend(before: _Time, after: _Time, folded: str, now: Now) -> bool:
     opening = _FROM.search(folded, max(0, before.core - 12), before.core)
     if gap["and"] and not (opening and opening["between"]):
         return False
-    if before.is_weak and after.is_weak and opening is None and not gap["dash"]:
+    are_hours = before.clock is not None and after.clock is not None and not folded.isascii()
+    if before.is_weak and after.is_weak and not (opening or gap["dash"] or are_hours):
         return False
     _agree(before, after, now)
     begin, end = before.span[0], after.span[1] if after.clock is None else after.span[0]
@@ -416,7 +422,7 @@ MAX_GAP: Final = 24
 """Characters between the parts of a time."""
 
 _LEADING = re.compile(
-    r"(?:(?:in|on|at|by|until|till|since|from|before|after|during|over|about|around|through|throughout|starting|of|year"
+    r"(?:(?:in|on|at|by|until|till|since|from|before|after|during|over|about|around|through|throughout|starting|of|year(?=\s)"
     r"|late|early|mid|end of|between|the)[\s-]{1,3}){1,3}|[在的]"
 )
 """Words before a time that do not belong to it."""
@@ -439,8 +445,8 @@ _PORTION_AFTER = re.compile(
     r"的?(?:年|月)?(?P<portion>初(?![一二三四五六七八九十])|底|末|中旬|中(?![国学午秋心期])|上旬|下旬|中期|初期|末期|上半月|下半月)"
 )
 _SHIFT = re.compile(
-    r"(?<![a-z])(?P<count>the|a|one|two|three|four|five|six|\d{1,2})\s(?P<unit>day|week)s?\s(?P<side>before|after|from)"
-    r"\s(?:the\s)?$"
+    r"(?<![a-z])(?<!once )(?<!twice )(?<!times )(?<!days )(?P<count>the|a|one|two|three|four|five|six|\d{1,2})"
+    r"\s(?P<unit>day|week)s?\s(?P<side>before|after|from|on)\s(?:the\s)?$"
 )
 _RELATION_BEFORE = re.compile(
     r"(?:(?<![a-z])(?P<relation>ever since|since|as of|starting|beginning|(?P<origin>from)|after|before|prior to|until"
