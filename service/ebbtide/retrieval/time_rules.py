@@ -913,16 +913,27 @@ RULES: Final = (
 _ASCII_RULES = tuple(rule for rule in RULES if rule.pattern.pattern.isascii())
 """The rules for English. All others require a Chinese character."""
 
+_HAN_RULES = tuple(
+    rule
+    for rule in RULES
+    if rule not in _ASCII_RULES or rule.pattern.pattern.startswith(("(?<![0-9", r"(?<![\d"))
+)
+"""The rules for Chinese, and those for numbers. All others require a Latin letter."""
+
 _MAY_DATE = re.compile(
     "[0-9]|day|night|morning|afternoon|evening|week|month|quarter|year|tomorrow|spring|summer|autumn|fall|winter|noon|"
-    "o'clock|hour|minute|ties|christmas|halloween|thanksgiving|past|sun|"
+    "o'clock|hour|minute|ties|christmas|halloween|thanksgiving"
+    "|boxing|past|quarter|(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve) (?:to|until|till|and)|"
     + "|".join((*_MONTH_NAMES, *_WEEKDAY_NAMES))
 )
 """A part of every time in English."""
 
 
+_HAS_LATIN = re.compile("[a-z]")
+
+
 def rules_for(folded: str) -> Sequence[Rule]:
     """Return the rules that may apply to a text. Most questions in English contain no time."""
     if not folded.isascii():
-        return RULES
+        return RULES if _HAS_LATIN.search(folded) else _HAN_RULES
     return _ASCII_RULES if _MAY_DATE.search(folded) else ()

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final, Literal
 
+from ebbtide.bounds import EARLIEST_MS, LATEST_MS
 from ebbtide.retrieval.time_rules import (
     DAY,
     EXACT,
@@ -93,7 +94,7 @@ def date_ranges(text: str, reference_ms: int, offset: Offset = utc) -> list[Date
     for one in _times(text[:MAX_CHARACTERS], now):
         if one.days is None:
             continue
-        begin, end = one.span if one.is_range or not (one.clock or one.part) else one.days
+        begin, end = one.span if one.is_range or not one.has_hours else one.days
         if one.relation == "since":
             end = max(end, now.number * DAY + DAY)
         span = begin // DAY * DAY, -(-end // DAY) * DAY
@@ -106,12 +107,17 @@ def date_ranges(text: str, reference_ms: int, offset: Offset = utc) -> list[Date
 def stated_time(
     text: str, reference_ms: int, reading: Reading = "event", offset: Offset = utc
 ) -> StatedTime | None:
-    """Return the first time that a text states, or None. The reference is the time at which it was said."""
+    """Return the first time that a text states, or None. The reference is the time at which it was said.
+
+    A time that no store can hold is none.
+    """
     found = _times(text[:MAX_CHARACTERS], _now(reference_ms, offset, reading))
     if not found:
         return None
     one = found[0]
     begin, end = (_in_ms(minutes, offset) for minutes in one.span)
+    if not EARLIEST_MS <= begin < end <= LATEST_MS:
+        return None
     since, until = {
         "": (begin, end),
         "since": (begin, None),
@@ -174,6 +180,11 @@ class _Time:
     relation: str = ""
     """Which end is open: since, after, until or before."""
     span: Span = (0, 0)
+
+    @property
+    def has_hours(self) -> bool:
+        """Whether it is less than a day."""
+        return self.clock is not None or bool(self.part)
 
     @property
     def is_end(self) -> bool:
@@ -284,7 +295,7 @@ def _join(before: _Time, after: _Time, folded: str) -> bool:
 
 def _span(one: _Time, now: Now) -> Span:
     """Return the minutes of a time. Without a day, it is the nearest one."""
-    if one.clock is None and not one.part:
+    if not one.has_hours:
         assert one.days is not None
         if not one.portion:
             return one.days
@@ -327,16 +338,15 @@ def _modify(one: _Time, folded: str) -> None:
     if one.days is None:
         return
     start = max(0, one.core - 40)
-    has_hours = one.clock is not None or bool(one.part)
     if one.is_one_day and (said := _SHIFT.search(folded, start, one.core)):
         count = 1 if said["count"] == "the" else counted(said["count"])[1]
         days = count * (7 if said["unit"] == "week" else 1) * (-1 if said["side"] == "before" else 1) * DAY
         one.days = one.days[0] + days, one.days[1] + days
         one.begin, one.core = min(one.begin, said.start()), said.start()
-    elif not has_hours and (said := _PORTION_BEFORE.search(folded, start, one.core)):
+    elif not one.has_hours and (said := _PORTION_BEFORE.search(folded, start, one.core)):
         one.portion, one.is_weak = PORTIONS[" ".join(said["portion"].split())], False
         one.begin, one.core = min(one.begin, said.start()), said.start()
-    elif not has_hours and (after := _PORTION_AFTER.match(folded, one.end)):
+    elif not one.has_hours and (after := _PORTION_AFTER.match(folded, one.end)):
         one.portion, one.is_weak, one.end = PORTIONS[after["portion"]], False, after.end()
 
 

@@ -208,14 +208,25 @@ def test_every_day_is_read_as_itself(day: date) -> None:
     assert said(f"{day.year}年{day.month}月{day.day}日") == [str(day)]
 
 
-@settings(max_examples=300, deadline=None)
-@given(st.lists(st.sampled_from([*WORDS.split(), "yesterday", "tonight", "weekend", "quarter"]), max_size=5))
-def test_rules_that_cannot_apply_are_skipped(pieces: list[str]) -> None:
-    """Promise: the rules that are applied to a text find the dates that all rules find."""
-    text = " ".join(pieces)
+MORE_ENGLISH = (
+    "yesterday tonight weekend quarter noon half past six o'clock from at to until the christmas eve nineties an hour "
+    "later morning fri first end early since sunday q3 new year's halloween boxing"
+)
+MORE_CHINESE = "7 12 : - 点 半 晚上 到 底 周 三 前 后 圣诞"
+ENGLISH = [word for word in WORDS.split() if word.isascii()] + MORE_ENGLISH.split()
+CHINESE = [word for word in WORDS.split() if not word.isascii()] + MORE_CHINESE.split()
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.lists(st.sampled_from(ENGLISH), max_size=6).map(" ".join)
+    | st.lists(st.sampled_from(CHINESE), max_size=8).map("".join)
+)
+def test_rules_that_cannot_apply_are_skipped(text: str) -> None:
+    """Promise: the rules that are applied to a text find the times that all rules find."""
     with mock.patch.object(times, "rules_for", return_value=time_rules.RULES):
-        expected = date_ranges(text, REFERENCE_MS)
-    assert date_ranges(text, REFERENCE_MS) == expected
+        expected = date_ranges(text, REFERENCE_MS), stated_time(text, REFERENCE_MS, "plan")
+    assert (date_ranges(text, REFERENCE_MS), stated_time(text, REFERENCE_MS, "plan")) == expected
 
 
 # --- statements --------------------------------------------------------------------------------------------
