@@ -138,43 +138,25 @@ def by_word(words: Mapping[str, Sequence[str]]) -> dict[str, str]:
     return {word: meaning for meaning, several in words.items() for word in several}
 
 
-_OFFSETS = {"before last": -2, "last": -1, "previous": -1, "past": -1, "this": 0, "next": 1, "coming": 1}
-_OFFSETS |= {"following": 1, "after next": 2, "this past": -1, "this coming": 1}
-_OFFSETS |= {"上上": -2, "上": -1, "这": 0, "本": 0, "下": 1, "下下": 2}
-_OFFSETS |= {
-    "大前年": -3,
-    "前年": -2,
-    "去年": -1,
-    "今年": 0,
-    "明年": 1,
-    "后年": 2,
-    "去": -1,
-    "今": 0,
-    "明": 1,
-}
-_NAMED_DAYS = {"the day before yesterday": -2, "yesterday": -1, "last night": -1, "today": 0, "tonight": 0}
-_NAMED_DAYS |= {
-    "tomorrow": 1,
-    "the day after tomorrow": 2,
-    "day before yesterday": -2,
-    "day after tomorrow": 2,
-}
-_NAMED_DAYS |= {"大前": -3, "前": -2, "昨": -1, "今": 0, "明": 1, "后": 2, "大后": 3}
-_COUNTS = {"a": 1, "an": 1, "another": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
-_COUNTS |= {"seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "fifteen": 15}
-_COUNTS |= {"twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "ninety": 90}
+_OFFSETS = {
+    "before last": -2, "last": -1, "previous": -1, "past": -1, "this past": -1, "this": 0, "next": 1, "coming": 1,
+    "this coming": 1, "following": 1, "after next": 2, "上上": -2, "上": -1, "这": 0, "本": 0, "下": 1, "下下": 2,
+    "大前年": -3, "前年": -2, "去年": -1, "今年": 0, "明年": 1, "后年": 2, "去": -1, "今": 0, "明": 1,
+}  # fmt: skip
+_NAMED_DAYS = {
+    "the day before yesterday": -2, "day before yesterday": -2, "yesterday": -1, "last night": -1, "today": 0,
+    "tonight": 0, "tomorrow": 1, "the day after tomorrow": 2, "day after tomorrow": 2,
+    "大前": -3, "前": -2, "昨": -1, "今": 0, "明": 1, "后": 2, "大后": 3,
+}  # fmt: skip
+_COUNTS = {
+    "a": 1, "an": 1, "another": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7,
+    "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "fifteen": 15, "twenty": 20, "thirty": 30,
+    "forty": 40, "fifty": 50, "sixty": 60, "ninety": 90,
+}  # fmt: skip
 _VAGUE = {"few": (2, 5), "several": (3, 7), "couple": (2, 2), "几": (2, 9), "数": (2, 9)}
 _SEASONS = {
-    "spring": 3,
-    "summer": 6,
-    "autumn": 9,
-    "fall": 9,
-    "winter": 12,
-    "春": 3,
-    "夏": 6,
-    "秋": 9,
-    "冬": 12,
-}
+    "spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12, "春": 3, "夏": 6, "秋": 9, "冬": 12,
+}  # fmt: skip
 _UNITS = {"天": "day", "日": "day", "周": "week", "星期": "week", "礼拜": "week", "月": "month", "年": "year"}
 _UNITS |= {"季度": "quarter", "小时": "hour", "钟头": "hour", "分钟": "minute"}
 _UNITS |= dict.fromkeys(("night", "morning", "afternoon", "evening"), "day")
@@ -182,50 +164,22 @@ _MONTH_NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "
 _WEEKDAY_NAMES = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _DECADES = ("twentie", "thirtie", "fortie", "fiftie", "sixtie", "seventie", "eightie", "ninetie")
 _ORDINALS = {
-    "first": 1,
-    "second": 2,
-    "third": 3,
-    "fourth": 4,
-    "fifth": 5,
-    "1st": 1,
-    "2nd": 2,
-    "3rd": 3,
-    "4th": 4,
-}
-_ORDINALS |= {"5th": 5, "last": -1, "最后一": -1}
+    "first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "1st": 1, "2nd": 2, "3rd": 3, "4th": 4, "5th": 5,
+    "last": -1, "最后一": -1,
+}  # fmt: skip
 _DAY_WORDS = {
     "twenty-first": 21, "twenty-second": 22, "twenty-third": 23, "twenty-fourth": 24, "twenty-fifth": 25,
     "thirty-first": 31, "thirtieth": 30, "twentieth": 20, "twelfth": 12, "eleventh": 11, "tenth": 10, "ninth": 9,
     "eighth": 8, "seventh": 7, "sixth": 6, "fifth": 5, "fourth": 4, "third": 3, "second": 2, "first": 1,
 }  # fmt: skip
 _DIGITS = {digit: value for value, digit in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
-_HOLIDAYS: dict[str, tuple[int, int]] = {
-    "christmas eve": (12, 24),
-    "christmas": (12, 25),
-    "boxing day": (12, 26),
-}
-_HOLIDAYS |= {
-    "new year's eve": (12, 31),
-    "new year's day": (1, 1),
-    "new year's": (1, 1),
-    "halloween": (10, 31),
-}
-_HOLIDAYS |= {
-    "valentine's day": (2, 14),
-    "平安夜": (12, 24),
-    "圣诞": (12, 25),
-    "元旦": (1, 1),
-    "跨年夜": (12, 31),
-}
-_HOLIDAYS |= {
-    "情人节": (2, 14),
-    "妇女节": (3, 8),
-    "劳动节": (5, 1),
-    "五一": (5, 1),
-    "儿童节": (6, 1),
-    "六一": (6, 1),
-}
-_HOLIDAYS |= {"教师节": (9, 10), "国庆": (10, 1), "十一": (10, 1), "万圣节": (10, 31)}
+_HOLIDAYS = {
+    "christmas eve": (12, 24), "christmas": (12, 25), "boxing day": (12, 26), "new year's eve": (12, 31),
+    "new year's day": (1, 1), "new year's": (1, 1), "halloween": (10, 31), "valentine's day": (2, 14),
+    "平安夜": (12, 24), "圣诞": (12, 25), "元旦": (1, 1), "跨年夜": (12, 31), "情人节": (2, 14), "妇女节": (3, 8),
+    "劳动节": (5, 1), "五一": (5, 1), "儿童节": (6, 1), "六一": (6, 1), "教师节": (9, 10), "国庆": (10, 1),
+    "十一": (10, 1), "万圣节": (10, 31),
+}  # fmt: skip
 
 
 def number_of(said: str) -> int:
@@ -393,11 +347,7 @@ def _read_ago(said: dict[str, str], now: Now) -> Span | None:
     sign = 1 if "after" in said or "tense" in said else -1
     if unit == "fortnight":
         least, most, unit = 2 * least, 2 * most, "week"
-    if (
-        unit == "weekend"
-        or now.reading == "question"
-        or (unit in ("month", "year") and "half_more" not in said)
-    ):
+    if now.reading == "question" or unit in ("weekend", "month", "year"):
         first, second = _unit(now, unit, sign * least), _unit(now, unit, sign * most)
     else:
         first, second = (
