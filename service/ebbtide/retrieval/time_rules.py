@@ -339,9 +339,7 @@ def _read_ago(said: dict[str, str], now: Now) -> Span | None:
     months and years.
     """
     least, most = counted(said["count"])
-    if not 0 <= least <= most <= MAX_COUNT:
-        return None
-    if "tense" in said and not now.is_plan:
+    if not 0 <= least <= most <= MAX_COUNT or not _is_meant(said, now):
         return None
     unit = _UNITS.get(said["unit"], said["unit"])
     sign = 1 if "after" in said or "tense" in said else -1
@@ -356,6 +354,16 @@ def _read_ago(said: dict[str, str], now: Now) -> Span | None:
     return min(first[0], second[0]), max(first[1], second[1])
 
 
+def _is_meant(said: dict[str, str], now: Now) -> bool:
+    """Return whether a count after the reference means a time.
+
+    "In three days" is one in a plan only, and a duration otherwise. "Three days later" continues a story in a question.
+    """
+    if "tense" in said:
+        return now.is_plan
+    return now.reading != "question" or "after" not in said or said["after"].startswith("from")
+
+
 def _read_half(said: dict[str, str], now: Now) -> Span | None:
     """Read half a year ago as the month six before, and half a month ago as 15 days. More years or months may precede.
 
@@ -363,7 +371,7 @@ def _read_half(said: dict[str, str], now: Now) -> Span | None:
     """
     sign = 1 if "after" in said else -1
     count = counted(said["count"])[0] if "count" in said else 0
-    if not 0 <= count <= MAX_COUNT:
+    if not 0 <= count <= MAX_COUNT or not _is_meant(said, now):
         return None
     if said["unit"] in ("年", "year"):
         return _unit(now, "month", (12 * count + 6) * sign)
@@ -377,7 +385,7 @@ def _read_minutes(said: dict[str, str], now: Now) -> Span | None:
     """Read a number of hours or minutes before or after the reference time, in minutes."""
     unit = _UNITS.get(said["unit"], said["unit"])
     size = HOUR if unit == "hour" else 1
-    if "tense" in said and not now.is_plan:
+    if not _is_meant(said, now):
         return None
     least, most = counted(said["count"]) if "count" in said else (0, 0)
     if not 0 <= least <= most <= 1000:
@@ -746,7 +754,7 @@ _STRONG: dict[Reader, tuple[str, ...]] = {
     ),
     _read_ago: (
         rf"{_B}{_COUNT}{_S}(?P<unit>day|week|weekend|fortnight|month|year|night)s?{_S}"
-        rf"(?:ago|back|(?P<after>from{_S}(?:now|today)|later|hence)){_E}",
+        rf"(?:ago|back|(?P<after>from{_S}(?:now|today)|later(?!{_S}than)|hence)){_E}",
         rf"{_B}(?P<tense>in){_S}(?:about{_S}|around{_S}|just{_S}|exactly{_S})?{_COUNT}{_S}{_UNIT_S}"
         rf"(?:'?{_S}time)?{_E}(?!{_S}(?:ago|back))",
         rf"(?P<count>{_NB}{{1,4}}|[几数])(?:多?个多?)?{_ZH_UNIT}多?(?:以|之)?前(?!后)",
@@ -757,15 +765,15 @@ _STRONG: dict[Reader, tuple[str, ...]] = {
         r"(?<!个)半个?(?P<unit>年|月)多?(?:以|之)?前",
         rf"(?P<count>{_NB}{{1,3}})(?P<unit>年)半多?(?:(?:以|之)?前|(?P<after>(?:以|之)?后))",
         rf"(?P<count>{_NB}{{1,3}})个半(?P<unit>月)多?(?:(?:以|之)?前|(?P<after>(?:以|之)?后))",
-        rf"{_B}{_COUNT}{_S}(?P<unit>year|month)s?{_S}and{_S}a{_S}half{_S}(?:ago|(?P<after>from{_S}now|later)){_E}",
-        rf"{_B}{_COUNT}{_S}and{_S}a{_S}half{_S}(?P<unit>year|month)s?{_S}(?:ago|(?P<after>from{_S}now|later)){_E}",
+        rf"{_B}{_COUNT}{_S}(?P<unit>year|month)s?{_S}and{_S}a{_S}half{_S}(?:ago|(?P<after>from{_S}now|later(?!{_S}than))){_E}",
+        rf"{_B}{_COUNT}{_S}and{_S}a{_S}half{_S}(?P<unit>year|month)s?{_S}(?:ago|(?P<after>from{_S}now|later(?!{_S}than))){_E}",
         r"半个?(?P<unit>年|月)(?P<after>(?:以|之)?后)",
-        rf"{_B}half{_S}a{_S}(?P<unit>year){_S}(?:ago|(?P<after>from{_S}now|later)){_E}",
+        rf"{_B}half{_S}a{_S}(?P<unit>year){_S}(?:ago|(?P<after>from{_S}now|later(?!{_S}than))){_E}",
     ),
     _read_minutes: (
-        rf"{_B}{_COUNT}{_S}{_MINUTES}{_S}(?:ago|(?P<after>from{_S}now|later)){_E}",
-        rf"{_B}{_COUNT}{_S}(?P<unit>hour)s?{_S}(?P<half>and{_S}a{_S}half){_S}(?:ago|(?P<after>from{_S}now|later)){_E}",
-        rf"{_B}(?P<half>half){_S}an{_S}{_MINUTES}{_S}(?:ago|(?P<after>from{_S}now|later)){_E}",
+        rf"{_B}{_COUNT}{_S}{_MINUTES}{_S}(?:ago|(?P<after>from{_S}now|later(?!{_S}than))){_E}",
+        rf"{_B}{_COUNT}{_S}(?P<unit>hour)s?{_S}(?P<half>and{_S}a{_S}half){_S}(?:ago|(?P<after>from{_S}now|later(?!{_S}than))){_E}",
+        rf"{_B}(?P<half>half){_S}an{_S}{_MINUTES}{_S}(?:ago|(?P<after>from{_S}now|later(?!{_S}than))){_E}",
         rf"{_B}(?P<tense>in){_S}(?!a{_S}m)(?:about{_S}|around{_S}|just{_S})?{_COUNT}{_S}{_MINUTES}{_E}(?!{_S}(?:ago|back))",
         rf"{_B}(?P<tense>in){_S}(?:about{_S}|around{_S})?(?P<half>half){_S}an{_S}{_MINUTES}{_E}",
         rf"(?P<count>{_NB}{{1,4}}|[几])个?(?P<half>半)?(?P<unit>小时|钟头|分钟)(?:(?:以|之)?前|(?P<after>(?:以|之)?后))",

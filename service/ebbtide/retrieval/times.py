@@ -359,6 +359,8 @@ def _extend(before: _Time, after: _Time, folded: str, now: Now) -> bool:
     if gap["and"] and not (opening and opening["between"]):
         return False
     are_hours = before.clock is not None and after.clock is not None and not folded.isascii()
+    if before.said == after.said:
+        return False  # a name such as Jun-jun
     if before.is_weak and after.is_weak and not (opening or gap["dash"] or are_hours):
         return False
     _agree(before, after, now)
@@ -448,8 +450,8 @@ _TO = re.compile(
 )
 _FROM = re.compile(r"(?:(?<![a-z])(?:from|(?P<between>between))\s{1,2}(?:the\s)?|自|从|由|在)$")
 _PORTION_BEFORE = re.compile(
-    r"(?<![a-z])(?:the\s)?(?:very\s)?(?P<portion>early|mid|late|(?:beginning|start|end|middle|(?:first|second)\shalf)"
-    r"(?=\sof))(?:\sin|\sof)?(?:\s|-)(?:the\s)?$"
+    r"(?<![a-z])(?<!minutes )(?<!hours )(?<!days )(?:the\s)?(?:very\s)?(?P<portion>early|mid|late"
+    r"|(?:beginning|start|end|middle|(?:first|second)\shalf)(?=\sof))(?:\sin|\sof)?(?:\s|-)(?:the\s)?$"
 )
 _PORTION_AFTER = re.compile(
     r"的?(?:年|月)?(?P<portion>初(?![一二三四五六七八九十])|底|末|中旬|中(?![国学午秋心期])|上旬|下旬|中期|初期|末期|上半月|下半月)"
