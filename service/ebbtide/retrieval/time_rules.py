@@ -10,7 +10,7 @@ northern hemisphere, and a winter belongs to the year in which it begins. Lunar 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
@@ -790,7 +790,8 @@ _STRONG: dict[Reader, tuple[str, ...]] = {
         rf"(?<!every )(?<!each )(?<!black )(?<!good ){_B}(?:(?:the{_S})?{_WHICH}{_S}|on{_S})?(?P<weekday>{_WEEKDAY})"
         rf"(?:{_S}(?:of{_S})?(?P<of>last|this|next){_S}week)?{_E}",
         rf"{_B}(?P<of>last|this|next){_S}week{_S}(?:on{_S})?(?P<weekday>{_WEEKDAY}){_E}",
-        rf"{_B}(?:{_WHICH}|{_PREPOSITION}){_S}{_SHORT_WEEKDAY}{_E}\.?(?:{_S}(?P<of>last|this|next){_S}week{_E})?",
+        rf"{_B}(?:{_WHICH}{_S}|{_PREPOSITION}{_S}(?!sun|sat|wed)){_SHORT_WEEKDAY}{_E}\.?"
+        rf"(?:{_S}(?P<of>last|this|next){_S}week{_E})?",
         rf"{_B}(?:the{_S})(?P<weekday>{_WEEKDAY}){_S}(?P<which>before{_S}last){_E}",
         rf"(?<![每{_N[1:-1]}])(?:周|星期|礼拜)(?P<weekday>[一二三四五六日天])(?![次个年月回遍])",
         r"(?P<weekend>周末|双休日)",
@@ -852,21 +853,22 @@ _WEAK: dict[Reader, tuple[str, ...]] = {
     ),
 }
 
-_CAPITALISED: dict[Reader, tuple[str, ...]] = {read_weekday: (rf"{_B}{_SHORT_WEEKDAY}{_E}\.?",)}
-
-RULES: Final = (
-    *(
-        Rule(re.compile(pattern), reader, False)
-        for reader, patterns in _STRONG.items()
-        for pattern in patterns
-    ),
-    *(Rule(re.compile(pattern), reader, True) for reader, patterns in _WEAK.items() for pattern in patterns),
-    *(
-        Rule(re.compile(pattern), reader, True, True)
-        for reader, patterns in _CAPITALISED.items()
-        for pattern in patterns
-    ),
+_CAPITALISED: tuple[tuple[str, bool], ...] = (
+    (rf"{_B}{_PREPOSITION}{_S}{_SHORT_WEEKDAY}{_E}\.?", False),
+    (rf"{_B}{_SHORT_WEEKDAY}{_E}\.?", True),
 )
+"""Short weekdays that may be other words, and whether they are weak."""
+
+
+def _rules() -> Iterator[Rule]:
+    for table, is_weak in ((_STRONG, False), (_WEAK, True)):
+        for reader, patterns in table.items():
+            yield from (Rule(re.compile(pattern), reader, is_weak) for pattern in patterns)
+    for pattern, is_weak in _CAPITALISED:
+        yield Rule(re.compile(pattern), read_weekday, is_weak, is_capitalised=True)
+
+
+RULES: Final = tuple(_rules())
 
 _ASCII_RULES = tuple(rule for rule in RULES if rule.pattern.pattern.isascii())
 """The rules for English. All others require a Chinese character."""

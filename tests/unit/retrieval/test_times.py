@@ -295,6 +295,9 @@ def test_an_event_lies_behind_and_a_plan_ahead(text: str, event: str | None, pla
     [
         ("a week ago", day("2023-06-07")),
         ("a fortnight ago", day("2023-05-31")),
+        ("on Sun", day("2023-06-11")),
+        ("on fri", day("2023-06-09")),
+        ("next sat", day("2023-06-24")),
         ("两周前", day("2023-05-31")),
         ("three days later", day("2023-06-17")),
         ("三天后", day("2023-06-17")),
@@ -410,6 +413,8 @@ def test_a_statement_states_one_time(text: str, expected: str) -> None:
         "She is 30 years old.",
         "We ran it in three days.",
         "In a minute!",
+        "We went from sun to shade.",
+        "They sat by the sun, wed and happy.",
         "on the 3rd floor",
         "every day at 6 am",
         "a Christmas tree",
