@@ -10,7 +10,7 @@ northern hemisphere, and a winter belongs to the year in which it begins. Lunar 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
@@ -799,7 +799,7 @@ _STRONG: dict[Reader, tuple[str, ...]] = {
     ),
     read_day_of_month: (
         rf"{_B}(?:on{_S})?(?P<weekday>{_WEEKDAY}),?{_S}the{_S}(?P<day>\d{{1,2}})(?:st|nd|rd|th){_E}",
-        rf"{_B}{_PREPOSITION}{_S}the{_S}(?P<day>\d{{1,2}})(?:st|nd|rd|th)(?:{_S}(?:to|-){_S}the{_S}(?P<until>\d{{1,2}})"
+        rf"{_B}(?:{_PREPOSITION}|than){_S}the{_S}(?P<day>\d{{1,2}})(?:st|nd|rd|th)(?:{_S}(?:to|-){_S}the{_S}(?P<until>\d{{1,2}})"
         rf"(?:st|nd|rd|th))?{_E}(?!{_S}(?:floor|street|st|avenue|ave|time|grade|place|day|week|month|year|century|"
         rf"anniversary|birthday|try|attempt|of|page|row|hole|lap|edition|version))",
         rf"(?<![0-9a-z第年月路街道巷弄村牌座位楼栋院区桥坊〇一二三四五六七八九十.-])(?P<day>{_N}{{1,3}})号(?:(?:到|至|-|~)(?P<until>{_N}{{1,3}})号)?"
@@ -820,7 +820,7 @@ _STRONG: dict[Reader, tuple[str, ...]] = {
     ),
     read_clock: (
         rf"{_B}{_HOUR}(?:[:.](?P<minute>[0-5]\d))?\s?{_MERIDIEM}{_E}",
-        rf"(?<![0-9.:/-]){_HOUR}:(?P<minute>[0-5]\d)(?![0-9:])(?::[0-5]\d)?",
+        rf"(?<![0-9.:/]){_HOUR}:(?P<minute>[0-5]\d)(?![0-9:])(?::[0-5]\d)?",
         rf"{_B}(?P<noon>noon|midday|midnight){_E}",
         rf"(?<![{_N[1:-1]}])(?P<noon>零点|午夜|正午)(?![{_N[1:-1]}几个])",
         rf"{_B}{_HOUR_WORD}{_S}o'clock(?:\s?{_MERIDIEM})?{_E}",
@@ -860,15 +860,15 @@ _CAPITALISED: tuple[tuple[str, bool], ...] = (
 """Short weekdays that may be other words, and whether they are weak."""
 
 
-def _rules() -> Iterator[Rule]:
-    for table, is_weak in ((_STRONG, False), (_WEAK, True)):
-        for reader, patterns in table.items():
-            yield from (Rule(re.compile(pattern), reader, is_weak) for pattern in patterns)
-    for pattern, is_weak in _CAPITALISED:
-        yield Rule(re.compile(pattern), read_weekday, is_weak, is_capitalised=True)
-
-
-RULES: Final = tuple(_rules())
+RULES: Final = (
+    *(
+        Rule(re.compile(pattern), reader, table is _WEAK)
+        for table in (_STRONG, _WEAK)
+        for reader, patterns in table.items()
+        for pattern in patterns
+    ),
+    *(Rule(re.compile(pattern), read_weekday, is_weak, True) for pattern, is_weak in _CAPITALISED),
+)
 
 _ASCII_RULES = tuple(rule for rule in RULES if rule.pattern.pattern.isascii())
 """The rules for English. All others require a Chinese character."""

@@ -435,7 +435,7 @@ MAX_GAP: Final = 24
 
 _LEADING = re.compile(
     r"(?:(?:in|on|at|by|until|till|since|from|before|after|during|over|about|around|through|throughout|starting|of|year(?=\s)"
-    r"|late|early|mid|end of|between|the)[\s-]{1,3}){1,3}|[在的]"
+    r"|late|early|mid|end of|between|than|the)[\s-]{1,3}){1,3}|[在的]"
 )
 """Words before a time that do not belong to it."""
 _EVERY = re.compile(
@@ -466,7 +466,7 @@ _RELATION_BEFORE = re.compile(
     r"|(?P<han>自从|自|从|直到|到|截至|截止))$"
 )
 _RELATION_AFTER = re.compile(
-    "份?(?P<relation>以来|至今|到现在|到今天|起(?![飞床来码草名点])|之后|以后|之前|以前|为止)"
+    "份?(?P<relation>以来|至今|到现在|到今天|起(?![飞床来码草名点])|之后|以后|之前|以前|前(?![天年面后进往途台辈夕两几些])|后(?![天年面来])|为止)"
 )
 _ONWARDS = re.compile(r"\son(?:wards?)?(?![a-z])")
 _RELATIONS: Final = by_word(
@@ -480,7 +480,7 @@ _RELATIONS: Final = by_word(
     {
         "since": ("自从", "自", "从", "以来", "至今", "到现在", "到今天", "起"),
         "until": ("直到", "到", "截至", "截止", "为止"),
-        "before": ("之前", "以前"),
-        "after": ("之后", "以后"),
+        "before": ("之前", "以前", "前"),
+        "after": ("之后", "以后", "后"),
     }
 )
