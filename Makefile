@@ -9,7 +9,7 @@ READY_DEV := $(VENV)/.ready-dev
 TESTS = $(BIN)/python -m pytest
 PARALLEL_TESTS = $(TESTS) --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo demo-picture serve test test-all lint curve bench bench-recall bench-memory bench-peers soak chaos proto eval-model eval-practical eval-relevance openapi-tools model-server clean
+.PHONY: demo demo-picture serve test test-all lint curve bench bench-recall bench-memory bench-peers soak chaos proto eval-model eval-practical eval-relevance eval-knowledge openapi-tools model-server clean
 
 demo: $(READY)  ## show how an agent remembers, recalls, forgets, and knows that it forgot
 	$(BIN)/ebbtide demo
@@ -55,6 +55,9 @@ eval-practical: $(READY_DEV)  ## measure recall on everyday conversations, two m
 
 eval-relevance: $(READY_DEV)  ## measure the relevance floor; make eval-relevance RELEVANCE="--embedder off"
 	$(BIN)/python -m benchmarks.relevance $(RELEVANCE)
+
+eval-knowledge: $(READY_DEV)  ## measure the acceptance bars of structured memory; make eval-knowledge KNOWLEDGE=--quick
+	$(BIN)/python -m benchmarks.knowledge $(KNOWLEDGE)
 
 soak: $(READY_DEV)  ## run all operations at once for ten minutes and check that nothing is lost and memory is flat; make soak SOAK="--seconds 60"
 	$(BIN)/python -m benchmarks.soak $(SOAK)

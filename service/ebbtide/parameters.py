@@ -33,6 +33,27 @@ def _checked_retention(value: str) -> str:
     raise ValueError(f"'{shown}' is not allowed; allowed: keep, none, days:N with N from 1 to {MAX_DAYS}")
 
 
+_TIME_ZONE = re.compile(r"[A-Z][A-Za-z0-9_+-]{0,40}(?:/[A-Za-z0-9_+-]{1,40}){0,2}")
+
+
+def _checked_time_zone(value: str) -> str:
+    """Return the name of a time zone of the IANA database."""
+    if value != "UTC":
+        # Imported here, because a client that sets no time zone need not load the database.
+        from zoneinfo import ZoneInfo
+
+        try:
+            if not _TIME_ZONE.fullmatch(value):
+                raise ValueError(value)
+            ZoneInfo(value)
+        except (ValueError, KeyError, OSError) as error:
+            shown = "".join(c if c.isprintable() else "?" for c in value[:40])
+            raise ValueError(
+                f"'{shown}' is not allowed; allowed: a name of the IANA database, such as UTC or Europe/Berlin"
+            ) from error
+    return value
+
+
 class AgentParameters(BaseModel):
     """How one agent remembers and forgets (memory model, section 7)."""
 
@@ -139,6 +160,10 @@ class AgentParameters(BaseModel):
     )
     privacy_budget: Annotated[float, Field(ge=0, le=1000)] = Field(
         10.0, description="Highest sum of the epsilons of counts with differential privacy."
+    )
+    time_zone: Annotated[str, AfterValidator(_checked_time_zone)] = Field(
+        "UTC",
+        description="Time zone in which words such as today are read: a name of the IANA database.",
     )
 
     @model_validator(mode="after")

@@ -207,7 +207,6 @@ UNBOUNDED = {
     "replaces",
     "keep",
     "drop",
-    "node_id",
 }
 """Fields with ids, which are looked up, tokens, or lists of a few words."""
 

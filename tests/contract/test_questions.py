@@ -593,3 +593,23 @@ async def test_a_larger_budget_keeps_the_best_sentence(tmp_path: Path, caller_in
             for tokens in range(10, 130, 5)
         ]
         assert told == sorted(told) and told[-1]
+
+
+async def test_days_of_a_query_are_those_of_the_time_zone(tmp_path: Path, caller_in: CallerIn) -> None:
+    """In Shanghai, yesterday begins eight hours earlier than in UTC."""
+    async with caller_in(tmp_path) as call:
+        await talked(call)
+
+        async def yesterday() -> dict[str, Any]:
+            answer = await asked(call, "Who builds boats since yesterday?", explain=True)
+            (found,) = answer["explanation"]["times"]
+            return dict(found)
+
+        in_utc = await yesterday()
+        patched = await call("PATCH", AGENT, {"time_zone": "Asia/Shanghai"})
+        assert patched.json()["parameters"]["time_zone"] == "Asia/Shanghai"
+        local = await yesterday()
+        assert local["words"] == in_utc["words"]
+        assert {in_utc[end] - local[end] for end in ("begin", "end")} == {8 * 3_600_000}
+        refused = await call("PATCH", AGENT, {"time_zone": "Asia/Atlantis"})
+        assert refused.status_code == 400 and "Europe/Berlin" in refused.text

@@ -62,6 +62,7 @@ from ebbtide.retrieval import (
     query,
     questions,
     restating,
+    times,
     tokenizers,
     topic,
 )
@@ -280,6 +281,16 @@ def _retention(text: str) -> Any:
     return AgentParameters().kept_days
 
 
+def _time_zone(text: str) -> Any:
+    with suppress(ValidationError):
+        return AgentParameters(time_zone=text)
+    return AgentParameters()
+
+
+def _stated(text: str) -> Any:
+    return [times.stated_time(text, 1_700_000_000_000, reading) for reading in ("question", "event", "plan")]
+
+
 READERS: Mapping[str, Reader] = {
     "sentences": key_sentences.sentences_of,
     "key sentences": _key_sentences,
@@ -357,6 +368,8 @@ READERS: Mapping[str, Reader] = {
     ),
     "page token": _page_token,
     "retention": _retention,
+    "time zone": _time_zone,
+    "stated times": _stated,
     "file: text": read_text,
     "file: conversation": _file("file"),
     "file: JSON": _file("file.json"),

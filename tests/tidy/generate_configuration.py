@@ -25,7 +25,10 @@ SPOKEN = {
 }
 """Defaults that depend on the machine, in words."""
 
-CHOICES = {"retention": f'`"keep"`, `"days:N"` with N from 1 to {MAX_DAYS}, `"none"`'}
+CHOICES = {
+    "retention": f'`"keep"`, `"days:N"` with N from 1 to {MAX_DAYS}, `"none"`',
+    "time_zone": "a name of the IANA database, such as `UTC` or `Europe/Berlin`",
+}
 """The allowed values of settings with a syntax of their own."""
 
 UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ebbtide.clock import offset_of
 from ebbtide.errors import InvalidRequest
 from ebbtide.tools.reading import MAX_CHARS, Reading, read_arguments
 from ebbtide.tools.schema import TOOLS, prompt
@@ -114,3 +115,14 @@ def test_a_refusal_names_the_argument() -> None:
         with pytest.raises(InvalidRequest) as caught:
             read_arguments(TOOLS["recall"], sent, lambda _: None)
         assert [one.field for one in caught.value.violations] == [place]
+
+
+def test_times_in_words_are_read_in_the_time_zone() -> None:
+    """A day in words is a local one, an open end stays open, and a time with its own zone is taken as it is."""
+    shanghai = offset_of("Asia/Shanghai")
+    in_utc, local = period("2026-05-01", NOW_MS), period("2026-05-01", NOW_MS, shanghai)
+    assert in_utc == (1777593600000, 1777680000000)
+    assert local == (1777593600000 - 8 * 3_600_000, 1777680000000 - 8 * 3_600_000)
+    assert period("since 2026-05-01", NOW_MS) == (1777593600000, None)
+    assert period("2026-05-01T12:00:00Z", NOW_MS, shanghai) == (1777636800000, 1777636800001)
+    assert period("2026-05-01 20:00", NOW_MS, shanghai) == (1777636800000, 1777636860000)

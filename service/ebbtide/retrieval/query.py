@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ebbtide.retrieval.analysis import normalised
-from ebbtide.retrieval.dates import DateRange, date_ranges
+from ebbtide.retrieval.times import DateRange, Offset, date_ranges, utc
 
 AsksFor = Literal["who", "when", "where", "how many", "what", "why", ""]
 Recency = Literal["explicit", "implied", "possible", ""]
@@ -50,10 +50,12 @@ class ParsedQuery:
         return _CODE.search(self.query) is not None
 
 
-def parse_query(query: str, *, speakers: Sequence[str], reference_ms: int) -> ParsedQuery:
+def parse_query(
+    query: str, *, speakers: Sequence[str], reference_ms: int, offset: Offset = utc
+) -> ParsedQuery:
     """Parse a query. Incomplete dates are resolved with the reference time; names are matched with `speakers`."""
     query = query[:MAX_CHARACTERS]
-    content, dates = _content_words(query), tuple(date_ranges(query, reference_ms))
+    content, dates = _content_words(query), tuple(date_ranges(query, reference_ms, offset))
     addresses_assistant = _ADDRESS.search(content) is not None
     return ParsedQuery(
         text=content,

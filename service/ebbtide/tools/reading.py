@@ -54,7 +54,7 @@ ENDS = ("end", "to", "until", "before")
 Interval = tuple[int | None, int | None]
 """A period in milliseconds; None leaves a side open."""
 
-ReadTime = Callable[[str], tuple[int, int] | None]
+ReadTime = Callable[[str], Interval | None]
 """From words to a period in milliseconds, the end exclusive; None for words that name no time."""
 
 
@@ -339,7 +339,7 @@ def _interval(reading: Reading, value: Any) -> Interval | None:
 
 def _time(reading: Reading, parameter: Parameter, value: Any) -> int | None:
     found = _interval(reading, value)
-    if found is None:
+    if found is None or found[0] is None:
         _unreadable(reading, parameter)
         return None
     return found[0]

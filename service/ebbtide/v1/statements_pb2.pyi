@@ -96,7 +96,7 @@ class CreateStatementRequest(_message.Message):
 
     @_builtins.property
     def since(self) -> _timestamp_pb2.Timestamp:
-        """From when it is true; default: from now on."""
+        """From when it is true; default: the time that content states, else now."""
 
     @_builtins.property
     def until(self) -> _timestamp_pb2.Timestamp:

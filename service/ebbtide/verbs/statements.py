@@ -18,6 +18,7 @@ import msgspec
 from pydantic import AfterValidator, Field
 
 from ebbtide.actor import actor
+from ebbtide.clock import offset_of
 from ebbtide.entity_names import entity_key
 from ebbtide.errors import InvalidRequest
 from ebbtide.fleet.archive.archive import passages_of
@@ -32,6 +33,8 @@ from ebbtide.memory.statements import MAX_EVIDENCE, Replay, Version
 from ebbtide.memory.subjects import ASSISTANT, USER, subject_name
 from ebbtide.memory.values import reports_change
 from ebbtide.records import Batch, MessageRecord
+from ebbtide.retrieval.time_rules import Reading
+from ebbtide.retrieval.times import stated_time
 from ebbtide.statements import (
     MAX_ATTRIBUTE_CHARS,
     MAX_ATTRIBUTE_NAME_CHARS,
@@ -125,7 +128,9 @@ class CreateStatementRequest(AgentRequest):
     modality: Annotated[str, OneOf(MODALITIES)] = Field(
         "asserted", description="asserted; reported (passed on by another person); planned."
     )
-    since: Time | None = Field(None, description="From when it is true; default: from now on.")
+    since: Time | None = Field(
+        None, description="From when it is true; default: the time that content states, else now."
+    )
     until: Time | None = Field(None, description="Until when it is true; default: open.")
     replaces: str = Field(
         "", description="Id of a statement on the same topic that this one ends.", examples=["n12"]
@@ -329,7 +334,7 @@ async def create(
                 arousal=request.arousal,
                 scope=request.scope,  # type: ignore[arg-type]
             )
-            one = replace(one, keywords=keywords_of(one))
+            one = with_stated_time(replace(one, keywords=keywords_of(one)), workspace, now_ms)
             words = message(
                 workspace, policy, one.content, now_ms, role="tool", key=request.idempotency_key, body=request
             )
@@ -364,6 +369,17 @@ def sentence(request: CreateStatementRequest, subject: str) -> str:
     parts = [subject, request.topic.strip(), "not" if request.negated else "", request.object.strip()]
     further = ", ".join(f"{name}: {text}" for name, text in request.attributes.items())
     return " ".join(part for part in parts if part) + (f" ({further})" if further else "")
+
+
+def with_stated_time(one: Declaration, workspace: Workspace, now_ms: int) -> Declaration:
+    """Return a statement without a given time with the time that its words state, if they state one."""
+    if one.since_ms is not None:
+        return one
+    reading: Reading = "plan" if one.modality == "planned" or one.kind == "task" else "event"
+    found = stated_time(one.content, now_ms, reading, offset_of(workspace.parameters.time_zone))
+    if found is None:
+        return one
+    return replace(one, since_ms=found.since_ms, granularity=found.granularity, time_words=found.time_words)
 
 
 def keywords_of(one: Declaration) -> tuple[str, ...]:

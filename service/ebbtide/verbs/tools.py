@@ -7,8 +7,9 @@ the scope of that operation. `EXECUTIONS` has one row for each tool.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -17,9 +18,12 @@ from pydantic import BaseModel, Field, WithJsonSchema
 from ebbtide.access.grants import CALLER
 from ebbtide.access.requirements import ADMIN, READ, WRITE, Scope, of_agent
 from ebbtide.bounds import EARLIEST_MS, LATEST_MS
-from ebbtide.retrieval.dates import date_ranges
+from ebbtide.clock import offset_of
+from ebbtide.errors import NotFound
+from ebbtide.ids import AgentId
+from ebbtide.retrieval.times import Offset, stated_time, utc
 from ebbtide.tools import schema
-from ebbtide.tools.reading import MAX_CHARS, Reading, read_arguments
+from ebbtide.tools.reading import MAX_CHARS, Interval, Reading, read_arguments
 from ebbtide.verbs.forget import ForgetRequest, forget_memories
 from ebbtide.verbs.limits import EPOCH, MILLISECOND
 from ebbtide.verbs.recall import RecallRequest, recall
@@ -156,24 +160,36 @@ async def call_tool(service: Service, request: CallToolRequest) -> ToolResult:
     execution = EXECUTIONS[tool.name]
     # The rate of the agent was counted when the call arrived; this checks the scope of the tool only.
     CALLER.get().grant.refuse_beyond(of_agent(execution.scope), request.agent_id)
-    read_time = partial(period, reference_ms=service.clock.now_ms())
+    offset = await _offset(service, request.owner)
+    read_time = partial(period, reference_ms=service.clock.now_ms(), offset=offset)
     reading: Reading = read_arguments(tool, request.arguments, read_time)
     fields = {"agent_id": request.agent_id, **execution.fields(reading.arguments)}
     done = await execution.verb(service, validated(execution.request, fields, service.settings.limits))
     return ToolResult(result=done.model_dump(mode="json"), noticed=reading.noticed)
 
 
-def period(words: str, reference_ms: int) -> tuple[int, int] | None:
-    """Return the period in milliseconds that words name: ISO 8601, or a date in English or Chinese."""
+async def _offset(service: Service, owner: AgentId) -> Offset:
+    """Return the offset of the agent's time zone. An agent that does not exist yet will have the daemon's default."""
+    zone = service.settings.memory.time_zone
+    with suppress(NotFound):
+        async with service.fleet.using(owner) as agent:
+            zone = agent.workspace.parameters.time_zone
+    return offset_of(zone)
+
+
+def period(words: str, reference_ms: int, offset: Offset = utc) -> Interval | None:
+    """Return the period in milliseconds that words state: ISO 8601, or a time in English or Chinese."""
     try:
         time = datetime.fromisoformat(words.strip()[:40]) if len(words) <= 40 and ":" in words else None
     except ValueError:
         time = None
-    found: tuple[int, int] | None
-    if time is not None:
-        time_ms = (time if time.tzinfo else time.replace(tzinfo=UTC)) - EPOCH
-        found = time_ms // MILLISECOND, time_ms // MILLISECOND + 1
+    found: Interval
+    if time is not None and time.tzinfo is not None:
+        time_ms = (time - EPOCH) // MILLISECOND
+        found = time_ms, time_ms + 1
     else:
-        ranges = date_ranges(words, reference_ms)
-        found = (ranges[0].begin_ms, ranges[0].end_ms) if ranges else None
-    return found if found and found[0] >= EARLIEST_MS and found[1] <= LATEST_MS else None
+        stated = stated_time(words, reference_ms, "question", offset)
+        if stated is None:
+            return None
+        found = stated.since_ms, stated.until_ms
+    return found if all(end is None or EARLIEST_MS <= end <= LATEST_MS for end in found) else None

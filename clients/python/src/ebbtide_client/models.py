@@ -137,6 +137,9 @@ class AgentParameters:
     privacy_budget: float
     """Highest sum of the epsilons of counts with differential privacy."""
 
+    time_zone: str
+    """Time zone in which words such as today are read: a name of the IANA database."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AgentStats:

@@ -48,6 +48,7 @@ from ebbtide.retrieval.query import ParsedQuery, parse_query
 from ebbtide.retrieval.ranking import Ranking, rank
 from ebbtide.retrieval.ranking_request import RankingRequest
 from ebbtide.retrieval.sentences import key_sentences
+from ebbtide.retrieval.times import Offset, utc
 from ebbtide.store.lmdb.transaction import ReadTransaction
 
 MIN_CANDIDATES = 20
@@ -83,6 +84,7 @@ class QueryRunner:
     locale: str
     count_tokens: Callable[[str], int]
     texts: TextWorkers = INLINE
+    offset: Offset = utc
     _batches: dict[int, bool] = field(default_factory=dict)
     _texts: dict[int, tuple[MessageRecord, str | None] | None] = field(default_factory=dict)
     _messages: dict[int, HeardMessage | None] = field(default_factory=dict)
@@ -157,7 +159,7 @@ class QueryRunner:
     def _understood(self, query: str) -> ParsedQuery:
         index = self.archive.index
         known = index.speakers_named_by(map(term_of, words_of(query)))
-        read = partial(parse_query, speakers=known, reference_ms=self._reference_ms())
+        read = partial(parse_query, speakers=known, reference_ms=self._reference_ms(), offset=self.offset)
         question = self.texts.call(len(query), read, query)
         named = tuple(name for name in known if name.casefold() in question.speakers)
         return replace(question, speakers=named)

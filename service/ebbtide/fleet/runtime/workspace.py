@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from ebbtide.clock import offset_of
 from ebbtide.fleet.archive.archive import Archive
 from ebbtide.fleet.archive.retention import Sweep, before_ms
 from ebbtide.fleet.archive.unembedded import Unembedded, Vector, keep_vectors, next_unembedded
@@ -166,7 +167,10 @@ class Workspace(State):
 
         def read(txn: ReadTransaction) -> tuple[Recollected, AgentCounts]:
             archive, locale = self.archive(txn), self.parameters.locale
-            recollector = QueryRunner(txn, archive, self.network, now_ms, locale, count_tokens, self.texts)
+            offset = offset_of(self.parameters.time_zone)
+            recollector = QueryRunner(
+                txn, archive, self.network, now_ms, locale, count_tokens, self.texts, offset
+            )
             return recollector.answer(query), txn.counts()
 
         return self.store.read(read)

@@ -1,0 +1,1 @@
+"""Measure structured memory: statements, times, names, tools and search."""

@@ -1,0 +1,34 @@
+"""Measure the acceptance bars of structured memory: `make eval-knowledge`, or `python -m benchmarks.knowledge --quick`.
+
+Each module of this folder measures one subject and returns rows; `MEASURES` lists them. The exit status is 1 if a bar
+is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+
+from benchmarks.knowledge import times
+from benchmarks.knowledge.table import Row, as_table
+
+MEASURES: dict[str, Callable[[bool], list[Row]]] = {"times": times.rows}
+"""From the name of a subject to its rows; the argument is whether to measure quickly."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print the table of the subjects that the arguments name, or of all."""
+    parser = argparse.ArgumentParser(prog="benchmarks.knowledge", description="Measure structured memory.")
+    parser.add_argument("subject", nargs="*", help=f"any of {', '.join(MEASURES)}; default: all")
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions and smaller sizes")
+    given = parser.parse_args(arguments)
+    if unknown := set(given.subject) - set(MEASURES):
+        parser.error(f"unknown subject: {', '.join(sorted(unknown))}")
+    rows = [row for name in given.subject or MEASURES for row in MEASURES[name](given.quick)]
+    print(as_table(rows))
+    return 0 if all(row.is_met for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,34 @@
+"""The acceptance bars of structured memory that one command measures are met."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.knowledge.__main__ import MEASURES, main
+from benchmarks.knowledge.table import Row, as_table
+
+
+def test_every_bar_is_met(capsys: pytest.CaptureFixture[str]) -> None:
+    """The quick run prints a row for each bar, and none is missed."""
+    status = main(["--quick"])
+    printed = capsys.readouterr().out
+    assert status == 0, printed
+    assert printed.count("\n") >= 2 + len(MEASURES)
+
+
+def test_a_missed_bar_is_shown_and_fails(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The exit status is 1 if one of several bars is missed, and the table names it."""
+    rows = [Row("one", "≥ 96%", "97%", True), Row("two", "≤ 1 ms", "2 ms", False)]
+    monkeypatch.setitem(MEASURES, "times", lambda is_quick: rows)
+    assert main(["times"]) == 1
+    assert "| two | ≤ 1 ms | 2 ms | **no** |" in capsys.readouterr().out
+    assert "**no**" not in as_table(rows[:1])
+
+
+def test_an_unknown_subject_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """A mistyped subject does not count as measured."""
+    with pytest.raises(SystemExit):
+        main(["tims"])
+    assert "unknown subject: tims" in capsys.readouterr().err
