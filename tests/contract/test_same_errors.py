@@ -86,7 +86,9 @@ async def outcome(call: Any, operation: Operation, fields: dict[str, Any]) -> An
 
 
 def _as_option(value: Any) -> str:
-    """Return a value as an option of a query: the items of a list are separated by commas."""
+    """Return a value as an option of a query: an object as JSON, the items of a list separated by commas."""
+    if isinstance(value, dict):
+        return json.dumps(value)
     text = ",".join(map(str, value)) if isinstance(value, list) else str(value).lower()
     return text[:1000]
 

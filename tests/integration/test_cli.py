@@ -72,6 +72,23 @@ def test_clear_asks_and_removes_everything(daemon: Daemon) -> None:
     assert run("clear", "nobody", "--yes", url=daemon.url).returncode == ExitCode.NOT_FOUND
 
 
+def test_listings_by_metadata(daemon: Daemon) -> None:
+    """`messages` and `nodes` list what has the given metadata, as text and as JSON; a name needs a value."""
+    lines = [
+        json.dumps({"role": "user", "content": "Bruno paints boats.", "metadata": {"floor": 1}}),
+        json.dumps({"role": "user", "content": "Clara plays the cello.", "metadata": {"topic": "music"}}),
+    ]
+    run("remember", "-", "--wait", url=daemon.url, text="\n".join(lines))
+    for command in ("messages", "nodes"):
+        assert len(run(command, "default", url=daemon.url).stdout.splitlines()) == 2
+        for option, word in (("floor=1", "Bruno"), ("topic=music", "Clara")):
+            (line,) = run(command, "default", "--metadata", option, url=daemon.url).stdout.splitlines()
+            assert word in line
+        found = run(command, "default", "--metadata", "floor=2", "--json", url=daemon.url)
+        assert json.loads(found.stdout) == {command: []}
+        assert run(command, "default", "--metadata", "floor", url=daemon.url).returncode == ExitCode.USAGE
+
+
 def test_pins_and_focus_by_hand(daemon: Daemon) -> None:
     """Pin, unpin, focus, unfocus and entities change and print what the daemon has, as text and as JSON."""
     run("remember", "-", "--wait", url=daemon.url, text="Ann: I moved to Lisbon in May.\n")

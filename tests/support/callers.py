@@ -243,6 +243,8 @@ class GrpcCaller:
         fields |= {**dict(parse_qsl(query)), **(params or {})}
         if isinstance(fields.get("kinds"), str):
             fields["kinds"] = fields["kinds"].split(",")
+        if method == "GET" and isinstance(fields.get("metadata"), str):
+            fields["metadata"] = json.loads(fields["metadata"])
         if name in ("OpenAgent", "UpdateAgent"):
             fields |= _parameters(name, body or {})
         else:

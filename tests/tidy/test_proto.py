@@ -143,7 +143,8 @@ def test_requests_have_the_same_fields(document: dict[str, Any]) -> None:
         message = SERVICE.methods_by_name[name].input_type
         method, _, path = route.partition(" ")
         operation = document["paths"][path][method.lower()]
-        fields = {p["name"]: p["schema"] for p in operation["parameters"] if p.get("in") in ("path", "query")}
+        parameters = [p for p in operation["parameters"] if p.get("in") in ("path", "query")]
+        fields = {p["name"]: next(iter(p.get("content", {"": p}).values()))["schema"] for p in parameters}
         body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
         if name in ("OpenAgent", "UpdateAgent"):
             fields["parameters"] = body

@@ -42,6 +42,8 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "agents": ("ebbtide.cli.commands.agents", "agents", LOOK),
     "stats": ("ebbtide.cli.commands.stats", "stats", LOOK),
     "inspect": ("ebbtide.cli.commands.inspect", "inspect", LOOK),
+    "messages": ("ebbtide.cli.commands.listings", "messages", LOOK),
+    "nodes": ("ebbtide.cli.commands.listings", "nodes", LOOK),
     "entities": ("ebbtide.cli.commands.focus", "entities", LOOK),
     "events": ("ebbtide.cli.commands.events", "events", LOOK),
     "check": ("ebbtide.cli.commands.check", "check", LOOK),

@@ -168,6 +168,14 @@ class RemoteClient:
         """Return every entity."""
         return self._all(calls.list_entities, "entities", agent_id)
 
+    def list_messages(self, agent_id: str, metadata: Json) -> list[Json]:
+        """Return every stored message with these values."""
+        return self._all(calls.list_messages, "messages", agent_id, metadata=metadata)
+
+    def list_nodes(self, agent_id: str, metadata: Json) -> list[Json]:
+        """Return every living memory of a message with these values."""
+        return self._all(calls.list_nodes, "nodes", agent_id, metadata=metadata)
+
     def watch_events(self, agent_id: str, after: int | None, *, follow: bool) -> Iterator[Json]:
         """Yield the events of an agent, with `follow` without end."""
         with self._translated():
@@ -200,11 +208,13 @@ class RemoteClient:
         with self._translated(LONG_TIMEOUT_S if call.is_long else TIMEOUT_S + call.waits_s):
             return self._client.send(call)
 
-    def _all(self, build: Callable[..., PageCall[Any, Any]], field: str, *args: Any) -> list[Json]:
+    def _all(
+        self, build: Callable[..., PageCall[Any, Any]], field: str, *args: Any, **options: Any
+    ) -> list[Json]:
         found: list[Json] = []
         token = ""
         while True:
-            page = self._send(build, *args, page_size=PAGE_SIZE, page_token=token)
+            page = self._send(build, *args, **options, page_size=PAGE_SIZE, page_token=token)
             found += page.get(field, [])
             token = page.get("next_page_token", "")
             if not token:

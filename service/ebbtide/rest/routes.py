@@ -12,6 +12,7 @@ from functools import cache, partial
 from typing import Any
 from urllib.parse import quote
 
+from pydantic_core import from_json
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, Route
@@ -247,6 +248,8 @@ def _reader(schema: Mapping[str, Any]) -> Reader:
         return lambda text: text.split(",")
     if "boolean" in kinds:
         return _as_bool
+    if "object" in kinds:
+        return _as_object
     for name, kind in (("integer", int), ("number", float)):
         if name in kinds:
             return partial(_as_number, kind)
@@ -256,6 +259,13 @@ def _reader(schema: Mapping[str, Any]) -> Reader:
 def _as_number(kind: type[int] | type[float], text: str) -> float | str:
     try:
         return kind(text) if len(text) < 20 else text
+    except ValueError:
+        return text
+
+
+def _as_object(text: str) -> Any:
+    try:
+        return from_json(text, allow_inf_nan=False)
     except ValueError:
         return text
 

@@ -429,6 +429,148 @@ class GetFocusResponse(_message.Message):
 Global___GetFocusResponse: _TypeAlias = GetFocusResponse  # noqa: Y015
 
 @_typing.final
+class StoredMessage(_message.Message):
+    """A stored message."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    MESSAGE_ID_FIELD_NUMBER: _builtins.int
+    BATCH_ID_FIELD_NUMBER: _builtins.int
+    MESSAGE_INDEX_FIELD_NUMBER: _builtins.int
+    ROLE_FIELD_NUMBER: _builtins.int
+    SPEAKER_FIELD_NUMBER: _builtins.int
+    TIMESTAMP_FIELD_NUMBER: _builtins.int
+    ACCEPTED_AT_FIELD_NUMBER: _builtins.int
+    CONVERSATION_ID_FIELD_NUMBER: _builtins.int
+    METADATA_FIELD_NUMBER: _builtins.int
+    CONTENT_FIELD_NUMBER: _builtins.int
+    PII_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """The message, as `forget` and deletions take it."""
+    message_id: _builtins.str
+    """The caller's own id of the message, empty if none was given."""
+    batch_id: _builtins.str
+    """The batch it came with."""
+    message_index: _builtins.int
+    """Position of the message in its batch."""
+    role: _remember_pb2.Role.ValueType
+    """The role of the speaker."""
+    speaker: _builtins.str
+    """The name of the speaker; empty if none was given."""
+    conversation_id: _builtins.str
+    """The conversation of the message; empty if none was given."""
+    content: _builtins.str
+    """The text of the message; unset if it is deleted."""
+    @_builtins.property
+    def timestamp(self) -> _timestamp_pb2.Timestamp:
+        """When it was said, if the caller gave a time."""
+
+    @_builtins.property
+    def accepted_at(self) -> _timestamp_pb2.Timestamp:
+        """When it was accepted."""
+
+    @_builtins.property
+    def metadata(self) -> _struct_pb2.Struct:
+        """The message's metadata, over that of its batch."""
+
+    @_builtins.property
+    def pii(self) -> _containers.RepeatedCompositeFieldContainer[_remember_pb2.PersonalData]:
+        """Personal data in the text, if the message was stored under the policy `tag`."""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        message_id: _builtins.str = ...,
+        batch_id: _builtins.str = ...,
+        message_index: _builtins.int = ...,
+        role: _remember_pb2.Role.ValueType = ...,
+        speaker: _builtins.str = ...,
+        timestamp: _timestamp_pb2.Timestamp | None = ...,
+        accepted_at: _timestamp_pb2.Timestamp | None = ...,
+        conversation_id: _builtins.str = ...,
+        metadata: _struct_pb2.Struct | None = ...,
+        content: _builtins.str | None = ...,
+        pii: _abc.Iterable[_remember_pb2.PersonalData] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_content", b"_content", "accepted_at", b"accepted_at", "content", b"content", "metadata", b"metadata", "timestamp", b"timestamp"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_content", b"_content", "accepted_at", b"accepted_at", "batch_id", b"batch_id", "content", b"content", "conversation_id", b"conversation_id", "id", b"id", "message_id", b"message_id", "message_index", b"message_index", "metadata", b"metadata", "pii", b"pii", "role", b"role", "speaker", b"speaker", "timestamp", b"timestamp"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__content: _TypeAlias = _typing.Literal["content"]  # noqa: Y015
+    _WhichOneofArgType__content: _TypeAlias = _typing.Literal["_content", b"_content"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__content) -> _WhichOneofReturnType__content | None: ...
+
+Global___StoredMessage: _TypeAlias = StoredMessage  # noqa: Y015
+
+@_typing.final
+class ListMessagesRequest(_message.Message):
+    """Which page of messages to list, and which messages."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    METADATA_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """Id of the agent: 1-128 characters of any script."""
+    page_size: _builtins.int
+    """Most items on the page, 1-1000; default 100."""
+    page_token: _builtins.str
+    """`next_page_token` of the page before; empty for the first page."""
+    @_builtins.property
+    def metadata(self) -> _struct_pb2.Struct:
+        """Only messages that were stored with each of these values."""
+
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        page_size: _builtins.int | None = ...,
+        page_token: _builtins.str = ...,
+        metadata: _struct_pb2.Struct | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "metadata", b"metadata", "page_size", b"page_size"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "agent_id", b"agent_id", "metadata", b"metadata", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__page_size: _TypeAlias = _typing.Literal["page_size"]  # noqa: Y015
+    _WhichOneofArgType__page_size: _TypeAlias = _typing.Literal["_page_size", b"_page_size"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__page_size) -> _WhichOneofReturnType__page_size | None: ...
+
+Global___ListMessagesRequest: _TypeAlias = ListMessagesRequest  # noqa: Y015
+
+@_typing.final
+class ListMessagesResponse(_message.Message):
+    """A page of messages."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MESSAGES_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Empty on the last page. A filtered page may have few messages, or none, before the last."""
+    @_builtins.property
+    def messages(self) -> _containers.RepeatedCompositeFieldContainer[Global___StoredMessage]:
+        """The messages, in the order of arrival."""
+
+    def __init__(
+        self,
+        *,
+        messages: _abc.Iterable[Global___StoredMessage] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["messages", b"messages", "next_page_token", b"next_page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListMessagesResponse: _TypeAlias = ListMessagesResponse  # noqa: Y015
+
+@_typing.final
 class ListNodesRequest(_message.Message):
     """Which page of nodes to list, and of which kinds."""
 
@@ -438,6 +580,7 @@ class ListNodesRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     KINDS_FIELD_NUMBER: _builtins.int
+    METADATA_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
     """Id of the agent: 1-128 characters of any script."""
     page_size: _builtins.int
@@ -448,6 +591,10 @@ class ListNodesRequest(_message.Message):
     def kinds(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Only nodes of these kinds: episode, entity; default: episode."""
 
+    @_builtins.property
+    def metadata(self) -> _struct_pb2.Struct:
+        """Only memories of a message that was stored with each of these values."""
+
     def __init__(
         self,
         *,
@@ -455,10 +602,11 @@ class ListNodesRequest(_message.Message):
         page_size: _builtins.int | None = ...,
         page_token: _builtins.str = ...,
         kinds: _abc.Iterable[_builtins.str] | None = ...,
+        metadata: _struct_pb2.Struct | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "page_size", b"page_size"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "metadata", b"metadata", "page_size", b"page_size"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "agent_id", b"agent_id", "kinds", b"kinds", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "agent_id", b"agent_id", "kinds", b"kinds", "metadata", b"metadata", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__page_size: _TypeAlias = _typing.Literal["page_size"]  # noqa: Y015
     _WhichOneofArgType__page_size: _TypeAlias = _typing.Literal["_page_size", b"_page_size"]  # noqa: Y015

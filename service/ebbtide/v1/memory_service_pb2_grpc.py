@@ -176,6 +176,11 @@ class MemoryServiceStub:
                 request_serializer=ebbtide_dot_v1_dot_inspect__pb2.UnpinNodeRequest.SerializeToString,
                 response_deserializer=ebbtide_dot_v1_dot_inspect__pb2.UnpinNodeResponse.FromString,
                 _registered_method=True)
+        self.ListMessages = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/ListMessages',
+                request_serializer=ebbtide_dot_v1_dot_inspect__pb2.ListMessagesRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_inspect__pb2.ListMessagesResponse.FromString,
+                _registered_method=True)
         self.ListNodes = channel.unary_unary(
                 '/ebbtide.v1.MemoryService/ListNodes',
                 request_serializer=ebbtide_dot_v1_dot_inspect__pb2.ListNodesRequest.SerializeToString,
@@ -467,6 +472,13 @@ class MemoryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListMessages(self, request, context):
+        """List stored messages in the order of arrival. Erased messages are left out.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListNodes(self, request, context):
         """List living memories by id, or entities, or both.
         """
@@ -727,6 +739,11 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.UnpinNode,
                     request_deserializer=ebbtide_dot_v1_dot_inspect__pb2.UnpinNodeRequest.FromString,
                     response_serializer=ebbtide_dot_v1_dot_inspect__pb2.UnpinNodeResponse.SerializeToString,
+            ),
+            'ListMessages': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListMessages,
+                    request_deserializer=ebbtide_dot_v1_dot_inspect__pb2.ListMessagesRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_inspect__pb2.ListMessagesResponse.SerializeToString,
             ),
             'ListNodes': grpc.unary_unary_rpc_method_handler(
                     servicer.ListNodes,
@@ -1499,6 +1516,33 @@ class MemoryService:
             '/ebbtide.v1.MemoryService/UnpinNode',
             ebbtide_dot_v1_dot_inspect__pb2.UnpinNodeRequest.SerializeToString,
             ebbtide_dot_v1_dot_inspect__pb2.UnpinNodeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListMessages(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/ListMessages',
+            ebbtide_dot_v1_dot_inspect__pb2.ListMessagesRequest.SerializeToString,
+            ebbtide_dot_v1_dot_inspect__pb2.ListMessagesResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -129,6 +129,8 @@ class MemoryServiceStub:
     """Unpin a memory. Its links with entities decay from now on.
     NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
     """
+    ListMessages: _grpc.UnaryUnaryMultiCallable[_inspect_pb2.ListMessagesRequest, _inspect_pb2.ListMessagesResponse]
+    """List stored messages in the order of arrival. Erased messages are left out."""
     ListNodes: _grpc.UnaryUnaryMultiCallable[_inspect_pb2.ListNodesRequest, _inspect_pb2.ListNodesResponse]
     """List living memories by id, or entities, or both."""
     GetNode: _grpc.UnaryUnaryMultiCallable[_inspect_pb2.GetNodeRequest, _inspect_pb2.GetNodeResponse]
@@ -267,6 +269,8 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """Unpin a memory. Its links with entities decay from now on.
     NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
     """
+    ListMessages: _aio.UnaryUnaryMultiCallable[_inspect_pb2.ListMessagesRequest, _inspect_pb2.ListMessagesResponse]  # type: ignore[assignment]
+    """List stored messages in the order of arrival. Erased messages are left out."""
     ListNodes: _aio.UnaryUnaryMultiCallable[_inspect_pb2.ListNodesRequest, _inspect_pb2.ListNodesResponse]  # type: ignore[assignment]
     """List living memories by id, or entities, or both."""
     GetNode: _aio.UnaryUnaryMultiCallable[_inspect_pb2.GetNodeRequest, _inspect_pb2.GetNodeResponse]  # type: ignore[assignment]
@@ -552,6 +556,14 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         """Unpin a memory. Its links with entities decay from now on.
         NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
         """
+
+    @_abc_1.abstractmethod
+    def ListMessages(
+        self,
+        request: _inspect_pb2.ListMessagesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_inspect_pb2.ListMessagesResponse, _abc.Awaitable[_inspect_pb2.ListMessagesResponse]]:
+        """List stored messages in the order of arrival. Erased messages are left out."""
 
     @_abc_1.abstractmethod
     def ListNodes(

@@ -29,6 +29,7 @@ from ebbtide.verbs import (
     forget,
     inspect,
     memories,
+    messages,
     metrics,
     moving,
     paging,
@@ -251,6 +252,10 @@ CATALOGUE: tuple[Operation, ...] = (
     Operation(
         *("ListEntities", f"GET {A}/entities", READ_AGENT, entities.list_entities),
         *(paging.AgentPageRequest, entities.EntityPage, "inspect"),
+    ),
+    Operation(
+        *("ListMessages", f"GET {A}/messages", READ_AGENT, messages.list_messages),
+        *(messages.ListMessagesRequest, messages.MessagePage, "inspect"),
     ),
     Operation(
         *("ListNodes", f"GET {A}/nodes", READ_AGENT, inspect.list_nodes),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from heapq import merge
-from itertools import islice
 from operator import attrgetter
 from typing import Annotated, Any
 
@@ -16,7 +15,8 @@ from ebbtide.ids import NodeId, batch_text_id, node_text_id, parse_node_id
 from ebbtide.memory.draft import Draft
 from ebbtide.records import Entity, MessageRecord, Node, Source, StoredPin
 from ebbtide.store.lmdb.transaction import ReadTransaction
-from ebbtide.verbs.limits import OneOf, Several
+from ebbtide.verbs.limits import FlatMetadata, OneOf, Several
+from ebbtide.verbs.metadata import message_filter
 from ebbtide.verbs.paging import AgentPageRequest, from_token, number_from_token, to_token
 from ebbtide.verbs.reading import ReadingService
 from ebbtide.verbs.requests import AgentRequest, Response
@@ -24,6 +24,9 @@ from ebbtide.verbs.service import Service
 
 EPISODE, ENTITY = "episode", "entity"
 NODE_KINDS = (EPISODE, ENTITY)
+
+MAX_LOOKED_AT = 4000
+"""Messages that one page of a filtered listing looks at. Then it ends, even without an item."""
 
 
 class PersonalData(Response):
@@ -160,6 +163,10 @@ class ListNodesRequest(AgentPageRequest):
         default_factory=list,
         description="Only nodes of these kinds: episode, entity; default: episode. Over REST separated by commas.",
     )
+    metadata: FlatMetadata | None = Field(
+        None,
+        description="Only memories of a message that was stored with each of these values. Over REST as JSON.",
+    )
 
 
 class NodeRequest(AgentRequest):
@@ -168,19 +175,32 @@ class NodeRequest(AgentRequest):
     node_id: str = Field(description="The node.", examples=["n1"])
 
 
-async def list_nodes(service: Service, request: ListNodesRequest) -> NodePage:
+async def list_nodes(service: ReadingService, request: ListNodesRequest) -> NodePage:
     """List living memories by id, or entities, or both."""
-    start, size = number_from_token(request.page_token, "nodes"), request.size
+    start = number_from_token(request.page_token, "nodes")
     async with service.fleet.using(request.owner) as agent:
         workspace = agent.workspace
+        return await agent.run(
+            lambda: workspace.store.read(lambda txn: _node_page(txn, workspace, request, start))
+        )
 
-        def read(txn: ReadTransaction) -> list[NodeInfo]:
-            found = islice(_nodes(txn, request.kinds or (EPISODE,), start), size + 1)
-            return [node_info(txn, workspace, node) for node in found]
 
-        found = await agent.run(lambda: workspace.store.read(read))
-    token = to_token(found[size].id[1:], "nodes") if len(found) > size else ""
-    return NodePage(nodes=found[:size], next_page_token=token)
+def _node_page(
+    txn: ReadTransaction, workspace: Workspace, request: ListNodesRequest, start: NodeId
+) -> NodePage:
+    matches = message_filter(txn, workspace, request.metadata)
+    found: list[NodeInfo] = []
+    looked_at = 0
+    for node in _nodes(txn, request.kinds or (EPISODE,), start):
+        if len(found) == request.size or looked_at >= MAX_LOOKED_AT:
+            return NodePage(nodes=found, next_page_token=to_token(str(node.id), "nodes"))
+        if request.metadata:
+            sources = {source.message for source in node.sources} if isinstance(node, Node) else set()
+            looked_at += 1 + len(sources)
+            if not any(matches(record) for record in map(txn.messages.get, sources) if record is not None):
+                continue
+        found.append(node_info(txn, workspace, node))
+    return NodePage(nodes=found, next_page_token="")
 
 
 def _nodes(txn: ReadTransaction, kinds: Collection[str], start: NodeId) -> Iterator[Node | Entity]:

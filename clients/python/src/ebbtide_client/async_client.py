@@ -182,6 +182,7 @@ class AsyncClient:
     get_focus = _operation(calls.get_focus)
     list_entities = _operation(calls.list_entities)
     get_node = _operation(calls.get_node)
+    list_messages = _operation(calls.list_messages)
     list_nodes = _operation(calls.list_nodes)
     list_links = _operation(calls.list_links)
 
@@ -219,6 +220,7 @@ class AsyncClient:
 
     every_agent = _items(calls.list_agents)
     every_batch = _items(calls.list_batches)
+    every_message = _items(calls.list_messages)
     every_node = _items(calls.list_nodes)
     every_entity = _items(calls.list_entities)
     every_link = _items(calls.list_links)

@@ -49,6 +49,8 @@ from ebbtide_client.models import (
     LinkPage,
     Me,
     Message,
+    MessageInfo,
+    MessagePage,
     ModelInfo,
     NodeDetail,
     NodeInfo,
@@ -513,13 +515,31 @@ def get_node(agent_id: str, node_id: str) -> Call[NodeDetail]:
 
 
 @checked
+def list_messages(
+    agent_id: str,
+    *,
+    metadata: Mapping[str, Any] | None = None,
+    page_size: int | None = None,
+    page_token: str = "",
+) -> PageCall[MessagePage, MessageInfo]:
+    """Return a page of stored messages: all, or those that were stored with each of these values of `metadata`."""
+    path, chosen = _of(agent_id, "messages"), _json_option(metadata)
+    return _page(path, MessagePage, "messages", metadata=chosen, page_size=page_size, page_token=page_token)
+
+
+@checked
 def list_nodes(
-    agent_id: str, *, kinds: Sequence[NodeKind] = (), page_size: int | None = None, page_token: str = ""
+    agent_id: str,
+    *,
+    kinds: Sequence[NodeKind] = (),
+    metadata: Mapping[str, Any] | None = None,
+    page_size: int | None = None,
+    page_token: str = "",
 ) -> PageCall[NodePage, NodeInfo]:
-    """Return a page of nodes by id: living memories, or the given kinds."""
+    """Return a page of nodes by id: living memories, or the given kinds; with `metadata`, those of such messages."""
     path = _of(agent_id, "nodes")
-    chosen = ",".join(kinds) or None
-    return _page(path, NodePage, "nodes", kinds=chosen, page_size=page_size, page_token=page_token)
+    options = {"kinds": ",".join(kinds) or None, "metadata": _json_option(metadata)}
+    return _page(path, NodePage, "nodes", **options, page_size=page_size, page_token=page_token)
 
 
 @checked
@@ -804,6 +824,11 @@ def _get(path: str, kind: type[M]) -> Call[M]:
 def _page(path: str, kind: type[M], field: str, **options: str | int | None) -> PageCall[M, Any]:
     query = {name: str(value) for name, value in options.items() if value not in (None, "")}
     return PageCall("GET", path, _reads(kind), query=query, is_safe=True, field=field)
+
+
+def _json_option(value: Mapping[str, Any] | None) -> str | None:
+    """Return an object as an option of a query."""
+    return None if value is None else _body(dict(value)).decode()
 
 
 def _question(path: str, kind: type[M], form: Mapping[str, Any], patience_ms: int | None) -> Call[M]:

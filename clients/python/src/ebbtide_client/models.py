@@ -1244,6 +1244,58 @@ class FoundMemory:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class MessageInfo:
+    """A stored message."""
+
+    id: str
+    """Id of the message, which `forget` and deletions take."""
+
+    message_id: str
+    """The caller's own id of the message, empty if none was given."""
+
+    batch_id: str
+    """Id of the batch of the message."""
+
+    message_index: int
+    """Position of the message in its batch."""
+
+    role: Literal["user", "assistant", "system"]
+    """Role of the speaker."""
+
+    speaker: str
+    """Name of the speaker; empty if none was given."""
+
+    timestamp: int | None
+    """When it was said, if the caller gave a time; ms since the epoch."""
+
+    accepted_at: int
+    """When it was accepted, ms since the epoch."""
+
+    conversation_id: str
+    """The conversation of the message; empty if none was given."""
+
+    metadata: Mapping[str, Any]
+    """The message's metadata, over that of its batch."""
+
+    content: str | None
+    """The text of the message; null if it is deleted."""
+
+    pii: Sequence[PersonalData]
+    """Personal data in the text, if the message was stored under the policy `tag`."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MessagePage:
+    """A page of messages."""
+
+    messages: Sequence[MessageInfo]
+    """The messages of this page, in the order of arrival."""
+
+    next_page_token: str
+    """Empty on the last page. A filtered page may have few messages, or none, before the last."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ModelInfo:
     """The current language model and embedding model."""
 

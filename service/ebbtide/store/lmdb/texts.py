@@ -138,7 +138,11 @@ class MessageReader:
 
     def metadata(self, record: MessageRecord) -> dict[str, object]:
         """Return the metadata of a message."""
-        text = self._texts.get(record.metadata_key) if record.metadata_key else None
+        return self.metadata_under(record.metadata_key)
+
+    def metadata_under(self, key: bytes) -> dict[str, object]:
+        """Return the metadata under a key of a message; empty for an empty key."""
+        text = self._texts.get(key) if key else None
         return msgspec.json.decode(text, type=dict[str, object]) if text else {}
 
 
