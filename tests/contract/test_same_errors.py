@@ -17,7 +17,7 @@ from tests.support.callers import GrpcCaller, RestCaller, Unsayable, grpc_in
 LONG = "x" * 100_001
 """Longer than the default limit of any text."""
 
-IDS = {"agent_id": "ann", "node_id": "n1", "batch_id": "b1", "name": "recall"}
+IDS = {"agent_id": "ann", "node_id": "n1", "batch_id": "b1", "name": "recall", "message": "m1", "index": 0}
 
 FREE = {
     "nodes",
@@ -27,6 +27,26 @@ FREE = {
 """Fields whose texts are ids, which are looked up instead of validated; only their number is limited."""
 
 MESSAGE = {"role": "user", "content": "I like tea."}
+FILE = {"mime": "image/png", "bytes": "aGVsbG8="}
+BAD_ATTACHMENTS: list[list[dict[str, Any]]] = [
+    [FILE] * 17,
+    *([{**FILE, "mime": mime}] for mime in ("", "png", "image/", "image/png; x=1", "a" * 200 + "/b")),
+    *([{**FILE, "sha256": hashed}] for hashed in ("", "12", "g" * 64, "0" * 64)),
+    *([{**FILE, "bytes": content}] for content in ("", "A" * 1_398_108)),
+    *([{**FILE, "caption": text}] for text in ("x" * 2001, LONG)),
+    [{"bytes": "aGVsbG8="}],
+    [{"mime": "image/png"}],
+    *(
+        [{**FILE, "regions": [region]}]
+        for region in (
+            *({}, {"caption": "x"}, {"page": 0}, {"box": [0.5]}, {"box": [0.5, 0.5, 2.0, 0.5]}),
+            *({"end_ms": 5}, {"begin_ms": 5, "end_ms": 4}, {"page": 1, "caption": "x" * 2001}),
+        )
+    ),
+    [{**FILE, "regions": [{"page": 1}] * 65}],
+]
+"""Attachments of which at least one is invalid."""
+
 LIMITED = {
     "messages": [
         *([], [MESSAGE] * 1001),
@@ -34,6 +54,7 @@ LIMITED = {
         [{**MESSAGE, "role": 99}],
         *([{**MESSAGE, "timestamp": 10**15}], [{**MESSAGE, "metadata": {"a": {"b": 1}}}]),
         [{**MESSAGE, "metadata": {"a": "x" * 5000}}],
+        *([{**MESSAGE, "attachments": found}] for found in BAD_ATTACHMENTS),
     ],
     "time_range": [{"begin": 5, "end": 5}],
     "metadata": [{"a": "x" * 5000}],
@@ -209,6 +230,7 @@ async def test_unknown_ids_have_one_text(both: tuple[RestCaller, GrpcCaller]) ->
         agent = "ann" if len(operation.in_path) > 1 else "zoe"
         for number in ("77", "0", "x", "a%2Fb", "a%5Cb"):
             ids = {"agent_id": agent, "node_id": f"n{number}", "batch_id": f"b{number}", "name": "recall"}
+            ids |= {"message": f"m{number}", "index": "0"}
             path = operation.path.format(**ids)
             body = next(iter(operation.examples.values()), {}) if operation.has_body else None
             for call in both:
@@ -219,8 +241,8 @@ async def test_unknown_ids_have_one_text(both: tuple[RestCaller, GrpcCaller]) ->
                 error = response.json()["error"]
                 assert error["code"] == 404, operation.name
                 texts.setdefault(error["reason"], set()).add(error["message"])
-    assert texts.keys() == {"AGENT_NOT_FOUND", "NODE_NOT_FOUND", "BATCH_NOT_FOUND"}
-    assert [len(found) for found in texts.values()] == [1, 1, 1], texts
+    assert texts.keys() == {"AGENT_NOT_FOUND", "NODE_NOT_FOUND", "BATCH_NOT_FOUND", "ATTACHMENT_NOT_FOUND"}
+    assert [len(found) for found in texts.values()] == [1, 1, 1, 1], texts
     assert all("GET /v1/agents" in text for found in texts.values() for text in found)
 
 

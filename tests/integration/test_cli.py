@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import signal
@@ -87,6 +88,23 @@ def test_listings_by_metadata(daemon: Daemon) -> None:
         found = run(command, "default", "--metadata", "floor=2", "--json", url=daemon.url)
         assert json.loads(found.stdout) == {command: []}
         assert run(command, "default", "--metadata", "floor", url=daemon.url).returncode == ExitCode.USAGE
+
+
+def test_an_attachment_goes_in_and_comes_out(daemon: Daemon, tmp_path: Path) -> None:
+    """A conversation in JSON may have attachments; `messages` lists them, `attachment` writes one."""
+    content = bytes(range(256)) * 4
+    attached = {"mime": "image/png", "bytes": base64.b64encode(content).decode(), "caption": "A lighthouse."}
+    line = json.dumps({"role": "user", "content": "Look!", "attachments": [attached]})
+    run("remember", "-", "--wait", url=daemon.url, text=line + "\n")
+    listed = run("messages", "default", url=daemon.url).stdout.splitlines()
+    assert listed[1:] == ["A lighthouse.", "       attachment 0: image/png, 1,024 bytes"]
+    out = tmp_path / "one.png"
+    done = run("attachment", "default", "m1", "--out", str(out), url=daemon.url)
+    assert (done.returncode, done.stdout, out.read_bytes()) == (0, "", content)
+    missing = run("attachment", "default", "m1", "1", url=daemon.url)
+    assert missing.returncode == ExitCode.NOT_FOUND and "ATTACHMENT_NOT_FOUND" in missing.stderr
+    unwritable = run("attachment", "default", "m1", "-o", str(tmp_path / "no" / "one"), url=daemon.url)
+    assert unwritable.returncode == ExitCode.REFUSED and "cannot be written" in unwritable.stderr
 
 
 def test_pins_and_focus_by_hand(daemon: Daemon) -> None:

@@ -159,7 +159,9 @@ def every_route(service: Service) -> list[tuple[str, str]]:
             found.append(("GET", f"{route.path}/swagger-ui.css"))
             continue
         path = (
-            route.path.format(agent_id="ann", node_id="n1", batch_id="b1", name="recall")
+            route.path.format(
+                agent_id="ann", node_id="n1", batch_id="b1", name="recall", message="m1", index=0
+            )
             if "{" in route.path
             else route.path
         )

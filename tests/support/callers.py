@@ -9,6 +9,7 @@ values that protobuf cannot express, such as a text in place of a number.
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import json
 import re
@@ -241,6 +242,10 @@ class GrpcCaller:
         except UnicodeDecodeError as error:
             raise Unsayable(str(error)) from None
         fields |= {**dict(parse_qsl(query)), **(params or {})}
+        if isinstance(fields.get("index"), str):
+            if not fields["index"].isdigit():
+                raise Unsayable(fields["index"])
+            fields["index"] = int(fields["index"])
         if isinstance(fields.get("kinds"), str):
             fields["kinds"] = fields["kinds"].split(",")
         if method == "GET" and isinstance(fields.get("metadata"), str):
@@ -283,6 +288,8 @@ class GrpcCaller:
         elif field.message_type is not None:
             place.SetInParent()
             self._put(place, _only(dict, value), f"{path}.")
+        elif field.type == field.TYPE_BYTES:
+            setattr(message, field.name, _unpacked_bytes(_only(str, value)))
         elif field.enum_type is not None:
             number = value if isinstance(value, int) else words(field.enum_type).get(_only(str, value), 999)
             setattr(message, field.name, number)
@@ -347,6 +354,13 @@ def _only(kind: type | tuple[type, ...], value: Any) -> Any:
     return value
 
 
+def _unpacked_bytes(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError as error:
+        raise Unsayable(str(error)) from None
+
+
 def _varint(number: int) -> bytes:
     out = bytearray()
     while number > 0x7F:
@@ -392,6 +406,8 @@ def _value(message: Message, field: Any) -> Any:
         return MessageToDict(value)
     if field.message_type is not None:
         return as_json(value)
+    if field.type == field.TYPE_BYTES:
+        return base64.b64encode(value).decode()
     if field.enum_type is not None:
         return {number: word for word, number in words(field.enum_type).items()}[value]
     return value

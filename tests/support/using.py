@@ -17,6 +17,7 @@ REFUSALS = frozenset(
         "NODE_NOT_FOUND",
         "NODE_FORGOTTEN",
         "BATCH_NOT_FOUND",
+        "ATTACHMENT_NOT_FOUND",
         "BATCH_NOT_PARKED",
         "BATCH_NOT_DIGESTED",
         "IDEMPOTENCY_KEY_REUSED",

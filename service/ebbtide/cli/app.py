@@ -43,6 +43,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "stats": ("ebbtide.cli.commands.stats", "stats", LOOK),
     "inspect": ("ebbtide.cli.commands.inspect", "inspect", LOOK),
     "messages": ("ebbtide.cli.commands.listings", "messages", LOOK),
+    "attachment": ("ebbtide.cli.commands.listings", "attachment", LOOK),
     "nodes": ("ebbtide.cli.commands.listings", "nodes", LOOK),
     "entities": ("ebbtide.cli.commands.focus", "entities", LOOK),
     "events": ("ebbtide.cli.commands.events", "events", LOOK),

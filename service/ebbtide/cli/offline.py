@@ -35,6 +35,7 @@ from ebbtide.store.lmdb.transaction import ReadTransaction
 from ebbtide.store.transfer.receiving import receive
 from ebbtide.store.transfer.sending import Sending
 from ebbtide.verbs.agents import counts_info, get_agent
+from ebbtide.verbs.attachments import AttachmentRequest, get_attachment
 from ebbtide.verbs.audit import VerifyAuditRequest, list_audit_records, verify_audit
 from ebbtide.verbs.batches import ListBatchesRequest, list_batches
 from ebbtide.verbs.entities import list_entities
@@ -227,6 +228,11 @@ class OfflineClient:
         """Return every stored message with these values."""
         request = self._listing(ListMessagesRequest, agent_id, metadata)
         return _all("messages", lambda token: list_messages(self._service, request(token)))
+
+    def get_attachment(self, agent_id: str, message: str, index: int) -> bytes:
+        """Return the content of an attachment."""
+        request = AttachmentRequest(agent_id=agent_id, message=message, index=index)
+        return asyncio.run(get_attachment(self._service, request)).bytes
 
     def list_nodes(self, agent_id: str, metadata: Json) -> list[Json]:
         """Return every living memory of a message with these values."""

@@ -172,6 +172,12 @@ class RemoteClient:
         """Return every stored message with these values."""
         return self._all(calls.list_messages, "messages", agent_id, metadata=metadata)
 
+    def get_attachment(self, agent_id: str, message: str, index: int) -> bytes:
+        """Return the content of an attachment."""
+        _refuse_bytes(message)
+        with self._translated():
+            return self._client.get_attachment(agent_id, message, index)
+
     def list_nodes(self, agent_id: str, metadata: Json) -> list[Json]:
         """Return every living memory of a message with these values."""
         return self._all(calls.list_nodes, "nodes", agent_id, metadata=metadata)

@@ -21,7 +21,7 @@ from starlette.types import Scope
 from ebbtide.access.grants import CALLER
 from ebbtide.errors import FieldViolation, InvalidRequest
 from ebbtide.metrics import CONTENT_TYPE
-from ebbtide.rest.moving import BINARY, FileResponse
+from ebbtide.rest.moving import BINARY, FileResponse, attached_file
 from ebbtide.rest.streams import ServerSentEvents, position
 from ebbtide.telemetry import verb_span
 from ebbtide.verbs.agents import AgentInfo
@@ -136,6 +136,12 @@ SPECIAL: Mapping[str, Special] = {
     "ExportAgent": Special(
         respond=lambda _, file: FileResponse(file),
         responses={200: {"content": {EXPORT_TYPE: BINARY}, "description": "The export."}},
+    ),
+    "GetAttachment": Special(
+        respond=lambda request, found: attached_file(found, **request.path_params),
+        responses={
+            200: {"content": {BACKUP_TYPE: BINARY}, "description": "The attachment, as its media type."}
+        },
     ),
     "GetMetrics": Special(
         respond=lambda _, text: Response(text, media_type=CONTENT_TYPE),

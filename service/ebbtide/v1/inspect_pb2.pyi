@@ -67,6 +67,7 @@ class Source(_message.Message):
     CONVERSATION_ID_FIELD_NUMBER: _builtins.int
     METADATA_FIELD_NUMBER: _builtins.int
     PII_FIELD_NUMBER: _builtins.int
+    ATTACHMENT_FIELD_NUMBER: _builtins.int
     message_id: _builtins.str
     """The caller's own id of the message, empty if none was given."""
     batch_id: _builtins.str
@@ -95,6 +96,10 @@ class Source(_message.Message):
     def pii(self) -> _containers.RepeatedCompositeFieldContainer[_remember_pb2.PersonalData]:
         """Personal data in the slice, if the message was stored under the policy `tag`."""
 
+    @_builtins.property
+    def attachment(self) -> _remember_pb2.CitedAttachment:
+        """The attachment whose caption the slice quotes; unset for the message's own words."""
+
     def __init__(
         self,
         *,
@@ -109,12 +114,15 @@ class Source(_message.Message):
         conversation_id: _builtins.str = ...,
         metadata: _struct_pb2.Struct | None = ...,
         pii: _abc.Iterable[_remember_pb2.PersonalData] | None = ...,
+        attachment: _remember_pb2.CitedAttachment | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["metadata", b"metadata", "timestamp", b"timestamp"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_attachment", b"_attachment", "attachment", b"attachment", "metadata", b"metadata", "timestamp", b"timestamp"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_id", b"batch_id", "conversation_id", b"conversation_id", "length", b"length", "message_id", b"message_id", "message_index", b"message_index", "metadata", b"metadata", "offset", b"offset", "pii", b"pii", "role", b"role", "speaker", b"speaker", "timestamp", b"timestamp"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_attachment", b"_attachment", "attachment", b"attachment", "batch_id", b"batch_id", "conversation_id", b"conversation_id", "length", b"length", "message_id", b"message_id", "message_index", b"message_index", "metadata", b"metadata", "offset", b"offset", "pii", b"pii", "role", b"role", "speaker", b"speaker", "timestamp", b"timestamp"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__attachment: _TypeAlias = _typing.Literal["attachment"]  # noqa: Y015
+    _WhichOneofArgType__attachment: _TypeAlias = _typing.Literal["_attachment", b"_attachment"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__attachment) -> _WhichOneofReturnType__attachment | None: ...
 
 Global___Source: _TypeAlias = Source  # noqa: Y015
 
@@ -446,6 +454,7 @@ class StoredMessage(_message.Message):
     METADATA_FIELD_NUMBER: _builtins.int
     CONTENT_FIELD_NUMBER: _builtins.int
     PII_FIELD_NUMBER: _builtins.int
+    ATTACHMENTS_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """The message, as `forget` and deletions take it."""
     message_id: _builtins.str
@@ -461,7 +470,7 @@ class StoredMessage(_message.Message):
     conversation_id: _builtins.str
     """The conversation of the message; empty if none was given."""
     content: _builtins.str
-    """The text of the message; unset if it is deleted."""
+    """The text of the message, with the captions of its attachments; unset if it is deleted."""
     @_builtins.property
     def timestamp(self) -> _timestamp_pb2.Timestamp:
         """When it was said, if the caller gave a time."""
@@ -478,6 +487,10 @@ class StoredMessage(_message.Message):
     def pii(self) -> _containers.RepeatedCompositeFieldContainer[_remember_pb2.PersonalData]:
         """Personal data in the text, if the message was stored under the policy `tag`."""
 
+    @_builtins.property
+    def attachments(self) -> _containers.RepeatedCompositeFieldContainer[Global___StoredAttachment]:
+        """Its attachments, without their content; none once the text is deleted."""
+
     def __init__(
         self,
         *,
@@ -493,16 +506,119 @@ class StoredMessage(_message.Message):
         metadata: _struct_pb2.Struct | None = ...,
         content: _builtins.str | None = ...,
         pii: _abc.Iterable[_remember_pb2.PersonalData] | None = ...,
+        attachments: _abc.Iterable[Global___StoredAttachment] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_content", b"_content", "accepted_at", b"accepted_at", "content", b"content", "metadata", b"metadata", "timestamp", b"timestamp"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_content", b"_content", "accepted_at", b"accepted_at", "batch_id", b"batch_id", "content", b"content", "conversation_id", b"conversation_id", "id", b"id", "message_id", b"message_id", "message_index", b"message_index", "metadata", b"metadata", "pii", b"pii", "role", b"role", "speaker", b"speaker", "timestamp", b"timestamp"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_content", b"_content", "accepted_at", b"accepted_at", "attachments", b"attachments", "batch_id", b"batch_id", "content", b"content", "conversation_id", b"conversation_id", "id", b"id", "message_id", b"message_id", "message_index", b"message_index", "metadata", b"metadata", "pii", b"pii", "role", b"role", "speaker", b"speaker", "timestamp", b"timestamp"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__content: _TypeAlias = _typing.Literal["content"]  # noqa: Y015
     _WhichOneofArgType__content: _TypeAlias = _typing.Literal["_content", b"_content"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__content) -> _WhichOneofReturnType__content | None: ...
 
 Global___StoredMessage: _TypeAlias = StoredMessage  # noqa: Y015
+
+@_typing.final
+class StoredAttachment(_message.Message):
+    """An attachment without its content."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MIME_FIELD_NUMBER: _builtins.int
+    SHA256_FIELD_NUMBER: _builtins.int
+    SIZE_FIELD_NUMBER: _builtins.int
+    CAPTION_FIELD_NUMBER: _builtins.int
+    REGIONS_FIELD_NUMBER: _builtins.int
+    mime: _builtins.str
+    """Its media type."""
+    sha256: _builtins.str
+    """SHA-256 of its content, in hexadecimal."""
+    size: _builtins.int
+    """Bytes of its content."""
+    caption: _builtins.str
+    """The words that describe it."""
+    @_builtins.property
+    def regions(self) -> _containers.RepeatedCompositeFieldContainer[_remember_pb2.Region]:
+        """Parts of it."""
+
+    def __init__(
+        self,
+        *,
+        mime: _builtins.str = ...,
+        sha256: _builtins.str = ...,
+        size: _builtins.int = ...,
+        caption: _builtins.str = ...,
+        regions: _abc.Iterable[_remember_pb2.Region] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["caption", b"caption", "mime", b"mime", "regions", b"regions", "sha256", b"sha256", "size", b"size"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoredAttachment: _TypeAlias = StoredAttachment  # noqa: Y015
+
+@_typing.final
+class GetAttachmentRequest(_message.Message):
+    """Which attachment to read."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    INDEX_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """Id of the agent: 1-128 characters of any script."""
+    message: _builtins.str
+    """Id of the message."""
+    index: _builtins.int
+    """Position of the attachment in the message, from 0."""
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        message: _builtins.str = ...,
+        index: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_index", b"_index", "index", b"index"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_index", b"_index", "agent_id", b"agent_id", "index", b"index", "message", b"message"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__index: _TypeAlias = _typing.Literal["index"]  # noqa: Y015
+    _WhichOneofArgType__index: _TypeAlias = _typing.Literal["_index", b"_index"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__index) -> _WhichOneofReturnType__index | None: ...
+
+Global___GetAttachmentRequest: _TypeAlias = GetAttachmentRequest  # noqa: Y015
+
+@_typing.final
+class GetAttachmentResponse(_message.Message):
+    """An attachment with its content."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MIME_FIELD_NUMBER: _builtins.int
+    SHA256_FIELD_NUMBER: _builtins.int
+    BYTES_FIELD_NUMBER: _builtins.int
+    mime: _builtins.str
+    """Its media type."""
+    sha256: _builtins.str
+    """SHA-256 of its content, in hexadecimal."""
+    bytes: _builtins.bytes
+    """Its content."""
+    def __init__(
+        self,
+        *,
+        mime: _builtins.str = ...,
+        sha256: _builtins.str = ...,
+        bytes: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bytes", b"bytes", "mime", b"mime", "sha256", b"sha256"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetAttachmentResponse: _TypeAlias = GetAttachmentResponse  # noqa: Y015
 
 @_typing.final
 class ListMessagesRequest(_message.Message):

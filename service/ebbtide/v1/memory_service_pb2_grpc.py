@@ -181,6 +181,11 @@ class MemoryServiceStub:
                 request_serializer=ebbtide_dot_v1_dot_inspect__pb2.ListMessagesRequest.SerializeToString,
                 response_deserializer=ebbtide_dot_v1_dot_inspect__pb2.ListMessagesResponse.FromString,
                 _registered_method=True)
+        self.GetAttachment = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/GetAttachment',
+                request_serializer=ebbtide_dot_v1_dot_inspect__pb2.GetAttachmentRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_inspect__pb2.GetAttachmentResponse.FromString,
+                _registered_method=True)
         self.ListNodes = channel.unary_unary(
                 '/ebbtide.v1.MemoryService/ListNodes',
                 request_serializer=ebbtide_dot_v1_dot_inspect__pb2.ListNodesRequest.SerializeToString,
@@ -479,6 +484,13 @@ class MemoryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetAttachment(self, request, context):
+        """Return an attachment as a file. ATTACHMENT_NOT_FOUND if there is none, or it is deleted or expired.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListNodes(self, request, context):
         """List living memories by id, or entities, or both.
         """
@@ -744,6 +756,11 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.ListMessages,
                     request_deserializer=ebbtide_dot_v1_dot_inspect__pb2.ListMessagesRequest.FromString,
                     response_serializer=ebbtide_dot_v1_dot_inspect__pb2.ListMessagesResponse.SerializeToString,
+            ),
+            'GetAttachment': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetAttachment,
+                    request_deserializer=ebbtide_dot_v1_dot_inspect__pb2.GetAttachmentRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_inspect__pb2.GetAttachmentResponse.SerializeToString,
             ),
             'ListNodes': grpc.unary_unary_rpc_method_handler(
                     servicer.ListNodes,
@@ -1543,6 +1560,33 @@ class MemoryService:
             '/ebbtide.v1.MemoryService/ListMessages',
             ebbtide_dot_v1_dot_inspect__pb2.ListMessagesRequest.SerializeToString,
             ebbtide_dot_v1_dot_inspect__pb2.ListMessagesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetAttachment(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/GetAttachment',
+            ebbtide_dot_v1_dot_inspect__pb2.GetAttachmentRequest.SerializeToString,
+            ebbtide_dot_v1_dot_inspect__pb2.GetAttachmentResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -131,6 +131,8 @@ class MemoryServiceStub:
     """
     ListMessages: _grpc.UnaryUnaryMultiCallable[_inspect_pb2.ListMessagesRequest, _inspect_pb2.ListMessagesResponse]
     """List stored messages in the order of arrival. Erased messages are left out."""
+    GetAttachment: _grpc.UnaryUnaryMultiCallable[_inspect_pb2.GetAttachmentRequest, _inspect_pb2.GetAttachmentResponse]
+    """Return an attachment as a file. ATTACHMENT_NOT_FOUND if there is none, or it is deleted or expired."""
     ListNodes: _grpc.UnaryUnaryMultiCallable[_inspect_pb2.ListNodesRequest, _inspect_pb2.ListNodesResponse]
     """List living memories by id, or entities, or both."""
     GetNode: _grpc.UnaryUnaryMultiCallable[_inspect_pb2.GetNodeRequest, _inspect_pb2.GetNodeResponse]
@@ -271,6 +273,8 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """
     ListMessages: _aio.UnaryUnaryMultiCallable[_inspect_pb2.ListMessagesRequest, _inspect_pb2.ListMessagesResponse]  # type: ignore[assignment]
     """List stored messages in the order of arrival. Erased messages are left out."""
+    GetAttachment: _aio.UnaryUnaryMultiCallable[_inspect_pb2.GetAttachmentRequest, _inspect_pb2.GetAttachmentResponse]  # type: ignore[assignment]
+    """Return an attachment as a file. ATTACHMENT_NOT_FOUND if there is none, or it is deleted or expired."""
     ListNodes: _aio.UnaryUnaryMultiCallable[_inspect_pb2.ListNodesRequest, _inspect_pb2.ListNodesResponse]  # type: ignore[assignment]
     """List living memories by id, or entities, or both."""
     GetNode: _aio.UnaryUnaryMultiCallable[_inspect_pb2.GetNodeRequest, _inspect_pb2.GetNodeResponse]  # type: ignore[assignment]
@@ -564,6 +568,14 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_inspect_pb2.ListMessagesResponse, _abc.Awaitable[_inspect_pb2.ListMessagesResponse]]:
         """List stored messages in the order of arrival. Erased messages are left out."""
+
+    @_abc_1.abstractmethod
+    def GetAttachment(
+        self,
+        request: _inspect_pb2.GetAttachmentRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_inspect_pb2.GetAttachmentResponse, _abc.Awaitable[_inspect_pb2.GetAttachmentResponse]]:
+        """Return an attachment as a file. ATTACHMENT_NOT_FOUND if there is none, or it is deleted or expired."""
 
     @_abc_1.abstractmethod
     def ListNodes(

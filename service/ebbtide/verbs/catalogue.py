@@ -20,6 +20,7 @@ from pydantic import BaseModel
 from ebbtide.access.requirements import ADMIN, READ, WRITE, Needs, Requirement, of_agent
 from ebbtide.verbs import (
     agents,
+    attachments,
     audit,
     batches,
     entities,
@@ -256,6 +257,12 @@ CATALOGUE: tuple[Operation, ...] = (
     Operation(
         *("ListMessages", f"GET {A}/messages", READ_AGENT, messages.list_messages),
         *(messages.ListMessagesRequest, messages.MessagePage, "inspect"),
+    ),
+    Operation(
+        *("GetAttachment", f"GET {A}/messages/{{message}}/attachments/{{index}}", READ_AGENT),
+        attachments.get_attachment,
+        attachments.AttachmentRequest,
+        tag="inspect",
     ),
     Operation(
         *("ListNodes", f"GET {A}/nodes", READ_AGENT, inspect.list_nodes),

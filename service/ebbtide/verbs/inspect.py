@@ -15,6 +15,7 @@ from ebbtide.ids import NodeId, batch_text_id, node_text_id, parse_node_id
 from ebbtide.memory.draft import Draft
 from ebbtide.records import Entity, MessageRecord, Node, Source, StoredPin
 from ebbtide.store.lmdb.transaction import ReadTransaction
+from ebbtide.verbs.attachments import CitedAttachment, cited_attachment
 from ebbtide.verbs.limits import FlatMetadata, OneOf, Several
 from ebbtide.verbs.metadata import message_filter
 from ebbtide.verbs.paging import AgentPageRequest, from_token, number_from_token, to_token
@@ -54,6 +55,9 @@ class SourceInfo(Response):
     metadata: dict[str, Any] = Field(description="The message's metadata, over that of its batch.")
     pii: list[PersonalData] = Field(
         description="Personal data in the slice, if the message was stored under the policy `tag`."
+    )
+    attachment: CitedAttachment | None = Field(
+        description="The attachment whose caption the slice quotes; null for the message's own words."
     )
 
 
@@ -359,18 +363,25 @@ def _entities(workspace: Workspace, node_id: NodeId) -> list[EntityLink]:
 def _source(txn: ReadTransaction, source: Source) -> SourceInfo:
     record = txn.messages.get(source.message)
     assert record is not None, "a source names a message that is kept"
-    return source_info(record, source.offset, source.length, txn.messages.metadata(record))
-
-
-def source_info(
-    record: MessageRecord, offset: int, length: int, metadata: Mapping[str, object]
-) -> SourceInfo:
-    """Return a slice of a message as a source."""
-    return SourceInfo(**source_fields(record, offset, length, metadata))
+    place = record.attachment_at(source.offset, source.length)
+    text = "" if place is None else txn.messages.text(record) or ""
+    return SourceInfo(
+        **source_fields(
+            record,
+            source.offset,
+            source.length,
+            txn.messages.metadata(record),
+            cited_attachment(record, place, text),
+        )
+    )
 
 
 def source_fields(
-    record: MessageRecord, offset: int, length: int, metadata: Mapping[str, object]
+    record: MessageRecord,
+    offset: int,
+    length: int,
+    metadata: Mapping[str, object],
+    attachment: CitedAttachment | None,
 ) -> dict[str, Any]:
     """Return the fields of a source."""
     return {
@@ -389,4 +400,5 @@ def source_fields(
             for span in record.personal
             if span.offset < offset + length and offset < span.offset + span.length
         ],
+        "attachment": attachment,
     }

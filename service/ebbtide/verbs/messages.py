@@ -11,6 +11,7 @@ from ebbtide.ids import batch_text_id, message_text_id
 from ebbtide.records import MessageRecord
 from ebbtide.store.lmdb.texts import is_tombstone
 from ebbtide.store.lmdb.transaction import ReadTransaction
+from ebbtide.verbs.attachments import AttachmentInfo, attachment_infos
 from ebbtide.verbs.inspect import MAX_LOOKED_AT, PersonalData
 from ebbtide.verbs.limits import FlatMetadata
 from ebbtide.verbs.metadata import message_filter
@@ -34,9 +35,14 @@ class MessageInfo(Response):
     accepted_at: int = Field(description="When it was accepted, ms since the epoch.")
     conversation_id: str = Field(description="The conversation of the message; empty if none was given.")
     metadata: dict[str, Any] = Field(description="The message's metadata, over that of its batch.")
-    content: str | None = Field(description="The text of the message; null if it is deleted.")
+    content: str | None = Field(
+        description="The text of the message, with the captions of its attachments; null if it is deleted."
+    )
     pii: list[PersonalData] = Field(
         description="Personal data in the text, if the message was stored under the policy `tag`."
+    )
+    attachments: list[AttachmentInfo] = Field(
+        description="Its attachments, without their content; none once the text is deleted."
     )
 
 
@@ -83,6 +89,7 @@ def _page(
 
 def message_info(txn: ReadTransaction, record: MessageRecord) -> MessageInfo:
     """Return a message for a response."""
+    text = txn.messages.text(record)
     return MessageInfo(
         id=message_text_id(record.number),
         message_id=record.caller_id,
@@ -94,6 +101,7 @@ def message_info(txn: ReadTransaction, record: MessageRecord) -> MessageInfo:
         accepted_at=record.accepted_at_ms,
         conversation_id=record.conversation_id,
         metadata=txn.messages.metadata(record),
-        content=txn.messages.text(record),
+        content=text,
         pii=[PersonalData(kind=one.kind, offset=one.offset, length=one.length) for one in record.personal],
+        attachments=attachment_infos(record, text or ""),
     )

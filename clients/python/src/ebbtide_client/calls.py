@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import os
 import uuid
+from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Generic, Literal, NoReturn, Protocol, Self, TypeVar, runtime_checkable
@@ -24,6 +25,7 @@ from ebbtide_client.models import (
     AgentListing,
     AgentPage,
     AgentStats,
+    Attachment,
     AuditPage,
     AuditRecordInfo,
     AuditVerified,
@@ -124,13 +126,17 @@ class Call(Generic[A_co]):
     good: frozenset[int] = frozenset({200, 201, 202})
     is_text: bool = False
     """Whether a successful response is plain text."""
+    is_file: bool = False
+    """Whether a successful response is a file."""
 
     def read(self, reply: Reply) -> A_co:
         """Return the result in a response. Raise the error that the response reports."""
-        answer = _json_of(reply)
+        answer = None if self.is_file and reply.status in self.good else _json_of(reply)
         misfit = "no error of Ebbtide"
         if reply.status in self.good:
             try:
+                if self.is_file:
+                    return self.parse(reply.status, reply.content)
                 return self.parse(reply.status, _text_of(reply) if self.is_text else answer)
             except decoding.Misfit as error:
                 misfit = str(error)
@@ -528,6 +534,19 @@ def list_messages(
 
 
 @checked
+def get_attachment(agent_id: str, message: str, index: int) -> Call[bytes]:
+    """Return the content of an attachment, by the id of its message (`m1`) and its position there, from 0."""
+    path = _of(agent_id, "messages", message, "attachments", str(index))
+    return Call("GET", path, _content, is_safe=True, is_file=True)
+
+
+def _content(_: int, answer: object) -> bytes:
+    if not isinstance(answer, bytes):
+        raise decoding.Misfit("no file")
+    return answer
+
+
+@checked
 def list_nodes(
     agent_id: str,
     *,
@@ -870,8 +889,27 @@ def _message(message: AnyMessage) -> dict[str, Any]:
     if isinstance(message, str):
         return {"role": "user", "content": message}
     if isinstance(message, Message):
-        return _given({field.name: getattr(message, field.name) for field in fields(message)})
-    return dict(message)
+        form = _given({field.name: getattr(message, field.name) for field in fields(message)})
+    else:
+        form = dict(message)
+    attachments = form.get("attachments")
+    if isinstance(attachments, list | tuple):
+        form["attachments"] = [_attachment(one) for one in attachments]
+    return form
+
+
+def _attachment(attachment: object) -> object:
+    """Return an attachment as JSON: a model as an object, and bytes in base64."""
+    if isinstance(attachment, Attachment):
+        attachment = asdict(attachment)
+    if not isinstance(attachment, Mapping):
+        return attachment
+    form = _given(attachment)
+    if isinstance(form.get("bytes"), bytes):
+        form["bytes"] = b64encode(form["bytes"]).decode()
+    if "regions" in form:
+        form["regions"] = [_given(one) if isinstance(one, Mapping) else one for one in form["regions"]]
+    return form
 
 
 def _span(time_range: TimeRange | None) -> dict[str, Any] | None:

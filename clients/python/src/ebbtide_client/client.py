@@ -181,6 +181,7 @@ class Client:
     list_entities = _operation(calls.list_entities)
     get_node = _operation(calls.get_node)
     list_messages = _operation(calls.list_messages)
+    get_attachment = _operation(calls.get_attachment)
     list_nodes = _operation(calls.list_nodes)
     list_links = _operation(calls.list_links)
 

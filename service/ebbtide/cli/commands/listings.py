@@ -1,17 +1,20 @@
-"""`ebbtide messages` and `ebbtide nodes`: list what an agent has, all of it or by metadata."""
+"""`ebbtide messages`, `ebbtide nodes`: list what an agent has, all of it or by metadata. `ebbtide attachment`."""
 
 from __future__ import annotations
 
 import json
+import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ebbtide.cli.connection import connected
-from ebbtide.cli.console import local_time, say, write_json, write_text
+from ebbtide.cli.console import counted, local_time, say, write_json, write_text
 from ebbtide.cli.credentials import credentials
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
+from ebbtide.cli.files.disk import written
 from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, DataDir, Json, MasterKeyFile, Url
 
 Agent = Annotated[str, typer.Argument(metavar="AGENT", help="The agent.")]
@@ -48,8 +51,35 @@ def messages(
         when = local_time(one["accepted_at"] if one["timestamp"] is None else one["timestamp"])
         text = "(deleted)" if one["content"] is None else one["content"]
         write_text(f"{one['id']:<6} {when}  {who}: {text}")
+        for index, attached in enumerate(one["attachments"]):
+            write_text(f"       attachment {index}: {attached['mime']}, {attached['size']:,} bytes")
     if not found:
         say("No messages.", "dim")
+
+
+def attachment(
+    agent: Agent,
+    message: Annotated[str, typer.Argument(metavar="MESSAGE", help="The message, such as m1.")],
+    index: Annotated[int, typer.Argument(metavar="[INDEX]", min=0, help="Its position in the message.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The file to write. Default: standard output.")
+    ] = None,
+    url: Url = DEFAULT_URL,
+    api_key_file: ApiKeyFile = None,
+    ca_file: CaFile = None,
+    client_cert: ClientCert = None,
+    data_dir: DataDir = None,
+    master_key_file: MasterKeyFile = None,
+) -> None:
+    """Write an attachment of a message to a file, or to standard output."""
+    with connected(url, data_dir, credentials(api_key_file, ca_file, client_cert), master_key_file) as client:
+        content = client.get_attachment(agent, message, index)
+    if out is None:
+        sys.stdout.buffer.write(content)
+        return
+    with written(out) as file:
+        file.write(content)
+    say(f"Wrote {counted(len(content), 'byte')} to {out}.")
 
 
 def nodes(
