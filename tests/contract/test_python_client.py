@@ -97,6 +97,24 @@ def scripted(*answers: Any, **options: Any) -> tuple[Client, Script]:
     return Client(transport=httpx.MockTransport(script), **options), script
 
 
+async def test_a_memory_is_created_once(tmp_path: Path) -> None:
+    """A created memory has the given fields; a repeated key returns it, also the one that the client makes."""
+    link = {"target": "n1", "name": "told by", "strength": 0.5}
+    when = datetime(2026, 5, 1, 12, tzinfo=UTC)
+    async with client_in(tmp_path) as memory:
+        node = await memory.create_node(
+            "bea", "Ann is allergic to nuts.", keywords=["Ann"], metadata={"a": 1}, timestamp=when
+        )
+        assert (node.id, node.keywords, node.sources[0].metadata) == ("n1", ("Ann",), {"a": 1})
+        assert node.created_at == round(when.timestamp() * 1000)
+        linked = await memory.create_node("bea", "She eats rice.", links=[link], idempotency_key="k")
+        again = await memory.create_node("bea", "She eats rice.", links=[link], idempotency_key="k")
+        assert linked.id == again.id and ("told by", 0.5) in {
+            (one.relation, one.strength) for one in linked.links_out
+        }
+        assert (await memory.create_node("bea", "She eats rice.")).id != linked.id
+
+
 async def test_attachments_are_sent_and_read(tmp_path: Path) -> None:
     """A dict with bytes and a model in base64 are the same attachment; a missing one is NotFound."""
     picture, region = b"\x89PNG\xff", {"page": 2, "caption": "A red lantern."}

@@ -58,6 +58,11 @@ LIMITED = {
     ],
     "time_range": [{"begin": 5, "end": 5}],
     "metadata": [{"a": "x" * 5000}],
+    "links": [
+        *([{"target": "n1", "name": name}] for name in ("", "a\nb", LONG)),
+        *([{"target": "n1", "name": "a", "strength": strength}] for strength in (-0.5, 0.0, 1.5)),
+        *([{"name": "a"}], [{"target": "n1"}], [{"target": "n1", "name": "a"}] * 65),
+    ],
     "vector": [[0.0], [1e300], [0.5] * 100_000],
     "parameters": [{"decay_rate": 2.0}, {"strategy": 99}, {"retention": "x"}],
     "page_token": ["?", "bm9kZXM6eA"],
@@ -217,7 +222,7 @@ async def test_a_value_is_written_as_in_json(both: tuple[RestCaller, GrpcCaller]
         assert (await outcome(rest, open_agent, fields))["message"] == message
 
 
-CREATE = ("Remember", "OpenAgent", "RestoreAgent")
+CREATE = ("CreateNode", "Remember", "OpenAgent", "RestoreAgent")
 """Operations that create the agent that they name."""
 
 

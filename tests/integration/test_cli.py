@@ -90,6 +90,22 @@ def test_listings_by_metadata(daemon: Daemon) -> None:
         assert run(command, "default", "--metadata", "floor", url=daemon.url).returncode == ExitCode.USAGE
 
 
+def test_a_memory_is_created_from_a_text(daemon: Daemon) -> None:
+    """`create` prints the memory; links and metadata are options, and a link needs a name."""
+    run("create", "default", "Bruno paints boats.", "--speaker", "Ann", url=daemon.url)
+    options = ("--keyword", "regatta", "--link", "n1=told by:0.5", "--metadata", "floor=1", "--json")
+    made = json.loads(run("create", "default", "It starts at noon.", *options, url=daemon.url).stdout)
+    assert (made["keywords"], made["sources"][0]["metadata"]) == (["regatta"], {"floor": 1})
+    assert ("n1", "told by", 0.5) in {
+        (one["target"], one["relation"], one["strength"]) for one in made["links_out"]
+    }
+    listed = run("nodes", "default", url=daemon.url).stdout.splitlines()
+    assert listed[0] == "n1     Ann: Bruno paints boats."
+    assert run("create", "default", "x", "--link", "n1", url=daemon.url).returncode == ExitCode.USAGE
+    refused = run("create", "default", "x", "--link", "n99=about", url=daemon.url)
+    assert refused.returncode == ExitCode.NOT_FOUND and "NODE_NOT_FOUND" in refused.stderr
+
+
 def test_an_attachment_goes_in_and_comes_out(daemon: Daemon, tmp_path: Path) -> None:
     """A conversation in JSON may have attachments; `messages` lists them, `attachment` writes one."""
     content = bytes(range(256)) * 4

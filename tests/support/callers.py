@@ -174,7 +174,11 @@ class GrpcCaller:
             fields = as_json(await call)
         except grpc.aio.AioRpcError as error:
             return self._refusal(error)
-        status = {"Remember": 202, "OpenAgent": 201 if fields.pop("created", False) else 200}.get(name, 200)
+        status = {
+            "Remember": 202,
+            "CreateNode": 201,
+            "OpenAgent": 201 if fields.pop("created", False) else 200,
+        }.get(name, 200)
         return Reply(status, fields, headers_of(await call.trailing_metadata()))
 
     async def _streamed(self, name: str, request: Message, answer_kind: Any) -> Reply:

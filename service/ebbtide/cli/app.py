@@ -29,6 +29,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "curve": ("ebbtide.cli.commands.curve", "curve", TRY),
     "serve": ("ebbtide.cli.commands.serve", "serve", USE),
     "remember": ("ebbtide.cli.commands.remember", "remember", USE),
+    "create": ("ebbtide.cli.commands.create", "create", USE),
     "recall": ("ebbtide.cli.commands.recall", "recall", USE),
     "search": ("ebbtide.cli.commands.search", "search", USE),
     "pin": ("ebbtide.cli.commands.focus", "pin", USE),

@@ -144,6 +144,10 @@ class RemoteClient:
         """Return one memory with its links."""
         return self._send(calls.get_node, agent_id, node_id)
 
+    def create_node(self, agent_id: str, content: str, fields: Json) -> Json:
+        """Create a memory from a text."""
+        return self._send(calls.create_node, agent_id, content, **fields)
+
     def pin_node(self, agent_id: str, node_id: str) -> Json:
         """Pin a memory."""
         return self._send(calls.pin_node, agent_id, node_id)

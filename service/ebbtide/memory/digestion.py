@@ -59,6 +59,15 @@ class Mention:
     keywords: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class OwnLink:
+    """A link that the caller gives a new memory, both ways."""
+
+    other: NodeId
+    relation: str
+    strength: float
+
+
 DigestItem = NewMemory | Mention
 """A segment of a batch."""
 
@@ -131,10 +140,12 @@ def digest(
     batch: int,
     owed_passes: int,
     rng: Random,
+    own_links: Sequence[OwnLink] = (),
 ) -> Change:
     """Return the change for a batch of segments in text order.
 
-    `owed_passes` is the current number. `rng` is used only under `slots`.
+    `owed_passes` is the current number. `rng` is used only under `slots`. A batch of one memory may have links of its
+    own instead of those with the focus, which it then does not enter: a memory in focus has no strengths of its own.
     """
     parameters = network.parameters
     if not items:
@@ -147,11 +158,14 @@ def digest(
     builder.create_memories(batch, rng)
     builder.link_neighbours()
     builder.link_entities(items)
-    builder.link_to_focus(old_focus)
+    if own_links:
+        builder.link_as_given(own_links)
+    else:
+        builder.link_to_focus(old_focus)
     builder.pin()
     draft = builder.draft
     draft.change.links += builder.links
-    if memories:
+    if memories and not own_links:
         draft.set_focus(moved_focus(old_focus, builder.ids, parameters.focus_limit))
     if parameters.focus_policy == "both":
         draft.mention(builder.mentioned)
@@ -303,6 +317,14 @@ class _Builder:
                 earlier_is_new = new_id < other
                 self.links.append(Link(new_id, other, onward if earlier_is_new else back, 1.0, 0))
                 self.links.append(Link(other, new_id, back if earlier_is_new else onward, 1.0, anchor))
+
+    def link_as_given(self, links: Sequence[OwnLink]) -> None:
+        """Link the only new memory with the nodes that the caller names, both ways."""
+        (new_id,) = self.ids
+        for one in links:
+            anchor = self.draft.scan_count(one.other)
+            self.links.append(Link(new_id, one.other, one.relation, one.strength, 0))
+            self.links.append(Link(one.other, new_id, one.relation, one.strength, anchor))
 
     def _rule_names(self, index: int, partner: Partner, locale: Locale) -> tuple[str, str]:
         own = self.entities_of[index]

@@ -191,6 +191,11 @@ class MemoryServiceStub:
                 request_serializer=ebbtide_dot_v1_dot_inspect__pb2.ListNodesRequest.SerializeToString,
                 response_deserializer=ebbtide_dot_v1_dot_inspect__pb2.ListNodesResponse.FromString,
                 _registered_method=True)
+        self.CreateNode = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/CreateNode',
+                request_serializer=ebbtide_dot_v1_dot_memories__pb2.CreateNodeRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_memories__pb2.CreateNodeResponse.FromString,
+                _registered_method=True)
         self.GetNode = channel.unary_unary(
                 '/ebbtide.v1.MemoryService/GetNode',
                 request_serializer=ebbtide_dot_v1_dot_inspect__pb2.GetNodeRequest.SerializeToString,
@@ -498,6 +503,15 @@ class MemoryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CreateNode(self, request, context):
+        """Create one memory from the given text, at once and without a language model.
+        NODE_NOT_FOUND or NODE_FORGOTTEN if a link leads to no living node. VECTORS_UNAVAILABLE for a vector without an
+        embedding model. Otherwise refused as a batch of messages is.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetNode(self, request, context):
         """Return one memory or entity with its links. NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
         """
@@ -766,6 +780,11 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.ListNodes,
                     request_deserializer=ebbtide_dot_v1_dot_inspect__pb2.ListNodesRequest.FromString,
                     response_serializer=ebbtide_dot_v1_dot_inspect__pb2.ListNodesResponse.SerializeToString,
+            ),
+            'CreateNode': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateNode,
+                    request_deserializer=ebbtide_dot_v1_dot_memories__pb2.CreateNodeRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_memories__pb2.CreateNodeResponse.SerializeToString,
             ),
             'GetNode': grpc.unary_unary_rpc_method_handler(
                     servicer.GetNode,
@@ -1614,6 +1633,33 @@ class MemoryService:
             '/ebbtide.v1.MemoryService/ListNodes',
             ebbtide_dot_v1_dot_inspect__pb2.ListNodesRequest.SerializeToString,
             ebbtide_dot_v1_dot_inspect__pb2.ListNodesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateNode(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/CreateNode',
+            ebbtide_dot_v1_dot_memories__pb2.CreateNodeRequest.SerializeToString,
+            ebbtide_dot_v1_dot_memories__pb2.CreateNodeResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -135,6 +135,11 @@ class MemoryServiceStub:
     """Return an attachment as a file. ATTACHMENT_NOT_FOUND if there is none, or it is deleted or expired."""
     ListNodes: _grpc.UnaryUnaryMultiCallable[_inspect_pb2.ListNodesRequest, _inspect_pb2.ListNodesResponse]
     """List living memories by id, or entities, or both."""
+    CreateNode: _grpc.UnaryUnaryMultiCallable[_memories_pb2.CreateNodeRequest, _memories_pb2.CreateNodeResponse]
+    """Create one memory from the given text, at once and without a language model.
+    NODE_NOT_FOUND or NODE_FORGOTTEN if a link leads to no living node. VECTORS_UNAVAILABLE for a vector without an
+    embedding model. Otherwise refused as a batch of messages is.
+    """
     GetNode: _grpc.UnaryUnaryMultiCallable[_inspect_pb2.GetNodeRequest, _inspect_pb2.GetNodeResponse]
     """Return one memory or entity with its links. NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise."""
     ListLinks: _grpc.UnaryUnaryMultiCallable[_inspect_pb2.ListLinksRequest, _inspect_pb2.ListLinksResponse]
@@ -277,6 +282,11 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """Return an attachment as a file. ATTACHMENT_NOT_FOUND if there is none, or it is deleted or expired."""
     ListNodes: _aio.UnaryUnaryMultiCallable[_inspect_pb2.ListNodesRequest, _inspect_pb2.ListNodesResponse]  # type: ignore[assignment]
     """List living memories by id, or entities, or both."""
+    CreateNode: _aio.UnaryUnaryMultiCallable[_memories_pb2.CreateNodeRequest, _memories_pb2.CreateNodeResponse]  # type: ignore[assignment]
+    """Create one memory from the given text, at once and without a language model.
+    NODE_NOT_FOUND or NODE_FORGOTTEN if a link leads to no living node. VECTORS_UNAVAILABLE for a vector without an
+    embedding model. Otherwise refused as a batch of messages is.
+    """
     GetNode: _aio.UnaryUnaryMultiCallable[_inspect_pb2.GetNodeRequest, _inspect_pb2.GetNodeResponse]  # type: ignore[assignment]
     """Return one memory or entity with its links. NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise."""
     ListLinks: _aio.UnaryUnaryMultiCallable[_inspect_pb2.ListLinksRequest, _inspect_pb2.ListLinksResponse]  # type: ignore[assignment]
@@ -584,6 +594,17 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_inspect_pb2.ListNodesResponse, _abc.Awaitable[_inspect_pb2.ListNodesResponse]]:
         """List living memories by id, or entities, or both."""
+
+    @_abc_1.abstractmethod
+    def CreateNode(
+        self,
+        request: _memories_pb2.CreateNodeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_memories_pb2.CreateNodeResponse, _abc.Awaitable[_memories_pb2.CreateNodeResponse]]:
+        """Create one memory from the given text, at once and without a language model.
+        NODE_NOT_FOUND or NODE_FORGOTTEN if a link leads to no living node. VECTORS_UNAVAILABLE for a vector without an
+        embedding model. Otherwise refused as a batch of messages is.
+        """
 
     @_abc_1.abstractmethod
     def GetNode(

@@ -180,6 +180,8 @@ def with_captions(
     content: str, attachments: Sequence[Attachment]
 ) -> tuple[str, tuple[records.Attachment, ...]]:
     """Return the text of a message, which its captions follow, and its attachments with the places of theirs."""
+    if not attachments:
+        return content, ()
     text = [content]
     size = len(content.encode())
 

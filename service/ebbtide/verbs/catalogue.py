@@ -23,6 +23,7 @@ from ebbtide.verbs import (
     attachments,
     audit,
     batches,
+    creation,
     entities,
     erased,
     events,
@@ -267,6 +268,12 @@ CATALOGUE: tuple[Operation, ...] = (
     Operation(
         *("ListNodes", f"GET {A}/nodes", READ_AGENT, inspect.list_nodes),
         *(inspect.ListNodesRequest, inspect.NodePage, "inspect"),
+    ),
+    Operation(
+        *("CreateNode", f"POST {A}/nodes", WRITE_AGENT, creation.create_node),
+        *(creation.CreateNodeRequest, inspect.NodeDetail, "memory"),
+        status=201,
+        examples={"a fact": {"content": "Ann is allergic to nuts.", "metadata": {"source": "form"}}},
     ),
     Operation(
         *("GetNode", f"GET {A}/nodes/{{node_id}}", READ_AGENT, inspect.get_node),

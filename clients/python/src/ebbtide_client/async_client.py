@@ -191,6 +191,7 @@ class AsyncClient:
     unpin_node = _operation(calls.unpin_node)
     focus_node = _operation(calls.focus_node)
     unfocus_node = _operation(calls.unfocus_node)
+    create_node = _operation(calls.create_node)
     update_node = _operation(calls.update_node)
     delete_nodes = _operation(calls.delete_nodes)
     delete_node = _operation(calls.delete_node)

@@ -86,6 +86,7 @@ TimeRange = tuple[Time | None, Time | None]
 RecallMode = Literal["auto", "associative", "hybrid"]
 ArchiveUse = Literal["always", "never", "when_needed"]
 BatchState = Literal["waiting", "digesting", "digested", "parked"]
+Role = Literal["user", "assistant", "system"]
 NodeKind = Literal["episode", "entity"]
 ToolFormat = Literal["openai", "anthropic", "mcp"]
 ToolLanguage = Literal["en", "zh"]
@@ -594,6 +595,43 @@ def focus_node(agent_id: str, node_id: str) -> Call[FocusInfo]:
 def unfocus_node(agent_id: str, node_id: str) -> Call[FocusInfo]:
     """Remove a memory or an entity from the focus. Returns the focus."""
     return Call("DELETE", _of(agent_id, "focus", node_id), _reads(FocusInfo))
+
+
+@checked
+def create_node(
+    agent_id: str,
+    content: str,
+    *,
+    role: Role | None = None,
+    speaker: str | None = None,
+    timestamp: Time | None = None,
+    message_id: str | None = None,
+    conversation_id: str | None = None,
+    keywords: Sequence[str] = (),
+    metadata: Mapping[str, Any] | None = None,
+    links: Sequence[Mapping[str, Any]] = (),
+    vector: Sequence[float] = (),
+    idempotency_key: str | None = None,
+) -> Call[NodeDetail]:
+    """Create one memory from a text, at once and without a language model.
+
+    With `links` (`{"target": "n1", "name": "about", "strength": 0.5}`) it does not join the focus. Without an
+    `idempotency_key` the client creates one: a retry never creates it twice.
+    """
+    form = {
+        "content": content,
+        "role": role,
+        "speaker": speaker,
+        "timestamp": timestamp,
+        "message_id": message_id,
+        "conversation_id": conversation_id,
+        "keywords": keywords or None,
+        "metadata": None if metadata is None else dict(metadata),
+        "links": [dict(link) for link in links] or None,
+        "vector": list(vector) or None,
+        "idempotency_key": uuid.uuid4().hex if idempotency_key is None else idempotency_key,
+    }
+    return Call("POST", _of(agent_id, "nodes"), _reads(NodeDetail), body=_body(_given(form)), is_safe=True)
 
 
 @checked

@@ -17,9 +17,10 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ebbtide.errors import FieldViolation, InvalidRequest, Precondition
+from ebbtide.errors import Precondition
 from ebbtide.fleet.archive.archive import Archive, terms_of
 from ebbtide.fleet.archive.retention import is_digested
+from ebbtide.fleet.archive.unembedded import check_dimension
 from ebbtide.fleet.recall.query import Query, allowed_passages
 from ebbtide.fleet.recall.recollected import (
     ARCHIVED,
@@ -191,7 +192,7 @@ class QueryRunner:
                 reason="VECTORS_UNAVAILABLE",
             )
         if query.is_vector_given and vectors is not None and is_known and query.vector is not None:
-            _check_dimension(len(query.vector), vectors.dimension)
+            check_dimension(len(query.vector), vectors.dimension)
         return self._nearness(query)
 
     def _nearness(self, query: Query) -> tuple[Scores | None, Scores | None, str]:
@@ -401,17 +402,6 @@ class QueryRunner:
         kept = self.txn.passages.get(int(index.column("message")[passage])) or []
         begin = int(index.column("begin")[passage])
         return next((frozenset(terms_of(one).tolist()) for one in kept if one.begin == begin), frozenset())
-
-
-def _check_dimension(given: int, expected: int) -> None:
-    """Raise INVALID_VALUE if a caller's vector does not have the dimension of the embedding model."""
-    if given != expected:
-        description = f"{given} items; allowed: {expected}, as the embedding model has"
-        raise InvalidRequest(
-            f"vector: {description}",
-            reason="INVALID_VALUE",
-            violations=[FieldViolation("vector", description)],
-        )
 
 
 def _as_packed(one: Hit, text: str, is_shortened: bool) -> Hit:
