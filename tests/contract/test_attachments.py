@@ -246,6 +246,10 @@ async def test_a_caption_is_found_and_cited_with_its_region(tmp_path: Path, call
                 None if region is None else captions[region]
             )
             assert await content(call, cited["message"], cited["index"]) == NOISE
+        harbour = attached(PLAN, caption="青岛的灯塔。")
+        await stored(call, {"role": "user", "content": "看！", "attachments": [harbour]})
+        chinese = {"query": "灯塔在哪里？", "citations": True, "max_results": 1}
+        assert "，附件 1）" in (await call("POST", f"{AGENT}/recall", chinese)).json()["text"]
         own = await found(call, "What did we buy last week?")
         assert "bought" in own["content"] and own["sources"][0]["attachment"] is None
         other = await found(call, "What does Bruno paint?")

@@ -106,6 +106,24 @@ async def test_a_filtered_page_is_bounded(
             assert found["content"] == "我外婆住在青岛。"
 
 
+async def test_a_page_has_a_bounded_text(
+    tmp_path: Path, caller_in: CallerIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page ends with the message that reaches the limit, so one of any length is returned."""
+    monkeypatch.setattr(messages, "MAX_PAGE_CHARS", 50)
+    async with caller_in(tmp_path) as call:
+        await stored(call)
+        pages = []
+        token = ""
+        while True:
+            page = (await call("GET", f"{AGENT}/messages", params={"page_token": token})).json()
+            pages.append([one["id"] for one in page["messages"]])
+            token = page["next_page_token"]
+            if not token:
+                break
+        assert pages == [["m1", "m2"], ["m3", "m4"]]
+
+
 async def test_deleted_and_withdrawn_messages(tmp_path: Path, caller_in: CallerIn) -> None:
     """An erased message is not listed; one whose text retention removed has no content."""
     async with caller_in(tmp_path) as call:

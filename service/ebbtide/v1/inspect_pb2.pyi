@@ -667,7 +667,7 @@ class ListMessagesResponse(_message.Message):
     MESSAGES_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """Empty on the last page. A filtered page may have few messages, or none, before the last."""
+    """Empty on the last page. A page may have few messages, or none, before the last."""
     @_builtins.property
     def messages(self) -> _containers.RepeatedCompositeFieldContainer[Global___StoredMessage]:
         """The messages, in the order of arrival."""

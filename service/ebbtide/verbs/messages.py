@@ -19,6 +19,9 @@ from ebbtide.verbs.paging import AgentPageRequest, number_from_token, to_token
 from ebbtide.verbs.reading import ReadingService
 from ebbtide.verbs.requests import Response
 
+MAX_PAGE_CHARS = 1 << 20
+"""A page ends after this many characters of text, so that gRPC clients accept it by default."""
+
 
 class MessageInfo(Response):
     """A stored message."""
@@ -51,7 +54,7 @@ class MessagePage(Response):
 
     messages: list[MessageInfo] = Field(description="The messages of this page, in the order of arrival.")
     next_page_token: str = Field(
-        description="Empty on the last page. A filtered page may have few messages, or none, before the last."
+        description="Empty on the last page. A page may have few messages, or none, before the last."
     )
 
 
@@ -79,11 +82,13 @@ def _page(
 ) -> MessagePage:
     matches = message_filter(txn, workspace, request.metadata)
     found: list[MessageInfo] = []
+    chars = 0
     for looked_at, record in enumerate(txn.messages.all(start)):
-        if len(found) == request.size or looked_at == MAX_LOOKED_AT:
+        if len(found) == request.size or looked_at == MAX_LOOKED_AT or chars >= MAX_PAGE_CHARS:
             return MessagePage(messages=found, next_page_token=to_token(str(record.number), "messages"))
         if not is_tombstone(record) and matches(record):
             found.append(message_info(txn, record))
+            chars += len(found[-1].content or "")
     return MessagePage(messages=found, next_page_token="")
 
 

@@ -1362,7 +1362,7 @@ class MessagePage:
     """The messages of this page, in the order of arrival."""
 
     next_page_token: str
-    """Empty on the last page. A filtered page may have few messages, or none, before the last."""
+    """Empty on the last page. A page may have few messages, or none, before the last."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
