@@ -401,7 +401,9 @@ async def test_expired_texts_take_their_attachments(tmp_path: Path, caller_in: C
             await call("POST", f"{AGENT}/flush", {"timeout_ms": 50})
         (message,) = await messages(call)
         assert message["content"] is None and message["attachments"] == []
+        assert (await call("POST", f"{AGENT}/forget", {"messages": ["m1"]})).json()["compacted"]
     in_store(tmp_path)
+    assert [place for word in (MARK, b"stork") for place in files_with(word, tmp_path)] == []
 
 
 # --- moved --------------------------------------------------------------------------------------------------------
