@@ -16,7 +16,8 @@ from ebbtide.bounds import MAX_ATTACHMENT_BYTES
 from ebbtide.store.integrity.check import check_store
 from ebbtide.store.integrity.rebuild import rebuild_store
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
-from tests.support.callers import CALLERS, MOSTLY_REST, Caller, CallerIn, rest_in
+from tests.support.callers import MOSTLY_REST, Caller, CallerIn, rest_in
+from tests.support.forwarded import ALL_CALLERS, FORWARDED_IN_FULL
 
 AGENT = "/v1/agents/ann"
 MAP = {"map_bytes": 1 << 20, "max_map_bytes": 1 << 28}
@@ -50,10 +51,10 @@ OTHERS = [
 ]
 
 
-@pytest.fixture(params=MOSTLY_REST)
+@pytest.fixture(params=[*MOSTLY_REST, *FORWARDED_IN_FULL])
 def caller_in(request: pytest.FixtureRequest) -> CallerIn:
     """A daemon in this process and a caller for it, over each transport."""
-    return partial(CALLERS[request.param], embedding={"model": "off"})
+    return partial(ALL_CALLERS[request.param], embedding={"model": "off"})
 
 
 async def stored(call: Caller, *said: dict[str, Any], flush: bool = True, **fields: Any) -> None:

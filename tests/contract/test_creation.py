@@ -9,8 +9,9 @@ import pytest
 
 from ebbtide.store.integrity.check import check_store
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
-from tests.support.callers import CALLERS, MOSTLY_REST, Caller, CallerIn
+from tests.support.callers import MOSTLY_REST, Caller, CallerIn
 from tests.support.fake_ollama import FakeOllama, vector_of
+from tests.support.forwarded import ALL_CALLERS, FORWARDED_IN_FULL
 from tests.support.scripted_model import ScriptedModel
 
 AGENT = "/v1/agents/ann"
@@ -19,10 +20,10 @@ LONG = "Ann is allergic to nuts. " * 40
 """A text that a digest would split."""
 
 
-@pytest.fixture(params=MOSTLY_REST)
+@pytest.fixture(params=[*MOSTLY_REST, *FORWARDED_IN_FULL])
 def caller_in(request: pytest.FixtureRequest) -> CallerIn:
     """A daemon in this process and a caller for it, over each transport."""
-    caller: CallerIn = CALLERS[request.param]
+    caller: CallerIn = ALL_CALLERS[request.param]
     return lambda path, model=None, **sections: caller(
         path, model, **{"embedding": {"model": "off"}, **sections}
     )

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from ebbtide.verbs import inspect, messages
-from tests.support.callers import CALLERS, MOSTLY_REST, Caller, CallerIn
+from tests.support.callers import MOSTLY_REST, Caller, CallerIn
+from tests.support.forwarded import ALL_CALLERS, FORWARDED_IN_FULL
 
 AGENT = "/v1/agents/ann"
 SAID = [
@@ -21,10 +22,10 @@ SAID = [
 ]
 
 
-@pytest.fixture(params=MOSTLY_REST)
+@pytest.fixture(params=[*MOSTLY_REST, *FORWARDED_IN_FULL])
 def caller_in(request: pytest.FixtureRequest) -> CallerIn:
     """A daemon in this process and a caller for it, over each transport."""
-    return partial(CALLERS[request.param], embedding={"model": "off"})
+    return partial(ALL_CALLERS[request.param], embedding={"model": "off"})
 
 
 async def stored(call: Caller, said: list[dict[str, Any]] = SAID, **fields: Any) -> None:
