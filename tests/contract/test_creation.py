@@ -170,6 +170,25 @@ async def test_own_links(tmp_path: Path, caller_in: CallerIn) -> None:
     checked(tmp_path)
 
 
+async def test_a_linked_memory_keeps_its_place(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Under `slots` a new memory takes the place of another one, but not of one that it is linked with."""
+    async with caller_in(tmp_path) as call:
+        slots = {"strategy": "slots", "max_nodes": 101, "focus_limit": 1, "decay_rate": 1.0}
+        assert (await call("PUT", AGENT, slots)).status_code == 201
+        for number in range(102):
+            await created(call, f"Boat {number}.", keywords=[f"boat {number}"])
+        for number in range(5):
+            await call("POST", f"{AGENT}/flush", {"timeout_ms": 10_000, "passes": True})
+            nodes = (await call("GET", f"{AGENT}/nodes", params={"page_size": 60})).json()["nodes"]
+            assert (await call("GET", AGENT)).json()["counts"]["nodes"] == 101
+            targets = {node["id"] for node in nodes}
+            links = [{"target": target, "name": "about"} for target in targets]
+            node = await created(call, f"Again {number}.", keywords=["again"], links=links)
+            assert targets <= {link["target"] for link in node["links_out"]}
+            assert targets <= {link["source"] for link in node["links_in"]}
+    checked(tmp_path)
+
+
 async def test_a_repeated_request_creates_one_memory(tmp_path: Path, caller_in: CallerIn) -> None:
     """The same key and body return the first memory; another body, or a batch with the key, is refused."""
     async with caller_in(tmp_path) as call:

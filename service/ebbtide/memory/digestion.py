@@ -155,7 +155,7 @@ def digest(
     if memories:
         trim_focus(builder.draft)
     old_focus = builder.draft.focus
-    builder.create_memories(batch, rng)
+    builder.create_memories(batch, rng, {one.other for one in own_links})
     builder.link_neighbours()
     builder.link_entities(items)
     if own_links:
@@ -178,15 +178,19 @@ def digest(
     return change
 
 
-def make_room(draft: Draft, parameters: AgentParameters, most: int, rng: Random) -> None:
+def make_room(
+    draft: Draft, parameters: AgentParameters, most: int, rng: Random, kept: Collection[NodeId] = ()
+) -> None:
     """Forget memories until at most `most` live, each the least important of a random sample (5.2, slots).
 
-    Memories in focus, new ones and pinned ones are never drawn. If no others are left, the limit is exceeded until the
-    next batch or pass.
+    Memories in focus, new ones, pinned ones and those in `kept` are never drawn. If no others are left, the limit is
+    exceeded until the next batch or pass.
     """
     if draft.node_count <= most:
         return
     candidates = draft.candidates(with_pinned=False)
+    if kept:
+        candidates = [one for one in candidates if one not in kept]
     while draft.node_count > most and candidates:
         drawn = rng.sample(candidates, min(parameters.slot_sample_size, len(candidates)))
         victim = min(drawn, key=lambda n: (draft.importance(n), n))
@@ -218,13 +222,13 @@ class _Builder:
         setting = self.draft.network.parameters.locale
         self.locale = batch_locale([memory.content for memory in self.memories], setting)
 
-    def create_memories(self, batch: int, rng: Random) -> None:
-        """Create the memories, under `slots` in the places of others."""
+    def create_memories(self, batch: int, rng: Random, kept: Collection[NodeId] = ()) -> None:
+        """Create the memories, under `slots` in the places of others that are not in `kept`."""
         network = self.draft.network
         parameters = network.parameters
         for node_id, memory in enumerate(self.memories, start=network.next_node_id):
             if parameters.strategy == "slots":
-                make_room(self.draft, parameters, parameters.max_nodes - 1, rng)
+                make_room(self.draft, parameters, parameters.max_nodes - 1, rng, kept)
             self.draft.change.nodes.append(
                 Node(
                     id=node_id,
