@@ -32,6 +32,19 @@ MAX_MESSAGES: Final = 100_000
 MAX_KEYWORDS: Final = 10_000
 """Highest `limits.max_keywords`."""
 
+# --- attachments ---------------------------------------------------------------------------------------
+
+MAX_ATTACHMENTS: Final = 16
+"""Attachments of a message."""
+MAX_ATTACHMENT_BYTES: Final = 1 << 20
+"""Size of an attachment."""
+MAX_REGIONS: Final = 64
+"""Regions of an attachment."""
+MAX_CAPTION_CHARS: Final = 2000
+"""Characters of the caption of an attachment or a region."""
+MAX_MIME_CHARS: Final = 127
+"""Characters of a media type."""
+
 # --- numbers -------------------------------------------------------------------------------------------
 
 MAX_NUMBER: Final = 1 << 53
@@ -77,7 +90,9 @@ REDACTION_GROWTH: Final = 8
 """Highest growth of a text by redaction: `::1` becomes `[ip]`, and an id gets a keyed hash."""
 LABEL_CHARS: Final = 1000
 """Room for the label of a speaker in a memory, and for what redaction adds to a short name."""
-MAX_TEXT_CHARS: Final = REDACTION_GROWTH * (MAX_MESSAGE_CHARS + MAX_NAME_CHARS) + LABEL_CHARS
+CAPTION_CHARS: Final = MAX_ATTACHMENTS * (1 + MAX_REGIONS)
+"""Room for the line ends before captions, which `limits.max_message_chars` does not count."""
+MAX_TEXT_CHARS: Final = REDACTION_GROWTH * (MAX_MESSAGE_CHARS + MAX_NAME_CHARS) + LABEL_CHARS + CAPTION_CHARS
 MAX_TEXT_BYTES: Final = 4 * MAX_TEXT_CHARS
 MAX_METADATA_CHARS: Final = 2 * MAX_METADATA_BYTES
 """A message has the metadata of its batch and its own."""
@@ -98,6 +113,16 @@ TextLength = Annotated[int, Meta(ge=0, le=MAX_TEXT_CHARS)]
 """Characters of a text."""
 ByteLength = Annotated[int, Meta(ge=0, le=MAX_TEXT_BYTES)]
 """An offset in a text, or its length, in UTF-8 bytes."""
+MediaType = Annotated[str, Meta(min_length=3, max_length=MAX_MIME_CHARS)]
+"""The type of an attachment."""
+AttachmentSize = Annotated[int, Meta(ge=1, le=MAX_ATTACHMENT_BYTES)]
+"""Bytes of an attachment."""
+AttachmentBytes = Annotated[bytes, Meta(min_length=1, max_length=MAX_ATTACHMENT_BYTES)]
+"""The content of an attachment."""
+Box = Annotated[tuple[Annotated[float, Meta(ge=0, le=1)], ...], Meta(max_length=4)]
+"""x, y, width and height as shares; empty for none."""
+RecordingTime = Annotated[int, Meta(ge=-1, le=MAX_COUNT)]
+"""Milliseconds from the begin of a recording; -1 for none."""
 Hash = Annotated[bytes, Meta(max_length=64)]
 """A hash, or the key of a text; empty for none."""
 

@@ -77,6 +77,7 @@ REASONS: dict[str, Reason] = {
         "Processing the text exceeds `limits.text_timeout_ms` or the memory of a worker process."
     ),
     "METADATA_TOO_LARGE": _invalid("`metadata` exceeds its limit when written as JSON."),
+    "ATTACHMENT_TOO_LARGE": _invalid("An attachment has more than 1 MiB."),
     "INVALID_DEPTH": _invalid("`depth` is outside 0-8."),
     "INVALID_PARAMETERS": _invalid("The agent parameters contradict each other."),
     "INVALID_PAGE": _invalid("`page_size` is out of range, or `page_token` is not a token of this listing."),
@@ -116,6 +117,9 @@ REASONS: dict[str, Reason] = {
     "NODE_FORGOTTEN": _not_found("The node existed and is forgotten."),
     "RULING_NOT_FOUND": _not_found("No ruling has this id, or it was undone before."),
     "BATCH_NOT_FOUND": _not_found("No batch has this id, or its status is no longer kept."),
+    "ATTACHMENT_NOT_FOUND": _not_found(
+        "The message has no attachment at this index, or it was deleted or has expired."
+    ),
     "EVENTS_GONE": _not_found(
         "The events are no longer kept, or do not exist yet; the metadata gives those available.", 410
     ),
@@ -333,6 +337,15 @@ def no_node() -> NotFound:
         "check it with GET /v1/agents/{agent_id}/nodes (ListNodes) or search."
     )
     return NotFound(message, reason="NODE_NOT_FOUND")
+
+
+def no_attachment() -> NotFound:
+    """Return the error for an attachment that does not exist, or not any more."""
+    return NotFound(
+        "There is no such attachment: the message has none at this index, or it was deleted or has expired. "
+        "Check it with GET /v1/agents/{agent_id}/messages (ListMessages).",
+        reason="ATTACHMENT_NOT_FOUND",
+    )
 
 
 def no_batch() -> NotFound:

@@ -16,9 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ebbtide.bounds import (
+    MAX_ATTACHMENTS,
     MAX_MESSAGES,
+    MAX_REGIONS,
     MAX_SPANS,
     AgentIdText,
+    AttachmentSize,
+    Box,
     ByteLength,
     Count,
     Dimension,
@@ -30,10 +34,12 @@ from ebbtide.bounds import (
     Json,
     Keywords,
     Marks,
+    MediaType,
     MessageCount,
     Name,
     Number,
     PersonalCounts,
+    RecordingTime,
     RelationName,
     Seed,
     Strategy,
@@ -103,6 +109,40 @@ FadedSpans = Annotated[tuple[FadedSpan, ...], msgspec.Meta(max_length=MAX_SPANS)
 PersonalSpans = Annotated[tuple[PersonalSpan, ...], msgspec.Meta(max_length=MAX_SPANS)]
 
 
+class Region(msgspec.Struct, frozen=True, array_like=True):
+    """A part of an attachment: on a page, in a picture, in a recording. Its caption is a range of the text in bytes."""
+
+    page: Count
+    """From 1; 0 for none."""
+    box: Box
+    begin_ms: RecordingTime
+    end_ms: RecordingTime
+    offset: ByteLength
+    length: ByteLength
+
+
+class Attachment(msgspec.Struct, frozen=True, array_like=True):
+    """A file of a message. `sha256` is the key of the chunk with its bytes; its caption is a range of the text."""
+
+    mime: MediaType
+    sha256: Hash
+    size: AttachmentSize
+    offset: ByteLength
+    length: ByteLength
+    regions: Annotated[tuple[Region, ...], msgspec.Meta(max_length=MAX_REGIONS)] = ()
+
+    @property
+    def captions(self) -> tuple[Attachment | Region, ...]:
+        """The attachment and its regions, which all have captions."""
+        return (self, *self.regions)
+
+
+Attachments = Annotated[tuple[Attachment, ...], msgspec.Meta(max_length=MAX_ATTACHMENTS)]
+
+AttachmentPlace = tuple[int, int | None]
+"""The index of an attachment in its message, and that of a region of it, or None for all of it."""
+
+
 class MessageRecord(msgspec.Struct, frozen=True, array_like=True):
     """One accepted message. Its text is the chunk under `text_key`, which is empty once the text was withdrawn.
 
@@ -125,11 +165,32 @@ class MessageRecord(msgspec.Struct, frozen=True, array_like=True):
     """The personal data in its text, if it was stored under the policy `tag`."""
     faded: FadedSpans = ()
     """The parts from which forgotten memories were made, while its text is stored."""
+    attachments: Attachments = ()
+    """Its files, while its text is stored. Their captions follow its own words in the text."""
 
     @property
     def is_withdrawn(self) -> bool:
         """Whether its text was deleted from the archive."""
         return not self.text_key
+
+    @property
+    def own_length(self) -> int | None:
+        """The bytes of its own words, which captions follow; None if all of the text is its own."""
+        places = [one.offset for attached in self.attachments for one in attached.captions if one.length]
+        return max(min(places) - 1, 0) if places else None
+
+    def attachment_at(self, offset: int, length: int) -> AttachmentPlace | None:
+        """Return the first attachment whose caption a range of the text overlaps; the region if it is within one."""
+        end = offset + length
+        for index, attached in enumerate(self.attachments):
+            quoted = [
+                place
+                for place, one in enumerate(attached.captions)
+                if one.offset < end and offset < one.offset + one.length
+            ]
+            if quoted:
+                return index, quoted[0] - 1 if len(quoted) == 1 and quoted[0] else None
+        return None
 
     @property
     def time_ms(self) -> int:

@@ -78,7 +78,8 @@ class Rest:
         """Send an operation and return the response."""
         method, _, path = REQUIREMENTS[name][0].partition(" ")
         # The scope of a tool is that of its operation; tests/contract/test_tools.py checks it.
-        path = path.format(agent_id=agent, node_id="n1", batch_id="b1", name="no_tool", ruling_id="r1")
+        ids = {"node_id": "n1", "batch_id": "b1", "ruling_id": "r1", "message": "m1", "index": 0}
+        path = path.format(agent_id=agent, name="no_tool", **ids)
         path += "/swagger-ui.css" if name == "DocumentationFiles" else ""
         body = b"{}" if method in ("POST", "PUT", "PATCH") else None
         kind = "application/octet-stream" if name == "RestoreAgent" else "application/json"

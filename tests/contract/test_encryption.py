@@ -111,7 +111,7 @@ async def test_restored_plain_agents_are_encrypted(
         files = [path.read_bytes() for path in data_dir.rglob("*") if path.is_file()]
         for text in ("Wilhelmina", "bees", "外婆", "Zeppelinsaal"):
             assert not any(text.encode() in held for held in files), text
-        packed = COMPRESSED.encode(SAID)
+        packed = COMPRESSED.encode(SAID.encode())
         assert not any(zstandard.FRAME_HEADER in held or packed[:12] in held for held in files)
     async with caller_in(data_dir, **ENCRYPTED) as call:
         assert await recalled(call) == before

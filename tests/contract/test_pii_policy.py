@@ -104,7 +104,7 @@ def every_byte(data_dir: Path) -> bytes:
                 for key, value in txn.cursor(db=table):
                     found += [key, value]
                     with contextlib.suppress(*INVALID):
-                        found.append(COMPRESSED.decode(value).encode())
+                        found.append(COMPRESSED.decode(value))
     return b"\n".join(found)
 
 

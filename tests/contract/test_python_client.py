@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import copy
 import inspect
@@ -96,6 +97,50 @@ def scripted(*answers: Any, **options: Any) -> tuple[Client, Script]:
     return Client(transport=httpx.MockTransport(script), **options), script
 
 
+async def test_a_memory_is_created_once(tmp_path: Path) -> None:
+    """A created memory has the given fields; a repeated key returns it, also the one that the client makes."""
+    link = {"target": "n1", "name": "told by", "strength": 0.5}
+    when = datetime(2026, 5, 1, 12, tzinfo=UTC)
+    async with client_in(tmp_path) as memory:
+        node = await memory.create_node(
+            "bea", "Ann is allergic to nuts.", keywords=["Ann"], metadata={"a": 1}, timestamp=when
+        )
+        assert (node.id, node.keywords, node.sources[0].metadata) == ("n1", ("Ann",), {"a": 1})
+        assert node.created_at == round(when.timestamp() * 1000)
+        linked = await memory.create_node("bea", "She eats rice.", links=[link], idempotency_key="k")
+        again = await memory.create_node("bea", "She eats rice.", links=[link], idempotency_key="k")
+        assert linked.id == again.id and ("told by", 0.5) in {
+            (one.relation, one.strength) for one in linked.links_out
+        }
+        assert (await memory.create_node("bea", "She eats rice.")).id != linked.id
+
+
+async def test_attachments_are_sent_and_read(tmp_path: Path) -> None:
+    """A dict with bytes and a model in base64 are the same attachment; a missing one is NotFound."""
+    picture, region = b"\x89PNG\xff", {"page": 2, "caption": "A red lantern."}
+    model = models.Attachment(
+        mime="image/png",
+        bytes=base64.b64encode(picture).decode(),
+        caption="A lighthouse.",
+        regions=[models.Region(page=2, caption="A red lantern.")],
+    )
+    mapping = {"mime": "image/png", "bytes": picture, "caption": "A lighthouse.", "regions": [region]}
+    async with client_in(tmp_path) as memory:
+        for attachments in ([model], [mapping]):
+            await memory.remember("ann", {"role": "user", "content": "Look!", "attachments": attachments})
+        await memory.remember("ann", Message(role="user", content="Look!", attachments=[model]))
+        said = (await memory.list_messages("ann")).messages
+        assert len({one.attachments for one in said}) == 1 == len(said[0].attachments)
+        assert [await memory.get_attachment("ann", one.id, 0) for one in said] == [picture] * 3
+        found = (await memory.search("ann", "Where is the lantern?")).memories[0].sources[0].attachment
+        assert found is not None and found.region is not None and found.region.page == 2
+        with pytest.raises(errors.NotFound) as caught:
+            await memory.get_attachment("ann", "m1", 1)
+        assert caught.value.reason == "ATTACHMENT_NOT_FOUND"
+        with pytest.raises(TypeError):
+            await memory.get_attachment("ann", "m1", "0")  # type: ignore[arg-type]
+
+
 def refused(reason: str, retry_after_s: float | None = None) -> httpx.Response:
     """Return the daemon's own response for a reason."""
     family = FAMILIES[REASONS[reason].family]
@@ -144,6 +189,10 @@ async def test_every_verb_works_on_a_daemon(tmp_path: Path) -> None:
         assert len([n async for n in memory.every_node("ann", page_size=1)]) == 2
         assert [link async for link in memory.every_link("ann", page_size=1)]
         assert (await memory.list_nodes("ann")).next_page_token == ""
+        assert len([n async for n in memory.every_node("ann", metadata={"a": 1}, kinds=["episode"])]) == 0
+        said = [one async for one in memory.every_message("ann", page_size=1)]
+        assert [one.message_id for one in said] == ["", "m2"] and said[1].content == "Lisbon is fine."
+        assert (await memory.list_messages("ann", metadata={"b": True})).messages == ()
         assert (await memory.list_links("ann")).links
         assert (await memory.compress("ann", passes=2)).owed_passes >= 1
         assert (await memory.get_agent("ann")).counts.nodes == 2

@@ -17,7 +17,8 @@ from tests.support.callers import GrpcCaller, RestCaller, Unsayable, grpc_in
 LONG = "x" * 100_001
 """Longer than the default limit of any text."""
 
-IDS = {"agent_id": "ann", "node_id": "n1", "batch_id": "b1", "name": "recall", "ruling_id": "r1"}
+IDS = {"agent_id": "ann", "node_id": "n1", "batch_id": "b1", "name": "recall", "message": "m1", "index": 0}
+IDS["ruling_id"] = "r1"
 
 FREE = {
     "nodes",
@@ -31,6 +32,26 @@ FREE = {
 """Fields whose texts are ids, which are looked up instead of validated; only their number is limited."""
 
 MESSAGE = {"role": "user", "content": "I like tea."}
+FILE = {"mime": "image/png", "bytes": "aGVsbG8="}
+BAD_ATTACHMENTS: list[list[dict[str, Any]]] = [
+    [FILE] * 17,
+    *([{**FILE, "mime": mime}] for mime in ("", "png", "image/", "image/png; x=1", "a" * 200 + "/b")),
+    *([{**FILE, "sha256": hashed}] for hashed in ("", "12", "g" * 64, "0" * 64)),
+    *([{**FILE, "bytes": content}] for content in ("", "A" * 1_398_108)),
+    *([{**FILE, "caption": text}] for text in ("x" * 2001, LONG)),
+    [{"bytes": "aGVsbG8="}],
+    [{"mime": "image/png"}],
+    *(
+        [{**FILE, "regions": [region]}]
+        for region in (
+            *({}, {"caption": "x"}, {"page": 0}, {"box": [0.5]}, {"box": [0.5, 0.5, 2.0, 0.5]}),
+            *({"end_ms": 5}, {"begin_ms": 5, "end_ms": 4}, {"page": 1, "caption": "x" * 2001}),
+        )
+    ),
+    [{**FILE, "regions": [{"page": 1}] * 65}],
+]
+"""Attachments of which at least one is invalid."""
+
 LIMITED = {
     "messages": [
         *([], [MESSAGE] * 1001),
@@ -38,9 +59,15 @@ LIMITED = {
         [{**MESSAGE, "role": 99}],
         *([{**MESSAGE, "timestamp": 10**15}], [{**MESSAGE, "metadata": {"a": {"b": 1}}}]),
         [{**MESSAGE, "metadata": {"a": "x" * 5000}}],
+        *([{**MESSAGE, "attachments": found}] for found in BAD_ATTACHMENTS),
     ],
     "time_range": [{"begin": 5, "end": 5}],
     "metadata": [{"a": "x" * 5000}],
+    "links": [
+        *([{"target": "n1", "name": name}] for name in ("", "a\nb", LONG)),
+        *([{"target": "n1", "name": "a", "strength": strength}] for strength in (-0.5, 0.0, 1.5)),
+        *([{"name": "a"}], [{"target": "n1"}], [{"target": "n1", "name": "a"}] * 65),
+    ],
     "vector": [[0.0], [1e300], [0.5] * 100_000],
     "parameters": [{"decay_rate": 2.0}, {"strategy": 99}, {"retention": "x"}],
     "page_token": ["?", "bm9kZXM6eA"],
@@ -91,7 +118,9 @@ async def outcome(call: Any, operation: Operation, fields: dict[str, Any]) -> An
 
 
 def _as_option(value: Any) -> str:
-    """Return a value as an option of a query: the items of a list are separated by commas."""
+    """Return a value as an option of a query: an object as JSON, the items of a list separated by commas."""
+    if isinstance(value, dict):
+        return json.dumps(value)
     text = ",".join(map(str, value)) if isinstance(value, list) else str(value).lower()
     return text[:1000]
 
@@ -200,7 +229,7 @@ async def test_a_value_is_written_as_in_json(both: tuple[RestCaller, GrpcCaller]
         assert (await outcome(rest, open_agent, fields))["message"] == message
 
 
-CREATE = ("CreateStatement", "Remember", "OpenAgent", "RestoreAgent")
+CREATE = ("CreateNode", "CreateStatement", "Remember", "OpenAgent", "RestoreAgent")
 """Operations that create the agent that they name."""
 
 
@@ -213,7 +242,7 @@ async def test_unknown_ids_have_one_text(both: tuple[RestCaller, GrpcCaller]) ->
         agent = "ann" if len(operation.in_path) > 1 else "zoe"
         for number in ("77", "0", "x", "a%2Fb", "a%5Cb"):
             ids = {"agent_id": agent, "node_id": f"n{number}", "batch_id": f"b{number}", "name": "recall"}
-            ids["ruling_id"] = f"r{number}"
+            ids |= {"message": f"m{number}", "index": "0", "ruling_id": f"r{number}"}
             path = operation.path.format(**ids)
             body = next(iter(operation.examples.values()), {}) if operation.has_body else None
             for call in both:
@@ -224,8 +253,9 @@ async def test_unknown_ids_have_one_text(both: tuple[RestCaller, GrpcCaller]) ->
                 error = response.json()["error"]
                 assert error["code"] == 404, (operation.name, error)
                 texts.setdefault(error["reason"], set()).add(error["message"])
-    assert texts.keys() == {"AGENT_NOT_FOUND", "NODE_NOT_FOUND", "BATCH_NOT_FOUND", "RULING_NOT_FOUND"}
-    assert [len(found) for found in texts.values()] == [1, 1, 1, 1], texts
+    reasons = {"AGENT_NOT_FOUND", "NODE_NOT_FOUND", "BATCH_NOT_FOUND", "RULING_NOT_FOUND"}
+    assert texts.keys() == reasons | {"ATTACHMENT_NOT_FOUND"}
+    assert [len(found) for found in texts.values()] == [1] * len(texts), texts
     assert all("GET /v1/agents" in text for found in texts.values() for text in found)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import signal
@@ -70,6 +71,56 @@ def test_clear_asks_and_removes_everything(daemon: Daemon) -> None:
     assert (done.returncode, done.stderr) == (0, "Cleared default: 1 memory and 1 message removed.\n")
     assert run("stats", "default", url=daemon.url).stdout.split()[1:4:2] == ["0", "0"]
     assert run("clear", "nobody", "--yes", url=daemon.url).returncode == ExitCode.NOT_FOUND
+
+
+def test_listings_by_metadata(daemon: Daemon) -> None:
+    """`messages` and `nodes` list what has the given metadata, as text and as JSON; a name needs a value."""
+    lines = [
+        json.dumps({"role": "user", "content": "Bruno paints boats.", "metadata": {"floor": 1}}),
+        json.dumps({"role": "user", "content": "Clara plays the cello.", "metadata": {"topic": "music"}}),
+    ]
+    run("remember", "-", "--wait", url=daemon.url, text="\n".join(lines))
+    for command in ("messages", "nodes"):
+        assert len(run(command, "default", url=daemon.url).stdout.splitlines()) == 2
+        for option, word in (("floor=1", "Bruno"), ("topic=music", "Clara")):
+            (line,) = run(command, "default", "--metadata", option, url=daemon.url).stdout.splitlines()
+            assert word in line
+        found = run(command, "default", "--metadata", "floor=2", "--json", url=daemon.url)
+        assert json.loads(found.stdout) == {command: []}
+        assert run(command, "default", "--metadata", "floor", url=daemon.url).returncode == ExitCode.USAGE
+
+
+def test_a_memory_is_created_from_a_text(daemon: Daemon) -> None:
+    """`create` prints the memory; links and metadata are options, and a link needs a name."""
+    run("create", "default", "Bruno paints boats.", "--speaker", "Ann", url=daemon.url)
+    options = ("--keyword", "regatta", "--link", "n1=told by:0.5", "--metadata", "floor=1", "--json")
+    made = json.loads(run("create", "default", "It starts at noon.", *options, url=daemon.url).stdout)
+    assert (made["keywords"], made["sources"][0]["metadata"]) == (["regatta"], {"floor": 1})
+    assert ("n1", "told by", 0.5) in {
+        (one["target"], one["relation"], one["strength"]) for one in made["links_out"]
+    }
+    listed = run("nodes", "default", url=daemon.url).stdout.splitlines()
+    assert listed[0] == "n1     Ann: Bruno paints boats."
+    assert run("create", "default", "x", "--link", "n1", url=daemon.url).returncode == ExitCode.USAGE
+    refused = run("create", "default", "x", "--link", "n99=about", url=daemon.url)
+    assert refused.returncode == ExitCode.NOT_FOUND and "NODE_NOT_FOUND" in refused.stderr
+
+
+def test_an_attachment_goes_in_and_comes_out(daemon: Daemon, tmp_path: Path) -> None:
+    """A conversation in JSON may have attachments; `messages` lists them, `attachment` writes one."""
+    content = bytes(range(256)) * 4
+    attached = {"mime": "image/png", "bytes": base64.b64encode(content).decode(), "caption": "A lighthouse."}
+    line = json.dumps({"role": "user", "content": "Look!", "attachments": [attached]})
+    run("remember", "-", "--wait", url=daemon.url, text=line + "\n")
+    listed = run("messages", "default", url=daemon.url).stdout.splitlines()
+    assert listed[1:] == ["A lighthouse.", "       attachment 0: image/png, 1,024 bytes"]
+    out = tmp_path / "one.png"
+    done = run("attachment", "default", "m1", "--out", str(out), url=daemon.url)
+    assert (done.returncode, done.stdout, out.read_bytes()) == (0, "", content)
+    missing = run("attachment", "default", "m1", "1", url=daemon.url)
+    assert missing.returncode == ExitCode.NOT_FOUND and "ATTACHMENT_NOT_FOUND" in missing.stderr
+    unwritable = run("attachment", "default", "m1", "-o", str(tmp_path / "no" / "one"), url=daemon.url)
+    assert unwritable.returncode == ExitCode.REFUSED and "cannot be written" in unwritable.stderr
 
 
 def test_pins_and_focus_by_hand(daemon: Daemon) -> None:

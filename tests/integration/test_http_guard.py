@@ -159,7 +159,15 @@ def every_route(service: Service) -> list[tuple[str, str]]:
             found.append(("GET", f"{route.path}/swagger-ui.css"))
             continue
         path = (
-            route.path.format(agent_id="ann", node_id="n1", batch_id="b1", name="recall", ruling_id="r1")
+            route.path.format(
+                agent_id="ann",
+                node_id="n1",
+                batch_id="b1",
+                name="recall",
+                ruling_id="r1",
+                message="m1",
+                index=0,
+            )
             if "{" in route.path
             else route.path
         )

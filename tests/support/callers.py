@@ -9,6 +9,7 @@ values that protobuf cannot express, such as a text in place of a number.
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import json
 import re
@@ -173,7 +174,11 @@ class GrpcCaller:
             fields = as_json(await call)
         except grpc.aio.AioRpcError as error:
             return self._refusal(error)
-        status = {"Remember": 202, "OpenAgent": 201 if fields.pop("created", False) else 200}.get(name, 200)
+        status = {
+            "Remember": 202,
+            "CreateNode": 201,
+            "OpenAgent": 201 if fields.pop("created", False) else 200,
+        }.get(name, 200)
         return Reply(status, fields, headers_of(await call.trailing_metadata()))
 
     async def _streamed(self, name: str, request: Message, answer_kind: Any) -> Reply:
@@ -244,6 +249,12 @@ class GrpcCaller:
         for field in request.DESCRIPTOR.fields:
             if field.is_repeated and isinstance(fields.get(field.name), str):
                 fields[field.name] = fields[field.name].split(",")
+        if isinstance(fields.get("index"), str):
+            if not fields["index"].isdigit():
+                raise Unsayable(fields["index"])
+            fields["index"] = int(fields["index"])
+        if method == "GET" and isinstance(fields.get("metadata"), str):
+            fields["metadata"] = json.loads(fields["metadata"])
         if name in ("OpenAgent", "UpdateAgent"):
             fields |= _parameters(name, body or {})
         else:
@@ -285,6 +296,8 @@ class GrpcCaller:
         elif field.message_type is not None:
             place.SetInParent()
             self._put(place, _only(dict, value), f"{path}.")
+        elif field.type == field.TYPE_BYTES:
+            setattr(message, field.name, _unpacked_bytes(_only(str, value)))
         elif field.enum_type is not None:
             number = value if isinstance(value, int) else words(field.enum_type).get(_only(str, value), 999)
             setattr(message, field.name, number)
@@ -349,6 +362,13 @@ def _only(kind: type | tuple[type, ...], value: Any) -> Any:
     return value
 
 
+def _unpacked_bytes(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError as error:
+        raise Unsayable(str(error)) from None
+
+
 def _varint(number: int) -> bytes:
     out = bytearray()
     while number > 0x7F:
@@ -394,6 +414,8 @@ def _value(message: Message, field: Any) -> Any:
         return MessageToDict(value)
     if field.message_type is not None:
         return as_json(value)
+    if field.type == field.TYPE_BYTES:
+        return base64.b64encode(value).decode()
     if field.enum_type is not None:
         return {number: word for word, number in words(field.enum_type).items()}[value]
     return value

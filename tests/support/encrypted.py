@@ -132,7 +132,7 @@ def traces() -> dict[str, bytes]:
     wanted = {text: text.encode() for text in TEXTS}
     wanted |= {f"hash of {text}": hashlib.sha256(text.encode()).digest() for text in TEXTS}
     wanted |= {f"part of {text}": text.encode()[3:12] for text in TEXTS}
-    wanted |= {f"packed {text}": COMPRESSED.encode(text)[:12] for text in SAID}
+    wanted |= {f"packed {text}": COMPRESSED.encode(text.encode())[:12] for text in SAID}
     return wanted | {"vector": VECTOR[:32], "terms": TERMS}
 
 

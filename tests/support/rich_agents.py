@@ -1,12 +1,13 @@
 """Files of agents with every kind of record, for tests of import and restore.
 
 Each agent has several digested batches, a parked and a waiting one, a focus, vectors, shortened and forgotten
-memories, dangling links, a corrected and a deleted memory, an erased message, metadata, personal data, several
-scripts, a statement with rulings, and a compression pass in progress.
+memories, dangling links, a corrected and a deleted memory, an erased message, metadata, personal data,
+attachments, several scripts, a statement with rulings, and a compression pass in progress.
 """
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -46,6 +47,19 @@ SAID = (
     "The harbour smells of tar and oranges in the morning. Project Heron starts there.",
     "Zoë naïvely wrote cafe\u0301 twice; mail her at zoe@example.com before the 3rd of June.",
 )
+
+
+ATTACHED = [
+    {
+        "mime": "image/png",
+        "bytes": base64.b64encode(bytes(range(200, 256))).decode(),
+        "caption": "A lighthouse 灯塔.",
+        "regions": [
+            {"box": [0.25, 0.5, 0.25, 0.5], "caption": "Its red lantern."},
+            {"page": 2, "begin_ms": 0, "end_ms": 900},
+        ],
+    }
+]
 
 
 async def files(path: Path, names: tuple[str, ...] = tuple(KINDS)) -> dict[tuple[str, str], bytes]:
@@ -148,6 +162,7 @@ async def _remember(call: RestCaller, agent: str, key: str, *texts: str) -> None
             "content": text,
             "speaker": "Ann" if index % 2 == 0 else "",
             "id": f"{key}/{index}",
+            "attachments": ATTACHED if index % 2 else [],
             "timestamp": (1_683_554_400_000, None, -5_000_000_000_000)[index % 3],
             "metadata": {"mood": "calm", "n": index, "share": 0.5, "ok": True},
         }

@@ -32,7 +32,7 @@ class Traces:
         store = LmdbStore.open(directory, **MAP)
         try:
             for key, value in store.read(lambda txn: list(_items(txn, layout.CHUNKS))):
-                text = COMPRESSED.decode(value)
+                text = COMPRESSED.decode(value).decode(errors="replace")
                 if any(one in text for one in traces.texts):
                     traces.frames.append(value)
                     traces.keys.append(key)
@@ -73,7 +73,7 @@ def _strings(value: bytes) -> list[str]:
     """Return every text that the bytes may encode."""
     found = [value.decode(errors="replace")]
     with contextlib.suppress(*INVALID):
-        found.append(COMPRESSED.decode(value))
+        found.append(COMPRESSED.decode(value).decode(errors="replace"))
     with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):
         found += _texts_in(msgspec.msgpack.decode(value))
     return found

@@ -17,6 +17,7 @@ REFUSALS = frozenset(
         "NODE_NOT_FOUND",
         "NODE_FORGOTTEN",
         "BATCH_NOT_FOUND",
+        "ATTACHMENT_NOT_FOUND",
         "BATCH_NOT_PARKED",
         "BATCH_NOT_DIGESTED",
         "IDEMPOTENCY_KEY_REUSED",
@@ -78,6 +79,11 @@ async def _looked_at(call: Any, agent: str) -> tuple[Sequence[Any], Sequence[Any
     batches = (await answered(call, "GET", f"{agent}/batches"))["batches"]
     for batch in batches[:1]:
         await answered(call, "GET", f"{agent}/batches/{batch['batch_id']}")
+    for message in (await answered(call, "GET", f"{agent}/messages"))["messages"]:
+        for index, attached in enumerate(message["attachments"]):
+            file = await call("GET", f"{agent}/messages/{message['id']}/attachments/{index}")
+            if file.status_code != 200 or not file.text or not attached["size"]:
+                raise Broken(f"attachment of {message['id']}: {file.text[:300]}")
     await answered(call, "POST", f"{agent}/audit/verify", {"texts": ["Miso"]})
     return nodes, batches
 
@@ -105,6 +111,9 @@ async def _flushed(call: Any, agent: str) -> None:
 
 async def _changed(call: Any, agent: str, nodes: Sequence[Any]) -> None:
     ids = [node["id"] for node in nodes]
+    links = [{"target": node_id, "name": "about", "strength": 0.5} for node_id in ids[:1]]
+    text = "Clara's boat is called Heron."
+    await answered(call, "POST", f"{agent}/nodes", {"content": text, "links": links})
     for node_id in ids[:1]:
         body = {"content": "Miso moved to Porto.", "keywords": ["Miso"], "metadata": {"by": "hand"}}
         await answered(call, "PATCH", f"{agent}/nodes/{node_id}", body)

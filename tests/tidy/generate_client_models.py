@@ -25,8 +25,6 @@ Times are milliseconds since 1970-01-01 UTC; ids are opaque. `ebbtide_client.dec
 """
 '''
 
-MESSAGE = "Message"
-
 
 def render() -> str:
     """Return the content of the file."""
@@ -59,17 +57,23 @@ def selected(document: dict[str, Any]) -> dict[str, Any]:
     by_id = {one["operationId"]: one for _, one in operations(document)}
     body = next(references(by_id["remember"]["requestBody"]))
     message = next(references(schemas[body]["properties"]["messages"]))
-    waiting = [
+    sent = _reached(schemas, [schemas[message]]) | {message}
+    answers = [
         response for one in by_id.values() for code, response in one["responses"].items() if code[0] == "2"
     ]
+    found = {name: _without_defaults(schemas[name]) for name in sorted(_reached(schemas, answers) - sent)}
+    return {**{name: schemas[name] for name in sorted(sent)}, **found}
+
+
+def _reached(schemas: dict[str, Any], waiting: list[Any]) -> set[str]:
+    """Return the names of the schemas to which parts of a document refer, directly or not."""
     names: set[str] = set()
     while waiting:
         for name in references(waiting.pop()):
             if name in schemas and name not in names:
                 names.add(name)
                 waiting.append(schemas[name])
-    found = {name: _without_defaults(schemas[name]) for name in sorted(names)}
-    return {MESSAGE: schemas[message], **found}
+    return names
 
 
 def _without_defaults(schema: dict[str, Any]) -> dict[str, Any]:

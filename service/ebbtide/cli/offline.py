@@ -35,6 +35,7 @@ from ebbtide.store.lmdb.transaction import ReadTransaction
 from ebbtide.store.transfer.receiving import receive
 from ebbtide.store.transfer.sending import Sending
 from ebbtide.verbs.agents import counts_info, get_agent
+from ebbtide.verbs.attachments import AttachmentRequest, get_attachment
 from ebbtide.verbs.audit import VerifyAuditRequest, list_audit_records, verify_audit
 from ebbtide.verbs.batches import ListBatchesRequest, list_batches
 from ebbtide.verbs.entities import list_entities
@@ -45,14 +46,16 @@ from ebbtide.verbs.erased import (
     verify_erased_agents,
 )
 from ebbtide.verbs.focus import get_focus
-from ebbtide.verbs.inspect import NodeRequest, get_node
+from ebbtide.verbs.inspect import ListNodesRequest, NodeRequest, get_node, list_nodes
+from ebbtide.verbs.messages import ListMessagesRequest, list_messages
 from ebbtide.verbs.moving import restored
 from ebbtide.verbs.paging import AgentPageRequest
-from ebbtide.verbs.requests import AgentRequest, Response
+from ebbtide.verbs.requests import AgentRequest, Request, Response, validated
 
 PIECE_BYTES = 1 << 20
 PAGE_SIZE = 1000
 
+R = TypeVar("R", bound=Request)
 T = TypeVar("T")
 
 
@@ -220,6 +223,26 @@ class OfflineClient:
                 self._service, AgentPageRequest(agent_id=agent_id, page_size=PAGE_SIZE, page_token=token)
             ),
         )
+
+    def list_messages(self, agent_id: str, metadata: Json) -> list[Json]:
+        """Return every stored message with these values."""
+        request = self._listing(ListMessagesRequest, agent_id, metadata)
+        return _all("messages", lambda token: list_messages(self._service, request(token)))
+
+    def get_attachment(self, agent_id: str, message: str, index: int) -> bytes:
+        """Return the content of an attachment."""
+        request = AttachmentRequest(agent_id=agent_id, message=message, index=index)
+        return asyncio.run(get_attachment(self._service, request)).bytes
+
+    def list_nodes(self, agent_id: str, metadata: Json) -> list[Json]:
+        """Return every living memory of a message with these values."""
+        request = self._listing(ListNodesRequest, agent_id, metadata)
+        return _all("nodes", lambda token: list_nodes(self._service, request(token)))
+
+    def _listing(self, kind: type[R], agent_id: str, metadata: Json) -> Callable[[str], R]:
+        """Return from a page token to the request of a listing."""
+        fields = {"agent_id": agent_id, "metadata": metadata, "page_size": PAGE_SIZE}
+        return lambda token: validated(kind, {**fields, "page_token": token}, self._settings.limits)
 
     def list_audit_records(self, agent_id: str) -> list[Json]:
         """Return every record of an agent's audit log."""

@@ -196,6 +196,10 @@ class RemoteClient:
         """Return one memory with its links."""
         return self._send(calls.get_node, agent_id, node_id)
 
+    def create_node(self, agent_id: str, content: str, fields: Json) -> Json:
+        """Create a memory from a text."""
+        return self._send(calls.create_node, agent_id, content, **fields)
+
     def pin_node(self, agent_id: str, node_id: str) -> Json:
         """Pin a memory."""
         return self._send(calls.pin_node, agent_id, node_id)
@@ -219,6 +223,20 @@ class RemoteClient:
     def list_entities(self, agent_id: str) -> list[Json]:
         """Return every entity."""
         return self._all(calls.list_entities, "entities", agent_id)
+
+    def list_messages(self, agent_id: str, metadata: Json) -> list[Json]:
+        """Return every stored message with these values."""
+        return self._all(calls.list_messages, "messages", agent_id, metadata=metadata)
+
+    def get_attachment(self, agent_id: str, message: str, index: int) -> bytes:
+        """Return the content of an attachment."""
+        _refuse_bytes(message)
+        with self._translated():
+            return self._client.get_attachment(agent_id, message, index)
+
+    def list_nodes(self, agent_id: str, metadata: Json) -> list[Json]:
+        """Return every living memory of a message with these values."""
+        return self._all(calls.list_nodes, "nodes", agent_id, metadata=metadata)
 
     def watch_events(self, agent_id: str, after: int | None, *, follow: bool) -> Iterator[Json]:
         """Yield the events of an agent, with `follow` without end."""

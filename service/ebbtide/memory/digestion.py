@@ -59,6 +59,15 @@ class Mention:
     keywords: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class OwnLink:
+    """A link that the caller gives a new memory, both ways."""
+
+    other: NodeId
+    relation: str
+    strength: float
+
+
 DigestItem = NewMemory | Mention
 """A segment of a batch."""
 
@@ -131,10 +140,12 @@ def digest(
     batch: int,
     owed_passes: int,
     rng: Random,
+    own_links: Sequence[OwnLink] = (),
 ) -> Change:
     """Return the change for a batch of segments in text order.
 
-    `owed_passes` is the current number. `rng` is used only under `slots`.
+    `owed_passes` is the current number. `rng` is used only under `slots`. A batch of one memory may have links of its
+    own instead of those with the focus, which it then does not enter: a memory in focus has no strengths of its own.
     """
     parameters = network.parameters
     if not items:
@@ -144,14 +155,17 @@ def digest(
     if memories:
         trim_focus(builder.draft)
     old_focus = builder.draft.focus
-    builder.create_memories(batch, rng)
+    builder.create_memories(batch, rng, {one.other for one in own_links})
     builder.link_neighbours()
     builder.link_entities(items)
-    builder.link_to_focus(old_focus)
+    if own_links:
+        builder.link_as_given(own_links)
+    else:
+        builder.link_to_focus(old_focus)
     builder.pin()
     draft = builder.draft
     draft.change.links += builder.links
-    if memories:
+    if memories and not own_links:
         draft.set_focus(moved_focus(old_focus, builder.ids, parameters.focus_limit))
     if parameters.focus_policy == "both":
         draft.mention(builder.mentioned)
@@ -164,15 +178,19 @@ def digest(
     return change
 
 
-def make_room(draft: Draft, parameters: AgentParameters, most: int, rng: Random) -> None:
+def make_room(
+    draft: Draft, parameters: AgentParameters, most: int, rng: Random, kept: Collection[NodeId] = ()
+) -> None:
     """Forget memories until at most `most` live, each the least important of a random sample (5.2, slots).
 
-    Memories in focus, new ones and pinned ones are never drawn. If no others are left, the limit is exceeded until the
-    next batch or pass.
+    Memories in focus, new ones, pinned ones and those in `kept` are never drawn. If no others are left, the limit is
+    exceeded until the next batch or pass.
     """
     if draft.node_count <= most:
         return
     candidates = draft.candidates(with_pinned=False)
+    if kept:
+        candidates = [one for one in candidates if one not in kept]
     while draft.node_count > most and candidates:
         drawn = rng.sample(candidates, min(parameters.slot_sample_size, len(candidates)))
         victim = min(drawn, key=lambda n: (draft.importance(n), n))
@@ -204,13 +222,13 @@ class _Builder:
         setting = self.draft.network.parameters.locale
         self.locale = batch_locale([memory.content for memory in self.memories], setting)
 
-    def create_memories(self, batch: int, rng: Random) -> None:
-        """Create the memories, under `slots` in the places of others."""
+    def create_memories(self, batch: int, rng: Random, kept: Collection[NodeId] = ()) -> None:
+        """Create the memories, under `slots` in the places of others that are not in `kept`."""
         network = self.draft.network
         parameters = network.parameters
         for node_id, memory in enumerate(self.memories, start=network.next_node_id):
             if parameters.strategy == "slots":
-                make_room(self.draft, parameters, parameters.max_nodes - 1, rng)
+                make_room(self.draft, parameters, parameters.max_nodes - 1, rng, kept)
             self.draft.change.nodes.append(
                 Node(
                     id=node_id,
@@ -303,6 +321,14 @@ class _Builder:
                 earlier_is_new = new_id < other
                 self.links.append(Link(new_id, other, onward if earlier_is_new else back, 1.0, 0))
                 self.links.append(Link(other, new_id, back if earlier_is_new else onward, 1.0, anchor))
+
+    def link_as_given(self, links: Sequence[OwnLink]) -> None:
+        """Link the only new memory with the nodes that the caller names, both ways."""
+        (new_id,) = self.ids
+        for one in links:
+            anchor = self.draft.scan_count(one.other)
+            self.links.append(Link(new_id, one.other, one.relation, one.strength, 0))
+            self.links.append(Link(one.other, new_id, one.relation, one.strength, anchor))
 
     def _rule_names(self, index: int, partner: Partner, locale: Locale) -> tuple[str, str]:
         own = self.entities_of[index]

@@ -37,6 +37,7 @@ from ebbtide.errors import (
     Forbidden,
     Internal,
     InvalidRequest,
+    no_attachment,
     no_batch,
     no_node,
     no_ruling,
@@ -69,13 +70,14 @@ _LOOPBACK_NAMES = frozenset({"localhost", "localhost.localdomain", "ip6-localhos
 
 
 _CHILD_PLACE = 5
-"""Position of the id of a node or a batch among the segments of a path, the empty first one included."""
+"""Position of the id of a node, a batch or a message among the segments of a path, the empty first one included."""
 _CHILDREN = {
     b"nodes": no_node,
     b"focus": no_node,
     b"batches": no_batch,
     b"statements": no_node,
     b"rulings": no_ruling,
+    b"messages": no_attachment,
 }
 """The error for an id that cannot exist, by the segment before it."""
 

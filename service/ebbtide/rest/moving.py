@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+import mimetypes
 import re
 from typing import Any
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from ebbtide.verbs.attachments import AttachmentContent
 from ebbtide.verbs.moving import Leaving
 
-_FILE = re.compile(r"/v1/agents/[^/]++/(backup|export)")
+_FILE = re.compile(r"/v1/agents/[^/]++/(backup|export|messages/[^/]++/attachments/[^/]++)")
 BINARY: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
 
 
 def is_file(scope: Scope) -> bool:
     """Return whether the response to a request is a file."""
     return scope["type"] == "http" and _FILE.fullmatch(scope["path"]) is not None
+
+
+def attached_file(found: AttachmentContent, message: str, index: str, **_: str) -> Response:
+    """Return an attachment as a file to store. A browser neither shows it nor runs anything in it."""
+    suffix = mimetypes.guess_extension(found.mime) or ""
+    headers = {
+        "Content-Disposition": f'attachment; filename="{message}-{index}{suffix}"',
+        "Content-Security-Policy": "sandbox; default-src 'none'",
+        "X-Content-Type-Options": "nosniff",
+        "ETag": f'"{found.sha256}"',
+    }
+    return Response(found.bytes, headers=headers, media_type=found.mime)
 
 
 class FileResponse(Response):

@@ -28,7 +28,7 @@ Schema = dict[str, Any]
 REF = "#/components/schemas/"
 
 MEMORY_STATES = ("living", "archived", "pending")
-ROLES = ("user", "assistant", "system")
+ROLES = ("user", "assistant", "system", "tool")
 
 ENUMS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("BatchInfo", "state"): tuple(BatchState),
@@ -39,6 +39,7 @@ ENUMS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("NodeInfo", "kind"): NODE_KINDS,
     ("NodeDetail", "kind"): NODE_KINDS,
     ("SourceInfo", "role"): ROLES,
+    ("MessageInfo", "role"): ROLES,
     ("CitedSource", "role"): ROLES,
     ("EventInfo", "kind"): tuple(EventKind),
     ("Readiness", "status"): ("ready", "degraded", "unavailable"),
@@ -137,8 +138,8 @@ def complete(document: Schema) -> None:
         _describe_headers(operation)
         _describe_texts(operation)
         for parameter in operation["parameters"]:
-            if "schema" in parameter:
-                _drop_null(parameter["schema"])
+            if "$ref" not in parameter:
+                _drop_null(parameter.get("schema", {}))
                 _describe_limits(parameter)
     for (name, field), values in QUERY_ENUMS.items():
         _restrict(next(p for p in by_id[name]["parameters"] if p.get("name") == field)["schema"], values)

@@ -149,11 +149,12 @@ def _parameter(name: str, place: str, schema: dict[str, Any]) -> dict[str, Any]:
     options = [option for option in schema.pop("anyOf", []) if option != {"type": "null"}]
     # An option of a query cannot be null.
     schema |= options[0] if len(options) == 1 else {"anyOf": options} if options else {}
+    is_json = schema.get("type") == "object"
     return {
         "name": name,
         "in": place,
         "required": place == "path",
-        "schema": schema,
+        **({"content": {"application/json": {"schema": schema}}} if is_json else {"schema": schema}),
         **({"style": "form", "explode": False} if schema.get("type") == "array" else {}),
         **({"description": description} if description else {}),
         **({"example": examples[0]} if examples else {}),

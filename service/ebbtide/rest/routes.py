@@ -12,6 +12,7 @@ from functools import cache, partial
 from typing import Any
 from urllib.parse import quote
 
+from pydantic_core import from_json
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, Route
@@ -20,7 +21,7 @@ from starlette.types import Scope
 from ebbtide.access.grants import CALLER
 from ebbtide.errors import FieldViolation, InvalidRequest
 from ebbtide.metrics import CONTENT_TYPE
-from ebbtide.rest.moving import BINARY, FileResponse
+from ebbtide.rest.moving import BINARY, FileResponse, attached_file
 from ebbtide.rest.streams import ServerSentEvents, position
 from ebbtide.telemetry import verb_span
 from ebbtide.verbs.agents import AgentInfo
@@ -136,6 +137,12 @@ SPECIAL: Mapping[str, Special] = {
         respond=lambda _, file: FileResponse(file),
         responses={200: {"content": {EXPORT_TYPE: BINARY}, "description": "The export."}},
     ),
+    "GetAttachment": Special(
+        respond=lambda request, found: attached_file(found, **request.path_params),
+        responses={
+            200: {"content": {BACKUP_TYPE: BINARY}, "description": "The attachment, as its media type."}
+        },
+    ),
     "GetMetrics": Special(
         respond=lambda _, text: Response(text, media_type=CONTENT_TYPE),
         responses={
@@ -247,6 +254,8 @@ def _reader(schema: Mapping[str, Any]) -> Reader:
         return lambda text: text.split(",")
     if "boolean" in kinds:
         return _as_bool
+    if "object" in kinds:
+        return _as_object
     for name, kind in (("integer", int), ("number", float)):
         if name in kinds:
             return partial(_as_number, kind)
@@ -256,6 +265,13 @@ def _reader(schema: Mapping[str, Any]) -> Reader:
 def _as_number(kind: type[int] | type[float], text: str) -> float | str:
     try:
         return kind(text) if len(text) < 20 else text
+    except ValueError:
+        return text
+
+
+def _as_object(text: str) -> Any:
+    try:
+        return from_json(text, allow_inf_nan=False)
     except ValueError:
         return text
 

@@ -116,24 +116,23 @@ _ZSTANDARD = b"\x28\xb5\x2f\xfd"
 """The first bytes of a frame of Zstandard. Data of zlib never begins with them."""
 
 
-def _compress(value: str) -> bytes:
-    content = value.encode()
+def _compress(content: bytes) -> bytes:
     return zlib.compress(content) if len(content) <= MAX_DEFLATED_BYTES else zstd.compress(content)
 
 
-def _decompress(value: bytes) -> str:
+def _decompress(value: bytes) -> bytes:
     if not value.startswith(_ZSTANDARD):
-        return zlib.decompress(value).decode()
+        return zlib.decompress(value)
     # Not `zstd.decompress`: it reads further frames, whose size `is_within` does not see.
     frame = zstd.ZstdDecompressor()
     content = frame.decompress(value)
     if not frame.eof or frame.unused_data:
-        raise zstd.ZstdError("a text is one frame")
-    return content.decode()
+        raise zstd.ZstdError("a chunk is one frame")
+    return content
 
 
 def is_within(most: int, value: bytes) -> bool:
-    """Return whether a compressed text has at most `most` bytes, without unpacking a long one."""
+    """Return whether a compressed chunk has at most `most` bytes, without unpacking a long one."""
     if value.startswith(_ZSTANDARD):
         size = zstd.get_frame_info(value).decompressed_size
         return size is not None and size <= most
@@ -141,7 +140,7 @@ def is_within(most: int, value: bytes) -> bool:
 
 
 COMPRESSED: Final = Codec(_compress, _decompress)
-"""Text in UTF-8, compressed with zlib or, if it is long, with Zstandard."""
+"""Bytes, compressed with zlib or, if there are many, with Zstandard."""
 
 FLAG: Final = Codec[bool](lambda _: b"1", lambda _: True)
 """A note that is present or absent."""

@@ -137,7 +137,12 @@ def scan_block(rows: np.ndarray[Any, Any]) -> bytes:
 
 def text_key(content: str) -> bytes:
     """Return the key of a text, or of an entry named by a text: SHA-256 of its UTF-8."""
-    return hashlib.sha256(content.encode()).digest()
+    return chunk_key(content.encode())
+
+
+def chunk_key(content: bytes) -> bytes:
+    """Return the key of a chunk: SHA-256 of its bytes."""
+    return hashlib.sha256(content).digest()
 
 
 SHARED_TREE: Final = b"small"
@@ -206,11 +211,11 @@ VECTORS = Table[EmbeddedMessage](
 CITINGS = Table[dict[int, tuple[int, ...]]](  # the nodes whose sources name each message of a block
     b"citings", _CITING_BLOCK, record(dict[_MESSAGE_IN_BLOCK, Ids]), b"\0", "node.sources", is_derived=True
 )
-CHUNKS = Table[str](
+CHUNKS = Table[bytes](  # texts in UTF-8, and attachments
     b"chunks",
     _HASH,
     COMPRESSED,
-    exported="message.content, message.metadata, node.first",
+    exported="message.content, message.metadata, message.attachments, node.first",
     is_sealed=True,
     text_kind=b"chunk",
 )

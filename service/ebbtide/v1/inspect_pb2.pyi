@@ -67,6 +67,7 @@ class Source(_message.Message):
     CONVERSATION_ID_FIELD_NUMBER: _builtins.int
     METADATA_FIELD_NUMBER: _builtins.int
     PII_FIELD_NUMBER: _builtins.int
+    ATTACHMENT_FIELD_NUMBER: _builtins.int
     message_id: _builtins.str
     """The caller's own id of the message, empty if none was given."""
     batch_id: _builtins.str
@@ -95,6 +96,10 @@ class Source(_message.Message):
     def pii(self) -> _containers.RepeatedCompositeFieldContainer[_remember_pb2.PersonalData]:
         """Personal data in the slice, if the message was stored under the policy `tag`."""
 
+    @_builtins.property
+    def attachment(self) -> _remember_pb2.CitedAttachment:
+        """The attachment whose caption the slice quotes; unset for the message's own words."""
+
     def __init__(
         self,
         *,
@@ -109,12 +114,15 @@ class Source(_message.Message):
         conversation_id: _builtins.str = ...,
         metadata: _struct_pb2.Struct | None = ...,
         pii: _abc.Iterable[_remember_pb2.PersonalData] | None = ...,
+        attachment: _remember_pb2.CitedAttachment | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["metadata", b"metadata", "timestamp", b"timestamp"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_attachment", b"_attachment", "attachment", b"attachment", "metadata", b"metadata", "timestamp", b"timestamp"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_id", b"batch_id", "conversation_id", b"conversation_id", "length", b"length", "message_id", b"message_id", "message_index", b"message_index", "metadata", b"metadata", "offset", b"offset", "pii", b"pii", "role", b"role", "speaker", b"speaker", "timestamp", b"timestamp"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_attachment", b"_attachment", "attachment", b"attachment", "batch_id", b"batch_id", "conversation_id", b"conversation_id", "length", b"length", "message_id", b"message_id", "message_index", b"message_index", "metadata", b"metadata", "offset", b"offset", "pii", b"pii", "role", b"role", "speaker", b"speaker", "timestamp", b"timestamp"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__attachment: _TypeAlias = _typing.Literal["attachment"]  # noqa: Y015
+    _WhichOneofArgType__attachment: _TypeAlias = _typing.Literal["_attachment", b"_attachment"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__attachment) -> _WhichOneofReturnType__attachment | None: ...
 
 Global___Source: _TypeAlias = Source  # noqa: Y015
 
@@ -429,6 +437,256 @@ class GetFocusResponse(_message.Message):
 Global___GetFocusResponse: _TypeAlias = GetFocusResponse  # noqa: Y015
 
 @_typing.final
+class StoredMessage(_message.Message):
+    """A stored message."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    MESSAGE_ID_FIELD_NUMBER: _builtins.int
+    BATCH_ID_FIELD_NUMBER: _builtins.int
+    MESSAGE_INDEX_FIELD_NUMBER: _builtins.int
+    ROLE_FIELD_NUMBER: _builtins.int
+    SPEAKER_FIELD_NUMBER: _builtins.int
+    TIMESTAMP_FIELD_NUMBER: _builtins.int
+    ACCEPTED_AT_FIELD_NUMBER: _builtins.int
+    CONVERSATION_ID_FIELD_NUMBER: _builtins.int
+    METADATA_FIELD_NUMBER: _builtins.int
+    CONTENT_FIELD_NUMBER: _builtins.int
+    PII_FIELD_NUMBER: _builtins.int
+    ATTACHMENTS_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """The message, as `forget` and deletions take it."""
+    message_id: _builtins.str
+    """The caller's own id of the message, empty if none was given."""
+    batch_id: _builtins.str
+    """The batch it came with."""
+    message_index: _builtins.int
+    """Position of the message in its batch."""
+    role: _remember_pb2.Role.ValueType
+    """The role of the speaker."""
+    speaker: _builtins.str
+    """The name of the speaker; empty if none was given."""
+    conversation_id: _builtins.str
+    """The conversation of the message; empty if none was given."""
+    content: _builtins.str
+    """The text of the message, with the captions of its attachments; unset if it is deleted."""
+    @_builtins.property
+    def timestamp(self) -> _timestamp_pb2.Timestamp:
+        """When it was said, if the caller gave a time."""
+
+    @_builtins.property
+    def accepted_at(self) -> _timestamp_pb2.Timestamp:
+        """When it was accepted."""
+
+    @_builtins.property
+    def metadata(self) -> _struct_pb2.Struct:
+        """The message's metadata, over that of its batch."""
+
+    @_builtins.property
+    def pii(self) -> _containers.RepeatedCompositeFieldContainer[_remember_pb2.PersonalData]:
+        """Personal data in the text, if the message was stored under the policy `tag`."""
+
+    @_builtins.property
+    def attachments(self) -> _containers.RepeatedCompositeFieldContainer[Global___StoredAttachment]:
+        """Its attachments, without their content; none once the text is deleted."""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        message_id: _builtins.str = ...,
+        batch_id: _builtins.str = ...,
+        message_index: _builtins.int = ...,
+        role: _remember_pb2.Role.ValueType = ...,
+        speaker: _builtins.str = ...,
+        timestamp: _timestamp_pb2.Timestamp | None = ...,
+        accepted_at: _timestamp_pb2.Timestamp | None = ...,
+        conversation_id: _builtins.str = ...,
+        metadata: _struct_pb2.Struct | None = ...,
+        content: _builtins.str | None = ...,
+        pii: _abc.Iterable[_remember_pb2.PersonalData] | None = ...,
+        attachments: _abc.Iterable[Global___StoredAttachment] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_content", b"_content", "accepted_at", b"accepted_at", "content", b"content", "metadata", b"metadata", "timestamp", b"timestamp"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_content", b"_content", "accepted_at", b"accepted_at", "attachments", b"attachments", "batch_id", b"batch_id", "content", b"content", "conversation_id", b"conversation_id", "id", b"id", "message_id", b"message_id", "message_index", b"message_index", "metadata", b"metadata", "pii", b"pii", "role", b"role", "speaker", b"speaker", "timestamp", b"timestamp"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__content: _TypeAlias = _typing.Literal["content"]  # noqa: Y015
+    _WhichOneofArgType__content: _TypeAlias = _typing.Literal["_content", b"_content"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__content) -> _WhichOneofReturnType__content | None: ...
+
+Global___StoredMessage: _TypeAlias = StoredMessage  # noqa: Y015
+
+@_typing.final
+class StoredAttachment(_message.Message):
+    """An attachment without its content."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MIME_FIELD_NUMBER: _builtins.int
+    SHA256_FIELD_NUMBER: _builtins.int
+    SIZE_FIELD_NUMBER: _builtins.int
+    CAPTION_FIELD_NUMBER: _builtins.int
+    REGIONS_FIELD_NUMBER: _builtins.int
+    mime: _builtins.str
+    """Its media type."""
+    sha256: _builtins.str
+    """SHA-256 of its content, in hexadecimal."""
+    size: _builtins.int
+    """Bytes of its content."""
+    caption: _builtins.str
+    """The words that describe it."""
+    @_builtins.property
+    def regions(self) -> _containers.RepeatedCompositeFieldContainer[_remember_pb2.Region]:
+        """Parts of it."""
+
+    def __init__(
+        self,
+        *,
+        mime: _builtins.str = ...,
+        sha256: _builtins.str = ...,
+        size: _builtins.int = ...,
+        caption: _builtins.str = ...,
+        regions: _abc.Iterable[_remember_pb2.Region] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["caption", b"caption", "mime", b"mime", "regions", b"regions", "sha256", b"sha256", "size", b"size"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoredAttachment: _TypeAlias = StoredAttachment  # noqa: Y015
+
+@_typing.final
+class GetAttachmentRequest(_message.Message):
+    """Which attachment to read."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    INDEX_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """Id of the agent: 1-128 characters of any script."""
+    message: _builtins.str
+    """Id of the message."""
+    index: _builtins.int
+    """Position of the attachment in the message, from 0."""
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        message: _builtins.str = ...,
+        index: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_index", b"_index", "index", b"index"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_index", b"_index", "agent_id", b"agent_id", "index", b"index", "message", b"message"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__index: _TypeAlias = _typing.Literal["index"]  # noqa: Y015
+    _WhichOneofArgType__index: _TypeAlias = _typing.Literal["_index", b"_index"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__index) -> _WhichOneofReturnType__index | None: ...
+
+Global___GetAttachmentRequest: _TypeAlias = GetAttachmentRequest  # noqa: Y015
+
+@_typing.final
+class GetAttachmentResponse(_message.Message):
+    """An attachment with its content."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MIME_FIELD_NUMBER: _builtins.int
+    SHA256_FIELD_NUMBER: _builtins.int
+    BYTES_FIELD_NUMBER: _builtins.int
+    mime: _builtins.str
+    """Its media type."""
+    sha256: _builtins.str
+    """SHA-256 of its content, in hexadecimal."""
+    bytes: _builtins.bytes
+    """Its content."""
+    def __init__(
+        self,
+        *,
+        mime: _builtins.str = ...,
+        sha256: _builtins.str = ...,
+        bytes: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bytes", b"bytes", "mime", b"mime", "sha256", b"sha256"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetAttachmentResponse: _TypeAlias = GetAttachmentResponse  # noqa: Y015
+
+@_typing.final
+class ListMessagesRequest(_message.Message):
+    """Which page of messages to list, and which messages."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    METADATA_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """Id of the agent: 1-128 characters of any script."""
+    page_size: _builtins.int
+    """Most items on the page, 1-1000; default 100."""
+    page_token: _builtins.str
+    """`next_page_token` of the page before; empty for the first page."""
+    @_builtins.property
+    def metadata(self) -> _struct_pb2.Struct:
+        """Only messages that were stored with each of these values."""
+
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        page_size: _builtins.int | None = ...,
+        page_token: _builtins.str = ...,
+        metadata: _struct_pb2.Struct | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "metadata", b"metadata", "page_size", b"page_size"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "agent_id", b"agent_id", "metadata", b"metadata", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__page_size: _TypeAlias = _typing.Literal["page_size"]  # noqa: Y015
+    _WhichOneofArgType__page_size: _TypeAlias = _typing.Literal["_page_size", b"_page_size"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__page_size) -> _WhichOneofReturnType__page_size | None: ...
+
+Global___ListMessagesRequest: _TypeAlias = ListMessagesRequest  # noqa: Y015
+
+@_typing.final
+class ListMessagesResponse(_message.Message):
+    """A page of messages."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MESSAGES_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Empty on the last page. A page may have few messages, or none, before the last."""
+    @_builtins.property
+    def messages(self) -> _containers.RepeatedCompositeFieldContainer[Global___StoredMessage]:
+        """The messages, in the order of arrival."""
+
+    def __init__(
+        self,
+        *,
+        messages: _abc.Iterable[Global___StoredMessage] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["messages", b"messages", "next_page_token", b"next_page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListMessagesResponse: _TypeAlias = ListMessagesResponse  # noqa: Y015
+
+@_typing.final
 class ListNodesRequest(_message.Message):
     """Which page of nodes to list, and of which kinds."""
 
@@ -438,6 +696,7 @@ class ListNodesRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     KINDS_FIELD_NUMBER: _builtins.int
+    METADATA_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
     """Id of the agent: 1-128 characters of any script."""
     page_size: _builtins.int
@@ -448,6 +707,10 @@ class ListNodesRequest(_message.Message):
     def kinds(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Only nodes of these kinds: episode, entity; default: episode."""
 
+    @_builtins.property
+    def metadata(self) -> _struct_pb2.Struct:
+        """Only memories of a message that was stored with each of these values."""
+
     def __init__(
         self,
         *,
@@ -455,10 +718,11 @@ class ListNodesRequest(_message.Message):
         page_size: _builtins.int | None = ...,
         page_token: _builtins.str = ...,
         kinds: _abc.Iterable[_builtins.str] | None = ...,
+        metadata: _struct_pb2.Struct | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "page_size", b"page_size"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "metadata", b"metadata", "page_size", b"page_size"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "agent_id", b"agent_id", "kinds", b"kinds", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "agent_id", b"agent_id", "kinds", b"kinds", "metadata", b"metadata", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__page_size: _TypeAlias = _typing.Literal["page_size"]  # noqa: Y015
     _WhichOneofArgType__page_size: _TypeAlias = _typing.Literal["_page_size", b"_page_size"]  # noqa: Y015

@@ -23,29 +23,36 @@ _sym_db = _symbol_database.Default()
 
 
 from ebbtide.v1 import inspect_pb2 as ebbtide_dot_v1_dot_inspect__pb2
+from ebbtide.v1 import remember_pb2 as ebbtide_dot_v1_dot_remember__pb2
 from google.protobuf import struct_pb2 as google_dot_protobuf_dot_struct__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19\x65\x62\x62tide/v1/memories.proto\x12\nebbtide.v1\x1a\x18\x65\x62\x62tide/v1/inspect.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x95\x01\n\x11UpdateNodeRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0f\n\x07node_id\x18\x02 \x01(\t\x12\x14\n\x07\x63ontent\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x10\n\x08keywords\x18\x04 \x03(\t\x12)\n\x08metadata\x18\x05 \x01(\x0b\x32\x17.google.protobuf.StructB\n\n\x08_content\"\xad\x04\n\x12UpdateNodeResponse\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x0f\n\x07\x63ontent\x18\x03 \x01(\t\x12\x0e\n\x06phrase\x18\x04 \x01(\t\x12\x10\n\x08keywords\x18\x05 \x03(\t\x12.\n\ncreated_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\nscan_count\x18\x07 \x01(\x03\x12\x17\n\x0foriginal_length\x18\x08 \x01(\x03\x12\x12\n\nimportance\x18\t \x01(\x01\x12\x10\n\x08in_focus\x18\n \x01(\x08\x12#\n\x07sources\x18\x0b \x03(\x0b\x32\x12.ebbtide.v1.Source\x12%\n\x08rewrites\x18\x0c \x03(\x0b\x32\x13.ebbtide.v1.Rewrite\x12$\n\x08links_in\x18\r \x03(\x0b\x32\x12.ebbtide.v1.LinkIn\x12&\n\tlinks_out\x18\x0e \x03(\x0b\x32\x13.ebbtide.v1.LinkOut\x12%\n\x08\x64\x61ngling\x18\x0f \x03(\x0b\x32\x13.ebbtide.v1.LinkOut\x12\r\n\x05label\x18\x10 \x01(\t\x12\x1f\n\x06pinned\x18\x11 \x01(\x0e\x32\x0f.ebbtide.v1.Pin\x12(\n\x08\x65ntities\x18\x12 \x03(\x0b\x32\x16.ebbtide.v1.EntityLink\x12\x1a\n\rfirst_content\x18\x13 \x01(\tH\x00\x88\x01\x01\x42\x10\n\x0e_first_content\"6\n\x11\x44\x65leteNodeRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0f\n\x07node_id\x18\x02 \x01(\t\"U\n\x12\x44\x65leteNodeResponse\x12\x0f\n\x07node_id\x18\x01 \x01(\t\x12\x15\n\rlinks_removed\x18\x02 \x01(\x03\x12\x17\n\x0f\x62ytes_withdrawn\x18\x03 \x01(\x03\"8\n\x12\x44\x65leteNodesRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x10\n\x08node_ids\x18\x02 \x03(\t\"p\n\x0cNodeDeletion\x12\x0f\n\x07node_id\x18\x01 \x01(\t\x12\x15\n\rlinks_removed\x18\x02 \x01(\x03\x12\x17\n\x0f\x62ytes_withdrawn\x18\x03 \x01(\x03\x12\x0f\n\x07\x64\x65leted\x18\x04 \x01(\x08\x12\x0e\n\x06reason\x18\x05 \x01(\t\"W\n\x13\x44\x65leteNodesResponse\x12)\n\x07results\x18\x01 \x03(\x0b\x32\x18.ebbtide.v1.NodeDeletion\x12\x15\n\rdeleted_count\x18\x02 \x01(\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19\x65\x62\x62tide/v1/memories.proto\x12\nebbtide.v1\x1a\x18\x65\x62\x62tide/v1/inspect.proto\x1a\x19\x65\x62\x62tide/v1/remember.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"i\n\x07NewLink\x12\x13\n\x06target\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x11\n\x04name\x18\x02 \x01(\tH\x01\x88\x01\x01\x12\x15\n\x08strength\x18\x03 \x01(\x01H\x02\x88\x01\x01\x42\t\n\x07_targetB\x07\n\x05_nameB\x0b\n\t_strength\"\xb5\x03\n\x11\x43reateNodeRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x14\n\x07\x63ontent\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x1e\n\x04role\x18\x03 \x01(\x0e\x32\x10.ebbtide.v1.Role\x12\x14\n\x07speaker\x18\x04 \x01(\tH\x01\x88\x01\x01\x12-\n\ttimestamp\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x17\n\nmessage_id\x18\x06 \x01(\tH\x02\x88\x01\x01\x12\x1c\n\x0f\x63onversation_id\x18\x07 \x01(\tH\x03\x88\x01\x01\x12\x10\n\x08keywords\x18\x08 \x03(\t\x12)\n\x08metadata\x18\t \x01(\x0b\x32\x17.google.protobuf.Struct\x12\"\n\x05links\x18\n \x03(\x0b\x32\x13.ebbtide.v1.NewLink\x12\x0e\n\x06vector\x18\x0b \x03(\x01\x12\x1c\n\x0fidempotency_key\x18\x0c \x01(\tH\x04\x88\x01\x01\x42\n\n\x08_contentB\n\n\x08_speakerB\r\n\x0b_message_idB\x12\n\x10_conversation_idB\x12\n\x10_idempotency_key\"\xad\x04\n\x12\x43reateNodeResponse\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x0f\n\x07\x63ontent\x18\x03 \x01(\t\x12\x0e\n\x06phrase\x18\x04 \x01(\t\x12\x10\n\x08keywords\x18\x05 \x03(\t\x12.\n\ncreated_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\nscan_count\x18\x07 \x01(\x03\x12\x17\n\x0foriginal_length\x18\x08 \x01(\x03\x12\x12\n\nimportance\x18\t \x01(\x01\x12\x10\n\x08in_focus\x18\n \x01(\x08\x12#\n\x07sources\x18\x0b \x03(\x0b\x32\x12.ebbtide.v1.Source\x12%\n\x08rewrites\x18\x0c \x03(\x0b\x32\x13.ebbtide.v1.Rewrite\x12$\n\x08links_in\x18\r \x03(\x0b\x32\x12.ebbtide.v1.LinkIn\x12&\n\tlinks_out\x18\x0e \x03(\x0b\x32\x13.ebbtide.v1.LinkOut\x12%\n\x08\x64\x61ngling\x18\x0f \x03(\x0b\x32\x13.ebbtide.v1.LinkOut\x12\r\n\x05label\x18\x10 \x01(\t\x12\x1f\n\x06pinned\x18\x11 \x01(\x0e\x32\x0f.ebbtide.v1.Pin\x12(\n\x08\x65ntities\x18\x12 \x03(\x0b\x32\x16.ebbtide.v1.EntityLink\x12\x1a\n\rfirst_content\x18\x13 \x01(\tH\x00\x88\x01\x01\x42\x10\n\x0e_first_content\"\x95\x01\n\x11UpdateNodeRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0f\n\x07node_id\x18\x02 \x01(\t\x12\x14\n\x07\x63ontent\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x10\n\x08keywords\x18\x04 \x03(\t\x12)\n\x08metadata\x18\x05 \x01(\x0b\x32\x17.google.protobuf.StructB\n\n\x08_content\"\xad\x04\n\x12UpdateNodeResponse\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x0f\n\x07\x63ontent\x18\x03 \x01(\t\x12\x0e\n\x06phrase\x18\x04 \x01(\t\x12\x10\n\x08keywords\x18\x05 \x03(\t\x12.\n\ncreated_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\nscan_count\x18\x07 \x01(\x03\x12\x17\n\x0foriginal_length\x18\x08 \x01(\x03\x12\x12\n\nimportance\x18\t \x01(\x01\x12\x10\n\x08in_focus\x18\n \x01(\x08\x12#\n\x07sources\x18\x0b \x03(\x0b\x32\x12.ebbtide.v1.Source\x12%\n\x08rewrites\x18\x0c \x03(\x0b\x32\x13.ebbtide.v1.Rewrite\x12$\n\x08links_in\x18\r \x03(\x0b\x32\x12.ebbtide.v1.LinkIn\x12&\n\tlinks_out\x18\x0e \x03(\x0b\x32\x13.ebbtide.v1.LinkOut\x12%\n\x08\x64\x61ngling\x18\x0f \x03(\x0b\x32\x13.ebbtide.v1.LinkOut\x12\r\n\x05label\x18\x10 \x01(\t\x12\x1f\n\x06pinned\x18\x11 \x01(\x0e\x32\x0f.ebbtide.v1.Pin\x12(\n\x08\x65ntities\x18\x12 \x03(\x0b\x32\x16.ebbtide.v1.EntityLink\x12\x1a\n\rfirst_content\x18\x13 \x01(\tH\x00\x88\x01\x01\x42\x10\n\x0e_first_content\"6\n\x11\x44\x65leteNodeRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0f\n\x07node_id\x18\x02 \x01(\t\"U\n\x12\x44\x65leteNodeResponse\x12\x0f\n\x07node_id\x18\x01 \x01(\t\x12\x15\n\rlinks_removed\x18\x02 \x01(\x03\x12\x17\n\x0f\x62ytes_withdrawn\x18\x03 \x01(\x03\"8\n\x12\x44\x65leteNodesRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x10\n\x08node_ids\x18\x02 \x03(\t\"p\n\x0cNodeDeletion\x12\x0f\n\x07node_id\x18\x01 \x01(\t\x12\x15\n\rlinks_removed\x18\x02 \x01(\x03\x12\x17\n\x0f\x62ytes_withdrawn\x18\x03 \x01(\x03\x12\x0f\n\x07\x64\x65leted\x18\x04 \x01(\x08\x12\x0e\n\x06reason\x18\x05 \x01(\t\"W\n\x13\x44\x65leteNodesResponse\x12)\n\x07results\x18\x01 \x03(\x0b\x32\x18.ebbtide.v1.NodeDeletion\x12\x15\n\rdeleted_count\x18\x02 \x01(\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'ebbtide.v1.memories_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_UPDATENODEREQUEST']._serialized_start=131
-  _globals['_UPDATENODEREQUEST']._serialized_end=280
-  _globals['_UPDATENODERESPONSE']._serialized_start=283
-  _globals['_UPDATENODERESPONSE']._serialized_end=840
-  _globals['_DELETENODEREQUEST']._serialized_start=842
-  _globals['_DELETENODEREQUEST']._serialized_end=896
-  _globals['_DELETENODERESPONSE']._serialized_start=898
-  _globals['_DELETENODERESPONSE']._serialized_end=983
-  _globals['_DELETENODESREQUEST']._serialized_start=985
-  _globals['_DELETENODESREQUEST']._serialized_end=1041
-  _globals['_NODEDELETION']._serialized_start=1043
-  _globals['_NODEDELETION']._serialized_end=1155
-  _globals['_DELETENODESRESPONSE']._serialized_start=1157
-  _globals['_DELETENODESRESPONSE']._serialized_end=1244
+  _globals['_NEWLINK']._serialized_start=157
+  _globals['_NEWLINK']._serialized_end=262
+  _globals['_CREATENODEREQUEST']._serialized_start=265
+  _globals['_CREATENODEREQUEST']._serialized_end=702
+  _globals['_CREATENODERESPONSE']._serialized_start=705
+  _globals['_CREATENODERESPONSE']._serialized_end=1262
+  _globals['_UPDATENODEREQUEST']._serialized_start=1265
+  _globals['_UPDATENODEREQUEST']._serialized_end=1414
+  _globals['_UPDATENODERESPONSE']._serialized_start=1417
+  _globals['_UPDATENODERESPONSE']._serialized_end=1974
+  _globals['_DELETENODEREQUEST']._serialized_start=1976
+  _globals['_DELETENODEREQUEST']._serialized_end=2030
+  _globals['_DELETENODERESPONSE']._serialized_start=2032
+  _globals['_DELETENODERESPONSE']._serialized_end=2117
+  _globals['_DELETENODESREQUEST']._serialized_start=2119
+  _globals['_DELETENODESREQUEST']._serialized_end=2175
+  _globals['_NODEDELETION']._serialized_start=2177
+  _globals['_NODEDELETION']._serialized_end=2289
+  _globals['_DELETENODESRESPONSE']._serialized_start=2291
+  _globals['_DELETENODESRESPONSE']._serialized_end=2378
 # @@protoc_insertion_point(module_scope)

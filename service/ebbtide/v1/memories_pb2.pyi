@@ -5,6 +5,7 @@ Correcting and deleting existing memories."""
 
 from collections import abc as _abc
 from ebbtide.v1 import inspect_pb2 as _inspect_pb2
+from ebbtide.v1 import remember_pb2 as _remember_pb2
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf import struct_pb2 as _struct_pb2
@@ -20,6 +21,254 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+@_typing.final
+class NewLink(_message.Message):
+    """A link of a new memory with a living node, both ways."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TARGET_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    STRENGTH_FIELD_NUMBER: _builtins.int
+    target: _builtins.str
+    """The memory or entity."""
+    name: _builtins.str
+    """Name of the relation, in both directions."""
+    strength: _builtins.float
+    """Its strength now, above 0 to 1; default: 1."""
+    def __init__(
+        self,
+        *,
+        target: _builtins.str | None = ...,
+        name: _builtins.str | None = ...,
+        strength: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_name", b"_name", "_strength", b"_strength", "_target", b"_target", "name", b"name", "strength", b"strength", "target", b"target"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_name", b"_name", "_strength", b"_strength", "_target", b"_target", "name", b"name", "strength", b"strength", "target", b"target"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__name: _TypeAlias = _typing.Literal["name"]  # noqa: Y015
+    _WhichOneofArgType__name: _TypeAlias = _typing.Literal["_name", b"_name"]  # noqa: Y015
+    _WhichOneofReturnType__strength: _TypeAlias = _typing.Literal["strength"]  # noqa: Y015
+    _WhichOneofArgType__strength: _TypeAlias = _typing.Literal["_strength", b"_strength"]  # noqa: Y015
+    _WhichOneofReturnType__target: _TypeAlias = _typing.Literal["target"]  # noqa: Y015
+    _WhichOneofArgType__target: _TypeAlias = _typing.Literal["_target", b"_target"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__name) -> _WhichOneofReturnType__name | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__strength) -> _WhichOneofReturnType__strength | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__target) -> _WhichOneofReturnType__target | None: ...
+
+Global___NewLink: _TypeAlias = NewLink  # noqa: Y015
+
+@_typing.final
+class CreateNodeRequest(_message.Message):
+    """The memory to create."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    CONTENT_FIELD_NUMBER: _builtins.int
+    ROLE_FIELD_NUMBER: _builtins.int
+    SPEAKER_FIELD_NUMBER: _builtins.int
+    TIMESTAMP_FIELD_NUMBER: _builtins.int
+    MESSAGE_ID_FIELD_NUMBER: _builtins.int
+    CONVERSATION_ID_FIELD_NUMBER: _builtins.int
+    KEYWORDS_FIELD_NUMBER: _builtins.int
+    METADATA_FIELD_NUMBER: _builtins.int
+    LINKS_FIELD_NUMBER: _builtins.int
+    VECTOR_FIELD_NUMBER: _builtins.int
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """Id of the agent: 1-128 characters of any script."""
+    content: _builtins.str
+    """The text of the memory, which is not split."""
+    role: _remember_pb2.Role.ValueType
+    """Role of the speaker; default: user."""
+    speaker: _builtins.str
+    """Name of the speaker, where the role does not say enough."""
+    message_id: _builtins.str
+    """The caller's own id, returned with sources."""
+    conversation_id: _builtins.str
+    """The conversation that it belongs to."""
+    idempotency_key: _builtins.str
+    """Repeating a request with the same key and body has no further effect."""
+    @_builtins.property
+    def timestamp(self) -> _timestamp_pb2.Timestamp:
+        """When it was said."""
+
+    @_builtins.property
+    def keywords(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Its keywords. Default: those of the content."""
+
+    @_builtins.property
+    def metadata(self) -> _struct_pb2.Struct:
+        """Flat fields stored with it; at most 4 KiB as JSON."""
+
+    @_builtins.property
+    def links(self) -> _containers.RepeatedCompositeFieldContainer[Global___NewLink]:
+        """Its links, instead of those with the memories in focus, which it then does not join; at most 64."""
+
+    @_builtins.property
+    def vector(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
+        """Its vector of the current embedding model. Default: computed in the background."""
+
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        content: _builtins.str | None = ...,
+        role: _remember_pb2.Role.ValueType = ...,
+        speaker: _builtins.str | None = ...,
+        timestamp: _timestamp_pb2.Timestamp | None = ...,
+        message_id: _builtins.str | None = ...,
+        conversation_id: _builtins.str | None = ...,
+        keywords: _abc.Iterable[_builtins.str] | None = ...,
+        metadata: _struct_pb2.Struct | None = ...,
+        links: _abc.Iterable[Global___NewLink] | None = ...,
+        vector: _abc.Iterable[_builtins.float] | None = ...,
+        idempotency_key: _builtins.str | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_content", b"_content", "_conversation_id", b"_conversation_id", "_idempotency_key", b"_idempotency_key", "_message_id", b"_message_id", "_speaker", b"_speaker", "content", b"content", "conversation_id", b"conversation_id", "idempotency_key", b"idempotency_key", "message_id", b"message_id", "metadata", b"metadata", "speaker", b"speaker", "timestamp", b"timestamp"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_content", b"_content", "_conversation_id", b"_conversation_id", "_idempotency_key", b"_idempotency_key", "_message_id", b"_message_id", "_speaker", b"_speaker", "agent_id", b"agent_id", "content", b"content", "conversation_id", b"conversation_id", "idempotency_key", b"idempotency_key", "keywords", b"keywords", "links", b"links", "message_id", b"message_id", "metadata", b"metadata", "role", b"role", "speaker", b"speaker", "timestamp", b"timestamp", "vector", b"vector"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__content: _TypeAlias = _typing.Literal["content"]  # noqa: Y015
+    _WhichOneofArgType__content: _TypeAlias = _typing.Literal["_content", b"_content"]  # noqa: Y015
+    _WhichOneofReturnType__conversation_id: _TypeAlias = _typing.Literal["conversation_id"]  # noqa: Y015
+    _WhichOneofArgType__conversation_id: _TypeAlias = _typing.Literal["_conversation_id", b"_conversation_id"]  # noqa: Y015
+    _WhichOneofReturnType__idempotency_key: _TypeAlias = _typing.Literal["idempotency_key"]  # noqa: Y015
+    _WhichOneofArgType__idempotency_key: _TypeAlias = _typing.Literal["_idempotency_key", b"_idempotency_key"]  # noqa: Y015
+    _WhichOneofReturnType__message_id: _TypeAlias = _typing.Literal["message_id"]  # noqa: Y015
+    _WhichOneofArgType__message_id: _TypeAlias = _typing.Literal["_message_id", b"_message_id"]  # noqa: Y015
+    _WhichOneofReturnType__speaker: _TypeAlias = _typing.Literal["speaker"]  # noqa: Y015
+    _WhichOneofArgType__speaker: _TypeAlias = _typing.Literal["_speaker", b"_speaker"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__content) -> _WhichOneofReturnType__content | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__conversation_id) -> _WhichOneofReturnType__conversation_id | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__idempotency_key) -> _WhichOneofReturnType__idempotency_key | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__message_id) -> _WhichOneofReturnType__message_id | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__speaker) -> _WhichOneofReturnType__speaker | None: ...
+
+Global___CreateNodeRequest: _TypeAlias = CreateNodeRequest  # noqa: Y015
+
+@_typing.final
+class CreateNodeResponse(_message.Message):
+    """A memory with its first content and its live links."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    CONTENT_FIELD_NUMBER: _builtins.int
+    PHRASE_FIELD_NUMBER: _builtins.int
+    KEYWORDS_FIELD_NUMBER: _builtins.int
+    CREATED_AT_FIELD_NUMBER: _builtins.int
+    SCAN_COUNT_FIELD_NUMBER: _builtins.int
+    ORIGINAL_LENGTH_FIELD_NUMBER: _builtins.int
+    IMPORTANCE_FIELD_NUMBER: _builtins.int
+    IN_FOCUS_FIELD_NUMBER: _builtins.int
+    SOURCES_FIELD_NUMBER: _builtins.int
+    REWRITES_FIELD_NUMBER: _builtins.int
+    LINKS_IN_FIELD_NUMBER: _builtins.int
+    LINKS_OUT_FIELD_NUMBER: _builtins.int
+    DANGLING_FIELD_NUMBER: _builtins.int
+    LABEL_FIELD_NUMBER: _builtins.int
+    PINNED_FIELD_NUMBER: _builtins.int
+    ENTITIES_FIELD_NUMBER: _builtins.int
+    FIRST_CONTENT_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """The node."""
+    kind: _builtins.str
+    """episode: made from what was said; entity: a name, which has no content."""
+    content: _builtins.str
+    """The current text of the memory; empty for an entity."""
+    phrase: _builtins.str
+    """Summary of 10-20 characters, or up to 8 words; the name of an entity."""
+    scan_count: _builtins.int
+    """Compression scans so far."""
+    original_length: _builtins.int
+    """Length of the original content, in characters."""
+    importance: _builtins.float
+    """Support from other memories: at 1 it keeps its length, at 0 it is forgotten."""
+    in_focus: _builtins.bool
+    """Whether it is in focus."""
+    label: _builtins.str
+    """The speaker, as shown before the content; not part of the content."""
+    pinned: _inspect_pb2.Pin.ValueType
+    """Whether the memory is pinned."""
+    first_content: _builtins.str
+    """The content when the memory was made; unset if it was deleted or is not retained."""
+    @_builtins.property
+    def keywords(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Its keywords."""
+
+    @_builtins.property
+    def created_at(self) -> _timestamp_pb2.Timestamp:
+        """Creation time; unset for an entity."""
+
+    @_builtins.property
+    def sources(self) -> _containers.RepeatedCompositeFieldContainer[_inspect_pb2.Source]:
+        """Where it came from."""
+
+    @_builtins.property
+    def rewrites(self) -> _containers.RepeatedCompositeFieldContainer[_inspect_pb2.Rewrite]:
+        """The latest rewrites."""
+
+    @_builtins.property
+    def links_in(self) -> _containers.RepeatedCompositeFieldContainer[_inspect_pb2.LinkIn]:
+        """Links from other nodes."""
+
+    @_builtins.property
+    def links_out(self) -> _containers.RepeatedCompositeFieldContainer[_inspect_pb2.LinkOut]:
+        """Links to living nodes."""
+
+    @_builtins.property
+    def dangling(self) -> _containers.RepeatedCompositeFieldContainer[_inspect_pb2.LinkOut]:
+        """Links to forgotten memories."""
+
+    @_builtins.property
+    def entities(self) -> _containers.RepeatedCompositeFieldContainer[_inspect_pb2.EntityLink]:
+        """The entities that it is linked with, strongest first."""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        kind: _builtins.str = ...,
+        content: _builtins.str = ...,
+        phrase: _builtins.str = ...,
+        keywords: _abc.Iterable[_builtins.str] | None = ...,
+        created_at: _timestamp_pb2.Timestamp | None = ...,
+        scan_count: _builtins.int = ...,
+        original_length: _builtins.int = ...,
+        importance: _builtins.float = ...,
+        in_focus: _builtins.bool = ...,
+        sources: _abc.Iterable[_inspect_pb2.Source] | None = ...,
+        rewrites: _abc.Iterable[_inspect_pb2.Rewrite] | None = ...,
+        links_in: _abc.Iterable[_inspect_pb2.LinkIn] | None = ...,
+        links_out: _abc.Iterable[_inspect_pb2.LinkOut] | None = ...,
+        dangling: _abc.Iterable[_inspect_pb2.LinkOut] | None = ...,
+        label: _builtins.str = ...,
+        pinned: _inspect_pb2.Pin.ValueType = ...,
+        entities: _abc.Iterable[_inspect_pb2.EntityLink] | None = ...,
+        first_content: _builtins.str | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_first_content", b"_first_content", "created_at", b"created_at", "first_content", b"first_content"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_first_content", b"_first_content", "content", b"content", "created_at", b"created_at", "dangling", b"dangling", "entities", b"entities", "first_content", b"first_content", "id", b"id", "importance", b"importance", "in_focus", b"in_focus", "keywords", b"keywords", "kind", b"kind", "label", b"label", "links_in", b"links_in", "links_out", b"links_out", "original_length", b"original_length", "phrase", b"phrase", "pinned", b"pinned", "rewrites", b"rewrites", "scan_count", b"scan_count", "sources", b"sources"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__first_content: _TypeAlias = _typing.Literal["first_content"]  # noqa: Y015
+    _WhichOneofArgType__first_content: _TypeAlias = _typing.Literal["_first_content", b"_first_content"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__first_content) -> _WhichOneofReturnType__first_content | None: ...
+
+Global___CreateNodeResponse: _TypeAlias = CreateNodeResponse  # noqa: Y015
 
 @_typing.final
 class UpdateNodeRequest(_message.Message):

@@ -242,10 +242,25 @@ class MemoryServiceStub:
                 request_serializer=ebbtide_dot_v1_dot_inspect__pb2.UnpinNodeRequest.SerializeToString,
                 response_deserializer=ebbtide_dot_v1_dot_inspect__pb2.UnpinNodeResponse.FromString,
                 _registered_method=True)
+        self.ListMessages = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/ListMessages',
+                request_serializer=ebbtide_dot_v1_dot_inspect__pb2.ListMessagesRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_inspect__pb2.ListMessagesResponse.FromString,
+                _registered_method=True)
+        self.GetAttachment = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/GetAttachment',
+                request_serializer=ebbtide_dot_v1_dot_inspect__pb2.GetAttachmentRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_inspect__pb2.GetAttachmentResponse.FromString,
+                _registered_method=True)
         self.ListNodes = channel.unary_unary(
                 '/ebbtide.v1.MemoryService/ListNodes',
                 request_serializer=ebbtide_dot_v1_dot_inspect__pb2.ListNodesRequest.SerializeToString,
                 response_deserializer=ebbtide_dot_v1_dot_inspect__pb2.ListNodesResponse.FromString,
+                _registered_method=True)
+        self.CreateNode = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/CreateNode',
+                request_serializer=ebbtide_dot_v1_dot_memories__pb2.CreateNodeRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_memories__pb2.CreateNodeResponse.FromString,
                 _registered_method=True)
         self.GetNode = channel.unary_unary(
                 '/ebbtide.v1.MemoryService/GetNode',
@@ -628,8 +643,31 @@ class MemoryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListMessages(self, request, context):
+        """List stored messages in the order of arrival. Erased messages are left out.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetAttachment(self, request, context):
+        """Return an attachment as a file. ATTACHMENT_NOT_FOUND if there is none, or it is deleted or expired.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListNodes(self, request, context):
         """List living memories by id, or entities, or both.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CreateNode(self, request, context):
+        """Create one memory from the given text, at once and without a language model.
+        NODE_NOT_FOUND or NODE_FORGOTTEN if a link leads to no living node. VECTORS_UNAVAILABLE for a vector without an
+        embedding model. Otherwise refused as a batch of messages is.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -954,10 +992,25 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     request_deserializer=ebbtide_dot_v1_dot_inspect__pb2.UnpinNodeRequest.FromString,
                     response_serializer=ebbtide_dot_v1_dot_inspect__pb2.UnpinNodeResponse.SerializeToString,
             ),
+            'ListMessages': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListMessages,
+                    request_deserializer=ebbtide_dot_v1_dot_inspect__pb2.ListMessagesRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_inspect__pb2.ListMessagesResponse.SerializeToString,
+            ),
+            'GetAttachment': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetAttachment,
+                    request_deserializer=ebbtide_dot_v1_dot_inspect__pb2.GetAttachmentRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_inspect__pb2.GetAttachmentResponse.SerializeToString,
+            ),
             'ListNodes': grpc.unary_unary_rpc_method_handler(
                     servicer.ListNodes,
                     request_deserializer=ebbtide_dot_v1_dot_inspect__pb2.ListNodesRequest.FromString,
                     response_serializer=ebbtide_dot_v1_dot_inspect__pb2.ListNodesResponse.SerializeToString,
+            ),
+            'CreateNode': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateNode,
+                    request_deserializer=ebbtide_dot_v1_dot_memories__pb2.CreateNodeRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_memories__pb2.CreateNodeResponse.SerializeToString,
             ),
             'GetNode': grpc.unary_unary_rpc_method_handler(
                     servicer.GetNode,
@@ -2087,6 +2140,60 @@ class MemoryService:
             _registered_method=True)
 
     @staticmethod
+    def ListMessages(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/ListMessages',
+            ebbtide_dot_v1_dot_inspect__pb2.ListMessagesRequest.SerializeToString,
+            ebbtide_dot_v1_dot_inspect__pb2.ListMessagesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetAttachment(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/GetAttachment',
+            ebbtide_dot_v1_dot_inspect__pb2.GetAttachmentRequest.SerializeToString,
+            ebbtide_dot_v1_dot_inspect__pb2.GetAttachmentResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def ListNodes(request,
             target,
             options=(),
@@ -2103,6 +2210,33 @@ class MemoryService:
             '/ebbtide.v1.MemoryService/ListNodes',
             ebbtide_dot_v1_dot_inspect__pb2.ListNodesRequest.SerializeToString,
             ebbtide_dot_v1_dot_inspect__pb2.ListNodesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateNode(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/CreateNode',
+            ebbtide_dot_v1_dot_memories__pb2.CreateNodeRequest.SerializeToString,
+            ebbtide_dot_v1_dot_memories__pb2.CreateNodeResponse.FromString,
             options,
             channel_credentials,
             insecure,

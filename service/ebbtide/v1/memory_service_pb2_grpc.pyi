@@ -164,8 +164,17 @@ class MemoryServiceStub:
     """Unpin a memory. Its links with entities decay from now on.
     NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
     """
+    ListMessages: _grpc.UnaryUnaryMultiCallable[_inspect_pb2.ListMessagesRequest, _inspect_pb2.ListMessagesResponse]
+    """List stored messages in the order of arrival. Erased messages are left out."""
+    GetAttachment: _grpc.UnaryUnaryMultiCallable[_inspect_pb2.GetAttachmentRequest, _inspect_pb2.GetAttachmentResponse]
+    """Return an attachment as a file. ATTACHMENT_NOT_FOUND if there is none, or it is deleted or expired."""
     ListNodes: _grpc.UnaryUnaryMultiCallable[_inspect_pb2.ListNodesRequest, _inspect_pb2.ListNodesResponse]
     """List living memories by id, or entities, or both."""
+    CreateNode: _grpc.UnaryUnaryMultiCallable[_memories_pb2.CreateNodeRequest, _memories_pb2.CreateNodeResponse]
+    """Create one memory from the given text, at once and without a language model.
+    NODE_NOT_FOUND or NODE_FORGOTTEN if a link leads to no living node. VECTORS_UNAVAILABLE for a vector without an
+    embedding model. Otherwise refused as a batch of messages is.
+    """
     GetNode: _grpc.UnaryUnaryMultiCallable[_inspect_pb2.GetNodeRequest, _inspect_pb2.GetNodeResponse]
     """Return one memory or entity with its links. NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise."""
     ListLinks: _grpc.UnaryUnaryMultiCallable[_inspect_pb2.ListLinksRequest, _inspect_pb2.ListLinksResponse]
@@ -336,8 +345,17 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """Unpin a memory. Its links with entities decay from now on.
     NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
     """
+    ListMessages: _aio.UnaryUnaryMultiCallable[_inspect_pb2.ListMessagesRequest, _inspect_pb2.ListMessagesResponse]  # type: ignore[assignment]
+    """List stored messages in the order of arrival. Erased messages are left out."""
+    GetAttachment: _aio.UnaryUnaryMultiCallable[_inspect_pb2.GetAttachmentRequest, _inspect_pb2.GetAttachmentResponse]  # type: ignore[assignment]
+    """Return an attachment as a file. ATTACHMENT_NOT_FOUND if there is none, or it is deleted or expired."""
     ListNodes: _aio.UnaryUnaryMultiCallable[_inspect_pb2.ListNodesRequest, _inspect_pb2.ListNodesResponse]  # type: ignore[assignment]
     """List living memories by id, or entities, or both."""
+    CreateNode: _aio.UnaryUnaryMultiCallable[_memories_pb2.CreateNodeRequest, _memories_pb2.CreateNodeResponse]  # type: ignore[assignment]
+    """Create one memory from the given text, at once and without a language model.
+    NODE_NOT_FOUND or NODE_FORGOTTEN if a link leads to no living node. VECTORS_UNAVAILABLE for a vector without an
+    embedding model. Otherwise refused as a batch of messages is.
+    """
     GetNode: _aio.UnaryUnaryMultiCallable[_inspect_pb2.GetNodeRequest, _inspect_pb2.GetNodeResponse]  # type: ignore[assignment]
     """Return one memory or entity with its links. NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise."""
     ListLinks: _aio.UnaryUnaryMultiCallable[_inspect_pb2.ListLinksRequest, _inspect_pb2.ListLinksResponse]  # type: ignore[assignment]
@@ -735,12 +753,39 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         """
 
     @_abc_1.abstractmethod
+    def ListMessages(
+        self,
+        request: _inspect_pb2.ListMessagesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_inspect_pb2.ListMessagesResponse, _abc.Awaitable[_inspect_pb2.ListMessagesResponse]]:
+        """List stored messages in the order of arrival. Erased messages are left out."""
+
+    @_abc_1.abstractmethod
+    def GetAttachment(
+        self,
+        request: _inspect_pb2.GetAttachmentRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_inspect_pb2.GetAttachmentResponse, _abc.Awaitable[_inspect_pb2.GetAttachmentResponse]]:
+        """Return an attachment as a file. ATTACHMENT_NOT_FOUND if there is none, or it is deleted or expired."""
+
+    @_abc_1.abstractmethod
     def ListNodes(
         self,
         request: _inspect_pb2.ListNodesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_inspect_pb2.ListNodesResponse, _abc.Awaitable[_inspect_pb2.ListNodesResponse]]:
         """List living memories by id, or entities, or both."""
+
+    @_abc_1.abstractmethod
+    def CreateNode(
+        self,
+        request: _memories_pb2.CreateNodeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_memories_pb2.CreateNodeResponse, _abc.Awaitable[_memories_pb2.CreateNodeResponse]]:
+        """Create one memory from the given text, at once and without a language model.
+        NODE_NOT_FOUND or NODE_FORGOTTEN if a link leads to no living node. VECTORS_UNAVAILABLE for a vector without an
+        embedding model. Otherwise refused as a batch of messages is.
+        """
 
     @_abc_1.abstractmethod
     def GetNode(

@@ -327,6 +327,7 @@ class CitedSource(_message.Message):
     QUOTE_FIELD_NUMBER: _builtins.int
     METADATA_FIELD_NUMBER: _builtins.int
     PII_FIELD_NUMBER: _builtins.int
+    ATTACHMENT_FIELD_NUMBER: _builtins.int
     message_id: _builtins.str
     """The caller's own id of the message, empty if none was given."""
     batch_id: _builtins.str
@@ -359,6 +360,10 @@ class CitedSource(_message.Message):
     def pii(self) -> _containers.RepeatedCompositeFieldContainer[_remember_pb2.PersonalData]:
         """Personal data in the slice, if the message was stored under the policy `tag`."""
 
+    @_builtins.property
+    def attachment(self) -> _remember_pb2.CitedAttachment:
+        """The attachment whose caption answers the query; unset for the message's own words."""
+
     def __init__(
         self,
         *,
@@ -375,12 +380,15 @@ class CitedSource(_message.Message):
         quote: _builtins.str = ...,
         metadata: _struct_pb2.Struct | None = ...,
         pii: _abc.Iterable[_remember_pb2.PersonalData] | None = ...,
+        attachment: _remember_pb2.CitedAttachment | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["metadata", b"metadata", "timestamp", b"timestamp"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_attachment", b"_attachment", "attachment", b"attachment", "metadata", b"metadata", "timestamp", b"timestamp"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_id", b"batch_id", "chunk_id", b"chunk_id", "conversation_id", b"conversation_id", "length", b"length", "message_id", b"message_id", "message_index", b"message_index", "metadata", b"metadata", "offset", b"offset", "pii", b"pii", "quote", b"quote", "role", b"role", "speaker", b"speaker", "timestamp", b"timestamp"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_attachment", b"_attachment", "attachment", b"attachment", "batch_id", b"batch_id", "chunk_id", b"chunk_id", "conversation_id", b"conversation_id", "length", b"length", "message_id", b"message_id", "message_index", b"message_index", "metadata", b"metadata", "offset", b"offset", "pii", b"pii", "quote", b"quote", "role", b"role", "speaker", b"speaker", "timestamp", b"timestamp"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__attachment: _TypeAlias = _typing.Literal["attachment"]  # noqa: Y015
+    _WhichOneofArgType__attachment: _TypeAlias = _typing.Literal["_attachment", b"_attachment"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__attachment) -> _WhichOneofReturnType__attachment | None: ...
 
 Global___CitedSource: _TypeAlias = CitedSource  # noqa: Y015
 

@@ -26,7 +26,7 @@ from google.protobuf import struct_pb2 as google_dot_protobuf_dot_struct__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19\x65\x62\x62tide/v1/remember.proto\x12\nebbtide.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xdf\x01\n\x07Message\x12\x1e\n\x04role\x18\x01 \x01(\x0e\x32\x10.ebbtide.v1.Role\x12\x14\n\x07\x63ontent\x18\x02 \x01(\tH\x00\x88\x01\x01\x12-\n\ttimestamp\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x02id\x18\x04 \x01(\tH\x01\x88\x01\x01\x12\x14\n\x07speaker\x18\x05 \x01(\tH\x02\x88\x01\x01\x12)\n\x08metadata\x18\x06 \x01(\x0b\x32\x17.google.protobuf.StructB\n\n\x08_contentB\x05\n\x03_idB\n\n\x08_speaker\"\xd9\x01\n\x0fRememberRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12%\n\x08messages\x18\x02 \x03(\x0b\x32\x13.ebbtide.v1.Message\x12\x1c\n\x0f\x63onversation_id\x18\x03 \x01(\tH\x00\x88\x01\x01\x12)\n\x08metadata\x18\x04 \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x1c\n\x0fidempotency_key\x18\x05 \x01(\tH\x01\x88\x01\x01\x42\x12\n\x10_conversation_idB\x12\n\x10_idempotency_key\"\xca\x01\n\x10RememberResponse\x12\x10\n\x08\x62\x61tch_id\x18\x01 \x01(\t\x12\x17\n\x0fpending_batches\x18\x02 \x01(\x03\x12\x32\n\x03pii\x18\x03 \x03(\x0b\x32%.ebbtide.v1.RememberResponse.PiiEntry\x12\x18\n\x10\x64ropped_recalled\x18\x04 \x01(\x05\x12\x11\n\tcollapsed\x18\x05 \x01(\x05\x1a*\n\x08PiiEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x05:\x02\x38\x01\"<\n\x0cPersonalData\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x03\x12\x0e\n\x06length\x18\x03 \x01(\x03*P\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\r\n\tROLE_USER\x10\x01\x12\x12\n\x0eROLE_ASSISTANT\x10\x02\x12\x0f\n\x0bROLE_SYSTEM\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19\x65\x62\x62tide/v1/remember.proto\x12\nebbtide.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x86\x01\n\x06Region\x12\x11\n\x04page\x18\x01 \x01(\x05H\x00\x88\x01\x01\x12\x0b\n\x03\x62ox\x18\x02 \x03(\x01\x12\x15\n\x08\x62\x65gin_ms\x18\x03 \x01(\x05H\x01\x88\x01\x01\x12\x13\n\x06\x65nd_ms\x18\x04 \x01(\x05H\x02\x88\x01\x01\x12\x0f\n\x07\x63\x61ption\x18\x05 \x01(\tB\x07\n\x05_pageB\x0b\n\t_begin_msB\t\n\x07_end_ms\"\x9c\x01\n\nAttachment\x12\x11\n\x04mime\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x12\n\x05\x62ytes\x18\x02 \x01(\x0cH\x01\x88\x01\x01\x12\x13\n\x06sha256\x18\x03 \x01(\tH\x02\x88\x01\x01\x12\x0f\n\x07\x63\x61ption\x18\x04 \x01(\t\x12#\n\x07regions\x18\x05 \x03(\x0b\x32\x12.ebbtide.v1.RegionB\x07\n\x05_mimeB\x08\n\x06_bytesB\t\n\x07_sha256\"s\n\x0f\x43itedAttachment\x12\x0f\n\x07message\x18\x01 \x01(\t\x12\r\n\x05index\x18\x02 \x01(\x05\x12\x0c\n\x04mime\x18\x03 \x01(\t\x12\'\n\x06region\x18\x04 \x01(\x0b\x32\x12.ebbtide.v1.RegionH\x00\x88\x01\x01\x42\t\n\x07_region\"\x8c\x02\n\x07Message\x12\x1e\n\x04role\x18\x01 \x01(\x0e\x32\x10.ebbtide.v1.Role\x12\x14\n\x07\x63ontent\x18\x02 \x01(\tH\x00\x88\x01\x01\x12-\n\ttimestamp\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x02id\x18\x04 \x01(\tH\x01\x88\x01\x01\x12\x14\n\x07speaker\x18\x05 \x01(\tH\x02\x88\x01\x01\x12)\n\x08metadata\x18\x06 \x01(\x0b\x32\x17.google.protobuf.Struct\x12+\n\x0b\x61ttachments\x18\x07 \x03(\x0b\x32\x16.ebbtide.v1.AttachmentB\n\n\x08_contentB\x05\n\x03_idB\n\n\x08_speaker\"\xd9\x01\n\x0fRememberRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12%\n\x08messages\x18\x02 \x03(\x0b\x32\x13.ebbtide.v1.Message\x12\x1c\n\x0f\x63onversation_id\x18\x03 \x01(\tH\x00\x88\x01\x01\x12)\n\x08metadata\x18\x04 \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x1c\n\x0fidempotency_key\x18\x05 \x01(\tH\x01\x88\x01\x01\x42\x12\n\x10_conversation_idB\x12\n\x10_idempotency_key\"\xca\x01\n\x10RememberResponse\x12\x10\n\x08\x62\x61tch_id\x18\x01 \x01(\t\x12\x17\n\x0fpending_batches\x18\x02 \x01(\x03\x12\x32\n\x03pii\x18\x03 \x03(\x0b\x32%.ebbtide.v1.RememberResponse.PiiEntry\x12\x18\n\x10\x64ropped_recalled\x18\x04 \x01(\x05\x12\x11\n\tcollapsed\x18\x05 \x01(\x05\x1a*\n\x08PiiEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x05:\x02\x38\x01\"<\n\x0cPersonalData\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x03\x12\x0e\n\x06length\x18\x03 \x01(\x03*P\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\r\n\tROLE_USER\x10\x01\x12\x12\n\x0eROLE_ASSISTANT\x10\x02\x12\x0f\n\x0bROLE_SYSTEM\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,16 +35,22 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_REMEMBERRESPONSE_PIIENTRY']._loaded_options = None
   _globals['_REMEMBERRESPONSE_PIIENTRY']._serialized_options = b'8\001'
-  _globals['_ROLE']._serialized_start=817
-  _globals['_ROLE']._serialized_end=897
-  _globals['_MESSAGE']._serialized_start=105
-  _globals['_MESSAGE']._serialized_end=328
-  _globals['_REMEMBERREQUEST']._serialized_start=331
-  _globals['_REMEMBERREQUEST']._serialized_end=548
-  _globals['_REMEMBERRESPONSE']._serialized_start=551
-  _globals['_REMEMBERRESPONSE']._serialized_end=753
-  _globals['_REMEMBERRESPONSE_PIIENTRY']._serialized_start=711
-  _globals['_REMEMBERRESPONSE_PIIENTRY']._serialized_end=753
-  _globals['_PERSONALDATA']._serialized_start=755
-  _globals['_PERSONALDATA']._serialized_end=815
+  _globals['_ROLE']._serialized_start=1275
+  _globals['_ROLE']._serialized_end=1355
+  _globals['_REGION']._serialized_start=105
+  _globals['_REGION']._serialized_end=239
+  _globals['_ATTACHMENT']._serialized_start=242
+  _globals['_ATTACHMENT']._serialized_end=398
+  _globals['_CITEDATTACHMENT']._serialized_start=400
+  _globals['_CITEDATTACHMENT']._serialized_end=515
+  _globals['_MESSAGE']._serialized_start=518
+  _globals['_MESSAGE']._serialized_end=786
+  _globals['_REMEMBERREQUEST']._serialized_start=789
+  _globals['_REMEMBERREQUEST']._serialized_end=1006
+  _globals['_REMEMBERRESPONSE']._serialized_start=1009
+  _globals['_REMEMBERRESPONSE']._serialized_end=1211
+  _globals['_REMEMBERRESPONSE_PIIENTRY']._serialized_start=1169
+  _globals['_REMEMBERRESPONSE_PIIENTRY']._serialized_end=1211
+  _globals['_PERSONALDATA']._serialized_start=1213
+  _globals['_PERSONALDATA']._serialized_end=1273
 # @@protoc_insertion_point(module_scope)

@@ -50,6 +50,146 @@ ROLE_SYSTEM: Role.ValueType  # 3
 Global___Role: _TypeAlias = Role  # noqa: Y015
 
 @_typing.final
+class Region(_message.Message):
+    """A part of an attachment: of a page, a picture or a recording, with words for it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PAGE_FIELD_NUMBER: _builtins.int
+    BOX_FIELD_NUMBER: _builtins.int
+    BEGIN_MS_FIELD_NUMBER: _builtins.int
+    END_MS_FIELD_NUMBER: _builtins.int
+    CAPTION_FIELD_NUMBER: _builtins.int
+    page: _builtins.int
+    """Its page, from 1."""
+    begin_ms: _builtins.int
+    """Its begin in a recording, in ms."""
+    end_ms: _builtins.int
+    """Its end in a recording, in ms."""
+    caption: _builtins.str
+    """The words that describe it; queries find them."""
+    @_builtins.property
+    def box(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
+        """x, y, width and height as shares of the picture or page, from its top left corner; empty if none was given."""
+
+    def __init__(
+        self,
+        *,
+        page: _builtins.int | None = ...,
+        box: _abc.Iterable[_builtins.float] | None = ...,
+        begin_ms: _builtins.int | None = ...,
+        end_ms: _builtins.int | None = ...,
+        caption: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_begin_ms", b"_begin_ms", "_end_ms", b"_end_ms", "_page", b"_page", "begin_ms", b"begin_ms", "end_ms", b"end_ms", "page", b"page"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_begin_ms", b"_begin_ms", "_end_ms", b"_end_ms", "_page", b"_page", "begin_ms", b"begin_ms", "box", b"box", "caption", b"caption", "end_ms", b"end_ms", "page", b"page"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__begin_ms: _TypeAlias = _typing.Literal["begin_ms"]  # noqa: Y015
+    _WhichOneofArgType__begin_ms: _TypeAlias = _typing.Literal["_begin_ms", b"_begin_ms"]  # noqa: Y015
+    _WhichOneofReturnType__end_ms: _TypeAlias = _typing.Literal["end_ms"]  # noqa: Y015
+    _WhichOneofArgType__end_ms: _TypeAlias = _typing.Literal["_end_ms", b"_end_ms"]  # noqa: Y015
+    _WhichOneofReturnType__page: _TypeAlias = _typing.Literal["page"]  # noqa: Y015
+    _WhichOneofArgType__page: _TypeAlias = _typing.Literal["_page", b"_page"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__begin_ms) -> _WhichOneofReturnType__begin_ms | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__end_ms) -> _WhichOneofReturnType__end_ms | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__page) -> _WhichOneofReturnType__page | None: ...
+
+Global___Region: _TypeAlias = Region  # noqa: Y015
+
+@_typing.final
+class Attachment(_message.Message):
+    """A small file that belongs to a message."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MIME_FIELD_NUMBER: _builtins.int
+    BYTES_FIELD_NUMBER: _builtins.int
+    SHA256_FIELD_NUMBER: _builtins.int
+    CAPTION_FIELD_NUMBER: _builtins.int
+    REGIONS_FIELD_NUMBER: _builtins.int
+    mime: _builtins.str
+    """Its media type, without parameters, such as image/png."""
+    bytes: _builtins.bytes
+    """Its content, at most 1 MiB."""
+    sha256: _builtins.str
+    """SHA-256 of the content in hexadecimal; checked if it is given."""
+    caption: _builtins.str
+    """The words that describe it; queries find them."""
+    @_builtins.property
+    def regions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Region]:
+        """Parts of it that can be found and cited, at most 64."""
+
+    def __init__(
+        self,
+        *,
+        mime: _builtins.str | None = ...,
+        bytes: _builtins.bytes | None = ...,
+        sha256: _builtins.str | None = ...,
+        caption: _builtins.str = ...,
+        regions: _abc.Iterable[Global___Region] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_bytes", b"_bytes", "_mime", b"_mime", "_sha256", b"_sha256", "bytes", b"bytes", "mime", b"mime", "sha256", b"sha256"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_bytes", b"_bytes", "_mime", b"_mime", "_sha256", b"_sha256", "bytes", b"bytes", "caption", b"caption", "mime", b"mime", "regions", b"regions", "sha256", b"sha256"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__bytes: _TypeAlias = _typing.Literal["bytes"]  # noqa: Y015
+    _WhichOneofArgType__bytes: _TypeAlias = _typing.Literal["_bytes", b"_bytes"]  # noqa: Y015
+    _WhichOneofReturnType__mime: _TypeAlias = _typing.Literal["mime"]  # noqa: Y015
+    _WhichOneofArgType__mime: _TypeAlias = _typing.Literal["_mime", b"_mime"]  # noqa: Y015
+    _WhichOneofReturnType__sha256: _TypeAlias = _typing.Literal["sha256"]  # noqa: Y015
+    _WhichOneofArgType__sha256: _TypeAlias = _typing.Literal["_sha256", b"_sha256"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__bytes) -> _WhichOneofReturnType__bytes | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__mime) -> _WhichOneofReturnType__mime | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__sha256) -> _WhichOneofReturnType__sha256 | None: ...
+
+Global___Attachment: _TypeAlias = Attachment  # noqa: Y015
+
+@_typing.final
+class CitedAttachment(_message.Message):
+    """The attachment whose caption a source quotes."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    INDEX_FIELD_NUMBER: _builtins.int
+    MIME_FIELD_NUMBER: _builtins.int
+    REGION_FIELD_NUMBER: _builtins.int
+    message: _builtins.str
+    """Id of its message."""
+    index: _builtins.int
+    """Its position among the attachments of the message, from 0."""
+    mime: _builtins.str
+    """Its media type."""
+    @_builtins.property
+    def region(self) -> Global___Region:
+        """The part of it that the caption describes; unset for all of it."""
+
+    def __init__(
+        self,
+        *,
+        message: _builtins.str = ...,
+        index: _builtins.int = ...,
+        mime: _builtins.str = ...,
+        region: Global___Region | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_region", b"_region", "region", b"region"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_region", b"_region", "index", b"index", "message", b"message", "mime", b"mime", "region", b"region"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__region: _TypeAlias = _typing.Literal["region"]  # noqa: Y015
+    _WhichOneofArgType__region: _TypeAlias = _typing.Literal["_region", b"_region"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__region) -> _WhichOneofReturnType__region | None: ...
+
+Global___CitedAttachment: _TypeAlias = CitedAttachment  # noqa: Y015
+
+@_typing.final
 class Message(_message.Message):
     """One message of a conversation."""
 
@@ -61,6 +201,7 @@ class Message(_message.Message):
     ID_FIELD_NUMBER: _builtins.int
     SPEAKER_FIELD_NUMBER: _builtins.int
     METADATA_FIELD_NUMBER: _builtins.int
+    ATTACHMENTS_FIELD_NUMBER: _builtins.int
     role: Global___Role.ValueType
     """Role of the speaker."""
     content: _builtins.str
@@ -77,6 +218,10 @@ class Message(_message.Message):
     def metadata(self) -> _struct_pb2.Struct:
         """Flat fields stored with the message, over those of its batch; at most 4 KiB as JSON."""
 
+    @_builtins.property
+    def attachments(self) -> _containers.RepeatedCompositeFieldContainer[Global___Attachment]:
+        """Small files that belong to the message, at most 16. Queries find them by their captions."""
+
     def __init__(
         self,
         *,
@@ -86,10 +231,11 @@ class Message(_message.Message):
         id: _builtins.str | None = ...,
         speaker: _builtins.str | None = ...,
         metadata: _struct_pb2.Struct | None = ...,
+        attachments: _abc.Iterable[Global___Attachment] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_content", b"_content", "_id", b"_id", "_speaker", b"_speaker", "content", b"content", "id", b"id", "metadata", b"metadata", "speaker", b"speaker", "timestamp", b"timestamp"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_content", b"_content", "_id", b"_id", "_speaker", b"_speaker", "content", b"content", "id", b"id", "metadata", b"metadata", "role", b"role", "speaker", b"speaker", "timestamp", b"timestamp"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_content", b"_content", "_id", b"_id", "_speaker", b"_speaker", "attachments", b"attachments", "content", b"content", "id", b"id", "metadata", b"metadata", "role", b"role", "speaker", b"speaker", "timestamp", b"timestamp"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__content: _TypeAlias = _typing.Literal["content"]  # noqa: Y015
     _WhichOneofArgType__content: _TypeAlias = _typing.Literal["_content", b"_content"]  # noqa: Y015

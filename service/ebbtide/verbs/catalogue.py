@@ -20,8 +20,10 @@ from pydantic import BaseModel
 from ebbtide.access.requirements import ADMIN, READ, WRITE, Needs, Requirement, of_agent
 from ebbtide.verbs import (
     agents,
+    attachments,
     audit,
     batches,
+    creation,
     entities,
     erased,
     events,
@@ -29,6 +31,7 @@ from ebbtide.verbs import (
     forget,
     inspect,
     memories,
+    messages,
     metrics,
     moving,
     paging,
@@ -264,8 +267,24 @@ CATALOGUE: tuple[Operation, ...] = (
         *(paging.AgentPageRequest, entities.EntityPage, "inspect"),
     ),
     Operation(
+        *("ListMessages", f"GET {A}/messages", READ_AGENT, messages.list_messages),
+        *(messages.ListMessagesRequest, messages.MessagePage, "inspect"),
+    ),
+    Operation(
+        *("GetAttachment", f"GET {A}/messages/{{message}}/attachments/{{index}}", READ_AGENT),
+        attachments.get_attachment,
+        attachments.AttachmentRequest,
+        tag="inspect",
+    ),
+    Operation(
         *("ListNodes", f"GET {A}/nodes", READ_AGENT, inspect.list_nodes),
         *(inspect.ListNodesRequest, inspect.NodePage, "inspect"),
+    ),
+    Operation(
+        *("CreateNode", f"POST {A}/nodes", WRITE_AGENT, creation.create_node),
+        *(creation.CreateNodeRequest, inspect.NodeDetail, "memory"),
+        status=201,
+        examples={"a fact": {"content": "Ann is allergic to nuts.", "metadata": {"source": "form"}}},
     ),
     Operation(
         *("GetNode", f"GET {A}/nodes/{{node_id}}", READ_AGENT, inspect.get_node),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from heapq import merge
-from itertools import islice
 from operator import attrgetter
 from typing import Annotated, Any
 
@@ -16,14 +15,19 @@ from ebbtide.ids import NodeId, batch_text_id, node_text_id, parse_node_id
 from ebbtide.memory.draft import Draft
 from ebbtide.records import Entity, MessageRecord, Node, Source, StoredPin
 from ebbtide.store.lmdb.transaction import ReadTransaction
-from ebbtide.verbs.limits import OneOf, Several
+from ebbtide.verbs.attachments import CitedAttachment, cited_attachment
+from ebbtide.verbs.limits import FlatMetadata, OneOf, Several
+from ebbtide.verbs.metadata import message_filter
 from ebbtide.verbs.paging import AgentPageRequest, from_token, number_from_token, to_token
 from ebbtide.verbs.reading import ReadingService
 from ebbtide.verbs.requests import AgentRequest, Response
 from ebbtide.verbs.service import Service
 
 EPISODE, ENTITY = "episode", "entity"
-NODE_KINDS = (EPISODE, ENTITY)
+NODE_KINDS = (EPISODE, ENTITY, "fact", "event", "relation", "opinion", "preference", "task", "reflection")
+
+MAX_LOOKED_AT = 4000
+"""Messages that one page of a filtered listing looks at. Then it ends, even without an item."""
 
 
 class PersonalData(Response):
@@ -51,6 +55,9 @@ class SourceInfo(Response):
     metadata: dict[str, Any] = Field(description="The message's metadata, over that of its batch.")
     pii: list[PersonalData] = Field(
         description="Personal data in the slice, if the message was stored under the policy `tag`."
+    )
+    attachment: CitedAttachment | None = Field(
+        description="The attachment whose caption the slice quotes; null for the message's own words."
     )
 
 
@@ -80,7 +87,7 @@ class NodeInfo(Response):
 
     id: str = Field(description="Id of the node.", examples=["n1"])
     kind: str = Field(
-        description="episode: made from what was said; entity: a name, which has no content.",
+        description="episode: made from what was said; entity: a name, which has no content; else a statement's kind.",
         examples=["episode"],
     )
     label: str = Field(description="The speaker, as shown before the content; not part of the content.")
@@ -158,7 +165,12 @@ class ListNodesRequest(AgentPageRequest):
 
     kinds: Annotated[list[Annotated[str, OneOf(NODE_KINDS)]], Several] = Field(
         default_factory=list,
-        description="Only nodes of these kinds: episode, entity; default: episode. Over REST separated by commas.",
+        description="Only nodes of these kinds: episode, entity, or kinds of statements; default: episode. Over REST "
+        "separated by commas.",
+    )
+    metadata: FlatMetadata | None = Field(
+        None,
+        description="Only memories of a message that was stored with each of these values. Over REST as JSON.",
     )
 
 
@@ -168,24 +180,38 @@ class NodeRequest(AgentRequest):
     node_id: str = Field(description="The node.", examples=["n1"])
 
 
-async def list_nodes(service: Service, request: ListNodesRequest) -> NodePage:
+async def list_nodes(service: ReadingService, request: ListNodesRequest) -> NodePage:
     """List living memories by id, or entities, or both."""
-    start, size = number_from_token(request.page_token, "nodes"), request.size
+    start = number_from_token(request.page_token, "nodes")
     async with service.fleet.using(request.owner) as agent:
         workspace = agent.workspace
+        return await agent.run(
+            lambda: workspace.store.read(lambda txn: _node_page(txn, workspace, request, start))
+        )
 
-        def read(txn: ReadTransaction) -> list[NodeInfo]:
-            found = islice(_nodes(txn, request.kinds or (EPISODE,), start), size + 1)
-            return [node_info(txn, workspace, node) for node in found]
 
-        found = await agent.run(lambda: workspace.store.read(read))
-    token = to_token(found[size].id[1:], "nodes") if len(found) > size else ""
-    return NodePage(nodes=found[:size], next_page_token=token)
+def _node_page(
+    txn: ReadTransaction, workspace: Workspace, request: ListNodesRequest, start: NodeId
+) -> NodePage:
+    matches = message_filter(txn, workspace, request.metadata)
+    found: list[NodeInfo] = []
+    looked_at = 0
+    for node in _nodes(txn, request.kinds or (EPISODE,), start):
+        if len(found) == request.size or looked_at >= MAX_LOOKED_AT:
+            return NodePage(nodes=found, next_page_token=to_token(str(node.id), "nodes"))
+        if request.metadata:
+            sources = {source.message for source in node.sources} if isinstance(node, Node) else set()
+            looked_at += 1 + len(sources)
+            if not any(matches(record) for record in map(txn.messages.get, sources) if record is not None):
+                continue
+        found.append(node_info(txn, workspace, node))
+    return NodePage(nodes=found, next_page_token="")
 
 
 def _nodes(txn: ReadTransaction, kinds: Collection[str], start: NodeId) -> Iterator[Node | Entity]:
     """Yield the nodes of these kinds by id."""
-    memories = txn.nodes.all(start) if EPISODE in kinds else ()
+    has_memories = any(kind != ENTITY for kind in kinds)
+    memories = (one for one in txn.nodes.all(start) if one.kind in kinds) if has_memories else ()
     entities = txn.entities.all(start) if ENTITY in kinds else ()
     return merge(memories, entities, key=attrgetter("id"))
 
@@ -339,18 +365,25 @@ def _entities(workspace: Workspace, node_id: NodeId) -> list[EntityLink]:
 def _source(txn: ReadTransaction, source: Source) -> SourceInfo:
     record = txn.messages.get(source.message)
     assert record is not None, "a source names a message that is kept"
-    return source_info(record, source.offset, source.length, txn.messages.metadata(record))
-
-
-def source_info(
-    record: MessageRecord, offset: int, length: int, metadata: Mapping[str, object]
-) -> SourceInfo:
-    """Return a slice of a message as a source."""
-    return SourceInfo(**source_fields(record, offset, length, metadata))
+    place = record.attachment_at(source.offset, source.length)
+    text = "" if place is None else txn.messages.text(record) or ""
+    return SourceInfo(
+        **source_fields(
+            record,
+            source.offset,
+            source.length,
+            txn.messages.metadata(record),
+            cited_attachment(record, place, text),
+        )
+    )
 
 
 def source_fields(
-    record: MessageRecord, offset: int, length: int, metadata: Mapping[str, object]
+    record: MessageRecord,
+    offset: int,
+    length: int,
+    metadata: Mapping[str, object],
+    attachment: CitedAttachment | None,
 ) -> dict[str, Any]:
     """Return the fields of a source."""
     return {
@@ -369,4 +402,5 @@ def source_fields(
             for span in record.personal
             if span.offset < offset + length and offset < span.offset + span.length
         ],
+        "attachment": attachment,
     }

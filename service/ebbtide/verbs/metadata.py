@@ -7,8 +7,14 @@ value under each name. A message's metadata overrides its batch's. The limits ar
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
+
+from ebbtide.fleet.runtime.workspace import Workspace
+from ebbtide.records import MessageRecord
+from ebbtide.store.lmdb.transaction import ReadTransaction
+from ebbtide.verbs.pii_policy import PiiPolicy
 
 _JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
@@ -22,3 +28,28 @@ def merged_json(of_batch: Mapping[str, Any] | None, own: Mapping[str, Any] | Non
     """Return the metadata that a message is stored with: its own over its batch's; empty for none."""
     merged = {**(of_batch or {}), **(own or {})}
     return _JSON.encode(merged) if merged else ""
+
+
+def message_filter(
+    txn: ReadTransaction, workspace: Workspace, wanted: Mapping[str, Any] | None
+) -> Callable[[MessageRecord], bool]:
+    """Return whether a message was stored with each of the wanted values: the filter of queries, for listings.
+
+    As in a query, 1 and 1.0 are equal, 1 and true are not, and personal data is compared as the policy stored it.
+    Many messages share the metadata of their batch, so each distinct value is read once.
+    """
+    policy = PiiPolicy(workspace.parameters, workspace.identity)
+    expected = {_comparable(name, value) for name, value in (policy.metadata(wanted) or {}).items()}
+
+    @cache
+    def matches(key: bytes) -> bool:
+        stored = txn.messages.metadata_under(key)
+        return expected <= {
+            _comparable(name, value) for name, value in stored.items() if isinstance(value, str | int | float)
+        }
+
+    return lambda record: not expected or matches(record.metadata_key)
+
+
+def _comparable(name: str, value: Any) -> tuple[str, bool, Any]:
+    return name, isinstance(value, bool), value

@@ -35,6 +35,7 @@ from ebbtide.parameters import MAX_RESULTS_CEILING
 from ebbtide.records import Cue
 from ebbtide.retrieval.ranking_request import SIGNALS
 from ebbtide.retrieval.tokenizers import TOKENIZERS, count_tokens
+from ebbtide.verbs.attachments import cited_attachment
 from ebbtide.verbs.explanation import Explanation, explain_association, explained
 from ebbtide.verbs.inspect import SourceInfo, source_fields
 from ebbtide.verbs.limits import (
@@ -447,8 +448,9 @@ def _recollected(workspace: Workspace, query: Query, request: RecallRequest, now
 
 def memory_info(one: Hit) -> RecalledMemory:
     """Return a memory for a response."""
-    record = one.source.record
-    fields = source_fields(record, one.source.offset, one.source.length, one.source.metadata)
+    record, cited = one.source.record, one.source
+    attachment = cited_attachment(record, cited.attachment, cited.text)
+    fields = source_fields(record, cited.offset, cited.length, cited.metadata, attachment)
     source = CitedSource(**fields, chunk_id=record.text_key.hex(), quote=one.source.quote)
     return RecalledMemory(
         id=one.text_id,

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, ValidationInfo
+import msgspec
+from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
 from ebbtide.fleet.archive.archive import passages_of
 from ebbtide.fleet.ingest.admission import MESSAGE_WEIGHT, UNBOUNDED, IncomingBatch, PolicyChanged, Quota
@@ -29,6 +30,7 @@ from ebbtide.offload.pool import MAX_INLINE_CHARS
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import Batch, Identity, MessageRecord, PersonalSpan
 from ebbtide.store.layout import text_key
+from ebbtide.verbs.attachments import Attachments, with_captions
 from ebbtide.verbs.limits import FlatMetadata, MaxChars, MaxItems, Metadata, Name, NotEmpty, Several, Time
 from ebbtide.verbs.metadata import merged_json, metadata_json
 from ebbtide.verbs.pii_policy import PiiPolicy
@@ -58,6 +60,24 @@ class Message(Fields):
         description="Flat fields stored with the message, over those of its batch; at most 4 KiB as JSON.",
         examples=[{"topic": "travel"}],
     )
+    attachments: Attachments = Field(
+        default_factory=list,
+        description="Small files that belong to the message, at most 16. Queries find them by their captions.",
+    )
+
+    @property
+    def size(self) -> int:
+        """Characters of its text, with captions."""
+        return len(self.content) + sum(len(text) for one in self.attachments for text in one.captions)
+
+    @model_validator(mode="after")
+    def _fits(self, info: ValidationInfo) -> Self:
+        """Captions are part of the text, so they count."""
+        if self.attachments and info.context is not None and self.size > info.context.max_message_chars:
+            most = info.context.max_message_chars
+            description = f"{self.size} characters with captions; allowed: at most {most}"
+            raise violation("TEXT_TOO_LONG", description, "content")
+        return self
 
 
 def _not_empty(messages: list[Message], info: ValidationInfo) -> list[Message]:
@@ -106,7 +126,7 @@ async def remember(service: Service, request: RememberRequest) -> Remembered:
     reached its quota, IDEMPOTENCY_KEY_REUSED for another body under a known key. In each case nothing is stored.
     """
     now_ms = service.clock.now_ms()
-    size = sum(len(message.content) + MESSAGE_WEIGHT for message in request.messages)
+    size = sum(message.size + MESSAGE_WEIGHT for message in request.messages)
     async with service.fleet.using(request.owner, create=True, agent_quota=service.agent_quota) as agent:
         while True:
             arrival = await _admitted(service, agent.workspace, request, size, now_ms)
@@ -132,7 +152,7 @@ async def _admitted(
     is_read = parameters.pii != "off" or (parameters.drop_recalled and workspace.recall_filter.are_known)
     weight = size * READING_COST if is_read else size
     stamp = Stamp(parameters, workspace.identity, now_ms, service.quota)
-    if all(len(message.content) <= MAX_INLINE_CHARS for message in request.messages):
+    if all(message.size <= MAX_INLINE_CHARS for message in request.messages):
         return await service.offload(weight, partial(prepared, request, stamp, workspace.recall_filter))
     # Work on the texts alone runs in a worker process; the recall filter is only here.
     screened = await service.texts.run(size, screen, request, stamp)
@@ -159,6 +179,8 @@ class Spoken:
     index: int
     message: Message
     personal: tuple[PersonalSpan, ...] | None = ()
+    keeps_attachments: bool = True
+    """Whether the contents of its attachments are stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +215,9 @@ def arrival_of(screened: Screened, stamp: Stamp) -> IncomingBatch:
         replace(one, personal=policy.tagged(one.message.content)) if one.personal is None else one
         for one in screened.spoken
     ]
+    if parameters.kept_days == 0:
+        # Their captions become memories; nothing else of them would outlive the digest.
+        spoken = [replace(one, keeps_attachments=False) for one in spoken]
     kept = _without_repeats(spoken) if parameters.collapse_repeats else spoken
     batch = Batch(
         number=0,
@@ -207,16 +232,32 @@ def arrival_of(screened: Screened, stamp: Stamp) -> IncomingBatch:
         collapsed=len(spoken) - len(kept),
     )
     held = [merged_json(request.metadata, one.message.metadata) for one in kept]
-    records = [
-        _record(one, request.conversation_id or "", now_ms, metadata)
-        for one, metadata in zip(kept, held, strict=True)
-    ]
+    records, texts = [], []
+    contents: dict[bytes, bytes] = {}
+    for one, metadata in zip(kept, held, strict=True):
+        text, attachments = with_captions(one.message.content, one.message.attachments)
+        texts.append(text)
+        if one.keeps_attachments:
+            contents |= {attached.digest: attached.bytes for attached in one.message.attachments}
+        else:
+            attachments = ()
+        record = _record(one, text, request.conversation_id or "", now_ms, metadata)
+        personal = (*record.personal, *_personal_captions(text, one.message, policy))
+        records.append(msgspec.structs.replace(record, personal=personal, attachments=attachments))
     by_key = {text_key(text): text for text in set(held) if text}
-    texts = [one.message.content for one in kept]
     passages = [passages_of(text, record.speaker) for text, record in zip(texts, records, strict=True)]
     return IncomingBatch(
-        batch, records, texts, screened.body_hash, passages, by_key, stamp.quota, parameters.pii
+        batch, records, texts, screened.body_hash, passages, by_key, contents, stamp.quota, parameters.pii
     )
+
+
+def _personal_captions(text: str, message: Message, policy: PiiPolicy) -> list[PersonalSpan]:
+    """Return the places of personal data in the captions, which follow the own words of a message."""
+    if not message.attachments:
+        return []
+    own = len(message.content)
+    before = len(text[:own].encode())
+    return [PersonalSpan(one.kind, before + one.offset, one.length) for one in policy.tagged(text[own:])]
 
 
 def _guarded(request: RememberRequest, policy: PiiPolicy) -> tuple[RememberRequest, list[Spoken]]:
@@ -231,6 +272,7 @@ def _guarded(request: RememberRequest, policy: PiiPolicy) -> tuple[RememberReque
             "speaker": message.speaker and policy.words(message.speaker),
             "id": message.id and policy.name(message.id),
             "metadata": policy.metadata(message.metadata),
+            "attachments": [one.described(policy.words) for one in message.attachments],
         }
         spoken.append(Spoken(index, message.model_copy(update=changed), personal))
     guarded = {
@@ -253,17 +295,22 @@ def without_recalled(screened: Screened, stamp: Stamp, recall_filter: RecallFilt
         if count and text:
             # The offsets of personal data have changed.
             one = Spoken(one.index, one.message.model_copy(update={"content": text}), None)
-        if text or not count:
+        if text or not count or one.message.attachments:
             kept.append(one)
     return replace(screened, spoken=kept, dropped=dropped)
 
 
 def _without_repeats(spoken: Sequence[Spoken]) -> list[Spoken]:
-    first = {(one.message.role, one.message.speaker, one.message.content): one for one in reversed(spoken)}
-    return [one for one in spoken if first[one.message.role, one.message.speaker, one.message.content] is one]
+    first = {_said(one.message): one for one in reversed(spoken)}
+    return [one for one in spoken if first[_said(one.message)] is one]
 
 
-def _record(one: Spoken, conversation_id: str, now_ms: int, metadata: str) -> MessageRecord:
+def _said(message: Message) -> Hashable:
+    attached = [_sorted_json(one.identity()) for one in message.attachments]
+    return message.role, message.speaker, message.content, *attached
+
+
+def _record(one: Spoken, text: str, conversation_id: str, now_ms: int, metadata: str) -> MessageRecord:
     message = one.message
     return MessageRecord(
         number=0,
@@ -275,7 +322,7 @@ def _record(one: Spoken, conversation_id: str, now_ms: int, metadata: str) -> Me
         timestamp_ms=message.timestamp,
         accepted_at_ms=now_ms,
         conversation_id=conversation_id,
-        text_key=text_key(message.content),
+        text_key=text_key(text),
         metadata_key=text_key(metadata) if metadata else b"",
         personal=one.personal or (),
     )
@@ -297,8 +344,12 @@ def body_hash(request: RememberRequest) -> bytes:
 
 
 def _dumped(message: Message) -> dict[str, Any]:
-    # A message without metadata has the hash that it had before messages could have any.
-    return message.model_dump(exclude={"metadata"} if message.metadata is None else None)
+    # A message without metadata or attachments has the hash that it had before messages could have any.
+    fields = message.model_dump(
+        exclude={"attachments"} | ({"metadata"} if message.metadata is None else set())
+    )
+    attached = [one.identity() for one in message.attachments]
+    return {**fields, **({"attachments": attached} if attached else {})}
 
 
 def _sorted_json(value: object) -> bytes:

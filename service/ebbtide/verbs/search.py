@@ -9,12 +9,14 @@ the query means. With a query, words still count where vectors cannot; a vector 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from math import isfinite
 from typing import Annotated, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
 from ebbtide.fleet.recall.query import Query
@@ -54,16 +56,19 @@ def _has_direction(vector: list[float]) -> list[float]:
 
 _NUMBER = {"type": "number", "minimum": -MAX_VECTOR_NUMBER, "maximum": MAX_VECTOR_NUMBER}
 
+Vector = Annotated[
+    list[Annotated[float, AfterValidator(_measurable), WithJsonSchema(_NUMBER)]],
+    Several,
+    MaxItems(MAX_DIMENSIONS),
+    AfterValidator(_has_direction),
+]
+"""A vector of the embedding model; empty for none."""
+
 
 class SearchRequest(QueryRequest):
     """What to look for, and what narrows the results."""
 
-    vector: Annotated[
-        list[Annotated[float, AfterValidator(_measurable), WithJsonSchema(_NUMBER)]],
-        Several,
-        MaxItems(MAX_DIMENSIONS),
-        AfterValidator(_has_direction),
-    ] = Field(
+    vector: Vector = Field(
         default_factory=list,
         description="The query as a vector of the current embedding model, instead of `query` or with it.",
         examples=[[]],
@@ -119,12 +124,16 @@ async def _search(service: Service, request: SearchRequest) -> Found:
         return await agent.query(partial(_found, agent.workspace, query, service.clock.now_ms()))
 
 
+def unit_vector(numbers: Sequence[float]) -> NDArray[np.float32]:
+    """Return a caller's vector with length 1."""
+    vector = np.array(numbers, dtype=np.float64)
+    return (vector / np.linalg.norm(vector)).astype(np.float32)
+
+
 def _with_vector(service: Service, query: Query, request: SearchRequest) -> Query:
     embedder = service.fleet.shared.embedder
     model = "" if embedder is None else embedder.model
-    vector = np.array(request.vector, dtype=np.float64)
-    unit = (vector / np.linalg.norm(vector)).astype(np.float32)
-    query = replace(query, vector=unit, embedding_model=model, is_vector_given=True)
+    query = replace(query, vector=unit_vector(request.vector), embedding_model=model, is_vector_given=True)
     if request.query is not None:
         return query
     # The vector is the whole query: no other signal may outvote it.

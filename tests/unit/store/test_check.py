@@ -13,6 +13,7 @@ import pytest
 
 from ebbtide.changes import Change
 from ebbtide.records import (
+    Attachment,
     Batch,
     EmbeddedMessage,
     EmbeddingState,
@@ -25,6 +26,7 @@ from ebbtide.records import (
     PassState,
     PersonalSpan,
     Receipt,
+    Region,
     ScanState,
     Source,
 )
@@ -123,6 +125,18 @@ def _stated(
     )
 
 
+def _attached(
+    content: bytes = b"\x89PNG", regions: tuple[Region, ...] = (), **changes: Any
+) -> Callable[[Any], None]:
+    """Return a function that gives the first message an attachment, with some fields changed."""
+
+    def attach(txn: Any) -> None:
+        made = Attachment("image/png", txn.texts.put_content(content), len(content), 21, 4, regions)
+        _amended(layout.MESSAGES, 1, attachments=(msgspec.structs.replace(made, **changes),))(txn)
+
+    return attach
+
+
 def _passing(
     drawn: tuple[int, ...] = (), after: tuple[int, int] | None = None, start_id: int = 3
 ) -> Callable[[Any], None]:
@@ -183,6 +197,11 @@ REPAIRABLE: dict[str, Callable[[Any], None]] = {
     "citings that are missing": lambda txn: txn.tables.clear(layout.CITINGS),
     "citings that cannot be decoded": _put(layout.CITINGS, layout.u64(0), b"\xc1"),
     "a chunk without a reference": lambda txn: txn.texts.put("an orphan"),
+    "the content of an attachment without a reference": lambda txn: txn.texts.put_content(b"\xff\xfe"),
+    "the content of an attachment counted wrongly": lambda txn: (
+        _attached()(txn),
+        txn.tables.put(layout.CHUNK_REFERENCES, layout.chunk_key(b"\x89PNG"), layout.u32(3)),
+    ),
 }
 
 LOST: dict[str, Callable[[Any], None]] = {
@@ -239,6 +258,21 @@ LOST: dict[str, Callable[[Any], None]] = {
     "a waiting batch with the message of another": _amended(layout.BATCHES, 3, first_message=1),
     "a waiting batch without its text": _amended(layout.MESSAGES, 3, text_key=b""),
     "a text that is gone, and nothing says so": _amended(layout.MESSAGES, 1, text_key=b""),
+    "an attachment without its content": lambda txn: (
+        _attached()(txn),
+        txn.tables.delete(layout.CHUNKS, layout.chunk_key(b"\x89PNG")),
+    ),
+    "an attachment of another size": _attached(size=5),
+    "a caption through a character": _attached(offset=1),
+    "a caption beyond the text": _attached(length=1 << 20),
+    "a region beyond the text": _attached(regions=(Region(1, (), -1, -1, 1 << 20, 4),)),
+    "an attachment of a text that is gone": lambda txn: (
+        txn.messages.withdraw(txn.messages.get(1), [PassageEntry(0, 60, 0, b"", b"", (1, 2))]),
+        _attached()(txn),
+    ),
+    "a text that is no text": lambda txn: _amended(
+        layout.MESSAGES, 1, text_key=txn.texts.put_content(b"\xff\xfe")
+    )(txn),
     "personal data beyond a text": _amended(
         layout.MESSAGES, 1, personal=(PersonalSpan("email", 40, 1 << 20),)
     ),
@@ -295,6 +329,17 @@ LOST: dict[str, Callable[[Any], None]] = {
     "extraction of messages to come": lambda txn: txn.meta.set(ledger=LedgerState(1, 4)),
     "a receipt for a batch that is gone": _put(layout.RECEIPTS, b"k" * 32, layout.encode(Receipt(50, b"h"))),
 }
+
+
+def test_attachments_are_no_damage(store: LmdbStore) -> None:
+    """A content that is no text, an equal one of two messages, and one that equals a text are consistent."""
+    region = Region(2, (0.5, 0.5, 0.25, 0.25), 0, 900, 26, 4)
+    store.write(_attached(b"\xff\xfe", (region,)))
+    assert check_store(store) == [] == rebuild_store(store)
+    store.write(_amended(layout.MESSAGES, 1, attachments=()))
+    store.write(lambda txn: txn.texts.drop(layout.chunk_key(b"\xff\xfe")))
+    store.write(_attached(TEXT.encode()))
+    assert check_store(store) == []
 
 
 @pytest.mark.parametrize("what", REPAIRABLE)

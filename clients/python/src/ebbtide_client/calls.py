@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import os
 import uuid
+from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Generic, Literal, NoReturn, Protocol, Self, TypeVar, runtime_checkable
@@ -24,6 +25,7 @@ from ebbtide_client.models import (
     AgentListing,
     AgentPage,
     AgentStats,
+    Attachment,
     AuditPage,
     AuditRecordInfo,
     AuditVerified,
@@ -52,6 +54,8 @@ from ebbtide_client.models import (
     LinkPage,
     Me,
     Message,
+    MessageInfo,
+    MessagePage,
     ModelInfo,
     NodeDetail,
     NodeInfo,
@@ -92,7 +96,10 @@ TimeRange = tuple[Time | None, Time | None]
 RecallMode = Literal["auto", "associative", "hybrid"]
 ArchiveUse = Literal["always", "never", "when_needed"]
 BatchState = Literal["waiting", "digesting", "digested", "parked"]
-NodeKind = Literal["episode", "entity"]
+Role = Literal["user", "assistant", "system"]
+NodeKind = Literal[
+    "episode", "entity", "fact", "event", "relation", "opinion", "preference", "task", "reflection"
+]
 StatementKind = Literal["fact", "event", "relation", "opinion", "preference", "task", "reflection"]
 StatementState = Literal[
     "current", "contested", "planned", "superseded", "ended", "corrected", "retracted", "forgotten"
@@ -138,13 +145,17 @@ class Call(Generic[A_co]):
     good: frozenset[int] = frozenset({200, 201, 202})
     is_text: bool = False
     """Whether a successful response is plain text."""
+    is_file: bool = False
+    """Whether a successful response is a file."""
 
     def read(self, reply: Reply) -> A_co:
         """Return the result in a response. Raise the error that the response reports."""
-        answer = _json_of(reply)
+        answer = None if self.is_file and reply.status in self.good else _json_of(reply)
         misfit = "no error of Ebbtide"
         if reply.status in self.good:
             try:
+                if self.is_file:
+                    return self.parse(reply.status, reply.content)
                 return self.parse(reply.status, _text_of(reply) if self.is_text else answer)
             except decoding.Misfit as error:
                 misfit = str(error)
@@ -529,13 +540,44 @@ def get_node(agent_id: str, node_id: str) -> Call[NodeDetail]:
 
 
 @checked
+def list_messages(
+    agent_id: str,
+    *,
+    metadata: Mapping[str, Any] | None = None,
+    page_size: int | None = None,
+    page_token: str = "",
+) -> PageCall[MessagePage, MessageInfo]:
+    """Return a page of stored messages: all, or those that were stored with each of these values of `metadata`."""
+    path, chosen = _of(agent_id, "messages"), _json_option(metadata)
+    return _page(path, MessagePage, "messages", metadata=chosen, page_size=page_size, page_token=page_token)
+
+
+@checked
+def get_attachment(agent_id: str, message: str, index: int) -> Call[bytes]:
+    """Return the content of an attachment, by the id of its message (`m1`) and its position there, from 0."""
+    path = _of(agent_id, "messages", message, "attachments", str(index))
+    return Call("GET", path, _content, is_safe=True, is_file=True)
+
+
+def _content(_: int, answer: object) -> bytes:
+    if not isinstance(answer, bytes):
+        raise decoding.Misfit("no file")
+    return answer
+
+
+@checked
 def list_nodes(
-    agent_id: str, *, kinds: Sequence[NodeKind] = (), page_size: int | None = None, page_token: str = ""
+    agent_id: str,
+    *,
+    kinds: Sequence[NodeKind] = (),
+    metadata: Mapping[str, Any] | None = None,
+    page_size: int | None = None,
+    page_token: str = "",
 ) -> PageCall[NodePage, NodeInfo]:
-    """Return a page of nodes by id: living memories, or the given kinds."""
+    """Return a page of nodes by id: living memories, or the given kinds; with `metadata`, those of such messages."""
     path = _of(agent_id, "nodes")
-    chosen = ",".join(kinds) or None
-    return _page(path, NodePage, "nodes", kinds=chosen, page_size=page_size, page_token=page_token)
+    options = {"kinds": ",".join(kinds) or None, "metadata": _json_option(metadata)}
+    return _page(path, NodePage, "nodes", **options, page_size=page_size, page_token=page_token)
 
 
 @checked
@@ -571,6 +613,43 @@ def focus_node(agent_id: str, node_id: str) -> Call[FocusInfo]:
 def unfocus_node(agent_id: str, node_id: str) -> Call[FocusInfo]:
     """Remove a memory or an entity from the focus. Returns the focus."""
     return Call("DELETE", _of(agent_id, "focus", node_id), _reads(FocusInfo))
+
+
+@checked
+def create_node(
+    agent_id: str,
+    content: str,
+    *,
+    role: Role | None = None,
+    speaker: str | None = None,
+    timestamp: Time | None = None,
+    message_id: str | None = None,
+    conversation_id: str | None = None,
+    keywords: Sequence[str] = (),
+    metadata: Mapping[str, Any] | None = None,
+    links: Sequence[Mapping[str, Any]] = (),
+    vector: Sequence[float] = (),
+    idempotency_key: str | None = None,
+) -> Call[NodeDetail]:
+    """Create one memory from a text, at once and without a language model.
+
+    With `links` (`{"target": "n1", "name": "about", "strength": 0.5}`) it does not join the focus. Without an
+    `idempotency_key` the client creates one: a retry never creates it twice.
+    """
+    form = {
+        "content": content,
+        "role": role,
+        "speaker": speaker,
+        "timestamp": timestamp,
+        "message_id": message_id,
+        "conversation_id": conversation_id,
+        "keywords": keywords or None,
+        "metadata": None if metadata is None else dict(metadata),
+        "links": [dict(link) for link in links] or None,
+        "vector": list(vector) or None,
+        "idempotency_key": uuid.uuid4().hex if idempotency_key is None else idempotency_key,
+    }
+    return Call("POST", _of(agent_id, "nodes"), _reads(NodeDetail), body=_body(_given(form)), is_safe=True)
 
 
 @checked
@@ -1011,6 +1090,11 @@ def _page(path: str, kind: type[M], field: str, **options: str | int | None) -> 
     return PageCall("GET", path, _reads(kind), query=query, is_safe=True, field=field)
 
 
+def _json_option(value: Mapping[str, Any] | None) -> str | None:
+    """Return an object as an option of a query."""
+    return None if value is None else _body(dict(value)).decode()
+
+
 def _question(path: str, kind: type[M], form: Mapping[str, Any], patience_ms: int | None) -> Call[M]:
     waits_s = max(0, patience_ms or 0) / 1000
     return Call("POST", path, _reads(kind), body=_body(_given(form)), is_safe=True, waits_s=waits_s)
@@ -1050,8 +1134,27 @@ def _message(message: AnyMessage) -> dict[str, Any]:
     if isinstance(message, str):
         return {"role": "user", "content": message}
     if isinstance(message, Message):
-        return _given({field.name: getattr(message, field.name) for field in fields(message)})
-    return dict(message)
+        form = _given({field.name: getattr(message, field.name) for field in fields(message)})
+    else:
+        form = dict(message)
+    attachments = form.get("attachments")
+    if isinstance(attachments, list | tuple):
+        form["attachments"] = [_attachment(one) for one in attachments]
+    return form
+
+
+def _attachment(attachment: object) -> object:
+    """Return an attachment as JSON: a model as an object, and bytes in base64."""
+    if isinstance(attachment, Attachment):
+        attachment = asdict(attachment)
+    if not isinstance(attachment, Mapping):
+        return attachment
+    form = _given(attachment)
+    if isinstance(form.get("bytes"), bytes):
+        form["bytes"] = b64encode(form["bytes"]).decode()
+    if "regions" in form:
+        form["regions"] = [_given(one) if isinstance(one, Mapping) else one for one in form["regions"]]
+    return form
 
 
 def _span(time_range: TimeRange | None) -> dict[str, Any] | None:

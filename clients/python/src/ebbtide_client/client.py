@@ -180,6 +180,8 @@ class Client:
     get_focus = _operation(calls.get_focus)
     list_entities = _operation(calls.list_entities)
     get_node = _operation(calls.get_node)
+    list_messages = _operation(calls.list_messages)
+    get_attachment = _operation(calls.get_attachment)
     list_nodes = _operation(calls.list_nodes)
     list_links = _operation(calls.list_links)
 
@@ -187,6 +189,7 @@ class Client:
     unpin_node = _operation(calls.unpin_node)
     focus_node = _operation(calls.focus_node)
     unfocus_node = _operation(calls.unfocus_node)
+    create_node = _operation(calls.create_node)
     update_node = _operation(calls.update_node)
     delete_nodes = _operation(calls.delete_nodes)
     delete_node = _operation(calls.delete_node)
@@ -231,6 +234,7 @@ class Client:
 
     every_agent = _items(calls.list_agents)
     every_batch = _items(calls.list_batches)
+    every_message = _items(calls.list_messages)
     every_node = _items(calls.list_nodes)
     every_entity = _items(calls.list_entities)
     every_link = _items(calls.list_links)

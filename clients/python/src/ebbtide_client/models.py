@@ -8,30 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
+
+BoxItem: TypeAlias = float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Message:
-    """One message of a conversation."""
+class Region:
+    """A part of an attachment: of a page, a picture or a recording, with words for it."""
 
-    role: Literal["user", "assistant", "system"]
-    """Role of the speaker."""
+    page: int | None = None
+    """Its page, from 1."""
 
-    content: str
-    """The text of the message. `limits.max_message_chars` sets the limit."""
+    box: Sequence[BoxItem] | None = None
+    """x, y, width and height as shares of the picture or page, from its top left corner."""
 
-    timestamp: int | str | None = None
-    """When it was said: ms since the epoch, or ISO 8601 with a time zone."""
+    begin_ms: int | None = None
+    """Its begin in a recording, in ms."""
 
-    id: str | None = None
-    """The caller's own id, returned with sources. `limits.max_name_chars` sets the limit."""
+    end_ms: int | None = None
+    """Its end in a recording, in ms."""
 
-    speaker: str | None = None
-    """Name of the speaker, where the role does not say enough. `limits.max_name_chars` sets the limit."""
-
-    metadata: Mapping[str, Any] | None = None
-    """Flat fields stored with the message, over those of its batch; at most 4 KiB as JSON. `limits.max_metadata_bytes` sets the limit."""
+    caption: str = ""
+    """The words that describe it; queries find them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -808,6 +807,26 @@ class RecallStart:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class RegionInfo:
+    """A part of an attachment."""
+
+    page: int | None
+    """Its page, from 1; null if none was given."""
+
+    box: Sequence[float]
+    """x, y, width and height as shares of the picture or page; empty if none was given."""
+
+    begin_ms: int | None
+    """Its begin in a recording, in ms; null if none was given."""
+
+    end_ms: int | None
+    """Its end in a recording, in ms; null if none was given."""
+
+    caption: str
+    """The words that describe it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Remembered:
     """The batch is stored durably."""
 
@@ -962,44 +981,6 @@ class SignalShare:
 
     score: float
     """Contribution of the signal to the score of the memory."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SourceInfo:
-    """The source of a memory: a slice of a message, in UTF-8 bytes."""
-
-    message_id: str
-    """The caller's own id of the message, empty if none was given."""
-
-    batch_id: str
-    """Id of the batch of the message."""
-
-    message_index: int
-    """Position of the message in its batch."""
-
-    offset: int
-    """Offset of the slice in the message's UTF-8."""
-
-    length: int
-    """Length of the slice in bytes."""
-
-    role: Literal["user", "assistant", "system"]
-    """Role of the speaker."""
-
-    speaker: str
-    """Name of the speaker; empty if none was given."""
-
-    timestamp: int | None
-    """When it was said, if the caller gave a time; ms since the epoch."""
-
-    conversation_id: str
-    """The conversation of the message; empty if none was given."""
-
-    metadata: Mapping[str, Any]
-    """The message's metadata, over that of its batch."""
-
-    pii: Sequence[PersonalData]
-    """Personal data in the slice, if the message was stored under the policy `tag`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -1177,6 +1158,52 @@ class ToolResult:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Attachment:
+    """A small file that belongs to a message."""
+
+    mime: str
+    """Its media type, without parameters."""
+
+    bytes: str
+    """Its content, at most 1 MiB; over REST in base64."""
+
+    sha256: str | None = None
+    """SHA-256 of the content in hexadecimal; checked if it is given."""
+
+    caption: str = ""
+    """The words that describe it; queries find them."""
+
+    regions: Sequence[Region] | None = None
+    """Parts of it that can be found and cited, at most 64."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Message:
+    """One message of a conversation."""
+
+    role: Literal["user", "assistant", "system"]
+    """Role of the speaker."""
+
+    content: str
+    """The text of the message. `limits.max_message_chars` sets the limit."""
+
+    timestamp: int | str | None = None
+    """When it was said: ms since the epoch, or ISO 8601 with a time zone."""
+
+    id: str | None = None
+    """The caller's own id, returned with sources. `limits.max_name_chars` sets the limit."""
+
+    speaker: str | None = None
+    """Name of the speaker, where the role does not say enough. `limits.max_name_chars` sets the limit."""
+
+    metadata: Mapping[str, Any] | None = None
+    """Flat fields stored with the message, over those of its batch; at most 4 KiB as JSON. `limits.max_metadata_bytes` sets the limit."""
+
+    attachments: Sequence[Attachment] | None = None
+    """Small files that belong to the message, at most 16. Queries find them by their captions."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class AgentInfo:
     """The current state of an agent."""
 
@@ -1240,6 +1267,26 @@ class AgentPage:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class AttachmentInfo:
+    """An attachment without its content."""
+
+    mime: str
+    """Its media type."""
+
+    sha256: str
+    """SHA-256 of its content, in hexadecimal."""
+
+    size: int
+    """Bytes of its content."""
+
+    caption: str
+    """The words that describe it."""
+
+    regions: Sequence[RegionInfo]
+    """Parts of it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class AuditPage:
     """A page of an audit log."""
 
@@ -1274,6 +1321,23 @@ class AuditVerified:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class CitedAttachment:
+    """The attachment whose caption a source quotes."""
+
+    message: str
+    """Id of its message."""
+
+    index: int
+    """Its position among the attachments of the message, from 0."""
+
+    mime: str
+    """Its media type."""
+
+    region: RegionInfo | None
+    """The part of it that the caption describes; null for all of it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class CitedSource:
     """The source of a memory, with the key of the whole text and a quote."""
 
@@ -1292,7 +1356,7 @@ class CitedSource:
     length: int
     """Length of the slice in bytes."""
 
-    role: Literal["user", "assistant", "system"]
+    role: Literal["user", "assistant", "system", "tool"]
     """Role of the speaker."""
 
     speaker: str
@@ -1309,6 +1373,9 @@ class CitedSource:
 
     pii: Sequence[PersonalData]
     """Personal data in the slice, if the message was stored under the policy `tag`."""
+
+    attachment: CitedAttachment | None
+    """The attachment whose caption the slice quotes; null for the message's own words."""
 
     chunk_id: str
     """SHA-256 of the message's text, in hexadecimal; empty if the text is deleted."""
@@ -1532,6 +1599,61 @@ class FoundMemory:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class MessageInfo:
+    """A stored message."""
+
+    id: str
+    """Id of the message, which `forget` and deletions take."""
+
+    message_id: str
+    """The caller's own id of the message, empty if none was given."""
+
+    batch_id: str
+    """Id of the batch of the message."""
+
+    message_index: int
+    """Position of the message in its batch."""
+
+    role: Literal["user", "assistant", "system", "tool"]
+    """Role of the speaker."""
+
+    speaker: str
+    """Name of the speaker; empty if none was given."""
+
+    timestamp: int | None
+    """When it was said, if the caller gave a time; ms since the epoch."""
+
+    accepted_at: int
+    """When it was accepted, ms since the epoch."""
+
+    conversation_id: str
+    """The conversation of the message; empty if none was given."""
+
+    metadata: Mapping[str, Any]
+    """The message's metadata, over that of its batch."""
+
+    content: str | None
+    """The text of the message, with the captions of its attachments; null if it is deleted."""
+
+    pii: Sequence[PersonalData]
+    """Personal data in the text, if the message was stored under the policy `tag`."""
+
+    attachments: Sequence[AttachmentInfo]
+    """Its attachments, without their content; none once the text is deleted."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MessagePage:
+    """A page of messages."""
+
+    messages: Sequence[MessageInfo]
+    """The messages of this page, in the order of arrival."""
+
+    next_page_token: str
+    """Empty on the last page. A page may have few messages, or none, before the last."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ModelInfo:
     """The current language model and embedding model."""
 
@@ -1555,14 +1677,119 @@ class ModelInfo:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ProfileSlot:
+    """A topic, with what is true of it."""
+
+    slot: str
+    """The topic."""
+
+    cardinality: str
+    """How many values it has at a time: one, few or many."""
+
+    lasting: bool
+    """Whether statements on it are never forgotten while they are true."""
+
+    statements: Sequence[StatementInfo]
+    """The statements that are true, the best first."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RecalledMemory:
+    """A memory of the response, in the order of the text."""
+
+    id: str
+    """Id of its node, or of its message if no node of it lives."""
+
+    kind: Literal["episode"]
+    """episode: made from what was said."""
+
+    content: str
+    """The text of the memory, without the label of its speaker."""
+
+    state: Literal["living", "archived", "pending"]
+    """living, archived (shortened or forgotten since) or pending (not digested)."""
+
+    node_ids: Sequence[str]
+    """Living nodes made from it."""
+
+    sources: Sequence[CitedSource]
+    """The slices of messages that it was made from."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SourceInfo:
+    """The source of a memory: a slice of a message, in UTF-8 bytes."""
+
+    message_id: str
+    """The caller's own id of the message, empty if none was given."""
+
+    batch_id: str
+    """Id of the batch of the message."""
+
+    message_index: int
+    """Position of the message in its batch."""
+
+    offset: int
+    """Offset of the slice in the message's UTF-8."""
+
+    length: int
+    """Length of the slice in bytes."""
+
+    role: Literal["user", "assistant", "system", "tool"]
+    """Role of the speaker."""
+
+    speaker: str
+    """Name of the speaker; empty if none was given."""
+
+    timestamp: int | None
+    """When it was said, if the caller gave a time; ms since the epoch."""
+
+    conversation_id: str
+    """The conversation of the message; empty if none was given."""
+
+    metadata: Mapping[str, Any]
+    """The message's metadata, over that of its batch."""
+
+    pii: Sequence[PersonalData]
+    """Personal data in the slice, if the message was stored under the policy `tag`."""
+
+    attachment: CitedAttachment | None
+    """The attachment whose caption the slice quotes; null for the message's own words."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StatementHistory:
+    """All versions of the topic of a statement."""
+
+    statements: Sequence[StatementInfo]
+    """The versions, by the time from which they are true."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Found:
+    """The found memories, best first."""
+
+    memories: Sequence[FoundMemory]
+    """The memories, best first."""
+
+    pending_batches: int
+    """Accepted batches not yet digested."""
+
+    parked_batches: int
+    """Batches parked after repeated failures."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class NodeDetail:
     """A memory with its first content and its live links."""
 
     id: str
     """Id of the node."""
 
-    kind: Literal["episode", "entity"]
-    """episode: made from what was said; entity: a name, which has no content."""
+    kind: Literal[
+        "episode", "entity", "fact", "event", "relation", "opinion", "preference", "task", "reflection"
+    ]
+    """episode: made from what was said; entity: a name, which has no content; else a statement's kind."""
 
     label: str
     """The speaker, as shown before the content; not part of the content."""
@@ -1623,8 +1850,10 @@ class NodeInfo:
     id: str
     """Id of the node."""
 
-    kind: Literal["episode", "entity"]
-    """episode: made from what was said; entity: a name, which has no content."""
+    kind: Literal[
+        "episode", "entity", "fact", "event", "relation", "opinion", "preference", "task", "reflection"
+    ]
+    """episode: made from what was said; entity: a name, which has no content; else a statement's kind."""
 
     label: str
     """The speaker, as shown before the content; not part of the content."""
@@ -1678,79 +1907,6 @@ class NodePage:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ProfileSlot:
-    """A topic, with what is true of it."""
-
-    slot: str
-    """The topic."""
-
-    cardinality: str
-    """How many values it has at a time: one, few or many."""
-
-    lasting: bool
-    """Whether statements on it are never forgotten while they are true."""
-
-    statements: Sequence[StatementInfo]
-    """The statements that are true, the best first."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RecalledMemory:
-    """A memory of the response, in the order of the text."""
-
-    id: str
-    """Id of its node, or of its message if no node of it lives."""
-
-    kind: Literal["episode"]
-    """episode: made from what was said."""
-
-    content: str
-    """The text of the memory, without the label of its speaker."""
-
-    state: Literal["living", "archived", "pending"]
-    """living, archived (shortened or forgotten since) or pending (not digested)."""
-
-    node_ids: Sequence[str]
-    """Living nodes made from it."""
-
-    sources: Sequence[CitedSource]
-    """The slices of messages that it was made from."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StatementHistory:
-    """All versions of the topic of a statement."""
-
-    statements: Sequence[StatementInfo]
-    """The versions, by the time from which they are true."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FocusInfo:
-    """The agent's focus."""
-
-    nodes: Sequence[NodeInfo]
-    """Memories in focus, newest first."""
-
-    entities: Sequence[EntityInfo]
-    """Entities in focus, newest first."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Found:
-    """The found memories, best first."""
-
-    memories: Sequence[FoundMemory]
-    """The memories, best first."""
-
-    pending_batches: int
-    """Accepted batches not yet digested."""
-
-    parked_batches: int
-    """Batches parked after repeated failures."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Profile:
     """The knowledge about an entity."""
 
@@ -1794,3 +1950,14 @@ class Recalled:
 
     explanation: Explanation | None = None
     """With `explain`: how the memories were ranked."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FocusInfo:
+    """The agent's focus."""
+
+    nodes: Sequence[NodeInfo]
+    """Memories in focus, newest first."""
+
+    entities: Sequence[EntityInfo]
+    """Entities in focus, newest first."""

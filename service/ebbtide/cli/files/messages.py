@@ -12,7 +12,7 @@ from typing import Any
 ROLES = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
 NOT_TALK = frozenset({"tool", "function"})
 
-FIELDS = ("role", "content", "timestamp", "id", "speaker", "metadata")
+FIELDS = ("role", "content", "timestamp", "id", "speaker", "metadata", "attachments")
 EXPORT_FIELDS = frozenset(
     {
         "annotations",
@@ -57,6 +57,8 @@ def read_message(item: Any) -> dict[str, Any] | None:
         message["id"] = item["id"]
     if item.get("metadata") is not None:
         message["metadata"] = item["metadata"]
+    if item.get("attachments") is not None:
+        message["attachments"] = item["attachments"]
     _check_unicode(message)
     return message
 

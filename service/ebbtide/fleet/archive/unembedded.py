@@ -19,6 +19,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from ebbtide.errors import FieldViolation, InvalidRequest
 from ebbtide.fleet.archive.archive import content_of
 from ebbtide.fleet.archive.reading import living_nodes
 from ebbtide.records import EmbeddedMessage, EmbeddingState, MessageRecord, PassageEntry
@@ -163,6 +164,32 @@ def keep_vectors(
         up_to = min(up_to, present.up_to)
     txn.meta.set(embedding=msgspec.structs.replace(work.state, up_to=up_to, dimension=max(sizes, default=0)))
     return kept
+
+
+def keep_given_vector(
+    txn: WriteTransaction, message: int, model: str, vector: Vector
+) -> dict[int, EmbeddedMessage]:
+    """Store the caller's vector of a message, by its number. It must be a unit vector of the current model.
+
+    Raise INVALID_VALUE if it does not have the dimension of the agent's vectors.
+    """
+    state = state_under(model, 0, _state(txn))
+    check_dimension(len(vector), state.dimension)
+    kept = EmbeddedMessage(state.stamp, (_packed(vector),))
+    txn.vectors.put(message, kept)
+    txn.meta.set(embedding=msgspec.structs.replace(state, dimension=len(vector)))
+    return {message: kept}
+
+
+def check_dimension(given: int, expected: int) -> None:
+    """Raise INVALID_VALUE if a caller's vector does not have the dimension of the embedding model; 0: unknown."""
+    if expected and given != expected:
+        description = f"{given} items; allowed: {expected}, as the embedding model has"
+        raise InvalidRequest(
+            f"vector: {description}",
+            reason="INVALID_VALUE",
+            violations=[FieldViolation("vector", description)],
+        )
 
 
 def _packed(vector: Vector | None) -> bytes:

@@ -121,6 +121,7 @@ def _with_own_source(
         caller_id="",
         text_key=text_key(text),
         personal=correction.personal,
+        attachments=(),
         metadata_key=txn.texts.put(metadata) if metadata else b"",
     )
     passages = passages_of(text, record.speaker)

@@ -45,6 +45,8 @@ class IncomingBatch:
     passages: Sequence[list[PassageEntry]] = ()
     metadata: Mapping[bytes, str] = field(default_factory=dict)
     """The metadata of its messages as JSON, by key."""
+    contents: Mapping[bytes, bytes] = field(default_factory=dict)
+    """The contents of its attachments, by key."""
     quota: Quota = UNBOUNDED
     pii: str | None = None
     """The policy on personal data that was applied; None if none was applied."""
@@ -52,7 +54,8 @@ class IncomingBatch:
     @property
     def weight(self) -> int:
         """The amount of work, in bytes of text."""
-        return sum(map(len, self.texts)) + MESSAGE_WEIGHT * len(self.texts)
+        attached = sum(map(len, self.contents.values()))
+        return sum(map(len, self.texts)) + MESSAGE_WEIGHT * len(self.texts) + attached
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +89,15 @@ def accept(txn: WriteTransaction, incoming: IncomingBatch, max_queue_size: int) 
         for index, record in enumerate(incoming.records)
     ]
     receipt = Receipt(number, incoming.body_hash) if batch.idempotency_key else None
-    stored = txn.accept(numbered, placed, list(incoming.texts), receipt, incoming.passages, incoming.metadata)
+    stored = txn.accept(
+        numbered,
+        placed,
+        list(incoming.texts),
+        receipt,
+        incoming.passages,
+        incoming.metadata,
+        incoming.contents,
+    )
     return Accepted(stored, counts.pending_batches + 1, placed)
 
 

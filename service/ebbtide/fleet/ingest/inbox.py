@@ -6,23 +6,26 @@ whether a batch is accepted; `digest.py` works off the inbox.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import msgspec
 
 from ebbtide.bounds import MAX_COUNT
+from ebbtide.changes import Change
 from ebbtide.errors import Exhausted, Precondition
-from ebbtide.events import EventKind
+from ebbtide.events import EventKind, EventRun
 from ebbtide.fleet.archive.archive import Archive, passages_of
 from ebbtide.fleet.archive.retention import PassageUpdates, remove_texts
+from ebbtide.fleet.archive.unembedded import Vector, keep_given_vector
 from ebbtide.fleet.ingest.admission import Accepted, IncomingBatch, PolicyChanged, accept
 from ebbtide.fleet.state.agent_state import State
 from ebbtide.fleet.state.event_builder import batch_run, build_events
 from ebbtide.ids import NodeId
 from ebbtide.memory import digestion
-from ebbtide.memory.digestion import LinkNames, Mention, NewMemory
-from ebbtide.records import Batch, BatchState, MessageRecord
+from ebbtide.memory.digestion import LinkNames, Mention, NewMemory, OwnLink
+from ebbtide.records import Batch, BatchState, EmbeddedMessage, EmbeddingState, MessageRecord, Source
 from ebbtide.store.lmdb.texts import is_tombstone
 from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
 
@@ -59,6 +62,27 @@ class StatusRetention:
 
     keep: int
     older_than_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SuppliedMemory:
+    """A memory that the caller supplies: a batch of one message, which becomes this memory without a model."""
+
+    incoming: IncomingBatch
+    memory: NewMemory
+    """Its only source is the message."""
+    links: Sequence[OwnLink] = ()
+    vector: Vector | None = None
+    embedding_model: str = ""
+    """The model of the vector."""
+
+
+class TargetGone(Exception):
+    """A link of a supplied memory leads to a node that does not live."""
+
+    def __init__(self, node_id: NodeId) -> None:
+        super().__init__(node_id)
+        self.node_id = node_id
 
 
 class BatchChanged(Exception):
@@ -210,6 +234,57 @@ class Inbox:
         self._state.log.notify(runs)
         return True
 
+    def supply(self, supplied: SuppliedMemory, now_ms: int) -> NodeId:
+        """Store a message and the memory that it becomes in one commit. Return the id of the memory.
+
+        For a known idempotency key, return the memory of the first request. Raise PolicyChanged, TargetGone, or
+        the refusal of the batch; then nothing is stored.
+        """
+        state, incoming = self._state, supplied.incoming
+        network, parameters = state.network, state.parameters
+        if incoming.pii not in (None, parameters.pii):
+            raise PolicyChanged
+
+        def write(txn: WriteTransaction) -> _Supplied:
+            accepted = accept(txn, incoming, parameters.max_queue_size)
+            if isinstance(accepted, Exception):
+                raise accepted
+            batch = accepted.batch
+            if not accepted.records:
+                return _Supplied(batch.node_ids)
+            for link in supplied.links:
+                if link.other not in network:
+                    raise TargetGone(link.other)
+            (record,) = accepted.records
+            source = Source(record.number, 0, len(incoming.texts[0].encode()))
+            change = digestion.digest(
+                network,
+                [replace(supplied.memory, sources=(source,))],
+                LinkNames(),
+                batch=batch.number,
+                owed_passes=txn.meta.owed_passes,
+                rng=state.rng("digest", batch.number),
+                own_links=supplied.links,
+            )
+            (node,) = change.nodes
+            runs = [*build_events(network, change), batch_run(EventKind.BATCH_DIGESTED, batch, 1)]
+            txn.apply(change)
+            txn.inbox.finish(msgspec.structs.replace(batch, digested_at_ms=now_ms, node_ids=(node.id,)))
+            state.log.write(txn, runs)
+            removed = remove_texts(txn, [record.number], [node]) if parameters.kept_days == 0 else {}
+            embedded: dict[int, EmbeddedMessage] = {}
+            if supplied.vector is not None:
+                embedded = keep_given_vector(txn, record.number, supplied.embedding_model, supplied.vector)
+            return _Supplied((node.id,), change, runs, record, removed, embedded, txn.meta.embedding)
+
+        done = state.store.write(write)
+
+        if done.record is not None:
+            update_archive = partial(_add_supplied, incoming, done, done.record)
+            state.follow(done.change, done.removed, update_archive)
+            state.log.notify(done.runs)
+        return done.node_ids[0]
+
     def defer(self, batch: Batch, error: str, not_before_ms: int, park_after: int) -> bool:
         """Count a failed attempt, then defer the batch to the tail, or park it. Return whether it is parked.
 
@@ -250,6 +325,25 @@ class Inbox:
         if retried is not None:
             self._state.log.notify([batch_run(EventKind.BATCH_RETRIED, retried)])
         return retried
+
+
+@dataclass(frozen=True, slots=True)
+class _Supplied:
+    """The records of a supplied memory as written; for a replay only its id."""
+
+    node_ids: tuple[NodeId, ...]
+    change: Change = field(default_factory=Change)
+    runs: Sequence[EventRun] = ()
+    record: MessageRecord | None = None
+    removed: PassageUpdates = field(default_factory=dict)
+    embedded: Mapping[int, EmbeddedMessage] = field(default_factory=dict)
+    embedding: EmbeddingState = field(default_factory=EmbeddingState)
+
+
+def _add_supplied(incoming: IncomingBatch, done: _Supplied, record: MessageRecord, archive: Archive) -> None:
+    archive.add_messages([record], incoming.passages, incoming.metadata)
+    if done.embedded:
+        archive.follow(done.embedding, done.embedded.items())
 
 
 def _refuse_changed(txn: ReadTransaction, batch: Batch) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ebbtide.han import contains_han
 from ebbtide.ids import NodeId, message_text_id, node_text_id
 from ebbtide.memory.wording import word_memory
-from ebbtide.records import MessageRecord, Node
+from ebbtide.records import AttachmentPlace, MessageRecord, Node
 
 if TYPE_CHECKING:
     from ebbtide.retrieval.query import ParsedQuery
@@ -31,6 +31,10 @@ class Cited:
     quote: str = ""
     """Empty if the text was removed."""
     metadata: Mapping[str, object] = field(default_factory=dict)
+    attachment: AttachmentPlace | None = None
+    """The attachment whose caption answers the query."""
+    text: str = ""
+    """The whole text of the message, if an attachment is cited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,9 @@ class Hit:
         if cites:
             is_chinese = contains_han(text) if locale == "auto" else locale == "zh"
             source = record.place_label
+            if self.source.attachment is not None:
+                number = self.source.attachment[0] + 1
+                source += f"，附件 {number}" if is_chinese else f", attachment {number}"
             text += f"（来源：{source}）" if is_chinese else f" (source: {source})"
         return word_memory(text, locale, date_ms=record.time_ms if dates else None)
 

@@ -17,9 +17,10 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ebbtide.errors import FieldViolation, InvalidRequest, Precondition
+from ebbtide.errors import Precondition
 from ebbtide.fleet.archive.archive import Archive, terms_of
 from ebbtide.fleet.archive.retention import is_digested
+from ebbtide.fleet.archive.unembedded import check_dimension
 from ebbtide.fleet.recall.query import Query, allowed_passages
 from ebbtide.fleet.recall.recollected import (
     ARCHIVED,
@@ -38,12 +39,13 @@ from ebbtide.memory.network import Network
 from ebbtide.memory.pagerank import closeness
 from ebbtide.memory.wording import joined
 from ebbtide.offload.pool import INLINE, TextWorkers
-from ebbtide.records import MessageRecord, Node
+from ebbtide.records import AttachmentPlace, MessageRecord, Node
 from ebbtide.retrieval.analysis import term_of, whole_words_of, words_of
 from ebbtide.retrieval.fallback import why_needed
 from ebbtide.retrieval.forms import first_form
 from ebbtide.retrieval.lexical import Scores, rarity
 from ebbtide.retrieval.packing import Candidate, Packed, first_fresh, pack
+from ebbtide.retrieval.passages import entry_of
 from ebbtide.retrieval.query import ParsedQuery, parse_query
 from ebbtide.retrieval.ranking import Ranking, rank
 from ebbtide.retrieval.ranking_request import RankingRequest
@@ -88,6 +90,8 @@ class QueryRunner:
     _batches: dict[int, bool] = field(default_factory=dict)
     _texts: dict[int, tuple[MessageRecord, str | None] | None] = field(default_factory=dict)
     _messages: dict[int, HeardMessage | None] = field(default_factory=dict)
+    _terms: Mapping[int, float] = field(default_factory=dict)
+    """The terms of the query, with their weights."""
 
     def answer(self, query: Query) -> Recollected:
         """The best memories for a question, best first."""
@@ -125,6 +129,7 @@ class QueryRunner:
             allowed=allowed_passages(query, self.archive, self.network),
             without=query.without,
         )
+        self._terms = request.terms
         most = query.max_results * 3 // 2 + MIN_CANDIDATES
         if query.token_budget is not None:
             most = min(max(most, MIN_CANDIDATES_FOR_BUDGET), MAX_CANDIDATES_FOR_BUDGET)
@@ -189,7 +194,7 @@ class QueryRunner:
                 reason="VECTORS_UNAVAILABLE",
             )
         if query.is_vector_given and vectors is not None and is_known and query.vector is not None:
-            _check_dimension(len(query.vector), vectors.dimension)
+            check_dimension(len(query.vector), vectors.dimension)
         return self._nearness(query)
 
     def _nearness(self, query: Query) -> tuple[Scores | None, Scores | None, str]:
@@ -275,6 +280,9 @@ class QueryRunner:
         if heard.text is not None and not stretch.strip():
             return None  # empty, or erased
         source = replace(source, metadata=self.archive.metadata_of_passages.of(passage))
+        if heard.text is not None and heard.record.attachments:
+            place = self._attachment_of(heard.record, heard.text.encode(), source)
+            source = replace(source, attachment=place, text=heard.text)
         living = [node for node in heard.nodes if any(True for _ in _within(node, source))]
         label = living[0].label if living else f"{heard.record.speaker}: " if heard.record.speaker else ""
         if heard.text is None or not with_archive:
@@ -288,6 +296,28 @@ class QueryRunner:
             state, content = PENDING if is_pending else ARCHIVED, label + stretch
         ids = tuple(node.id for node in living)
         return Hit(passage, heard.record.number, ids, content, state, source, score, label=label)
+
+    def _attachment_of(self, record: MessageRecord, text: bytes, source: Cited) -> AttachmentPlace | None:
+        """Return the attachment or region whose caption shares most with the query; None if the message's own words
+        share more. Without any captions, the message describes its first attachment.
+        """
+        end, own_length = source.offset + source.length, record.own_length
+        if own_length is None:
+            return 0, None
+        shares: dict[AttachmentPlace, float] = {}
+        for index, attached in enumerate(record.attachments):
+            for place, one in enumerate(attached.captions):
+                if one.offset < end and source.offset < one.offset + one.length:
+                    caption = text[one.offset : one.offset + one.length]
+                    shares[index, place - 1 if place else None] = self._share(caption)
+        best = max(shares, key=shares.__getitem__, default=None)
+        own = self._share(text[source.offset : min(end, own_length)])
+        return best if best is not None and shares[best] >= own else None
+
+    def _share(self, text: bytes) -> float:
+        """Return the weight of the query terms in a text."""
+        terms = entry_of(text.decode(errors="ignore"), "", 0).terms.tolist()
+        return sum(self._terms.get(term, 0.0) for term in terms)
 
     def _heard(self, message: int) -> HeardMessage | None:
         """Return a message with its text and its living memories. Cached for all its passages."""
@@ -374,17 +404,6 @@ class QueryRunner:
         kept = self.txn.passages.get(int(index.column("message")[passage])) or []
         begin = int(index.column("begin")[passage])
         return next((frozenset(terms_of(one).tolist()) for one in kept if one.begin == begin), frozenset())
-
-
-def _check_dimension(given: int, expected: int) -> None:
-    """Raise INVALID_VALUE if a caller's vector does not have the dimension of the embedding model."""
-    if given != expected:
-        description = f"{given} items; allowed: {expected}, as the embedding model has"
-        raise InvalidRequest(
-            f"vector: {description}",
-            reason="INVALID_VALUE",
-            violations=[FieldViolation("vector", description)],
-        )
 
 
 def _as_packed(one: Hit, text: str, is_shortened: bool) -> Hit:

@@ -29,6 +29,7 @@ from ebbtide.errors import EbbtideError
 from ebbtide.fleet.archive.unembedded import unembedded_count
 from ebbtide.fleet.deletion.erasure import Erasure, ErasureStep
 from ebbtide.fleet.ingest.admission import Accepted, IncomingBatch
+from ebbtide.fleet.ingest.inbox import SuppliedMemory
 from ebbtide.fleet.runtime.digest import Digest
 from ebbtide.fleet.runtime.embedding import Embedding
 from ebbtide.fleet.runtime.mailbox import Mailbox
@@ -37,7 +38,7 @@ from ebbtide.fleet.runtime.shared import SharedResources
 from ebbtide.fleet.runtime.slice import Compressor
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.heap import fresh_pages
-from ebbtide.ids import AgentId
+from ebbtide.ids import AgentId, NodeId
 from ebbtide.language.port import LanguageModel
 from ebbtide.records import AgentCounts, Batch
 from ebbtide.store.chain import AuditEntry
@@ -176,6 +177,15 @@ class Agent:
             if isinstance(outcome, Accepted) and outcome.records:
                 self._shared.metrics.accepted()
         return outcomes
+
+    async def supply(self, supplied: SuppliedMemory, read: Callable[[NodeId], T]) -> T:
+        """Store a memory that the caller supplies, and read it in the same job: a pass may follow at once."""
+        now_ms = self._shared.clock.now_ms()
+        found = await self.run(
+            partial(self._make_busy, lambda: read(self.workspace.inbox.supply(supplied, now_ms)))
+        )
+        self.digest.progressed.notify()
+        return found
 
     async def last_accepted(self) -> int:
         """Return the number of the latest accepted batch; 0 if there is none."""

@@ -272,11 +272,11 @@ class _Check(Entries):
         counted = references(self.messages.values(), self.nodes.values())
         expected = {self._txn.tables.placed(layout.CHUNKS, key): count for key, count in counted.items()}
         present = {bytes(k): from_u32(v) for k, v in self._items(layout.CHUNK_REFERENCES)}
-        for key in expected.keys() | present.keys() | self.lengths.keys():
+        for key in expected.keys() | present.keys() | self.sizes.keys():
             count = expected.get(key, 0)
             if present.get(key) != (count if count > 1 else None):
                 self._note(layout.CHUNK_REFERENCES, key.hex(), "has a wrong count", is_repairable=True)
-            elif key in self.lengths and key not in expected:
+            elif key in self.sizes and key not in expected:
                 self._note(layout.CHUNKS, key.hex(), "has no reference", is_repairable=True)
 
     def _check_queues(self) -> None:

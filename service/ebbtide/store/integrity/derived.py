@@ -24,6 +24,7 @@ def references(records: Iterable[MessageRecord], nodes: Iterable[Node]) -> Count
     counts: Counter[bytes] = Counter(node.first_key for node in nodes if node.first_key)
     for record in records:
         counts.update(key for key in (record.text_key, record.metadata_key) if key)
+        counts.update(one.sha256 for one in record.attachments)
     return counts
 
 

@@ -7,6 +7,7 @@ compares. No number in an entry decides how long a loop runs.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,7 +23,7 @@ from ebbtide.statements import Assertion, Ruling
 from ebbtide.store import layout
 from ebbtide.store.codec import INVALID, UNDECODABLE, is_within
 from ebbtide.store.integrity.derived import are_vectors_of, is_metadata, passages_fit
-from ebbtide.store.layout import ENTRIES, META, MetaEntries, Table, from_u64, text_key
+from ebbtide.store.layout import ENTRIES, META, MetaEntries, Table, chunk_key, from_u64
 from ebbtide.store.lmdb.transaction import ReadTransaction
 from ebbtide.store.yielding import Pause, with_pauses
 
@@ -63,6 +64,8 @@ class Entries:
         self.messages: dict[int, MessageRecord] = {}
         self.lengths: dict[bytes, int] = {}
         """The characters of each text, by its stored key."""
+        self.sizes: dict[bytes, int] = {}
+        """The bytes of each chunk, by its stored key."""
         self.passage_counts: dict[int, int | None] = {}
         """The number of passages of each message; None where they cannot be decoded."""
         self.batches: dict[int, Batch] = {}
@@ -132,7 +135,7 @@ class Entries:
     def _read_text(self, key: bytes) -> bytes:
         text = self._txn.tables.load(layout.CHUNKS, key)
         assert text is not None, "it was read before"
-        return text.encode()
+        return text
 
     def _read_chunks(self) -> None:
         for key, value in self._items(layout.CHUNKS):
@@ -140,14 +143,16 @@ class Entries:
                 if not is_within(MAX_TEXT_BYTES, value):
                     self._note(layout.CHUNKS, key.hex(), "is longer than a text may be")
                     continue
-                text = layout.CHUNKS.value.decode(value)
+                content = layout.CHUNKS.value.decode(value)
             except INVALID:
                 self._note(layout.CHUNKS, key.hex(), "cannot be decompressed")
                 continue
-            if self._txn.tables.placed(layout.CHUNKS, text_key(text)) != key:
+            if self._txn.tables.placed(layout.CHUNKS, chunk_key(content)) != key:
                 self._note(layout.CHUNKS, key.hex(), "does not match its key")
                 continue
-            self.lengths[key] = len(text)
+            self.sizes[key] = len(content)
+            with contextlib.suppress(UnicodeDecodeError):
+                self.lengths[key] = len(content.decode())
 
     def _read_messages(self) -> None:
         known: dict[bytes, bool] = {}
@@ -159,6 +164,8 @@ class Entries:
             name = str(record.number)
             if from_u64(key) != record.number:
                 self._note(layout.MESSAGES, name, "is stored under another key")
+            if record.attachments:
+                self._check_attachments_of(record)
             if not record.is_withdrawn:
                 self._check_text_of(record)
             elif record.role and not has_withdrawn:
@@ -176,6 +183,25 @@ class Entries:
             if end > len(self._text_bytes(record.text_key)):
                 self._note(
                     layout.MESSAGES, str(record.number), "has personal data beyond the end of its text"
+                )
+
+    def _check_attachments_of(self, record: MessageRecord) -> None:
+        """Every attachment has its content, and its captions are ranges of the text."""
+        if record.is_withdrawn or self._length(record.text_key) is None:
+            self._note(layout.MESSAGES, str(record.number), "has attachments but no text")
+            return
+        text = self._text_bytes(record.text_key)
+        for one in record.attachments:
+            if self.sizes.get(self._txn.tables.placed(layout.CHUNKS, one.sha256)) != one.size:
+                self._note(
+                    layout.MESSAGES, str(record.number), "the content of an attachment is missing or differs"
+                )
+            ranges = [(part.offset, part.offset + part.length) for part in one.captions]
+            if any(end > len(text) or not _is_text(text[begin:end]) for begin, end in ranges):
+                self._note(
+                    layout.MESSAGES,
+                    str(record.number),
+                    "the caption of an attachment is no range of its text",
                 )
 
     def _is_metadata(self, key: bytes, known: dict[bytes, bool]) -> bool:
@@ -244,6 +270,14 @@ class Entries:
             if entry.entry in self.statements:
                 self._note(table, str(entry.entry), "has the entry number of an assertion")
             self.statements[entry.entry] = entry
+
+
+def _is_text(content: bytes) -> bool:
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _fault(table: Table[Any], key: bytes, value: bytes) -> str | None:

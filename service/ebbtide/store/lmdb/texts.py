@@ -9,11 +9,12 @@ Retention, deletion and correction decide which texts change; they belong to the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from ebbtide.records import EmbeddedMessage, FadedSpan, MessageRecord, Node, PassageEntry
+from ebbtide.errors import Corrupted
+from ebbtide.records import Attachment, EmbeddedMessage, FadedSpan, MessageRecord, Node, PassageEntry
 from ebbtide.store import layout
 from ebbtide.store.lmdb.tables import MetaWriter, Part, TableReader, TableWriter
 
@@ -24,11 +25,19 @@ def is_tombstone(record: MessageRecord) -> bool:
 
 
 class TextReader(Part):
-    """The texts of one agent by key."""
+    """The texts of one agent by key, and the bytes of attachments: the chunks."""
 
     def get(self, key: bytes) -> str | None:
         """Return the text under a key, or None."""
-        return self._tables.load(layout.CHUNKS, key)
+        content = self._tables.load(layout.CHUNKS, key)
+        return None if content is None else content.decode()
+
+    def content(self, key: bytes) -> bytes:
+        """Return the bytes of an attachment. Raise STORE_CORRUPTED if they are missing."""
+        content = self._tables.load(layout.CHUNKS, key)
+        if content is None:
+            raise Corrupted("The content of an attachment is missing.", reason="STORE_CORRUPTED")
+        return content
 
 
 class TextWriter(TextReader):
@@ -38,12 +47,16 @@ class TextWriter(TextReader):
 
     def put(self, text: str) -> bytes:
         """Store a text, or count one more reference to it. Return its key. A single reference is not counted."""
-        key = layout.text_key(text)
+        return self.put_content(text.encode())
+
+    def put_content(self, content: bytes) -> bytes:
+        """Store bytes, or count one more reference to them. Return their key."""
+        key = layout.chunk_key(content)
         if self._tables.has(layout.CHUNKS, key):
             references = self._tables.load(layout.CHUNK_REFERENCES, key) or 1
             self._tables.save(layout.CHUNK_REFERENCES, key, references + 1)
         else:
-            self._tables.save(layout.CHUNKS, key, text)
+            self._tables.save(layout.CHUNKS, key, content)
         return key
 
     def drop(self, key: bytes) -> None:
@@ -138,7 +151,11 @@ class MessageReader:
 
     def metadata(self, record: MessageRecord) -> dict[str, object]:
         """Return the metadata of a message."""
-        text = self._texts.get(record.metadata_key) if record.metadata_key else None
+        return self.metadata_under(record.metadata_key)
+
+    def metadata_under(self, key: bytes) -> dict[str, object]:
+        """Return the metadata under a key of a message; empty for an empty key."""
+        text = self._texts.get(key) if key else None
         return msgspec.json.decode(text, type=dict[str, object]) if text else {}
 
 
@@ -158,8 +175,15 @@ class MessageWriter(MessageReader):
         """The messages that this transaction erased."""
 
     def put(self, record: MessageRecord, text: str, passages: list[PassageEntry]) -> None:
-        """Store a message, or replace the text and metadata of a stored one."""
+        """Store a message, or replace the text and metadata of a stored one.
+
+        An attachment is deleted with any of its captions, and with the last word of the message.
+        """
         before = self.get(record.number)
+        if before is not None and before.attachments:
+            kept = tuple(self._described(before, text))
+            self._drop(one for one in before.attachments if one not in kept)
+            record = msgspec.structs.replace(record, attachments=kept)
         key = self._texts.put(text)
         assert key == record.text_key
         if before is not None:
@@ -177,8 +201,11 @@ class MessageWriter(MessageReader):
         texts: Sequence[str],
         passages: Sequence[list[PassageEntry]],
         metadata: Mapping[bytes, str],
+        contents: Mapping[bytes, bytes],
     ) -> None:
-        """Store new messages with their texts, their passages if there are some, and their metadata by key."""
+        """Store new messages with their texts, their passages if there are some, and by key their metadata and the
+        contents of their attachments.
+        """
         for record, entries in zip(records, passages, strict=False):
             self._tables.save(layout.PASSAGES, layout.u64(record.number), entries)
         for record, text in zip(records, texts, strict=True):
@@ -186,6 +213,8 @@ class MessageWriter(MessageReader):
             assert key == record.text_key
             if record.metadata_key:
                 self._texts.put(metadata[record.metadata_key])
+            for one in record.attachments:
+                self._texts.put_content(contents[one.sha256])
             self._save(record)
 
     def note_faded(self, node: Node) -> None:
@@ -197,10 +226,11 @@ class MessageWriter(MessageReader):
                 self._save(msgspec.structs.replace(record, faded=(*record.faded, span)))
 
     def withdraw(self, record: MessageRecord, passages: list[PassageEntry]) -> None:
-        """Delete the text of a message. The record stays, and recall finds it by the given passages."""
+        """Delete the text and the attachments of a message. Recall finds its record by the given passages."""
         assert not record.is_withdrawn
         self._texts.drop(record.text_key)
-        self._save(msgspec.structs.replace(record, text_key=b"", personal=(), faded=()))
+        self._drop(record.attachments)
+        self._save(msgspec.structs.replace(record, text_key=b"", personal=(), faded=(), attachments=()))
         self._passages.put(record.number, passages)
         self._meta.set(withdrawn=True)
 
@@ -208,6 +238,7 @@ class MessageWriter(MessageReader):
         """Delete a message with all its fields. A tombstone keeps its number."""
         if not record.is_withdrawn:
             self._texts.drop(record.text_key)
+        self._drop(record.attachments)
         if record.metadata_key:
             self._texts.drop(record.metadata_key)
         tombstone = MessageRecord(
@@ -216,6 +247,20 @@ class MessageWriter(MessageReader):
         self._save(tombstone)
         self._passages.put(record.number, [])
         self.erased.add(record.number)
+
+    def _described(self, record: MessageRecord, text: str) -> Iterator[Attachment]:
+        """Yield the attachments of a message whose captions a new text still has."""
+        before, now = (self.text(record) or "").encode(), text.encode()
+        if not text.strip():
+            return
+        for one in record.attachments:
+            places = [slice(part.offset, part.offset + part.length) for part in one.captions]
+            if all(before[place] == now[place] for place in places):
+                yield one
+
+    def _drop(self, attachments: Iterable[Attachment]) -> None:
+        for one in attachments:
+            self._texts.drop(one.sha256)
 
     def _save(self, record: MessageRecord) -> None:
         self._tables.save(layout.MESSAGES, layout.u64(record.number), record)

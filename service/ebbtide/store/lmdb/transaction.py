@@ -205,8 +205,12 @@ class WriteTransaction(ReadTransaction):
         receipt: Receipt | None,
         passages: Sequence[list[PassageEntry]] = (),
         metadata: Mapping[bytes, str] = MappingProxyType({}),
+        contents: Mapping[bytes, bytes] = MappingProxyType({}),
     ) -> Batch:
-        """Store a batch with its messages and their passages, and put it at the tail of the inbox."""
-        self.messages.accept(records, texts, passages, metadata)
+        """Store a batch with its messages and their passages, and put it at the tail of the inbox.
+
+        `metadata` and `contents`, those of attachments, are by key.
+        """
+        self.messages.accept(records, texts, passages, metadata, contents)
         self.meta.set(next_message_number=batch.first_message + batch.message_count)
         return self.inbox.accept(batch, receipt)

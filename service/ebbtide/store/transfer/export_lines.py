@@ -18,10 +18,14 @@ from msgspec import field
 from msgspec.structs import astuple
 
 from ebbtide.bounds import (
+    MAX_ATTACHMENTS,
     MAX_MESSAGES,
     MAX_PASSAGES,
+    MAX_REGIONS,
     MAX_SPANS,
     AgentIdText,
+    AttachmentBytes,
+    ByteLength,
     Count,
     DecayRate,
     Dimension,
@@ -32,6 +36,7 @@ from ebbtide.bounds import (
     Id,
     Ids,
     Keywords,
+    MediaType,
     MessageCount,
     Name,
     NextId,
@@ -56,6 +61,7 @@ from ebbtide.records import (
     Link,
     PassageEntry,
     PersonalSpan,
+    Region,
     Rewrite,
     Role,
     Source,
@@ -177,6 +183,23 @@ FadedLines = Annotated[tuple[FadedLine, ...], msgspec.Meta(max_length=MAX_SPANS)
 PersonalLines = Annotated[tuple[PersonalLine, ...], msgspec.Meta(max_length=MAX_SPANS)]
 
 
+class RegionLine(Region, frozen=True, array_like=False, forbid_unknown_fields=True):
+    """A part of an attachment; its caption is a range of the content of the message."""
+
+
+class AttachmentLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A file of a message; its caption is a range of the content of the message."""
+
+    mime: MediaType
+    content: AttachmentBytes = field(name="bytes")
+    offset: ByteLength
+    length: ByteLength
+    regions: Annotated[tuple[RegionLine, ...], msgspec.Meta(max_length=MAX_REGIONS)] = ()
+
+
+AttachmentLines = Annotated[tuple[AttachmentLine, ...], msgspec.Meta(max_length=MAX_ATTACHMENTS)]
+
+
 class MessageLine(Line, frozen=True, tag="message"):
     """A message. Without `content` its text was withdrawn."""
 
@@ -193,6 +216,7 @@ class MessageLine(Line, frozen=True, tag="message"):
     metadata: msgspec.Raw = NO_JSON
     personal: PersonalLines = field(default=(), name="pii")
     faded: FadedLines = ()
+    attachments: AttachmentLines = ()
 
 
 class BatchLine(Line, frozen=True, tag="batch"):

@@ -12,7 +12,16 @@ from typing import BinaryIO
 import numpy as np
 
 from ebbtide.errors import Corrupted
-from ebbtide.records import NEVER_SCANNED, Batch, BatchState, MessageRecord, Node, ScanColumns, ScanState
+from ebbtide.records import (
+    NEVER_SCANNED,
+    Attachment,
+    Batch,
+    BatchState,
+    MessageRecord,
+    Node,
+    ScanColumns,
+    ScanState,
+)
 from ebbtide.statements import Assertion, LedgerState
 from ebbtide.store.layout import DIGESTED, RELATIONS, from_u32, from_u64
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
@@ -23,6 +32,7 @@ from ebbtide.store.transfer.export_lines import (
     VERSION,
     AgentLine,
     AnyLine,
+    AttachmentLine,
     BatchLine,
     EmbeddingLine,
     EndLine,
@@ -38,6 +48,7 @@ from ebbtide.store.transfer.export_lines import (
     PassLine,
     PersonalLine,
     PinLine,
+    RegionLine,
     RelationLine,
     RewriteLine,
     RulingLine,
@@ -121,7 +132,13 @@ def _message(txn: ReadTransaction, record: MessageRecord) -> MessageLine:
         metadata=raw_json(_text(txn, record.metadata_key) if record.metadata_key else ""),
         personal=tuple(converted(one, PersonalLine) for one in record.personal),
         faded=tuple(converted(one, FadedLine) for one in record.faded),
+        attachments=tuple(_attachment(txn, one) for one in record.attachments),
     )
+
+
+def _attachment(txn: ReadTransaction, one: Attachment) -> AttachmentLine:
+    regions = tuple(converted(region, RegionLine) for region in one.regions)
+    return AttachmentLine(one.mime, txn.texts.content(one.sha256), one.offset, one.length, regions)
 
 
 def _batch(txn: ReadTransaction, batch: Batch, digested: int) -> BatchLine:

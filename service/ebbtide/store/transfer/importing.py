@@ -18,6 +18,7 @@ from ebbtide.bounds import Seed
 from ebbtide.entity_names import is_entity
 from ebbtide.errors import InvalidRequest, Precondition
 from ebbtide.records import (
+    Attachment,
     Batch,
     BatchState,
     EmbeddedMessage,
@@ -32,6 +33,7 @@ from ebbtide.records import (
     PersonalSpan,
     Pin,
     Receipt,
+    Region,
     Rewrite,
     ScanState,
     Source,
@@ -50,6 +52,7 @@ from ebbtide.store.transfer.export_lines import (
     VERSION,
     AgentLine,
     AnyLine,
+    AttachmentLine,
     BatchLine,
     EndLine,
     EntityLine,
@@ -319,8 +322,15 @@ def _put_message(txn: WriteTransaction, line: MessageLine) -> None:
         text_key=b"" if line.content is None else txn.texts.put(line.content),
         personal=tuple(converted(one, PersonalSpan) for one in line.personal),
         faded=tuple(converted(one, FadedSpan) for one in line.faded),
+        attachments=tuple(_attachment(txn, one) for one in line.attachments),
     )
     txn.tables.save(layout.MESSAGES, key, record)
+
+
+def _attachment(txn: WriteTransaction, line: AttachmentLine) -> Attachment:
+    kept = txn.texts.put_content(line.content)
+    regions = tuple(converted(one, Region) for one in line.regions)
+    return Attachment(line.mime, kept, len(line.content), line.offset, line.length, regions)
 
 
 def _put_node(txn: WriteTransaction, line: NodeLine) -> None:

@@ -149,7 +149,7 @@ def _entries(txn: ReadTransaction) -> Iterator[Entry]:
                 if (table, key) != (META, layout.MetaEntries.sealed_with.name):
                     yield table, key, value
     for _, value in txn.tables.items(layout.CHUNKS):
-        key = text_key(layout.CHUNKS.value.decode(value))
+        key = layout.chunk_key(layout.CHUNKS.value.decode(value))
         references = txn.tables.get(layout.CHUNK_REFERENCES, key)
         yield layout.CHUNKS, key, value
         if references is not None:
