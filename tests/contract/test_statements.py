@@ -255,3 +255,22 @@ async def test_a_full_agent_refuses_statements(tmp_path: Path, caller_in: Caller
         ).json()["error"]
         assert (error["reason"], error["metadata"]["max_statements"]) == ("TOO_MANY_STATEMENTS", "1")
         assert (await call("GET", AGENT)).json()["counts"]["messages"] == 1
+
+
+@pytest.mark.parametrize("strategy", ["scan", "slots"])
+async def test_passes_keep_true_statements_in_lasting_topics(tmp_path: Path, strategy: str) -> None:
+    """After many passes the residence is known in full words, the passing remark is forgotten, its loose end stays."""
+    async with rest_in(tmp_path) as call:
+        await call("PUT", AGENT, {"strategy": strategy, "decay_rate": 0.3, "long_term_factor": 0})
+        home = await says(call, "residence", "Lisbon")
+        remark = await says(call, "weather remark", "drizzle on Tuesday")
+        pinned = await says(call, "weather opinion", "likes fog")
+        await done(call, "POST", "feedback", {"node_id": pinned["id"], "action": "pin"})
+        for _ in range(6):
+            await done(call, "POST", "compress", {"passes": 5})
+            await done(call, "POST", "flush", {"passes": True, "timeout_ms": 10_000})
+        assert (await done(call, "GET", f"statements/{home['id']}"))["content"] == home["content"]
+        assert (await done(call, "GET", f"statements/{pinned['id']}"))["state"] == "current"
+        if strategy == "scan":
+            assert (await done(call, "GET", f"statements/{remark['id']}"))["state"] == "forgotten"
+            assert "weather remark" not in (await done(call, "GET", "profile"))["text"]

@@ -3,7 +3,8 @@
 A pass visits every due node once. The importance at the moment of the visit decides: links of sources visited earlier
 in the pass count decayed, and those of forgotten nodes do not count (`Draft`). The visit of a memory ends in one of
 four ways: it is skipped (in focus), forgotten, kept, or must be shortened. Shortening needs a language model, so the
-caller gets a `Shortening` and continues the visit with the result. A statement is kept or forgotten, never shortened.
+caller gets a `Shortening` and continues the visit with the result. A statement is kept or forgotten, never shortened;
+one that is true in a lasting slot is skipped.
 An entity is scanned, or deleted if no live link is left at either end.
 
 **Every visit that does not forget the node counts as a scan**, also for protected nodes. Protection preserves the
@@ -149,13 +150,14 @@ def visit(
 
 
 def _end_visits(draft: Draft, node_ids: Array, dropped: Array, state: PassState) -> None:
-    """Delete the dropped entities and scan the other nodes, except memories in focus, which are skipped."""
+    """Delete the dropped entities and scan the other nodes, except memories in focus and kept statements."""
     if not len(node_ids):
         return
     # Skipped nodes advance the pass too, so that a resumed pass does not visit them again.
     last = int(node_ids[-1])
     draft.change.pass_state = passed(state, last, draft.scan_count(last))
-    scanned = ~dropped & ~np.isin(node_ids, draft.focus)
+    kept = draft.network.slots["is_kept"][draft.network.slots_of(node_ids)]
+    scanned = ~dropped & ~kept & ~np.isin(node_ids, draft.focus)
     if not dropped.any():
         draft.scan(node_ids[scanned], state.number)
         return
@@ -203,7 +205,7 @@ class _Visits:
         conditions = (
             (unsupported, Verdict.DROP),
             (is_entity, Verdict.KEEP),
-            (in_focus, Verdict.SKIP),
+            (in_focus | network.slots["is_kept"][slots], Verdict.SKIP),
             (network.slots["is_pinned"][slots], Verdict.KEEP),
             (importances == 0, Verdict.FORGET),
             ((importances >= WHOLE) | network.slots["is_statement"][slots], Verdict.KEEP),

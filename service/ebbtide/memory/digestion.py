@@ -183,9 +183,10 @@ def make_room(
 ) -> None:
     """Forget memories until at most `most` live, each the least important of a random sample (5.2, slots).
 
-    Memories in focus, new ones, pinned ones and those in `kept` are never drawn. If no others are left, the limit is
-    exceeded until the next batch or pass.
+    Memories in focus, new ones, pinned ones, kept statements and those in `kept` are never drawn. If no others are
+    left, the limit is exceeded until the next batch or pass.
     """
+    most += draft.network.kept_count
     if draft.node_count <= most:
         return
     candidates = draft.candidates(with_pinned=False)

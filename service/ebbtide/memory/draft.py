@@ -56,7 +56,7 @@ class Draft:
     def candidates(self, *, with_pinned: bool) -> list[NodeId]:
         """Return the memories of the network that the change leaves alive, outside focus, ascending."""
         slots = self.network.slots
-        chosen = slots["alive"] & ~slots["is_entity"]
+        chosen = slots["alive"] & ~slots["is_entity"] & ~slots["is_kept"]
         if not with_pinned:
             chosen &= ~slots["is_pinned"]
         chosen[list(self._gone)] = False

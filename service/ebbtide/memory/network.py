@@ -90,6 +90,7 @@ class Network:
             dangling_count=np.int32,
             is_entity=np.bool_,
             is_statement=np.bool_,
+            is_kept=np.bool_,
             is_pinned=np.bool_,
             by_request=np.bool_,
             created_at_ms=np.int64,
@@ -268,6 +269,17 @@ class Network:
         slots = np.flatnonzero(self.slots["is_pinned"] & self.slots["alive"])
         kinds = [Pin.BY_REQUEST if by else Pin.BY_HAND for by in self.slots["by_request"][slots].tolist()]
         return list(zip(self.slots["id"][slots].tolist(), kinds, strict=True))
+
+    def keep(self, statements: Iterable[NodeId]) -> None:
+        """Keep exactly these statements: no pass visits or forgets them, and `max_nodes` does not count them."""
+        kept = self.slots["is_kept"]
+        kept[:] = False
+        kept[[slot for slot in map(self.slot_of, statements) if slot >= 0]] = True
+
+    @property
+    def kept_count(self) -> int:
+        """Number of living statements that are kept."""
+        return int(np.count_nonzero(self.slots["is_kept"] & self.slots["alive"]))
 
     def rows_from(self, slot: int) -> Array:
         """Return the rows of the links of one node."""

@@ -145,8 +145,10 @@ class Passes:
         if state is None:
             if owed == 0:
                 return PassStep(is_idle=True)
+            self._state.keep_statements(is_new_pass=True)
             state = self._begin_pass(done + 1)
         network = self._state.network  # rebuilding it starts a new epoch
+        self._state.keep_statements(is_new_pass=False)
         if self._visits is None or self._epoch != self._state.epoch:
             self._visits = VisitOrder(compression.nodes_to_visit(network, state))
             self._epoch = self._state.epoch

@@ -191,6 +191,8 @@ class Inbox:
         if tuple(expected_focus) != self._state.network.focus[: self._state.parameters.focus_limit]:
             return False
         owed = self._state.store.read(lambda txn: txn.meta.owed_passes)
+        if self._state.parameters.strategy == "slots":
+            self._state.keep_statements(is_new_pass=False)
         change = digestion.digest(
             self._state.network,
             [one if isinstance(one, Mention) else one.memory for one in items],

@@ -75,6 +75,8 @@ class State:
         self.overrides: dict[str, object]
         self._network: Network | None = None
         self._ledger: Ledger | None = None
+        self._is_kept_due = True
+        """Whether the network must learn which statements are kept."""
         self.open_archive: OpenArchive
         self.recall_filter = RecallFilter()
         self.epoch = 0
@@ -102,6 +104,14 @@ class State:
             self._ledger = self.store.read(lambda txn: Ledger(txn.statements.entries()))
         return self._ledger
 
+    def keep_statements(self, *, is_new_pass: bool) -> None:
+        """Set which statements the network keeps, if that may have changed. The time changes it too."""
+        if self._is_kept_due or is_new_pass:
+            ledger = self.ledger
+            if ledger.statement_count or self._is_kept_due:
+                self.network.keep(ledger.known().kept(self.log.now_ms()))
+            self._is_kept_due = False
+
     def load(self) -> None:
         """Build the derived data from the store. Re-anchor all links if the default decay rate has changed."""
         identity, self.overrides, rate, sealed_with = self.store.read(
@@ -112,6 +122,7 @@ class State:
         self.open_archive = OpenArchive(identity.agent_id, self.store.path, saves_index=not sealed_with)
         parameters = self._resolve(self.overrides)
         written_with = parameters.decay_rate if rate is None else rate
+        self._is_kept_due = True
         self._network = self.store.read(
             lambda txn: _read_network(
                 txn, parameters.model_copy(update={"decay_rate": written_with}), self._read_texts
@@ -206,7 +217,7 @@ class State:
 
         amended, runs = self.store.write(write_with_events)
         # The store has deleted the entries that lost their sources.
-        self._ledger = None
+        self._ledger, self._is_kept_due = None, True
         self.recall_filter.clear()
         self.follow(amended.change, amended.passage_updates, amended.update_archive)
         self.log.notify(runs)
@@ -254,6 +265,7 @@ class State:
         if self._ledger is not None and (change.assertions or change.rulings or change.removed_entries):
             self._ledger.remove(change.removed_entries)
             self._ledger.apply([*change.assertions, *change.rulings])
+            self._is_kept_due = True
 
     def _reopened(self) -> None:
         self._discard()
@@ -271,7 +283,7 @@ class State:
         """Discard the derived data. The next job rebuilds it."""
         self.open_archive.discard()
         self._network = None
-        self._ledger = None
+        self._ledger, self._is_kept_due = None, True
         self.epoch += 1
 
     def refresh_passages(self, passage_updates: PassageUpdates | None) -> None:
