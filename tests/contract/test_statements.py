@@ -274,3 +274,42 @@ async def test_passes_keep_true_statements_in_lasting_topics(tmp_path: Path, str
         if strategy == "scan":
             assert (await done(call, "GET", f"statements/{remark['id']}"))["state"] == "forgotten"
             assert "weather remark" not in (await done(call, "GET", "profile"))["text"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "query", "words"),
+    [
+        (
+            ("residence", "Lisbon", "I live in Lisbon, near the river."),
+            ("residence", "Porto", "I moved to Porto."),
+            "Where do I live now?",
+            ("Porto", "(since ", "; then Porto)"),
+        ),
+        (
+            ("住在", "青岛", "我现在住在青岛，离海很近。"),
+            ("住在", "成都", "我搬到成都了。"),
+            "我现在住在哪里？",
+            ("成都", "（自 ", "；之后：成都）"),
+        ),
+    ],
+)
+async def test_a_query_answers_with_what_is_true_now(
+    tmp_path: Path, caller_in: CallerIn, first: Any, second: Any, query: str, words: Any
+) -> None:
+    """The current statement comes first, with since when; the earlier one is marked with its end and its follower."""
+    async with caller_in(tmp_path) as call:
+        await call("POST", f"{AGENT}/remember", {"messages": [{"role": "user", "content": "Tea is nice."}]})
+        for topic, value, content in (first, second):
+            await says(call, topic, value, content=content)
+        now, since, then = words
+        for body in ({"query": query}, {"query": query, "token_budget": 200}):
+            text = (await call("POST", f"{AGENT}/recall", body)).json()["text"]
+            blocks = text.split("\n---\n")
+            assert now in blocks[0] and since in blocks[0], text
+            assert any(then in block for block in blocks[1:]), text
+        found = (await call("POST", f"{AGENT}/search", {"query": query, "kinds": ["fact"]})).json()[
+            "memories"
+        ]
+        assert {one["kind"] for one in found} == {"fact"}
+        found = (await call("POST", f"{AGENT}/search", {"query": query, "kinds": ["episode"]})).json()
+        assert all(one["kind"] == "episode" for one in found["memories"])

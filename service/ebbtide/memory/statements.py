@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Final, Literal
@@ -187,6 +187,10 @@ class Ledger:
             if candidate in version.assertions:
                 return [one.statement for one in reversed(version.assertions) if one is not candidate]
         return []
+
+    def messages_of(self, kinds: Collection[str]) -> list[int]:
+        """Return the messages in which statements of some kinds are made."""
+        return sorted({one.source.message for one in self._assertions.values() if one.kind in kinds})
 
     # For replays.
 

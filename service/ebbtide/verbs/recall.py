@@ -58,7 +58,7 @@ MAX_TOKENS = 10_000_000
 SMALL_DEPTH = 3
 SMALL_RESULTS = 200
 """A recall with at most this depth and this many results is small."""
-KINDS = ("episode",)
+KINDS = ("episode", "fact", "event", "relation", "opinion", "preference", "task", "reflection")
 
 T = TypeVar("T")
 
@@ -88,7 +88,9 @@ class QueryRequest(AgentRequest):
         examples=["Where did Ann move in May?"],
     )
     kinds: Annotated[list[Annotated[str, OneOf(KINDS)]], Several] = Field(
-        default_factory=list, description="Only memories of these kinds. In `recall`: hybrid mode only."
+        default_factory=list,
+        description="Only memories of these kinds: episode, or kinds of statements. In `recall`: "
+        "hybrid mode only.",
     )
     speakers: Annotated[list[Name], Several, MaxItems("max_keywords")] = Field(
         default_factory=list,
@@ -243,7 +245,9 @@ class RecalledMemory(Response):
     """A memory of the response, in the order of the text."""
 
     id: str = Field(description="Id of its node, or of its message if no node of it lives.", examples=["n1"])
-    kind: str = Field(description="episode: made from what was said.", examples=["episode"])
+    kind: str = Field(
+        description="episode: made from what was said; else the kind of a statement.", examples=["episode"]
+    )
     content: str = Field(description="The text of the memory, without the label of its speaker.")
     state: str = Field(
         description="living, archived (shortened or forgotten since) or pending (not digested)."
@@ -410,6 +414,7 @@ async def query_of(agent: Agent, request: QueryRequest, words: Sequence[str] = (
         "archive": request.archive or "always",
         "speakers": as_stored(policy, request.speakers),
         "conversations": [policy.name(source) for source in request.sources],
+        "kinds": tuple(request.kinds),
         "time_range": (time_range.begin, time_range.end),
         "metadata": policy.metadata(request.metadata) or {},
     }

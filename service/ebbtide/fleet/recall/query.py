@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ebbtide.fleet.archive.archive import Archive, conversation_key
 from ebbtide.ids import NodeId
 from ebbtide.memory.network import Network
+from ebbtide.memory.statements import Ledger
 from ebbtide.retrieval.passages import ROLES, PassageIndex
 
 MAX_RESULTS_BY_DEFAULT = 20
@@ -35,6 +36,8 @@ class Query:
     archive: ArchiveUse = "always"
     speakers: Sequence[str] = ()
     conversations: Sequence[str] = ()
+    kinds: Collection[str] = ()
+    """Only memories of these kinds: `episode`, or kinds of statements."""
     time_range: tuple[int | None, int | None] = (None, None)
     created_after: int | None = None
     """Only what was accepted at or after this time."""
@@ -61,7 +64,7 @@ class Query:
     """Whether the result lists the dropped memories."""
 
 
-def allowed_passages(query: Query, archive: Archive, network: Network) -> NDArray[np.bool_]:
+def allowed_passages(query: Query, archive: Archive, network: Network, ledger: Ledger) -> NDArray[np.bool_]:
     """Return which passages the filters of a query let through."""
     index = archive.index
     allowed = np.ones(len(index), dtype=np.bool_)
@@ -70,6 +73,9 @@ def allowed_passages(query: Query, archive: Archive, network: Network) -> NDArra
     if query.conversations:
         keys = index.conversation_numbers(map(conversation_key, query.conversations))
         allowed &= np.isin(index.column("conversation"), keys)
+    if query.kinds:
+        of_kinds = np.isin(index.column("message"), ledger.messages_of(query.kinds))
+        allowed &= of_kinds | (("episode" in query.kinds) & (index.column("role") != ROLES.index("tool")))
     begin, end = query.time_range
     if begin is not None:
         allowed &= index.column("time_ms") >= begin

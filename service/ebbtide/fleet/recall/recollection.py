@@ -32,11 +32,13 @@ from ebbtide.fleet.recall.recollected import (
     Recollected,
 )
 from ebbtide.fleet.recall.relevant import are_relevant
+from ebbtide.fleet.recall.validity import validity_of
 from ebbtide.han import contains_han
 from ebbtide.ids import NodeId
 from ebbtide.memory.association import associate
 from ebbtide.memory.network import Network
 from ebbtide.memory.pagerank import closeness
+from ebbtide.memory.statements import Ledger
 from ebbtide.memory.wording import joined
 from ebbtide.offload.pool import INLINE, TextWorkers
 from ebbtide.records import AttachmentPlace, MessageRecord, Node
@@ -84,12 +86,17 @@ class QueryRunner:
     network: Network
     now_ms: int
     locale: str
+    ledger: Ledger
     count_tokens: Callable[[str], int]
     texts: TextWorkers = INLINE
     offset: Offset = utc
     _batches: dict[int, bool] = field(default_factory=dict)
     _texts: dict[int, tuple[MessageRecord, str | None] | None] = field(default_factory=dict)
     _messages: dict[int, HeardMessage | None] = field(default_factory=dict)
+    _shown: set[int] = field(default_factory=set)
+    """The passages of the hits so far."""
+    _followers: set[int] = field(default_factory=set)
+    """The passages shown because what they state is true instead of a hit."""
     _terms: Mapping[int, float] = field(default_factory=dict)
     """The terms of the query, with their weights."""
 
@@ -126,7 +133,7 @@ class QueryRunner:
             alike=self.archive.vectors.likeness if self.archive.vectors is not None else None,
             texts=self._text_at,
             worths=self._worths,
-            allowed=allowed_passages(query, self.archive, self.network),
+            allowed=allowed_passages(query, self.archive, self.network, self.ledger),
             without=query.without,
         )
         self._terms = request.terms
@@ -139,14 +146,16 @@ class QueryRunner:
             archive = why_needed(question, ranking.scores) or "not needed"
             if archive != "not needed":
                 query = replace(query, archive="always")
-                request = replace(request, allowed=allowed_passages(query, self.archive, self.network))
+                request = replace(
+                    request, allowed=allowed_passages(query, self.archive, self.network, self.ledger)
+                )
                 ranking = rank(index, self.archive.words, request, most)
         is_relevant = are_relevant(query, request, index, ranking)
         if query.token_budget is None and not query.explains:
             hits = self._hits(ranking, query, is_relevant)
             return Recollected(self._first(hits, query.max_results), (), ranking, question, archive)
         found = list(self._hits(ranking, query))
-        relevant = set(ranking.passages[is_relevant].tolist())
+        relevant = set(ranking.passages[is_relevant].tolist()) | self._followers
         irrelevant = tuple((one, "min_relevance") for one in found if one.passage not in relevant)
         found = [one for one in found if one.passage in relevant]
         packed = self._packed(found, query, self._idf(request.terms))
@@ -260,14 +269,47 @@ class QueryRunner:
         passages, scores = ranking.passages[among].tolist(), ranking.scores[among].tolist()
         for passage, score in zip(passages, scores, strict=True):
             one = self._recollection(passage, score, query.archive == "always")
-            if one is None:
+            if one is None or passage in self._followers:
                 continue
+            for each in self._with_validity(one, query, ranking):
+                yield each
+                if query.token_budget is not None:
+                    count += 1
+                    tokens += self.count_tokens(each.content)
+            is_enough = count >= MIN_CANDIDATES and query.token_budget is not None
+            if is_enough and tokens > CANDIDATE_BUDGETS * (query.token_budget or 0):
+                break
+
+    def _with_validity(self, one: Hit, query: Query, ranking: Ranking) -> Iterator[Hit]:
+        """Yield a hit with the times of what it states, after the statements that are true instead."""
+        self._shown.add(one.passage)
+        heard = self._heard(one.message) if self.ledger.statement_count else None
+        if heard is None:
             yield one
-            if query.token_budget is not None:
-                count += 1
-                tokens += self.count_tokens(one.content)
-                if tokens > CANDIDATE_BUDGETS * query.token_budget and count >= MIN_CANDIDATES:
-                    break
+            return
+        nodes = [node for node in heard.nodes if any(True for _ in _within(node, one.source))]
+        found = validity_of(self.ledger, nodes, self.now_ms, self.locale)
+        for statement in found.successors:
+            passage = self._passage_of(statement)
+            if passage is None or passage in self._shown or passage == one.passage:
+                continue
+            if not query.kinds and (follower := self._recollection(passage, one.score, True)) is not None:
+                self._followers.add(passage)
+                self._shown.add(passage)
+                node = self.txn.nodes.get(statement)
+                made = [] if node is None else [node]
+                note = validity_of(self.ledger, made, self.now_ms, self.locale).note
+                yield replace(follower, content=follower.content + note)
+        yield replace(one, content=one.content + found.note) if found.note else one
+
+    def _passage_of(self, statement: NodeId) -> int | None:
+        """Return the passage of the first words of a statement."""
+        node = self.txn.nodes.get(statement)
+        if node is None or not node.sources:
+            return None
+        source, index = node.sources[0], self.archive.index
+        found = np.flatnonzero(index.column("message") == source.message)
+        return int(found[0]) if len(found) else None
 
     def _recollection(self, passage: int, score: float, with_archive: bool) -> Hit | None:
         index = self.archive.index
@@ -295,7 +337,9 @@ class QueryRunner:
             is_pending = not living and not is_digested(self.txn, heard.record, self._batches)
             state, content = PENDING if is_pending else ARCHIVED, label + stretch
         ids = tuple(node.id for node in living)
-        return Hit(passage, heard.record.number, ids, content, state, source, score, label=label)
+        kinds = {node.kind for node in living}
+        kind = kinds.pop() if len(kinds) == 1 else "episode"
+        return Hit(passage, heard.record.number, ids, content, state, source, score, kind, label)
 
     def _attachment_of(self, record: MessageRecord, text: bytes, source: Cited) -> AttachmentPlace | None:
         """Return the attachment or region whose caption shares most with the query; None if the message's own words

@@ -165,11 +165,13 @@ class Workspace(State):
         # Imported here, so that a daemon can listen before it has compiled the rules for queries.
         from ebbtide.fleet.recall.recollection import QueryRunner
 
+        ledger = self.ledger  # read before the transaction, which cannot be nested
+
         def read(txn: ReadTransaction) -> tuple[Recollected, AgentCounts]:
             archive, locale = self.archive(txn), self.parameters.locale
             offset = offset_of(self.parameters.time_zone)
             recollector = QueryRunner(
-                txn, archive, self.network, now_ms, locale, count_tokens, self.texts, offset
+                txn, archive, self.network, now_ms, locale, ledger, count_tokens, self.texts, offset
             )
             return recollector.answer(query), txn.counts()
 

@@ -1,0 +1,101 @@
+"""Validity: which hits of a query state something that is no longer true, and the statement that is true now.
+
+A memory of which a statement was made is shown with the times of that statement: since when it is true, until when it
+was, and the value that followed. The value that followed is placed before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ebbtide.han import contains_han
+from ebbtide.ids import NodeId
+from ebbtide.memory.statements import Ledger, Version
+from ebbtide.records import Node, utc_date
+from ebbtide.statements import STATEMENT_KINDS
+
+MAX_STEPS = 16
+"""Most statements that follow one another before the current one is looked up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Validity:
+    """Whether the statements of a hit are true, in words, and the statements that followed them."""
+
+    note: str = ""
+    """Shown after the content; empty for a hit without statements."""
+    successors: tuple[NodeId, ...] = ()
+    """The statements that are true instead; empty if one of the hit's own is."""
+
+
+NO_STATEMENT = Validity()
+
+
+def validity_of(ledger: Ledger, nodes: Sequence[Node], now_ms: int, locale: str) -> Validity:
+    """Return the validity of a hit with these living nodes."""
+    statements = [node.id for node in nodes if node.kind in STATEMENT_KINDS]
+    replay = ledger.known()
+    versions = [one for number in statements if (one := replay.version_of(number)) is not None]
+    if not versions:
+        return NO_STATEMENT
+    current = [one for one in versions if one.holds_at(now_ms)]
+    is_chinese = contains_han(versions[0].first.object) if locale == "auto" else locale == "zh"
+    if current:
+        rivals = [other for one in current for other in one.rivals if other.holds_at(now_ms)]
+        return Validity(_note_of_current(current[0], rivals, is_chinese))
+    followers = [_follower(ledger, one, now_ms) for one in versions]
+    found = [one for one in followers if one is not None]
+    return Validity(
+        _note_of_past(versions[0], followers[0], is_chinese), tuple(one.statement for one in found)
+    )
+
+
+def _follower(ledger: Ledger, past: Version, now_ms: int) -> Version | None:
+    """Return the version that is true now in place of a past one."""
+    replay, one = ledger.known(), past
+    for _ in range(MAX_STEPS):
+        number = one.retired_by
+        if one.withdrawn == "corrected":
+            number = next(
+                (
+                    ruling.other
+                    for ruling in reversed(ledger.rulings())
+                    if ruling.kind == "correct" and ruling.target == one.statement
+                ),
+                0,
+            )
+        following = replay.version_of(number) if number else None
+        if following is None or following is one:
+            return None
+        if following.holds_at(now_ms):
+            return following
+        one = following
+    return None
+
+
+def _note_of_current(one: Version, rivals: Sequence[Version], is_chinese: bool) -> str:
+    since = utc_date(one.since_ms)
+    if rivals:
+        other = rivals[0].first.object
+        return f"（自 {since}；与“{other}”矛盾）" if is_chinese else f" (since {since}; contradicts: {other})"
+    return f"（自 {since}）" if is_chinese else f" (since {since})"
+
+
+def _note_of_past(past: Version, follower: Version | None, is_chinese: bool) -> str:
+    then = "" if follower is None else follower.first.object
+    if past.withdrawn == "corrected":
+        return (
+            (f"（已更正：{then}）" if then else "（已更正）")
+            if is_chinese
+            else (f" (corrected: {then})" if then else " (corrected)")
+        )
+    if past.withdrawn:
+        return "（已撤回）" if is_chinese else " (retracted)"
+    if past.until_ms is None:
+        since = utc_date(past.since_ms)
+        return f"（从 {since} 起）" if is_chinese else f" (from {since} on)"
+    until = utc_date(past.until_ms)
+    if is_chinese:
+        return f"（至 {until}；之后：{then}）" if then else f"（至 {until}）"
+    return f" (until {until}; then {then})" if then else f" (until {until})"
