@@ -115,6 +115,9 @@ REASONS: dict[str, Reason] = {
         "No node with this id exists, or it is no longer alive; or nothing of the message is left to delete."
     ),
     "NODE_FORGOTTEN": _not_found("The node existed and is forgotten."),
+    "AMBIGUOUS_MEMORY": _not_found(
+        "No memory, or more than one, fits the description; the metadata has some."
+    ),
     "RULING_NOT_FOUND": _not_found("No ruling has this id, or it was undone before."),
     "BATCH_NOT_FOUND": _not_found("No batch has this id, or its status is no longer kept."),
     "ATTACHMENT_NOT_FOUND": _not_found(

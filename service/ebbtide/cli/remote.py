@@ -124,6 +124,18 @@ class RemoteClient:
         """Retract a statement."""
         return self._send(calls.retract_statement, agent_id, node_id, reason=reason)
 
+    def search_statements(self, agent_id: str, query: str, **options: Any) -> Json:
+        """Return statements that answer a question."""
+        return self._send(calls.search_statements, agent_id, query, **options)
+
+    def create_link(self, agent_id: str, source: str, target: str, relation: str, strength: float) -> Json:
+        """Create a link."""
+        return self._send(calls.create_link, agent_id, source, target, relation, strength=strength)
+
+    def set_importance(self, agent_id: str, node_id: str, importance: float) -> Json:
+        """Set the importance of a node."""
+        return self._send(calls.set_importance, agent_id, node_id, importance)
+
     def get_profile(self, agent_id: str, entity: str, **options: Any) -> Json:
         """Return what is known about a person or a thing."""
         return self._send(calls.get_profile, agent_id, entity, **options)

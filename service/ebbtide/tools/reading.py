@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -42,6 +44,17 @@ MAX_NOTICED = 20
 ABSENT = frozenset({"", "null", "none", "nil", "undefined", "n/a", "无", "空"})
 YES = frozenset({"true", "yes", "y", "1", "on", "是", "真"})
 NO = frozenset({"false", "no", "n", "0", "off", "否", "假"})
+AMOUNTS = {
+    **dict.fromkeys(("low", "unimportant", "minor", "低", "不重要"), 0.2),
+    **dict.fromkeys(("medium", "normal", "moderate", "中", "一般", "中等"), 0.5),
+    **dict.fromkeys(("high", "important", "高", "重要"), 0.8),
+    **dict.fromkeys(("very high", "critical", "highest", "很高", "非常重要", "最高"), 1.0),
+}
+"""Words for an importance."""
+
+MAX_ATTRIBUTES = 16
+ATTRIBUTE_ENDS = re.compile(r"[\n;；,，]")
+
 ENVELOPES = ("arguments", "input", "parameters", "args", "kwargs")
 """Fields in which some models wrap the arguments."""
 
@@ -206,7 +219,7 @@ def _allowed(parameter: Parameter) -> str:
     if parameter.choices:
         return ", ".join(parameter.choices)
     if parameter.bounds:
-        return f"{parameter.bounds[0]}-{parameter.bounds[1]}"
+        return f"{parameter.bounds[0]:g}-{parameter.bounds[1]:g}"
     return ALLOWED[parameter.kind]
 
 
@@ -214,6 +227,8 @@ ALLOWED = {
     "text": "a text",
     "texts": "a list of texts",
     "integer": "an integer",
+    "number": "a number",
+    "attributes": "an object of texts",
     "flag": "true or false",
     "time": "a time such as 2026-05-01 or yesterday",
     "time_range": "a time such as last week, or {begin, end}",
@@ -298,11 +313,72 @@ def _integer(reading: Reading, parameter: Parameter, value: Any) -> int | None:
     if isinstance(value, str):
         reading.notice(f"{parameter.name}: read as {whole}")
     if parameter.bounds:
-        least, most = parameter.bounds
+        least, most = map(int, parameter.bounds)
         if not least <= whole <= most:
             whole = min(max(whole, least), most)
             reading.notice(f"{parameter.name}: out of range, changed to {whole}")
     return whole
+
+
+def _number(reading: Reading, parameter: Parameter, value: Any) -> float | None:
+    """Return a number, also from a percentage or from words such as high."""
+    number = _as_number(value)
+    if number is None and isinstance(value, str):
+        word = value.strip().casefold()
+        number = AMOUNTS.get(word)
+        if number is None and word.endswith(("%", "％")):
+            percent = _as_number(word[:-1])
+            number = None if percent is None else percent / 100
+    if number is None:
+        _unreadable(reading, parameter)
+        return None
+    if isinstance(value, str):
+        reading.notice(f"{parameter.name}: read as {number:g}")
+    if parameter.bounds:
+        least, most = parameter.bounds
+        if not least <= number <= most:
+            number = min(max(number, least), most)
+            reading.notice(f"{parameter.name}: out of range, changed to {number:g}")
+    return number
+
+
+def _attributes(reading: Reading, parameter: Parameter, value: Any) -> dict[str, str] | None:
+    """Return attributes from an object, its JSON as text, a list of pairs, or `name: value` lines."""
+    if isinstance(value, str):
+        text = value.strip()
+        if text[:1] in ("{", "["):
+            with suppress(ValueError):
+                value = from_json(text)
+        else:
+            pairs = [part.partition(":" if ":" in part else "=") for part in ATTRIBUTE_ENDS.split(text)]
+            value = {name.strip(): said.strip() for name, _, said in pairs if name.strip() and said.strip()}
+        reading.notice(f"{parameter.name}: read from text")
+    if isinstance(value, list):
+        named = [one for one in value[:MAX_ITEMS] if isinstance(one, dict)]
+        found: dict[str, Any] = {}
+        for one in named:
+            name = next((one[key] for key in ("key", "name", "attribute") if key in one), None)
+            said = next((one[key] for key in ("value", "content", "text") if key in one), None)
+            found |= {str(name): said} if name is not None else one
+        reading.notice(f"{parameter.name}: a list read as an object")
+        value = found
+    if not isinstance(value, dict):
+        _unreadable(reading, parameter)
+        return None
+    texts = {str(name): _attribute_text(said) for name, said in value.items() if _present(said) is not None}
+    kept = dict(list(texts.items())[:MAX_ATTRIBUTES])
+    if len(kept) < len(texts):
+        reading.notice(f"{parameter.name}: only the first {MAX_ATTRIBUTES} kept")
+    return kept or None
+
+
+def _attribute_text(value: Any) -> str:
+    text = _plain_text(value)
+    if text is None:
+        text = (
+            "true" if value is True else "false" if value is False else json.dumps(value, ensure_ascii=False)
+        )
+    return text
 
 
 def _as_number(value: Any) -> float | None:
@@ -373,6 +449,8 @@ READERS: Mapping[str, Callable[[Reading, Parameter, Any], Any]] = {
     "text": _text,
     "texts": _texts,
     "integer": _integer,
+    "number": _number,
+    "attributes": _attributes,
     "flag": _flag,
     "time": _time,
     "time_range": _time_range,

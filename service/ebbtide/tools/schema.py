@@ -15,7 +15,7 @@ from typing import Any, Literal
 Format = Literal["openai", "anthropic", "mcp"]
 Language = Literal["en", "zh"]
 Role = Literal["assistant", "archivist"]
-Kind = Literal["text", "texts", "integer", "flag", "time", "time_range"]
+Kind = Literal["text", "texts", "integer", "number", "flag", "time", "time_range", "attributes"]
 
 MAX_TEXT_CHARS = 4_000
 """Most characters of an argument, where its parameter states no other limit."""
@@ -38,7 +38,7 @@ class Parameter:
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The allowed words, and the synonyms of each."""
     default: Any = None
-    bounds: tuple[int, int] | None = None
+    bounds: tuple[float, float] | None = None
     max_chars: int = MAX_TEXT_CHARS
 
     def schema(self, language: Language) -> dict[str, Any]:
@@ -57,6 +57,8 @@ SCHEMAS: Mapping[Kind, Mapping[str, Any]] = {
     "text": {"type": "string"},
     "texts": {"type": "array", "items": {"type": "string"}},
     "integer": {"type": "integer"},
+    "number": {"type": "number"},
+    "attributes": {"type": "object", "additionalProperties": {"type": "string"}},
     "flag": {"type": "boolean"},
     "time": {"type": "string"},
     "time_range": {"type": "string"},
@@ -98,6 +100,256 @@ ROLES_OF_SPEAKERS: Mapping[str, tuple[str, ...]] = {
     "assistant": ("ai", "bot", "agent", "model", "助手", "机器人", "模型"),
     "system": ("developer", "系统"),
 }
+
+MEMORY_TYPES: Mapping[str, tuple[str, ...]] = {
+    "fact": (
+        "facts",
+        "information",
+        "info",
+        "knowledge",
+        "semantic",
+        "state",
+        "attribute",
+        "profile",
+        "事实",
+        "信息",
+    ),
+    "event": ("events", "episode", "episodic", "experience", "activity", "action", "事件", "经历"),
+    "relation": ("relations", "relationship", "person", "contact", "关系", "人际关系"),
+    "opinion": ("opinions", "belief", "view", "thought", "观点", "看法"),
+    "preference": ("preferences", "like", "likes", "dislike", "interest", "偏好", "喜好"),
+    "task": ("tasks", "todo", "to_do", "reminder", "goal", "plan", "任务", "待办", "提醒"),
+    "reflection": ("reflections", "insight", "summary", "lesson", "反思", "总结"),
+}
+
+RELATIONS: Mapping[str, tuple[str, ...]] = {
+    "causes": ("cause", "leads to", "leads_to", "results in", "导致", "所以", "引起"),
+    "caused_by": ("caused by", "because", "because_of", "due to", "因为", "由于"),
+    "supports": ("support", "confirms", "支持"),
+    "contradicts": ("contradict", "conflicts", "conflicts_with", "opposes", "矛盾", "反对"),
+    "references": ("reference", "mentions", "cites", "引用"),
+    "based_on": ("based on", "derived_from", "depends_on", "基于"),
+    "related": ("related_to", "relates_to", "associated", "similar", "links", "相关", "有关"),
+}
+
+CREATE_MEMORY = Tool(
+    "create_memory",
+    "Store one lasting fact as subject, topic and value. Use it for facts about the user that stay true for long: "
+    "home, work, family, health, preferences, plans. One call for each fact.",
+    "把一条长期有用的事实存为主语、属性和值。用于长期成立的用户信息：住址、工作、家人、健康、偏好、计划。每条事实调用一次。",
+    (
+        Parameter(
+            "subject",
+            "text",
+            "The person or thing: user for the user, or a name.",
+            "人或事物：用户写 user，其他写名字。",
+            is_required=True,
+            aliases=("entity", "person", "who", "name", "主语", "主体", "对象人"),
+            max_chars=200,
+        ),
+        Parameter(
+            "memory_type",
+            "text",
+            "fact, event, relation, opinion, preference, task or reflection.",
+            "fact 事实、event 事件、relation 关系、opinion 观点、preference 偏好、task 任务、reflection 反思。",
+            aliases=("type", "kind", "category", "memorytype", "类型", "记忆类型"),
+            choices=MEMORY_TYPES,
+            default="fact",
+        ),
+        Parameter(
+            "topic",
+            "text",
+            "The property in one to three words: residence, occupation, allergy, likes.",
+            "属性，用一到三个词：住址、职业、过敏、喜欢。",
+            is_required=True,
+            aliases=(
+                "predicate",
+                "relation",
+                "attribute",
+                "property",
+                "key",
+                "field",
+                "slot",
+                "属性",
+                "主题",
+                "谓语",
+            ),
+            max_chars=64,
+        ),
+        Parameter(
+            "object",
+            "text",
+            "The value.",
+            "值。",
+            aliases=("value", "content", "description", "text", "memory", "值", "内容", "宾语"),
+            max_chars=500,
+        ),
+        Parameter(
+            "attributes",
+            "attributes",
+            "Further details as an object of texts.",
+            "其他细节，写成文本对象。",
+            aliases=("details", "metadata", "properties", "extra", "细节", "附加属性"),
+        ),
+        Parameter(
+            "time",
+            "time",
+            "Since when it is true, or when it happens: 2026-05-01, yesterday, next Friday.",
+            "从何时起成立，或何时发生：2026-05-01、昨天、下周五。",
+            aliases=("since", "date", "when", "start", "timestamp", "时间", "日期"),
+        ),
+        Parameter(
+            "importance",
+            "number",
+            "How important it is, 0 to 1.",
+            "重要程度，0 到 1。",
+            aliases=("weight", "priority", "score", "重要性", "重要程度"),
+            default=0.5,
+            bounds=(0, 1),
+        ),
+        Parameter(
+            "replaces",
+            "text",
+            "Id of the memory that is no longer true because of this one, such as n12.",
+            "因此不再成立的记忆的编号，例如 n12。",
+            aliases=("replace", "supersedes", "updates", "old_memory", "替换", "取代"),
+            max_chars=40,
+        ),
+    ),
+    {"subject": "user", "memory_type": "fact", "topic": "residence", "object": "Porto", "time": "2026-05-01"},
+)
+
+LINK_MEMORIES = Tool(
+    "link_memories",
+    "Link two memories, each named by its id or by a description.",
+    "把两条记忆连接起来，每条用编号或描述指明。",
+    (
+        Parameter(
+            "source_memory_description",
+            "text",
+            "Id such as n12, or a description of the first memory.",
+            "第一条记忆的编号（如 n12）或描述。",
+            is_required=True,
+            aliases=("source", "from", "source_memory", "source_id", "memory_a", "first", "源记忆", "来源"),
+            max_chars=500,
+        ),
+        Parameter(
+            "target_memory_description",
+            "text",
+            "Id such as n15, or a description of the second memory.",
+            "第二条记忆的编号（如 n15）或描述。",
+            is_required=True,
+            aliases=("target", "to", "target_memory", "target_id", "memory_b", "second", "目标记忆", "目标"),
+            max_chars=500,
+        ),
+        Parameter(
+            "relation_type",
+            "text",
+            "causes, caused_by, supports, contradicts, references, based_on or related.",
+            "causes 导致、caused_by 因为、supports 支持、contradicts 矛盾、references 引用、based_on 基于、"
+            "related 相关。",
+            aliases=("relation", "type", "relationship", "link_type", "关系", "关系类型"),
+            choices=RELATIONS,
+            default="related",
+        ),
+        Parameter(
+            "importance",
+            "number",
+            "Strength of the link, above 0 to 1.",
+            "连接强度，大于 0，最大 1。",
+            aliases=("strength", "weight", "score", "强度", "重要性"),
+            default=0.6,
+            bounds=(0.01, 1),
+        ),
+    ),
+    {"source_memory_description": "n12", "target_memory_description": "n15", "relation_type": "causes"},
+)
+
+SEARCH_MEMORIES = Tool(
+    "search_memories",
+    "Find facts that were stored with create_memory, each with its time, state and id.",
+    "查找用 create_memory 保存的事实，返回时间、状态和编号。",
+    (
+        Parameter(
+            "query",
+            "text",
+            "The question, as a full sentence.",
+            "问题，写成完整的句子。",
+            is_required=True,
+            aliases=("question", "q", "text", "search", "keywords", "topic", "问题", "查询"),
+            max_chars=2_000,
+        ),
+        Parameter(
+            "memory_types",
+            "texts",
+            "Only these types: fact, event, relation, opinion, preference, task, reflection.",
+            "只要这些类型：fact、event、relation、opinion、preference、task、reflection。",
+            aliases=("memory_type", "types", "type", "kinds", "kind", "类型", "记忆类型"),
+            choices=MEMORY_TYPES,
+            max_chars=40,
+        ),
+        Parameter(
+            "time_range",
+            "time_range",
+            "Only what was said then: last week, May 2026, 2026-05-01.",
+            "只要那时说的：上周、2026年5月、2026-05-01。",
+            aliases=("time", "date", "when", "period", "range", "时间", "时间范围"),
+        ),
+        Parameter(
+            "max_results",
+            "integer",
+            "Most facts in the answer.",
+            "最多返回多少条。",
+            aliases=("limit", "top_k", "k", "n", "count", "num_results", "数量"),
+            default=10,
+            bounds=(1, 50),
+        ),
+        Parameter(
+            "expand_depth",
+            "integer",
+            "Links to follow from each fact that is found, 0 to 3.",
+            "从找到的每条事实出发沿连接走几步，0 到 3。",
+            aliases=("depth", "hops", "深度"),
+            default=1,
+            bounds=(0, 3),
+        ),
+        Parameter(
+            "as_of",
+            "time",
+            "What was true then instead of now: 2025-12-31, last year.",
+            "查询那时成立的事实，而不是现在：2025-12-31、去年。",
+            aliases=("at", "as_of_date", "截至"),
+        ),
+    ),
+    {"query": "Where does the user live?"},
+)
+
+UPDATE_MEMORY_IMPORTANCE = Tool(
+    "update_memory_importance",
+    "Set how important a memory is. Unimportant memories are forgotten sooner.",
+    "设置一条记忆的重要程度。不重要的记忆会更早被遗忘。",
+    (
+        Parameter(
+            "memory",
+            "text",
+            "Id such as n12, or a description of the memory.",
+            "记忆的编号（如 n12）或描述。",
+            is_required=True,
+            aliases=("memory_id", "memory_description", "id", "description", "node_id", "记忆", "编号"),
+            max_chars=500,
+        ),
+        Parameter(
+            "importance",
+            "number",
+            "How important it is, 0 to 1.",
+            "重要程度，0 到 1。",
+            is_required=True,
+            aliases=("weight", "priority", "score", "new_importance", "value", "重要性", "重要程度"),
+            bounds=(0, 1),
+        ),
+    ),
+    {"memory": "n12", "importance": 0.9},
+)
 
 REMEMBER = Tool(
     "remember",
@@ -219,7 +471,9 @@ FORGET = Tool(
     is_strict=True,
 )
 
-TOOLS: Mapping[str, Tool] = {one.name: one for one in (REMEMBER, RECALL, FORGET)}
+ALL = (REMEMBER, RECALL, CREATE_MEMORY, SEARCH_MEMORIES, LINK_MEMORIES, UPDATE_MEMORY_IMPORTANCE, FORGET)
+
+TOOLS: Mapping[str, Tool] = {one.name: one for one in ALL}
 """Every tool by name, in the order in which models see them."""
 
 

@@ -172,6 +172,21 @@ class MemoryServiceStub:
                 request_serializer=ebbtide_dot_v1_dot_statements__pb2.UndoRulingRequest.SerializeToString,
                 response_deserializer=ebbtide_dot_v1_dot_statements__pb2.UndoRulingResponse.FromString,
                 _registered_method=True)
+        self.SearchStatements = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/SearchStatements',
+                request_serializer=ebbtide_dot_v1_dot_statements__pb2.SearchStatementsRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_statements__pb2.SearchStatementsResponse.FromString,
+                _registered_method=True)
+        self.CreateLink = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/CreateLink',
+                request_serializer=ebbtide_dot_v1_dot_statements__pb2.CreateLinkRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_statements__pb2.CreateLinkResponse.FromString,
+                _registered_method=True)
+        self.SetImportance = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/SetImportance',
+                request_serializer=ebbtide_dot_v1_dot_statements__pb2.SetImportanceRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_statements__pb2.SetImportanceResponse.FromString,
+                _registered_method=True)
         self.ListTools = channel.unary_unary(
                 '/ebbtide.v1.MemoryService/ListTools',
                 request_serializer=ebbtide_dot_v1_dot_tools__pb2.ListToolsRequest.SerializeToString,
@@ -533,6 +548,30 @@ class MemoryServiceServicer:
 
     def UndoRuling(self, request, context):
         """Undo a ruling: answers are then as if it had never been made. Rulings can be undone in any order.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SearchStatements(self, request, context):
+        """Find statements that answer a question, best first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CreateLink(self, request, context):
+        """Create a link between two living nodes, or set its strength. It decays like every other link.
+        Raise NODE_FORGOTTEN if a node existed once, NODE_NOT_FOUND otherwise.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetImportance(self, request, context):
+        """Set the strength of the links between a memory or a statement and its entities.
+        Links that the focus or a pin holds keep the strength 1 while they are held. Raise NODE_FORGOTTEN if the node
+        existed once, NODE_NOT_FOUND otherwise.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -921,6 +960,21 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.UndoRuling,
                     request_deserializer=ebbtide_dot_v1_dot_statements__pb2.UndoRulingRequest.FromString,
                     response_serializer=ebbtide_dot_v1_dot_statements__pb2.UndoRulingResponse.SerializeToString,
+            ),
+            'SearchStatements': grpc.unary_unary_rpc_method_handler(
+                    servicer.SearchStatements,
+                    request_deserializer=ebbtide_dot_v1_dot_statements__pb2.SearchStatementsRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_statements__pb2.SearchStatementsResponse.SerializeToString,
+            ),
+            'CreateLink': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateLink,
+                    request_deserializer=ebbtide_dot_v1_dot_statements__pb2.CreateLinkRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_statements__pb2.CreateLinkResponse.SerializeToString,
+            ),
+            'SetImportance': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetImportance,
+                    request_deserializer=ebbtide_dot_v1_dot_statements__pb2.SetImportanceRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_statements__pb2.SetImportanceResponse.SerializeToString,
             ),
             'ListTools': grpc.unary_unary_rpc_method_handler(
                     servicer.ListTools,
@@ -1751,6 +1805,87 @@ class MemoryService:
             '/ebbtide.v1.MemoryService/UndoRuling',
             ebbtide_dot_v1_dot_statements__pb2.UndoRulingRequest.SerializeToString,
             ebbtide_dot_v1_dot_statements__pb2.UndoRulingResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SearchStatements(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/SearchStatements',
+            ebbtide_dot_v1_dot_statements__pb2.SearchStatementsRequest.SerializeToString,
+            ebbtide_dot_v1_dot_statements__pb2.SearchStatementsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateLink(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/CreateLink',
+            ebbtide_dot_v1_dot_statements__pb2.CreateLinkRequest.SerializeToString,
+            ebbtide_dot_v1_dot_statements__pb2.CreateLinkResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetImportance(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/SetImportance',
+            ebbtide_dot_v1_dot_statements__pb2.SetImportanceRequest.SerializeToString,
+            ebbtide_dot_v1_dot_statements__pb2.SetImportanceResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -123,6 +123,17 @@ class MemoryServiceStub:
     """List the rulings in effect: merges, settled conflicts, corrections, retractions, pins and votes."""
     UndoRuling: _grpc.UnaryUnaryMultiCallable[_statements_pb2.UndoRulingRequest, _statements_pb2.UndoRulingResponse]
     """Undo a ruling: answers are then as if it had never been made. Rulings can be undone in any order."""
+    SearchStatements: _grpc.UnaryUnaryMultiCallable[_statements_pb2.SearchStatementsRequest, _statements_pb2.SearchStatementsResponse]
+    """Find statements that answer a question, best first."""
+    CreateLink: _grpc.UnaryUnaryMultiCallable[_statements_pb2.CreateLinkRequest, _statements_pb2.CreateLinkResponse]
+    """Create a link between two living nodes, or set its strength. It decays like every other link.
+    Raise NODE_FORGOTTEN if a node existed once, NODE_NOT_FOUND otherwise.
+    """
+    SetImportance: _grpc.UnaryUnaryMultiCallable[_statements_pb2.SetImportanceRequest, _statements_pb2.SetImportanceResponse]
+    """Set the strength of the links between a memory or a statement and its entities.
+    Links that the focus or a pin holds keep the strength 1 while they are held. Raise NODE_FORGOTTEN if the node
+    existed once, NODE_NOT_FOUND otherwise.
+    """
     ListTools: _grpc.UnaryUnaryMultiCallable[_tools_pb2.ListToolsRequest, _tools_pb2.ListToolsResponse]
     """Return the declarations of the tools that a language model may call."""
     GetToolPrompt: _grpc.UnaryUnaryMultiCallable[_tools_pb2.GetToolPromptRequest, _tools_pb2.GetToolPromptResponse]
@@ -304,6 +315,17 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """List the rulings in effect: merges, settled conflicts, corrections, retractions, pins and votes."""
     UndoRuling: _aio.UnaryUnaryMultiCallable[_statements_pb2.UndoRulingRequest, _statements_pb2.UndoRulingResponse]  # type: ignore[assignment]
     """Undo a ruling: answers are then as if it had never been made. Rulings can be undone in any order."""
+    SearchStatements: _aio.UnaryUnaryMultiCallable[_statements_pb2.SearchStatementsRequest, _statements_pb2.SearchStatementsResponse]  # type: ignore[assignment]
+    """Find statements that answer a question, best first."""
+    CreateLink: _aio.UnaryUnaryMultiCallable[_statements_pb2.CreateLinkRequest, _statements_pb2.CreateLinkResponse]  # type: ignore[assignment]
+    """Create a link between two living nodes, or set its strength. It decays like every other link.
+    Raise NODE_FORGOTTEN if a node existed once, NODE_NOT_FOUND otherwise.
+    """
+    SetImportance: _aio.UnaryUnaryMultiCallable[_statements_pb2.SetImportanceRequest, _statements_pb2.SetImportanceResponse]  # type: ignore[assignment]
+    """Set the strength of the links between a memory or a statement and its entities.
+    Links that the focus or a pin holds keep the strength 1 while they are held. Raise NODE_FORGOTTEN if the node
+    existed once, NODE_NOT_FOUND otherwise.
+    """
     ListTools: _aio.UnaryUnaryMultiCallable[_tools_pb2.ListToolsRequest, _tools_pb2.ListToolsResponse]  # type: ignore[assignment]
     """Return the declarations of the tools that a language model may call."""
     GetToolPrompt: _aio.UnaryUnaryMultiCallable[_tools_pb2.GetToolPromptRequest, _tools_pb2.GetToolPromptResponse]  # type: ignore[assignment]
@@ -626,6 +648,35 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_statements_pb2.UndoRulingResponse, _abc.Awaitable[_statements_pb2.UndoRulingResponse]]:
         """Undo a ruling: answers are then as if it had never been made. Rulings can be undone in any order."""
+
+    @_abc_1.abstractmethod
+    def SearchStatements(
+        self,
+        request: _statements_pb2.SearchStatementsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_statements_pb2.SearchStatementsResponse, _abc.Awaitable[_statements_pb2.SearchStatementsResponse]]:
+        """Find statements that answer a question, best first."""
+
+    @_abc_1.abstractmethod
+    def CreateLink(
+        self,
+        request: _statements_pb2.CreateLinkRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_statements_pb2.CreateLinkResponse, _abc.Awaitable[_statements_pb2.CreateLinkResponse]]:
+        """Create a link between two living nodes, or set its strength. It decays like every other link.
+        Raise NODE_FORGOTTEN if a node existed once, NODE_NOT_FOUND otherwise.
+        """
+
+    @_abc_1.abstractmethod
+    def SetImportance(
+        self,
+        request: _statements_pb2.SetImportanceRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_statements_pb2.SetImportanceResponse, _abc.Awaitable[_statements_pb2.SetImportanceResponse]]:
+        """Set the strength of the links between a memory or a statement and its entities.
+        Links that the focus or a pin holds keep the strength 1 while they are held. Raise NODE_FORGOTTEN if the node
+        existed once, NODE_NOT_FOUND otherwise.
+        """
 
     @_abc_1.abstractmethod
     def ListTools(

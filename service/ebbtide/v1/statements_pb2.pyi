@@ -4,6 +4,7 @@ isort:skip_file
 statements: what an agent knows about the user and others."""
 
 from collections import abc as _abc
+from ebbtide.v1 import recall_pb2 as _recall_pb2
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
@@ -1162,6 +1163,426 @@ class RetractStatementResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RetractStatementResponse: _TypeAlias = RetractStatementResponse  # noqa: Y015
+
+@_typing.final
+class SearchStatementsRequest(_message.Message):
+    """The question, and limits of the answer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    QUERY_FIELD_NUMBER: _builtins.int
+    KINDS_FIELD_NUMBER: _builtins.int
+    TIME_RANGE_FIELD_NUMBER: _builtins.int
+    MAX_RESULTS_FIELD_NUMBER: _builtins.int
+    MODE_FIELD_NUMBER: _builtins.int
+    EXPAND_DEPTH_FIELD_NUMBER: _builtins.int
+    AS_OF_FIELD_NUMBER: _builtins.int
+    KNOWN_AT_FIELD_NUMBER: _builtins.int
+    INCLUDE_PAST_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """Id of the agent: 1-128 characters of any script."""
+    query: _builtins.str
+    """The question, in plain words."""
+    max_results: _builtins.int
+    """Most statements, 1-100; default: 10."""
+    mode: _builtins.str
+    """fast: by words and meaning only; deep: also along links; auto: along links for a question that asks why, or if few statements are found."""
+    expand_depth: _builtins.int
+    """Links to follow from a found statement, 0-3; default: 1."""
+    include_past: _builtins.bool
+    """Also statements that are no longer true."""
+    @_builtins.property
+    def kinds(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Only statements of these kinds."""
+
+    @_builtins.property
+    def time_range(self) -> _recall_pb2.TimeRange:
+        """Only statements of messages of this time."""
+
+    @_builtins.property
+    def as_of(self) -> _timestamp_pb2.Timestamp:
+        """The time for which to answer; default: now."""
+
+    @_builtins.property
+    def known_at(self) -> _timestamp_pb2.Timestamp:
+        """Answer with what was known at this time."""
+
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        query: _builtins.str | None = ...,
+        kinds: _abc.Iterable[_builtins.str] | None = ...,
+        time_range: _recall_pb2.TimeRange | None = ...,
+        max_results: _builtins.int | None = ...,
+        mode: _builtins.str | None = ...,
+        expand_depth: _builtins.int | None = ...,
+        as_of: _timestamp_pb2.Timestamp | None = ...,
+        known_at: _timestamp_pb2.Timestamp | None = ...,
+        include_past: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_expand_depth", b"_expand_depth", "_max_results", b"_max_results", "_mode", b"_mode", "_query", b"_query", "as_of", b"as_of", "expand_depth", b"expand_depth", "known_at", b"known_at", "max_results", b"max_results", "mode", b"mode", "query", b"query", "time_range", b"time_range"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expand_depth", b"_expand_depth", "_max_results", b"_max_results", "_mode", b"_mode", "_query", b"_query", "agent_id", b"agent_id", "as_of", b"as_of", "expand_depth", b"expand_depth", "include_past", b"include_past", "kinds", b"kinds", "known_at", b"known_at", "max_results", b"max_results", "mode", b"mode", "query", b"query", "time_range", b"time_range"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__expand_depth: _TypeAlias = _typing.Literal["expand_depth"]  # noqa: Y015
+    _WhichOneofArgType__expand_depth: _TypeAlias = _typing.Literal["_expand_depth", b"_expand_depth"]  # noqa: Y015
+    _WhichOneofReturnType__max_results: _TypeAlias = _typing.Literal["max_results"]  # noqa: Y015
+    _WhichOneofArgType__max_results: _TypeAlias = _typing.Literal["_max_results", b"_max_results"]  # noqa: Y015
+    _WhichOneofReturnType__mode: _TypeAlias = _typing.Literal["mode"]  # noqa: Y015
+    _WhichOneofArgType__mode: _TypeAlias = _typing.Literal["_mode", b"_mode"]  # noqa: Y015
+    _WhichOneofReturnType__query: _TypeAlias = _typing.Literal["query"]  # noqa: Y015
+    _WhichOneofArgType__query: _TypeAlias = _typing.Literal["_query", b"_query"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__expand_depth) -> _WhichOneofReturnType__expand_depth | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_results) -> _WhichOneofReturnType__max_results | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__mode) -> _WhichOneofReturnType__mode | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__query) -> _WhichOneofReturnType__query | None: ...
+
+Global___SearchStatementsRequest: _TypeAlias = SearchStatementsRequest  # noqa: Y015
+
+@_typing.final
+class FoundStatement(_message.Message):
+    """A found statement."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class AttributesEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    ID_FIELD_NUMBER: _builtins.int
+    SUBJECT_FIELD_NUMBER: _builtins.int
+    SUBJECT_ID_FIELD_NUMBER: _builtins.int
+    SLOT_FIELD_NUMBER: _builtins.int
+    OBJECT_FIELD_NUMBER: _builtins.int
+    OBJECT_ID_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    NEGATED_FIELD_NUMBER: _builtins.int
+    MODALITY_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    SINCE_FIELD_NUMBER: _builtins.int
+    UNTIL_FIELD_NUMBER: _builtins.int
+    TIME_WORDS_FIELD_NUMBER: _builtins.int
+    TOLD_AT_FIELD_NUMBER: _builtins.int
+    KNOWN_AT_FIELD_NUMBER: _builtins.int
+    SUPERSEDED_BY_FIELD_NUMBER: _builtins.int
+    CONFLICTS_WITH_FIELD_NUMBER: _builtins.int
+    CONFIDENCE_FIELD_NUMBER: _builtins.int
+    IMPORTANCE_FIELD_NUMBER: _builtins.int
+    PRIORITY_FIELD_NUMBER: _builtins.int
+    PINNED_FIELD_NUMBER: _builtins.int
+    AUTHOR_FIELD_NUMBER: _builtins.int
+    SCOPE_FIELD_NUMBER: _builtins.int
+    ATTRIBUTES_FIELD_NUMBER: _builtins.int
+    CONTENT_FIELD_NUMBER: _builtins.int
+    QUOTES_FIELD_NUMBER: _builtins.int
+    SCORE_FIELD_NUMBER: _builtins.int
+    DISTANCE_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """Id of its node."""
+    subject: _builtins.str
+    """Name of the entity that it is about."""
+    subject_id: _builtins.str
+    """Id of that entity."""
+    slot: _builtins.str
+    """The known topic, or the caller's topic."""
+    object: _builtins.str
+    """The value."""
+    object_id: _builtins.str
+    """Id of the entity that is the value; empty if none is."""
+    kind: _builtins.str
+    """fact, event, relation, opinion, preference, task or reflection."""
+    negated: _builtins.bool
+    """Whether it denies the value."""
+    modality: _builtins.str
+    """asserted, reported or planned."""
+    state: _builtins.str
+    """current, contested, planned, superseded, ended, corrected, retracted or forgotten."""
+    time_words: _builtins.str
+    """The words that give the time; empty if none do."""
+    superseded_by: _builtins.str
+    """Id of the statement that ended it; empty if none did."""
+    confidence: _builtins.float
+    """Confidence of the evidence, 0-1; further messages raise it."""
+    importance: _builtins.float
+    """The importance that was declared for it, 0-1."""
+    priority: _builtins.float
+    """Order among statements that contradict each other."""
+    pinned: _builtins.bool
+    """Whether it is pinned."""
+    author: _builtins.str
+    """user, tool:KEY, rules@N or model:NAME."""
+    scope: _builtins.str
+    """private, team or public."""
+    content: _builtins.str
+    """The sentence; empty once the statement is forgotten."""
+    score: _builtins.float
+    """Its score; comparable within one response only."""
+    distance: _builtins.int
+    """Links from a statement that was found by its words; 0 for such a one."""
+    @_builtins.property
+    def since(self) -> _timestamp_pb2.Timestamp:
+        """From when it is true, ms since the epoch."""
+
+    @_builtins.property
+    def until(self) -> _timestamp_pb2.Timestamp:
+        """Until when it is true, exclusive; null if open."""
+
+    @_builtins.property
+    def told_at(self) -> _timestamp_pb2.Timestamp:
+        """When it was said last, ms since the epoch."""
+
+    @_builtins.property
+    def known_at(self) -> _timestamp_pb2.Timestamp:
+        """When it was stored first, ms since the epoch."""
+
+    @_builtins.property
+    def conflicts_with(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Ids of the statements that contradict it at this time."""
+
+    @_builtins.property
+    def attributes(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Further fields."""
+
+    @_builtins.property
+    def quotes(self) -> _containers.RepeatedCompositeFieldContainer[Global___Quote]:
+        """The words that support it, oldest first; at most 16."""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        subject: _builtins.str = ...,
+        subject_id: _builtins.str = ...,
+        slot: _builtins.str = ...,
+        object: _builtins.str = ...,
+        object_id: _builtins.str = ...,
+        kind: _builtins.str = ...,
+        negated: _builtins.bool = ...,
+        modality: _builtins.str = ...,
+        state: _builtins.str = ...,
+        since: _timestamp_pb2.Timestamp | None = ...,
+        until: _timestamp_pb2.Timestamp | None = ...,
+        time_words: _builtins.str = ...,
+        told_at: _timestamp_pb2.Timestamp | None = ...,
+        known_at: _timestamp_pb2.Timestamp | None = ...,
+        superseded_by: _builtins.str = ...,
+        conflicts_with: _abc.Iterable[_builtins.str] | None = ...,
+        confidence: _builtins.float = ...,
+        importance: _builtins.float = ...,
+        priority: _builtins.float = ...,
+        pinned: _builtins.bool = ...,
+        author: _builtins.str = ...,
+        scope: _builtins.str = ...,
+        attributes: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        content: _builtins.str = ...,
+        quotes: _abc.Iterable[Global___Quote] | None = ...,
+        score: _builtins.float = ...,
+        distance: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["known_at", b"known_at", "since", b"since", "told_at", b"told_at", "until", b"until"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "author", b"author", "confidence", b"confidence", "conflicts_with", b"conflicts_with", "content", b"content", "distance", b"distance", "id", b"id", "importance", b"importance", "kind", b"kind", "known_at", b"known_at", "modality", b"modality", "negated", b"negated", "object", b"object", "object_id", b"object_id", "pinned", b"pinned", "priority", b"priority", "quotes", b"quotes", "scope", b"scope", "score", b"score", "since", b"since", "slot", b"slot", "state", b"state", "subject", b"subject", "subject_id", b"subject_id", "superseded_by", b"superseded_by", "time_words", b"time_words", "told_at", b"told_at", "until", b"until"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FoundStatement: _TypeAlias = FoundStatement  # noqa: Y015
+
+@_typing.final
+class SearchStatementsResponse(_message.Message):
+    """The found statements."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STATEMENTS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def statements(self) -> _containers.RepeatedCompositeFieldContainer[Global___FoundStatement]:
+        """The statements, best first."""
+
+    def __init__(
+        self,
+        *,
+        statements: _abc.Iterable[Global___FoundStatement] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["statements", b"statements"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SearchStatementsResponse: _TypeAlias = SearchStatementsResponse  # noqa: Y015
+
+@_typing.final
+class CreateLinkRequest(_message.Message):
+    """A link between two living nodes."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    SOURCE_FIELD_NUMBER: _builtins.int
+    TARGET_FIELD_NUMBER: _builtins.int
+    RELATION_FIELD_NUMBER: _builtins.int
+    STRENGTH_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """Id of the agent: 1-128 characters of any script."""
+    source: _builtins.str
+    """The node that the link comes from."""
+    target: _builtins.str
+    """The node that it leads to."""
+    relation: _builtins.str
+    """causes, caused_by, supports, contradicts, references, based_on, related, or another name."""
+    strength: _builtins.float
+    """Its strength now, above 0 to 1."""
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        source: _builtins.str | None = ...,
+        target: _builtins.str | None = ...,
+        relation: _builtins.str | None = ...,
+        strength: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_relation", b"_relation", "_source", b"_source", "_strength", b"_strength", "_target", b"_target", "relation", b"relation", "source", b"source", "strength", b"strength", "target", b"target"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_relation", b"_relation", "_source", b"_source", "_strength", b"_strength", "_target", b"_target", "agent_id", b"agent_id", "relation", b"relation", "source", b"source", "strength", b"strength", "target", b"target"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__relation: _TypeAlias = _typing.Literal["relation"]  # noqa: Y015
+    _WhichOneofArgType__relation: _TypeAlias = _typing.Literal["_relation", b"_relation"]  # noqa: Y015
+    _WhichOneofReturnType__source: _TypeAlias = _typing.Literal["source"]  # noqa: Y015
+    _WhichOneofArgType__source: _TypeAlias = _typing.Literal["_source", b"_source"]  # noqa: Y015
+    _WhichOneofReturnType__strength: _TypeAlias = _typing.Literal["strength"]  # noqa: Y015
+    _WhichOneofArgType__strength: _TypeAlias = _typing.Literal["_strength", b"_strength"]  # noqa: Y015
+    _WhichOneofReturnType__target: _TypeAlias = _typing.Literal["target"]  # noqa: Y015
+    _WhichOneofArgType__target: _TypeAlias = _typing.Literal["_target", b"_target"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__relation) -> _WhichOneofReturnType__relation | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__source) -> _WhichOneofReturnType__source | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__strength) -> _WhichOneofReturnType__strength | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__target) -> _WhichOneofReturnType__target | None: ...
+
+Global___CreateLinkRequest: _TypeAlias = CreateLinkRequest  # noqa: Y015
+
+@_typing.final
+class CreateLinkResponse(_message.Message):
+    """A live link."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SOURCE_FIELD_NUMBER: _builtins.int
+    TARGET_FIELD_NUMBER: _builtins.int
+    RELATION_FIELD_NUMBER: _builtins.int
+    STRENGTH_FIELD_NUMBER: _builtins.int
+    DANGLING_FIELD_NUMBER: _builtins.int
+    source: _builtins.str
+    """Id of the node that the link comes from."""
+    target: _builtins.str
+    """Id of the node that the link leads to."""
+    relation: _builtins.str
+    """Name of the relation."""
+    strength: _builtins.float
+    """Current strength; 1 while it is held."""
+    dangling: _builtins.bool
+    """Whether its target is forgotten."""
+    def __init__(
+        self,
+        *,
+        source: _builtins.str = ...,
+        target: _builtins.str = ...,
+        relation: _builtins.str = ...,
+        strength: _builtins.float = ...,
+        dangling: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dangling", b"dangling", "relation", b"relation", "source", b"source", "strength", b"strength", "target", b"target"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CreateLinkResponse: _TypeAlias = CreateLinkResponse  # noqa: Y015
+
+@_typing.final
+class SetImportanceRequest(_message.Message):
+    """How important a node is."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    NODE_ID_FIELD_NUMBER: _builtins.int
+    IMPORTANCE_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """Id of the agent: 1-128 characters of any script."""
+    node_id: _builtins.str
+    """The node."""
+    importance: _builtins.float
+    """Strength of the links between the node and its entities, 0-1."""
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        node_id: _builtins.str = ...,
+        importance: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "importance", b"importance", "node_id", b"node_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetImportanceRequest: _TypeAlias = SetImportanceRequest  # noqa: Y015
+
+@_typing.final
+class SetImportanceResponse(_message.Message):
+    """The importance of a node after a change."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NODE_ID_FIELD_NUMBER: _builtins.int
+    LINKS_CHANGED_FIELD_NUMBER: _builtins.int
+    IMPORTANCE_FIELD_NUMBER: _builtins.int
+    node_id: _builtins.str
+    """Id of the node."""
+    links_changed: _builtins.int
+    """Number of links whose strength was set."""
+    importance: _builtins.float
+    """Support from other memories and entities now."""
+    def __init__(
+        self,
+        *,
+        node_id: _builtins.str = ...,
+        links_changed: _builtins.int = ...,
+        importance: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["importance", b"importance", "links_changed", b"links_changed", "node_id", b"node_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetImportanceResponse: _TypeAlias = SetImportanceResponse  # noqa: Y015
 
 @_typing.final
 class GetProfileRequest(_message.Message):

@@ -47,7 +47,7 @@ MAX_OWN_LINKS = 64
 """Most links that a memory is created with."""
 
 
-def _in_unit(strength: float) -> float:
+def in_unit(strength: float) -> float:
     if not 0 < strength <= 1:
         raise invalid(strength, "above 0, at most 1")
     return strength
@@ -60,7 +60,7 @@ class NewLink(Fields):
     name: Annotated[str, MaxChars("max_relation_chars"), NotBlank("a name such as about"), OneLine()] = Field(
         description="Name of the relation, in both directions.", examples=["about"]
     )
-    strength: Annotated[float, AfterValidator(_in_unit)] | None = Field(
+    strength: Annotated[float, AfterValidator(in_unit)] | None = Field(
         None, description="Its strength now, above 0 to 1; default: 1."
     )
 

@@ -17,6 +17,7 @@ from pydantic import BaseModel, Field, WithJsonSchema
 
 from ebbtide.access.grants import CALLER
 from ebbtide.access.requirements import ADMIN, READ, WRITE, Scope, of_agent
+from ebbtide.actor import actor
 from ebbtide.bounds import EARLIEST_MS, LATEST_MS
 from ebbtide.clock import offset_of
 from ebbtide.errors import NotFound
@@ -26,10 +27,15 @@ from ebbtide.tools import schema
 from ebbtide.tools.reading import MAX_CHARS, Interval, Reading, read_arguments
 from ebbtide.verbs.forget import ForgetRequest, forget_memories
 from ebbtide.verbs.limits import EPOCH, MILLISECOND
+from ebbtide.verbs.links import CreateLinkRequest, SetImportanceRequest, create_link, set_importance
+from ebbtide.verbs.profile import line_of
 from ebbtide.verbs.recall import RecallRequest, recall
 from ebbtide.verbs.remember import RememberRequest, remember
 from ebbtide.verbs.requests import AgentRequest, Request, Response, refuse, validated
+from ebbtide.verbs.search import SearchRequest, search
 from ebbtide.verbs.service import Service
+from ebbtide.verbs.statement_search import SearchStatementsRequest, search_statements
+from ebbtide.verbs.statements import CreateStatementRequest, GetStatementRequest, create, get_statement
 
 
 class ListToolsRequest(Request):
@@ -74,7 +80,7 @@ SENT = {
 class CallToolRequest(AgentRequest):
     """A call by a language model."""
 
-    name: str = Field(description="The tool: remember, recall or forget.", examples=["recall"])
+    name: str = Field(description="The name of a tool, such as recall.", examples=["recall"])
     arguments: Annotated[Any, WithJsonSchema(SENT)] = Field(
         None,
         description="The arguments as the model sent them: an object, or its JSON as text. At most 65536 "
@@ -106,6 +112,8 @@ class Execution:
     fields: Callable[[Mapping[str, Any]], dict[str, Any]]
     """From the arguments of the tool to the fields of the request."""
     verb: Callable[[Service, Any], Awaitable[BaseModel]]
+    described: tuple[str, ...] = ()
+    """The arguments that may describe a memory instead of giving its id."""
 
 
 def _to_remember(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -128,7 +136,129 @@ def _to_forget(given: Mapping[str, Any]) -> dict[str, Any]:
     return {"topic": given["topic"], "nodes": given["memories"] or [], "dry_run": given["dry_run"]}
 
 
+def _to_create(given: Mapping[str, Any]) -> dict[str, Any]:
+    fields = {
+        "subject": given["subject"],
+        "topic": given["topic"],
+        "object": given["object"] or "",
+        "kind": given["memory_type"],
+        "attributes": given["attributes"] or {},
+        "importance": float(given["importance"]),
+        "replaces": given["replaces"] or "",
+    }
+    fields |= {"since": given["time"]} if given["time"] is not None else {}
+    is_ahead = given["memory_type"] == "task"
+    return {**fields, "modality": "planned"} if is_ahead and given["time"] is not None else fields
+
+
+def _to_link(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "source": given["source_memory_description"],
+        "target": given["target_memory_description"],
+        "relation": given["relation_type"],
+        "strength": float(given["importance"]),
+    }
+
+
+def _to_search(given: Mapping[str, Any]) -> dict[str, Any]:
+    fields = {name: given[name] for name in ("query", "max_results", "expand_depth")}
+    fields |= {"kinds": given["memory_types"]} if given["memory_types"] else {}
+    fields |= {"as_of": given["as_of"]} if given["as_of"] is not None else {}
+    if given["time_range"] is not None:
+        begin, end = given["time_range"]
+        fields["time_range"] = {"begin": begin, "end": end}
+    return fields
+
+
+def _to_weigh(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {"node_id": given["memory"], "importance": float(given["importance"])}
+
+
+class CreatedMemory(Response):
+    """A fact that a model has stored."""
+
+    memory_id: str = Field(description="Id of the statement.")
+    status: str = Field(
+        description="staged: stored and searchable; known: an earlier memory already said it."
+    )
+    normalized: dict[str, str] = Field(description="Subject, topic and value as they are stored.")
+    superseded: list[str] = Field(description="Ids of the memories that are no longer true because of it.")
+    contradicts: list[str] = Field(description="Memories that say something else, with their ids.")
+    advice: str = Field(description="Next step if it contradicts another memory; empty otherwise.")
+
+
+async def create_memory(service: Service, request: CreateStatementRequest) -> CreatedMemory:
+    """Store a fact for a language model."""
+    done = await create(
+        service,
+        request,
+        service.clock.now_ms(),
+        author=f"tool:{actor()}",
+        trust=TOOL_TRUST,
+        confidence=TOOL_CONFIDENCE,
+    )
+    others = []
+    for other in done.conflicts_with:
+        one = GetStatementRequest(agent_id=request.agent_id, node_id=other)
+        others.append(line_of(await get_statement(service, one)))
+    advice = "If the new value replaces the old one, call create_memory again with replaces set to its id."
+    return CreatedMemory(
+        memory_id=done.id,
+        status="staged" if done.created else "known",
+        normalized={"subject": done.subject, "topic": done.slot, "object": done.object},
+        superseded=done.superseded,
+        contradicts=others,
+        advice=advice if others else "",
+    )
+
+
+TOOL_TRUST, TOOL_CONFIDENCE = 0.8, 0.8
+"""Trust in a language model that calls a tool, and confidence in its statements."""
+
+MAX_CHOICES = 5
+"""Most memories that an error names."""
+
+CLEAR_LEAD = 0.9
+"""A description is ambiguous if the second memory has this share of the score of the first."""
+
+
+async def described_memory(service: Service, agent_id: str, text: str) -> str:
+    """Return the id of the memory that a description means. An id is a description too.
+
+    Raise AMBIGUOUS_MEMORY with up to five candidates if none or more than one fits.
+    """
+    if text[:1] == "n" and text[1:].isdecimal():
+        return text
+    facts = SearchStatementsRequest(agent_id=agent_id, query=text, max_results=MAX_CHOICES, mode="fast")
+    found = [
+        (one.id, one.score, line_of(one)) for one in (await search_statements(service, facts)).statements
+    ]
+    if not found:
+        plain = SearchRequest(agent_id=agent_id, query=text, max_results=MAX_CHOICES)
+        memories = (await search(service, plain)).memories
+        found = [(one.id, one.score, one.content) for one in memories if one.node_ids]
+    if found and (len(found) == 1 or found[1][1] < CLEAR_LEAD * found[0][1]):
+        return found[0][0]
+    raise NotFound(
+        "No memory fits the description; use search_memories to find its id."
+        if not found
+        else "More than one memory fits the description; pass the id of one of them: "
+        + "; ".join(f"{number}: {said}" for number, _, said in found),
+        reason="AMBIGUOUS_MEMORY",
+        metadata={number: said for number, _, said in found},
+    )
+
+
 EXECUTIONS: Mapping[str, Execution] = {
+    "create_memory": Execution(WRITE, CreateStatementRequest, _to_create, create_memory),
+    "search_memories": Execution(READ, SearchStatementsRequest, _to_search, search_statements),
+    "link_memories": Execution(
+        *(WRITE, CreateLinkRequest, _to_link, create_link),
+        described=("source_memory_description", "target_memory_description"),
+    ),
+    "update_memory_importance": Execution(
+        *(WRITE, SetImportanceRequest, _to_weigh, set_importance), described=("memory",)
+    ),
     "remember": Execution(WRITE, RememberRequest, _to_remember, remember),
     "recall": Execution(READ, RecallRequest, _to_recall, recall),
     "forget": Execution(ADMIN, ForgetRequest, _to_forget, forget_memories),
@@ -163,7 +293,10 @@ async def call_tool(service: Service, request: CallToolRequest) -> ToolResult:
     offset = await _offset(service, request.owner)
     read_time = partial(period, reference_ms=service.clock.now_ms(), offset=offset)
     reading: Reading = read_arguments(tool, request.arguments, read_time)
-    fields = {"agent_id": request.agent_id, **execution.fields(reading.arguments)}
+    arguments = dict(reading.arguments)
+    for name in execution.described:
+        arguments[name] = await described_memory(service, request.agent_id, arguments[name])
+    fields = {"agent_id": request.agent_id, **execution.fields(arguments)}
     done = await execution.verb(service, validated(execution.request, fields, service.settings.limits))
     return ToolResult(result=done.model_dump(mode="json"), noticed=reading.noticed)
 

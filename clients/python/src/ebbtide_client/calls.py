@@ -49,6 +49,7 @@ from ebbtide_client.models import (
     FocusInfo,
     Forgotten,
     Found,
+    FoundStatements,
     Health,
     LinkInfo,
     LinkPage,
@@ -58,6 +59,7 @@ from ebbtide_client.models import (
     MessagePage,
     ModelInfo,
     NodeDetail,
+    NodeImportance,
     NodeInfo,
     NodePage,
     Profile,
@@ -918,6 +920,52 @@ def correct_statement(
 def retract_statement(agent_id: str, node_id: str, *, reason: str = "") -> Call[StoredRuling]:
     """Retract a statement, which was never true."""
     return _ruling(_of(agent_id, "statements", node_id, "retract"), reason=reason or None)
+
+
+@checked
+def search_statements(
+    agent_id: str,
+    query: str,
+    *,
+    kinds: Sequence[StatementKind] = (),
+    time_range: TimeRange | None = None,
+    max_results: int | None = None,
+    mode: Literal["fast", "deep", "auto"] = "auto",
+    expand_depth: int | None = None,
+    as_of: Time | None = None,
+    known_at: Time | None = None,
+    include_past: bool = False,
+) -> Call[FoundStatements]:
+    """Return statements that answer a question, best first."""
+    form = {
+        "query": query,
+        "kinds": kinds or None,
+        "time_range": _span(time_range),
+        "max_results": max_results,
+        "mode": mode,
+        "expand_depth": expand_depth,
+        "as_of": as_of,
+        "known_at": known_at,
+        "include_past": include_past or None,
+    }
+    path = _of(agent_id, "statements", "search")
+    return Call("POST", path, _reads(FoundStatements), body=_body(_given(form)), is_safe=True)
+
+
+@checked
+def create_link(
+    agent_id: str, source: str, target: str, relation: str, *, strength: float | None = None
+) -> Call[LinkInfo]:
+    """Create a link between two living nodes, or set its strength."""
+    form = {"source": source, "target": target, "relation": relation, "strength": strength}
+    return Call("POST", _of(agent_id, "links"), _reads(LinkInfo), body=_body(_given(form)))
+
+
+@checked
+def set_importance(agent_id: str, node_id: str, importance: float) -> Call[NodeImportance]:
+    """Set the strength of the links between a memory or a statement and its entities."""
+    path, body = _of(agent_id, "nodes", node_id, "importance"), _body({"importance": importance})
+    return Call("PUT", path, _reads(NodeImportance), body=body, is_safe=True)
 
 
 @checked

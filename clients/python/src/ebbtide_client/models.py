@@ -722,6 +722,20 @@ class NodeDeletion:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class NodeImportance:
+    """The importance of a node after a change."""
+
+    node_id: str
+    """Id of the node."""
+
+    links_changed: int
+    """Number of links whose strength was set."""
+
+    importance: float
+    """Support from other memories and entities now."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class PathStep:
     """A node of a path, and the link that leads to it."""
 
@@ -1579,8 +1593,8 @@ class FoundMemory:
     id: str
     """Id of its node, or of its message if no node of it lives."""
 
-    kind: Literal["episode"]
-    """episode: made from what was said."""
+    kind: Literal["episode", "fact", "event", "relation", "opinion", "preference", "task", "reflection"]
+    """episode: made from what was said; else the kind of a statement."""
 
     content: str
     """The text of the memory, without the label of its speaker."""
@@ -1596,6 +1610,103 @@ class FoundMemory:
 
     score: float
     """The combined score of the signals; comparable within one response only."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FoundStatement:
+    """A found statement."""
+
+    id: str
+    """Id of its node."""
+
+    subject: str
+    """Name of the entity that it is about."""
+
+    subject_id: str
+    """Id of that entity."""
+
+    slot: str
+    """The known topic, or the caller's topic."""
+
+    object: str
+    """The value."""
+
+    object_id: str
+    """Id of the entity that is the value; empty if none is."""
+
+    kind: str
+    """fact, event, relation, opinion, preference, task or reflection."""
+
+    negated: bool
+    """Whether it denies the value."""
+
+    modality: str
+    """asserted, reported or planned."""
+
+    state: str
+    """current, contested, planned, superseded, ended, corrected, retracted or forgotten."""
+
+    since: int
+    """From when it is true, ms since the epoch."""
+
+    until: int | None
+    """Until when it is true, exclusive; null if open."""
+
+    time_words: str
+    """The words that give the time; empty if none do."""
+
+    told_at: int
+    """When it was said last, ms since the epoch."""
+
+    known_at: int
+    """When it was stored first, ms since the epoch."""
+
+    superseded_by: str
+    """Id of the statement that ended it; empty if none did."""
+
+    conflicts_with: Sequence[str]
+    """Ids of the statements that contradict it at this time."""
+
+    confidence: float
+    """Confidence of the evidence, 0-1; further messages raise it."""
+
+    importance: float
+    """The importance that was declared for it, 0-1."""
+
+    priority: float
+    """Order among statements that contradict each other."""
+
+    pinned: bool
+    """Whether it is pinned."""
+
+    author: str
+    """user, tool:KEY, rules@N or model:NAME."""
+
+    scope: str
+    """private, team or public."""
+
+    attributes: Mapping[str, str]
+    """Further fields."""
+
+    content: str
+    """The sentence; empty once the statement is forgotten."""
+
+    quotes: Sequence[Quote]
+    """The words that support it, oldest first; at most 16."""
+
+    score: float
+    """Its score; comparable within one response only."""
+
+    distance: int
+    """Links from a statement that was found by its words; 0 for such a one."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FoundStatements:
+    """The found statements."""
+
+    statements: Sequence[FoundStatement]
+    """The statements, best first."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -1700,8 +1811,8 @@ class RecalledMemory:
     id: str
     """Id of its node, or of its message if no node of it lives."""
 
-    kind: Literal["episode"]
-    """episode: made from what was said."""
+    kind: Literal["episode", "fact", "event", "relation", "opinion", "preference", "task", "reflection"]
+    """episode: made from what was said; else the kind of a statement."""
 
     content: str
     """The text of the memory, without the label of its speaker."""

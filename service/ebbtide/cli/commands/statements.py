@@ -132,6 +132,67 @@ def create_statement(
         say(f"It ended {', '.join(done['superseded'])}.", "dim")
 
 
+@statements.command("search")
+def search_statements(
+    query: Annotated[str, typer.Argument(help="A question in plain words.")],
+    agent: Agent = DEFAULT_AGENT,
+    most: Annotated[int, typer.Option("--max-results", help="Most statements.")] = 10,
+    past: Annotated[bool, typer.Option("--past", help="Also those that are no longer true.")] = False,
+    as_of: AsOf = None,
+    url: Url = DEFAULT_URL,
+    api_key_file: ApiKeyFile = None,
+    ca_file: CaFile = None,
+    client_cert: ClientCert = None,
+    as_json: Json = False,
+) -> None:
+    """Find statements that answer a question, best first."""
+    from ebbtide.cli.remote import RemoteClient
+
+    with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
+        found = remote.search_statements(agent, query, max_results=most, include_past=past, as_of=as_of)
+    if as_json:
+        write_json(found)
+        return
+    for one in found["statements"]:
+        _show(one)
+
+
+@statements.command("link")
+def create_link(
+    source: Annotated[str, typer.Argument(help="Id of the first node.")],
+    target: Annotated[str, typer.Argument(help="Id of the second node.")],
+    relation: Annotated[str, typer.Argument(help="causes, caused_by, supports, or another name.")],
+    strength: Annotated[float, typer.Option("--strength", help="Above 0 to 1.")] = 0.6,
+    agent: Agent = DEFAULT_AGENT,
+    url: Url = DEFAULT_URL,
+    api_key_file: ApiKeyFile = None,
+    ca_file: CaFile = None,
+    client_cert: ClientCert = None,
+) -> None:
+    """Link two memories, statements or entities."""
+    from ebbtide.cli.remote import RemoteClient
+
+    with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
+        write_json(remote.create_link(agent, source, target, relation, strength))
+
+
+@statements.command("importance")
+def set_importance(
+    node: Node,
+    importance: Annotated[float, typer.Argument(help="Strength of its links with entities, 0 to 1.")],
+    agent: Agent = DEFAULT_AGENT,
+    url: Url = DEFAULT_URL,
+    api_key_file: ApiKeyFile = None,
+    ca_file: CaFile = None,
+    client_cert: ClientCert = None,
+) -> None:
+    """Set how important a memory or a statement is."""
+    from ebbtide.cli.remote import RemoteClient
+
+    with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
+        write_json(remote.set_importance(agent, node, importance))
+
+
 @statements.command("history")
 def get_statement_history(
     node: Node,

@@ -11,9 +11,7 @@ from ebbtide.cli.console import write_json, write_text
 from ebbtide.cli.credentials import credentials
 from ebbtide.cli.options import DEFAULT_AGENT, DEFAULT_URL, Agent, ApiKeyFile, CaFile, ClientCert, Url
 
-tools = typer.Typer(
-    help="Give the memory to a language model as tools: remember, recall, forget.", no_args_is_help=True
-)
+tools = typer.Typer(help="Give the memory to a language model as tools.", no_args_is_help=True)
 
 
 class Format(StrEnum):
@@ -75,7 +73,7 @@ def get_tool_prompt(
 
 @tools.command("call")
 def call_tool(
-    name: Annotated[str, typer.Argument(metavar="TOOL", help="remember, recall or forget.")],
+    name: Annotated[str, typer.Argument(metavar="TOOL", help="The name of a tool, such as recall.")],
     arguments: Annotated[str, typer.Argument(metavar="JSON", help="The arguments as the model sent them.")],
     agent: Agent = DEFAULT_AGENT,
     url: Url = DEFAULT_URL,

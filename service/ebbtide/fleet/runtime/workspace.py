@@ -52,6 +52,8 @@ class Workspace(State):
         self.inbox = Inbox(self)
         self.passes = Passes(self)
         self.declaring = Declaring(self)
+        self.statement_uses: dict[NodeId, int] = {}
+        """How often a search has returned each statement since the agent was opened."""
         self.privacy_budget = PrivacyBudget()
         self._sweep: Sweep | None = None
 
