@@ -84,3 +84,84 @@ def read_times() -> list[TimeCase]:
         )
         for row in rows_of("times")
     ]
+
+
+TOOLS = (
+    "create_memory",
+    "link_memories",
+    "search_memories",
+    "update_memory_importance",
+    "remember",
+    "recall",
+    "forget",
+)
+FORM_TIME = datetime(2026, 5, 20, 9, tzinfo=UTC)
+"""When every call of `tool_forms` is made."""
+
+_DEFAULTS: dict[tuple[str, str], Any] = {
+    ("create_memory", "importance"): 0.5,
+    ("link_memories", "importance"): 0.6,
+    ("search_memories", "max_results"): 10,
+    ("search_memories", "expand_depth"): 1,
+    ("recall", "max_results"): 10,
+    ("remember", "role"): "user",
+}
+_TIMES = ("time_range", "as_of", "time")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolForm:
+    """A tool call as a model sends it, with what must come of it."""
+
+    id: str
+    lang: str
+    part: str
+    tool: str
+    form: str
+    sent: Any
+    outcome: str
+    arguments: dict[str, Any]
+    any_of: dict[str, list[Any]]
+    free: tuple[str, ...]
+    reason: str | None
+    field: str | None
+
+    def accepts(self, arguments: dict[str, Any] | None) -> bool:
+        """Whether these arguments may come out, times in milliseconds; None means that the call was refused."""
+        if arguments is None or self.outcome == "refused":
+            return self.outcome != "accepted" and arguments is None
+        names = {*arguments, *self.arguments, *self.any_of} - {*self.free}
+        return all(_plain(arguments.get(name), name) in self._allowed(name) for name in names)
+
+    def _allowed(self, name: str) -> list[Any]:
+        default = _DEFAULTS.get((self.tool, name))
+        values = self.any_of.get(name) or [self.arguments.get(name, default)]
+        return [_plain(_in_milliseconds(value) if name in _TIMES else value, name) for value in values]
+
+
+def _in_milliseconds(value: Any) -> Any:
+    return [milliseconds(one) for one in value] if isinstance(value, list) else milliseconds(value)
+
+
+def _plain(value: Any, name: str) -> Any:
+    """Return a value in the form that is compared: no value, no items and no attributes are the same."""
+    if isinstance(value, tuple):
+        value = list(value)
+    if name == "attributes" and isinstance(value, dict):
+        value = {key: str(one) for key, one in value.items()}
+    return None if value in ("", [], {}) else value
+
+
+def read_tool_forms() -> list[ToolForm]:
+    """Return the tool calls."""
+    return [
+        ToolForm(
+            **{name: row[name] for name in ("id", "lang", "part", "tool", "form", "sent", "outcome")},
+            arguments=row.get("arguments", {}),
+            any_of=row.get("any_of", {}),
+            free=tuple(row.get("free", ())),
+            reason=row.get("reason"),
+            field=row.get("field"),
+        )
+        for row in rows_of("tool_forms")
+    ]

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 
-from benchmarks.knowledge.sets import LANGUAGES, PARTS, TimeCase, milliseconds, read_times
+from benchmarks.knowledge.sets import (
+    LANGUAGES,
+    PARTS,
+    TOOLS,
+    TimeCase,
+    milliseconds,
+    read_times,
+    read_tool_forms,
+)
 
 
 def test_times_are_balanced_and_their_words_occur() -> None:
@@ -41,3 +49,39 @@ def test_an_answer_is_judged_as_the_case_says() -> None:
     assert not cases["我家的猫是2021年5月3日走的。"].accepts(None)
     assert cases["从家走到车站要二十分钟。"].accepts(None)
     assert not answer("从家走到车站要二十分钟。", "2025-08-31", "2025-09-01")
+
+
+def test_tool_forms_are_balanced_and_say_what_must_come_out() -> None:
+    """Each language and part has its share, every tool occurs in each, and each form has either arguments or a reason."""
+    forms = read_tool_forms()
+    assert len({form.id for form in forms}) == len({(form.tool, repr(form.sent)) for form in forms}) == 200
+    assert Counter((form.lang, form.part) for form in forms) == {
+        (lang, part): {"dev": 60, "held_out": 40}[part] for lang in LANGUAGES for part in PARTS
+    }
+    for part in PARTS:
+        assert {form.tool for form in forms if form.part == part} == {*TOOLS}
+    for form in forms:
+        assert form.outcome in ("accepted", "refused", "either"), form.id
+        assert bool(form.arguments) == (form.outcome != "refused") == (form.reason is None), form.id
+        assert not {*form.arguments} & {*form.any_of}, form.id
+
+
+def test_a_reading_of_a_form_is_judged_by_all_its_arguments() -> None:
+    """An argument that is wrong, missing or too much fails a form; a free one does not."""
+    forms = {(form.tool, form.lang, form.form): form for form in read_tool_forms()}
+    percent = forms["create_memory", "en", "importance in per cent"]
+    right = {"subject": "user", "memory_type": "fact", "topic": "allergy", "object": "penicillin"}
+    assert percent.accepts({**right, "importance": 0.95, "attributes": {}, "replaces": None})
+    assert not percent.accepts({**right, "importance": 0.5})
+    assert not percent.accepts({**right, "importance": 0.95, "replaces": "n1"})
+    assert not percent.accepts(None)
+    ranged = forms["search_memories", "en", "start and end"]
+    since, until = milliseconds("2026-03-01"), milliseconds("2026-04-01")
+    assert ranged.accepts({"query": "expenses", "time_range": (since, until), "max_results": 10})
+    assert not ranged.accepts({"query": "expenses", "time_range": (until, until)})
+    assert forms["create_memory", "zh", "importance as a word"].accepts(
+        {"subject": "我", "memory_type": "fact", "topic": "过敏", "object": "青霉素", "importance": 1.0}
+    )
+    refused = forms["create_memory", "en", "trailing comma"]
+    assert refused.accepts(None)
+    assert not refused.accepts(right)
