@@ -165,3 +165,58 @@ def read_tool_forms() -> list[ToolForm]:
         )
         for row in rows_of("tool_forms")
     ]
+
+
+OUTCOMES = ("same", "both", "superseded", "contested", "late")
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A statement of an update, times in milliseconds."""
+
+    subject: str
+    slot: str
+    object: str
+    negated: bool
+    modality: str
+    quote: str
+    told_at: int
+    since: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Two statements about one subject and slot, and what follows from the second."""
+
+    id: str
+    lang: str
+    first: Said
+    second: Said
+    expected: str
+    answers: tuple[tuple[str, frozenset[str]], ...]
+    """Each outcome that a reader accepts, with the statements in force when the second was told."""
+
+    def accepts(self, outcome: str, in_force: frozenset[str]) -> bool:
+        """Whether a reader accepts this outcome with these statements (`first`, `second`) in force."""
+        return (outcome, in_force) in self.answers
+
+    def retires_wrongly(self, in_force: frozenset[str]) -> bool:
+        """Whether the first statement is not in force, though every accepted answer keeps it."""
+        return "first" not in in_force and all("first" in kept for _, kept in self.answers)
+
+
+def read_updates() -> list[Update]:
+    """Return the pairs of statements."""
+    return [
+        Update(
+            **{name: row[name] for name in ("id", "lang", "expected")},
+            first=_said(row["first"]),
+            second=_said(row["second"]),
+            answers=tuple((one["expected"], frozenset(one["in_force"])) for one in (row, *row["also"])),
+        )
+        for row in rows_of("updates")
+    ]
+
+
+def _said(row: dict[str, Any]) -> Said:
+    return Said(**{**row, "told_at": _required(row["told_at"]), "since": milliseconds(row["since"])})

@@ -6,12 +6,14 @@ from collections import Counter
 
 from benchmarks.knowledge.sets import (
     LANGUAGES,
+    OUTCOMES,
     PARTS,
     TOOLS,
     TimeCase,
     milliseconds,
     read_times,
     read_tool_forms,
+    read_updates,
 )
 
 
@@ -52,7 +54,7 @@ def test_an_answer_is_judged_as_the_case_says() -> None:
 
 
 def test_tool_forms_are_balanced_and_say_what_must_come_out() -> None:
-    """Each language and part has its share, every tool occurs in each, and each form has either arguments or a reason."""
+    """Each part has its share of every tool, and each form has either arguments or a reason."""
     forms = read_tool_forms()
     assert len({form.id for form in forms}) == len({(form.tool, repr(form.sent)) for form in forms}) == 200
     assert Counter((form.lang, form.part) for form in forms) == {
@@ -85,3 +87,38 @@ def test_a_reading_of_a_form_is_judged_by_all_its_arguments() -> None:
     refused = forms["create_memory", "en", "trailing comma"]
     assert refused.accepts(None)
     assert not refused.accepts(right)
+
+
+def test_updates_are_balanced_and_their_objects_are_said() -> None:
+    """Both languages have the same outcomes, the objects occur in the quotes, and the times fit the outcome."""
+    updates = read_updates()
+    assert len({update.id for update in updates}) == 200
+    assert len({(update.first.quote, update.second.quote) for update in updates}) == 200
+    counts = Counter((update.lang, update.expected) for update in updates)
+    for outcome in OUTCOMES:
+        assert counts["en", outcome] == counts["zh", outcome] >= 10
+    assert counts.total() == 200
+    for update in updates:
+        first, second = update.first, update.second
+        assert first.object in first.quote, update.id
+        assert second.object in second.quote, update.id
+        assert (first.subject, first.slot) == (second.subject, second.slot), update.id
+        assert first.told_at < second.told_at, update.id
+        assert (first.modality, second.modality) in {
+            ("asserted", kind) for kind in ("asserted", "planned", "reported")
+        }, update.id
+        if update.expected == "late":
+            assert (second.since or second.told_at) < (first.since or first.told_at), update.id
+        assert (first.negated != second.negated) <= (update.expected in ("contested", "superseded")), (
+            update.id
+        )
+
+
+def test_a_wrong_retirement_is_more_than_a_wrong_answer() -> None:
+    """A plan may be kept or set aside, but the present statement must stay in force."""
+    update = next(update for update in read_updates() if update.second.quote == "we'll move to York in May")
+    assert update.accepts("both", frozenset({"first"}))
+    assert update.accepts("both", frozenset({"first", "second"}))
+    assert not update.accepts("contested", frozenset({"first", "second"}))
+    assert not update.retires_wrongly(frozenset({"first"}))
+    assert update.retires_wrongly(frozenset({"second"}))
