@@ -220,3 +220,59 @@ def read_updates() -> list[Update]:
 
 def _said(row: dict[str, Any]) -> Said:
     return Said(**{**row, "told_at": _required(row["told_at"]), "since": milliseconds(row["since"])})
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """An entity as a quote mentions it."""
+
+    name: str
+    type: str
+    kin: str | None
+    quote: str
+
+
+@dataclass(frozen=True, slots=True)
+class NamePair:
+    """Two mentions, of one entity or of two."""
+
+    id: str
+    lang: str
+    first: Named
+    second: Named
+    same: bool
+    by: str | None
+    """Of the same entity: spelling, alias or proposal."""
+    said: str | None
+    """The quote that states the alias."""
+
+
+def read_names() -> list[NamePair]:
+    """Return the pairs of names."""
+    return [
+        NamePair(
+            **{name: row[name] for name in ("id", "lang", "same")},
+            first=Named(**row["first"]),
+            second=Named(**row["second"]),
+            by=row.get("by"),
+            said=row.get("said"),
+        )
+        for row in rows_of("names")
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Wordings:
+    """A fact with the messages that state it."""
+
+    id: str
+    lang: str
+    subject: str
+    slot: str
+    object: str
+    wordings: tuple[str, ...]
+
+
+def read_wordings() -> list[Wordings]:
+    """Return the facts in several wordings."""
+    return [Wordings(**{**row, "wordings": tuple(row["wordings"])}) for row in rows_of("wordings")]

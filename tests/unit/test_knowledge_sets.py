@@ -11,9 +11,11 @@ from benchmarks.knowledge.sets import (
     TOOLS,
     TimeCase,
     milliseconds,
+    read_names,
     read_times,
     read_tool_forms,
     read_updates,
+    read_wordings,
 )
 
 
@@ -122,3 +124,30 @@ def test_a_wrong_retirement_is_more_than_a_wrong_answer() -> None:
     assert not update.accepts("contested", frozenset({"first", "second"}))
     assert not update.retires_wrongly(frozenset({"first"}))
     assert update.retires_wrongly(frozenset({"second"}))
+
+
+def test_names_occur_in_their_quotes() -> None:
+    """There are 40 pairs that differ and 25 that do not, each name is said, and an alias is said by a quote."""
+    pairs = read_names()
+    assert len({pair.id for pair in pairs}) == 65
+    assert Counter((pair.lang, pair.same) for pair in pairs) == {
+        ("en", False): 20,
+        ("zh", False): 20,
+        ("en", True): 13,
+        ("zh", True): 12,
+    }
+    for pair in pairs:
+        for side in (pair.first, pair.second):
+            assert side.name.casefold() in side.quote.casefold(), pair.id
+        assert (pair.by is not None) == pair.same, pair.id
+        assert (pair.said is not None) == (pair.by == "alias"), pair.id
+        assert pair.said in (None, pair.first.quote, pair.second.quote), pair.id
+
+
+def test_wordings_state_their_fact() -> None:
+    """Five facts of each language have three different wordings that contain the object."""
+    facts = read_wordings()
+    assert Counter(fact.lang for fact in facts) == {"en": 5, "zh": 5}
+    for fact in facts:
+        assert len({*fact.wordings}) == 3, fact.id
+        assert all(fact.object.removeprefix("a ") in wording for wording in fact.wordings), fact.id
