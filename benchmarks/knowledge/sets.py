@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -276,3 +276,76 @@ class Wordings:
 def read_wordings() -> list[Wordings]:
     """Return the facts in several wordings."""
     return [Wordings(**{**row, "wordings": tuple(row["wordings"])}) for row in rows_of("wordings")]
+
+
+SEARCH_TIME = datetime(2026, 6, 1, 9, tzinfo=UTC)
+"""When every question of `relevance` is asked."""
+CUTOFF = 5
+QUESTION_KINDS = ("current", "past", "why", "negation", "list", "time", "detail", "none")
+
+
+@dataclass(frozen=True, slots=True)
+class StatementLink:
+    """A link from a statement to another one of its agent."""
+
+    relation_type: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class BankStatement:
+    """A statement that questions are asked about."""
+
+    id: str
+    lang: str
+    agent: str
+    subject: str
+    memory_type: str
+    slot: str
+    object: str | None
+    negated: bool
+    quote: str
+    told_at: int
+    since: int | None
+    link: StatementLink | None
+
+
+@dataclass(frozen=True, slots=True)
+class RelevanceQuestion:
+    """A question to an agent, with the ids of the statements that answer it, best first."""
+
+    id: str
+    lang: str
+    agent: str
+    kind: str
+    query: str
+    answers: tuple[str, ...]
+
+    def precision(self, found: Sequence[str]) -> float:
+        """Return the share of right statements among the first five."""
+        if not self.answers:
+            return float(not found)
+        if self.kind == "current" and [*found[:1]] != [self.answers[0]]:
+            return 0.0
+        return len({*found[:CUTOFF]} & {*self.answers}) / min(CUTOFF, len(self.answers))
+
+
+def read_bank() -> list[BankStatement]:
+    """Return the statements of every agent in the order in which they were told."""
+    bank = [
+        BankStatement(
+            **{
+                **row,
+                "told_at": _required(row["told_at"]),
+                "since": milliseconds(row["since"]),
+                "link": StatementLink(**row["link"]) if row["link"] else None,
+            }
+        )
+        for row in rows_of("relevance_statements")
+    ]
+    return sorted(bank, key=lambda one: (one.agent, one.told_at))
+
+
+def read_questions() -> list[RelevanceQuestion]:
+    """Return the questions."""
+    return [RelevanceQuestion(**{**row, "answers": tuple(row["answers"])}) for row in rows_of("relevance")]

@@ -8,10 +8,14 @@ from benchmarks.knowledge.sets import (
     LANGUAGES,
     OUTCOMES,
     PARTS,
+    QUESTION_KINDS,
+    SEARCH_TIME,
     TOOLS,
     TimeCase,
     milliseconds,
+    read_bank,
     read_names,
+    read_questions,
     read_times,
     read_tool_forms,
     read_updates,
@@ -151,3 +155,38 @@ def test_wordings_state_their_fact() -> None:
     for fact in facts:
         assert len({*fact.wordings}) == 3, fact.id
         assert all(fact.object.removeprefix("a ") in wording for wording in fact.wordings), fact.id
+
+
+def test_questions_are_answered_by_statements_of_their_agent() -> None:
+    """Six agents have 25 statements each, and every answer is a statement of the agent that is asked."""
+    bank = {statement.id: statement for statement in read_bank()}
+    assert Counter(Counter(statement.agent for statement in bank.values()).values()) == {25: 6}
+    assert len({statement.quote for statement in bank.values()}) == 150
+    for statement in bank.values():
+        assert (statement.object or "").casefold() in statement.quote.casefold(), statement.id
+        assert statement.told_at < SEARCH_TIME.timestamp() * 1000, statement.id
+        assert statement.since is None or statement.since <= statement.told_at, statement.id
+        if statement.link:
+            assert bank[statement.link.target].agent == statement.agent, statement.id
+    questions = read_questions()
+    assert Counter(question.lang for question in questions) == {"en": 50, "zh": 50}
+    assert len({(question.agent, question.query) for question in questions}) == 100
+    assert {question.kind for question in questions} == {*QUESTION_KINDS}
+    for question in questions:
+        assert (question.kind == "none") == (not question.answers), question.id
+        assert {bank[one].agent for one in question.answers} <= {question.agent}, question.id
+        assert {bank[one].lang for one in question.answers} <= {question.lang}, question.id
+
+
+def test_precision_counts_what_could_be_right() -> None:
+    """A current state must come first, and a question without answer is answered by nothing."""
+    questions = {question.query: question for question in read_questions()}
+    now = questions["Where do I live now?"]
+    assert now.precision(["maeve-02", "maeve-01"]) == 1
+    assert now.precision(["maeve-01", "maeve-02"]) == 0
+    assert now.precision([]) == 0
+    both = questions["What languages do I speak?"]
+    assert both.precision(["priya-01", "priya-10"]) == 0.5
+    assert both.precision(["priya-01", "priya-02", "priya-03", "priya-04", "priya-05", "priya-09"]) == 0
+    assert questions["我的狗多大了？"].precision([]) == 1
+    assert questions["我的狗多大了？"].precision(["ajie-01"]) == 0
