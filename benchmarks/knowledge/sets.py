@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -84,3 +84,268 @@ def read_times() -> list[TimeCase]:
         )
         for row in rows_of("times")
     ]
+
+
+TOOLS = (
+    "create_memory",
+    "link_memories",
+    "search_memories",
+    "update_memory_importance",
+    "remember",
+    "recall",
+    "forget",
+)
+FORM_TIME = datetime(2026, 5, 20, 9, tzinfo=UTC)
+"""When every call of `tool_forms` is made."""
+
+_DEFAULTS: dict[tuple[str, str], Any] = {
+    ("create_memory", "importance"): 0.5,
+    ("link_memories", "importance"): 0.6,
+    ("search_memories", "max_results"): 10,
+    ("search_memories", "expand_depth"): 1,
+    ("recall", "max_results"): 10,
+    ("remember", "role"): "user",
+}
+_TIMES = ("time_range", "as_of", "time")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolForm:
+    """A tool call as a model sends it, with what must come of it."""
+
+    id: str
+    lang: str
+    part: str
+    tool: str
+    form: str
+    sent: Any
+    outcome: str
+    arguments: dict[str, Any]
+    any_of: dict[str, list[Any]]
+    free: tuple[str, ...]
+    reason: str | None
+    field: str | None
+
+    def accepts(self, arguments: dict[str, Any] | None) -> bool:
+        """Whether these arguments may come out, times in milliseconds; None means that the call was refused."""
+        if arguments is None or self.outcome == "refused":
+            return self.outcome != "accepted" and arguments is None
+        names = {*arguments, *self.arguments, *self.any_of} - {*self.free}
+        return all(_plain(arguments.get(name), name) in self._allowed(name) for name in names)
+
+    def _allowed(self, name: str) -> list[Any]:
+        default = _DEFAULTS.get((self.tool, name))
+        values = self.any_of.get(name) or [self.arguments.get(name, default)]
+        return [_plain(_in_milliseconds(value) if name in _TIMES else value, name) for value in values]
+
+
+def _in_milliseconds(value: Any) -> Any:
+    return [milliseconds(one) for one in value] if isinstance(value, list) else milliseconds(value)
+
+
+def _plain(value: Any, name: str) -> Any:
+    """Return a value in the form that is compared: no value, no items and no attributes are the same."""
+    if isinstance(value, tuple):
+        value = list(value)
+    if name == "attributes" and isinstance(value, dict):
+        value = {key: str(one) for key, one in value.items()}
+    return None if value in ("", [], {}) else value
+
+
+def read_tool_forms() -> list[ToolForm]:
+    """Return the tool calls."""
+    return [
+        ToolForm(
+            **{name: row[name] for name in ("id", "lang", "part", "tool", "form", "sent", "outcome")},
+            arguments=row.get("arguments", {}),
+            any_of=row.get("any_of", {}),
+            free=tuple(row.get("free", ())),
+            reason=row.get("reason"),
+            field=row.get("field"),
+        )
+        for row in rows_of("tool_forms")
+    ]
+
+
+OUTCOMES = ("same", "both", "superseded", "contested", "late")
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A statement of an update, times in milliseconds."""
+
+    subject: str
+    slot: str
+    object: str
+    negated: bool
+    modality: str
+    quote: str
+    told_at: int
+    since: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Two statements about one subject and slot, and what follows from the second."""
+
+    id: str
+    lang: str
+    first: Said
+    second: Said
+    expected: str
+    answers: tuple[tuple[str, frozenset[str]], ...]
+    """Each outcome that a reader accepts, with the statements in force when the second was told."""
+
+    def accepts(self, outcome: str, in_force: frozenset[str]) -> bool:
+        """Whether a reader accepts this outcome with these statements (`first`, `second`) in force."""
+        return (outcome, in_force) in self.answers
+
+    def retires_wrongly(self, in_force: frozenset[str]) -> bool:
+        """Whether the first statement is not in force, though every accepted answer keeps it."""
+        return "first" not in in_force and all("first" in kept for _, kept in self.answers)
+
+
+def read_updates() -> list[Update]:
+    """Return the pairs of statements."""
+    return [
+        Update(
+            **{name: row[name] for name in ("id", "lang", "expected")},
+            first=_said(row["first"]),
+            second=_said(row["second"]),
+            answers=tuple((one["expected"], frozenset(one["in_force"])) for one in (row, *row["also"])),
+        )
+        for row in rows_of("updates")
+    ]
+
+
+def _said(row: dict[str, Any]) -> Said:
+    return Said(**{**row, "told_at": _required(row["told_at"]), "since": milliseconds(row["since"])})
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """An entity as a quote mentions it."""
+
+    name: str
+    type: str
+    kin: str | None
+    quote: str
+
+
+@dataclass(frozen=True, slots=True)
+class NamePair:
+    """Two mentions, of one entity or of two."""
+
+    id: str
+    lang: str
+    first: Named
+    second: Named
+    same: bool
+    by: str | None
+    """Of the same entity: spelling, alias or proposal."""
+    said: str | None
+    """The quote that states the alias."""
+
+
+def read_names() -> list[NamePair]:
+    """Return the pairs of names."""
+    return [
+        NamePair(
+            **{name: row[name] for name in ("id", "lang", "same")},
+            first=Named(**row["first"]),
+            second=Named(**row["second"]),
+            by=row.get("by"),
+            said=row.get("said"),
+        )
+        for row in rows_of("names")
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Wordings:
+    """A fact with the messages that state it."""
+
+    id: str
+    lang: str
+    subject: str
+    slot: str
+    object: str
+    wordings: tuple[str, ...]
+
+
+def read_wordings() -> list[Wordings]:
+    """Return the facts in several wordings."""
+    return [Wordings(**{**row, "wordings": tuple(row["wordings"])}) for row in rows_of("wordings")]
+
+
+SEARCH_TIME = datetime(2026, 6, 1, 9, tzinfo=UTC)
+"""When every question of `relevance` is asked."""
+CUTOFF = 5
+QUESTION_KINDS = ("current", "past", "why", "negation", "list", "time", "detail", "none")
+
+
+@dataclass(frozen=True, slots=True)
+class StatementLink:
+    """A link from a statement to another one of its agent."""
+
+    relation_type: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class BankStatement:
+    """A statement that questions are asked about."""
+
+    id: str
+    lang: str
+    agent: str
+    subject: str
+    memory_type: str
+    slot: str
+    object: str | None
+    negated: bool
+    quote: str
+    told_at: int
+    since: int | None
+    link: StatementLink | None
+
+
+@dataclass(frozen=True, slots=True)
+class RelevanceQuestion:
+    """A question to an agent, with the ids of the statements that answer it, best first."""
+
+    id: str
+    lang: str
+    agent: str
+    kind: str
+    query: str
+    answers: tuple[str, ...]
+
+    def precision(self, found: Sequence[str]) -> float:
+        """Return the share of right statements among the first five."""
+        if not self.answers:
+            return float(not found)
+        if self.kind == "current" and [*found[:1]] != [self.answers[0]]:
+            return 0.0
+        return len({*found[:CUTOFF]} & {*self.answers}) / min(CUTOFF, len(self.answers))
+
+
+def read_bank() -> list[BankStatement]:
+    """Return the statements of every agent in the order in which they were told."""
+    bank = [
+        BankStatement(
+            **{
+                **row,
+                "told_at": _required(row["told_at"]),
+                "since": milliseconds(row["since"]),
+                "link": StatementLink(**row["link"]) if row["link"] else None,
+            }
+        )
+        for row in rows_of("relevance_statements")
+    ]
+    return sorted(bank, key=lambda one: (one.agent, one.told_at))
+
+
+def read_questions() -> list[RelevanceQuestion]:
+    """Return the questions."""
+    return [RelevanceQuestion(**{**row, "answers": tuple(row["answers"])}) for row in rows_of("relevance")]

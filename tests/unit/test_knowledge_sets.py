@@ -4,7 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 
-from benchmarks.knowledge.sets import LANGUAGES, PARTS, TimeCase, milliseconds, read_times
+from benchmarks.knowledge.sets import (
+    LANGUAGES,
+    OUTCOMES,
+    PARTS,
+    QUESTION_KINDS,
+    SEARCH_TIME,
+    TOOLS,
+    TimeCase,
+    milliseconds,
+    read_bank,
+    read_names,
+    read_questions,
+    read_times,
+    read_tool_forms,
+    read_updates,
+    read_wordings,
+)
 
 
 def test_times_are_balanced_and_their_words_occur() -> None:
@@ -41,3 +57,136 @@ def test_an_answer_is_judged_as_the_case_says() -> None:
     assert not cases["我家的猫是2021年5月3日走的。"].accepts(None)
     assert cases["从家走到车站要二十分钟。"].accepts(None)
     assert not answer("从家走到车站要二十分钟。", "2025-08-31", "2025-09-01")
+
+
+def test_tool_forms_are_balanced_and_say_what_must_come_out() -> None:
+    """Each part has its share of every tool, and each form has either arguments or a reason."""
+    forms = read_tool_forms()
+    assert len({form.id for form in forms}) == len({(form.tool, repr(form.sent)) for form in forms}) == 200
+    assert Counter((form.lang, form.part) for form in forms) == {
+        (lang, part): {"dev": 60, "held_out": 40}[part] for lang in LANGUAGES for part in PARTS
+    }
+    for part in PARTS:
+        assert {form.tool for form in forms if form.part == part} == {*TOOLS}
+    for form in forms:
+        assert form.outcome in ("accepted", "refused", "either"), form.id
+        assert bool(form.arguments) == (form.outcome != "refused") == (form.reason is None), form.id
+        assert not {*form.arguments} & {*form.any_of}, form.id
+
+
+def test_a_reading_of_a_form_is_judged_by_all_its_arguments() -> None:
+    """An argument that is wrong, missing or too much fails a form; a free one does not."""
+    forms = {(form.tool, form.lang, form.form): form for form in read_tool_forms()}
+    percent = forms["create_memory", "en", "importance in per cent"]
+    right = {"subject": "user", "memory_type": "fact", "topic": "allergy", "object": "penicillin"}
+    assert percent.accepts({**right, "importance": 0.95, "attributes": {}, "replaces": None})
+    assert not percent.accepts({**right, "importance": 0.5})
+    assert not percent.accepts({**right, "importance": 0.95, "replaces": "n1"})
+    assert not percent.accepts(None)
+    ranged = forms["search_memories", "en", "start and end"]
+    since, until = milliseconds("2026-03-01"), milliseconds("2026-04-01")
+    assert ranged.accepts({"query": "expenses", "time_range": (since, until), "max_results": 10})
+    assert not ranged.accepts({"query": "expenses", "time_range": (until, until)})
+    assert forms["create_memory", "zh", "importance as a word"].accepts(
+        {"subject": "我", "memory_type": "fact", "topic": "过敏", "object": "青霉素", "importance": 1.0}
+    )
+    refused = forms["create_memory", "en", "trailing comma"]
+    assert refused.accepts(None)
+    assert not refused.accepts(right)
+
+
+def test_updates_are_balanced_and_their_objects_are_said() -> None:
+    """Both languages have the same outcomes, the objects occur in the quotes, and the times fit the outcome."""
+    updates = read_updates()
+    assert len({update.id for update in updates}) == 200
+    assert len({(update.first.quote, update.second.quote) for update in updates}) == 200
+    counts = Counter((update.lang, update.expected) for update in updates)
+    for outcome in OUTCOMES:
+        assert counts["en", outcome] == counts["zh", outcome] >= 10
+    assert counts.total() == 200
+    for update in updates:
+        first, second = update.first, update.second
+        assert first.object in first.quote, update.id
+        assert second.object in second.quote, update.id
+        assert (first.subject, first.slot) == (second.subject, second.slot), update.id
+        assert first.told_at < second.told_at, update.id
+        assert (first.modality, second.modality) in {
+            ("asserted", kind) for kind in ("asserted", "planned", "reported")
+        }, update.id
+        if update.expected == "late":
+            assert (second.since or second.told_at) < (first.since or first.told_at), update.id
+        assert (first.negated != second.negated) <= (update.expected in ("contested", "superseded")), (
+            update.id
+        )
+
+
+def test_a_wrong_retirement_is_more_than_a_wrong_answer() -> None:
+    """A plan may be kept or set aside, but the present statement must stay in force."""
+    update = next(update for update in read_updates() if update.second.quote == "we'll move to York in May")
+    assert update.accepts("both", frozenset({"first"}))
+    assert update.accepts("both", frozenset({"first", "second"}))
+    assert not update.accepts("contested", frozenset({"first", "second"}))
+    assert not update.retires_wrongly(frozenset({"first"}))
+    assert update.retires_wrongly(frozenset({"second"}))
+
+
+def test_names_occur_in_their_quotes() -> None:
+    """There are 40 pairs that differ and 25 that do not, each name is said, and an alias is said by a quote."""
+    pairs = read_names()
+    assert len({pair.id for pair in pairs}) == 65
+    assert Counter((pair.lang, pair.same) for pair in pairs) == {
+        ("en", False): 20,
+        ("zh", False): 20,
+        ("en", True): 13,
+        ("zh", True): 12,
+    }
+    for pair in pairs:
+        for side in (pair.first, pair.second):
+            assert side.name.casefold() in side.quote.casefold(), pair.id
+        assert (pair.by is not None) == pair.same, pair.id
+        assert (pair.said is not None) == (pair.by == "alias"), pair.id
+        assert pair.said in (None, pair.first.quote, pair.second.quote), pair.id
+
+
+def test_wordings_state_their_fact() -> None:
+    """Five facts of each language have three different wordings that contain the object."""
+    facts = read_wordings()
+    assert Counter(fact.lang for fact in facts) == {"en": 5, "zh": 5}
+    for fact in facts:
+        assert len({*fact.wordings}) == 3, fact.id
+        assert all(fact.object.removeprefix("a ") in wording for wording in fact.wordings), fact.id
+
+
+def test_questions_are_answered_by_statements_of_their_agent() -> None:
+    """Six agents have 25 statements each, and every answer is a statement of the agent that is asked."""
+    bank = {statement.id: statement for statement in read_bank()}
+    assert Counter(Counter(statement.agent for statement in bank.values()).values()) == {25: 6}
+    assert len({statement.quote for statement in bank.values()}) == 150
+    for statement in bank.values():
+        assert (statement.object or "").casefold() in statement.quote.casefold(), statement.id
+        assert statement.told_at < SEARCH_TIME.timestamp() * 1000, statement.id
+        assert statement.since is None or statement.since <= statement.told_at, statement.id
+        if statement.link:
+            assert bank[statement.link.target].agent == statement.agent, statement.id
+    questions = read_questions()
+    assert Counter(question.lang for question in questions) == {"en": 50, "zh": 50}
+    assert len({(question.agent, question.query) for question in questions}) == 100
+    assert {question.kind for question in questions} == {*QUESTION_KINDS}
+    for question in questions:
+        assert (question.kind == "none") == (not question.answers), question.id
+        assert {bank[one].agent for one in question.answers} <= {question.agent}, question.id
+        assert {bank[one].lang for one in question.answers} <= {question.lang}, question.id
+
+
+def test_precision_counts_what_could_be_right() -> None:
+    """A current state must come first, and a question without answer is answered by nothing."""
+    questions = {question.query: question for question in read_questions()}
+    now = questions["Where do I live now?"]
+    assert now.precision(["maeve-02", "maeve-01"]) == 1
+    assert now.precision(["maeve-01", "maeve-02"]) == 0
+    assert now.precision([]) == 0
+    both = questions["What languages do I speak?"]
+    assert both.precision(["priya-01", "priya-10"]) == 0.5
+    assert both.precision(["priya-01", "priya-02", "priya-03", "priya-04", "priya-05", "priya-09"]) == 0
+    assert questions["我的狗多大了？"].precision([]) == 1
+    assert questions["我的狗多大了？"].precision(["ajie-01"]) == 0
