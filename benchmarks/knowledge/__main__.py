@@ -10,10 +10,10 @@ import argparse
 import sys
 from collections.abc import Callable
 
-from benchmarks.knowledge import times
+from benchmarks.knowledge import forms, times
 from benchmarks.knowledge.table import Row, as_table
 
-MEASURES: dict[str, Callable[[bool], list[Row]]] = {"times": times.rows}
+MEASURES: dict[str, Callable[[bool], list[Row]]] = {"times": times.rows, "forms": forms.rows}
 """From the name of a subject to its rows; the argument is whether to measure quickly."""
 
 

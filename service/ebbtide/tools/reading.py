@@ -44,6 +44,7 @@ MAX_NOTICED = 20
 ABSENT = frozenset({"", "null", "none", "nil", "undefined", "n/a", "无", "空"})
 YES = frozenset({"true", "yes", "y", "1", "on", "是", "真"})
 NO = frozenset({"false", "no", "n", "0", "off", "否", "假"})
+DIGITS = {digit: str(number) for number, digit in enumerate("零一二三四五六七八九十")} | {"两": "2"}
 AMOUNTS = {
     **dict.fromkeys(("low", "unimportant", "minor", "低", "不重要"), 0.2),
     **dict.fromkeys(("medium", "normal", "moderate", "中", "一般", "中等"), 0.5),
@@ -53,6 +54,10 @@ AMOUNTS = {
 """Words for an importance."""
 
 MAX_ATTRIBUTES = 16
+MAX_NAME, MAX_ATTRIBUTE = 64, 500
+"""Most attributes, and most characters of their names and values."""
+
+LIST_ENDS = re.compile(r"[,，、;；|/]")
 ATTRIBUTE_ENDS = re.compile(r"[\n;；,，]")
 
 ENVELOPES = ("arguments", "input", "parameters", "args", "kwargs")
@@ -288,7 +293,7 @@ def _texts(reading: Reading, parameter: Parameter, value: Any) -> list[str] | No
             pass
     if not isinstance(value, list):
         reading.notice(f"{parameter.name}: one value read as a list")
-        value = [value]
+        value = LIST_ENDS.split(value) if parameter.choices and isinstance(value, str) else [value]
     if len(value) > MAX_ITEMS:
         reading.refuse(parameter.name, f"{len(value)} items", f"at most {MAX_ITEMS} items", "TOO_MANY_ITEMS")
     present = [one for one in value if _present(one) is not None]
@@ -366,10 +371,13 @@ def _attributes(reading: Reading, parameter: Parameter, value: Any) -> dict[str,
         _unreadable(reading, parameter)
         return None
     texts = {str(name): _attribute_text(said) for name, said in value.items() if _present(said) is not None}
-    kept = dict(list(texts.items())[:MAX_ATTRIBUTES])
-    if len(kept) < len(texts):
-        reading.notice(f"{parameter.name}: only the first {MAX_ATTRIBUTES} kept")
-    return kept or None
+    if len(texts) > MAX_ATTRIBUTES:
+        allowed = f"at most {MAX_ATTRIBUTES} attributes"
+        reading.refuse(parameter.name, f"{len(texts)} attributes", allowed, "TOO_MANY_ITEMS")
+    if any(len(name) > MAX_NAME or len(said) > MAX_ATTRIBUTE for name, said in texts.items()):
+        allowed = f"names of at most {MAX_NAME} characters, values of at most {MAX_ATTRIBUTE}"
+        reading.refuse(parameter.name, "an attribute is too long", allowed, "TEXT_TOO_LONG")
+    return texts or None
 
 
 def _attribute_text(value: Any) -> str:
@@ -389,7 +397,7 @@ def _as_number(value: Any) -> float | None:
     if not isinstance(value, str) or len(value) > MAX_NAME_CHARS:
         return None
     try:
-        number = float(value.strip())
+        number = float(DIGITS.get(value.strip(), value.strip()))
     except ValueError:
         return None
     return _as_number(number) if math.isfinite(number) else None

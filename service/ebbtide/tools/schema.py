@@ -172,6 +172,7 @@ CREATE_MEMORY = Tool(
                 "slot",
                 "属性",
                 "主题",
+                "话题",
                 "谓语",
             ),
             max_chars=64,
@@ -316,7 +317,7 @@ SEARCH_MEMORIES = Tool(
         Parameter(
             "as_of",
             "time",
-            "What was true then instead of now: 2025-12-31, last year.",
+            "The time for which to answer, instead of now: 2025-12-31, last year.",
             "查询那时成立的事实，而不是现在：2025-12-31、去年。",
             aliases=("at", "as_of_date", "截至"),
         ),

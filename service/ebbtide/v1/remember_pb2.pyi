@@ -35,6 +35,8 @@ class _RoleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Role.ValueType],
     """The assistant."""
     ROLE_SYSTEM: _Role.ValueType  # 3
     """The system; becomes a memory only with `digest_system`."""
+    ROLE_TOOL: _Role.ValueType  # 4
+    """The words of a statement; only in responses."""
 
 class Role(_Role, metaclass=_RoleEnumTypeWrapper):
     """The role of a speaker."""
@@ -47,6 +49,8 @@ ROLE_ASSISTANT: Role.ValueType  # 2
 """The assistant."""
 ROLE_SYSTEM: Role.ValueType  # 3
 """The system; becomes a memory only with `digest_system`."""
+ROLE_TOOL: Role.ValueType  # 4
+"""The words of a statement; only in responses."""
 Global___Role: _TypeAlias = Role  # noqa: Y015
 
 @_typing.final

@@ -48,6 +48,7 @@ MAX_OWN_LINKS = 64
 
 
 def in_unit(strength: float) -> float:
+    """Return the strength of a live link. Refuse another number."""
     if not 0 < strength <= 1:
         raise invalid(strength, "above 0, at most 1")
     return strength
