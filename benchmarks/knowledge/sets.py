@@ -194,14 +194,14 @@ class Update:
     second: Said
     expected: str
     answers: tuple[tuple[str, frozenset[str]], ...]
-    """Each outcome that a reader accepts, with the statements in force when the second was told."""
+    """Each outcome that a reader accepts, with the statements that are current at the time of the second."""
 
     def accepts(self, outcome: str, in_force: frozenset[str]) -> bool:
-        """Whether a reader accepts this outcome with these statements (`first`, `second`) in force."""
+        """Whether a reader accepts this outcome with these current statements (`first`, `second`)."""
         return (outcome, in_force) in self.answers
 
     def retires_wrongly(self, in_force: frozenset[str]) -> bool:
-        """Whether the first statement is not in force, though every accepted answer keeps it."""
+        """Whether the first statement is no longer current, though every accepted answer keeps it."""
         return "first" not in in_force and all("first" in kept for _, kept in self.answers)
 
 
@@ -279,7 +279,7 @@ def read_wordings() -> list[Wordings]:
 
 
 SEARCH_TIME = datetime(2026, 6, 1, 9, tzinfo=UTC)
-"""When every question of `relevance` is asked."""
+"""When every question of `relevance` is sent."""
 CUTOFF = 5
 QUESTION_KINDS = ("current", "past", "why", "negation", "list", "time", "detail", "none")
 
@@ -294,7 +294,7 @@ class StatementLink:
 
 @dataclass(frozen=True, slots=True)
 class BankStatement:
-    """A statement that questions are asked about."""
+    """A statement that questions may find."""
 
     id: str
     lang: str
@@ -331,7 +331,7 @@ class RelevanceQuestion:
 
 
 def read_bank() -> list[BankStatement]:
-    """Return the statements of every agent in the order in which they were told."""
+    """Return the statements of every agent by the time of their messages."""
     bank = [
         BankStatement(
             **{
@@ -349,3 +349,32 @@ def read_bank() -> list[BankStatement]:
 def read_questions() -> list[RelevanceQuestion]:
     """Return the questions."""
     return [RelevanceQuestion(**{**row, "answers": tuple(row["answers"])}) for row in rows_of("relevance")]
+
+
+@dataclass(frozen=True, slots=True)
+class GoldStatement:
+    """A statement that a reader would store."""
+
+    subject: str
+    memory_type: str
+    slot: str
+    object: str
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GoldMessage:
+    """A message of a user with the statements that it makes."""
+
+    id: str
+    lang: str
+    text: str
+    statements: tuple[GoldStatement, ...]
+
+
+def read_messages() -> list[GoldMessage]:
+    """Return the messages for the development of extraction."""
+    return [
+        GoldMessage(**{**row, "statements": tuple(GoldStatement(**one) for one in row["statements"])})
+        for row in rows_of("extraction_dev")
+    ]

@@ -14,6 +14,7 @@ from benchmarks.knowledge.sets import (
     TimeCase,
     milliseconds,
     read_bank,
+    read_messages,
     read_names,
     read_questions,
     read_times,
@@ -121,7 +122,7 @@ def test_updates_are_balanced_and_their_objects_are_said() -> None:
 
 
 def test_a_wrong_retirement_is_more_than_a_wrong_answer() -> None:
-    """A plan may be kept or set aside, but the present statement must stay in force."""
+    """A plan may be kept or set aside, but the present statement must stay current."""
     update = next(update for update in read_updates() if update.second.quote == "we'll move to York in May")
     assert update.accepts("both", frozenset({"first"}))
     assert update.accepts("both", frozenset({"first", "second"}))
@@ -158,7 +159,7 @@ def test_wordings_state_their_fact() -> None:
 
 
 def test_questions_are_answered_by_statements_of_their_agent() -> None:
-    """Six agents have 25 statements each, and every answer is a statement of the agent that is asked."""
+    """Six agents have 25 statements each, and every answer is a statement of the agent of the question."""
     bank = {statement.id: statement for statement in read_bank()}
     assert Counter(Counter(statement.agent for statement in bank.values()).values()) == {25: 6}
     assert len({statement.quote for statement in bank.values()}) == 150
@@ -190,3 +191,13 @@ def test_precision_counts_what_could_be_right() -> None:
     assert both.precision(["priya-01", "priya-02", "priya-03", "priya-04", "priya-05", "priya-09"]) == 0
     assert questions["我的狗多大了？"].precision([]) == 1
     assert questions["我的狗多大了？"].precision(["ajie-01"]) == 0
+
+
+def test_messages_contain_the_objects_of_their_statements() -> None:
+    """Half of the messages of each language state nothing, and the others say the object of each statement."""
+    messages = read_messages()
+    assert len({message.text for message in messages}) == 60
+    counts = Counter((message.lang, bool(message.statements)) for message in messages)
+    assert counts == {(lang, states): 15 for lang in LANGUAGES for states in (True, False)}
+    for message in messages:
+        assert all(statement.object in message.text for statement in message.statements), message.id
