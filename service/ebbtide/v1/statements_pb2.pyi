@@ -63,6 +63,7 @@ class CreateStatementRequest(_message.Message):
     VALENCE_FIELD_NUMBER: _builtins.int
     AROUSAL_FIELD_NUMBER: _builtins.int
     IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
+    TIMESTAMP_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
     """Id of the agent: 1-128 characters of any script."""
     subject: _builtins.str
@@ -103,6 +104,10 @@ class CreateStatementRequest(_message.Message):
     def until(self) -> _timestamp_pb2.Timestamp:
         """Until when it is true; default: open."""
 
+    @_builtins.property
+    def timestamp(self) -> _timestamp_pb2.Timestamp:
+        """When it was said; default: now."""
+
     def __init__(
         self,
         *,
@@ -123,10 +128,11 @@ class CreateStatementRequest(_message.Message):
         valence: _builtins.float | None = ...,
         arousal: _builtins.float | None = ...,
         idempotency_key: _builtins.str | None = ...,
+        timestamp: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_arousal", b"_arousal", "_idempotency_key", b"_idempotency_key", "_importance", b"_importance", "_kind", b"_kind", "_modality", b"_modality", "_scope", b"_scope", "_subject", b"_subject", "_topic", b"_topic", "_valence", b"_valence", "arousal", b"arousal", "idempotency_key", b"idempotency_key", "importance", b"importance", "kind", b"kind", "modality", b"modality", "scope", b"scope", "since", b"since", "subject", b"subject", "topic", b"topic", "until", b"until", "valence", b"valence"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_arousal", b"_arousal", "_idempotency_key", b"_idempotency_key", "_importance", b"_importance", "_kind", b"_kind", "_modality", b"_modality", "_scope", b"_scope", "_subject", b"_subject", "_topic", b"_topic", "_valence", b"_valence", "arousal", b"arousal", "idempotency_key", b"idempotency_key", "importance", b"importance", "kind", b"kind", "modality", b"modality", "scope", b"scope", "since", b"since", "subject", b"subject", "timestamp", b"timestamp", "topic", b"topic", "until", b"until", "valence", b"valence"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_arousal", b"_arousal", "_idempotency_key", b"_idempotency_key", "_importance", b"_importance", "_kind", b"_kind", "_modality", b"_modality", "_scope", b"_scope", "_subject", b"_subject", "_topic", b"_topic", "_valence", b"_valence", "agent_id", b"agent_id", "arousal", b"arousal", "attributes", b"attributes", "content", b"content", "idempotency_key", b"idempotency_key", "importance", b"importance", "kind", b"kind", "modality", b"modality", "negated", b"negated", "object", b"object", "replaces", b"replaces", "scope", b"scope", "since", b"since", "subject", b"subject", "topic", b"topic", "until", b"until", "valence", b"valence"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_arousal", b"_arousal", "_idempotency_key", b"_idempotency_key", "_importance", b"_importance", "_kind", b"_kind", "_modality", b"_modality", "_scope", b"_scope", "_subject", b"_subject", "_topic", b"_topic", "_valence", b"_valence", "agent_id", b"agent_id", "arousal", b"arousal", "attributes", b"attributes", "content", b"content", "idempotency_key", b"idempotency_key", "importance", b"importance", "kind", b"kind", "modality", b"modality", "negated", b"negated", "object", b"object", "replaces", b"replaces", "scope", b"scope", "since", b"since", "subject", b"subject", "timestamp", b"timestamp", "topic", b"topic", "until", b"until", "valence", b"valence"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__arousal: _TypeAlias = _typing.Literal["arousal"]  # noqa: Y015
     _WhichOneofArgType__arousal: _TypeAlias = _typing.Literal["_arousal", b"_arousal"]  # noqa: Y015

@@ -132,6 +132,7 @@ class CreateStatementRequest(AgentRequest):
         None, description="From when it is true; default: the time that content states, else now."
     )
     until: Time | None = Field(None, description="Until when it is true; default: open.")
+    timestamp: Time | None = Field(None, description="When it was said; default: now.")
     replaces: str = Field(
         "", description="Id of a statement on the same topic that this one ends.", examples=["n12"]
     )
@@ -334,9 +335,18 @@ async def create(
                 arousal=request.arousal,
                 scope=request.scope,  # type: ignore[arg-type]
             )
-            one = with_stated_time(replace(one, keywords=keywords_of(one)), workspace, now_ms)
+            one = with_stated_time(
+                replace(one, keywords=keywords_of(one)), workspace, request.timestamp or now_ms
+            )
             words = message(
-                workspace, policy, one.content, now_ms, role="tool", key=request.idempotency_key, body=request
+                workspace,
+                policy,
+                one.content,
+                now_ms,
+                role="tool",
+                key=request.idempotency_key,
+                body=request,
+                said_ms=request.timestamp,
             )
             words = replace(words, quota=service.quota)
             try:
@@ -396,6 +406,7 @@ def message(
     role: str,
     key: str | None = None,
     body: Request | None = None,
+    said_ms: int | None = None,
 ) -> IncomingBatch:
     """Return the message that has the words of a statement or a reason, as a batch of its own."""
     digest = (
@@ -417,7 +428,7 @@ def message(
         role=role,  # type: ignore[arg-type]
         speaker="",
         caller_id="",
-        timestamp_ms=None,
+        timestamp_ms=said_ms,
         accepted_at_ms=now_ms,
         conversation_id="",
         text_key=text_key(text),

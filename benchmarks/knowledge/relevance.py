@@ -1,0 +1,109 @@
+"""Questions to agents with statements: the share of right statements among the first five.
+
+The labels are `data/relevance.jsonl`, over the statements in `data/relevance_statements.jsonl`. Each agent gets its
+statements through the operation that stores them, with the built-in model and embedder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import tempfile
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.knowledge.sets import (
+    CUTOFF,
+    SEARCH_TIME,
+    BankStatement,
+    RelevanceQuestion,
+    read_bank,
+    read_questions,
+)
+from benchmarks.knowledge.table import Row
+from ebbtide.daemon import opened
+from ebbtide.errors import EbbtideError
+from ebbtide.settings import load_settings
+from ebbtide.verbs.links import CreateLinkRequest, create_link
+from ebbtide.verbs.service import Service
+from ebbtide.verbs.statement_search import SearchStatementsRequest, search_statements
+from ebbtide.verbs.statements import CreateStatementRequest, create_statement
+
+BAR = 0.80
+
+
+async def _store(service: Service, bank: Sequence[BankStatement]) -> dict[str, str]:
+    """Store the statements. Return the id of each by its label."""
+    ids: dict[str, str] = {}
+    for one in bank:
+        request = CreateStatementRequest(
+            agent_id=one.agent,
+            subject=one.subject,
+            topic=one.slot,
+            object=one.object or "",
+            kind=one.memory_type,
+            content=one.quote,
+            negated=one.negated,
+            timestamp=one.told_at,
+            since=one.since,
+        )
+        ids[one.id] = (await create_statement(service, request)).id
+    for one in bank:
+        if one.link is not None and ids[one.id] != ids[one.link.target]:
+            await create_link(
+                service,
+                CreateLinkRequest(
+                    agent_id=one.agent,
+                    source=ids[one.id],
+                    target=ids[one.link.target],
+                    relation=one.link.relation_type,
+                ),
+            )
+    return ids
+
+
+async def _answers(
+    questions: Sequence[RelevanceQuestion], bank: Sequence[BankStatement]
+) -> dict[str, list[str]]:
+    """Return the labels of the statements that are found for each question."""
+    found: dict[str, list[str]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        settings = load_settings({"store": {"data_dir": Path(folder)}})
+        async with opened(settings) as service:
+            ids = await _store(service, bank)
+            labels: dict[tuple[str, str], list[str]] = defaultdict(list)
+            agents = {one.id: one.agent for one in bank}
+            for label, number in ids.items():
+                labels[agents[label], number].append(label)
+            for question in questions:
+                request = SearchStatementsRequest(
+                    agent_id=question.agent,
+                    query=question.query,
+                    max_results=CUTOFF,
+                    as_of=int(SEARCH_TIME.timestamp() * 1000),
+                    include_past=question.kind == "past",
+                )
+                with contextlib.suppress(EbbtideError):
+                    answer = await search_statements(service, request)
+                    found[question.id] = [
+                        label for one in answer.statements for label in labels[question.agent, one.id]
+                    ]
+    return found
+
+
+def rows(is_quick: bool) -> list[Row]:
+    """Return the rows of questions."""
+    bank, questions = read_bank(), read_questions()
+    if is_quick:
+        agents = sorted({one.agent for one in bank})[:2]
+        bank = [one for one in bank if one.agent in agents]
+        questions = [one for one in questions if one.agent in agents]
+    found = asyncio.run(_answers(questions, bank))
+    by_kind: dict[str, list[float]] = defaultdict(list)
+    for one in questions:
+        by_kind[one.kind].append(one.precision(found.get(one.id, [])))
+    scores = [score for some in by_kind.values() for score in some]
+    share = sum(scores) / len(scores)
+    kinds = ", ".join(f"{kind} {sum(some) / len(some):.0%}" for kind, some in sorted(by_kind.items()))
+    return [Row("relevance, P@5", f"≥ {BAR:.0%}", f"{share:.1%} ({kinds})", share >= BAR)]
