@@ -133,7 +133,8 @@ def _read_table() -> tuple[dict[str, Slot], dict[str, str]]:
     return slots, names
 
 
-SLOTS, _NAMES = _read_table()
+SLOTS, ALIASES = _read_table()
+"""The slots by name; the slot of each alias, normalised."""
 
 
 @lru_cache(maxsize=1024)
@@ -144,8 +145,8 @@ def canonical(topic: str) -> str:
     """
     key = normalised(topic)
     for prefix in ("", "my ", "我的", "has ", "is ", "有"):
-        if key.startswith(prefix) and key.removeprefix(prefix) in _NAMES:
-            return _NAMES[key.removeprefix(prefix)]
+        if key.startswith(prefix) and key.removeprefix(prefix) in ALIASES:
+            return ALIASES[key.removeprefix(prefix)]
     for words in (FAVOURITE, *_FAVOURITES):
         if key.startswith(words) and (thing := key.removeprefix(words).strip()):
             return (FAVOURITE + thing)[:MAX_SLOT_CHARS]

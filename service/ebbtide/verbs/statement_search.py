@@ -23,6 +23,8 @@ from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import NodeId
 from ebbtide.memory.network import Network
 from ebbtide.memory.statements import DAY_MS, Version
+from ebbtide.memory.subjects import USER
+from ebbtide.memory.topic_words import TASKS, asks_for_the_past, topics_of
 from ebbtide.records import Link
 from ebbtide.retrieval.analysis import words_of
 from ebbtide.verbs.limits import Between, MaxChars, NotBlank, OneOf, Several, Time
@@ -47,6 +49,12 @@ RATES = {
     "task": 0.05,
 }
 """Decay of recency per day, by kind. An open task does not decay before it is due."""
+
+TOPIC_SHARE = 0.5
+"""Share of the similarity that a topic has which the question names."""
+
+PAST_PENALTY = 0.15
+"""What a current statement loses if a question asks for an earlier time."""
 
 WHY_WORDS = (
     "why",
@@ -134,10 +142,12 @@ class _Search:
         self._request = request
         self._workspace = workspace
         self._words = {word.casefold() for word in words_of(request.query)}
+        self._topics, self._relative = topics_of(request.query)
+        self._asks_for_past = request.include_past and asks_for_the_past(request.query)
 
     def answer(self, hits: Recollected) -> FoundStatements:
         """Return the statements of the hits and those near them, best first."""
-        similar = self._similar(hits)
+        similar = self._with_topics(self._similar(hits))
         reached = dict.fromkeys(similar, 0)
         if self._expands(len(similar)):
             reached = self._reached(similar)
@@ -158,8 +168,10 @@ class _Search:
                 + 0.1 * math.exp(-self._age(version))
                 + 0.1 * used
             )
+            if self._asks_for_past and info.state in CURRENT:
+                score -= PAST_PENALTY
             found.append(FoundStatement(**dict(info), score=round(score, 4), distance=distance))
-        found.sort(key=lambda one: (one.state not in CURRENT, -one.score, int(one.id[1:])))
+        found.sort(key=lambda one: (-one.score, int(one.id[1:])))
         best = found[: self._request.max_results or 10]
         for one in best:
             number = int(one.id[1:])
@@ -195,6 +207,24 @@ class _Search:
                 share = self._share(statement) if len(statements) > 1 else 1.0
                 similarity = share * hit.score / best if best > 0 else 0.0
                 found[statement] = max(found.get(statement, 0.0), similarity)
+        return found
+
+    def _with_topics(self, similar: dict[NodeId, float]) -> dict[NodeId, float]:
+        """Return the similarities where half counts for the topic that the question names, if it names one."""
+        if not self._topics:
+            return similar
+        network, ledger = self._workspace.network, self._workspace.ledger
+        found = {statement: (1 - TOPIC_SHARE) * share for statement, share in similar.items()}
+        for statement in ledger.statements:
+            one = ledger.assertions_of(statement)[0]
+            entity = network.entities.get(one.subject)
+            is_asked = one.slot in self._topics or (one.kind == "task" and TASKS in self._topics)
+            is_asked = is_asked or (TASKS in self._topics and one.modality == "planned")
+            if is_asked:
+                named = entity is not None and entity.name == (self._relative or USER)
+                found[statement] = found.get(statement, 0.0) + TOPIC_SHARE * (1.0 if named else 0.5)
+            elif self._relative is not None and entity is not None and entity.name == self._relative:
+                found[statement] = found.get(statement, 0.0) + TOPIC_SHARE / 2
         return found
 
     def _share(self, statement: NodeId) -> float:
