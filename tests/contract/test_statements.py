@@ -255,3 +255,17 @@ async def test_a_full_agent_refuses_statements(tmp_path: Path, caller_in: Caller
         ).json()["error"]
         assert (error["reason"], error["metadata"]["max_statements"]) == ("TOO_MANY_STATEMENTS", "1")
         assert (await call("GET", AGENT)).json()["counts"]["messages"] == 1
+
+
+async def test_an_entity_is_no_statement(tmp_path: Path, caller_in: CallerIn) -> None:
+    """The id of an entity is refused with NOT_A_STATEMENT, for reading and for changing."""
+    async with caller_in(tmp_path) as call:
+        entity = (await says(call, "residence", "Lisbon"))["subject_id"]
+        for method, path, body in (
+            ("GET", f"statements/{entity}", None),
+            ("PATCH", f"statements/{entity}", {"object": "Porto"}),
+            ("POST", f"statements/{entity}/retract", {}),
+            ("POST", "feedback", {"node_id": entity, "action": "pin"}),
+        ):
+            error = (await call(method, f"{AGENT}/{path}", body)).json()["error"]
+            assert error["reason"] == "NOT_A_STATEMENT", path
