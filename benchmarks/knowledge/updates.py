@@ -39,7 +39,7 @@ def _assertion(entry: int, statement: int, said: Said) -> Assertion:
 
 
 def answer(case: Update) -> tuple[str, frozenset[str]]:
-    """Return the outcome of the second statement, and the current ones when it was told."""
+    """Return the outcome of the second statement, and the current ones at its time."""
     first, second = _assertion(1, FIRST, case.first), _assertion(2, SECOND, case.second)
     ledger = Ledger([first])
     is_evidence = bool(ledger.evidence(second))

@@ -227,6 +227,8 @@ async def test_a_busy_agent_refuses_and_times_out(tmp_path: Path, caller_in: Cal
         finally:
             gate.set()
         await blocked
+        # Requests that timed out keep their place until their turn.
+        await eventually(lambda: agent.mailbox.is_idle)
         assert (await call("GET", AGENT)).status_code == 200
 
 

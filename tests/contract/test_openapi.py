@@ -205,6 +205,8 @@ UNBOUNDED = {
     "batch_id",
     "page_token",
     "replaces",
+    "source",
+    "target",
     "keep",
     "drop",
 }

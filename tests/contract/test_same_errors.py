@@ -26,6 +26,8 @@ FREE = {
     "node_ids",
     "node_id",
     "replaces",
+    "source",
+    "target",
     "keep",
     "drop",
 }
@@ -84,7 +86,8 @@ def bad_values(operation: Operation, name: str, schema: dict[str, Any]) -> Itera
     if name in LIMITED and not is_list_of_ids:
         yield from LIMITED[name]
     elif any("enum" in option for option in options) and "string" in kinds:
-        yield "nonsense" if name in ("tokenizer", "kind", "modality", "scope", "action") else 99
+        is_text = operation.name == "SearchStatements" and name == "mode"
+        yield "nonsense" if is_text or name in ("tokenizer", "kind", "modality", "scope", "action") else 99
     elif "integer" in kinds:
         yield from (-2, 2**31 - 1)
     elif "string" in kinds:

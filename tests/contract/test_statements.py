@@ -313,3 +313,59 @@ async def test_a_query_answers_with_what_is_true_now(
         assert {one["kind"] for one in found} == {"fact"}
         found = (await call("POST", f"{AGENT}/search", {"query": query, "kinds": ["episode"]})).json()
         assert all(one["kind"] == "episode" for one in found["memories"])
+
+
+async def test_an_entity_is_no_statement(tmp_path: Path, caller_in: CallerIn) -> None:
+    """The id of an entity is refused with NOT_A_STATEMENT, for reading and for changing."""
+    async with caller_in(tmp_path) as call:
+        entity = (await says(call, "residence", "Lisbon"))["subject_id"]
+        for method, path, body in (
+            ("GET", f"statements/{entity}", None),
+            ("PATCH", f"statements/{entity}", {"object": "Porto"}),
+            ("POST", f"statements/{entity}/retract", {}),
+            ("POST", "feedback", {"node_id": entity, "action": "pin"}),
+        ):
+            error = (await call(method, f"{AGENT}/{path}", body)).json()["error"]
+            assert error["reason"] == "NOT_A_STATEMENT", path
+
+
+async def test_statements_are_searched_linked_and_weighed(tmp_path: Path, caller_in: CallerIn) -> None:
+    """A question finds the statement; one that asks why follows a link; the importance sets the links."""
+    async with caller_in(tmp_path) as call:
+        wrist = await says(call, "injury", "a broken wrist", content="I broke my wrist in March.")
+        climbing = await says(call, "gave up", "climbing", content="I gave up climbing.")
+        await says(call, "pet", "a grey cat", content="My cat is grey.")
+        body = {"source": wrist["id"], "target": climbing["id"], "relation": "causes", "strength": 0.8}
+        assert (await done(call, "POST", "links", body))["strength"] == 0.8
+        query = {"query": "Why the broken wrist?", "mode": "deep"}
+        found = (await done(call, "POST", "statements/search", query))["statements"]
+        by_id = {one["id"]: one for one in found}
+        assert by_id[wrist["id"]].get("distance", 0) == 0
+        assert climbing["id"] in by_id
+        query = {"query": "my cat", "mode": "fast", "max_results": 1}
+        fast = await done(call, "POST", "statements/search", query)
+        assert [one["object"] for one in fast["statements"]] == ["a grey cat"]
+        none = await done(call, "POST", "statements/search", {"query": "my cat", "kinds": ["task"]})
+        assert none["statements"] == []
+        weighed = await done(call, "PUT", f"nodes/{wrist['id']}/importance", {"importance": 0.9})
+        assert weighed["links_changed"] == 2
+        assert weighed["importance"] == pytest.approx(0.9)
+        gone = await call("POST", f"{AGENT}/links", {**body, "target": "n99"})
+        assert gone.json()["error"]["reason"] == "NODE_NOT_FOUND"
+        same = await call("POST", f"{AGENT}/links", {**body, "target": wrist["id"]})
+        assert same.json()["error"]["reason"] == "INVALID_VALUE"
+
+
+async def test_a_past_question_finds_what_was_true(tmp_path: Path, caller_in: CallerIn) -> None:
+    """With include_past the earlier value is found first for a question about it; without, only the current one."""
+    async with caller_in(tmp_path) as call:
+        old = await says(
+            call, "residence", "Lisbon", content="I live in Lisbon.", timestamp=1_700_000_000_000
+        )
+        new = await says(call, "residence", "Porto", content="I moved to Porto.")
+        assert old["told_at"] == 1_700_000_000_000
+        question = {"query": "Where did I live before?"}
+        found = await done(call, "POST", "statements/search", question)
+        assert [one["id"] for one in found["statements"]] == [new["id"]]
+        found = await done(call, "POST", "statements/search", {**question, "include_past": True})
+        assert [one["id"] for one in found["statements"]] == [old["id"], new["id"]]

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ebbtide.access.grants import CALLER, Caller, Grant, Reach
-from ebbtide.errors import Forbidden
+from ebbtide.errors import Forbidden, NotFound
 from ebbtide.verbs.tools import CallToolRequest, ListToolsRequest, call_tool, list_tools
 from tests.support.in_process import service_in
 
 CALLS = {
+    "create_memory": ("write", '{"subject": "user", "topic": "residence", "object": "Lisbon"}'),
+    "search_memories": ("read", '{"query": "Where do I live?"}'),
+    "link_memories": ("write", '{"source": "n1", "target": "n2", "relation": "causes"}'),
+    "update_memory_importance": ("write", '{"memory": "n1", "importance": "80%"}'),
     "remember": ("write", '{"content": "I moved to Lisbon in May."}'),
     "recall": ("read", '{"q": "Where did I move?"}'),
     "forget": ("admin", '{"topic": "Lisbon", "dry_run": true}'),
@@ -57,3 +62,53 @@ async def test_the_declarations_have_the_form_of_the_vendor(tmp_path: Path, form
         found = await list_tools(service, ListToolsRequest.model_validate({"format": form, "lang": "zh"}))
     assert len(found.tools) == len(CALLS)
     assert all(key in one for one in found.tools)
+
+
+async def test_a_fact_is_created_searched_linked_and_weighed(tmp_path: Path) -> None:
+    """A fact is found at once; one that contradicts it names it; a description stands for an id."""
+    async with service_in(tmp_path / "data") as service:
+
+        async def call(name: str, arguments: object) -> dict[str, Any]:
+            request = CallToolRequest.model_validate({"agent_id": "a", "name": name, "arguments": arguments})
+            return (await call_tool(service, request)).result
+
+        first = await call(
+            "create_memory", {"subject": "我", "类型": "事实", "topic": "住在", "object": "青岛"}
+        )
+        assert (first["status"], first["normalized"]["topic"]) == ("staged", "residence")
+        again = await call("create_memory", {"subject": "user", "predicate": "residence", "value": "青岛"})
+        assert (again["memory_id"], again["status"]) == (first["memory_id"], "known")
+        other = await call("create_memory", {"subject": "user", "topic": "residence", "object": "成都"})
+        assert first["memory_id"] in other["contradicts"][0]
+        assert "replaces" in other["advice"]
+        body = {"subject": "user", "topic": "residence", "object": "厦门", "replaces": first["memory_id"]}
+        moved = await call("create_memory", body)
+        assert first["memory_id"] in moved["superseded"]
+        found = await call("search_memories", {"query": "用户现在住在哪里？", "limit": "3"})
+        assert found["statements"][0]["id"] == moved["memory_id"]
+        cause = await call("create_memory", {"subject": "user", "topic": "allergy", "object": "grass pollen"})
+        link = await call(
+            "link_memories",
+            {"source": "allergic to grass pollen", "target": moved["memory_id"], "relation": "导致"},
+        )
+        assert (link["source"], link["relation"]) == (cause["memory_id"], "causes")
+        assert link["target"] == moved["memory_id"]
+        why = await call("search_memories", {"query": "Why pollen?", "expand_depth": 2})
+        assert {cause["memory_id"], moved["memory_id"]} <= {one["id"] for one in why["statements"]}
+        weighed = await call("update_memory_importance", {"memory": cause["memory_id"], "importance": "high"})
+        assert weighed["links_changed"] == 2
+
+
+@pytest.mark.parametrize("description", ["a spaceship", "tea"])
+async def test_an_ambiguous_description_names_the_candidates(tmp_path: Path, description: str) -> None:
+    """A description that fits no memory, or two equally well, is refused with the ids to choose from."""
+    async with service_in(tmp_path / "data") as service:
+        for value in ("green tea", "black tea"):
+            fields = {"subject": "user", "topic": "likes", "object": value}
+            await call_tool(service, CallToolRequest(agent_id="a", name="create_memory", arguments=fields))
+        body = {"memory": description, "importance": 1}
+        request = CallToolRequest(agent_id="a", name="update_memory_importance", arguments=body)
+        with pytest.raises(NotFound) as refused:
+            await call_tool(service, request)
+        assert refused.value.reason == "AMBIGUOUS_MEMORY"
+        assert len(refused.value.metadata) == (2 if description == "tea" else 0)

@@ -746,6 +746,10 @@ async def test_readiness_reflects_the_state(tmp_path: Path) -> None:
         assert (response.status_code, response.json()["status"]) == (503, "unavailable")
 
 
+OF_STATEMENTS = ("/conflicts/resolve", "/merges", "/feedback", "/links", "/importance")
+"""Ends of the routes whose examples name statements."""
+
+
 async def test_the_openapi_document_describes_every_body(tmp_path: Path) -> None:
     """Every reference resolves, every body has an example that the operation accepts, and 422 does not occur."""
     async with rest_in(tmp_path) as call:
@@ -772,7 +776,7 @@ async def test_the_openapi_document_describes_every_body(tmp_path: Path) -> None
                     url = url.replace("{name}", "recall")
                     if method != "put":
                         await call("PUT", agent)
-                    if "statement" in path or path.endswith(("/conflicts/resolve", "/merges", "/feedback")):
+                    if "statement" in path or path.endswith(OF_STATEMENTS):
                         # n1 is a statement, which n3 contradicts; both subjects are entities.
                         for subject, value in (("Bob", "1990"), ("Bob", "1991"), ("Robert", "1990")):
                             born = {"subject": subject, "topic": "birthday", "object": value}

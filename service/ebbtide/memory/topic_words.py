@@ -39,7 +39,8 @@ vehicle: car, bike, drive, get around, 车
 phone: phone, number, 电话, 手机
 email: email, mail, 邮箱
 name: called, name, 名字, 叫什么
-task: to do, to-do, todo, deadline, deadlines, tasks, remind, still have to, plan, plans, 待办, 没办, 要做, 提醒, 截止, 计划, 打算
+task: to do, to-do, todo, deadline, deadlines, tasks, remind, still have to, plan, plans
+task: 待办, 没办, 要做, 提醒, 截止, 计划, 打算
 """
 
 _WORD_EDGE: Final = re.compile(r"[a-z0-9]")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from ebbtide.changes import Change
 from ebbtide.fleet.runtime.workspace import Workspace
@@ -13,7 +13,6 @@ from ebbtide.ids import NodeId, node_text_id, parse_node_id
 from ebbtide.memory.draft import Draft
 from ebbtide.memory.network import Network
 from ebbtide.records import Link
-from ebbtide.verbs.creation import in_unit
 from ebbtide.verbs.inspect import LinkInfo, NodeRequest, not_alive
 from ebbtide.verbs.limits import MaxChars, NotBlank, OneLine
 from ebbtide.verbs.pii_policy import PiiPolicy
@@ -35,9 +34,7 @@ class CreateLinkRequest(AgentRequest):
             examples=["causes"],
         )
     )
-    strength: Annotated[float, AfterValidator(in_unit)] = Field(
-        0.6, description="Its strength now, above 0 to 1."
-    )
+    strength: Annotated[float, Field(gt=0, le=1)] = Field(0.6, description="Its strength now, above 0 to 1.")
 
 
 class SetImportanceRequest(NodeRequest):

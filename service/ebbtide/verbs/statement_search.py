@@ -53,8 +53,8 @@ RATES = {
 TOPIC_SHARE = 0.5
 """Share of the similarity that a topic has which the question names."""
 
-PAST_PENALTY = 0.15
-"""What a current statement loses if a question asks for an earlier time."""
+PAST_PENALTY = 0.3
+"""Subtracted from the score of a current statement if a question is about an earlier time."""
 
 WHY_WORDS = (
     "why",
