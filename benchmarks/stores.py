@@ -167,7 +167,7 @@ def _write_nodes(environment: Any, tables: Tables, ids: list[int], seed: int) ->
         ):
             said = text.content.encode()
             key = hashlib.sha256(said).digest()
-            chunks[key] = layout.CHUNKS.value.encode(text.content)
+            chunks[key] = layout.CHUNKS.value.encode(text.content.encode())
             references[key] += 1
             batch, index = (number - 1) // MESSAGES_PER_BATCH + 1, (number - 1) % MESSAGES_PER_BATCH
             told_ms = BEGUN_MS + number * 60_000

@@ -9,6 +9,7 @@ import pytest
 
 from tests.contract.test_clear import files_with
 from tests.support.callers import CALLERS, Caller, CallerIn, rest_in
+from tests.support.waiting import eventually
 
 AGENT = "/v1/agents/ann"
 
@@ -369,3 +370,63 @@ async def test_a_past_question_finds_what_was_true(tmp_path: Path, caller_in: Ca
         assert [one["id"] for one in found["statements"]] == [new["id"]]
         found = await done(call, "POST", "statements/search", {**question, "include_past": True})
         assert [one["id"] for one in found["statements"]] == [old["id"], new["id"]]
+
+
+SAID = [
+    "I live in Lisbon, near the river.",
+    "Do I live in Porto?",
+    "I moved to Porto.",
+    "I'm allergic to penicillin.",
+    "我妹妹叫小雨。",
+]
+
+
+def extracted_up_to(call: Any) -> int:
+    """Return the last message of the agent from which statements were extracted."""
+    [agent] = call.service.fleet.open_agents
+    found: int = agent.workspace.store.read(lambda txn: txn.meta.ledger.extracted_up_to)
+    return found
+
+
+async def test_rules_extract_statements_from_messages(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Messages of the user give statements that cite their sentence; off, and other roles, give none."""
+    async with caller_in(tmp_path) as call:
+        quiet = {"messages": [{"role": "user", "content": text} for text in SAID]}
+        await call("POST", f"{AGENT}/remember", quiet)
+        await done(call, "POST", "flush", {"timeout_ms": 10_000})
+        assert await values(call) == []
+        await call("PATCH", AGENT, {"extraction": "rules"})
+        other = {"messages": [{"role": "assistant", "content": "I live in Ghent."}]}
+        await call("POST", f"{AGENT}/remember", other)
+        await done(call, "POST", "flush", {"timeout_ms": 10_000})
+
+        await eventually(lambda: extracted_up_to(call) == len(SAID) + 1)
+        assert set(await values(call)) == {
+            ("Porto", "current"),
+            ("penicillin", "current"),
+            ("小雨", "current"),
+        }
+        [home] = (await done(call, "GET", "statements", topic="residence"))["statements"]
+        assert (home["content"], home["author"]) == ("I moved to Porto", "rules@1")
+        assert [(one["text"], one["role"]) for one in home["quotes"]] == [("I moved to Porto", "user")]
+        text = (await call("POST", f"{AGENT}/recall", {"query": "Where do I live now?"})).json()["text"]
+        blocks = text.split("\n---\n")
+        assert "Porto" in blocks[0]
+        assert any("then Porto" in block for block in blocks[1:]), text
+        await done(call, "POST", "forget", {"topic": "penicillin"})
+        assert "penicillin" not in str(await done(call, "GET", "statements"))
+
+
+async def test_extraction_continues_after_a_restart(tmp_path: Path) -> None:
+    """A second daemon goes on where the first one stopped, and stores no statement twice."""
+    async with rest_in(tmp_path / "data") as call:
+        await call("PUT", AGENT, {"extraction": "rules"})
+        await call("POST", f"{AGENT}/remember", {"messages": [{"role": "user", "content": SAID[0]}]})
+        await done(call, "POST", "flush", {"timeout_ms": 10_000})
+    async with rest_in(tmp_path / "data") as call:
+        await call("POST", f"{AGENT}/remember", {"messages": [{"role": "user", "content": SAID[3]}]})
+        await done(call, "POST", "flush", {"timeout_ms": 10_000})
+
+        await eventually(lambda: extracted_up_to(call) == 2)
+        found = (await done(call, "GET", "statements"))["statements"]
+        assert [len(one["quotes"]) for one in found] == [1, 1]

@@ -29,6 +29,7 @@ from ebbtide.ids import parse_agent_id
 from ebbtide.language.builtin import (
     chinese_links,
     chinese_notes,
+    extraction,
     scripts,
     sentences,
     shortening,
@@ -45,7 +46,7 @@ from ebbtide.language.served import chunks, embedder, fidelity, openai_compatibl
 from ebbtide.language.served.connection import RequestRejected, retry_after_s
 from ebbtide.language.served.model import Overflow
 from ebbtide.language.tokens import estimate
-from ebbtide.memory import naming, pin_requests, slot_names, values
+from ebbtide.memory import naming, pin_requests, slot_names, topic_words, values
 from ebbtide.memory.texts import piece_of
 from ebbtide.memory.wording import joined, speaker_labels, word_dangling, word_memory
 from ebbtide.parameters import AgentParameters
@@ -68,6 +69,8 @@ from ebbtide.retrieval import (
 )
 from ebbtide.retrieval import sentences as key_sentences
 from ebbtide.telemetry import request_id_from
+from ebbtide.tools.reading import read_arguments
+from ebbtide.tools.schema import TOOLS
 from ebbtide.verbs import erased, metadata, pii_policy, requests
 from ebbtide.verbs.paging import to_token
 
@@ -239,6 +242,16 @@ def _shortened_again(text: str) -> Any:
     return shortening.shorten(once, len(text) // 4, text)
 
 
+def _arguments(text: str) -> object:
+    """Read a text as a list of types and as attributes, as a language model may send them."""
+    sent = {"query": "x", "memory_types": text, "subject": "x", "topic": "x", "attributes": text}
+    found = []
+    for tool in ("search_memories", "create_memory"):
+        with suppress(InvalidRequest):
+            found.append(read_arguments(TOOLS[tool], sent, lambda _: None).noticed)
+    return found
+
+
 def _fillers(text: str) -> bool:
     return small_talk.is_filler(text) or small_talk.is_courtesy(text[:150])
 
@@ -334,6 +347,11 @@ READERS: Mapping[str, Reader] = {
     "builtin: pronouns": lambda text: chinese_links.linked_clauses(f"王伟来了，{text}，他很累。"),
     "builtin: tokens": tokens.tokenize,
     "builtin: fillers": _fillers,
+    "builtin: extraction": lambda text: [
+        extraction.extract(begin + text) for begin in ("", "I love ", "I am a ", "我喜欢", "我是一名")
+    ],
+    "arguments of a tool": _arguments,
+    "topics of a question": lambda text: (topic_words.topics_of(text), topic_words.asks_for_the_past(text)),
     "fidelity of a shortening": _fidelity,
     "names of links": _relation_names,
     "slots and values of statements": _statement,

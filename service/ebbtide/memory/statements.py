@@ -173,6 +173,10 @@ class Ledger:
         """The number of statements."""
         return len(self._by_statement)
 
+    def all_assertions(self) -> Iterable[Assertion]:
+        """Return every assertion."""
+        return self._assertions.values()
+
     def rulings(self) -> list[Ruling]:
         """Return the rulings that no later ruling has undone, in order."""
         return list(self._now.rulings)

@@ -96,6 +96,30 @@ LOCALE_EN: Locale.ValueType  # 3
 """English."""
 Global___Locale: _TypeAlias = Locale  # noqa: Y015
 
+class _Extraction:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ExtractionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Extraction.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    EXTRACTION_UNSPECIFIED: _Extraction.ValueType  # 0
+    """Not given."""
+    EXTRACTION_OFF: _Extraction.ValueType  # 1
+    """No statements are extracted."""
+    EXTRACTION_RULES: _Extraction.ValueType  # 2
+    """By rules."""
+
+class Extraction(_Extraction, metaclass=_ExtractionEnumTypeWrapper):
+    """How statements are extracted from messages."""
+
+EXTRACTION_UNSPECIFIED: Extraction.ValueType  # 0
+"""Not given."""
+EXTRACTION_OFF: Extraction.ValueType  # 1
+"""No statements are extracted."""
+EXTRACTION_RULES: Extraction.ValueType  # 2
+"""By rules."""
+Global___Extraction: _TypeAlias = Extraction  # noqa: Y015
+
 class _PiiPolicy:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -112,7 +136,7 @@ class _PiiPolicyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PiiPolicy.V
     """Replaced by its kind before anything is stored."""
 
 class PiiPolicy(_PiiPolicy, metaclass=_PiiPolicyEnumTypeWrapper):
-    """The policy on personal data in messages."""
+    """What happens to personal data in new messages."""
 
 PII_POLICY_UNSPECIFIED: PiiPolicy.ValueType  # 0
 """Not given."""
@@ -194,6 +218,7 @@ class AgentParameters(_message.Message):
     PRIVACY_BUDGET_FIELD_NUMBER: _builtins.int
     TIME_ZONE_FIELD_NUMBER: _builtins.int
     MAX_STATEMENTS_FIELD_NUMBER: _builtins.int
+    EXTRACTION_FIELD_NUMBER: _builtins.int
     focus_limit: _builtins.int
     """Most memories in focus, and most entities, 1-64."""
     focus_policy: Global___FocusPolicy.ValueType
@@ -262,6 +287,8 @@ class AgentParameters(_message.Message):
     """Time zone in which words such as today are read: a name of the IANA database."""
     max_statements: _builtins.int
     """Most statements that are kept, since they are true in a lasting slot, or pinned, 1-10000."""
+    extraction: Global___Extraction.ValueType
+    """Whether statements are extracted from messages of the user."""
     def __init__(
         self,
         *,
@@ -299,10 +326,11 @@ class AgentParameters(_message.Message):
         privacy_budget: _builtins.float | None = ...,
         time_zone: _builtins.str | None = ...,
         max_statements: _builtins.int | None = ...,
+        extraction: Global___Extraction.ValueType | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_collapse_repeats", b"_collapse_repeats", "_compression_batch_size", b"_compression_batch_size", "_cue_memories", b"_cue_memories", "_decay_rate", b"_decay_rate", "_default_search_depth", b"_default_search_depth", "_delete_threshold", b"_delete_threshold", "_digest_system", b"_digest_system", "_drop_recalled", b"_drop_recalled", "_entities_per_memory", b"_entities_per_memory", "_entity_memories", b"_entity_memories", "_entity_wait_max", b"_entity_wait_max", "_focus_limit", b"_focus_limit", "_focus_policy", b"_focus_policy", "_link_break_threshold", b"_link_break_threshold", "_link_initial_strength", b"_link_initial_strength", "_locale", b"_locale", "_long_term_factor", b"_long_term_factor", "_max_nodes", b"_max_nodes", "_max_owed_passes", b"_max_owed_passes", "_max_pinned", b"_max_pinned", "_max_queue_size", b"_max_queue_size", "_max_search_results", b"_max_search_results", "_max_statements", b"_max_statements", "_min_shrink", b"_min_shrink", "_pii", b"_pii", "_pin_on_request", b"_pin_on_request", "_privacy_budget", b"_privacy_budget", "_remember_questions", b"_remember_questions", "_retention", b"_retention", "_segment_max_chars", b"_segment_max_chars", "_slot_sample_size", b"_slot_sample_size", "_speaker_prefix", b"_speaker_prefix", "_strategy", b"_strategy", "_time_zone", b"_time_zone", "collapse_repeats", b"collapse_repeats", "compression_batch_size", b"compression_batch_size", "cue_memories", b"cue_memories", "decay_rate", b"decay_rate", "default_search_depth", b"default_search_depth", "delete_threshold", b"delete_threshold", "digest_system", b"digest_system", "drop_recalled", b"drop_recalled", "entities_per_memory", b"entities_per_memory", "entity_memories", b"entity_memories", "entity_wait_max", b"entity_wait_max", "focus_limit", b"focus_limit", "focus_policy", b"focus_policy", "link_break_threshold", b"link_break_threshold", "link_initial_strength", b"link_initial_strength", "locale", b"locale", "long_term_factor", b"long_term_factor", "max_nodes", b"max_nodes", "max_owed_passes", b"max_owed_passes", "max_pinned", b"max_pinned", "max_queue_size", b"max_queue_size", "max_search_results", b"max_search_results", "max_statements", b"max_statements", "min_shrink", b"min_shrink", "pii", b"pii", "pin_on_request", b"pin_on_request", "privacy_budget", b"privacy_budget", "remember_questions", b"remember_questions", "retention", b"retention", "segment_max_chars", b"segment_max_chars", "slot_sample_size", b"slot_sample_size", "speaker_prefix", b"speaker_prefix", "strategy", b"strategy", "time_zone", b"time_zone"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_collapse_repeats", b"_collapse_repeats", "_compression_batch_size", b"_compression_batch_size", "_cue_memories", b"_cue_memories", "_decay_rate", b"_decay_rate", "_default_search_depth", b"_default_search_depth", "_delete_threshold", b"_delete_threshold", "_digest_system", b"_digest_system", "_drop_recalled", b"_drop_recalled", "_entities_per_memory", b"_entities_per_memory", "_entity_memories", b"_entity_memories", "_entity_wait_max", b"_entity_wait_max", "_extraction", b"_extraction", "_focus_limit", b"_focus_limit", "_focus_policy", b"_focus_policy", "_link_break_threshold", b"_link_break_threshold", "_link_initial_strength", b"_link_initial_strength", "_locale", b"_locale", "_long_term_factor", b"_long_term_factor", "_max_nodes", b"_max_nodes", "_max_owed_passes", b"_max_owed_passes", "_max_pinned", b"_max_pinned", "_max_queue_size", b"_max_queue_size", "_max_search_results", b"_max_search_results", "_max_statements", b"_max_statements", "_min_shrink", b"_min_shrink", "_pii", b"_pii", "_pin_on_request", b"_pin_on_request", "_privacy_budget", b"_privacy_budget", "_remember_questions", b"_remember_questions", "_retention", b"_retention", "_segment_max_chars", b"_segment_max_chars", "_slot_sample_size", b"_slot_sample_size", "_speaker_prefix", b"_speaker_prefix", "_strategy", b"_strategy", "_time_zone", b"_time_zone", "collapse_repeats", b"collapse_repeats", "compression_batch_size", b"compression_batch_size", "cue_memories", b"cue_memories", "decay_rate", b"decay_rate", "default_search_depth", b"default_search_depth", "delete_threshold", b"delete_threshold", "digest_system", b"digest_system", "drop_recalled", b"drop_recalled", "entities_per_memory", b"entities_per_memory", "entity_memories", b"entity_memories", "entity_wait_max", b"entity_wait_max", "extraction", b"extraction", "focus_limit", b"focus_limit", "focus_policy", b"focus_policy", "link_break_threshold", b"link_break_threshold", "link_initial_strength", b"link_initial_strength", "locale", b"locale", "long_term_factor", b"long_term_factor", "max_nodes", b"max_nodes", "max_owed_passes", b"max_owed_passes", "max_pinned", b"max_pinned", "max_queue_size", b"max_queue_size", "max_search_results", b"max_search_results", "max_statements", b"max_statements", "min_shrink", b"min_shrink", "pii", b"pii", "pin_on_request", b"pin_on_request", "privacy_budget", b"privacy_budget", "remember_questions", b"remember_questions", "retention", b"retention", "segment_max_chars", b"segment_max_chars", "slot_sample_size", b"slot_sample_size", "speaker_prefix", b"speaker_prefix", "strategy", b"strategy", "time_zone", b"time_zone"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_collapse_repeats", b"_collapse_repeats", "_compression_batch_size", b"_compression_batch_size", "_cue_memories", b"_cue_memories", "_decay_rate", b"_decay_rate", "_default_search_depth", b"_default_search_depth", "_delete_threshold", b"_delete_threshold", "_digest_system", b"_digest_system", "_drop_recalled", b"_drop_recalled", "_entities_per_memory", b"_entities_per_memory", "_entity_memories", b"_entity_memories", "_entity_wait_max", b"_entity_wait_max", "_focus_limit", b"_focus_limit", "_focus_policy", b"_focus_policy", "_link_break_threshold", b"_link_break_threshold", "_link_initial_strength", b"_link_initial_strength", "_locale", b"_locale", "_long_term_factor", b"_long_term_factor", "_max_nodes", b"_max_nodes", "_max_owed_passes", b"_max_owed_passes", "_max_pinned", b"_max_pinned", "_max_queue_size", b"_max_queue_size", "_max_search_results", b"_max_search_results", "_max_statements", b"_max_statements", "_min_shrink", b"_min_shrink", "_pii", b"_pii", "_pin_on_request", b"_pin_on_request", "_privacy_budget", b"_privacy_budget", "_remember_questions", b"_remember_questions", "_retention", b"_retention", "_segment_max_chars", b"_segment_max_chars", "_slot_sample_size", b"_slot_sample_size", "_speaker_prefix", b"_speaker_prefix", "_strategy", b"_strategy", "_time_zone", b"_time_zone", "collapse_repeats", b"collapse_repeats", "compression_batch_size", b"compression_batch_size", "cue_memories", b"cue_memories", "decay_rate", b"decay_rate", "default_search_depth", b"default_search_depth", "delete_threshold", b"delete_threshold", "digest_system", b"digest_system", "drop_recalled", b"drop_recalled", "entities_per_memory", b"entities_per_memory", "entity_memories", b"entity_memories", "entity_wait_max", b"entity_wait_max", "focus_limit", b"focus_limit", "focus_policy", b"focus_policy", "link_break_threshold", b"link_break_threshold", "link_initial_strength", b"link_initial_strength", "locale", b"locale", "long_term_factor", b"long_term_factor", "max_nodes", b"max_nodes", "max_owed_passes", b"max_owed_passes", "max_pinned", b"max_pinned", "max_queue_size", b"max_queue_size", "max_search_results", b"max_search_results", "max_statements", b"max_statements", "min_shrink", b"min_shrink", "pii", b"pii", "pin_on_request", b"pin_on_request", "privacy_budget", b"privacy_budget", "remember_questions", b"remember_questions", "retention", b"retention", "segment_max_chars", b"segment_max_chars", "slot_sample_size", b"slot_sample_size", "speaker_prefix", b"speaker_prefix", "strategy", b"strategy", "time_zone", b"time_zone"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_collapse_repeats", b"_collapse_repeats", "_compression_batch_size", b"_compression_batch_size", "_cue_memories", b"_cue_memories", "_decay_rate", b"_decay_rate", "_default_search_depth", b"_default_search_depth", "_delete_threshold", b"_delete_threshold", "_digest_system", b"_digest_system", "_drop_recalled", b"_drop_recalled", "_entities_per_memory", b"_entities_per_memory", "_entity_memories", b"_entity_memories", "_entity_wait_max", b"_entity_wait_max", "_extraction", b"_extraction", "_focus_limit", b"_focus_limit", "_focus_policy", b"_focus_policy", "_link_break_threshold", b"_link_break_threshold", "_link_initial_strength", b"_link_initial_strength", "_locale", b"_locale", "_long_term_factor", b"_long_term_factor", "_max_nodes", b"_max_nodes", "_max_owed_passes", b"_max_owed_passes", "_max_pinned", b"_max_pinned", "_max_queue_size", b"_max_queue_size", "_max_search_results", b"_max_search_results", "_max_statements", b"_max_statements", "_min_shrink", b"_min_shrink", "_pii", b"_pii", "_pin_on_request", b"_pin_on_request", "_privacy_budget", b"_privacy_budget", "_remember_questions", b"_remember_questions", "_retention", b"_retention", "_segment_max_chars", b"_segment_max_chars", "_slot_sample_size", b"_slot_sample_size", "_speaker_prefix", b"_speaker_prefix", "_strategy", b"_strategy", "_time_zone", b"_time_zone", "collapse_repeats", b"collapse_repeats", "compression_batch_size", b"compression_batch_size", "cue_memories", b"cue_memories", "decay_rate", b"decay_rate", "default_search_depth", b"default_search_depth", "delete_threshold", b"delete_threshold", "digest_system", b"digest_system", "drop_recalled", b"drop_recalled", "entities_per_memory", b"entities_per_memory", "entity_memories", b"entity_memories", "entity_wait_max", b"entity_wait_max", "extraction", b"extraction", "focus_limit", b"focus_limit", "focus_policy", b"focus_policy", "link_break_threshold", b"link_break_threshold", "link_initial_strength", b"link_initial_strength", "locale", b"locale", "long_term_factor", b"long_term_factor", "max_nodes", b"max_nodes", "max_owed_passes", b"max_owed_passes", "max_pinned", b"max_pinned", "max_queue_size", b"max_queue_size", "max_search_results", b"max_search_results", "max_statements", b"max_statements", "min_shrink", b"min_shrink", "pii", b"pii", "pin_on_request", b"pin_on_request", "privacy_budget", b"privacy_budget", "remember_questions", b"remember_questions", "retention", b"retention", "segment_max_chars", b"segment_max_chars", "slot_sample_size", b"slot_sample_size", "speaker_prefix", b"speaker_prefix", "strategy", b"strategy", "time_zone", b"time_zone"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__collapse_repeats: _TypeAlias = _typing.Literal["collapse_repeats"]  # noqa: Y015
     _WhichOneofArgType__collapse_repeats: _TypeAlias = _typing.Literal["_collapse_repeats", b"_collapse_repeats"]  # noqa: Y015
@@ -326,6 +354,8 @@ class AgentParameters(_message.Message):
     _WhichOneofArgType__entity_memories: _TypeAlias = _typing.Literal["_entity_memories", b"_entity_memories"]  # noqa: Y015
     _WhichOneofReturnType__entity_wait_max: _TypeAlias = _typing.Literal["entity_wait_max"]  # noqa: Y015
     _WhichOneofArgType__entity_wait_max: _TypeAlias = _typing.Literal["_entity_wait_max", b"_entity_wait_max"]  # noqa: Y015
+    _WhichOneofReturnType__extraction: _TypeAlias = _typing.Literal["extraction"]  # noqa: Y015
+    _WhichOneofArgType__extraction: _TypeAlias = _typing.Literal["_extraction", b"_extraction"]  # noqa: Y015
     _WhichOneofReturnType__focus_limit: _TypeAlias = _typing.Literal["focus_limit"]  # noqa: Y015
     _WhichOneofArgType__focus_limit: _TypeAlias = _typing.Literal["_focus_limit", b"_focus_limit"]  # noqa: Y015
     _WhichOneofReturnType__focus_policy: _TypeAlias = _typing.Literal["focus_policy"]  # noqa: Y015
@@ -394,6 +424,8 @@ class AgentParameters(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__entity_memories) -> _WhichOneofReturnType__entity_memories | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__entity_wait_max) -> _WhichOneofReturnType__entity_wait_max | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__extraction) -> _WhichOneofReturnType__extraction | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__focus_limit) -> _WhichOneofReturnType__focus_limit | None: ...
     @_typing.overload

@@ -130,6 +130,9 @@ class AgentParameters:
     collapse_repeats: bool
     """Whether exact repetitions within a batch are dropped."""
 
+    extraction: Literal["off", "rules"]
+    """Whether statements are extracted from messages of the user, by rules (docs/knowledge.md)."""
+
     max_statements: int
     """Most statements that are kept, since they are true in a lasting slot, or pinned."""
 

@@ -126,6 +126,7 @@ class Digest(BackgroundTask):
             self._oldest_ms = task.batch.accepted_at_ms
             await self._digest(task)
             return
+        await self._extract()
         # The store works again, so an earlier failure is over even if no batch waits.
         self._reset_failures()
         self._oldest_ms = None
@@ -142,8 +143,17 @@ class Digest(BackgroundTask):
         with span("digest", parent=parent, agent_id=self._agent_id) as digest_span:
             digest_span.set("batch_id", batch_text_id(task.batch.number))
             await self._digest_batch(task)
+            await self._extract()
         self._on_digested()
         self.progressed.notify()
+
+    async def _extract(self) -> None:
+        """Extract statements from the digested messages, if the agent's parameters say so."""
+        if self._workspace.parameters.extraction == "off":
+            return
+        job = self._workspace.declaring.extract_next
+        while await self._mailbox.run_in_background(lambda: job(self._clock.now_ms())):
+            pass
 
     async def _digest_batch(self, task: DigestTask) -> None:
         begun_s = self._clock.monotonic_s()
