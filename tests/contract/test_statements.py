@@ -418,7 +418,7 @@ async def test_rules_extract_statements_from_messages(tmp_path: Path, caller_in:
 
 
 async def test_extraction_continues_after_a_restart(tmp_path: Path) -> None:
-    """A second daemon goes on where the first one stopped, and stores no statement twice."""
+    """A second daemon continues where the first one stopped, and stores no statement twice."""
     async with rest_in(tmp_path / "data") as call:
         await call("PUT", AGENT, {"extraction": "rules"})
         await call("POST", f"{AGENT}/remember", {"messages": [{"role": "user", "content": SAID[0]}]})

@@ -136,7 +136,7 @@ class _PiiPolicyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PiiPolicy.V
     """Replaced by its kind before anything is stored."""
 
 class PiiPolicy(_PiiPolicy, metaclass=_PiiPolicyEnumTypeWrapper):
-    """What happens to personal data in new messages."""
+    """The policy on personal data in messages."""
 
 PII_POLICY_UNSPECIFIED: PiiPolicy.ValueType  # 0
 """Not given."""

@@ -71,7 +71,7 @@ def test_a_sentence_that_states_nothing_gives_nothing(text: str) -> None:
 
 
 def test_a_denial_is_negated() -> None:
-    """What a user denies or dislikes is a negated statement on the same topic."""
+    """A denial or a dislike is a negated statement on the same topic."""
     assert [(one.slot, one.object, one.negated) for one in extract("I'm not allergic to nuts.")] == [
         ("allergy", "nuts", True)
     ]
