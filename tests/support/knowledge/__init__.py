@@ -1,0 +1,1 @@
+"""What tests of statements share: an oracle written from the specification, and random histories."""
