@@ -189,11 +189,14 @@ def test_corrections_and_retractions_can_be_undone() -> None:
     assert told.values() == ["Lisbon"]
     assert told.values(known_at=2) == ["Porto"]
     assert [each.state for each in told.oracle.history(1, at(NOW))] == ["in force", "retracted"]
+    told.say("Porto", statement=2)
+    assert told.conflicts() == {frozenset({1, 2})}
+    told.oracle.erase([told.day])
     undo = told.rule("undo", retraction)
     assert told.values() == ["Porto"]
     told.rule("undo", undo)
     assert told.values() == ["Lisbon"]
-    correction = told.rule("correct", 1, 6)
+    correction = told.rule("correct", 1, 8)
     assert told.values() == []
     assert [each.state for each in told.oracle.history(1, at(NOW))] == ["corrected", "retracted"]
     told.oracle.erase([correction])
@@ -228,14 +231,56 @@ def test_a_conflict_settles_itself_after_two_further_messages_for_one_side() -> 
     told = Told()
     told.say("Lisbon")
     told.say("Porto")
+    told.say("Porto", source=Source(2, 5, 1))
     told.say("Porto")
-    assert told.oracle.settles_itself(at(NOW), at(NOW)) == set()
-    told.say("Porto", author="rules@1")
-    assert told.oracle.settles_itself(at(NOW), at(NOW)) == set()
+    told.say("Porto", modality="reported")
+    assert told.conflicts() == {frozenset({1, 2})}
     told.say("Porto")
-    assert told.oracle.settles_itself(at(NOW), at(NOW)) == {(2, 1)}
-    told.say("Lisbon")
-    assert told.oracle.settles_itself(at(NOW), at(NOW)) == set()
+    assert told.values() == ["Porto"]
+    assert told.values(as_of=1) == ["Lisbon"]
+    assert told.values(known_at=5) == ["Lisbon", "Porto"]
+
+
+def test_a_conflict_in_which_both_sides_are_said_again_stays() -> None:
+    told = Told()
+    told.say("里斯本")
+    told.say("波尔图")
+    told.say("里斯本")
+    told.say("波尔图")
+    told.say("波尔图")
+    told.say("波尔图")
+    assert told.conflicts() == {frozenset({1, 2})}
+
+
+def test_a_named_statement_is_replaced_in_any_slot() -> None:
+    told = Told()
+    told.say("tea", "likes")
+    told.say("咖啡", "likes", replaces=1)
+    assert told.values(slot="likes") == ["咖啡"]
+    assert told.values(slot="likes", as_of=1) == ["tea"]
+
+
+def test_a_late_change_meets_the_state_of_its_time() -> None:
+    told = Told()
+    told.say("Lisbon", since=0)
+    told.say("Porto", since=20, reports_change=True)
+    told.say("Madrid", since=10, reports_change=True)
+    assert [told.values(as_of=day) for day in (9, 10, 19, 20)] == [
+        ["Lisbon"],
+        ["Madrid"],
+        ["Madrid"],
+        ["Porto"],
+    ]
+
+
+def test_objects_that_are_one_entity_are_one_value() -> None:
+    told = Told()
+    told.say("Tom", "partner", object_entity=3)
+    told.say("Thomas", "partner", object_entity=4)
+    merge = told.rule("merge", 3, 4)
+    assert told.values(slot="partner") == ["Tom"]
+    told.rule("undo", merge)
+    assert told.values(slot="partner") == ["Tom", "Thomas"]
 
 
 def test_merged_entities_are_read_as_one() -> None:

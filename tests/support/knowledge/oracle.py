@@ -25,8 +25,9 @@ class Rules:
     cardinality: Callable[[str], str]
     """`one`, `few` or `many`, of a slot."""
     is_lasting: Callable[[str], bool]
-    is_own: Callable[[Assertion], bool] = lambda assertion: assertion.author == "user"
-    """Whether the subject of the assertion said it."""
+    is_own: Callable[[Assertion], bool] = lambda one: one.modality == "asserted" and one.trust >= 1
+    """Whether the subject's own speaker said it. CHOICE: the record has no speaker, so the speaker's trust stands for
+    it."""
 
 
 @dataclass(eq=False)
@@ -37,7 +38,7 @@ class Version:
     since: int
     until: int | None
     state: str = "in force"
-    """`in force`, `superseded`, `settled`, `corrected` or `retracted`."""
+    """`in force`, `superseded`, `corrected` or `retracted`."""
     replaced_by: Version | None = None
     against: list[Version] = field(default_factory=list)
     """The versions that contest it."""
@@ -64,10 +65,6 @@ class Version:
     def overlaps(self, other: Version) -> bool:
         since = max(self.since, other.since)
         return all(each.until is None or since < each.until for each in (self, other))
-
-    def end(self, at_ms: int) -> None:
-        # CHOICE: an end that the words gave is never moved to a later time.
-        self.until = at_ms if self.until is None else min(self.until, at_ms)
 
 
 class Oracle:
@@ -135,8 +132,9 @@ class Oracle:
     def relation(self, new: Assertion, old: Version, known_at_ms: int) -> str:
         """Return `same`, `refines`, `different`, `opposite` or `apart`."""
         first = old.first
-        # CHOICE: a plan is not true yet. It is compared with other plans only.
-        if (new.modality == "planned") != (first.modality == "planned"):
+        # CHOICE: a plan is not true yet. It is evidence of plans only; it retires and contests nothing.
+        is_plan = new.modality == "planned"
+        if is_plan != (first.modality == "planned"):
             return "apart"
         value = self.rules.compare(new.object, first.object, new.slot)
         # "Reads go through union-find."
@@ -144,93 +142,104 @@ class Oracle:
         if new.object_entity and first.object_entity in self.group(new.object_entity, known_at_ms):
             value = "same"
         # "Events (SAME_AS): equal (subject, slot, object, day ± 1) is `same`; nothing looser is."
-        # CHOICE: it applies if both are events.
-        if value == "same" and new.kind == first.kind == "event":
-            days = since(new) // DAY_MS - old.since // DAY_MS
-            value = "same" if abs(days) <= 1 else "different"
-        if value == "same" and new.negated != first.negated:
-            return "opposite"
+        # CHOICE: it applies if both are events of a slot with many values. Two equal events of different days agree.
+        are_events = self.rules.cardinality(new.slot) == "many" and new.kind == first.kind == "event"
+        if are_events and abs(since(new) // DAY_MS - old.since // DAY_MS) > 1:
+            return "apart"
+        # CHOICE: "not Portugal" contradicts "Porto, Portugal": the negated value need not be the same.
+        if value != "different" and new.negated != first.negated:
+            return "apart" if is_plan else "opposite"
         # CHOICE: "not Lisbon" and "Porto" agree, and so do "not Lisbon" and "not Porto".
-        if value == "different" and (new.negated or first.negated):
+        if value == "different" and (is_plan or new.negated or first.negated):
             return "apart"
         return value
-
-    def reports_change(self, new: Assertion) -> bool:
-        # "A new statement has a cue if its quote reports a change …, if `replaces` is given, or if the slot is `age`."
-        has_cue = new.reports_change or bool(new.replaces) or new.slot == "age"
-        # "N reported by A about B, or trust(N) < 0.5: retires nothing."
-        return has_cue and new.modality != "reported" and new.trust >= 0.5
 
     def replay(self, versions: list[Version], new: Assertion, known_at_ms: int) -> None:
         """Apply the table of §3 to one new assertion."""
         slot = self.rules.cardinality(new.slot)
-        start = since(new)
-        # CHOICE: a version is open unless something replaced it or its own words end it before the new one starts.
-        opened = [
-            old for old in versions if old.state == "in force" and (old.until is None or old.until > start)
-        ]
+        version = Version([new], since(new), new.until_ms)
+        # CHOICE: a version is open if it is true at a time at which the new one is true. So a state that arrives late
+        # meets the states of its time, not only the last one ("valid time decides, not arrival").
+        opened = [old for old in versions if old.overlaps(version)]
         relations = [(old, self.relation(new, old, known_at_ms)) for old in opened]
         # "same: no new node: N's slice becomes a source of O"
         # CHOICE: the interval of O stays as it was; N retires and contests nothing, even with a cue.
         for old, relation in relations:
             if relation == "same":
                 old.said.append(new)
+                self.settle_itself(old, new)
                 return
-        version = Version([new], start, new.until_ms)
         versions.append(version)
-        has_cue = self.reports_change(new)
-        late: list[Version] = []
+        # "N reported by A about B, or trust(N) < 0.5: retires nothing."
+        # CHOICE: it is treated like a statement without a cue. So is a plan.
+        may_retire = new.modality == "asserted" and new.trust >= 0.5
+        # "A new statement has a cue if its quote reports a change …, if `replaces` is given, or if the slot is `age`."
+        has_cue = may_retire and (new.reports_change or bool(new.replaces) or new.slot == "age")
         for old, relation in relations:
+            # "The statement that the caller says this one replaces"
+            # CHOICE: it is replaced in every slot and whatever its value; if it began later, it was never true.
+            if may_retire and new.replaces in old.statements:
+                retire(old, version)
             # "Opposite `negated` with a cue counts as `different`: in `one`/`few` the later supersedes the earlier, in
             # `many` the pair is contested."
-            if relation in ("different", "opposite") and has_cue and slot in ("one", "few"):
-                if start >= old.since:
-                    # "different, cue, since(N) ≥ since(O), one/few: O.until = since(N); N supersedes O"
-                    old.end(start)
-                    old.state, old.replaced_by = "superseded", version
+            elif relation in ("different", "opposite") and has_cue and slot in ("one", "few"):
+                # "different, cue, since(N) ≥ since(O), one/few: O.until = since(N); N supersedes O"
+                if version.since >= old.since:
+                    retire(old, version)
+                # "different, cue, one/few, reported late: since(N) < since(O): N.until = since(O)"
+                # CHOICE: of several later ones, the first ends it.
                 else:
-                    late.append(old)
+                    retire(version, old)
             # "different, no cue, `one`; or opposite `negated`: contested: both in force, `contradicts` both ways"
-            # CHOICE: only statements that are true at one time contest each other.
             elif relation == "opposite" or (relation == "different" and slot == "one"):
                 version.against.append(old)
                 old.against.append(version)
             # "refines, or different in `many`: both in force"; "different, no cue, `few`: both in force"
-        if late:
-            # "different, cue, one/few, reported late: since(N) < since(O): N.until = since(O)"
-            # CHOICE: of several later ones, the first ends it.
-            following = min(late, key=lambda old: old.since)
-            if version.until is None or following.since < version.until:
-                version.end(following.since)
-                version.state, version.replaced_by = "superseded", following
+
+    def settle_itself(self, version: Version, new: Assertion) -> None:
+        # "A contested pair is settled automatically only if ≥ 2 further messages of the subject's own speaker say one
+        # and none says the other."
+        # CHOICE: further than the one by which the pair became contested; a message counts once.
+        for other in list(version.against):
+            contested_from = max(version.first.entry, other.first.entry)
+
+            def further(side: Version, start: int = contested_from) -> set[int]:
+                before = {one.source.message for one in side.said if one.entry <= start}
+                own = {
+                    one.source.message for one in side.said if one.entry > start and self.rules.is_own(one)
+                }
+                return own - before
+
+            if self.rules.is_own(new) and len(further(version)) >= 2 and not further(other):
+                settle(version, other)
 
     def settle(self, versions: list[Version], ruling: Ruling) -> None:
         # "settle: `target`: the statement to keep; `other`: the other statement of the conflict"
-        # CHOICE: it acts only where the two contest each other when it is given. The one kept acts like one with a
-        # cue: from its start on, it replaces the other; a later other was never true.
+        # CHOICE: it acts only where the two contest each other when it is given.
         for kept in versions:
-            for other in kept.against:
-                if (
-                    ruling.target in kept.statements
-                    and ruling.other in other.statements
-                    and kept.state == other.state == "in force"
-                    and kept.overlaps(other)
-                ):
-                    other.end(max(kept.since, other.since))
-                    other.state, other.replaced_by = "settled", kept
-                    return
+            for other in list(kept.against):
+                if ruling.target in kept.statements and ruling.other in other.statements:
+                    settle(kept, other)
+
+    def taken_back_by(self, assertion: Assertion, known_at_ms: int) -> Ruling | None:
+        """Return the correction or retraction that takes back an assertion."""
+        # "The old statement stays in history as `corrected`."
+        # "`retract` means that the statement was never true."
+        # CHOICE: it takes back what was said until then. Who says it again later says it anew.
+        rulings = [
+            each
+            for each in self.rulings(known_at_ms, "correct", "retract")
+            if each.target == assertion.statement and each.entry > assertion.entry
+        ]
+        return rulings[-1] if rulings else None
 
     def versions(self, subject: int, slot: str, known_at_ms: int) -> list[Version]:
         """Return every version of the slot, in order of arrival, without those that were taken back."""
         group = self.group(subject, known_at_ms)
-        # "It appends a ruling. … The old statement stays in history as `corrected`."
-        # "`retract` means that the statement was never true."
-        # CHOICE: both take back every assertion of the statement, whenever it arrived, and no other statement.
-        gone = {each.target for each in self.rulings(known_at_ms, "correct", "retract")}
         entries: list[Assertion | Ruling] = [
             each
             for each in self.assertions(known_at_ms)
-            if each.subject in group and each.slot == slot and each.statement not in gone
+            if each.subject in group and each.slot == slot and self.taken_back_by(each, known_at_ms) is None
         ]
         entries += self.rulings(known_at_ms, "settle")
         versions: list[Version] = []
@@ -272,14 +281,14 @@ class Oracle:
     def taken_back(self, subject: int, slot: str, known_at_ms: int) -> list[Version]:
         """Return the statements of a slot that were corrected or retracted, with the interval that their words give."""
         group = self.group(subject, known_at_ms)
-        rulings = {each.target: each for each in self.rulings(known_at_ms, "correct", "retract")}
         found: dict[int, Version] = {}
         for each in self.assertions(known_at_ms):
-            if each.subject in group and each.slot == slot and each.statement in rulings:
+            ruling = self.taken_back_by(each, known_at_ms)
+            if each.subject in group and each.slot == slot and ruling is not None:
                 if each.statement in found:
                     found[each.statement].said.append(each)
                 else:
-                    state = "corrected" if rulings[each.statement].kind == "correct" else "retracted"
+                    state = "corrected" if ruling.kind == "correct" else "retracted"
                     found[each.statement] = Version([each], since(each), each.until_ms, state)
         return list(found.values())
 
@@ -320,32 +329,27 @@ class Oracle:
         }
         return lasting | (self.pinned(known_at_ms) & left)
 
-    def settles_itself(self, as_of_ms: int, known_at_ms: int) -> set[tuple[int, int]]:
-        """Return the pairs (statement to keep, other) that need no person to decide."""
-        # "A contested pair is settled automatically only if ≥ 2 further messages of the subject's own speaker say one
-        # and none says the other."
-        settled = set()
-        for each in self.all_in_force(as_of_ms, known_at_ms):
-            for other in each.against:
-                contested_from = max(each.first.entry, other.first.entry)
-                before = {
-                    one.source.message
-                    for pair in (each, other)
-                    for one in pair.said
-                    if one.entry <= contested_from
-                }
+    def votes(self, statement: int, known_at_ms: int) -> tuple[int, int]:
+        """Return the votes for and against a statement."""
+        # CHOICE: the last vote of an author counts.
+        last = {
+            each.author: each.value for each in self.rulings(known_at_ms, "vote") if each.target == statement
+        }
+        return sum(value > 0 for value in last.values()), sum(value < 0 for value in last.values())
 
-                def further(side: Version, start: int = contested_from, seen: set[int] = before) -> set[int]:
-                    own = [one for one in side.said if one.entry > start and self.rules.is_own(one)]
-                    return {one.source.message for one in own} - seen
-
-                if other.contains(as_of_ms) and len(further(each)) >= 2 and not further(other):
-                    settled.add((each.statement, other.statement))
-        return settled
-
-    def votes(self, statement: int, known_at_ms: int) -> list[float]:
-        """Return the votes on a statement, in order of arrival."""
-        return [each.value for each in self.rulings(known_at_ms, "vote") if each.target == statement]
+    def priority(self, version: Version, now_ms: int, known_at_ms: int) -> float:
+        """Return the priority of a version at a time."""
+        # "(n messages; s supports, c contradicts)"
+        # CHOICE: votes for it support it, votes against it and what contests it contradict it; the greatest trust
+        # counts; Δdays since it was last said.
+        supports, contradicts = self.votes(version.statement, known_at_ms)
+        return priority(
+            trust=max(one.trust for one in version.said),
+            days=max(0, now_ms - max(one.told_at_ms for one in version.said)) / DAY_MS,
+            messages=len({one.source.message for one in version.said}),
+            supports=supports,
+            contradicts=contradicts + len(version.against),
+        )
 
 
 def since(assertion: Assertion) -> int:
@@ -354,17 +358,36 @@ def since(assertion: Assertion) -> int:
     return assertion.told_at_ms if assertion.since_ms is None else assertion.since_ms
 
 
+def retire(old: Version, new: Version) -> None:
+    """End a version when another one begins, and not before it began itself."""
+    # CHOICE: an end that the words gave, or an earlier replacement, is never moved to a later time.
+    at_ms = max(old.since, new.since)
+    if old.until is None or at_ms < old.until:
+        old.until, old.state, old.replaced_by = at_ms, "superseded", new
+
+
+def settle(kept: Version, other: Version) -> None:
+    """Decide a conflict, if there is still one."""
+    # CHOICE: the one kept acts like one with a cue: from its start on, it replaces the other. An other that began later
+    # was never true.
+    if kept.overlaps(other):
+        retire(other, kept)
+        kept.against.remove(other)
+        other.against.remove(kept)
+
+
 def confidence(version: Version) -> float:
     """Return how sure the version is, after all messages that say it."""
     # "Each further *message* that says the same raises it: c ← 1 − (1−c)(1−c′) ≤ 0.99."
-    certainty = version.first.confidence
-    seen = {version.first.source.message}
-    for each in version.said[1:]:
-        if each.source.message not in seen:
-            seen.add(each.source.message)
-            # CHOICE: the bound does not lower a correction, which is certain.
-            certainty = max(certainty, min(0.99, 1 - (1 - certainty) * (1 - each.confidence)))
-    return certainty
+    # CHOICE: the surest assertion of a message counts; the bound does not lower one message that is certain.
+    by_message: dict[int, float] = {}
+    for one in version.said:
+        by_message[one.source.message] = max(one.confidence, by_message.get(one.source.message, 0))
+    certainties = list(by_message.values())
+    combined = 1.0
+    for each in certainties:
+        combined *= 1 - each
+    return max(*certainties, min(0.99, 1 - combined), 0.0)
 
 
 def priority(trust: float, days: float, messages: int, supports: int, contradicts: int) -> float:
