@@ -59,9 +59,6 @@ class Version:
         # "Intervals are half-open; empty ones are never returned."
         return self.since <= as_of_ms and (self.until is None or as_of_ms < self.until)
 
-    def is_empty(self) -> bool:
-        return self.until is not None and self.until <= self.since
-
     def overlaps(self, other: Version) -> bool:
         since = max(self.since, other.since)
         return all(each.until is None or since < each.until for each in (self, other))
@@ -275,8 +272,9 @@ class Oracle:
         if not said:
             return []
         subject, slot = said[0].subject, said[0].slot
-        found = [each for each in self.versions(subject, slot, known_at_ms) if not each.is_empty()]
-        return sorted(found + self.taken_back(subject, slot, known_at_ms), key=lambda each: each.first.entry)
+        # CHOICE: a version that lost its whole interval is in force at no time, but stays in the history.
+        found = self.versions(subject, slot, known_at_ms) + self.taken_back(subject, slot, known_at_ms)
+        return sorted(found, key=lambda each: each.first.entry)
 
     def taken_back(self, subject: int, slot: str, known_at_ms: int) -> list[Version]:
         """Return the statements of a slot that were corrected or retracted, with the interval that their words give."""
