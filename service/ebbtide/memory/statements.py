@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Final, Literal
 
 from ebbtide.memory.slot_names import Slot, slot_of
-from ebbtide.memory.values import compare
+from ebbtide.memory.values import Comparison, compare
 from ebbtide.statements import Assertion, Ruling
 
 MAX_EVIDENCE: Final = 16
@@ -46,8 +46,8 @@ class Version:
     withdrawn: Literal["", "corrected", "retracted"] = ""
     rivals: list[Version] = field(default_factory=list)
     """The versions that contradict it."""
-    further: set[int] = field(default_factory=set)
-    """Messages of the speaker that said it again during a conflict."""
+    repeated: list[Assertion] = field(default_factory=list)
+    """The assertions of the speaker that said it again during a conflict."""
 
     @property
     def first(self) -> Assertion:
@@ -71,7 +71,8 @@ class Version:
         for one in self.assertions:
             number = one.source.message
             by_message[number] = max(by_message.get(number, 0.0), one.confidence)
-        return min(MAX_CONFIDENCE, 1 - math.prod(1 - each for each in by_message.values()))
+        combined = 1 - math.prod(1 - each for each in by_message.values())
+        return max(min(MAX_CONFIDENCE, combined), *by_message.values())
 
     def holds_at(self, time_ms: int) -> bool:
         """Return whether it is true at a time."""
@@ -198,6 +199,11 @@ class Ledger:
 
     # For replays.
 
+    def is_said(self, statement: int, before: int | None) -> bool:
+        """Return whether a statement has an assertion, up to an entry number."""
+        entries = self._by_statement.get(statement, ())
+        return any(before is None or number < before for number in entries)
+
     def between(self, subjects: Iterable[int], slot: str, before: int | None) -> list[Assertion]:
         """Return the assertions of a slot of some entities in order, up to an entry number."""
         numbers = [
@@ -314,8 +320,18 @@ class Replay:
             if entry.entry < entry_number:
                 _add_withdrawn(versions, entry, withdrawal)
             else:
-                _add(versions, entry, slot)
+                _add(versions, entry, slot, self._compare)
         return versions
+
+    def _compare(self, new: Assertion, old: Assertion) -> Comparison:
+        """Compare two objects. Objects that are one entity are the same, whatever their words."""
+        if (
+            new.object_entity
+            and old.object_entity
+            and self.root(new.object_entity) == self.root(old.object_entity)
+        ):
+            return "same"
+        return compare(new.object, old.object)
 
     def in_force(self, subject: int, slot: str, as_of_ms: int, now_ms: int) -> list[Version]:
         """Return the versions of a slot that are true at a time, the best first."""
@@ -388,10 +404,14 @@ class Replay:
         }
         return sum(value > 0 for value in last.values()), sum(value < 0 for value in last.values())
 
-    def is_pinned(self, statement: int) -> bool:
-        """Return whether a statement is pinned."""
-        kinds = [one.kind for one in self.rulings if one.kind in ("pin", "unpin") and one.target == statement]
-        return bool(kinds) and kinds[-1] == "pin"
+    def pinned(self) -> set[int]:
+        """Return the statements whose last pin or unpin is a pin."""
+        last = {one.target: one.kind for one in self.rulings if one.kind in ("pin", "unpin")}
+        return {
+            target
+            for target, kind in last.items()
+            if kind == "pin" and self._ledger.is_said(target, self._before)
+        }
 
     def priority(self, version: Version, now_ms: int) -> float:
         """Return the priority of a version (knowledge model, section 3). It orders, and ends nothing."""
@@ -407,7 +427,7 @@ class Replay:
 
     def kept(self, now_ms: int) -> set[int]:
         """Return the statements that no pass forgets: true now in a lasting slot, an open task, or pinned."""
-        found = {one.target for one in self.rulings if one.kind == "pin" and self.is_pinned(one.target)}
+        found = self.pinned()
         for root in {self.root(subject) for subject in self._ledger.subjects()}:
             for name in self._ledger.slots_of(self.merged_with(root)):
                 is_lasting = slot_of(name).is_lasting
@@ -432,41 +452,63 @@ def _add_withdrawn(
     versions.append(Version([assertion], since_ms, assertion.until_ms, withdrawn=withdrawal))
 
 
-def _add(versions: list[Version], new: Assertion, slot: Slot) -> None:
+def _add(
+    versions: list[Version], new: Assertion, slot: Slot, compare: Callable[[Assertion, Assertion], Comparison]
+) -> None:
     """Add an assertion to a slot: as evidence of a version, or as a new version that may end others."""
     since_ms = new.told_at_ms if new.since_ms is None else new.since_ms
     added = Version([new], since_ms, new.until_ms)
     open_ones = [one for one in versions if not one.withdrawn and one.overlaps(since_ms, new.until_ms)]
-    relations = [(one, compare(new.object, one.first.object)) for one in open_ones]
+    relations = [(one, _relation(added, one, slot, compare)) for one in open_ones]
     for old, relation in relations:
-        if relation == "same" and old.first.negated == new.negated and _is_plan(old.first) == _is_plan(new):
+        if relation == "same":
             old.assertions.append(new)
-            _count_further(old, new)
+            _settle_by_repetition(old, new)
             return
     has_cue = new.reports_change or bool(new.replaces) or slot.name == "age"
     may_retire = new.modality == "asserted" and new.trust >= MIN_TRUST
     is_exclusive = slot.cardinality in ("one", "few")
     for old, relation in relations:
-        is_opposite = old.first.negated != new.negated and relation != "different"
-        is_other = relation == "different" and not old.first.negated and not new.negated
-        is_named = may_retire and bool(new.replaces) and _states(old, new.replaces)
-        if is_named:
+        if may_retire and new.replaces and _states(old, new.replaces):
             _retire(old, added)
-        elif not (is_opposite or is_other) or _is_plan(new) or _is_plan(old.first):
+        elif relation == "compatible":
             continue
         elif is_exclusive and has_cue and may_retire:
             if added.since_ms >= old.since_ms:
                 _retire(old, added)
             else:
                 _retire(added, old)
-        elif is_opposite or slot.cardinality == "one":
+        elif relation == "opposite" or slot.cardinality == "one":
             old.rivals.append(added)
             added.rivals.append(old)
     versions.append(added)
 
 
-def _is_plan(assertion: Assertion) -> bool:
-    return assertion.modality == "planned"
+def _relation(
+    added: Version, old: Version, slot: Slot, compare: Callable[[Assertion, Assertion], Comparison]
+) -> Literal["same", "opposite", "different", "compatible"]:
+    """Return how a new version relates to another one that is true at the same time."""
+    new, first = added.first, old.first
+    is_plan = new.modality == "planned"
+    if is_plan != (first.modality == "planned") or (
+        slot.cardinality == "many" and _are_two_events(added, old)
+    ):
+        return "compatible"
+    relation = compare(new, first)
+    is_opposite = new.negated != first.negated
+    if relation == "same" and not is_opposite:
+        return "same"
+    if is_plan:
+        return "compatible"
+    if is_opposite:
+        return "compatible" if relation == "different" else "opposite"
+    return "different" if relation == "different" and not new.negated else "compatible"
+
+
+def _are_two_events(one: Version, other: Version) -> bool:
+    """Return whether both are events, of days that are neither equal nor adjacent."""
+    days = abs(one.since_ms // DAY_MS - other.since_ms // DAY_MS)
+    return one.first.kind == other.first.kind == "event" and days > 1
 
 
 def _states(version: Version, statement: int) -> bool:
@@ -480,28 +522,42 @@ def _retire(old: Version, new: Version) -> None:
         old.retired_by = new.statement
 
 
-def _count_further(version: Version, assertion: Assertion) -> None:
+def _settle_by_repetition(version: Version, new: Assertion) -> None:
     """Settle the conflicts of a version if the speaker alone has said it again often enough."""
-    rivals = [one for one in version.rivals if one.overlaps(version.since_ms, version.until_ms)]
-    if not rivals or assertion.modality != "asserted" or assertion.trust < 1:
+    if not version.rivals or new.modality != "asserted" or new.trust < 1:
         return
-    version.further.add(assertion.source.message)
-    for rival in rivals:
-        if len(version.further) >= SETTLING_MESSAGES and not rival.further:
+    version.repeated.append(new)
+    for rival in list(version.rivals):
+        contested_from = max(version.first.entry, rival.first.entry)
+        if not _said_again(rival, contested_from, 1) and _said_again(
+            version, contested_from, SETTLING_MESSAGES
+        ):
             _end_conflict(version, rival)
+
+
+def _said_again(version: Version, entry: int, count: int) -> bool:
+    """Return whether so many further messages of the speaker said it again after an entry."""
+    before = {one.source.message for one in version.assertions if one.entry <= entry}
+    found: set[int] = set()
+    for one in reversed(version.repeated):
+        if one.entry <= entry or len(found) >= count:
+            break
+        found |= {one.source.message} - before
+    return len(found) >= count
 
 
 def _settle(versions: Sequence[Version], ruling: Ruling) -> None:
     """End the conflict of two statements in favour of one."""
-    kept = next((one for one in reversed(versions) if _states(one, ruling.target)), None)
-    other = next((one for one in reversed(versions) if _states(one, ruling.other)), None)
-    if kept is not None and other is not None and kept is not other:
-        _end_conflict(kept, other)
+    for kept in versions:
+        if _states(kept, ruling.target):
+            for rival in list(kept.rivals):
+                if _states(rival, ruling.other):
+                    _end_conflict(kept, rival)
 
 
 def _end_conflict(kept: Version, other: Version) -> None:
     """End the version that lost a conflict: when the other one begins, or from its beginning if that is earlier."""
-    _retire(other, kept)
-    if kept in other.rivals:
-        other.rivals.remove(kept)
+    if kept.overlaps(other.since_ms, other.until_ms):
+        _retire(other, kept)
         kept.rivals.remove(other)
+        other.rivals.remove(kept)

@@ -743,7 +743,7 @@ def info(
         confidence=round(version.confidence, 4),
         importance=first.importance,
         priority=round(replay.priority(version, now_ms), 4),
-        pinned=any(replay.is_pinned(one.statement) for one in version.assertions),
+        pinned=not replay.pinned().isdisjoint(one.statement for one in version.assertions),
         author=first.author,
         scope=first.scope,
         attributes=dict(first.attributes),

@@ -1,0 +1,1 @@
+"""Shared parts of tests of statements: an oracle written from the specification, and random histories."""
