@@ -163,5 +163,5 @@ def test_the_histories_reach_every_outcome() -> None:
             for each in oracle.history(statement, now):
                 met[each.state] += 1
     outcomes = ("merged", "contested", "kept", "evidence", "narrower")
-    for each in (*outcomes, "in force", "superseded", "corrected", "retracted"):
+    for each in (*outcomes, "current", "superseded", "corrected", "retracted"):
         assert met[each] >= 5, (each, met)

@@ -78,7 +78,7 @@ def test_a_change_ends_the_old_value_when_it_starts(old: str, new: str) -> None:
     assert not told.conflicts()
     assert [(each.state, each.since, each.until) for each in told.oracle.history(1, at(NOW))] == [
         ("superseded", at(1), at(3)),
-        ("in force", at(3), None),
+        ("current", at(3), None),
     ]
 
 
@@ -199,7 +199,7 @@ def test_corrections_and_retractions_can_be_undone() -> None:
     retraction = told.rule("retract", 2)
     assert told.values() == ["Lisbon"]
     assert told.values(known_at=2) == ["Porto"]
-    assert [each.state for each in told.oracle.history(1, at(NOW))] == ["in force", "retracted"]
+    assert [each.state for each in told.oracle.history(1, at(NOW))] == ["current", "retracted"]
     told.say("Porto", statement=2)
     assert told.conflicts() == {frozenset({1, 2})}
     told.oracle.erase([told.day])

@@ -6,7 +6,7 @@ the scope of that operation. `EXECUTIONS` has one row for each tool.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,6 +22,7 @@ from ebbtide.bounds import EARLIEST_MS, LATEST_MS
 from ebbtide.clock import offset_of
 from ebbtide.errors import NotFound
 from ebbtide.ids import AgentId
+from ebbtide.retrieval.analysis import words_of
 from ebbtide.retrieval.times import Offset, stated_time, utc
 from ebbtide.tools import schema
 from ebbtide.tools.reading import MAX_CHARS, Interval, Reading, read_arguments
@@ -219,7 +220,7 @@ MAX_CHOICES = 5
 """Most memories that an error names."""
 
 CLEAR_LEAD = 0.9
-"""A description is ambiguous if the second memory has this share of the score of the first."""
+"""A description is ambiguous if the second memory matches it this well, as a share of the first."""
 
 
 async def described_memory(service: Service, agent_id: str, text: str) -> str:
@@ -237,6 +238,7 @@ async def described_memory(service: Service, agent_id: str, text: str) -> str:
         plain = SearchRequest(agent_id=agent_id, query=text, max_results=MAX_CHOICES)
         memories = (await search(service, plain)).memories
         found = [(one.id, one.score, one.content) for one in memories if one.node_ids]
+    found = _by_match(text, found)
     if found and (len(found) == 1 or found[1][1] < CLEAR_LEAD * found[0][1]):
         return found[0][0]
     raise NotFound(
@@ -247,6 +249,16 @@ async def described_memory(service: Service, agent_id: str, text: str) -> str:
         reason="AMBIGUOUS_MEMORY",
         metadata={number: said for number, _, said in found},
     )
+
+
+def _by_match(text: str, found: Sequence[tuple[str, float, str]]) -> list[tuple[str, float, str]]:
+    """Return memories by the share of the description's words that they contain; by score if none contains any."""
+    words = {word.casefold() for word in words_of(text)}
+    shares = [len(words & {word.casefold() for word in words_of(said)}) for _, _, said in found]
+    if not any(shares):
+        return list(found)
+    matched = [(number, float(share), said) for (number, _, said), share in zip(found, shares, strict=True)]
+    return sorted((one for one in matched if one[1]), key=lambda one: -one[1])
 
 
 EXECUTIONS: Mapping[str, Execution] = {
