@@ -88,7 +88,7 @@ def scores(lines: Iterable[Line]) -> dict[tuple[str, str], Score]:
 
 
 def table(found: dict[tuple[str, str], Score]) -> str:
-    """Return the scores as the table of docs/privacy.md."""
+    """Return the scores as the table of docs/pii.md."""
     rows = [
         "| kind | language | labelled | found | precision | recall | left showing |",
         "|---|---|---|---|---|---|---|",
