@@ -160,9 +160,14 @@ def _measured(value: str) -> str:
     return value
 
 
+def canonical_value(text: str) -> str:
+    """Return a value without differences of spelling and unit. Values with equal results are the same."""
+    return _measured(normalised(text))
+
+
 def compare(first: str, second: str) -> Comparison:
     """Compare two values: `same`, `refines` if one contains the other or is a coarser date, else `different`."""
-    a, b = _measured(normalised(first)), _measured(normalised(second))
+    a, b = canonical_value(first), canonical_value(second)
     if a == b:
         return "same"
     one, other = _date(a), _date(b)
