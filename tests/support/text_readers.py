@@ -46,7 +46,7 @@ from ebbtide.language.served import chunks, embedder, fidelity, openai_compatibl
 from ebbtide.language.served.connection import RequestRejected, retry_after_s
 from ebbtide.language.served.model import Overflow
 from ebbtide.language.tokens import estimate
-from ebbtide.memory import naming, pin_requests, slot_names, topic_words, values
+from ebbtide.memory import causes, merge_proposals, naming, pin_requests, slot_names, topic_words, values
 from ebbtide.memory.texts import piece_of
 from ebbtide.memory.wording import joined, speaker_labels, word_dangling, word_memory
 from ebbtide.parameters import AgentParameters
@@ -268,6 +268,22 @@ def _statement(text: str) -> Any:
     return compared, slot_names.canonical(text), values.reports_change(text)
 
 
+def _cause(text: str) -> Any:
+    size = len(text.encode("utf-8", "replace"))
+    said = text.encode("utf-8", "replace").decode()
+    return [
+        causes.cause_between(
+            f"{before}{said}因为{said}", (len(before.encode()), size), (len(before) + size, size)
+        )
+        for before in ("", "so ", "because ")
+    ] + [causes.cause_between(f"Ann{said}Bob", (0, 3), (3 + size, 3))]
+
+
+def _names(text: str) -> Any:
+    one, other = (merge_proposals.Named(number, name) for number, name in ((1, text), (2, text[7:])))
+    return merge_proposals.difference(one, other), merge_proposals.proposed(one, other, 0.9)
+
+
 def _fidelity(text: str) -> Any:
     with suppress(BadReply):
         fidelity.check_fidelity(text, text[::-1])
@@ -355,6 +371,8 @@ READERS: Mapping[str, Reader] = {
     "fidelity of a shortening": _fidelity,
     "names of links": _relation_names,
     "slots and values of statements": _statement,
+    "causes between statements": _cause,
+    "names that may be one": _names,
     "request to remember": pin_requests.asks_to_remember,
     "text for the embedder": multilingual.clean,
     "builtin: shorten again": _shortened_again,

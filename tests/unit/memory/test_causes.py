@@ -1,0 +1,66 @@
+"""Causes: which quotes a message joins by because, so, 因为 and 所以, and in which direction."""
+
+from __future__ import annotations
+
+import pytest
+
+from ebbtide.memory.causes import cause_between
+
+OPPOSITE = {"causes": "caused_by", "caused_by": "causes", None: None}
+
+
+def place(text: str, quote: str) -> tuple[int, int]:
+    """Return (offset, length) of a quote in bytes."""
+    return len(text[: text.index(quote)].encode()), len(quote.encode())
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "second", "expected"),
+    [
+        ("I have asthma, so I moved to Porto.", "I have asthma", "I moved to Porto", "causes"),
+        ("I moved to Porto because I have asthma.", "I moved to Porto", "I have asthma", "caused_by"),
+        ("I moved to Porto because I have asthma.", "I moved to Porto", "because I have asthma", "caused_by"),
+        ("Because I have asthma, I moved to Porto.", "I have asthma", "I moved to Porto", "causes"),
+        ("Because I have asthma, I moved to Porto.", "Because I have asthma", "I moved to Porto", "causes"),
+        ("I lost my job. Therefore I sold the car.", "I lost my job", "I sold the car", "causes"),
+        ("I lost my job, and as a result I sold it.", "I lost my job", "I sold it", "causes"),
+        ("I lost my job. That's why I sold the car.", "I lost my job", "I sold the car", "causes"),
+        ("I lost my job. Because of that I sold it.", "I lost my job", "I sold it", "causes"),
+        ("I sold the car due to the new baby.", "I sold the car", "the new baby", "caused_by"),
+        ("The storm led to a power cut.", "The storm", "a power cut", "causes"),
+        ("I did not move because I have asthma.", "I did not move", "I have asthma", "caused_by"),
+        ("我有哮喘，所以我搬到了昆明。", "我有哮喘", "我搬到了昆明", "causes"),
+        ("我有哮喘，所以我搬到了昆明。", "我有哮喘", "所以我搬到了昆明", "causes"),
+        ("我搬到了昆明，因为我有哮喘。", "我搬到了昆明", "我有哮喘", "caused_by"),
+        ("因为我有哮喘，所以我搬到了昆明。", "我有哮喘", "我搬到了昆明", "causes"),
+        ("由于公司裁员，我失业了。", "公司裁员", "我失业了", "causes"),
+        ("公司裁员导致我失业。", "公司裁员", "我失业", "causes"),
+        ("我不吃虾，是因為我對海鮮過敏。", "我不吃虾", "我對海鮮過敏", "caused_by"),
+    ],
+)
+def test_words_join_two_statements(text: str, first: str, second: str, expected: str) -> None:
+    """所以, 导致, so and therefore make the first one the cause; 因为 and because the second one."""
+    quotes = place(text, first), place(text, second)
+    assert cause_between(text, *quotes) == expected
+    assert cause_between(text, *quotes[::-1]) == OPPOSITE[expected]
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "second"),
+    [
+        ("I live in Porto and I like tea.", "I live in Porto", "I like tea"),
+        ("I live in Porto, I like tea.", "I live in Porto", "I like tea"),
+        ("I live in Porto, so far I like it.", "I live in Porto", "I like it"),
+        ("I take the bus so that I can read.", "I take the bus", "I can read"),
+        ("I moved, not because I have asthma.", "I moved", "I have asthma"),
+        ("I have asthma, I like tea, so I moved.", "I have asthma", "I moved"),
+        ("I moved since I was tired.", "I moved", "I was tired"),
+        ("I have asthma. Ask me why. So what? I moved.", "I have asthma", "I moved"),
+        ("我搬家了，不是因为我有哮喘。", "我搬家了", "我有哮喘"),
+        ("我有哮喘，我也喜欢茶。", "我有哮喘", "我也喜欢茶"),
+        ("I have asthma, so I moved.", "I have asthma", "asthma"),
+    ],
+)
+def test_other_words_join_nothing(text: str, first: str, second: str) -> None:
+    """A list, a purpose, a denial, a third clause in between, or one quote within the other is no cause."""
+    assert cause_between(text, place(text, first), place(text, second)) is None
