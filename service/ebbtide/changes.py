@@ -20,7 +20,7 @@ class Change(msgspec.Struct):
     The order within a change: nodes and entities are written, then forgotten and deleted; `removed_links` are removed;
     links are written; then pins, focus, scan counters and passes. Forgetting a memory removes its outgoing links; links
     that point to it stay. Deleting a node or an entity removes both. Each node in `scanned` counts one more scan, in
-    the pass `scanned_in`.
+    the pass `scanned_in`. `kept` takes effect before links are written.
     """
 
     nodes: list[Node] = msgspec.field(default_factory=list)
@@ -33,6 +33,8 @@ class Change(msgspec.Struct):
     links: list[Link] = msgspec.field(default_factory=list)
     pins: dict[NodeId, Pin] = msgspec.field(default_factory=dict)
     """The new state of existing memories that were pinned or unpinned."""
+    kept: dict[NodeId, bool] = msgspec.field(default_factory=dict)
+    """Whether passes skip a statement from now on, for existing statements for which that has changed."""
     assertions: list[Assertion] = msgspec.field(default_factory=list)
     """New assertions, and those that a deletion has changed."""
     rulings: list[Ruling] = msgspec.field(default_factory=list)

@@ -397,6 +397,8 @@ class ScanState(msgspec.Struct, frozen=True, array_like=True):
 
     count: Count = 0
     last_pass: Count = 0
+    is_kept: bool = False
+    """Whether it is a statement that passes skip. Links that point at it do not decay."""
 
 
 NEVER_SCANNED = ScanState()
@@ -431,6 +433,7 @@ class ScanColumns:
     node_id: NDArray[np.int64]
     count: NDArray[np.int64]
     last_pass: NDArray[np.int64]
+    is_kept: NDArray[np.bool_]
 
 
 class PassState(msgspec.Struct, frozen=True, array_like=True):

@@ -277,6 +277,27 @@ async def test_passes_keep_true_statements_in_lasting_topics(tmp_path: Path, str
             assert "weather remark" not in (await done(call, "GET", "profile"))["text"]
 
 
+async def test_a_statement_fades_from_the_moment_it_is_no_longer_true(tmp_path: Path) -> None:
+    """The passes while it was true do not count, also after a restart, so its history outlives the change."""
+    passes = {"passes": 12}
+    async with rest_in(tmp_path) as call:
+        await call("PUT", AGENT, {"decay_rate": 0.5, "long_term_factor": 0})
+        home = await says(call, "residence", "Lisbon")
+        await done(call, "POST", "compress", passes)
+        await done(call, "POST", "flush", {"passes": True, "timeout_ms": 10_000})
+        moved = {"subject": "I", "topic": "residence", "object": "Porto", "replaces": home["id"]}
+        await done(call, "POST", "statements", moved)
+    async with rest_in(tmp_path) as call:
+        await done(call, "POST", "compress", {"passes": 1})
+        await done(call, "POST", "flush", {"passes": True, "timeout_ms": 10_000})
+        assert (await done(call, "GET", f"nodes/{home['id']}"))["importance"] == 0.5, (
+            "two links of 0.5, one scan"
+        )
+        await done(call, "POST", "compress", passes)
+        await done(call, "POST", "flush", {"passes": True, "timeout_ms": 10_000})
+        assert (await call("GET", f"{AGENT}/nodes/{home['id']}")).status_code == 404
+
+
 @pytest.mark.parametrize(
     ("first", "second", "query", "words"),
     [

@@ -86,7 +86,10 @@ class Ground:
             self.nodes[node_id] = msgspec.structs.replace(self.nodes[node_id], pinned=pin.value)
         for node_id in change.scanned.tolist():
             before = self.scans.get(node_id, ScanState())
-            self.scans[node_id] = ScanState(before.count + 1, change.scanned_in)
+            self.scans[node_id] = ScanState(before.count + 1, change.scanned_in, before.is_kept)
+        for node_id, is_kept in change.kept.items():
+            before = self.scans.get(node_id, ScanState())
+            self.scans[node_id] = msgspec.structs.replace(before, is_kept=is_kept)
         for name in ("focus", "entity_focus", "entity_memories"):
             if getattr(change, name) is not None:
                 setattr(self, name, getattr(change, name))
@@ -117,7 +120,8 @@ class Ground:
 def scan_columns(scans: Mapping[int, ScanState]) -> ScanColumns:
     """Return scan states in the form in which the store returns them."""
     states = [(node_id, scan.count, scan.last_pass) for node_id, scan in sorted(scans.items())]
-    return ScanColumns(*np.array(states, dtype=np.int64).reshape(-1, 3).T)
+    is_kept = np.array([scan.is_kept for _, scan in sorted(scans.items())], dtype=np.bool_)
+    return ScanColumns(*np.array(states, dtype=np.int64).reshape(-1, 3).T, is_kept)
 
 
 def link_columns(links: Collection[Link]) -> LinkColumns:
@@ -225,6 +229,10 @@ class PureEngine:
         }
         self.commit(change[action](self.network, node_id))
 
+    def keep(self, node_ids: Collection[int]) -> None:
+        """Keep exactly these memories."""
+        self.commit(self.network.keeping(node_ids))
+
     def recall(self, cue: Cue) -> Answer:
         """Return the result of a recall."""
         return association.recall(
@@ -267,7 +275,8 @@ def assert_same_memory(
         assert (own.name, own.key, own.named_by) == (entity.name, entity.key, entity.named_by)
     for node_id in [*oracle.memories, *oracle.entities]:
         known = oracle.node(node_id)
-        assert network.node(node_id).scan == ScanState(known.scan_count, known.last_scan_pass), node_id
+        scan = ScanState(known.scan_count, known.last_scan_pass, node_id in oracle.kept)
+        assert network.node(node_id).scan == scan, node_id
         ours, theirs = Draft(network).importance(node_id), oracle.importance(node_id)
         assert isclose(ours, theirs, rel_tol=1e-9, abs_tol=1e-300), node_id
     assert_same_links(network, oracle)

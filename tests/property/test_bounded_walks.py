@@ -50,7 +50,7 @@ def _network(seed: int) -> tuple[Network, dict[int, Node]]:
         sources[kept], targets[kept], relations[kept], strengths[kept], anchors[kept], RELATIONS
     )
     scanned = np.flatnonzero(counts)
-    scans = ScanColumns(scanned, counts[scanned], np.ones(len(scanned), dtype=np.int64))
+    scans = ScanColumns(scanned, counts[scanned], np.ones(len(scanned), dtype=np.int64), scanned < 0)
     focus = tuple(dice.choice(np.arange(1, MEMORIES + 1), 3, replace=False).tolist())
     parameters = AgentParameters(cue_memories=4)
     network = load_network(

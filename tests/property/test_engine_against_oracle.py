@@ -160,6 +160,12 @@ class Pair:
             self.oracle.correct(node_id, content, keywords)
             self.engine.correct(node_id, content, tuple(keywords))
 
+    def keep(self, dice: Random) -> None:
+        living = sorted(self.oracle.memories)
+        kept = set(dice.sample(living, dice.randint(0, min(4, len(living)))))
+        self.oracle.keep(kept)
+        self.engine.keep(kept)
+
     def patch(self, changes: dict) -> None:
         self.engine.patch(changes)
         self.oracle.patch(**changes)
@@ -216,7 +222,9 @@ def happen(pair: Pair, seed: int) -> None:
         pair.recall(dice)
     elif roll < 0.85:
         pair.engine.reopen()
-    elif roll < 0.9:
+    elif roll < 0.88:
+        pair.keep(dice)
+    elif roll < 0.91:
         pair.by_hand(dice)
     elif roll < 0.94:
         pair.amend(dice)

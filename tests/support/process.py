@@ -224,7 +224,8 @@ def check_data_directory(data_dir: Path, master_key: MasterKey | None = None) ->
         seal_of = partial(keys.seal_of, path.parent.name)
         store = LmdbStore.open(path.parent, map_bytes=1 << 20, max_map_bytes=1 << 34, seal_of=seal_of)
         try:
-            assert check_store(store) == [], path.parent.name
+            found = check_store(store)
+            assert found == [], (path.parent.name, found)
         finally:
             store.close()
 

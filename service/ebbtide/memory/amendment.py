@@ -93,13 +93,18 @@ def _erased_ends(network: Network, entity_id: NodeId, erased: Callable[[NodeId],
 def _ends_of(
     network: Network, entity: Entity, deleted: Collection[NodeId], erased: Callable[[NodeId], bool]
 ) -> tuple[list[NodeId], list[NodeId], list[Link]]:
-    """Return the living memories of an entity, its other loose ends, and its links to erased memories."""
+    """Return the living memories of an entity, its other loose ends, and its links to erased memories.
+
+    A kept statement counts even if its links are broken.
+    """
     table, slots = network.links.rows, network.slots
     slot = network.slot_of(entity.id)
     own, others = network.rows_from(slot), network.rows_to(slot)
     live = own[network.is_live(own)]
     joined = np.concatenate([table["target"][live], table["source"][others[network.is_live(others)]]])
-    living = sorted(set(slots["id"][joined[slots["alive"][joined]]].tolist()) - set(deleted))
+    both = np.concatenate([table["target"][own], table["source"][others]])
+    joined = np.concatenate([joined[slots["alive"][joined]], both[slots["is_kept"][both]]])
+    living = sorted(set(slots["id"][joined].tolist()) - set(deleted))
     dangling = own[~slots["alive"][table["target"][own]]]
     targets = slots["id"][table["target"][dangling]].tolist()
     ended = [row for row, target in zip(dangling.tolist(), targets, strict=True) if erased(target)]

@@ -121,6 +121,7 @@ class Draft:
         alive = self.network.slots["alive"][sources]
         if self._absent is not None:
             alive = alive & ~self._absent[sources]
+        alive = alive & self.network.supports_importance(rows)
         support: Array = np.where(
             alive & (strengths >= self.network.parameters.link_break_threshold), strengths, 0.0
         )
@@ -137,12 +138,13 @@ class Draft:
         return strengths
 
     def without_live_links(self, slots: Array) -> Array:
-        """Return which of these nodes have no live link of their own."""
+        """Return which of these entities have no live link of their own, and no kept statement about them."""
         live = np.zeros(len(slots), dtype=np.bool_)
         for place, slot in enumerate(slots.tolist()):
             rows = self.network.rows_from(slot)
             strengths = self._strengths(rows, self._scans_of(self.network.links.rows["source"][rows]))
-            live[place] = bool((strengths >= self.network.parameters.link_break_threshold).any())
+            is_live = bool((strengths >= self.network.parameters.link_break_threshold).any())
+            live[place] = is_live or self.network.has_kept_statement(slot)
         return ~live
 
     # --- what changes ------------------------------------------------------------------------------

@@ -47,6 +47,7 @@ def load_network(
     places, known = places_in(network.slots["id"], scans.node_id)
     network.slots["scan_count"][places[known]] = scans.count[known]
     network.slots["last_pass"][places[known]] = scans.last_pass[known]
+    network.slots["is_kept"][places[known]] = scans.is_kept[known]
     _load_links(network, links)
     network.next_node_id = next_node_id
     network.set_focus(focus, entity_focus)
@@ -116,7 +117,7 @@ def _load_links(network: Network, links: LinkColumns) -> None:
     source, _ = places_in(slots["id"], links.source)
     target, _ = places_in(slots["id"], links.target)
     strength, anchor = _with_left_links(network, source, target, links)
-    ages = slots["scan_count"][source] - anchor
+    ages = (slots["scan_count"][source] - anchor) * ~slots["is_kept"][target]
     network.links.load(
         slots.count,
         source=source.astype(np.int32),

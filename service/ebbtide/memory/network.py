@@ -12,6 +12,10 @@ a link stores the strength it was written with and the source's scan count at th
 **A held link counts 1.0.** Held are all links of a memory in focus; of an entity in focus those to its newest living
 memories; and every link between a pinned memory and an entity.
 
+**Passes skip a kept statement**, one that is true in a lasting slot. Links that point at it keep the strength with
+which they were written, and its own links do not count for the importance of entities. Otherwise a fact that never
+decays would keep everything about its subject alive.
+
 **Forgetting leaves a trace.** A forgotten memory loses its outgoing links. Links that point at it stay in their sources
 and dangle: they do not count for importance or search, but `dangling` returns them. Deleting leaves no trace.
 
@@ -253,7 +257,9 @@ class Network:
         """Return what is known of a living node."""
         assert node_id in self, "the node lives"
         slot, slots = self.slot_of(node_id), self.slots
-        scan = ScanState(int(slots["scan_count"][slot]), int(slots["last_pass"][slot]))
+        scan = ScanState(
+            int(slots["scan_count"][slot]), int(slots["last_pass"][slot]), bool(slots["is_kept"][slot])
+        )
         return NodeState(int(slots["original_length"][slot]), int(slots["content_length"][slot]), scan)
 
     def scan_count(self, node_id: NodeId) -> int:
@@ -270,11 +276,44 @@ class Network:
         kinds = [Pin.BY_REQUEST if by else Pin.BY_HAND for by in self.slots["by_request"][slots].tolist()]
         return list(zip(self.slots["id"][slots].tolist(), kinds, strict=True))
 
-    def keep(self, statements: Iterable[NodeId]) -> None:
-        """Keep exactly these statements: no pass visits or forgets them, and `max_nodes` does not count them."""
-        kept = self.slots["is_kept"]
-        kept[:] = False
-        kept[[slot for slot in map(self.slot_of, statements) if slot >= 0]] = True
+    def keeping(self, statements: Iterable[NodeId]) -> Change:
+        """Return the change after which exactly these statements are kept, as far as they live.
+
+        No pass visits or forgets them, and `max_nodes` does not count them. Links that point at a statement that is no
+        longer kept decay from now on.
+        """
+        table, slots = self.links.rows, self.slots
+        wanted = np.zeros(slots.count, dtype=np.bool_)
+        wanted[[slot for slot in map(self.slot_of, statements) if slot >= 0]] = True
+        wanted &= slots["alive"]
+        change = Change()
+        changed = np.flatnonzero((wanted != slots["is_kept"]) & slots["alive"])
+        change.kept = dict(zip(slots["id"][changed].tolist(), wanted[changed].tolist(), strict=True))
+        for slot in changed[~wanted[changed]].tolist():
+            rows = self.rows_to(slot)
+            rows = rows[slots["alive"][table["source"][rows]]]
+            counts = slots["scan_count"][table["source"][rows]].tolist()
+            change.links += [
+                Link(link.source, link.target, link.relation, link.strength, count)
+                for link, count in zip(self.as_links(rows), counts, strict=True)
+            ]
+        return change
+
+    def supports_importance(self, rows: Array) -> Array:
+        """Return which links count for the importance of their targets: not those of kept statements to entities."""
+        table = self.links.rows
+        counts: Array = ~(
+            self.slots["is_kept"][table["source"][rows]] & self.slots["is_entity"][table["target"][rows]]
+        )
+        return counts
+
+    def has_kept_statement(self, slot: int) -> bool:
+        """Whether a kept statement is linked with an entity, either way. Then the entity is not deleted."""
+        table, kept = self.links.rows, self.slots["is_kept"]
+        return bool(
+            kept[table["source"][self.rows_to(slot)]].any()
+            or kept[table["target"][self.rows_from(slot)]].any()
+        )
 
     @property
     def kept_count(self) -> int:
@@ -390,7 +429,7 @@ class Network:
             stale[self.covered_rows(entity)] = True
         rows = np.flatnonzero(stale)
         # A held link will fade by its stored strength.
-        strengths = table["written"][rows] * self.decay.factors(counts[rows] - table["anchor"][rows])
+        strengths = self.faded(rows, np.zeros(len(rows), dtype=np.int32))
         return Change(
             entities={one.id: msgspec.structs.replace(one, left_from=0, left_at=0) for one in left},
             links=[
@@ -421,6 +460,7 @@ class Network:
             rows = set(self._rows_of_ends(list(map(self._ends_of, change.removed_links)))) - {-1}
             self._drop_rows(np.array(sorted(rows), dtype=np.int64))
         self._write_left(known)
+        self._keep(change.kept)
         self.put_links(change.links)
         if len(change.scanned):
             self._scan(self.slots_of(change.scanned), change.scanned_in)
@@ -467,6 +507,14 @@ class Network:
     def _set_pin(self, slot: int, pin: str) -> None:
         self.slots["is_pinned"][slot] = pin != Pin.NONE.value
         self.slots["by_request"][slot] = pin == Pin.BY_REQUEST.value
+
+    def _keep(self, kept: Mapping[NodeId, bool]) -> None:
+        """Note which statements passes skip from now on."""
+        slots = [self.slot_of(node_id) for node_id in kept]
+        for slot, is_kept in zip(slots, kept.values(), strict=True):
+            self.slots["is_kept"][slot] = is_kept
+        if slots:
+            self._refresh(np.concatenate([self.rows_to(slot) for slot in slots]))
 
     def _write_left(self, entities: Iterable[Entity]) -> None:
         """Write the links that entities held when they left focus as 1.0 at that scan count."""
@@ -532,6 +580,7 @@ class Network:
         out = np.flatnonzero(member[self.links.rows["source"]]) if out is None else out
         self._drop_rows(np.unique(np.concatenate([out, self.links.of_targets(slots, member)])))
         self.slots["alive"][slots] = False
+        self.slots["is_kept"][slots] = False
         for slot, node_id in zip(slots.tolist(), self.slots["id"][slots].tolist(), strict=True):
             entity = self.entities.pop(node_id, None)
             if entity is None:
@@ -640,8 +689,7 @@ class Network:
     def _refresh(self, rows: Array) -> None:
         """Recompute `now`. A held link counts 1.0 (section 3)."""
         table = self.links.rows
-        ages = self.slots["scan_count"][table["source"][rows]] - table["anchor"][rows]
-        now = table["written"][rows] * self.decay.factors(ages)
+        now = self.faded(rows, np.zeros(len(rows), dtype=np.int32))
         now[table["held"][rows]] = 1.0
         if self.links.removed_count:
             now[table["written"][rows] < 0] = -1.0
@@ -657,6 +705,7 @@ class Network:
         """Return the strength of links by decay alone, after additional scans of their sources."""
         table = self.links.rows
         ages = self.slots["scan_count"][table["source"][rows]] - table["anchor"][rows] + more_scans
+        ages[self.slots["is_kept"][table["target"][rows]]] = 0
         strengths: Array = table["written"][rows] * self.decay.factors(ages)
         return strengths
 

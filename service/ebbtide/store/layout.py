@@ -113,6 +113,8 @@ LINK_ROW: Final = np.dtype(
 """A key of LINKS and one of its values as one array element."""
 
 SCAN_ROW: Final = np.dtype([("count", ">u4"), ("last_pass", ">u4")])
+KEPT_BIT: Final = 1 << 31
+"""Set in the count of a statement that passes skip."""
 SCAN_BLOCK_BYTES: Final = SCANS_PER_BLOCK * SCAN_ROW.itemsize
 
 link_value = _LINK.pack

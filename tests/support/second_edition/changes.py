@@ -97,6 +97,7 @@ def settle_entities(network: Network, touched: set[int], memory_id: int) -> None
     for entity_id in sorted(touched):
         entity = network.entities[entity_id]
         memories = network.memories_of(entity_id)
+        memories = sorted({*memories, *network.kept_about(entity_id)})
         if entity.named_by == memory_id:
             if memories:
                 rename(network, entity_id, memories)

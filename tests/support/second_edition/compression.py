@@ -36,7 +36,9 @@ def drawn_memories(network: Network, rng: random.Random) -> list[int]:
     """Draw the memories of a pass at random, least important first (5.2, slots)."""
     # CHOICE 37 (5.2): drawn among the memories out of focus, pinned ones too, for they are scanned.
     candidates = [
-        memory_id for memory_id in sorted(network.memories) if memory_id not in network.memory_focus
+        memory_id
+        for memory_id in sorted(network.memories)
+        if memory_id not in network.memory_focus and memory_id not in network.kept
     ]
     drawn = rng.sample(candidates, min(network.parameters.compression_batch_size, len(candidates)))
     return sorted(drawn, key=lambda memory_id: (round12(network.importance(memory_id)), memory_id))
@@ -71,7 +73,7 @@ def visit(network: Network, node_id: int, shorten: Shorten) -> None:
 def visit_memory(network: Network, memory_id: int, shorten: Shorten) -> None:
     """The five steps for a memory (5)."""
     memory = network.memories[memory_id]
-    if memory_id in network.memory_focus:  # step 1
+    if memory_id in network.memory_focus or memory_id in network.kept:  # step 1
         return
     if not memory.pinned:
         importance = network.importance(memory_id)
@@ -103,7 +105,8 @@ def visit_entity(network: Network, entity_id: int) -> None:
     """Scan an entity, or delete it when it supports nothing and nothing supports it (5)."""
     supports_nothing = not any(network.is_live(key) for key in network.links_from(entity_id))
     is_unsupported = network.importance(entity_id) == 0
-    if entity_id not in network.entity_focus and is_unsupported and supports_nothing:
+    is_bare = is_unsupported and supports_nothing and not network.kept_about(entity_id)
+    if entity_id not in network.entity_focus and is_bare:
         network.remove(entity_id)
     else:
         scan(network, network.entities[entity_id])

@@ -167,13 +167,15 @@ def label_of(own: list[Message], is_mixed: bool, speaker_prefix: str) -> str:
 
 def evict(network: Network, most: int, batch: list[int], rng: random.Random) -> None:
     """Forget memories, one draw each, until at most `most` live or none may be taken (5.2, slots)."""
-    while len(network.memories) > most:
+    # Knowledge page, 1: kept nodes are neither counted nor drawn.
+    while len(network.memories.keys() - network.kept) > most:
         candidates = [
             memory_id
             for memory_id in sorted(network.memories)
             if memory_id not in network.memory_focus
             and memory_id not in batch
             and not network.memories[memory_id].pinned
+            and memory_id not in network.kept
         ]
         if not candidates:
             return

@@ -25,6 +25,7 @@ class Network:
         self.links: dict[LinkKey, Link] = {}
         self.outgoing: dict[int, set[LinkKey]] = {}  # the keys of `links` by source
         self.incoming: dict[int, set[LinkKey]] = {}  # the keys of `links` by target
+        self.kept: set[int] = set()  # knowledge page, 1: statements that passes skip
         self.forgotten: set[int] = set()  # memories, for the properties of 10
         self.erased: set[int] = set()
 
@@ -88,6 +89,9 @@ class Network:
     def stored_strength(self, key: LinkKey) -> float:
         """Return the strength by decay alone (3)."""
         link = self.links[key]
+        if key[1] in self.kept:
+            # Knowledge page, 1: "Links into a kept node keep the strength that was written."
+            return link.strength_written
         scans = self.node(key[0]).scan_count - link.scan_count_when_written
         return link.strength_written * self.parameters.decay_rate**scans
 
@@ -144,7 +148,26 @@ class Network:
 
     def importance(self, node_id: int) -> float:
         """Return the sum of the strengths of the live links that point at the node (2)."""
-        return math.fsum(self.strength(key) for key in self.links_to(node_id) if self.is_live(key))
+        # Knowledge page, 1: the links of a kept statement to its entity are not counted in the entity's importance.
+        counted = [
+            key for key in self.links_to(node_id) if not (key[0] in self.kept and node_id in self.entities)
+        ]
+        return math.fsum(self.strength(key) for key in counted if self.is_live(key))
+
+    # ---- Kept statements (knowledge page, 1) --------------------------------------------------------
+
+    def keep(self, node_ids: set[int]) -> None:
+        """Keep exactly these nodes. Links into a node that is no longer kept decay from now on."""
+        ended = self.kept - node_ids
+        self.kept = set(node_ids)
+        for node_id in ended:
+            for key in self.links_to(node_id):
+                self.put_link(key, self.links[key].strength_written)
+
+    def kept_about(self, entity_id: int) -> set[int]:
+        """Return the kept statements that are linked with an entity, either way. It is not deleted before them."""
+        ends = {end for key in [*self.links_from(entity_id), *self.links_to(entity_id)] for end in key[:2]}
+        return self.kept & ends
 
     # ---- Who has which entities -------------------------------------------------------------------
 
@@ -225,6 +248,7 @@ class Network:
             focus.remove(node_id)
         for key in {*self.links_from(node_id), *self.links_to(node_id)}:
             self.delete_link(key)
+        self.kept.discard(node_id)
         if self.memories.pop(node_id, None) is None:
             del self.entities[node_id]
 

@@ -1,4 +1,4 @@
-"""Compression passes keep or forget statements, and never shorten them."""
+"""Compression passes keep or forget statements, and never shorten them. Those that are kept are skipped."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import msgspec
 import pytest
 
 from ebbtide.changes import Change
+from ebbtide.memory.draft import Draft
 from ebbtide.memory.loading import load_network
 from ebbtide.parameters import AgentParameters
-from ebbtide.records import Link, Node, NodeFacts
+from ebbtide.records import Entity, Link, Node, NodeFacts
 from ebbtide.statements import STATEMENT_KINDS
 from tests.property.lockstep import PureEngine, link_columns, scan_columns
 
@@ -69,3 +70,87 @@ def test_statements_are_known_when_an_agent_opens() -> None:
         len(kinds) + 1,
     )
     assert network.slots["is_statement"].tolist() == [kind in STATEMENT_KINDS for kind in kinds]
+
+
+def kept_fact(strength: float, *, is_reopened: bool = False, **parameters: object) -> PureEngine:
+    """Return an engine with an entity (1), a kept fact about it (2), and a memory that only the entity supports (3)."""
+    engine = PureEngine(AgentParameters(**parameters))  # type: ignore[arg-type]
+    links = [
+        *(Link(2, 1, "residence", strength, 0), Link(1, 2, "residence", strength, 0)),
+        *(Link(3, 1, "mentions", 1.0, 0), Link(1, 3, "mentions", 1.0, 0)),
+    ]
+    engine.commit(Change(entities={1: Entity(1, "Ann", "ann", 3)}, next_node_id=2))
+    engine.commit(Change(nodes=[made(2, "fact"), made(3, "episode")], links=links, next_node_id=4))
+    engine.keep([2])
+    if is_reopened:
+        engine.reopen()
+    return engine
+
+
+def run_passes(engine: PureEngine, count: int) -> None:
+    """Run compression passes."""
+    for number in range(count):
+        engine.compress(lambda content, target: content[:target], Random(number))
+
+
+def strength_of(engine: PureEngine, source: int, target: int) -> float:
+    """Return the present strength of a link."""
+    [found] = [now for other, _, now in engine.network.links_from(source) if other == target]
+    return found
+
+
+@pytest.mark.parametrize("is_reopened", [False, True])
+def test_links_into_a_kept_statement_do_not_decay(is_reopened: bool) -> None:
+    """They keep the strength with which they were written, while other links of the same entity decay."""
+    engine = kept_fact(0.5, is_reopened=is_reopened)
+    run_passes(engine, 30)
+    if is_reopened:
+        engine.reopen()
+    assert strength_of(engine, 1, 2) == 0.5
+    assert strength_of(engine, 1, 3) < 0.8
+    assert engine.network.node(2).scan.count == 0
+
+
+@pytest.mark.parametrize("is_reopened", [False, True])
+def test_links_into_a_statement_decay_once_it_is_no_longer_kept(is_reopened: bool) -> None:
+    """The decay begins at the strength that was written, not at the scans since then."""
+    engine = kept_fact(0.5)
+    run_passes(engine, 30)
+    engine.keep([])
+    if is_reopened:
+        engine.reopen()
+    assert strength_of(engine, 1, 2) == 0.5
+    before = engine.network.scan_count(1)
+    run_passes(engine, 30)
+    scans = engine.network.scan_count(1) - before
+    assert scans > 0 and strength_of(engine, 1, 2) == pytest.approx(0.5 * 0.97**scans)
+
+
+def test_a_kept_statement_lends_its_entity_no_strength() -> None:
+    """The importance of the entity is that of its memories alone, so they fade as without the statement."""
+    engine = kept_fact(1.0)
+    assert Draft(engine.network).importance(1) == 1.0, "the link of the memory alone"
+    engine.keep([])
+    assert Draft(engine.network).importance(1) == 2.0
+    engine.keep([2])
+    run_passes(engine, 400)
+    assert sorted(engine.ground.nodes) == [2], "the memory is forgotten, the kept fact is not"
+
+
+def test_an_entity_outlives_its_memories_while_a_statement_about_it_is_kept() -> None:
+    """This holds for links of any strength. Without the statement, the entity is dropped."""
+    engine = kept_fact(0.0, decay_rate=0.5)
+    run_passes(engine, 60)
+    assert sorted(engine.ground.entities) == [1] and sorted(engine.ground.nodes) == [2]
+    engine.keep([])
+    run_passes(engine, 20)
+    assert not engine.ground.entities and not engine.ground.nodes
+
+
+def test_a_deletion_leaves_an_entity_with_a_kept_statement() -> None:
+    """An entity without memories is deleted, but not while a statement about it is kept, however weak its links."""
+    for kept, left in (([2], [1]), ([], [])):
+        engine = kept_fact(0.0)
+        engine.keep(kept)
+        engine.delete(3)
+        assert sorted(engine.ground.entities) == left

@@ -235,6 +235,7 @@ LOST: dict[str, Callable[[Any], None]] = {
     "an id that could be given twice": _put(layout.META, b"next_node_id", layout.u64(2)),
     "a message number that could be given twice": _put(layout.META, b"next_message_number", layout.u64(3)),
     "a batch number that could be given twice": _put(layout.META, b"next_batch_number", layout.u64(3)),
+    "a kept memory that is no statement": lambda txn: txn.scans.put(1, ScanState(0, 0, True)),
     "a scan in a pass to come": lambda txn: txn.scans.put(1, ScanState(1, 9)),
     "a pass out of turn": lambda txn: txn.apply(Change(pass_state=PassState(7, "scan", 3), owed_passes=1)),
     "a pass nobody owes": lambda txn: txn.apply(Change(pass_state=PassState(2, "scan", 3), owed_passes=0)),

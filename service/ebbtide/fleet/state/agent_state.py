@@ -105,11 +105,13 @@ class State:
         return self._ledger
 
     def keep_statements(self, *, is_new_pass: bool) -> None:
-        """Set which statements the network keeps, if that may have changed. The time changes it too."""
+        """Commit which statements passes skip, if that may have changed. The time changes it too."""
         if self._is_kept_due or is_new_pass:
             ledger = self.ledger
             if ledger.statement_count or self._is_kept_due:
-                self.network.keep(ledger.known().kept(self.log.now_ms()))
+                change = self.network.keeping(ledger.known().kept(self.log.now_ms()))
+                if change.kept:
+                    self.commit(change)
             self._is_kept_due = False
 
     def load(self) -> None:

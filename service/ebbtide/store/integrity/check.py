@@ -16,7 +16,7 @@ from typing import Any
 from ebbtide.events import fits
 from ebbtide.ids import batch_text_id, node_text_id
 from ebbtide.records import Batch, BatchState, Node, PassState, Source
-from ebbtide.statements import Assertion, Ruling
+from ebbtide.statements import STATEMENT_KINDS, Assertion, Ruling
 from ebbtide.store import layout
 from ebbtide.store.chain import Verification
 from ebbtide.store.integrity.derived import are_passages_of, citations, citings, passages_fit, references
@@ -267,6 +267,8 @@ class _Check(Entries):
                 self._note(layout.SCANS, name, "was scanned in a pass after the latest one")
             if scan.count > scan.last_pass:
                 self._note(layout.SCANS, name, "was scanned more often than there were passes")
+            if scan.is_kept and node_id in self.nodes and self.nodes[node_id].kind not in STATEMENT_KINDS:
+                self._note(layout.SCANS, name, "is kept, but is no statement")
 
     def _check_references(self) -> None:
         counted = references(self.messages.values(), self.nodes.values())

@@ -296,8 +296,10 @@ def _fault(table: Table[Any], key: bytes, value: bytes) -> str | None:
         return "is beyond its bounds"
     if table is layout.SCANS and not 0 < len(value) <= layout.SCAN_BLOCK_BYTES:
         return "has a wrong size"
-    if table is layout.SCANS and layout.from_scan_block(value).view(">u4").max() > MAX_COUNT:
-        return "has a counter beyond its bounds"
+    if table is layout.SCANS:
+        block = layout.from_scan_block(value)
+        if max((block["count"] % layout.KEPT_BIT).max(), block["last_pass"].max()) > MAX_COUNT:
+            return "has a counter beyond its bounds"
     return None
 
 

@@ -11,7 +11,7 @@ Importance is not stored: it is computed from the links when an agent opens.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -200,14 +200,14 @@ class ScanReader(Part):
     """The scan counters of nodes: each value has those of 1024 ids, and a block of zeros is not stored."""
 
     def all(self) -> Iterator[tuple[int, ScanState]]:
-        """Yield (node id, scan state) of every scanned node."""
+        """Yield (node id, scan state) of every scanned or kept node."""
         columns = self.columns()
-        rows = (columns.node_id.tolist(), columns.count.tolist(), columns.last_pass.tolist())
-        for node_id, count, last_pass in zip(*rows, strict=True):
-            yield node_id, ScanState(count, last_pass)
+        rows = (columns.node_id, columns.count, columns.last_pass, columns.is_kept)
+        for node_id, count, last_pass, is_kept in zip(*(row.tolist() for row in rows), strict=True):
+            yield node_id, ScanState(count, last_pass, is_kept)
 
     def columns(self) -> ScanColumns:
-        """Return the scan states of every scanned node, by id."""
+        """Return the scan states of every scanned or kept node, by id."""
         ids, rows = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=layout.SCAN_ROW)]
         for key, value in self._tables.items(layout.SCANS):
             block = layout.from_scan_block(value)
@@ -215,8 +215,13 @@ class ScanReader(Part):
             ids.append(scanned + layout.from_u64(key) * layout.SCANS_PER_BLOCK)
             rows.append(block[scanned])
         states = np.concatenate(rows)
+        counts = states["count"].astype(np.int64)
+        is_kept = counts >= layout.KEPT_BIT
         return ScanColumns(
-            np.concatenate(ids), states["count"].astype(np.int64), states["last_pass"].astype(np.int64)
+            np.concatenate(ids),
+            counts - is_kept * layout.KEPT_BIT,
+            states["last_pass"].astype(np.int64),
+            is_kept,
         )
 
 
@@ -231,6 +236,14 @@ class ScanWriter(ScanReader):
             block["count"][places] += 1
             block["last_pass"][places] = pass_number
 
+    def keep(self, kept: Mapping[int, bool]) -> None:
+        """Note whether passes skip these statements."""
+        for is_kept in (True, False):
+            ids = [node_id for node_id, value in kept.items() if value == is_kept]
+            for block, places in self._blocks(ids):
+                counts = block["count"][places] % layout.KEPT_BIT
+                block["count"][places] = counts + is_kept * layout.KEPT_BIT
+
     def reset(self, node_ids: NodeIds) -> None:
         """Delete the counters of these nodes."""
         for block, places in self._blocks(node_ids):
@@ -239,7 +252,7 @@ class ScanWriter(ScanReader):
     def put(self, node_id: int, scan: ScanState) -> None:
         """Write the counters of one node."""
         for block, places in self._blocks([node_id]):
-            block[places] = (scan.count, scan.last_pass)
+            block[places] = (scan.count + scan.is_kept * layout.KEPT_BIT, scan.last_pass)
 
     def _blocks(self, node_ids: NodeIds) -> Iterator[tuple[Any, Any]]:
         """Yield each block that has some of the ids, with their places in it. Write it back afterwards."""

@@ -185,6 +185,7 @@ class WriteTransaction(ReadTransaction):
             self.nodes.pin(node_id, pin)
         self.scans.reset([*change.forgotten, *change.deleted, *change.deleted_entities])
         self.scans.count(change.scanned, change.scanned_in)
+        self.scans.keep(change.kept)
         for name in IN_META:
             value = getattr(change, name)
             if value is not None:

@@ -276,6 +276,8 @@ class NodeLine(Line, frozen=True, tag="node"):
     rewrites: RewriteLines = ()
     scans: FirstCount = 0
     last_pass: Count = 0
+    kept: bool = False
+    """Whether passes skip it, because it is a statement that is true."""
 
 
 class EntityLine(Line, frozen=True, tag="entity"):

@@ -184,7 +184,9 @@ def _pins(txn: ReadTransaction) -> Iterator[PinLine]:
 def _scan_of(scans: ScanColumns, node_id: int) -> ScanState:
     place = int(np.searchsorted(scans.node_id, node_id))
     is_scanned = place < len(scans.node_id) and scans.node_id[place] == node_id
-    return ScanState(int(scans.count[place]), int(scans.last_pass[place])) if is_scanned else NEVER_SCANNED
+    if not is_scanned:
+        return NEVER_SCANNED
+    return ScanState(int(scans.count[place]), int(scans.last_pass[place]), bool(scans.is_kept[place]))
 
 
 def _node(txn: ReadTransaction, node: Node, scan: ScanState) -> NodeLine:
@@ -196,6 +198,7 @@ def _node(txn: ReadTransaction, node: Node, scan: ScanState) -> NodeLine:
         rewrites=tuple(converted(one, RewriteLine) for one in node.rewrites),
         scans=scan.count,
         last_pass=scan.last_pass,
+        kept=scan.is_kept,
     )
 
 

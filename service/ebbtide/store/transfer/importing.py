@@ -344,8 +344,8 @@ def _put_node(txn: WriteTransaction, line: NodeLine) -> None:
         rewrites=tuple(converted(one, Rewrite) for one in line.rewrites),
     )
     txn.nodes.put(node)
-    if line.scans:
-        txn.scans.put(line.id, ScanState(line.scans, line.last_pass))
+    if line.scans or line.kept:
+        txn.scans.put(line.id, ScanState(line.scans, line.last_pass, line.kept))
 
 
 def _put_entity(txn: WriteTransaction, line: EntityLine) -> None:
