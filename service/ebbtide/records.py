@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 import numpy as np
@@ -328,6 +328,10 @@ class Pin(StrEnum):
 StoredPin = Literal["none", "by_hand", "by_request"]
 
 
+EPISODE: Final = "episode"
+"""The kind of memories that were made from what was said, unless the caller gave them another one."""
+
+
 class Node(msgspec.Struct, frozen=True, array_like=True):
     """A memory. Its scan counter is stored elsewhere, so a scan does not rewrite the record.
 
@@ -340,7 +344,7 @@ class Node(msgspec.Struct, frozen=True, array_like=True):
     keywords: Keywords
     created_at_ms: Time
     original_length: TextLength
-    kind: Name = "episode"
+    kind: Name = EPISODE
     speaker: Name = ""
     pinned: StoredPin = "none"
     label: Name = ""

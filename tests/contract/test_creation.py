@@ -87,7 +87,7 @@ async def test_one_text_becomes_one_memory_at_once(tmp_path: Path, caller_in: Ca
         batch = (await call("GET", f"{AGENT}/batches/b1")).json()
         assert (batch["state"], batch["node_ids"], batch["message_count"]) == ("digested", ["n1"], 1)
         agent = (await call("GET", AGENT)).json()
-        assert (agent["pending_batches"], agent["owed_passes"]) == (0, 1)
+        assert agent["pending_batches"] == 0
         found = (await call("POST", f"{AGENT}/search", {"query": "What is Ann allergic to?"})).json()[
             "memories"
         ]
@@ -294,6 +294,34 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"content": "x", "metadata": {"a": {"b": 1}}}, "WRONG_TYPE"),
     ({"content": "x", "kind": "fact"}, "UNKNOWN_FIELD"),
 ]
+
+
+async def test_a_kind_of_its_own(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Lists, queries and searches filter by it, also after a restart. A pass treats the memory as any other."""
+    async with caller_in(tmp_path) as call:
+        await remembered(call, "Pasta was on sale.")
+        recipe = await created(call, "Boil the pasta in salted water.", kind="recipe", idempotency_key="k")
+        assert recipe["kind"] == "recipe"
+        again = await created(call, "Boil the pasta in salted water.", kind="recipe", idempotency_key="k")
+        assert again["id"] == recipe["id"]
+        other = {"content": "Boil the pasta in salted water.", "kind": "菜谱", "idempotency_key": "k"}
+        assert await call.refused("POST", f"{AGENT}/nodes", other) == "IDEMPOTENCY_KEY_REUSED"
+        await created(call, "先把面条煮熟。", kind="菜谱")
+
+    async def filtered(call: Caller, *kinds: str) -> tuple[list[str], list[str]]:
+        page = await call("GET", f"{AGENT}/nodes", params={"kinds": ",".join(kinds)})
+        found = await call("POST", f"{AGENT}/search", {"query": "pasta", "kinds": list(kinds)})
+        return [one["id"] for one in page.json()["nodes"]], [one["kind"] for one in found.json()["memories"]]
+
+    async with caller_in(tmp_path) as call:
+        assert await filtered(call, "recipe") == ([recipe["id"]], ["recipe"])
+        assert (await filtered(call, "episode"))[1] == ["episode"]
+        assert sorted((await filtered(call, "episode", "recipe"))[1]) == ["episode", "recipe"]
+        assert (await filtered(call, "fact", "poem")) == ([], [])
+        assert len((await filtered(call, "菜谱"))[0]) == 1
+        for kind in ("fact", "entity", "concept", "two words", "", "1st", "x" * 33):
+            body = {"content": "x", "kind": kind}
+            assert await call.refused("POST", f"{AGENT}/nodes", body) == "INVALID_VALUE", kind
 
 
 async def test_what_is_refused(tmp_path: Path, caller_in: CallerIn) -> None:

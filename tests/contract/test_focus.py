@@ -270,7 +270,8 @@ async def test_listings_select_kinds_and_page(tmp_path: Path, caller_in: CallerI
         assert {node["kind"] for node in named} == {"entity"}
         assert both == sorted(memories + named, key=lambda node: int(node["id"][1:]))
         assert [node["id"] for node in named] == [one["id"] for one in await listed("entities")]
-        assert await call.refused("GET", f"{AGENT}/nodes?kinds=zebra") == "INVALID_VALUE"
+        assert await call.refused("GET", f"{AGENT}/nodes?kinds=two%20words") == "INVALID_VALUE"
+        assert await listed("nodes", kinds="zebra") == [], "a kind that no memory has"
         assert await call.refused("GET", f"{AGENT}/entities?page_token=x") == "INVALID_PAGE"
 
 

@@ -598,7 +598,7 @@ async def test_a_search_finds_the_same_as_a_recall(tmp_path: Path, caller_in: Ca
         ({}, "MISSING_FIELD", "query"),
         ({"query": " "}, "INVALID_VALUE", "query"),
         ({"query": "x" * 10_001}, "TEXT_TOO_LONG", "query"),
-        ({"query": "x", "kinds": ["dream"]}, "INVALID_VALUE", "kinds[0]"),
+        ({"query": "x", "kinds": ["a dream"]}, "INVALID_VALUE", "kinds[0]"),
         ({"query": "x", "max_results": -1}, "INVALID_VALUE", "max_results"),
         ({"query": "x", "time_range": {"begin": 2, "end": 1}}, "INVALID_VALUE", "time_range.end"),
         ({"query": "x", "patience_ms": 30_001}, "INVALID_VALUE", "patience_ms"),

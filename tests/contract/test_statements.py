@@ -451,3 +451,13 @@ async def test_extraction_continues_after_a_restart(tmp_path: Path) -> None:
         await eventually(lambda: extracted_up_to(call) == 2)
         found = (await done(call, "GET", "statements"))["statements"]
         assert [len(one["quotes"]) for one in found] == [1, 1]
+
+
+async def test_a_statement_is_never_in_focus(tmp_path: Path) -> None:
+    """A request to focus it is refused and changes nothing."""
+    async with rest_in(tmp_path) as call:
+        home = await says(call, "residence", "Lisbon")
+        before = await done(call, "GET", "focus")
+        refused = await call("PUT", f"{AGENT}/focus/{home['id']}")
+        assert refused.status_code == 400 and refused.json()["error"]["reason"] == "INVALID_VALUE"
+        assert await done(call, "GET", "focus") == before

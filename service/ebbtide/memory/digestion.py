@@ -33,7 +33,7 @@ from ebbtide.memory.naming import (
 from ebbtide.memory.network import Network
 from ebbtide.memory.pin_requests import asks_to_remember
 from ebbtide.parameters import AgentParameters
-from ebbtide.records import Entity, Link, Node, Pin, Source
+from ebbtide.records import EPISODE, Entity, Link, Node, Pin, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,8 @@ class NewMemory:
     first_key: bytes = b""
     is_from_user: bool = False
     """Whether a user said it, who may ask to remember it."""
+    kind: str = EPISODE
+    """`episode`, or a kind of the caller's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +245,7 @@ class _Builder:
                     sources=memory.sources,
                     first_key=memory.first_key,
                     batch=batch,
+                    kind=memory.kind,
                 )
             )
             self.ids.append(node_id)

@@ -19,9 +19,6 @@ from ebbtide.statements import STATEMENT_KINDS
 
 PIN_CODES = {Pin.NONE.value: 0, Pin.BY_HAND.value: 1, Pin.BY_REQUEST.value: 2}
 
-_STATEMENTS = STATEMENT_KINDS | {msgspec.msgpack.encode(kind) for kind in STATEMENT_KINDS}
-"""The kinds of statements, also as `NodeFacts` has them."""
-
 
 def load_network(
     parameters: AgentParameters,
@@ -60,7 +57,8 @@ def _load_nodes(
     # Packed while reading: lists of a million objects would need more memory than the network.
     ids, times_ms = array("q"), array("q")
     original_lengths, content_lengths, chinese = array("i"), array("i"), bytearray()
-    speakers, pins, statements = array("i"), bytearray(), bytearray()
+    speakers, pins, kinds = array("i"), bytearray(), array("h")
+    kind_numbers: dict[bytes, int] = {}
     for node in nodes:
         ids.append(node.id)
         original_lengths.append(node.original_length)
@@ -69,7 +67,7 @@ def _load_nodes(
         times_ms.append(node.created_at_ms)
         speakers.append(network.speaker_number(node.speaker))
         pins.append(PIN_CODES[node.pinned])
-        statements.append((node.kind if isinstance(node.kind, str) else bytes(node.kind)) in _STATEMENTS)
+        kinds.append(_kind_number(network, node.kind, kind_numbers))
     memories = np.array(ids, dtype=np.int64)
     living = _merged(memories, np.array([entity.id for entity in entities], dtype=np.int64))
     # Forgotten nodes that links point at have a slot too.
@@ -84,13 +82,25 @@ def _load_nodes(
     pinned = np.frombuffer(pins, dtype=np.uint8)
     slots["is_pinned"][places] = pinned > 0
     slots["by_request"][places] = pinned == PIN_CODES[Pin.BY_REQUEST.value]
-    slots["is_statement"][places] = np.frombuffer(statements, dtype=np.bool_)
+    slots["kind"][places] = kinds
+    is_statement = np.array([kind in STATEMENT_KINDS for kind in network.kinds], dtype=np.bool_)
+    slots["is_statement"][places] = is_statement[slots["kind"][places]]
     slots["has_han"][places] = np.frombuffer(chinese, dtype=np.bool_)
     slots["original_length"][places] = original_lengths
     slots["content_length"][places] = content_lengths
     network.node_count = len(ids)
     network.dead_kept = len(everyone) - len(living)
     _load_entities(network, entities)
+
+
+def _kind_number(network: Network, kind: str | msgspec.Raw, known: dict[bytes, int]) -> int:
+    """Return the number of the kind of a node, as a text or as `NodeFacts` has it."""
+    if isinstance(kind, str):
+        return network.kind_number(kind)
+    number = known.get(bytes(kind))
+    if number is None:
+        number = known[bytes(kind)] = network.kind_number(msgspec.msgpack.decode(kind, type=str))
+    return number
 
 
 def _merged(ids: Array, others: Array) -> Array:

@@ -31,7 +31,7 @@ represents a change in preparation.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -45,8 +45,11 @@ from ebbtide.memory.link_table import LinkTable
 from ebbtide.memory.strength import DecayTable, round_strength
 from ebbtide.memory.texts import FoldedTexts, piece_of
 from ebbtide.parameters import AgentParameters
-from ebbtide.records import Entity, Link, Node, NodeText, Pin, ScanState
+from ebbtide.records import EPISODE, Entity, Link, Node, NodeText, Pin, ScanState
 from ebbtide.statements import STATEMENT_KINDS
+
+MAX_KINDS = 30_000
+"""Kinds of memories that a query distinguishes."""
 
 MIN_DEAD = 1024
 """Fewer forgotten slots than this are not worth dropping."""
@@ -99,6 +102,7 @@ class Network:
             by_request=np.bool_,
             created_at_ms=np.int64,
             speaker=np.int32,
+            kind=np.int16,
         )
         self.revision = 0
         """Changes with every change of the network or its parameters."""
@@ -126,6 +130,8 @@ class Network:
         self._relation_numbers: dict[str, int] = {}
         self.speakers: list[str] = [""]
         self._speaker_numbers: dict[str, int] = {"": 0}
+        self.kinds: list[str] = [EPISODE]
+        self._kind_numbers: dict[str, int] = {EPISODE: 0}
         self._scratch: Scratch | None = None
 
     # --- slots and names ---------------------------------------------------------------------------
@@ -161,6 +167,13 @@ class Network:
         number = self._speaker_numbers.setdefault(name, len(self.speakers))
         if number == len(self.speakers):
             self.speakers.append(name)
+        return number
+
+    def kind_number(self, kind: str) -> int:
+        """Return the number of a kind of memories, assigning one if necessary. Those beyond the last share it."""
+        number = self._kind_numbers.setdefault(kind, min(len(self.kinds), MAX_KINDS))
+        if number == len(self.kinds):
+            self.kinds.append(kind)
         return number
 
     def scratch(self) -> Scratch:
@@ -232,6 +245,19 @@ class Network:
         alive: Array = known.copy()
         alive[known] = self.slots["alive"][slots[known]]
         return alive
+
+    def is_statement(self, node_id: NodeId) -> bool:
+        """Whether the node is a living statement."""
+        slot = self.slot_of(node_id)
+        return slot >= 0 and bool(self.slots["alive"][slot] & self.slots["is_statement"][slot])
+
+    def are_of_kinds(self, node_ids: Array, kinds: Collection[str]) -> Array:
+        """Return which of these nodes live and are of one of the kinds."""
+        numbers = [number for kind, number in self._kind_numbers.items() if kind in kinds]
+        chosen = self.are_alive(node_ids)
+        slots, known = self._slots_of(node_ids)
+        chosen[known] &= np.isin(self.slots["kind"][slots[known]], numbers)
+        return chosen
 
     def kept_shares(self, node_ids: Array) -> Array:
         """Return the share of the original length that each node still has, from 0 (forgotten or unknown) to 1."""
@@ -479,6 +505,7 @@ class Network:
             "created_at_ms": node.created_at_ms,
             "speaker": self.speaker_number(node.speaker),
             "is_statement": node.kind in STATEMENT_KINDS,
+            "kind": self.kind_number(node.kind),
             "is_pinned": node.pinned != Pin.NONE.value,
             "by_request": node.pinned == Pin.BY_REQUEST.value,
         }

@@ -19,9 +19,7 @@ from ebbtide.records import BatchState
 from ebbtide.retrieval.ranking_request import SIGNALS
 from ebbtide.retrieval.tokenizers import TOKENIZERS
 from ebbtide.verbs.catalogue import CATALOGUE
-from ebbtide.verbs.inspect import NODE_KINDS
 from ebbtide.verbs.limits import SETTING
-from ebbtide.verbs.recall import KINDS
 
 Schema = dict[str, Any]
 
@@ -33,11 +31,7 @@ ROLES = ("user", "assistant", "system", "tool")
 ENUMS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("BatchInfo", "state"): tuple(BatchState),
     ("RecalledMemory", "state"): MEMORY_STATES,
-    ("RecalledMemory", "kind"): KINDS,
     ("FoundMemory", "state"): MEMORY_STATES,
-    ("FoundMemory", "kind"): KINDS,
-    ("NodeInfo", "kind"): NODE_KINDS,
-    ("NodeDetail", "kind"): NODE_KINDS,
     ("SourceInfo", "role"): ROLES,
     ("MessageInfo", "role"): ROLES,
     ("CitedSource", "role"): ROLES,
@@ -50,8 +44,6 @@ ENUMS: Mapping[tuple[str, str], tuple[str, ...]] = {
 BODY_ENUMS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("recall", "tokenizer"): tuple(TOKENIZERS),
     ("recall", "without"): tuple(SIGNALS),
-    ("recall", "kinds"): KINDS,
-    ("search", "kinds"): KINDS,
 }
 """Allowed values of text fields in request bodies, or of the items of lists, by operation and field."""
 

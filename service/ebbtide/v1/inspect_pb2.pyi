@@ -705,7 +705,7 @@ class ListNodesRequest(_message.Message):
     """`next_page_token` of the page before; empty for the first page."""
     @_builtins.property
     def kinds(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Only nodes of these kinds: episode, entity; default: episode."""
+        """Only nodes of these kinds: episode, entity, kinds of statements, or your own; default: episode."""
 
     @_builtins.property
     def metadata(self) -> _struct_pb2.Struct:

@@ -81,6 +81,7 @@ class CreateNodeRequest(_message.Message):
     LINKS_FIELD_NUMBER: _builtins.int
     VECTOR_FIELD_NUMBER: _builtins.int
     IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
     """Id of the agent: 1-128 characters of any script."""
     content: _builtins.str
@@ -95,6 +96,8 @@ class CreateNodeRequest(_message.Message):
     """The conversation that it belongs to."""
     idempotency_key: _builtins.str
     """Repeating a request with the same key and body has no further effect."""
+    kind: _builtins.str
+    """Its kind: a word of your own, by which lists and queries can be filtered; default: episode."""
     @_builtins.property
     def timestamp(self) -> _timestamp_pb2.Timestamp:
         """When it was said."""
@@ -130,10 +133,11 @@ class CreateNodeRequest(_message.Message):
         links: _abc.Iterable[Global___NewLink] | None = ...,
         vector: _abc.Iterable[_builtins.float] | None = ...,
         idempotency_key: _builtins.str | None = ...,
+        kind: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_content", b"_content", "_conversation_id", b"_conversation_id", "_idempotency_key", b"_idempotency_key", "_message_id", b"_message_id", "_speaker", b"_speaker", "content", b"content", "conversation_id", b"conversation_id", "idempotency_key", b"idempotency_key", "message_id", b"message_id", "metadata", b"metadata", "speaker", b"speaker", "timestamp", b"timestamp"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_content", b"_content", "_conversation_id", b"_conversation_id", "_idempotency_key", b"_idempotency_key", "_kind", b"_kind", "_message_id", b"_message_id", "_speaker", b"_speaker", "content", b"content", "conversation_id", b"conversation_id", "idempotency_key", b"idempotency_key", "kind", b"kind", "message_id", b"message_id", "metadata", b"metadata", "speaker", b"speaker", "timestamp", b"timestamp"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_content", b"_content", "_conversation_id", b"_conversation_id", "_idempotency_key", b"_idempotency_key", "_message_id", b"_message_id", "_speaker", b"_speaker", "agent_id", b"agent_id", "content", b"content", "conversation_id", b"conversation_id", "idempotency_key", b"idempotency_key", "keywords", b"keywords", "links", b"links", "message_id", b"message_id", "metadata", b"metadata", "role", b"role", "speaker", b"speaker", "timestamp", b"timestamp", "vector", b"vector"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_content", b"_content", "_conversation_id", b"_conversation_id", "_idempotency_key", b"_idempotency_key", "_kind", b"_kind", "_message_id", b"_message_id", "_speaker", b"_speaker", "agent_id", b"agent_id", "content", b"content", "conversation_id", b"conversation_id", "idempotency_key", b"idempotency_key", "keywords", b"keywords", "kind", b"kind", "links", b"links", "message_id", b"message_id", "metadata", b"metadata", "role", b"role", "speaker", b"speaker", "timestamp", b"timestamp", "vector", b"vector"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__content: _TypeAlias = _typing.Literal["content"]  # noqa: Y015
     _WhichOneofArgType__content: _TypeAlias = _typing.Literal["_content", b"_content"]  # noqa: Y015
@@ -141,6 +145,8 @@ class CreateNodeRequest(_message.Message):
     _WhichOneofArgType__conversation_id: _TypeAlias = _typing.Literal["_conversation_id", b"_conversation_id"]  # noqa: Y015
     _WhichOneofReturnType__idempotency_key: _TypeAlias = _typing.Literal["idempotency_key"]  # noqa: Y015
     _WhichOneofArgType__idempotency_key: _TypeAlias = _typing.Literal["_idempotency_key", b"_idempotency_key"]  # noqa: Y015
+    _WhichOneofReturnType__kind: _TypeAlias = _typing.Literal["kind"]  # noqa: Y015
+    _WhichOneofArgType__kind: _TypeAlias = _typing.Literal["_kind", b"_kind"]  # noqa: Y015
     _WhichOneofReturnType__message_id: _TypeAlias = _typing.Literal["message_id"]  # noqa: Y015
     _WhichOneofArgType__message_id: _TypeAlias = _typing.Literal["_message_id", b"_message_id"]  # noqa: Y015
     _WhichOneofReturnType__speaker: _TypeAlias = _typing.Literal["speaker"]  # noqa: Y015
@@ -151,6 +157,8 @@ class CreateNodeRequest(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__conversation_id) -> _WhichOneofReturnType__conversation_id | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__idempotency_key) -> _WhichOneofReturnType__idempotency_key | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__kind) -> _WhichOneofReturnType__kind | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__message_id) -> _WhichOneofReturnType__message_id | None: ...
     @_typing.overload

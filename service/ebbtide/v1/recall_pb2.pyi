@@ -217,7 +217,7 @@ class RecallRequest(_message.Message):
 
     @_builtins.property
     def kinds(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Only memories of these kinds. In `recall`: hybrid mode only."""
+        """Only memories of these kinds: episode, kinds of statements, or your own. In `recall`: hybrid mode only."""
 
     @_builtins.property
     def speakers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:

@@ -24,10 +24,12 @@ from ebbtide.memory.digestion import NewMemory, OwnLink
 from ebbtide.memory.wording import speaker_labels
 from ebbtide.offload.pool import text_too_complex, worker_killed
 from ebbtide.parameters import AgentParameters
+from ebbtide.records import EPISODE
 from ebbtide.store.lmdb.transaction import ReadTransaction
-from ebbtide.verbs.inspect import NodeDetail, node_detail, not_alive
+from ebbtide.verbs.inspect import RESERVED_KINDS, NodeDetail, node_detail, not_alive
 from ebbtide.verbs.limits import (
     FlatMetadata,
+    Kind,
     MaxChars,
     MaxItems,
     Name,
@@ -71,6 +73,9 @@ class CreateNodeRequest(AgentRequest):
 
     content: Annotated[str, MaxChars("max_message_chars"), NotBlank("a text")] = Field(
         description="The text of the memory, which is not split.", examples=["Ann is allergic to nuts."]
+    )
+    kind: Annotated[str, Kind(RESERVED_KINDS)] = Field(
+        EPISODE, description="Its kind: a word of your own, by which lists and queries can be filtered."
     )
     role: Literal["user", "assistant", "system"] = Field("user", description="Role of the speaker.")
     speaker: Name | None = Field(
@@ -155,6 +160,7 @@ async def _supplied(
         label=speaker_labels(spoken, parameters.speaker_prefix, parameters.locale)[0],
         speaker=record.speaker,
         is_from_user=record.role == "user",
+        kind=request.kind,
     )
     return SuppliedMemory(
         incoming,
@@ -212,7 +218,8 @@ def _said(request: CreateNodeRequest, stamp: Stamp) -> _Said:
         for one in request.links
     )
     if incoming.body_hash:
-        given = [keywords, [(one.other, one.relation, one.strength) for one in links], request.vector]
+        links_given = [(one.other, one.relation, one.strength) for one in links]
+        given = [keywords, links_given, request.vector, *([request.kind] if request.kind != EPISODE else ())]
         hashed = hashlib.sha256(incoming.body_hash + b"node" + json.dumps(given).encode())
         incoming = replace(incoming, body_hash=hashed.digest())
     return _Said(incoming, keywords, links)

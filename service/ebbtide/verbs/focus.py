@@ -37,14 +37,16 @@ async def get_focus(service: ReadingService, request: AgentRequest) -> FocusInfo
 async def focus_node(service: Service, request: NodeRequest) -> FocusInfo:
     """Move a memory or an entity to the front of the focus, as if it had just been mentioned.
 
-    INVALID_VALUE for an entity while `focus_policy` is `nodes`. NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND
-    otherwise.
+    INVALID_VALUE for a statement, and for an entity while `focus_policy` is `nodes`. NODE_FORGOTTEN if it existed once,
+    NODE_NOT_FOUND otherwise.
     """
 
     def focus(workspace: Workspace, node_id: NodeId) -> None:
         if node_id in workspace.network.entities and workspace.parameters.focus_policy == "nodes":
             allowed = "the id of a memory while focus_policy is nodes; this is an entity"
             refuse("node_id", request.node_id, allowed)
+        if workspace.network.is_statement(node_id):
+            refuse("node_id", request.node_id, "a memory or an entity; pin a statement to keep it")
         workspace.focus_by_hand(node_id)
 
     return await _change_focus(service, request, focus)

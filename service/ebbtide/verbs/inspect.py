@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from heapq import merge
 from operator import attrgetter
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import Field
 
@@ -13,18 +13,20 @@ from ebbtide.errors import NotFound, no_node
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import NodeId, batch_text_id, node_text_id, parse_node_id
 from ebbtide.memory.draft import Draft
-from ebbtide.records import Entity, MessageRecord, Node, Source, StoredPin
+from ebbtide.records import EPISODE, Entity, MessageRecord, Node, Source, StoredPin
+from ebbtide.statements import STATEMENT_KINDS
 from ebbtide.store.lmdb.transaction import ReadTransaction
 from ebbtide.verbs.attachments import CitedAttachment, cited_attachment
-from ebbtide.verbs.limits import FlatMetadata, OneOf, Several
+from ebbtide.verbs.limits import FlatMetadata, Kind, Several
 from ebbtide.verbs.metadata import message_filter
 from ebbtide.verbs.paging import AgentPageRequest, from_token, number_from_token, to_token
 from ebbtide.verbs.reading import ReadingService
 from ebbtide.verbs.requests import AgentRequest, Response
 from ebbtide.verbs.service import Service
 
-EPISODE, ENTITY = "episode", "entity"
-NODE_KINDS = (EPISODE, ENTITY, "fact", "event", "relation", "opinion", "preference", "task", "reflection")
+ENTITY = "entity"
+RESERVED_KINDS: Final = (ENTITY, "concept", *sorted(STATEMENT_KINDS))
+"""The kinds of nodes that the daemon gives."""
 
 MAX_LOOKED_AT = 4000
 """Messages that one page of a filtered listing looks at. Then it ends, even without an item."""
@@ -87,7 +89,8 @@ class NodeInfo(Response):
 
     id: str = Field(description="Id of the node.", examples=["n1"])
     kind: str = Field(
-        description="episode: made from what was said; entity: a name, which has no content; else a statement's kind.",
+        description="episode: made from what was said; entity: a name, which has no content; else a statement's kind, "
+        "or the caller's own.",
         examples=["episode"],
     )
     label: str = Field(description="The speaker, as shown before the content; not part of the content.")
@@ -163,10 +166,10 @@ class LinkPage(Response):
 class ListNodesRequest(AgentPageRequest):
     """Which page of nodes to list, and of which kinds."""
 
-    kinds: Annotated[list[Annotated[str, OneOf(NODE_KINDS)]], Several] = Field(
+    kinds: Annotated[list[Annotated[str, Kind()]], Several] = Field(
         default_factory=list,
-        description="Only nodes of these kinds: episode, entity, or kinds of statements; default: episode. Over REST "
-        "separated by commas.",
+        description="Only nodes of these kinds: episode, entity, kinds of statements, or your own; default: episode. "
+        "Over REST separated by commas.",
     )
     metadata: FlatMetadata | None = Field(
         None,

@@ -8,7 +8,8 @@ apply. The errors are those of `verbs/requests.py`, so each transport reports th
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -157,6 +158,22 @@ class OneOf:
         if isinstance(word, str | int) and word not in self.words:
             raise invalid(word, ", ".join(self.words))
         return word
+
+
+_KIND = re.compile(r"[^\W\d_][\w-]{0,31}")
+
+
+def Kind(reserved: Collection[str] = ()) -> _Limited:  # noqa: N802
+    """Refuse a text that cannot be a kind of memories, or that is one of the reserved kinds."""
+
+    def check(kind: str, _: ValidationInfo) -> str:
+        if not _KIND.fullmatch(kind):
+            raise invalid(kind, "a letter, then at most 31 letters, digits, - or _")
+        if kind in reserved:
+            raise invalid(kind, f"a kind of your own, other than {', '.join(reserved)}")
+        return kind
+
+    return _Limited(check, {"maxLength": 32})
 
 
 Several = FailFast()

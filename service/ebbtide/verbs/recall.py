@@ -41,6 +41,7 @@ from ebbtide.verbs.inspect import SourceInfo, source_fields
 from ebbtide.verbs.limits import (
     Between,
     FlatMetadata,
+    Kind,
     MaxChars,
     MaxItems,
     Name,
@@ -58,7 +59,6 @@ MAX_TOKENS = 10_000_000
 SMALL_DEPTH = 3
 SMALL_RESULTS = 200
 """A recall with at most this depth and this many results is small."""
-KINDS = ("episode", "fact", "event", "relation", "opinion", "preference", "task", "reflection")
 
 T = TypeVar("T")
 
@@ -87,10 +87,10 @@ class QueryRequest(AgentRequest):
         description="A question in plain language, answered from all messages of the agent.",
         examples=["Where did Ann move in May?"],
     )
-    kinds: Annotated[list[Annotated[str, OneOf(KINDS)]], Several] = Field(
+    kinds: Annotated[list[Annotated[str, Kind()]], Several] = Field(
         default_factory=list,
-        description="Only memories of these kinds: episode, or kinds of statements. In `recall`: "
-        "hybrid mode only.",
+        description="Only memories of these kinds: episode, kinds of statements, or your own. In `recall`: hybrid mode "
+        "only.",
     )
     speakers: Annotated[list[Name], Several, MaxItems("max_keywords")] = Field(
         default_factory=list,
@@ -246,7 +246,8 @@ class RecalledMemory(Response):
 
     id: str = Field(description="Id of its node, or of its message if no node of it lives.", examples=["n1"])
     kind: str = Field(
-        description="episode: made from what was said; else the kind of a statement.", examples=["episode"]
+        description="episode: made from what was said; else the kind of a statement, or the caller's own.",
+        examples=["episode"],
     )
     content: str = Field(description="The text of the memory, without the label of its speaker.")
     state: str = Field(

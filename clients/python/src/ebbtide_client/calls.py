@@ -99,9 +99,6 @@ RecallMode = Literal["auto", "associative", "hybrid"]
 ArchiveUse = Literal["always", "never", "when_needed"]
 BatchState = Literal["waiting", "digesting", "digested", "parked"]
 Role = Literal["user", "assistant", "system"]
-NodeKind = Literal[
-    "episode", "entity", "fact", "event", "relation", "opinion", "preference", "task", "reflection"
-]
 StatementKind = Literal["fact", "event", "relation", "opinion", "preference", "task", "reflection"]
 StatementState = Literal[
     "current", "contested", "planned", "superseded", "ended", "corrected", "retracted", "forgotten"
@@ -571,7 +568,7 @@ def _content(_: int, answer: object) -> bytes:
 def list_nodes(
     agent_id: str,
     *,
-    kinds: Sequence[NodeKind] = (),
+    kinds: Sequence[str] = (),
     metadata: Mapping[str, Any] | None = None,
     page_size: int | None = None,
     page_token: str = "",
@@ -622,6 +619,7 @@ def create_node(
     agent_id: str,
     content: str,
     *,
+    kind: str | None = None,
     role: Role | None = None,
     speaker: str | None = None,
     timestamp: Time | None = None,
@@ -635,11 +633,13 @@ def create_node(
 ) -> Call[NodeDetail]:
     """Create one memory from a text, at once and without a language model.
 
-    With `links` (`{"target": "n1", "name": "about", "strength": 0.5}`) it does not join the focus. Without an
-    `idempotency_key` the client creates one: a retry never creates it twice.
+    `kind` is a word of your own, such as `recipe`, by which lists and queries can be filtered. With `links`
+    (`{"target": "n1", "name": "about", "strength": 0.5}`) it does not join the focus. Without an `idempotency_key` the
+    client creates one: a retry never creates it twice.
     """
     form = {
         "content": content,
+        "kind": kind,
         "role": role,
         "speaker": speaker,
         "timestamp": timestamp,

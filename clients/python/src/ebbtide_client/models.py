@@ -1596,8 +1596,8 @@ class FoundMemory:
     id: str
     """Id of its node, or of its message if no node of it lives."""
 
-    kind: Literal["episode", "fact", "event", "relation", "opinion", "preference", "task", "reflection"]
-    """episode: made from what was said; else the kind of a statement."""
+    kind: str
+    """episode: made from what was said; else the kind of a statement, or the caller's own."""
 
     content: str
     """The text of the memory, without the label of its speaker."""
@@ -1814,8 +1814,8 @@ class RecalledMemory:
     id: str
     """Id of its node, or of its message if no node of it lives."""
 
-    kind: Literal["episode", "fact", "event", "relation", "opinion", "preference", "task", "reflection"]
-    """episode: made from what was said; else the kind of a statement."""
+    kind: str
+    """episode: made from what was said; else the kind of a statement, or the caller's own."""
 
     content: str
     """The text of the memory, without the label of its speaker."""
@@ -1900,10 +1900,8 @@ class NodeDetail:
     id: str
     """Id of the node."""
 
-    kind: Literal[
-        "episode", "entity", "fact", "event", "relation", "opinion", "preference", "task", "reflection"
-    ]
-    """episode: made from what was said; entity: a name, which has no content; else a statement's kind."""
+    kind: str
+    """episode: made from what was said; entity: a name, which has no content; else a statement's kind, or the caller's own."""
 
     label: str
     """The speaker, as shown before the content; not part of the content."""
@@ -1964,10 +1962,8 @@ class NodeInfo:
     id: str
     """Id of the node."""
 
-    kind: Literal[
-        "episode", "entity", "fact", "event", "relation", "opinion", "preference", "task", "reflection"
-    ]
-    """episode: made from what was said; entity: a name, which has no content; else a statement's kind."""
+    kind: str
+    """episode: made from what was said; entity: a name, which has no content; else a statement's kind, or the caller's own."""
 
     label: str
     """The speaker, as shown before the content; not part of the content."""

@@ -17,6 +17,9 @@ from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, Jso
 def create(
     agent: Annotated[str, typer.Argument(metavar="AGENT", help="The agent.")],
     text: Annotated[str, typer.Argument(metavar="TEXT", help="The content of the memory.")],
+    kind: Annotated[
+        str | None, typer.Option("--kind", help="Its kind, a word of your own; default: episode.")
+    ] = None,
     speaker: Annotated[str | None, typer.Option("--speaker", help="The speaker.")] = None,
     keywords: Annotated[
         list[str] | None, typer.Option("--keyword", help="A keyword; repeatable. Default: those of the text.")
@@ -43,6 +46,7 @@ def create(
     from ebbtide.cli.remote import RemoteClient
 
     fields = {
+        "kind": kind,
         "speaker": speaker,
         "keywords": keywords or [],
         "links": [link_of(option) for option in links or ()],

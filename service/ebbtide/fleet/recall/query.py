@@ -13,7 +13,9 @@ from ebbtide.fleet.archive.archive import Archive, conversation_key
 from ebbtide.ids import NodeId
 from ebbtide.memory.network import Network
 from ebbtide.memory.statements import Ledger
+from ebbtide.records import EPISODE
 from ebbtide.retrieval.passages import ROLES, PassageIndex
+from ebbtide.statements import STATEMENT_KINDS
 
 MAX_RESULTS_BY_DEFAULT = 20
 """Most memories of a response to a query whose size the caller leaves open."""
@@ -37,7 +39,7 @@ class Query:
     speakers: Sequence[str] = ()
     conversations: Sequence[str] = ()
     kinds: Collection[str] = ()
-    """Only memories of these kinds: `episode`, or kinds of statements."""
+    """Only memories of these kinds: `episode`, kinds of statements, or kinds of the caller's own."""
     time_range: tuple[int | None, int | None] = (None, None)
     created_after: int | None = None
     """Only what was accepted at or after this time."""
@@ -74,8 +76,7 @@ def allowed_passages(query: Query, archive: Archive, network: Network, ledger: L
         keys = index.conversation_numbers(map(conversation_key, query.conversations))
         allowed &= np.isin(index.column("conversation"), keys)
     if query.kinds:
-        of_kinds = np.isin(index.column("message"), ledger.messages_of(query.kinds))
-        allowed &= of_kinds | (("episode" in query.kinds) & (index.column("role") != ROLES.index("tool")))
+        allowed &= _of_kinds(query.kinds, archive, network, ledger)
     begin, end = query.time_range
     if begin is not None:
         allowed &= index.column("time_ms") >= begin
@@ -90,6 +91,23 @@ def allowed_passages(query: Query, archive: Archive, network: Network, ledger: L
     if query.archive == "never":
         allowed &= archive.with_living_memories(network.are_alive)
     return allowed
+
+
+def _of_kinds(
+    kinds: Collection[str], archive: Archive, network: Network, ledger: Ledger
+) -> NDArray[np.bool_]:
+    """Return which passages belong to memories of these kinds. A message without memory counts as `episode`."""
+    index = archive.index
+    found = np.isin(index.column("message"), ledger.messages_of(kinds))
+    own = set(network.kinds) - STATEMENT_KINDS - {EPISODE}
+    if wanted := own.intersection(kinds):
+        found |= archive.with_living_memories(lambda ids: network.are_of_kinds(ids, wanted))
+    if EPISODE in kinds:
+        is_episode = index.column("role") != ROLES.index("tool")
+        if own:
+            is_episode &= ~archive.with_living_memories(lambda ids: network.are_of_kinds(ids, own))
+        found |= is_episode
+    return found
 
 
 def _said_by(speakers: Sequence[str], index: PassageIndex) -> NDArray[np.bool_]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ebbtide.han import contains_han
 from ebbtide.ids import NodeId, message_text_id, node_text_id
 from ebbtide.memory.wording import word_memory
-from ebbtide.records import AttachmentPlace, MessageRecord, Node
+from ebbtide.records import EPISODE, AttachmentPlace, MessageRecord, Node
 
 if TYPE_CHECKING:
     from ebbtide.retrieval.query import ParsedQuery
@@ -48,7 +48,7 @@ class Hit:
     state: str
     source: Cited
     score: float = 0.0
-    kind: str = "episode"
+    kind: str = EPISODE
     label: str = ""
     """The speaker's label at the start of the content; no part of the memory."""
     is_shortened: bool = False

@@ -41,7 +41,7 @@ from ebbtide.memory.pagerank import closeness
 from ebbtide.memory.statements import Ledger
 from ebbtide.memory.wording import joined
 from ebbtide.offload.pool import INLINE, TextWorkers
-from ebbtide.records import AttachmentPlace, MessageRecord, Node
+from ebbtide.records import EPISODE, AttachmentPlace, MessageRecord, Node
 from ebbtide.retrieval.analysis import term_of, whole_words_of, words_of
 from ebbtide.retrieval.fallback import why_needed
 from ebbtide.retrieval.forms import first_form
@@ -338,7 +338,7 @@ class QueryRunner:
             state, content = PENDING if is_pending else ARCHIVED, label + stretch
         ids = tuple(node.id for node in living)
         kinds = {node.kind for node in living}
-        kind = kinds.pop() if len(kinds) == 1 else "episode"
+        kind = kinds.pop() if len(kinds) == 1 else EPISODE
         return Hit(passage, heard.record.number, ids, content, state, source, score, kind, label)
 
     def _attachment_of(self, record: MessageRecord, text: bytes, source: Cited) -> AttachmentPlace | None:
