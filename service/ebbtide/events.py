@@ -36,6 +36,14 @@ FIELDS_OF: dict[str, tuple[str, ...]] = {
     "FocusMoved": (),
     "ParametersChanged": (),
     "PassCompleted": ("pass_number",),
+    "StatementClosed": ("node", "target"),
+    "ConflictFound": ("node", "target"),
+    "ConflictSettled": ("node", "target"),
+    "FactPromoted": ("node",),
+    "FactDemoted": ("node",),
+    "EntitiesMerged": ("node", "target"),
+    "EntitiesSeparated": ("node", "target"),
+    "Consolidated": ("step", "looked", "changed"),
 }
 """The fields of each kind of event, in stored order; 0 stands for none."""
 
@@ -59,6 +67,14 @@ class EventKind(StrEnum):
     FOCUS_MOVED = "FocusMoved"
     PARAMETERS_CHANGED = "ParametersChanged"
     PASS_COMPLETED = "PassCompleted"
+    STATEMENT_CLOSED = "StatementClosed"
+    CONFLICT_FOUND = "ConflictFound"
+    CONFLICT_SETTLED = "ConflictSettled"
+    FACT_PROMOTED = "FactPromoted"
+    FACT_DEMOTED = "FactDemoted"
+    ENTITIES_MERGED = "EntitiesMerged"
+    ENTITIES_SEPARATED = "EntitiesSeparated"
+    CONSOLIDATED = "Consolidated"
 
 
 class EventRun(msgspec.Struct, frozen=True, array_like=True):

@@ -12,7 +12,7 @@ from typing import Annotated, Final, Literal, get_args
 
 import msgspec
 
-from ebbtide.bounds import Id, Name, Number, Strength, Text, Time
+from ebbtide.bounds import Count, Id, Name, Number, Strength, Text, Time
 from ebbtide.ids import NodeId
 from ebbtide.records import Source
 
@@ -114,3 +114,30 @@ class LedgerState(msgspec.Struct, frozen=True, array_like=True):
 
     next_entry: Id = 1
     extracted_up_to: Number = 0
+
+
+CONSOLIDATION_STEPS: Final = ("staged", "conflicts", "causes", "concepts", "habits", "tiers")
+"""The steps of a consolidation, in order."""
+
+Counts = Annotated[tuple[Count, ...], msgspec.Meta(max_length=len(CONSOLIDATION_STEPS))]
+
+
+class ConsolidationState(msgspec.Struct, frozen=True, array_like=True):
+    """How far the consolidation of an agent's statements is."""
+
+    consolidated_up_to: Number = 0
+    """Statements up to this entry number are consolidated; later ones are staged."""
+    finished_at_ms: Time = 0
+    """When the last run ended; 0 before the first one."""
+    run: Count = 0
+    """The number of the last run."""
+    step: Annotated[int, msgspec.Meta(ge=0, le=len(CONSOLIDATION_STEPS))] = 0
+    """The step that comes next, from 1; 0 if no run is in progress."""
+    position: Number = 0
+    """Where the step continues."""
+    up_to: Number = 0
+    """The last entry number that the run looks at."""
+    looked: Counts = ()
+    """By step, the number of items that the run looked at."""
+    changed: Counts = ()
+    """By step, the number of items that the run changed."""

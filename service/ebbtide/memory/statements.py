@@ -178,6 +178,18 @@ class Ledger:
         """Return every assertion."""
         return self._assertions.values()
 
+    def all_rulings(self) -> Iterator[Ruling]:
+        """Yield every ruling, also those that are undone."""
+        yield from self._rulings.values()
+
+    def assertion(self, entry: int) -> Assertion | None:
+        """Return the assertion of this entry number, or None."""
+        return self._assertions.get(entry)
+
+    def ruling(self, entry: int) -> Ruling | None:
+        """Return the ruling of this entry number, or None."""
+        return self._rulings.get(entry)
+
     def rulings(self) -> list[Ruling]:
         """Return the rulings that no later ruling has undone, in order."""
         return list(self._now.rulings)
@@ -226,9 +238,8 @@ class Ledger:
         """Return the rulings up to an entry number that no later ruling has undone, in order."""
         undone: set[int] = set()
         left: list[Ruling] = []
-        for number in sorted(self._rulings, reverse=True):
-            if (before is None or number < before) and number not in undone:
-                ruling = self._rulings[number]
+        for ruling in sorted(self.all_rulings(), key=lambda one: one.entry, reverse=True):
+            if (before is None or ruling.entry < before) and ruling.entry not in undone:
                 if ruling.kind == "undo":
                     undone.add(ruling.target)
                 else:
@@ -385,17 +396,19 @@ class Replay:
 
     def conflicts(self, as_of_ms: int, now_ms: int) -> list[Conflict]:
         """Return the pairs of versions that contradict each other at a time, in order of arrival."""
-        found: list[Conflict] = []
-        for root in sorted({self.root(subject) for subject in self._ledger.subjects()}):
-            for name in sorted(self._ledger.slots_of(self.merged_with(root))):
-                for version in self.versions(root, name):
-                    for rival in version.rivals:
-                        if rival.first.entry > version.first.entry and all(
-                            one.holds_at(as_of_ms) for one in (version, rival)
-                        ):
-                            pair = sorted((version, rival), key=lambda one: -self.priority(one, now_ms))
-                            found.append(Conflict(*pair))
-        return found
+        roots = sorted({self.root(subject) for subject in self._ledger.subjects()})
+        return [pair for root in roots for pair in self.conflicts_of(root, as_of_ms, now_ms)]
+
+    def conflicts_of(self, root: int, as_of_ms: int, now_ms: int) -> Iterator[Conflict]:
+        """Yield the pairs of versions of an entity that contradict each other at a time."""
+        for name in sorted(self._ledger.slots_of(self.merged_with(root))):
+            for version in self.versions(root, name):
+                for rival in version.rivals:
+                    if rival.first.entry > version.first.entry and all(
+                        one.holds_at(as_of_ms) for one in (version, rival)
+                    ):
+                        pair = sorted((version, rival), key=lambda one: -self.priority(one, now_ms))
+                        yield Conflict(*pair)
 
     def votes(self, statement: int) -> tuple[int, int]:
         """Return the votes for and against a statement; the last vote of each author counts."""

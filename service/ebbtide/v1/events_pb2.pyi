@@ -79,14 +79,17 @@ class WatchEventsResponse(_message.Message):
     FOCUS_FIELD_NUMBER: _builtins.int
     PARAMETERS_FIELD_NUMBER: _builtins.int
     FOCUS_ENTITIES_FIELD_NUMBER: _builtins.int
+    STEP_FIELD_NUMBER: _builtins.int
+    LOOKED_FIELD_NUMBER: _builtins.int
+    CHANGED_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
     """Number of the event, one more than that of the previous one."""
     kind: _builtins.str
     """Kind of the event; see docs/events.md. New kinds may be added."""
     node_id: _builtins.str
-    """The memory, the entity, or the source of the link."""
+    """The memory, the statement, the entity, or the source of the link."""
     target_id: _builtins.str
-    """The node that the link points at."""
+    """The node that the link points at; the other statement or entity of a pair."""
     batch_id: _builtins.str
     """The batch."""
     message_id: _builtins.str
@@ -101,6 +104,12 @@ class WatchEventsResponse(_message.Message):
     """Number of memories made from the batch."""
     attempts: _builtins.int
     """Failed tries of the batch."""
+    step: _builtins.str
+    """The step of the consolidation."""
+    looked: _builtins.int
+    """Number of items that the step looked at."""
+    changed: _builtins.int
+    """Number of items that the step changed."""
     @_builtins.property
     def happened_at(self) -> _timestamp_pb2.Timestamp:
         """Time of the event."""
@@ -135,19 +144,26 @@ class WatchEventsResponse(_message.Message):
         focus: _abc.Iterable[_builtins.str] | None = ...,
         parameters: _abc.Iterable[_builtins.str] | None = ...,
         focus_entities: _abc.Iterable[_builtins.str] | None = ...,
+        step: _builtins.str | None = ...,
+        looked: _builtins.int | None = ...,
+        changed: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_attempts", b"_attempts", "_batch_id", b"_batch_id", "_length", b"_length", "_length_before", b"_length_before", "_message_id", b"_message_id", "_node_count", b"_node_count", "_node_id", b"_node_id", "_pass_number", b"_pass_number", "_target_id", b"_target_id", "attempts", b"attempts", "batch_id", b"batch_id", "happened_at", b"happened_at", "length", b"length", "length_before", b"length_before", "message_id", b"message_id", "node_count", b"node_count", "node_id", b"node_id", "pass_number", b"pass_number", "target_id", b"target_id"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_attempts", b"_attempts", "_batch_id", b"_batch_id", "_changed", b"_changed", "_length", b"_length", "_length_before", b"_length_before", "_looked", b"_looked", "_message_id", b"_message_id", "_node_count", b"_node_count", "_node_id", b"_node_id", "_pass_number", b"_pass_number", "_step", b"_step", "_target_id", b"_target_id", "attempts", b"attempts", "batch_id", b"batch_id", "changed", b"changed", "happened_at", b"happened_at", "length", b"length", "length_before", b"length_before", "looked", b"looked", "message_id", b"message_id", "node_count", b"node_count", "node_id", b"node_id", "pass_number", b"pass_number", "step", b"step", "target_id", b"target_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_attempts", b"_attempts", "_batch_id", b"_batch_id", "_length", b"_length", "_length_before", b"_length_before", "_message_id", b"_message_id", "_node_count", b"_node_count", "_node_id", b"_node_id", "_pass_number", b"_pass_number", "_target_id", b"_target_id", "attempts", b"attempts", "batch_id", b"batch_id", "focus", b"focus", "focus_entities", b"focus_entities", "happened_at", b"happened_at", "kind", b"kind", "length", b"length", "length_before", b"length_before", "message_id", b"message_id", "node_count", b"node_count", "node_id", b"node_id", "parameters", b"parameters", "pass_number", b"pass_number", "sequence", b"sequence", "target_id", b"target_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_attempts", b"_attempts", "_batch_id", b"_batch_id", "_changed", b"_changed", "_length", b"_length", "_length_before", b"_length_before", "_looked", b"_looked", "_message_id", b"_message_id", "_node_count", b"_node_count", "_node_id", b"_node_id", "_pass_number", b"_pass_number", "_step", b"_step", "_target_id", b"_target_id", "attempts", b"attempts", "batch_id", b"batch_id", "changed", b"changed", "focus", b"focus", "focus_entities", b"focus_entities", "happened_at", b"happened_at", "kind", b"kind", "length", b"length", "length_before", b"length_before", "looked", b"looked", "message_id", b"message_id", "node_count", b"node_count", "node_id", b"node_id", "parameters", b"parameters", "pass_number", b"pass_number", "sequence", b"sequence", "step", b"step", "target_id", b"target_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__attempts: _TypeAlias = _typing.Literal["attempts"]  # noqa: Y015
     _WhichOneofArgType__attempts: _TypeAlias = _typing.Literal["_attempts", b"_attempts"]  # noqa: Y015
     _WhichOneofReturnType__batch_id: _TypeAlias = _typing.Literal["batch_id"]  # noqa: Y015
     _WhichOneofArgType__batch_id: _TypeAlias = _typing.Literal["_batch_id", b"_batch_id"]  # noqa: Y015
+    _WhichOneofReturnType__changed: _TypeAlias = _typing.Literal["changed"]  # noqa: Y015
+    _WhichOneofArgType__changed: _TypeAlias = _typing.Literal["_changed", b"_changed"]  # noqa: Y015
     _WhichOneofReturnType__length: _TypeAlias = _typing.Literal["length"]  # noqa: Y015
     _WhichOneofArgType__length: _TypeAlias = _typing.Literal["_length", b"_length"]  # noqa: Y015
     _WhichOneofReturnType__length_before: _TypeAlias = _typing.Literal["length_before"]  # noqa: Y015
     _WhichOneofArgType__length_before: _TypeAlias = _typing.Literal["_length_before", b"_length_before"]  # noqa: Y015
+    _WhichOneofReturnType__looked: _TypeAlias = _typing.Literal["looked"]  # noqa: Y015
+    _WhichOneofArgType__looked: _TypeAlias = _typing.Literal["_looked", b"_looked"]  # noqa: Y015
     _WhichOneofReturnType__message_id: _TypeAlias = _typing.Literal["message_id"]  # noqa: Y015
     _WhichOneofArgType__message_id: _TypeAlias = _typing.Literal["_message_id", b"_message_id"]  # noqa: Y015
     _WhichOneofReturnType__node_count: _TypeAlias = _typing.Literal["node_count"]  # noqa: Y015
@@ -156,6 +172,8 @@ class WatchEventsResponse(_message.Message):
     _WhichOneofArgType__node_id: _TypeAlias = _typing.Literal["_node_id", b"_node_id"]  # noqa: Y015
     _WhichOneofReturnType__pass_number: _TypeAlias = _typing.Literal["pass_number"]  # noqa: Y015
     _WhichOneofArgType__pass_number: _TypeAlias = _typing.Literal["_pass_number", b"_pass_number"]  # noqa: Y015
+    _WhichOneofReturnType__step: _TypeAlias = _typing.Literal["step"]  # noqa: Y015
+    _WhichOneofArgType__step: _TypeAlias = _typing.Literal["_step", b"_step"]  # noqa: Y015
     _WhichOneofReturnType__target_id: _TypeAlias = _typing.Literal["target_id"]  # noqa: Y015
     _WhichOneofArgType__target_id: _TypeAlias = _typing.Literal["_target_id", b"_target_id"]  # noqa: Y015
     @_typing.overload
@@ -163,9 +181,13 @@ class WatchEventsResponse(_message.Message):
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__batch_id) -> _WhichOneofReturnType__batch_id | None: ...
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__changed) -> _WhichOneofReturnType__changed | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__length) -> _WhichOneofReturnType__length | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__length_before) -> _WhichOneofReturnType__length_before | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__looked) -> _WhichOneofReturnType__looked | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__message_id) -> _WhichOneofReturnType__message_id | None: ...
     @_typing.overload
@@ -174,6 +196,8 @@ class WatchEventsResponse(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__node_id) -> _WhichOneofReturnType__node_id | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__pass_number) -> _WhichOneofReturnType__pass_number | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__step) -> _WhichOneofReturnType__step | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__target_id) -> _WhichOneofReturnType__target_id | None: ...
 

@@ -21,6 +21,7 @@ from ebbtide.access.requirements import READ, of_agent
 from ebbtide.errors import Deadline, EbbtideError, Exhausted, NotFound, Unavailable
 from ebbtide.fleet.runtime.event_streams import EventSubscription
 from ebbtide.ids import AgentId, batch_text_id, message_text_id, node_text_id
+from ebbtide.statements import CONSOLIDATION_STEPS
 from ebbtide.store.lmdb.transaction import ReadTransaction
 from ebbtide.verbs.limits import Between
 from ebbtide.verbs.requests import AgentRequest, Response
@@ -56,9 +57,11 @@ class EventInfo(Response):
         examples=["NodeForgotten"],
     )
     node_id: str | None = Field(
-        description="The memory, the entity, or the source of the link.", examples=["n1"]
+        description="The memory, the statement, the entity, or the source of the link.", examples=["n1"]
     )
-    target_id: str | None = Field(description="The node that the link points at.")
+    target_id: str | None = Field(
+        description="The node that the link points at; the other statement or entity of a pair."
+    )
     batch_id: str | None = Field(description="The batch.")
     message_id: str | None = Field(description="The message.")
     pass_number: int | None = Field(description="The compression pass.")
@@ -69,6 +72,9 @@ class EventInfo(Response):
     focus: list[str] = Field(description="The memories in focus now, newest first.")
     focus_entities: list[str] = Field(description="The entities in focus now, newest first.")
     parameters: list[str] = Field(description="Names of the parameters that were changed.")
+    step: str | None = Field(description="The step of the consolidation.", examples=["staged"])
+    looked: int | None = Field(description="Number of items that the step looked at.")
+    changed: int | None = Field(description="Number of items that the step changed.")
 
 
 class WatchEventsRequest(AgentRequest):
@@ -238,4 +244,7 @@ def _event_info(event: events.Event) -> EventInfo:
         focus=[node_text_id(node_id) for node_id in event.focus],
         focus_entities=[node_text_id(node_id) for node_id in event.entity_focus],
         parameters=list(event.names),
+        step=CONSOLIDATION_STEPS[numbers["step"] - 1] if numbers.get("step") else None,
+        looked=numbers.get("looked"),
+        changed=numbers.get("changed"),
     )

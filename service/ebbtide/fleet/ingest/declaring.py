@@ -22,7 +22,6 @@ from ebbtide.fleet.archive.archive import Archive
 from ebbtide.fleet.archive.retention import PassageUpdates, is_digested, remove_texts
 from ebbtide.fleet.ingest.admission import Accepted, IncomingBatch, PolicyChanged, accept
 from ebbtide.fleet.state.agent_state import State
-from ebbtide.fleet.state.event_builder import build_events
 from ebbtide.ids import NodeId
 from ebbtide.memory.declaration import Declaration, Saying, declare, evidence_of, ruled
 from ebbtide.memory.subjects import USER, subject_name
@@ -98,16 +97,22 @@ class Declaring:
 
         if reason is not None:
             return self._store(reason, write, now_ms)
+        state = self._state
         done: list[Told] = []
+        assert state.ledger is not None  # read before the transaction, which cannot be nested
+        runs: list[EventRun] = []
 
         def alone(txn: WriteTransaction) -> Change:
             change, told = write(txn, None)
             txn.apply(change)
-            done.append(told)
+            runs[:] = state.events_of(change)
+            state.log.write(txn, runs)
+            done[:] = [told]
             return change
 
-        self._state.follow(self._state.store.write(alone), {})
-        return done[-1]
+        state.follow(state.store.write(alone), {})
+        state.log.notify(runs)
+        return done[0]
 
     def extract_next(self, now_ms: int) -> bool:
         """Extract the statements of some digested messages. Return whether more may be left.
@@ -142,7 +147,7 @@ class Declaring:
         """Store a statement that cites a part of an existing message."""
         state, quote = self._state, text[one.offset : one.offset + one.length]
         subject = subject_name(record.speaker) if record.speaker else USER
-        ledger, network = state.ledger, state.network
+        ledger = state.ledger
         if subject is None or (
             ledger.statement_count >= state.parameters.max_statements
             and len(ledger.known().kept(now_ms)) >= state.parameters.max_statements
@@ -177,7 +182,7 @@ class Declaring:
         def write(txn: WriteTransaction) -> Change:
             change, _ = self._declared(txn, saying, declaration)
             txn.apply(change)
-            runs[:] = build_events(network, change)
+            runs[:] = state.events_of(change)
             state.log.write(txn, runs)
             return change
 
@@ -231,7 +236,7 @@ class Declaring:
             made = tuple(node.id for node in change.nodes if node.id >= network.next_node_id)
             ids = made or ((told.statement,) if told.statement else ())
             txn.inbox.finish(msgspec.structs.replace(accepted.batch, digested_at_ms=now_ms, node_ids=ids))
-            runs[:] = build_events(network, change)
+            runs[:] = state.events_of(change)
             state.log.write(txn, runs)
             updates: PassageUpdates = {}
             if state.parameters.kept_days == 0:

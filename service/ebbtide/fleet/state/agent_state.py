@@ -21,7 +21,7 @@ from ebbtide.events import EventRun, names_run
 from ebbtide.fleet.archive.archive import Archive
 from ebbtide.fleet.archive.open_archive import OpenArchive
 from ebbtide.fleet.archive.retention import PassageUpdates, citing, refresh_passages
-from ebbtide.fleet.state.event_builder import EventLog, build_events
+from ebbtide.fleet.state.event_builder import EventLog, build_events, statement_events
 from ebbtide.fleet.state.recall_filter import RecallFilter
 from ebbtide.ids import NodeId
 from ebbtide.memory.amendment import link_corrected, merged, settle_entities
@@ -189,8 +189,10 @@ class State:
     ) -> None:
         """Commit a change with its events, `also` and additional `events`, and apply it."""
         runs = [*build_events(self.network, change), *events]
+        # Read before the transaction, which cannot be nested. With an entity, its statements go.
+        ledger = self.ledger if change.deleted_entities or _has_entries(change) else None
 
-        def write(txn: WriteTransaction) -> PassageUpdates | None:
+        def write(txn: WriteTransaction) -> tuple[PassageUpdates | None, list[EventRun]]:
             messages = citing(txn, change)
             if messages:
                 # Before the commit: after a kill, no vectors of removed texts may be left.
@@ -198,28 +200,39 @@ class State:
             txn.apply(change)
             if also is not None:
                 also(txn)
-            self.log.write(txn, runs)
-            return refresh_passages(txn, messages, change)
+            more: list[EventRun] = []
+            if ledger is not None:
+                note_dropped(txn, change)
+                more = statement_events(ledger, change, self.log.now_ms())
+            self.log.write(txn, [*runs, *more])
+            return refresh_passages(txn, messages, change), more
 
-        self.follow(change, self.store.write(write))
-        self.log.notify(runs)
+        passage_updates, more = self.store.write(write)
+        self.follow(change, passage_updates)
+        self.log.notify([*runs, *more])
+
+    def events_of(self, change: Change, erased_messages: Sequence[int] = ()) -> list[EventRun]:
+        """Return the events of a change that is not yet applied. The network and the ledger are in memory."""
+        statements = statement_events(self.ledger, change, self.log.now_ms()) if _has_entries(change) else []
+        return [*build_events(self.network, change, erased_messages), *statements]
 
     def amend(self, write: Callable[[WriteTransaction], A]) -> A:
         """Commit and apply a change to existing memories and their sources."""
         self.open_archive.remove_index_file()
-        network = self.network  # rebuilt here if necessary, not within the transaction
+        # Rebuilt here if necessary, not within the transaction.
+        assert self.network is not None
+        assert self.ledger is not None
 
         def write_with_events(txn: WriteTransaction) -> tuple[A, list[EventRun]]:
             amended = write(txn)
             if not amended.is_settled:
                 self._settle_entities(txn, amended.change)
-            runs = build_events(network, amended.change, amended.erased_messages)
+            note_dropped(txn, amended.change)
+            runs = self.events_of(amended.change, amended.erased_messages)
             self.log.write(txn, runs)
             return amended, runs
 
         amended, runs = self.store.write(write_with_events)
-        # The store has deleted the entries that lost their sources.
-        self._ledger, self._is_kept_due = None, True
         self.recall_filter.clear()
         self.follow(amended.change, amended.passage_updates, amended.update_archive)
         self.log.notify(runs)
@@ -264,7 +277,7 @@ class State:
         self.refresh_passages(passage_updates)
 
     def _follow_entries(self, change: Change) -> None:
-        if self._ledger is not None and (change.assertions or change.rulings or change.removed_entries):
+        if self._ledger is not None and _has_entries(change):
             self._ledger.remove(change.removed_entries)
             self._ledger.apply([*change.assertions, *change.rulings])
             self._is_kept_due = True
@@ -318,6 +331,18 @@ class State:
     def rng(self, purpose: str, number: int) -> Random:
         """Return a random generator that yields the same numbers whenever the same step is repeated."""
         return Random(f"{self.identity.seed}/{purpose}/{number}")
+
+
+def note_dropped(txn: WriteTransaction, change: Change) -> None:
+    """Delete the assertions and rulings that lost their sources in a transaction, and add them to the change."""
+    dropped = txn.statements.drop_sources(txn.messages.erased)
+    change.removed_entries = sorted({*change.removed_entries, *dropped.entries})
+    left = {one.entry: one for one in change.rulings} | dropped.changed
+    change.rulings = list(left.values())
+
+
+def _has_entries(change: Change) -> bool:
+    return bool(change.assertions or change.rulings or change.removed_entries)
 
 
 def _keywords_of(txn: ReadTransaction, node_id: NodeId) -> Sequence[str]:

@@ -16,6 +16,8 @@ from ebbtide.changes import Change
 from ebbtide.clock import SystemClock
 from ebbtide.events import EventKind, EventRun, focus_run, run_of
 from ebbtide.memory.network import Network
+from ebbtide.memory.statement_effects import effects_of
+from ebbtide.memory.statements import Entry, Ledger
 from ebbtide.records import Batch, Node, Pin
 from ebbtide.store.lmdb.transaction import WriteTransaction
 
@@ -79,6 +81,28 @@ def build_events(network: Network, change: Change, erased_messages: Sequence[int
     if change.finished_passes is not None:
         runs.append(run_of(EventKind.PASS_COMPLETED, [change.finished_passes]))
     return [run for run in runs if run.count]
+
+
+def statement_events(ledger: Ledger, change: Change, now_ms: int) -> list[EventRun]:
+    """Return the events of the assertions and rulings of a change that is not yet applied to the ledger."""
+    entries: list[Entry] = [*change.assertions, *change.rulings]
+    if not (entries or change.removed_entries):
+        return []
+    found = effects_of(ledger, entries, change.removed_entries, now_ms)
+    runs = [
+        _pairs(EventKind.ENTITIES_MERGED, found.merged),
+        _pairs(EventKind.ENTITIES_SEPARATED, found.separated),
+        _pairs(EventKind.STATEMENT_CLOSED, found.closed),
+        _pairs(EventKind.CONFLICT_FOUND, found.found),
+        _pairs(EventKind.CONFLICT_SETTLED, found.settled),
+        run_of(EventKind.FACT_PROMOTED, found.promoted),
+        run_of(EventKind.FACT_DEMOTED, found.demoted),
+    ]
+    return [run for run in runs if run.count]
+
+
+def _pairs(kind: EventKind, pairs: Sequence[tuple[int, int]]) -> EventRun:
+    return run_of(kind, [one for one, _ in pairs], [other for _, other in pairs])
 
 
 def batch_run(kind: EventKind, batch: Batch, *numbers: int) -> EventRun:

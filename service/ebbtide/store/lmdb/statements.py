@@ -9,6 +9,7 @@ are written at the end of the transaction: a document of one message may have th
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
 from heapq import merge
 
 import msgspec
@@ -17,6 +18,20 @@ from ebbtide.records import Node, Source
 from ebbtide.statements import Assertion, Ruling
 from ebbtide.store import layout
 from ebbtide.store.lmdb.tables import Part, TableReader, TableWriter
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """The entries that lost their sources, and the rulings that lost some of several."""
+
+    assertions: list[Assertion] = field(default_factory=list)
+    rulings: list[Ruling] = field(default_factory=list)
+    changed: dict[int, Ruling] = field(default_factory=dict)
+
+    @property
+    def entries(self) -> list[int]:
+        """The numbers of the deleted entries."""
+        return [*(one.entry for one in self.assertions), *(one.entry for one in self.rulings)]
 
 
 class StatementReader(Part):
@@ -51,6 +66,9 @@ class StatementWriter(StatementReader):
 
     def __init__(self, tables: TableReader) -> None:
         super().__init__(tables)
+        self._dropped = Dropped()
+        self._noted = 0, 0, 0
+        """The number of messages, spans and nodes for which sources were dropped."""
         self._blank: dict[int, list[tuple[int, int]]] = {}
         """The overwritten spans by message."""
         self._deleted: set[int] = set()
@@ -76,16 +94,19 @@ class StatementWriter(StatementReader):
         """Note that these statements or entities were deleted."""
         self._deleted.update(nodes)
 
-    def drop_sources(self, messages: Collection[int]) -> None:
-        """Delete the assertions of deleted statements, and those whose words were erased.
+    def drop_sources(self, messages: Collection[int]) -> Dropped:
+        """Delete the assertions of deleted statements, and those whose words were erased. Idempotent.
 
         Erased messages leave the sources of rulings. A ruling is deleted that loses its last source, its statement or
-        its entity, and so is the ruling that undoes it.
+        its entity, and so is the ruling that undoes it. Return everything that the transaction has dropped so far.
         """
-        if not (messages or self._blank or self._deleted):
-            return
-        removed: set[int] = set()
-        lost, left = set(self._deleted), set()
+        noted = len(messages), sum(map(len, self._blank.values())), len(self._deleted)
+        if noted == self._noted:
+            return self._dropped
+        self._noted = noted
+        dropped = self._dropped
+        removed = {one.entry for one in dropped.rulings}
+        lost, left = {*self._deleted, *(one.statement for one in dropped.assertions)}, set()
         for one in list(self.assertions()):
             if (
                 not self._deleted.isdisjoint((one.statement, one.subject))
@@ -93,6 +114,7 @@ class StatementWriter(StatementReader):
                 or self._is_blank(one.source)
             ):
                 self.remove(one.entry)
+                dropped.assertions.append(one)
                 lost.add(one.statement)
             else:
                 left.add(one.statement)
@@ -106,9 +128,13 @@ class StatementWriter(StatementReader):
                 or (ruling.kind == "undo" and ruling.target in removed)
             ):
                 self.remove(ruling.entry)
+                dropped.rulings.append(ruling)
+                dropped.changed.pop(ruling.entry, None)
                 removed.add(ruling.entry)
             elif sources != ruling.sources:
-                self.put(msgspec.structs.replace(ruling, sources=sources))
+                dropped.changed[ruling.entry] = msgspec.structs.replace(ruling, sources=sources)
+                self.put(dropped.changed[ruling.entry])
+        return dropped
 
     def _is_blank(self, source: Source) -> bool:
         end = source.offset + source.length
