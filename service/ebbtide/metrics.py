@@ -91,6 +91,15 @@ class Metrics:
             "archive",
         )
         self.compactions = counter("ebbtide_compactions_total", "Compactions of the files of agents.")
+        self.statement_changes = counter(
+            "ebbtide_statement_changes_total", "Changes of what statements say is true.", "change"
+        )
+        self.consolidation_seconds = histogram(
+            "ebbtide_consolidation_step_seconds",
+            "Processor time of the parts of consolidation steps in seconds.",
+            LAG_BUCKETS,
+            "step",
+        )
         self.loop_lag = histogram(
             "ebbtide_event_loop_lag_seconds", "Event-loop scheduling lag in seconds.", LAG_BUCKETS
         )
@@ -263,5 +272,12 @@ EVENT_COUNTERS: dict[str, tuple[str, str]] = {
     EventKind.ENTITY_GONE: ("entities", "gone"),
     EventKind.LINK_BROKEN: ("links_broken", ""),
     EventKind.PASS_COMPLETED: ("passes", ""),
+    EventKind.STATEMENT_CLOSED: ("statement_changes", "closed"),
+    EventKind.CONFLICT_FOUND: ("statement_changes", "contested"),
+    EventKind.CONFLICT_SETTLED: ("statement_changes", "settled"),
+    EventKind.FACT_PROMOTED: ("statement_changes", "promoted"),
+    EventKind.FACT_DEMOTED: ("statement_changes", "demoted"),
+    EventKind.ENTITIES_MERGED: ("statement_changes", "merged"),
+    EventKind.ENTITIES_SEPARATED: ("statement_changes", "separated"),
 }
 """The metric and the label value that count each kind of event."""

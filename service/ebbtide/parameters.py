@@ -162,6 +162,9 @@ class AgentParameters(BaseModel):
     max_statements: Annotated[int, Field(ge=1, le=10_000)] = Field(
         10_000, description="Most statements that are kept, since they are true in a lasting slot, or pinned."
     )
+    consolidation_interval_h: Annotated[int, Field(ge=0, le=8760)] = Field(
+        6, description="Hours between two consolidations of the statements; 0: on request only."
+    )
     privacy_budget: Annotated[float, Field(ge=0, le=1000)] = Field(
         10.0, description="Highest sum of the epsilons of counts with differential privacy."
     )

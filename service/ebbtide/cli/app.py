@@ -41,6 +41,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "forget": ("ebbtide.cli.commands.forget", "forget", USE),
     "profile": ("ebbtide.cli.commands.statements", "profile", LOOK),
     "statements": ("ebbtide.cli.commands.statements", "statements", USE),
+    "consolidate": ("ebbtide.cli.commands.statements", "consolidate", USE),
     "tools": ("ebbtide.cli.commands.tools", "tools", USE),
     "agents": ("ebbtide.cli.commands.agents", "agents", LOOK),
     "stats": ("ebbtide.cli.commands.stats", "stats", LOOK),

@@ -164,6 +164,10 @@ class RemoteClient:
         """Undo a ruling."""
         return self._send(calls.undo_ruling, agent_id, ruling_id)
 
+    def consolidate(self, agent_id: str, *, dry_run: bool) -> Json:
+        """Consolidate the statements of an agent."""
+        return self._send(calls.consolidate, agent_id, dry_run=dry_run)
+
     def list_audit_records(self, agent_id: str) -> list[Json]:
         """Return every record of an agent's audit log."""
         return self._all(calls.list_audit_records, "records", agent_id)

@@ -1,4 +1,4 @@
-"""What a change of assertions and rulings means for statements and entities, for the event log.
+"""Effects of changed assertions and rulings on statements and entities, for the event log.
 
 Two replays are compared: without the change and with it, of the slots that it concerns. The rule guarded here: the
 effects follow from the entries alone, so every way to change a statement has the same events.

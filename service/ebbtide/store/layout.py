@@ -52,7 +52,7 @@ from ebbtide.records import (
     PassState,
     Receipt,
 )
-from ebbtide.statements import Assertion, LedgerState, Ruling
+from ebbtide.statements import Assertion, ConsolidationState, LedgerState, Ruling
 from ebbtide.store.chain import HASH_BYTES, KEY_BYTES, AuditRecord, ChainHead
 from ebbtide.store.codec import (
     COMPRESSED,
@@ -353,6 +353,8 @@ class MetaEntries:
     """Whether the text of any message was withdrawn."""
     ledger = Entry(record(LedgerState), LedgerState(), "agent.ledger")
     """The next entry number, and the messages up to which statements were extracted."""
+    consolidation = Entry(record(ConsolidationState), ConsolidationState(), "agent.consolidation")
+    """How far the consolidation of statements is."""
     embedding = Entry(record(EmbeddingState), EmbeddingState(), "agent.embedding")
     """The model of the agent's vectors, and the last message that has some."""
     audit_head = Entry(

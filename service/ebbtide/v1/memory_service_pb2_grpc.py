@@ -172,6 +172,11 @@ class MemoryServiceStub:
                 request_serializer=ebbtide_dot_v1_dot_statements__pb2.UndoRulingRequest.SerializeToString,
                 response_deserializer=ebbtide_dot_v1_dot_statements__pb2.UndoRulingResponse.FromString,
                 _registered_method=True)
+        self.Consolidate = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/Consolidate',
+                request_serializer=ebbtide_dot_v1_dot_statements__pb2.ConsolidateRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_statements__pb2.ConsolidateResponse.FromString,
+                _registered_method=True)
         self.SearchStatements = channel.unary_unary(
                 '/ebbtide.v1.MemoryService/SearchStatements',
                 request_serializer=ebbtide_dot_v1_dot_statements__pb2.SearchStatementsRequest.SerializeToString,
@@ -548,6 +553,13 @@ class MemoryServiceServicer:
 
     def UndoRuling(self, request, context):
         """Undo a ruling: answers are then as if it had never been made. Rulings can be undone in any order.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Consolidate(self, request, context):
+        """Consolidate the statements of an agent now: list conflicts, and mark new statements as consolidated.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -960,6 +972,11 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.UndoRuling,
                     request_deserializer=ebbtide_dot_v1_dot_statements__pb2.UndoRulingRequest.FromString,
                     response_serializer=ebbtide_dot_v1_dot_statements__pb2.UndoRulingResponse.SerializeToString,
+            ),
+            'Consolidate': grpc.unary_unary_rpc_method_handler(
+                    servicer.Consolidate,
+                    request_deserializer=ebbtide_dot_v1_dot_statements__pb2.ConsolidateRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_statements__pb2.ConsolidateResponse.SerializeToString,
             ),
             'SearchStatements': grpc.unary_unary_rpc_method_handler(
                     servicer.SearchStatements,
@@ -1805,6 +1822,33 @@ class MemoryService:
             '/ebbtide.v1.MemoryService/UndoRuling',
             ebbtide_dot_v1_dot_statements__pb2.UndoRulingRequest.SerializeToString,
             ebbtide_dot_v1_dot_statements__pb2.UndoRulingResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Consolidate(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/Consolidate',
+            ebbtide_dot_v1_dot_statements__pb2.ConsolidateRequest.SerializeToString,
+            ebbtide_dot_v1_dot_statements__pb2.ConsolidateResponse.FromString,
             options,
             channel_credentials,
             insecure,

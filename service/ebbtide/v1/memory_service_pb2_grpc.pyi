@@ -123,6 +123,8 @@ class MemoryServiceStub:
     """List the rulings in effect: merges, settled conflicts, corrections, retractions, pins and votes."""
     UndoRuling: _grpc.UnaryUnaryMultiCallable[_statements_pb2.UndoRulingRequest, _statements_pb2.UndoRulingResponse]
     """Undo a ruling: answers are then as if it had never been made. Rulings can be undone in any order."""
+    Consolidate: _grpc.UnaryUnaryMultiCallable[_statements_pb2.ConsolidateRequest, _statements_pb2.ConsolidateResponse]
+    """Consolidate the statements of an agent now: list conflicts, and mark new statements as consolidated."""
     SearchStatements: _grpc.UnaryUnaryMultiCallable[_statements_pb2.SearchStatementsRequest, _statements_pb2.SearchStatementsResponse]
     """Find statements that answer a question, best first."""
     CreateLink: _grpc.UnaryUnaryMultiCallable[_statements_pb2.CreateLinkRequest, _statements_pb2.CreateLinkResponse]
@@ -315,6 +317,8 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """List the rulings in effect: merges, settled conflicts, corrections, retractions, pins and votes."""
     UndoRuling: _aio.UnaryUnaryMultiCallable[_statements_pb2.UndoRulingRequest, _statements_pb2.UndoRulingResponse]  # type: ignore[assignment]
     """Undo a ruling: answers are then as if it had never been made. Rulings can be undone in any order."""
+    Consolidate: _aio.UnaryUnaryMultiCallable[_statements_pb2.ConsolidateRequest, _statements_pb2.ConsolidateResponse]  # type: ignore[assignment]
+    """Consolidate the statements of an agent now: list conflicts, and mark new statements as consolidated."""
     SearchStatements: _aio.UnaryUnaryMultiCallable[_statements_pb2.SearchStatementsRequest, _statements_pb2.SearchStatementsResponse]  # type: ignore[assignment]
     """Find statements that answer a question, best first."""
     CreateLink: _aio.UnaryUnaryMultiCallable[_statements_pb2.CreateLinkRequest, _statements_pb2.CreateLinkResponse]  # type: ignore[assignment]
@@ -648,6 +652,14 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_statements_pb2.UndoRulingResponse, _abc.Awaitable[_statements_pb2.UndoRulingResponse]]:
         """Undo a ruling: answers are then as if it had never been made. Rulings can be undone in any order."""
+
+    @_abc_1.abstractmethod
+    def Consolidate(
+        self,
+        request: _statements_pb2.ConsolidateRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_statements_pb2.ConsolidateResponse, _abc.Awaitable[_statements_pb2.ConsolidateResponse]]:
+        """Consolidate the statements of an agent now: list conflicts, and mark new statements as consolidated."""
 
     @_abc_1.abstractmethod
     def SearchStatements(

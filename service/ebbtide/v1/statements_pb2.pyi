@@ -261,6 +261,7 @@ class CreateStatementResponse(_message.Message):
     NEGATED_FIELD_NUMBER: _builtins.int
     MODALITY_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
+    STATUS_FIELD_NUMBER: _builtins.int
     SINCE_FIELD_NUMBER: _builtins.int
     UNTIL_FIELD_NUMBER: _builtins.int
     TIME_WORDS_FIELD_NUMBER: _builtins.int
@@ -299,6 +300,8 @@ class CreateStatementResponse(_message.Message):
     """asserted, reported or planned."""
     state: _builtins.str
     """current, contested, planned, superseded, ended, corrected, retracted or forgotten."""
+    status: _builtins.str
+    """staged (new), consolidated, or archived (forgotten)."""
     time_words: _builtins.str
     """The words that give the time; empty if none do."""
     superseded_by: _builtins.str
@@ -364,6 +367,7 @@ class CreateStatementResponse(_message.Message):
         negated: _builtins.bool = ...,
         modality: _builtins.str = ...,
         state: _builtins.str = ...,
+        status: _builtins.str = ...,
         since: _timestamp_pb2.Timestamp | None = ...,
         until: _timestamp_pb2.Timestamp | None = ...,
         time_words: _builtins.str = ...,
@@ -385,7 +389,7 @@ class CreateStatementResponse(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["known_at", b"known_at", "since", b"since", "told_at", b"told_at", "until", b"until"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "author", b"author", "confidence", b"confidence", "conflicts_with", b"conflicts_with", "content", b"content", "created", b"created", "id", b"id", "importance", b"importance", "kind", b"kind", "known_at", b"known_at", "modality", b"modality", "negated", b"negated", "object", b"object", "object_id", b"object_id", "pinned", b"pinned", "priority", b"priority", "quotes", b"quotes", "scope", b"scope", "since", b"since", "slot", b"slot", "state", b"state", "subject", b"subject", "subject_id", b"subject_id", "superseded", b"superseded", "superseded_by", b"superseded_by", "time_words", b"time_words", "told_at", b"told_at", "until", b"until"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "author", b"author", "confidence", b"confidence", "conflicts_with", b"conflicts_with", "content", b"content", "created", b"created", "id", b"id", "importance", b"importance", "kind", b"kind", "known_at", b"known_at", "modality", b"modality", "negated", b"negated", "object", b"object", "object_id", b"object_id", "pinned", b"pinned", "priority", b"priority", "quotes", b"quotes", "scope", b"scope", "since", b"since", "slot", b"slot", "state", b"state", "status", b"status", "subject", b"subject", "subject_id", b"subject_id", "superseded", b"superseded", "superseded_by", b"superseded_by", "time_words", b"time_words", "told_at", b"told_at", "until", b"until"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -491,6 +495,7 @@ class Statement(_message.Message):
     NEGATED_FIELD_NUMBER: _builtins.int
     MODALITY_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
+    STATUS_FIELD_NUMBER: _builtins.int
     SINCE_FIELD_NUMBER: _builtins.int
     UNTIL_FIELD_NUMBER: _builtins.int
     TIME_WORDS_FIELD_NUMBER: _builtins.int
@@ -527,6 +532,8 @@ class Statement(_message.Message):
     """asserted, reported or planned."""
     state: _builtins.str
     """current, contested, planned, superseded, ended, corrected, retracted or forgotten."""
+    status: _builtins.str
+    """staged (new), consolidated, or archived (forgotten)."""
     time_words: _builtins.str
     """The words that give the time; empty if none do."""
     superseded_by: _builtins.str
@@ -586,6 +593,7 @@ class Statement(_message.Message):
         negated: _builtins.bool = ...,
         modality: _builtins.str = ...,
         state: _builtins.str = ...,
+        status: _builtins.str = ...,
         since: _timestamp_pb2.Timestamp | None = ...,
         until: _timestamp_pb2.Timestamp | None = ...,
         time_words: _builtins.str = ...,
@@ -605,7 +613,7 @@ class Statement(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["known_at", b"known_at", "since", b"since", "told_at", b"told_at", "until", b"until"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "author", b"author", "confidence", b"confidence", "conflicts_with", b"conflicts_with", "content", b"content", "id", b"id", "importance", b"importance", "kind", b"kind", "known_at", b"known_at", "modality", b"modality", "negated", b"negated", "object", b"object", "object_id", b"object_id", "pinned", b"pinned", "priority", b"priority", "quotes", b"quotes", "scope", b"scope", "since", b"since", "slot", b"slot", "state", b"state", "subject", b"subject", "subject_id", b"subject_id", "superseded_by", b"superseded_by", "time_words", b"time_words", "told_at", b"told_at", "until", b"until"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "author", b"author", "confidence", b"confidence", "conflicts_with", b"conflicts_with", "content", b"content", "id", b"id", "importance", b"importance", "kind", b"kind", "known_at", b"known_at", "modality", b"modality", "negated", b"negated", "object", b"object", "object_id", b"object_id", "pinned", b"pinned", "priority", b"priority", "quotes", b"quotes", "scope", b"scope", "since", b"since", "slot", b"slot", "state", b"state", "status", b"status", "subject", b"subject", "subject_id", b"subject_id", "superseded_by", b"superseded_by", "time_words", b"time_words", "told_at", b"told_at", "until", b"until"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -713,6 +721,7 @@ class GetStatementResponse(_message.Message):
     NEGATED_FIELD_NUMBER: _builtins.int
     MODALITY_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
+    STATUS_FIELD_NUMBER: _builtins.int
     SINCE_FIELD_NUMBER: _builtins.int
     UNTIL_FIELD_NUMBER: _builtins.int
     TIME_WORDS_FIELD_NUMBER: _builtins.int
@@ -749,6 +758,8 @@ class GetStatementResponse(_message.Message):
     """asserted, reported or planned."""
     state: _builtins.str
     """current, contested, planned, superseded, ended, corrected, retracted or forgotten."""
+    status: _builtins.str
+    """staged (new), consolidated, or archived (forgotten)."""
     time_words: _builtins.str
     """The words that give the time; empty if none do."""
     superseded_by: _builtins.str
@@ -808,6 +819,7 @@ class GetStatementResponse(_message.Message):
         negated: _builtins.bool = ...,
         modality: _builtins.str = ...,
         state: _builtins.str = ...,
+        status: _builtins.str = ...,
         since: _timestamp_pb2.Timestamp | None = ...,
         until: _timestamp_pb2.Timestamp | None = ...,
         time_words: _builtins.str = ...,
@@ -827,7 +839,7 @@ class GetStatementResponse(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["known_at", b"known_at", "since", b"since", "told_at", b"told_at", "until", b"until"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "author", b"author", "confidence", b"confidence", "conflicts_with", b"conflicts_with", "content", b"content", "id", b"id", "importance", b"importance", "kind", b"kind", "known_at", b"known_at", "modality", b"modality", "negated", b"negated", "object", b"object", "object_id", b"object_id", "pinned", b"pinned", "priority", b"priority", "quotes", b"quotes", "scope", b"scope", "since", b"since", "slot", b"slot", "state", b"state", "subject", b"subject", "subject_id", b"subject_id", "superseded_by", b"superseded_by", "time_words", b"time_words", "told_at", b"told_at", "until", b"until"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "author", b"author", "confidence", b"confidence", "conflicts_with", b"conflicts_with", "content", b"content", "id", b"id", "importance", b"importance", "kind", b"kind", "known_at", b"known_at", "modality", b"modality", "negated", b"negated", "object", b"object", "object_id", b"object_id", "pinned", b"pinned", "priority", b"priority", "quotes", b"quotes", "scope", b"scope", "since", b"since", "slot", b"slot", "state", b"state", "status", b"status", "subject", b"subject", "subject_id", b"subject_id", "superseded_by", b"superseded_by", "time_words", b"time_words", "told_at", b"told_at", "until", b"until"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -988,6 +1000,7 @@ class CorrectStatementResponse(_message.Message):
     NEGATED_FIELD_NUMBER: _builtins.int
     MODALITY_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
+    STATUS_FIELD_NUMBER: _builtins.int
     SINCE_FIELD_NUMBER: _builtins.int
     UNTIL_FIELD_NUMBER: _builtins.int
     TIME_WORDS_FIELD_NUMBER: _builtins.int
@@ -1026,6 +1039,8 @@ class CorrectStatementResponse(_message.Message):
     """asserted, reported or planned."""
     state: _builtins.str
     """current, contested, planned, superseded, ended, corrected, retracted or forgotten."""
+    status: _builtins.str
+    """staged (new), consolidated, or archived (forgotten)."""
     time_words: _builtins.str
     """The words that give the time; empty if none do."""
     superseded_by: _builtins.str
@@ -1091,6 +1106,7 @@ class CorrectStatementResponse(_message.Message):
         negated: _builtins.bool = ...,
         modality: _builtins.str = ...,
         state: _builtins.str = ...,
+        status: _builtins.str = ...,
         since: _timestamp_pb2.Timestamp | None = ...,
         until: _timestamp_pb2.Timestamp | None = ...,
         time_words: _builtins.str = ...,
@@ -1112,7 +1128,7 @@ class CorrectStatementResponse(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["known_at", b"known_at", "since", b"since", "told_at", b"told_at", "until", b"until"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "author", b"author", "confidence", b"confidence", "conflicts_with", b"conflicts_with", "content", b"content", "created", b"created", "id", b"id", "importance", b"importance", "kind", b"kind", "known_at", b"known_at", "modality", b"modality", "negated", b"negated", "object", b"object", "object_id", b"object_id", "pinned", b"pinned", "priority", b"priority", "quotes", b"quotes", "scope", b"scope", "since", b"since", "slot", b"slot", "state", b"state", "subject", b"subject", "subject_id", b"subject_id", "superseded", b"superseded", "superseded_by", b"superseded_by", "time_words", b"time_words", "told_at", b"told_at", "until", b"until"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "author", b"author", "confidence", b"confidence", "conflicts_with", b"conflicts_with", "content", b"content", "created", b"created", "id", b"id", "importance", b"importance", "kind", b"kind", "known_at", b"known_at", "modality", b"modality", "negated", b"negated", "object", b"object", "object_id", b"object_id", "pinned", b"pinned", "priority", b"priority", "quotes", b"quotes", "scope", b"scope", "since", b"since", "slot", b"slot", "state", b"state", "status", b"status", "subject", b"subject", "subject_id", b"subject_id", "superseded", b"superseded", "superseded_by", b"superseded_by", "time_words", b"time_words", "told_at", b"told_at", "until", b"until"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1287,6 +1303,7 @@ class FoundStatement(_message.Message):
     NEGATED_FIELD_NUMBER: _builtins.int
     MODALITY_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
+    STATUS_FIELD_NUMBER: _builtins.int
     SINCE_FIELD_NUMBER: _builtins.int
     UNTIL_FIELD_NUMBER: _builtins.int
     TIME_WORDS_FIELD_NUMBER: _builtins.int
@@ -1325,6 +1342,8 @@ class FoundStatement(_message.Message):
     """asserted, reported or planned."""
     state: _builtins.str
     """current, contested, planned, superseded, ended, corrected, retracted or forgotten."""
+    status: _builtins.str
+    """staged (new), consolidated, or archived (forgotten)."""
     time_words: _builtins.str
     """The words that give the time; empty if none do."""
     superseded_by: _builtins.str
@@ -1388,6 +1407,7 @@ class FoundStatement(_message.Message):
         negated: _builtins.bool = ...,
         modality: _builtins.str = ...,
         state: _builtins.str = ...,
+        status: _builtins.str = ...,
         since: _timestamp_pb2.Timestamp | None = ...,
         until: _timestamp_pb2.Timestamp | None = ...,
         time_words: _builtins.str = ...,
@@ -1409,7 +1429,7 @@ class FoundStatement(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["known_at", b"known_at", "since", b"since", "told_at", b"told_at", "until", b"until"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "author", b"author", "confidence", b"confidence", "conflicts_with", b"conflicts_with", "content", b"content", "distance", b"distance", "id", b"id", "importance", b"importance", "kind", b"kind", "known_at", b"known_at", "modality", b"modality", "negated", b"negated", "object", b"object", "object_id", b"object_id", "pinned", b"pinned", "priority", b"priority", "quotes", b"quotes", "scope", b"scope", "score", b"score", "since", b"since", "slot", b"slot", "state", b"state", "subject", b"subject", "subject_id", b"subject_id", "superseded_by", b"superseded_by", "time_words", b"time_words", "told_at", b"told_at", "until", b"until"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "author", b"author", "confidence", b"confidence", "conflicts_with", b"conflicts_with", "content", b"content", "distance", b"distance", "id", b"id", "importance", b"importance", "kind", b"kind", "known_at", b"known_at", "modality", b"modality", "negated", b"negated", "object", b"object", "object_id", b"object_id", "pinned", b"pinned", "priority", b"priority", "quotes", b"quotes", "scope", b"scope", "score", b"score", "since", b"since", "slot", b"slot", "state", b"state", "status", b"status", "subject", b"subject", "subject_id", b"subject_id", "superseded_by", b"superseded_by", "time_words", b"time_words", "told_at", b"told_at", "until", b"until"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -2168,3 +2188,121 @@ class UndoRulingResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___UndoRulingResponse: _TypeAlias = UndoRulingResponse  # noqa: Y015
+
+@_typing.final
+class ConsolidateRequest(_message.Message):
+    """Whether to change something."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    DRY_RUN_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """Id of the agent: 1-128 characters of any script."""
+    dry_run: _builtins.bool
+    """Change nothing, and return what a run would change."""
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        dry_run: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "dry_run", b"dry_run"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ConsolidateRequest: _TypeAlias = ConsolidateRequest  # noqa: Y015
+
+@_typing.final
+class ConsolidationFinding(_message.Message):
+    """Something that a step found."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NODE_IDS_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    text: _builtins.str
+    """Description of the finding."""
+    @_builtins.property
+    def node_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Ids of the statements or entities concerned."""
+
+    def __init__(
+        self,
+        *,
+        node_ids: _abc.Iterable[_builtins.str] | None = ...,
+        text: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["node_ids", b"node_ids", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ConsolidationFinding: _TypeAlias = ConsolidationFinding  # noqa: Y015
+
+@_typing.final
+class ConsolidationStep(_message.Message):
+    """Outcome of a step."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STEP_FIELD_NUMBER: _builtins.int
+    LOOKED_FIELD_NUMBER: _builtins.int
+    CHANGED_FIELD_NUMBER: _builtins.int
+    FINDINGS_FIELD_NUMBER: _builtins.int
+    step: _builtins.str
+    """staged, conflicts, causes, concepts, habits or tiers."""
+    looked: _builtins.int
+    """Number of items that it looked at."""
+    changed: _builtins.int
+    """Number of items that it changed, or would change."""
+    @_builtins.property
+    def findings(self) -> _containers.RepeatedCompositeFieldContainer[Global___ConsolidationFinding]:
+        """Findings of the step; at most 100."""
+
+    def __init__(
+        self,
+        *,
+        step: _builtins.str = ...,
+        looked: _builtins.int = ...,
+        changed: _builtins.int = ...,
+        findings: _abc.Iterable[Global___ConsolidationFinding] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["changed", b"changed", "findings", b"findings", "looked", b"looked", "step", b"step"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ConsolidationStep: _TypeAlias = ConsolidationStep  # noqa: Y015
+
+@_typing.final
+class ConsolidateResponse(_message.Message):
+    """The outcome of a consolidation."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DRY_RUN_FIELD_NUMBER: _builtins.int
+    STEPS_FIELD_NUMBER: _builtins.int
+    dry_run: _builtins.bool
+    """Whether nothing was changed."""
+    @_builtins.property
+    def steps(self) -> _containers.RepeatedCompositeFieldContainer[Global___ConsolidationStep]:
+        """The steps, in order."""
+
+    def __init__(
+        self,
+        *,
+        dry_run: _builtins.bool = ...,
+        steps: _abc.Iterable[Global___ConsolidationStep] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "steps", b"steps"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ConsolidateResponse: _TypeAlias = ConsolidateResponse  # noqa: Y015

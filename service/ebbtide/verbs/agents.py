@@ -187,6 +187,7 @@ async def update_agent(service: Service, request: UpdateAgentRequest) -> AgentIn
 
         await agent.run(change)
         agent.retention_task.notice()
+        agent.consolidator.schedule()
         return await _info(agent)
 
 

@@ -23,6 +23,7 @@ from ebbtide.verbs import (
     attachments,
     audit,
     batches,
+    consolidation,
     creation,
     entities,
     erased,
@@ -462,6 +463,11 @@ CATALOGUE: tuple[Operation, ...] = (
     Operation(
         *("UndoRuling", f"DELETE {A}/rulings/{{ruling_id}}", WRITE_AGENT, profile.undo_ruling),
         *(profile.RulingRequest, statements.StoredRuling, "statements"),
+    ),
+    Operation(
+        *("Consolidate", f"POST {A}/consolidate", WRITE_AGENT, consolidation.consolidate),
+        *(consolidation.ConsolidateRequest, consolidation.Consolidated, "statements"),
+        examples={"a rehearsal": {"dry_run": True}},
     ),
     # --- tools
     Operation(

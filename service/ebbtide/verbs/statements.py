@@ -229,6 +229,9 @@ class StatementInfo(Response):
     state: str = Field(
         description="current, contested, planned, superseded, ended, corrected, retracted or forgotten."
     )
+    status: str = Field(
+        description="staged (new), consolidated, or archived (forgotten).", examples=["staged"]
+    )
     since: int = Field(description="From when it is true, ms since the epoch.")
     until: int | None = Field(description="Until when it is true, exclusive; null if open.")
     time_words: str = Field(description="The words that give the time; empty if none do.")
@@ -733,6 +736,7 @@ def info(
         negated=first.negated,
         modality=first.modality,
         state=state,
+        status=_status(txn, first, is_forgotten=node is None),
         since=version.since_ms,
         until=version.until_ms,
         time_words=first.time_words,
@@ -750,6 +754,12 @@ def info(
         content="" if node is None else node.content,
         quotes=quotes(txn, version.assertions),
     )
+
+
+def _status(txn: ReadTransaction, first: Assertion, *, is_forgotten: bool) -> str:
+    if is_forgotten:
+        return "archived"
+    return "staged" if first.entry > txn.meta.consolidation.consolidated_up_to else "consolidated"
 
 
 def quotes(txn: ReadTransaction, assertions: Sequence[Assertion]) -> list[Quote]:

@@ -213,6 +213,7 @@ class AsyncClient:
     give_feedback = _operation(calls.give_feedback)
     list_rulings = _operation(calls.list_rulings)
     undo_ruling = _operation(calls.undo_ruling)
+    consolidate = _operation(calls.consolidate)
 
     list_tools = _operation(calls.list_tools)
     get_tool_prompt = _operation(calls.get_tool_prompt)

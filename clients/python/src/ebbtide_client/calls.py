@@ -36,6 +36,7 @@ from ebbtide_client.models import (
     Compressing,
     ConflictInfo,
     ConflictPage,
+    Consolidated,
     CreatedStatement,
     DeletedNode,
     DeletedNodes,
@@ -1026,6 +1027,12 @@ def list_rulings(
 def undo_ruling(agent_id: str, ruling_id: str) -> Call[StoredRuling]:
     """Undo a ruling: a merge, a settled conflict, a correction, a retraction, a pin or a vote."""
     return Call("DELETE", _of(agent_id, "rulings", ruling_id), _reads(StoredRuling))
+
+
+@checked
+def consolidate(agent_id: str, *, dry_run: bool = False) -> Call[Consolidated]:
+    """Consolidate the statements now, or only return what that would change."""
+    return Call("POST", _of(agent_id, "consolidate"), _reads(Consolidated), body=_body({"dry_run": dry_run}))
 
 
 def _ruling(path: str, **form: str | None) -> Call[StoredRuling]:

@@ -136,6 +136,9 @@ class AgentParameters:
     max_statements: int
     """Most statements that are kept, since they are true in a lasting slot, or pinned."""
 
+    consolidation_interval_h: int
+    """Hours between two consolidations of the statements; 0: on request only."""
+
     privacy_budget: float
     """Highest sum of the epsilons of counts with differential privacy."""
 
@@ -290,6 +293,34 @@ class Compressing:
 
     owed_passes: int
     """Compression passes owed, including the running one."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ConsolidationFinding:
+    """Something that a step found."""
+
+    node_ids: Sequence[str]
+    """Ids of the statements or entities concerned."""
+
+    text: str
+    """Description of the finding."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ConsolidationStep:
+    """Outcome of a step."""
+
+    step: str
+    """staged, conflicts, causes, concepts, habits or tiers."""
+
+    looked: int
+    """Number of items that it looked at."""
+
+    changed: int
+    """Number of items that it changed, or would change."""
+
+    findings: Sequence[ConsolidationFinding]
+    """Findings of the step; at most 100."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -470,14 +501,22 @@ class EventInfo:
         "FocusMoved",
         "ParametersChanged",
         "PassCompleted",
+        "StatementClosed",
+        "ConflictFound",
+        "ConflictSettled",
+        "FactPromoted",
+        "FactDemoted",
+        "EntitiesMerged",
+        "EntitiesSeparated",
+        "Consolidated",
     ]
     """Kind of the event; see docs/events.md. New kinds may be added."""
 
     node_id: str | None
-    """The memory, the entity, or the source of the link."""
+    """The memory, the statement, the entity, or the source of the link."""
 
     target_id: str | None
-    """The node that the link points at."""
+    """The node that the link points at; the other statement or entity of a pair."""
 
     batch_id: str | None
     """The batch."""
@@ -508,6 +547,15 @@ class EventInfo:
 
     parameters: Sequence[str]
     """Names of the parameters that were changed."""
+
+    step: str | None
+    """The step of the consolidation."""
+
+    looked: int | None
+    """Number of items that the step looked at."""
+
+    changed: int | None
+    """Number of items that the step changed."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -1034,6 +1082,9 @@ class StatementInfo:
     state: str
     """current, contested, planned, superseded, ended, corrected, retracted or forgotten."""
 
+    status: str
+    """staged (new), consolidated, or archived (forgotten)."""
+
     since: int
     """From when it is true, ms since the epoch."""
 
@@ -1424,6 +1475,17 @@ class ConflictPage:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Consolidated:
+    """The outcome of a consolidation."""
+
+    dry_run: bool
+    """Whether nothing was changed."""
+
+    steps: Sequence[ConsolidationStep]
+    """The steps, in order."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class CreatedStatement:
     """A stored statement, and what it changed."""
 
@@ -1456,6 +1518,9 @@ class CreatedStatement:
 
     state: str
     """current, contested, planned, superseded, ended, corrected, retracted or forgotten."""
+
+    status: str
+    """staged (new), consolidated, or archived (forgotten)."""
 
     since: int
     """From when it is true, ms since the epoch."""
@@ -1648,6 +1713,9 @@ class FoundStatement:
 
     state: str
     """current, contested, planned, superseded, ended, corrected, retracted or forgotten."""
+
+    status: str
+    """staged (new), consolidated, or archived (forgotten)."""
 
     since: int
     """From when it is true, ms since the epoch."""

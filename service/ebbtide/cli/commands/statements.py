@@ -62,6 +62,32 @@ def profile(
         say(f"Nothing is known about {found['name']}.", "dim")
 
 
+def consolidate(
+    agent: Agent = DEFAULT_AGENT,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Change nothing; show what a run would change.")
+    ] = False,
+    url: Url = DEFAULT_URL,
+    api_key_file: ApiKeyFile = None,
+    ca_file: CaFile = None,
+    client_cert: ClientCert = None,
+    as_json: Json = False,
+) -> None:
+    """Consolidate the statements of an agent now instead of in the background."""
+    from ebbtide.cli.remote import RemoteClient
+
+    with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
+        done = remote.consolidate(agent, dry_run=dry_run)
+    if as_json:
+        write_json(done)
+        return
+    verb = "would change" if dry_run else "changed"
+    for step in done["steps"]:
+        write_text(f"{step['step']:<10} looked at {step['looked']}, {verb} {step['changed']}")
+        for found in step["findings"]:
+            write_text(f"  {', '.join(found['node_ids'])}: {found['text']}")
+
+
 @statements.command("list")
 def list_statements(
     agent: Agent = DEFAULT_AGENT,

@@ -27,9 +27,11 @@ from typing import TypeVar
 
 from ebbtide.errors import EbbtideError
 from ebbtide.fleet.archive.unembedded import unembedded_count
+from ebbtide.fleet.consolidation.consolidation import Outcome
 from ebbtide.fleet.deletion.erasure import Erasure, ErasureStep
 from ebbtide.fleet.ingest.admission import Accepted, IncomingBatch
 from ebbtide.fleet.ingest.inbox import SuppliedMemory
+from ebbtide.fleet.runtime.consolidator import Consolidator
 from ebbtide.fleet.runtime.digest import Digest
 from ebbtide.fleet.runtime.embedding import Embedding
 from ebbtide.fleet.runtime.mailbox import Mailbox
@@ -78,6 +80,7 @@ class Agent:
         self._shared = shared
         self._request_turn = request_turn
         self._compressor = Compressor(workspace, self.mailbox, shared)
+        self.consolidator = Consolidator(workspace, self.mailbox, shared, partial(request_turn, agent_id))
         self._is_marked = False
         self._last_recall_s = 0.0
         """Processor time of the last small recall."""
@@ -91,6 +94,7 @@ class Agent:
             self._tasks.append(in_background(self.embedding.run()))
         if counts.owed_passes > 0:
             request_turn(agent_id)
+        self.consolidator.schedule()
 
     @property
     def is_idle(self) -> bool:
@@ -158,6 +162,7 @@ class Agent:
         """Run a job that changes stored texts, then notify the embedding and retention tasks."""
         amended = await self.run(job)
         self.retention_task.notice()
+        self.consolidator.schedule()
         if self.embedding is not None:
             self.embedding.notice()
         return amended
@@ -250,6 +255,11 @@ class Agent:
         self.digest.progressed.notify()
         self.retention_task.notice()
 
+    async def consolidate(self, *, dry_run: bool) -> Outcome:
+        """Consolidate the statements to the end, or only find out what that would change."""
+        consolidator = self.consolidator
+        return await (consolidator.rehearse if dry_run else consolidator.run_now)(self.run_step)
+
     async def retry(self, number: int) -> Batch | None:
         """Put a parked batch back into the inbox and wake the digest."""
         return await self.run(partial(self._make_busy, partial(self.workspace.inbox.retry, number)))
@@ -279,6 +289,7 @@ class Agent:
 
     def _on_digested(self) -> None:
         self._request_turn(self.id)
+        self.consolidator.schedule()
         self._wake_embedding()
 
     def _wake_embedding(self) -> None:
@@ -294,8 +305,8 @@ class Agent:
             self._request_turn(self.id)
 
     async def run_slice(self) -> bool:
-        """Run one compression slice. Return whether more passes are owed."""
-        owes_more = await self._compressor.run_slice()
+        """Run one slice: compression first, then consolidation. Return whether more is owed."""
+        owes_more = await self._compressor.run_slice() or await self.consolidator.run_slice()
         if not owes_more:
             await self.mailbox.run_in_background(self._settle)
         self.digest.progressed.notify()
@@ -322,6 +333,7 @@ class Agent:
 
     async def close(self) -> None:
         """Cancel the background tasks, finish the waiting jobs and close the store."""
+        self.consolidator.stop()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

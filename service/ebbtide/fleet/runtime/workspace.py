@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from ebbtide.changes import Change
 from ebbtide.clock import offset_of
 from ebbtide.fleet.archive.archive import Archive
 from ebbtide.fleet.archive.retention import Sweep, before_ms
 from ebbtide.fleet.archive.unembedded import Unembedded, Vector, keep_vectors, next_unembedded
 from ebbtide.fleet.compression.passes import Passes
+from ebbtide.fleet.consolidation.consolidation import Consolidation
 from ebbtide.fleet.deletion.erasure import Erasure, ErasureStep
 from ebbtide.fleet.deletion.relation_scrubbing import kept_link_count, links_to_scrub
 from ebbtide.fleet.deletion.selection import SelectionSearch
@@ -52,6 +54,7 @@ class Workspace(State):
         self.inbox = Inbox(self)
         self.passes = Passes(self)
         self.declaring = Declaring(self)
+        self.consolidation = Consolidation(self)
         self.statement_uses: dict[NodeId, int] = {}
         """How often a search has returned each statement since the agent was opened."""
         self.privacy_budget = PrivacyBudget()
@@ -61,6 +64,10 @@ class Workspace(State):
     def resident_bytes(self) -> int:
         """Size of the derived state in memory."""
         return super().resident_bytes + self.passes.resident_bytes
+
+    def _follow_entries(self, change: Change) -> None:
+        super()._follow_entries(change)
+        self.consolidation.note(change, self.log.now_ms())
 
     # --- vectors -----------------------------------------------------------------------------------
 

@@ -95,6 +95,9 @@ class _Check(Entries):
             self._note(META, "entity_focus", "names an entity twice or a missing one", is_repairable=True)
         if meta.ledger.extracted_up_to >= meta.next_message_number:
             self._note(META, "ledger", "counts messages that do not exist")
+        consolidation = meta.consolidation
+        if max(consolidation.consolidated_up_to, consolidation.up_to) >= meta.ledger.next_entry:
+            self._note(META, "consolidation", "counts entries that do not exist")
         if meta.embedding.up_to >= meta.next_message_number:
             self._note(META, "embedding", "counts messages that do not exist", is_repairable=True)
         state = meta.pass_state

@@ -334,5 +334,6 @@ def _overrides_fault(overrides: dict[str, object]) -> str | None:
 def is_near_its_end(txn: ReadTransaction) -> bool:
     """Return whether a number that only grows is in the upper half of its range: see `bounds.NextId`."""
     numbers = [(entry, txn.meta.value_of(entry)) for entry in ENTRIES.values() if entry.most]
-    is_near = txn.meta.embedding.stamp > MAX_COUNT // 2 or txn.meta.ledger.next_entry > MAX_NUMBER // 2
+    counts = (txn.meta.embedding.stamp, txn.meta.consolidation.run)
+    is_near = max(counts) > MAX_COUNT // 2 or txn.meta.ledger.next_entry > MAX_NUMBER // 2
     return is_near or any(isinstance(number, int) and number > entry.most // 2 for entry, number in numbers)

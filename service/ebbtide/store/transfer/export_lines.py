@@ -67,7 +67,7 @@ from ebbtide.records import (
     Source,
     StoredState,
 )
-from ebbtide.statements import MAX_RULING_SOURCES, Assertion, Ruling
+from ebbtide.statements import MAX_RULING_SOURCES, Assertion, ConsolidationState, Ruling
 from ebbtide.store.codec import make_known
 from ebbtide.store.layout import MetaEntries
 
@@ -134,6 +134,12 @@ class LedgerLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     extracted_up_to: Number
 
 
+class ConsolidationLine(
+    ConsolidationState, frozen=True, array_like=False, forbid_unknown_fields=True, omit_defaults=True
+):
+    """How far the consolidation of statements is."""
+
+
 class AgentLine(Line, frozen=True, tag="agent"):
     """The agent as a whole."""
 
@@ -157,6 +163,7 @@ class AgentLine(Line, frozen=True, tag="agent"):
     texts_from: NextId = 1
     withdrawn: bool = field(default=False, name="holds_withdrawn")
     ledger: LedgerLine | None = None
+    consolidation: ConsolidationLine | None = None
     embedding: EmbeddingLine | None = None
 
 

@@ -22,7 +22,7 @@ from ebbtide.records import (
     ScanColumns,
     ScanState,
 )
-from ebbtide.statements import Assertion, LedgerState
+from ebbtide.statements import Assertion, ConsolidationState, LedgerState
 from ebbtide.store.layout import DIGESTED, RELATIONS, from_u32, from_u64
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.lmdb.transaction import ReadTransaction
@@ -34,6 +34,7 @@ from ebbtide.store.transfer.export_lines import (
     AnyLine,
     AttachmentLine,
     BatchLine,
+    ConsolidationLine,
     EmbeddingLine,
     EndLine,
     EntityLine,
@@ -110,6 +111,10 @@ def _agent(txn: ReadTransaction) -> AgentLine:
     own = {name: getattr(txn.meta, name) for name in AGENT_ENTRIES}
     own["pass_state"] = None if state is None else copied(state, PassLine)
     own["ledger"] = None if txn.meta.ledger == LedgerState() else converted(txn.meta.ledger, LedgerLine)
+    consolidation = txn.meta.consolidation
+    own["consolidation"] = (
+        None if consolidation == ConsolidationState() else converted(consolidation, ConsolidationLine)
+    )
     own["embedding"] = converted(txn.meta.embedding, EmbeddingLine)
     return AgentLine(
         agent_id=identity.agent_id, created_at=identity.created_at_ms, seed=str(identity.seed), **own

@@ -38,7 +38,7 @@ from ebbtide.records import (
     ScanState,
     Source,
 )
-from ebbtide.statements import Assertion, LedgerState, Ruling
+from ebbtide.statements import Assertion, ConsolidationState, LedgerState, Ruling
 from ebbtide.store import layout
 from ebbtide.store.codec import UNDECODABLE, make_known
 from ebbtide.store.integrity.derived import is_metadata
@@ -298,6 +298,8 @@ def _put_agent(txn: WriteTransaction, line: AgentLine) -> None:
         own["pass_state"] = copied(line.pass_state, PassState)
     if line.ledger is not None:
         own["ledger"] = converted(line.ledger, LedgerState)
+    if line.consolidation is not None:
+        own["consolidation"] = converted(line.consolidation, ConsolidationState)
     if line.embedding is not None:
         own["embedding"] = converted(line.embedding, EmbeddingState)
     txn.meta.set(**own)
