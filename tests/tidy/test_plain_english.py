@@ -8,6 +8,7 @@ from tests.tidy.pages import ROOT
 from tests.tidy.plain_english import RULES, all_hits, hits, page_texts, prose_of
 
 
+@pytest.mark.timeout(600)
 def test_no_text_contains_a_denied_phrase() -> None:
     """Pages, docstrings, comments, messages and the interface contain no phrase of the deny-list."""
     found = [f"{hit.place}: {hit.phrase} → {hit.plain}" for hit in all_hits()]
