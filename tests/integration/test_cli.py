@@ -101,6 +101,11 @@ def test_a_memory_is_created_from_a_text(daemon: Daemon) -> None:
     }
     listed = run("nodes", "default", url=daemon.url).stdout.splitlines()
     assert listed[0] == "n1     Ann: Bruno paints boats."
+    run("create", "default", "Boil the pasta.", "--kind", "recipe", url=daemon.url)
+    (recipe,) = run("nodes", "default", "--kind", "recipe", url=daemon.url).stdout.splitlines()
+    assert recipe.endswith("Boil the pasta.")
+    names = run("nodes", "default", "--kind", "entity", url=daemon.url).stdout
+    assert "regatta" in names and "Boil the pasta." not in names
     assert run("create", "default", "x", "--link", "n1", url=daemon.url).returncode == ExitCode.USAGE
     refused = run("create", "default", "x", "--link", "n99=about", url=daemon.url)
     assert refused.returncode == ExitCode.NOT_FOUND and "NODE_NOT_FOUND" in refused.stderr

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -234,14 +234,14 @@ class OfflineClient:
         request = AttachmentRequest(agent_id=agent_id, message=message, index=index)
         return asyncio.run(get_attachment(self._service, request)).bytes
 
-    def list_nodes(self, agent_id: str, metadata: Json) -> list[Json]:
-        """Return every living memory of a message with these values."""
-        request = self._listing(ListNodesRequest, agent_id, metadata)
+    def list_nodes(self, agent_id: str, kinds: Sequence[str], metadata: Json) -> list[Json]:
+        """Return every living node of these kinds; without kinds, every memory made from what was said."""
+        request = self._listing(ListNodesRequest, agent_id, metadata, kinds=list(kinds))
         return _all("nodes", lambda token: list_nodes(self._service, request(token)))
 
-    def _listing(self, kind: type[R], agent_id: str, metadata: Json) -> Callable[[str], R]:
+    def _listing(self, kind: type[R], agent_id: str, metadata: Json, **more: object) -> Callable[[str], R]:
         """Return from a page token to the request of a listing."""
-        fields = {"agent_id": agent_id, "metadata": metadata, "page_size": PAGE_SIZE}
+        fields = {"agent_id": agent_id, "metadata": metadata, "page_size": PAGE_SIZE, **more}
         return lambda token: validated(kind, {**fields, "page_token": token}, self._settings.limits)
 
     def list_audit_records(self, agent_id: str) -> list[Json]:

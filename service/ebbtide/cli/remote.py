@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from types import TracebackType
@@ -250,9 +250,9 @@ class RemoteClient:
         with self._translated():
             return self._client.get_attachment(agent_id, message, index)
 
-    def list_nodes(self, agent_id: str, metadata: Json) -> list[Json]:
-        """Return every living memory of a message with these values."""
-        return self._all(calls.list_nodes, "nodes", agent_id, metadata=metadata)
+    def list_nodes(self, agent_id: str, kinds: Sequence[str], metadata: Json) -> list[Json]:
+        """Return every living node of these kinds; without kinds, every memory made from what was said."""
+        return self._all(calls.list_nodes, "nodes", agent_id, kinds=kinds, metadata=metadata)
 
     def watch_events(self, agent_id: str, after: int | None, *, follow: bool) -> Iterator[Json]:
         """Yield the events of an agent, with `follow` without end."""

@@ -84,6 +84,13 @@ def attachment(
 
 def nodes(
     agent: Agent,
+    kinds: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--kind",
+            help="Only these kinds: episode (the default), entity, a kind of statements, or your own; repeatable.",
+        ),
+    ] = None,
     metadata: Metadata = None,
     url: Url = DEFAULT_URL,
     api_key_file: ApiKeyFile = None,
@@ -93,17 +100,17 @@ def nodes(
     master_key_file: MasterKeyFile = None,
     as_json: Json = False,
 ) -> None:
-    """List living memories by id."""
+    """List living memories by id, or nodes of other kinds."""
     wanted = metadata_of(metadata)
     with connected(url, data_dir, credentials(api_key_file, ca_file, client_cert), master_key_file) as client:
-        found = client.list_nodes(agent, wanted)
+        found = client.list_nodes(agent, kinds or (), wanted)
     if as_json:
         write_json({"nodes": found})
         return
     for one in found:
-        write_text(f"{one['id']:<6} {one['label']}{one['content']}")
+        write_text(f"{one['id']:<6} {one['label']}{one['content'] or one['phrase']}")
     if not found:
-        say("No memories.", "dim")
+        say("No memories." if kinds is None else "No nodes of these kinds.", "dim")
 
 
 def metadata_of(options: list[str] | None) -> dict[str, Any]:
