@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from ebbtide.language.builtin.extraction import MAX_STATEMENTS, extract
+from ebbtide.language.builtin.extraction import (
+    MAX_STATEMENTS,
+    asks_for_reminder,
+    contains_pronoun,
+    extract,
+    why_unsaid,
+)
 from ebbtide.memory.slot_names import SLOTS, slot_of
 
 STATED = [
@@ -86,3 +92,38 @@ def test_a_message_gives_few_statements() -> None:
     found = extract(" ".join(f"I live in {name}." for name in (*names, *names)))
     assert len(found) == MAX_STATEMENTS
     assert len({one.object for one in found}) == MAX_STATEMENTS
+
+
+@pytest.mark.parametrize(
+    ("sentence", "why"),
+    [
+        ("Do I live in Porto?", "question"),
+        ("我住在哪里？", "question"),
+        ("He wrote “I live in Porto”.", "quotation"),
+        ("She said I live in Porto.", "unsaid"),
+        ("If it rains I live in Porto.", "unsaid"),
+        ("我也许住在苏州。", "unsaid"),
+        ("I may live in Porto.", "unsaid"),
+        ("I live in Porto since May.", ""),
+        ("我住在苏州。", ""),
+    ],
+)
+def test_the_reason_why_a_sentence_states_nothing(sentence: str, why: str) -> None:
+    """The tests that the rules apply to a sentence are available to others by themselves."""
+    assert why_unsaid(sentence) == why
+
+
+def test_a_reminder_may_contain_words_of_plans() -> None:
+    """A sentence that asks to be reminded states a task, though it contains a word of a wish."""
+    for sentence in ("Please remind me to plan the trip.", "提醒我准备发言。"):
+        assert asks_for_reminder(sentence)
+        assert why_unsaid(sentence) == "unsaid"
+        assert why_unsaid(sentence, is_reminder=True) == ""
+    assert not asks_for_reminder("That reminds me of home.")
+
+
+def test_pronouns_name_nothing() -> None:
+    """A value with a pronoun can be recognised."""
+    assert contains_pronoun("my old flat")
+    assert contains_pronoun("那个东西")
+    assert not contains_pronoun("Porto")

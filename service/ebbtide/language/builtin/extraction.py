@@ -223,19 +223,52 @@ def extract(text: str) -> list[Extracted]:
     return found
 
 
+Unsaid = Literal["", "question", "quotation", "unsaid"]
+
+
+def why_unsaid(sentence: str, *, is_reminder: bool = False) -> Unsaid:
+    """Return why a sentence states nothing; empty if it states something.
+
+    `unsaid` covers guesses, wishes, plans, reports, conditions and the past. A reminder may contain such words.
+    """
+    if sentence.rstrip()[-1:] in ("?", "？"):
+        return "question"
+    if _QUOTES.search(sentence):
+        return "quotation"
+    if is_reminder:
+        return ""
+    unsaid = _UNSAID_ZH if contains_han(sentence) else _UNSAID_EN
+    return "unsaid" if unsaid.search(_folded(sentence)) or _MAY.search(sentence) else ""
+
+
+def asks_for_reminder(sentence: str) -> bool:
+    """Return whether a sentence asks to be reminded of something."""
+    folded = _folded(sentence)
+    return any(slot == "reminder" and rule.search(folded) for rule, slot, _ in (*_RULES_EN, *_RULES_ZH))
+
+
+def contains_pronoun(text: str) -> bool:
+    """Return whether a value contains a pronoun or another word that names nothing."""
+    return _PRONOUN.search(_folded(text)) is not None
+
+
+def _folded(text: str) -> str:
+    return text.casefold().replace("’", "'")
+
+
 def _in_sentence(sentence: str, begin: int) -> Iterator[Extracted]:
-    if sentence.rstrip()[-1:] in ("?", "？") or _QUOTES.search(sentence):
+    is_unsaid = why_unsaid(sentence)
+    if is_unsaid in ("question", "quotation"):
         return
-    is_chinese, folded = contains_han(sentence), sentence.casefold().replace("’", "'")
+    is_chinese, folded = contains_han(sentence), _folded(sentence)
     if len(folded) != len(sentence):
         return
     lead = len(sentence) - len(sentence.lstrip())
     length = len(sentence.strip().rstrip(".!;。！；"))
-    unsaid = _UNSAID_ZH if is_chinese else _UNSAID_EN
     for pattern, slot, kind in _RULES_ZH if is_chinese else _RULES_EN:
         match = pattern.search(folded)
         is_reminder = slot == "reminder"
-        if match is None or ((unsaid.search(folded) or _MAY.search(sentence)) and not is_reminder):
+        if match is None or (is_unsaid and not is_reminder):
             continue
         groups = match.groupdict()
         place = match.start("object")
