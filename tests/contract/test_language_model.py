@@ -15,7 +15,12 @@ from ebbtide.language.served.chat import ServerOptions
 from ebbtide.language.served.model import ServedModel
 from ebbtide.language.served.ollama import OllamaChat
 from ebbtide.language.served.openai_compatible import OpenAICompatibleChat
-from ebbtide.language.served.replies import checked_names, checked_processed, checked_segments
+from ebbtide.language.served.replies import (
+    checked_names,
+    checked_processed,
+    checked_segments,
+    checked_statements,
+)
 from tests.support.fake_ollama import FakeOllama
 from tests.support.fake_openai import FakeOpenAI
 from tests.support.scripted_model import ScriptedModel
@@ -85,6 +90,24 @@ async def test_relate_answers_once_for_each_focus(model: LanguageModel) -> None:
     names = await model.relate("豆包今天又打翻了猫粮。", ["豆包是一只三岁的猫。", "The roof is leaking."])
     assert checked_names(names, 2) == names
     assert names[1] == ""
+
+
+async def test_statements_are_copied_from_messages_of_users(model: LanguageModel) -> None:
+    """Each statement is of an existing message of a user, and its quote and object are copied from it."""
+    messages = [
+        Utterance("assistant", "", "I live in Ghent."),
+        Utterance("user", "", "I live in Lisbon, near the river. The weather is fine."),
+        Utterance("user", "林月", "我对青霉素过敏。"),
+    ]
+    found = checked_statements(await model.extract(messages, topics=["residence", "allergy"]))
+    assert [(one.message, one.topic, one.object, one.negated) for one in found] == [
+        (1, "residence", "Lisbon", False),
+        (2, "allergy", "青霉素", False),
+    ]
+    for one in found:
+        assert one.object in one.quote
+        assert one.quote in messages[one.message].text
+    assert await model.extract(messages[:1], topics=["residence"]) == []
 
 
 async def test_answers_to_many_equal_single_answers(model: LanguageModel) -> None:

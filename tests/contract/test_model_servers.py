@@ -604,3 +604,92 @@ async def test_tokens_are_counted(pair: Pair) -> None:
     assert pair.chat.usage.requests == 1
     assert 50 < pair.chat.usage.prompt_tokens <= estimate(json.dumps(pair.server.chats[0]["messages"]))
     assert pair.chat.usage.reply_tokens > 5
+
+
+# --- extracting statements -----------------------------------------------------------------------------------
+
+
+def limits(pair: Pair) -> list[tuple[int, float]]:
+    """Return the bound of the reply and the temperature of every request so far."""
+    return [
+        (chat["options"]["num_predict"], chat["options"]["temperature"])
+        if "options" in chat
+        else (chat["max_tokens"], chat["temperature"])
+        for chat in pair.server.chats
+    ]
+
+
+async def test_statements_are_requested_with_a_short_reply_at_temperature_zero(pair: Pair) -> None:
+    """A request has 60 tokens and 50 for each message; a repetition has room for the longest reply."""
+    model = on(pair.server, temperature=0.7).model
+    client = ModelClient(model, PriorityLimiter(1), RetryPolicy())
+    assert [one.object for one in await client.extract(SAID, topics=["residence"])] == ["青岛"]
+    assert limits(pair) == [(60 + 50 * len(SAID), 0.0)]
+    [chat] = pair.server.chats
+    assert chat.get("think", chat.get("chat_template_kwargs")) in (False, {"enable_thinking": False})
+    assert "residence" in chat["messages"][0]["content"]
+    assert [line["role"] for line in data_of(chat)] == ["user", "assistant"]
+
+    pair.server.script.append(Reaction(content="no"))
+    await client.extract(SAID, topics=[])
+    assert [most for most, _ in limits(pair)][1:] == [60 + 50 * len(SAID), 60 + 50 * 10]
+    assert limits(pair)[2][1] > 0
+    await model.close()
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '{"statements": "none"}',
+        '{"statements": [1]}',
+        '{"statements": [{"message": "0"}]}',
+        '{"statements": [{"message": 0, "quote": 1}]}',
+        '{"statements": [{"message": 0, "quote": "q", "subject": "I", "kind": "fact", "topic": "t", "object": "o",'
+        ' "negated": "no"}]}',
+        '{"segments": []}',
+        '{"statements": [{"message": 0',
+        "",
+    ],
+)
+async def test_replies_without_statements_are_bad_replies(pair: Pair, reply: str) -> None:
+    """A reply of another form, or incomplete JSON, is unusable: after two of them the request fails."""
+    pair.server.always = Reaction(content=reply)
+    client = ModelClient(pair.model, PriorityLimiter(1), RetryPolicy())
+    with pytest.raises(BadReply):
+        await client.extract(SAID, topics=[])
+    assert len(pair.server.chats) == 2
+
+
+async def test_truncated_statements_are_a_bad_reply(pair: Pair) -> None:
+    """A reply that ends at its limit is unusable, even if its beginning is complete JSON."""
+    content = json.dumps({"statements": []})
+    cut = {"done_reason": "length"} if isinstance(pair.server, FakeOllama) else {}
+    choice = {"index": 0, "finish_reason": "length", "message": {"role": "assistant", "content": content}}
+    cut = cut or {"choices": [choice]}
+    pair.server.always = Reaction(content=content, fields=cut)
+    client = ModelClient(pair.model, PriorityLimiter(1), RetryPolicy())
+    with pytest.raises(BadReply, match="cut off"):
+        await client.extract(SAID, topics=[])
+    assert len(pair.server.chats) == 2
+
+
+async def test_statements_of_long_messages_are_requested_in_parts(pair: Pair) -> None:
+    """A conversation that exceeds the context is split, and each statement keeps the number of its message."""
+    model = on(pair.server, num_ctx=2048).model
+    filler = "The weather was fine and we walked along the river for an hour. " * 20
+    said = [
+        Utterance("user", "", f"I live in Lisbon. {filler}"),
+        Utterance("user", "", f"{filler} I'm allergic to penicillin."),
+    ]
+    found = await model.extract(said, topics=["residence"])
+    assert [(one.message, one.object) for one in found] == [(0, "Lisbon"), (1, "penicillin")]
+    assert len(pair.server.chats) > 1
+    shown = "".join(line["says"] for chat in pair.server.chats for line in data_of(chat))
+    assert shown == "".join(one.text for one in said)
+    await model.close()
+
+
+async def test_statements_of_other_roles_are_not_requested(pair: Pair) -> None:
+    """Messages of the assistant are context: without a message of the user, no request is sent."""
+    assert await pair.model.extract(SAID[1:], topics=[]) == []
+    assert pair.server.chats == []

@@ -14,13 +14,13 @@ import re
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 from ebbtide.language.builtin.model import process
 from ebbtide.language.builtin.segmentation import segment
 from ebbtide.language.port import Utterance
-from tests.support.scripted_model import relate
+from tests.support.scripted_model import relate, statements
 
 FOR_EVER = 3600.0
 
@@ -183,7 +183,7 @@ def task_of(chat: dict[str, Any]) -> str:
     """Return the task of a chat."""
     data = data_of(chat)
     if isinstance(data, list):
-        return "segment"
+        return "extract" if "role" in data[0] else "segment"
     if "others" in data:
         return "relate"
     return "shorten" if limit_of(chat) is not None else "process"
@@ -211,6 +211,9 @@ def sensible_reply(chat: dict[str, Any]) -> dict[str, Any]:
         said = [Utterance("user", "", line["says"]) for line in data]
         found = segment(said, 200)
         return {"segments": [{"messages": list(s.messages), "text": s.text} for s in found]}
+    if task == "extract":
+        proposed = statements([Utterance(line["role"], "", line["says"]) for line in data])
+        return {"statements": [asdict(one) for one in proposed]}
     if task == "relate":
         names = relate(data["memory"], list(data["others"].values()))
         return {"names": dict(zip(data["others"], names, strict=True))}

@@ -11,10 +11,11 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ebbtide.language.builtin.extraction import extract
 from ebbtide.language.builtin.keywords import keywords
 from ebbtide.language.builtin.model import process
 from ebbtide.language.builtin.segmentation import segment
-from ebbtide.language.port import ModelState, Processed, Segment, Utterance
+from ebbtide.language.port import ModelState, Processed, ProposedStatement, Segment, Utterance
 
 
 def relate(node: str, others: Sequence[str]) -> list[str]:
@@ -22,6 +23,26 @@ def relate(node: str, others: Sequence[str]) -> list[str]:
     nouns = [word for word in keywords(node) if len(word) <= (20 if word.isascii() else 4)]
     return [next((word for word in nouns if word in other), "") for other in others]
 
+
+def statements(messages: Sequence[Utterance]) -> list[ProposedStatement]:
+    """Return what the rules of the built-in model find in the messages of users."""
+    return [
+        ProposedStatement(
+            index,
+            message.text[one.offset : one.offset + one.length],
+            "I",
+            one.kind,
+            one.slot,
+            one.object,
+            one.negated,
+        )
+        for index, message in enumerate(messages)
+        if message.role == "user"
+        for one in extract(message.text)
+    ]
+
+
+TASKS = ("segment", "process", "relate", "extract")
 
 Step = Exception | float | Callable[[], Any]
 """The next call of a task: raise this exception, sleep this many seconds and answer, or call this.
@@ -36,7 +57,7 @@ class ScriptedModel:
     name = "scripted"
 
     def __init__(self) -> None:
-        self.script: dict[str, deque[Step]] = {t: deque() for t in ("segment", "process", "relate")}
+        self.script: dict[str, deque[Step]] = {t: deque() for t in TASKS}
         self.always: dict[str, Step] = {}
         """The step of a task when its script is empty."""
         self.calls: Counter[str] = Counter()
@@ -60,6 +81,12 @@ class ScriptedModel:
         self.log.append(("relate", (node, list(focuses))))
         answer = await self._step("relate", lambda: relate(node, focuses))
         return list(answer)
+
+    async def extract(
+        self, messages: Sequence[Utterance], *, topics: Sequence[str]
+    ) -> list[ProposedStatement]:
+        self.log.append(("extract", list(messages)))
+        return list(await self._step("extract", lambda: statements(messages)))
 
     async def state(self) -> ModelState:
         return ModelState("scripted", self.name, self.available, "" if self.available else "told so")

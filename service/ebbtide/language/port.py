@@ -1,9 +1,9 @@
 """The language port: the tasks of a language model, and how they can fail.
 
-There are three tasks: split a conversation into segments, turn a segment into a memory (and later into a shorter one),
-and name the relation of two memories. A failure of the server and a failure of a reply are different. ModelUnavailable
-says nothing about the text: wait and retry in order. BadReply says that this model cannot process this text: continue
-with others, then park it. Implementations raise no other errors.
+There are four tasks: split a conversation into segments, turn a segment into a memory (and later into a shorter one),
+name the relation of two memories, and extract statements from messages. A failure of the server and a failure of a
+reply are different. ModelUnavailable says nothing about the text: wait and retry in order. BadReply says that this
+model cannot process this text: continue with others, then park it. Implementations raise no other errors.
 
 A model may also implement `process_many`. It takes several requests, and returns the results of the first batch of
 them. A model with `names_by_rules` leaves the names of relations to the memory model. Retries, timeouts and queues are
@@ -76,6 +76,23 @@ class Processed:
     keywords: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class ProposedStatement:
+    """A statement that a model has found in a message. Nothing of it is trusted: the gate checks every field.
+
+    `message` is an index of the utterances, -1 for none. `quote` and `object` are said to be copied from it.
+    """
+
+    message: int
+    quote: str
+    subject: str
+    kind: str
+    topic: str
+    object: str
+    negated: bool = False
+    reported: bool = False
+
+
 TextToProcess = tuple[str, int | None] | tuple[str, int | None, str]
 """The arguments of `process`: text, target length, and possibly the first content."""
 
@@ -91,7 +108,7 @@ class ModelState:
 
 
 class LanguageModel(Protocol):
-    """A small language model with three tasks."""
+    """A small language model with four tasks."""
 
     async def segment(self, messages: Sequence[Utterance], *, max_chars: int) -> list[Segment]:
         """Split the messages into segments of at most `max_chars` characters, in the order of the text."""
@@ -108,6 +125,11 @@ class LanguageModel(Protocol):
 
         The texts have no speaker labels. The result has one name for each focus.
         """
+
+    async def extract(
+        self, messages: Sequence[Utterance], *, topics: Sequence[str]
+    ) -> list[ProposedStatement]:
+        """List statements in the messages whose role is user. `topics` are the names of known topics."""
 
     async def state(self) -> ModelState:
         """Return whether the model is available, without running it."""

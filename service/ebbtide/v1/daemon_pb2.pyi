@@ -187,7 +187,7 @@ class GetModelResponse(_message.Message):
     """Why it does not answer; else empty."""
     @_builtins.property
     def tasks(self) -> _containers.MessageMap[_builtins.str, Global___TaskTally]:
-        """The calls of each task: segment, process, relate."""
+        """The calls of each task: segment, process, relate, extract."""
 
     @_builtins.property
     def embedder(self) -> Global___EmbedderInfo:

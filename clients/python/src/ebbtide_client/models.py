@@ -1852,7 +1852,7 @@ class ModelInfo:
     """Why it does not answer; else empty."""
 
     tasks: Mapping[str, TaskTally]
-    """The calls of each task: segment, process, relate."""
+    """The calls of each task: segment, process, relate, extract."""
 
     embedder: EmbedderInfo
     """The embedding model, for recall by meaning."""

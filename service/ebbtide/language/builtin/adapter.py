@@ -19,6 +19,7 @@ from ebbtide.language.port import (
     BadReply,
     ModelState,
     Processed,
+    ProposedStatement,
     Segment,
     TextTooComplex,
     TextToProcess,
@@ -87,6 +88,30 @@ class BuiltinModel:
     async def relate(self, node: str, focuses: Sequence[str]) -> list[str]:
         """Return an empty name for each focus: the memory model has rules for the names of links."""
         return [""] * len(focuses)
+
+    async def extract(
+        self, messages: Sequence[Utterance], *, topics: Sequence[str]
+    ) -> list[ProposedStatement]:
+        """Return what the rules find in messages of users, in the words of its sentence. They need no topics."""
+        from ebbtide.language.builtin.extraction import extract
+
+        def read() -> list[ProposedStatement]:
+            return [
+                ProposedStatement(
+                    index,
+                    message.text[one.offset : one.offset + one.length],
+                    "I",
+                    one.kind,
+                    one.slot,
+                    one.object,
+                    one.negated,
+                )
+                for index, message in enumerate(self._yielding(messages))
+                if message.role == "user"
+                for one in extract(message.text)
+            ]
+
+        return await self._run(read)
 
     async def process_many(self, texts: Sequence[TextToProcess]) -> list[Processed]:
         """Process the first batch of the texts."""

@@ -168,12 +168,13 @@ class ServerChat(ServerClient):
     def _needed(self, prompt: Prompt) -> int:
         return int(prompt.prompt_tokens * self._correction) + prompt.reply_tokens
 
-    def _sampling(self) -> tuple[float, int]:
-        """Return the temperature and seed of this attempt."""
+    def _sampling(self, prompt: Prompt) -> tuple[float, int]:
+        """Return the temperature and seed of this attempt. Statements are copied, so they need no temperature."""
         options, again = self.options, attempt.get()
+        temperature = 0.0 if prompt.task == "extract" else options.temperature
         if again == 0:
-            return options.temperature, options.seed
-        return min(1.5, options.temperature + TEMPERATURE_STEP * again), options.seed + next(self._tries)
+            return temperature, options.seed
+        return min(1.5, temperature + TEMPERATURE_STEP * again), options.seed + next(self._tries)
 
     def _count(self, prompt: Prompt, prompt_tokens: Any, reply_tokens: Any) -> None:
         self.usage.requests += 1

@@ -1,6 +1,7 @@
-"""Limit concurrent calls of the model, foreground before background.
+"""Limit concurrent calls of the model: foreground, then background, then extraction.
 
-A small language model is the scarcest resource of the daemon. Digesting new messages takes precedence over compression.
+A small language model is the scarcest resource of the daemon. Digesting new messages takes precedence over compression,
+and compression over the extraction of statements.
 Calls of equal priority are served in order.
 """
 
@@ -19,6 +20,7 @@ class Priority(IntEnum):
 
     FOREGROUND = 0
     BACKGROUND = 1
+    EXTRACTION = 2
 
 
 class PriorityLimiter:

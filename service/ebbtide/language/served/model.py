@@ -11,10 +11,19 @@ neither lose nor invent anything. Only shortening is the model's own text.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
 from ebbtide.language.builtin.shortening import shorten as shorten_by_rules
-from ebbtide.language.port import BadReply, ModelState, Processed, Segment, Utterance
+from ebbtide.language.port import (
+    BadReply,
+    ModelState,
+    Processed,
+    ProposedStatement,
+    Segment,
+    Utterance,
+    attempt,
+)
 from ebbtide.language.served.chunks import (
     Chunk,
     chunks_of,
@@ -24,9 +33,13 @@ from ebbtide.language.served.chunks import (
     split_text,
 )
 from ebbtide.language.served.fidelity import check_fidelity
-from ebbtide.language.served.parsing import names_in, numbers_in, text_in, texts_in
+from ebbtide.language.served.parsing import flag_in, names_in, numbers_in, text_in, texts_in
 from ebbtide.language.served.prompts import (
+    MAX_EXTRACTION_MESSAGES,
+    MESSAGE_REPLY_TOKENS,
+    STATEMENTS_REPLY_TOKENS,
     Prompt,
+    extract_prompt,
     overhead_tokens,
     process_prompt,
     relate_prompt,
@@ -76,7 +89,7 @@ class Chat(Protocol):
 
 
 class ServedModel:
-    """Segment, summarise, shorten and relate with a model on a server."""
+    """Segment, summarise, shorten, relate and extract statements with a model on a server."""
 
     def __init__(self, chat: Chat) -> None:
         self.chat = chat
@@ -119,6 +132,18 @@ class ServedModel:
             names += await self._relate(*some)
         return names
 
+    async def extract(
+        self, messages: Sequence[Utterance], *, topics: Sequence[str]
+    ) -> list[ProposedStatement]:
+        """List the statements in the messages of users, in one request or in several if they do not fit."""
+        reply = STATEMENTS_REPLY_TOKENS + MESSAGE_REPLY_TOKENS * MAX_EXTRACTION_MESSAGES
+        around = overhead_tokens("extract") + estimate(", ".join(topics)) + reply
+        room = max(MIN_ROOM_TOKENS, await self.chat.window() - around)
+        found: list[ProposedStatement] = []
+        for chunk in chunks_of(messages, room):
+            found += await self._extract(chunk, topics)
+        return found
+
     async def state(self) -> ModelState:
         """Return whether the server is available and has the model."""
         return await self.chat.state()
@@ -141,6 +166,24 @@ class ServedModel:
             return [segment for part in parts for segment in await self._segment(part, max_chars)]
         segments = _segments_in(reply, said)
         return mapped_back(completed_by_rule(segments, said, max_chars), chunk) if segments else []
+
+    # --- extracting ---------------------------------------------------------------------------------
+
+    async def _extract(self, chunk: Chunk, topics: Sequence[str]) -> list[ProposedStatement]:
+        said = [piece.utterance for piece in chunk]
+        if all(one.role != "user" for one in said):
+            return []
+        try:
+            reply = await self.chat.ask(extract_prompt(said, topics, is_repeated=attempt.get() > 0))
+        except Overflow:
+            parts = split_chunk(chunk)
+            if not parts:
+                raise BadReply("even a part of a message does not fit into the model's context") from None
+            return [one for part in parts for one in await self._extract(part, topics)]
+        return [
+            replace(one, message=chunk[one.message].message if 0 <= one.message < len(chunk) else -1)
+            for one in _statements_in(reply)
+        ]
 
     # --- processing ---------------------------------------------------------------------------------
 
@@ -222,6 +265,26 @@ def excerpt(text: str, most_tokens: int) -> str:
     if tokens <= most_tokens:
         return text
     return shorten_by_rules(text, max(MIN_EXCERPT_TOKENS // 2, len(text) * most_tokens // (tokens + 1)))
+
+
+def _statements_in(reply: dict[str, Any]) -> list[ProposedStatement]:
+    """Return the statements of a reply as they are. The gate judges them."""
+    items = reply.get("statements")
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise BadReply("statements must be a list of objects")
+    return [
+        ProposedStatement(
+            message=numbers_in(item, "message")[0] if numbers_in(item, "message") else -1,
+            quote=text_in(item, "quote"),
+            subject=text_in(item, "subject"),
+            kind=text_in(item, "kind"),
+            topic=text_in(item, "topic"),
+            object=text_in(item, "object"),
+            negated=flag_in(item, "negated"),
+            reported=flag_in(item, "reported"),
+        )
+        for item in items
+    ]
 
 
 def _segments_in(reply: dict[str, Any], said: Sequence[Utterance]) -> list[Segment]:

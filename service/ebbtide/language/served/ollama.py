@@ -60,7 +60,7 @@ class OllamaChat(ServerChat, OllamaClient):
         return content
 
     def _request(self, prompt: Prompt, json_format: str) -> dict[str, Any]:
-        temperature, seed = self._sampling()
+        temperature, seed = self._sampling(prompt)
         request: dict[str, Any] = {
             "model": self.name,
             "messages": [

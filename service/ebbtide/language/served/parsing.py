@@ -95,6 +95,14 @@ def numbers_in(values: Mapping[str, Any], key: str) -> list[int]:
     return numbers
 
 
+def flag_in(values: Mapping[str, Any], key: str) -> bool:
+    """Return a field that is true or false, or false if it is missing. Raise BadReply for any other type."""
+    value = values.get(key, False)
+    if not isinstance(value, bool):
+        raise BadReply(f"{key} must be true or false")
+    return value
+
+
 def names_in(values: Mapping[str, Any], count: int) -> list[str]:
     """Return one name for each index from 0, from a list or from an object with the indices as keys."""
     names = values.get("names")

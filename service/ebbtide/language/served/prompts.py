@@ -26,7 +26,7 @@ from ebbtide.language.served.replies import (
 )
 from ebbtide.language.tokens import estimate
 
-Task = Literal["segment", "process", "shorten", "relate"]
+Task = Literal["segment", "process", "shorten", "relate", "extract"]
 LOCALES = ("zh", "en")
 
 TEMPLATE_TOKENS = 40
@@ -38,6 +38,18 @@ MAX_SEGMENT_MESSAGES = 8
 PROCESS_REPLY_TOKENS = 260
 RELATION_REPLY_TOKENS = 24
 """Tokens of a phrase with keywords, and of one relation name."""
+
+STATEMENTS_REPLY_TOKENS = 60
+MESSAGE_REPLY_TOKENS = 50
+"""Tokens of a reply with statements: at least, and for each message."""
+
+MAX_EXTRACTION_MESSAGES = 10
+"""Most messages that statements are extracted from in one request."""
+
+MAX_STATEMENTS = 12
+"""Most statements in a reply."""
+
+STATEMENT_KINDS = ("fact", "preference", "relation", "opinion", "event", "task")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +127,45 @@ def relate_prompt(node: str, others: Sequence[str]) -> Prompt:
     return _make_prompt("relate", "names", data, node, _object(names=names), reply)
 
 
+def extract_prompt(said: Sequence[Utterance], topics: Sequence[str], *, is_repeated: bool = False) -> Prompt:
+    """Ask for the statements in these messages.
+
+    A reply has room for about one statement of each message. A repeated request has room for the longest reply, since
+    one message may contain several.
+    """
+    lines = [
+        _json(
+            {
+                "message": index,
+                "role": message.role,
+                "who": message.speaker or message.role,
+                "says": message.text,
+            }
+        )
+        for index, message in enumerate(said)
+    ]
+    one = _object(
+        message={"type": "integer", "enum": [i for i, message in enumerate(said) if message.role == "user"]},
+        quote={"type": "string", "maxLength": 200},
+        subject={"type": "string", "maxLength": 40},
+        kind={"type": "string", "enum": list(STATEMENT_KINDS)},
+        topic={"type": "string", "maxLength": 24},
+        object={"type": "string", "maxLength": 80},
+        negated={"type": "boolean"},
+        reported={"type": "boolean"},
+    )
+    count = MAX_EXTRACTION_MESSAGES if is_repeated else len(said)
+    return _make_prompt(
+        "extract",
+        "statements",
+        "\n".join(lines),
+        "".join(message.text for message in said),
+        _object(statements={"type": "array", "items": one, "maxItems": MAX_STATEMENTS}),
+        STATEMENTS_REPLY_TOKENS + MESSAGE_REPLY_TOKENS * count,
+        slots=", ".join(topics),
+    )
+
+
 def overhead_tokens(task: Task) -> int:
     """Return the tokens of a task's prompt without its data, in the longer language."""
     return max(sum(map(estimate, _template(task, locale))) for locale in LOCALES) + TEMPLATE_TOKENS + 20
@@ -136,13 +187,14 @@ def _make_prompt(
     schema: dict[str, Any],
     reply_tokens: int,
     limit: int = 0,
+    slots: str = "",
 ) -> Prompt:
     system, user = _template(task, "zh" if is_dense(spoken) else "en")
     mark = hashlib.blake2b(data.encode("utf-8", "replace"), digest_size=4).hexdigest()
     return Prompt(
         task,
         key,
-        Template(system).substitute(limit=limit),
+        Template(system).substitute(limit=limit, slots=slots),
         Template(user).substitute(mark=mark, data=data, limit=limit),
         schema,
         reply_tokens,

@@ -11,7 +11,14 @@ from collections.abc import Sequence
 
 from ebbtide.language.builtin.keywords import names_nothing
 from ebbtide.language.builtin.scripts import has_word
-from ebbtide.language.port import MAX_WORD_CHARS, BadReply, Processed, Segment, Utterance
+from ebbtide.language.port import (
+    MAX_WORD_CHARS,
+    BadReply,
+    Processed,
+    ProposedStatement,
+    Segment,
+    Utterance,
+)
 from ebbtide.normalisation import is_hidden
 
 MAX_RELATION_CHARS = 32
@@ -26,6 +33,9 @@ MAX_GROWTH = 5
 
 MIN_SEGMENT_CHARS = 16
 """A shorter segment counts as this long, because each becomes a memory."""
+
+MAX_PROPOSALS = 100
+"""Most statements in the reply of a server that ignores the schema."""
 
 TOLERANCE = 1.25
 """Content up to this many times the target is cut; longer content is rejected (memory model, section 5)."""
@@ -81,6 +91,13 @@ def checked_names(reply: Sequence[str], count: int) -> list[str]:
     if len(reply) != count:
         raise BadReply("the number of names differs from the number of focuses")
     return [name if len(name) <= MAX_RELATION_CHARS else "" for name in map(_one_line, reply)]
+
+
+def checked_statements(reply: Sequence[ProposedStatement]) -> list[ProposedStatement]:
+    """Return the proposed statements if their number is bounded. Their contents are checked by the gate."""
+    if len(reply) > MAX_PROPOSALS:
+        raise BadReply("the reply has too many statements")
+    return list(reply)
 
 
 def cut_at_clause(text: str, target: int) -> str:

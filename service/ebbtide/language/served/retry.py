@@ -2,8 +2,8 @@
 
 The two kinds of failure are treated differently (see `port.py`). A transport failure is retried with growing pauses, up
 to `max_retries`, and then raised as ModelUnavailable. An unusable reply is requested again at once, up to
-`max_bad_replies`, and then raised as BadReply. Background calls (compression) never retry transport failures, so that a
-scan never waits for a server.
+`max_bad_replies`, and then raised as BadReply. Background calls (compression, extraction) never retry transport
+failures, so that a scan never waits for a server.
 
 A conversation that is too long for one request is split into chunks with retries of their own. Completed chunks are
 cached, so that an outage does not restart the conversation.
@@ -26,6 +26,7 @@ from ebbtide.language.port import (
     ModelState,
     ModelUnavailable,
     Processed,
+    ProposedStatement,
     Segment,
     TextTooComplex,
     TextToProcess,
@@ -34,12 +35,20 @@ from ebbtide.language.port import (
 )
 from ebbtide.language.served.chunks import Chunk, mapped_back
 from ebbtide.language.served.limiter import Priority, PriorityLimiter
-from ebbtide.language.served.replies import checked_names, checked_processed, checked_segments
+from ebbtide.language.served.replies import (
+    checked_names,
+    checked_processed,
+    checked_segments,
+    checked_statements,
+)
 from ebbtide.metrics import Metrics
 from ebbtide.telemetry import span
 
 T = TypeVar("T")
 Q = TypeVar("Q")
+
+EXTRACTION_TRIES = 2
+"""Unusable replies after which statements are extracted by rules."""
 
 MAX_CACHED_CHUNKS = 256
 """Completed chunks of long conversations that are cached until the conversation is complete."""
@@ -156,6 +165,16 @@ class ModelClient:
 
         return await self._with_retries("relate", ask, Priority.FOREGROUND)
 
+    async def extract(
+        self, messages: Sequence[Utterance], *, topics: Sequence[str]
+    ) -> list[ProposedStatement]:
+        """List statements in messages, with the lowest priority; see the port."""
+
+        async def ask() -> list[ProposedStatement]:
+            return checked_statements(await self.model.extract(messages, topics=topics))
+
+        return await self._with_retries("extract", ask, Priority.EXTRACTION, EXTRACTION_TRIES)
+
     @property
     def longest_call_s(self) -> float:
         """Return the duration of the oldest running call so far, or 0."""
@@ -170,8 +189,15 @@ class ModelClient:
         """Close the model."""
         await self.model.close()
 
-    async def _with_retries(self, task: str, ask: Callable[[], Awaitable[T]], priority: Priority) -> T:
+    async def _with_retries(
+        self,
+        task: str,
+        ask: Callable[[], Awaitable[T]],
+        priority: Priority,
+        max_bad_replies: int | None = None,
+    ) -> T:
         tally = self.tallies.setdefault(task, CallCounts())
+        most = self.patience.max_bad_replies if max_bad_replies is None else max_bad_replies
         failures = bad_replies = 0
         retries = self.patience.max_retries if priority is Priority.FOREGROUND else 0
         while True:
@@ -189,7 +215,7 @@ class ModelClient:
                 self.troubled = False
                 tally.bad_replies += 1
                 bad_replies += 1
-                if bad_replies >= self.patience.max_bad_replies or isinstance(error, TextTooComplex):
+                if bad_replies >= most or isinstance(error, TextTooComplex):
                     raise
             else:
                 self.troubled = False
