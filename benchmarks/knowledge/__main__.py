@@ -10,13 +10,14 @@ import argparse
 import sys
 from collections.abc import Callable
 
-from benchmarks.knowledge import forms, relevance, times, updates
+from benchmarks.knowledge import forms, lying, relevance, times, updates
 from benchmarks.knowledge.table import Row, as_table
 
 MEASURES: dict[str, Callable[[bool], list[Row]]] = {
     "times": times.rows,
     "forms": forms.rows,
     "updates": updates.rows,
+    "lying": lying.rows,
     "relevance": relevance.rows,
 }
 """From the name of a subject to its rows; the argument is whether to measure quickly."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from ebbtide.language.builtin import words_chinese, words_english
@@ -12,6 +13,21 @@ from ebbtide.language.builtin.word_lists import word_list
 _CONDITION_WORDS = word_list("condition_words")
 # Words that begin like a negation but are not one.
 _POSITIVE = word_list("chinese_not_negations")
+
+_DENIES = re.compile(
+    r"\b(?:not(?! only\b)|never|no|none|nobody|nothing|neither|nor|cannot|without|hardly|barely|rarely|seldom)\b"
+    r"|n't\b|\b(?:do|does|did|ca|wo|is|was|are|were|have|has|had|could|would|should|ai)nt\b"
+    r"|[不没未勿甭]|并非|绝非|毫无|无法|从无"
+)
+_DENIES_NOTHING = re.compile(
+    r"(?:^|[,，\s])不过(?!敏)|不[仅但断久论愧妨]|不管(?!用)|不禁(?!止)|不错(?!过)|差不多|不得不|不丹|不锈|没[错事]|未[来婚]"
+)
+"""Chinese words that contain such a word, but deny nothing."""
+
+
+def denies(clause: str) -> bool:
+    """Return whether a folded clause contains a word that denies it, without looking at its grammar."""
+    return _DENIES.search(_DENIES_NOTHING.sub(" ", clause)) is not None
 
 
 def is_negation(token: Token) -> bool:
