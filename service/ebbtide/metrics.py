@@ -9,7 +9,7 @@ never an agent id, a text or anything chosen by a caller. Only `metrics.per_agen
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
@@ -81,6 +81,14 @@ class Metrics:
         )
         self.relations_ignored = counter(
             "ebbtide_relations_ignored_total", "Relations of recalls that no link and no entity has."
+        )
+        self.extracted_statements = counter(
+            "ebbtide_extracted_statements_total", "Statements extracted from messages and stored."
+        )
+        self.extraction_rejections = counter(
+            "ebbtide_extraction_rejections_total",
+            "Extracted statements that the acceptance gate refused, by reason.",
+            "reason",
         )
         self.links_broken = counter("ebbtide_links_broken_total", "Links broken because scans weakened them.")
         self.passes = counter("ebbtide_passes_total", "Completed compression passes.")
@@ -173,6 +181,12 @@ class Metrics:
         """Count a completed model call."""
         self._child(self.model_calls, task, outcome).inc()
         self._child(self.model_seconds, task).observe(took_s)
+
+    def extracted(self, count: int, rejected: Mapping[Any, int]) -> None:
+        """Count extracted statements, and those that the gate refused by reason."""
+        self.extracted_statements.inc(count)
+        for reason, refused in rejected.items():
+            self._child(self.extraction_rejections, reason).inc(refused)
 
     def accepted(self) -> None:
         """Count a stored batch."""

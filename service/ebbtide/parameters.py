@@ -155,9 +155,10 @@ class AgentParameters(BaseModel):
         True, description="Whether text of recent recalls is removed from new messages."
     )
     collapse_repeats: bool = Field(False, description="Whether exact repetitions within a batch are dropped.")
-    extraction: Literal["off", "rules"] = Field(
+    extraction: Literal["off", "rules", "model", "rules+model"] = Field(
         "off",
-        description="Whether statements are extracted from messages of the user, by rules (docs/knowledge.md).",
+        description="Whether statements are extracted from messages of the user: by rules, by the language model, or"
+        " by both (docs/knowledge.md).",
     )
     max_statements: Annotated[int, Field(ge=1, le=10_000)] = Field(
         10_000, description="Most statements that are kept, since they are true in a lasting slot, or pinned."

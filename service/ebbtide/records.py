@@ -280,6 +280,8 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
     """Lines left out because a recall had just returned them."""
     collapsed: Count = 0
     """Messages left out because they repeated an earlier one."""
+    extracted_by_rules: bool = False
+    """Whether rules extracted its statements because the replies of the model were unusable."""
 
 
 class Receipt(msgspec.Struct, frozen=True, array_like=True):

@@ -392,7 +392,9 @@ def headers_of(metadata: Any) -> dict[str, str]:
 def words(enum: Any) -> dict[str, int]:
     """Return REST's names for the values of an enum."""
     prefix = enum.values_by_number[0].name.removesuffix("UNSPECIFIED")
-    return {v.name.removeprefix(prefix).lower(): v.number for v in enum.values if v.number}
+    return {
+        v.name.removeprefix(prefix).lower().replace("_plus_", "+"): v.number for v in enum.values if v.number
+    }
 
 
 def as_json(message: Message) -> dict[str, Any]:

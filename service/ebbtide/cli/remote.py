@@ -184,9 +184,9 @@ class RemoteClient:
         """Check that the log of deleted agents is intact, and whether they had the texts."""
         return self._send(calls.verify_erased_agents, texts)
 
-    def flush(self, agent_id: str, timeout_ms: int = FLUSH_STEP_MS) -> Json:
-        """Wait until all accepted batches are digested, or until the timeout."""
-        return self._send(calls.flush, agent_id, timeout_ms=timeout_ms)
+    def flush(self, agent_id: str, timeout_ms: int = FLUSH_STEP_MS, *, extraction: bool = False) -> Json:
+        """Wait until all accepted batches are digested, and statements extracted, or until the timeout."""
+        return self._send(calls.flush, agent_id, timeout_ms=timeout_ms, extraction=extraction)
 
     def list_agents(self) -> list[Json]:
         """Return every agent."""

@@ -92,16 +92,22 @@ def declare(
     saying: Saying,
     one: Declaration,
     existing: Node | None,
+    change: Change | None = None,
 ) -> Declared:
-    """Return the change for a statement. `existing` is the node of which it is evidence, from `evidence_of`."""
-    node_id = network.next_node_id
+    """Return the change for a statement. `existing` is the node of which it is evidence, from `evidence_of`.
+
+    `change` contains earlier statements of the same commit, and is extended.
+    """
+    change = Change() if change is None else change
+    node_id = change.next_node_id or network.next_node_id
     next_id = node_id + (existing is None)
-    entities: dict[NodeId, Entity] = {}
+    entities = change.entities
 
     def entity_of(name: str) -> NodeId:
         nonlocal next_id
         key = entity_key(name)
-        known = network.entity_of_key.get(key)
+        new = (one.id for one in entities.values() if one.key == key)
+        known = network.entity_of_key.get(key) or next(new, None)
         if known is None:
             known, next_id = next_id, next_id + 1
             entities[known] = Entity(known, name, key, node_id)
@@ -111,12 +117,19 @@ def declare(
     target = entity_of(one.object) if _names_entity(network, one) else 0
     statement = node_id if existing is None else existing.id
     assertion = _assertion(one, saying, state.next_entry, statement, subject, target)
-    change = Change(assertions=[assertion], ledger=_after(state, 1))
+    change.assertions.append(assertion)
+    change.ledger = _after(state, 1)
     if existing is not None:
+        changed = {node.id: index for index, node in enumerate(change.nodes)}
+        index = changed.get(existing.id)
+        existing = existing if index is None else change.nodes.pop(index)
         if len(existing.sources) < MAX_EVIDENCE and saying.source not in existing.sources:
-            change.nodes = [msgspec.structs.replace(existing, sources=(*existing.sources, saying.source))]
+            existing = msgspec.structs.replace(existing, sources=(*existing.sources, saying.source))
+            index = len(change.nodes)
+        if index is not None:
+            change.nodes.append(existing)
         return Declared(change, statement, False)
-    change.nodes = [
+    change.nodes.append(
         Node(
             id=node_id,
             content=one.content,
@@ -128,8 +141,7 @@ def declare(
             sources=(saying.source,),
             batch=saying.batch,
         )
-    ]
-    change.entities = entities
+    )
     strength = one.importance
     for end, relation in ((subject, one.slot), (target, ABOUT)):
         if end and (end != subject or relation == one.slot):

@@ -151,7 +151,12 @@ def _refuse_unknown(message: Message, path: str) -> None:
 def word_of(enum: Enum, number: int) -> str | int:
     """Return the text of an enum value over REST: its name without the prefix of the enum. Keep unknown numbers."""
     value = enum.values_by_number.get(number)
-    return number if value is None else value.name.removeprefix(_prefix(enum)).lower()
+    return number if value is None else value.name.removeprefix(_prefix(enum)).lower().replace("_plus_", "+")
+
+
+def name_of(word: str) -> str:
+    """Return the name of an enum value without the prefix of the enum."""
+    return word.upper().replace("+", "_PLUS_")
 
 
 def _prefix(enum: Enum) -> str:
@@ -220,7 +225,7 @@ def _writer(field: Field) -> Writer:
         return _map_writer(name, nested) if nested.GetOptions().map_entry else _list_writer(name, nested)
     if field.enum_type is not None:
         prefix, numbers = _prefix(field.enum_type), field.enum_type.values_by_name
-        return lambda message, value: setattr(message, name, numbers[prefix + value.upper()].number)
+        return lambda message, value: setattr(message, name, numbers[prefix + name_of(value)].number)
     if nested is None:
         return lambda message, value: setattr(message, name, value)
     is_struct = nested.full_name == Struct.DESCRIPTOR.full_name

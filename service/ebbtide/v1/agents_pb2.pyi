@@ -108,6 +108,10 @@ class _ExtractionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Extraction
     """No statements are extracted."""
     EXTRACTION_RULES: _Extraction.ValueType  # 2
     """By rules."""
+    EXTRACTION_MODEL: _Extraction.ValueType  # 3
+    """By the language model."""
+    EXTRACTION_RULES_PLUS_MODEL: _Extraction.ValueType  # 4
+    """By both."""
 
 class Extraction(_Extraction, metaclass=_ExtractionEnumTypeWrapper):
     """How statements are extracted from messages."""
@@ -118,6 +122,10 @@ EXTRACTION_OFF: Extraction.ValueType  # 1
 """No statements are extracted."""
 EXTRACTION_RULES: Extraction.ValueType  # 2
 """By rules."""
+EXTRACTION_MODEL: Extraction.ValueType  # 3
+"""By the language model."""
+EXTRACTION_RULES_PLUS_MODEL: Extraction.ValueType  # 4
+"""By both."""
 Global___Extraction: _TypeAlias = Extraction  # noqa: Y015
 
 class _PiiPolicy:

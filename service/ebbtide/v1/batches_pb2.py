@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18\x65\x62\x62tide/v1/batches.proto\x12\nebbtide.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xbc\x03\n\x05\x42\x61tch\x12\x10\n\x08\x62\x61tch_id\x18\x01 \x01(\t\x12%\n\x05state\x18\x02 \x01(\x0e\x32\x16.ebbtide.v1.BatchState\x12/\n\x0b\x61\x63\x63\x65pted_at\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0b\x64igested_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nnot_before\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x15\n\rmessage_count\x18\x06 \x01(\x05\x12\x17\n\x0f\x63onversation_id\x18\x07 \x01(\t\x12\x10\n\x08\x61ttempts\x18\x08 \x01(\x05\x12\x12\n\nlast_error\x18\t \x01(\t\x12\x10\n\x08node_ids\x18\n \x03(\t\x12\'\n\x03pii\x18\x0b \x03(\x0b\x32\x1a.ebbtide.v1.Batch.PiiEntry\x12\x18\n\x10\x64ropped_recalled\x18\x0c \x01(\x05\x12\x11\n\tcollapsed\x18\r \x01(\x05\x1a*\n\x08PiiEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x05:\x02\x38\x01\"\x96\x01\n\x12ListBatchesRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12*\n\x05state\x18\x02 \x01(\x0e\x32\x16.ebbtide.v1.BatchStateH\x00\x88\x01\x01\x12\x16\n\tpage_size\x18\x03 \x01(\x05H\x01\x88\x01\x01\x12\x12\n\npage_token\x18\x04 \x01(\tB\x08\n\x06_stateB\x0c\n\n_page_size\"R\n\x13ListBatchesResponse\x12\"\n\x07\x62\x61tches\x18\x01 \x03(\x0b\x32\x11.ebbtide.v1.Batch\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"5\n\x0fGetBatchRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x10\n\x08\x62\x61tch_id\x18\x02 \x01(\t\"\xd2\x03\n\x10GetBatchResponse\x12\x10\n\x08\x62\x61tch_id\x18\x01 \x01(\t\x12%\n\x05state\x18\x02 \x01(\x0e\x32\x16.ebbtide.v1.BatchState\x12/\n\x0b\x61\x63\x63\x65pted_at\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0b\x64igested_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nnot_before\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x15\n\rmessage_count\x18\x06 \x01(\x05\x12\x17\n\x0f\x63onversation_id\x18\x07 \x01(\t\x12\x10\n\x08\x61ttempts\x18\x08 \x01(\x05\x12\x12\n\nlast_error\x18\t \x01(\t\x12\x10\n\x08node_ids\x18\n \x03(\t\x12\x32\n\x03pii\x18\x0b \x03(\x0b\x32%.ebbtide.v1.GetBatchResponse.PiiEntry\x12\x18\n\x10\x64ropped_recalled\x18\x0c \x01(\x05\x12\x11\n\tcollapsed\x18\r \x01(\x05\x1a*\n\x08PiiEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x05:\x02\x38\x01\"7\n\x11RetryBatchRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x10\n\x08\x62\x61tch_id\x18\x02 \x01(\t\"\xd6\x03\n\x12RetryBatchResponse\x12\x10\n\x08\x62\x61tch_id\x18\x01 \x01(\t\x12%\n\x05state\x18\x02 \x01(\x0e\x32\x16.ebbtide.v1.BatchState\x12/\n\x0b\x61\x63\x63\x65pted_at\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0b\x64igested_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nnot_before\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x15\n\rmessage_count\x18\x06 \x01(\x05\x12\x17\n\x0f\x63onversation_id\x18\x07 \x01(\t\x12\x10\n\x08\x61ttempts\x18\x08 \x01(\x05\x12\x12\n\nlast_error\x18\t \x01(\t\x12\x10\n\x08node_ids\x18\n \x03(\t\x12\x34\n\x03pii\x18\x0b \x03(\x0b\x32\'.ebbtide.v1.RetryBatchResponse.PiiEntry\x12\x18\n\x10\x64ropped_recalled\x18\x0c \x01(\x05\x12\x11\n\tcollapsed\x18\r \x01(\x05\x1a*\n\x08PiiEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x05:\x02\x38\x01\"\x8a\x01\n\x0c\x46lushRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x17\n\ntimeout_ms\x18\x02 \x01(\x05H\x00\x88\x01\x01\x12\x13\n\x06passes\x18\x03 \x01(\x08H\x01\x88\x01\x01\x12\x14\n\x07vectors\x18\x04 \x01(\x08H\x02\x88\x01\x01\x42\r\n\x0b_timeout_msB\t\n\x07_passesB\n\n\x08_vectors\"\x99\x01\n\rFlushResponse\x12\x10\n\x08\x64igested\x18\x01 \x01(\x08\x12\x13\n\x0bpasses_done\x18\x02 \x01(\x08\x12\x17\n\x0fpending_batches\x18\x03 \x01(\x03\x12\x13\n\x0bowed_passes\x18\x04 \x01(\x03\x12\x16\n\x0eparked_batches\x18\x05 \x01(\x03\x12\x1b\n\x13unembedded_messages\x18\x06 \x01(\x03\"C\n\x0f\x43ompressRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x13\n\x06passes\x18\x02 \x01(\x05H\x00\x88\x01\x01\x42\t\n\x07_passes\"\'\n\x10\x43ompressResponse\x12\x13\n\x0bowed_passes\x18\x01 \x01(\x03*\x8f\x01\n\nBatchState\x12\x1b\n\x17\x42\x41TCH_STATE_UNSPECIFIED\x10\x00\x12\x17\n\x13\x42\x41TCH_STATE_WAITING\x10\x01\x12\x19\n\x15\x42\x41TCH_STATE_DIGESTING\x10\x02\x12\x18\n\x14\x42\x41TCH_STATE_DIGESTED\x10\x03\x12\x16\n\x12\x42\x41TCH_STATE_PARKED\x10\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18\x65\x62\x62tide/v1/batches.proto\x12\nebbtide.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xed\x03\n\x05\x42\x61tch\x12\x10\n\x08\x62\x61tch_id\x18\x01 \x01(\t\x12%\n\x05state\x18\x02 \x01(\x0e\x32\x16.ebbtide.v1.BatchState\x12/\n\x0b\x61\x63\x63\x65pted_at\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0b\x64igested_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nnot_before\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x15\n\rmessage_count\x18\x06 \x01(\x05\x12\x17\n\x0f\x63onversation_id\x18\x07 \x01(\t\x12\x10\n\x08\x61ttempts\x18\x08 \x01(\x05\x12\x12\n\nlast_error\x18\t \x01(\t\x12\x10\n\x08node_ids\x18\n \x03(\t\x12\'\n\x03pii\x18\x0b \x03(\x0b\x32\x1a.ebbtide.v1.Batch.PiiEntry\x12\x18\n\x10\x64ropped_recalled\x18\x0c \x01(\x05\x12\x11\n\tcollapsed\x18\r \x01(\x05\x12/\n\nextraction\x18\x0e \x01(\x0e\x32\x1b.ebbtide.v1.BatchExtraction\x1a*\n\x08PiiEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x05:\x02\x38\x01\"\x96\x01\n\x12ListBatchesRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12*\n\x05state\x18\x02 \x01(\x0e\x32\x16.ebbtide.v1.BatchStateH\x00\x88\x01\x01\x12\x16\n\tpage_size\x18\x03 \x01(\x05H\x01\x88\x01\x01\x12\x12\n\npage_token\x18\x04 \x01(\tB\x08\n\x06_stateB\x0c\n\n_page_size\"R\n\x13ListBatchesResponse\x12\"\n\x07\x62\x61tches\x18\x01 \x03(\x0b\x32\x11.ebbtide.v1.Batch\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"5\n\x0fGetBatchRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x10\n\x08\x62\x61tch_id\x18\x02 \x01(\t\"\x83\x04\n\x10GetBatchResponse\x12\x10\n\x08\x62\x61tch_id\x18\x01 \x01(\t\x12%\n\x05state\x18\x02 \x01(\x0e\x32\x16.ebbtide.v1.BatchState\x12/\n\x0b\x61\x63\x63\x65pted_at\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0b\x64igested_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nnot_before\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x15\n\rmessage_count\x18\x06 \x01(\x05\x12\x17\n\x0f\x63onversation_id\x18\x07 \x01(\t\x12\x10\n\x08\x61ttempts\x18\x08 \x01(\x05\x12\x12\n\nlast_error\x18\t \x01(\t\x12\x10\n\x08node_ids\x18\n \x03(\t\x12\x32\n\x03pii\x18\x0b \x03(\x0b\x32%.ebbtide.v1.GetBatchResponse.PiiEntry\x12\x18\n\x10\x64ropped_recalled\x18\x0c \x01(\x05\x12\x11\n\tcollapsed\x18\r \x01(\x05\x12/\n\nextraction\x18\x0e \x01(\x0e\x32\x1b.ebbtide.v1.BatchExtraction\x1a*\n\x08PiiEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x05:\x02\x38\x01\"7\n\x11RetryBatchRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x10\n\x08\x62\x61tch_id\x18\x02 \x01(\t\"\x87\x04\n\x12RetryBatchResponse\x12\x10\n\x08\x62\x61tch_id\x18\x01 \x01(\t\x12%\n\x05state\x18\x02 \x01(\x0e\x32\x16.ebbtide.v1.BatchState\x12/\n\x0b\x61\x63\x63\x65pted_at\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0b\x64igested_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nnot_before\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x15\n\rmessage_count\x18\x06 \x01(\x05\x12\x17\n\x0f\x63onversation_id\x18\x07 \x01(\t\x12\x10\n\x08\x61ttempts\x18\x08 \x01(\x05\x12\x12\n\nlast_error\x18\t \x01(\t\x12\x10\n\x08node_ids\x18\n \x03(\t\x12\x34\n\x03pii\x18\x0b \x03(\x0b\x32\'.ebbtide.v1.RetryBatchResponse.PiiEntry\x12\x18\n\x10\x64ropped_recalled\x18\x0c \x01(\x05\x12\x11\n\tcollapsed\x18\r \x01(\x05\x12/\n\nextraction\x18\x0e \x01(\x0e\x32\x1b.ebbtide.v1.BatchExtraction\x1a*\n\x08PiiEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x05:\x02\x38\x01\"\xb2\x01\n\x0c\x46lushRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x17\n\ntimeout_ms\x18\x02 \x01(\x05H\x00\x88\x01\x01\x12\x13\n\x06passes\x18\x03 \x01(\x08H\x01\x88\x01\x01\x12\x14\n\x07vectors\x18\x04 \x01(\x08H\x02\x88\x01\x01\x12\x17\n\nextraction\x18\x05 \x01(\x08H\x03\x88\x01\x01\x42\r\n\x0b_timeout_msB\t\n\x07_passesB\n\n\x08_vectorsB\r\n\x0b_extraction\"\xb7\x01\n\rFlushResponse\x12\x10\n\x08\x64igested\x18\x01 \x01(\x08\x12\x13\n\x0bpasses_done\x18\x02 \x01(\x08\x12\x17\n\x0fpending_batches\x18\x03 \x01(\x03\x12\x13\n\x0bowed_passes\x18\x04 \x01(\x03\x12\x16\n\x0eparked_batches\x18\x05 \x01(\x03\x12\x1b\n\x13unembedded_messages\x18\x06 \x01(\x03\x12\x1c\n\x14unextracted_messages\x18\x07 \x01(\x03\"C\n\x0f\x43ompressRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x13\n\x06passes\x18\x02 \x01(\x05H\x00\x88\x01\x01\x42\t\n\x07_passes\"\'\n\x10\x43ompressResponse\x12\x13\n\x0bowed_passes\x18\x01 \x01(\x03*\x8f\x01\n\nBatchState\x12\x1b\n\x17\x42\x41TCH_STATE_UNSPECIFIED\x10\x00\x12\x17\n\x13\x42\x41TCH_STATE_WAITING\x10\x01\x12\x19\n\x15\x42\x41TCH_STATE_DIGESTING\x10\x02\x12\x18\n\x14\x42\x41TCH_STATE_DIGESTED\x10\x03\x12\x16\n\x12\x42\x41TCH_STATE_PARKED\x10\x04*\xa6\x01\n\x0f\x42\x61tchExtraction\x12 \n\x1c\x42\x41TCH_EXTRACTION_UNSPECIFIED\x10\x00\x12\x19\n\x15\x42\x41TCH_EXTRACTION_NONE\x10\x01\x12\x1c\n\x18\x42\x41TCH_EXTRACTION_WAITING\x10\x02\x12\x19\n\x15\x42\x41TCH_EXTRACTION_DONE\x10\x03\x12\x1d\n\x19\x42\x41TCH_EXTRACTION_BY_RULES\x10\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,34 +38,36 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETBATCHRESPONSE_PIIENTRY']._serialized_options = b'8\001'
   _globals['_RETRYBATCHRESPONSE_PIIENTRY']._loaded_options = None
   _globals['_RETRYBATCHRESPONSE_PIIENTRY']._serialized_options = b'8\001'
-  _globals['_BATCHSTATE']._serialized_start=2219
-  _globals['_BATCHSTATE']._serialized_end=2362
+  _globals['_BATCHSTATE']._serialized_start=2436
+  _globals['_BATCHSTATE']._serialized_end=2579
+  _globals['_BATCHEXTRACTION']._serialized_start=2582
+  _globals['_BATCHEXTRACTION']._serialized_end=2748
   _globals['_BATCH']._serialized_start=74
-  _globals['_BATCH']._serialized_end=518
-  _globals['_BATCH_PIIENTRY']._serialized_start=476
-  _globals['_BATCH_PIIENTRY']._serialized_end=518
-  _globals['_LISTBATCHESREQUEST']._serialized_start=521
-  _globals['_LISTBATCHESREQUEST']._serialized_end=671
-  _globals['_LISTBATCHESRESPONSE']._serialized_start=673
-  _globals['_LISTBATCHESRESPONSE']._serialized_end=755
-  _globals['_GETBATCHREQUEST']._serialized_start=757
-  _globals['_GETBATCHREQUEST']._serialized_end=810
-  _globals['_GETBATCHRESPONSE']._serialized_start=813
-  _globals['_GETBATCHRESPONSE']._serialized_end=1279
-  _globals['_GETBATCHRESPONSE_PIIENTRY']._serialized_start=476
-  _globals['_GETBATCHRESPONSE_PIIENTRY']._serialized_end=518
-  _globals['_RETRYBATCHREQUEST']._serialized_start=1281
-  _globals['_RETRYBATCHREQUEST']._serialized_end=1336
-  _globals['_RETRYBATCHRESPONSE']._serialized_start=1339
-  _globals['_RETRYBATCHRESPONSE']._serialized_end=1809
-  _globals['_RETRYBATCHRESPONSE_PIIENTRY']._serialized_start=476
-  _globals['_RETRYBATCHRESPONSE_PIIENTRY']._serialized_end=518
-  _globals['_FLUSHREQUEST']._serialized_start=1812
-  _globals['_FLUSHREQUEST']._serialized_end=1950
-  _globals['_FLUSHRESPONSE']._serialized_start=1953
-  _globals['_FLUSHRESPONSE']._serialized_end=2106
-  _globals['_COMPRESSREQUEST']._serialized_start=2108
-  _globals['_COMPRESSREQUEST']._serialized_end=2175
-  _globals['_COMPRESSRESPONSE']._serialized_start=2177
-  _globals['_COMPRESSRESPONSE']._serialized_end=2216
+  _globals['_BATCH']._serialized_end=567
+  _globals['_BATCH_PIIENTRY']._serialized_start=525
+  _globals['_BATCH_PIIENTRY']._serialized_end=567
+  _globals['_LISTBATCHESREQUEST']._serialized_start=570
+  _globals['_LISTBATCHESREQUEST']._serialized_end=720
+  _globals['_LISTBATCHESRESPONSE']._serialized_start=722
+  _globals['_LISTBATCHESRESPONSE']._serialized_end=804
+  _globals['_GETBATCHREQUEST']._serialized_start=806
+  _globals['_GETBATCHREQUEST']._serialized_end=859
+  _globals['_GETBATCHRESPONSE']._serialized_start=862
+  _globals['_GETBATCHRESPONSE']._serialized_end=1377
+  _globals['_GETBATCHRESPONSE_PIIENTRY']._serialized_start=525
+  _globals['_GETBATCHRESPONSE_PIIENTRY']._serialized_end=567
+  _globals['_RETRYBATCHREQUEST']._serialized_start=1379
+  _globals['_RETRYBATCHREQUEST']._serialized_end=1434
+  _globals['_RETRYBATCHRESPONSE']._serialized_start=1437
+  _globals['_RETRYBATCHRESPONSE']._serialized_end=1956
+  _globals['_RETRYBATCHRESPONSE_PIIENTRY']._serialized_start=525
+  _globals['_RETRYBATCHRESPONSE_PIIENTRY']._serialized_end=567
+  _globals['_FLUSHREQUEST']._serialized_start=1959
+  _globals['_FLUSHREQUEST']._serialized_end=2137
+  _globals['_FLUSHRESPONSE']._serialized_start=2140
+  _globals['_FLUSHRESPONSE']._serialized_end=2323
+  _globals['_COMPRESSREQUEST']._serialized_start=2325
+  _globals['_COMPRESSREQUEST']._serialized_end=2392
+  _globals['_COMPRESSRESPONSE']._serialized_start=2394
+  _globals['_COMPRESSRESPONSE']._serialized_end=2433
 # @@protoc_insertion_point(module_scope)

@@ -52,6 +52,38 @@ BATCH_STATE_PARKED: BatchState.ValueType  # 4
 """Given up after repeated failures; kept, and can be retried."""
 Global___BatchState: _TypeAlias = BatchState  # noqa: Y015
 
+class _BatchExtraction:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _BatchExtractionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_BatchExtraction.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    BATCH_EXTRACTION_UNSPECIFIED: _BatchExtraction.ValueType  # 0
+    """Not given."""
+    BATCH_EXTRACTION_NONE: _BatchExtraction.ValueType  # 1
+    """Extraction is off."""
+    BATCH_EXTRACTION_WAITING: _BatchExtraction.ValueType  # 2
+    """Its messages are not read yet."""
+    BATCH_EXTRACTION_DONE: _BatchExtraction.ValueType  # 3
+    """Its statements are stored."""
+    BATCH_EXTRACTION_BY_RULES: _BatchExtraction.ValueType  # 4
+    """Done by rules, because the replies of the model were unusable."""
+
+class BatchExtraction(_BatchExtraction, metaclass=_BatchExtractionEnumTypeWrapper):
+    """How far the extraction of the statements of a batch is."""
+
+BATCH_EXTRACTION_UNSPECIFIED: BatchExtraction.ValueType  # 0
+"""Not given."""
+BATCH_EXTRACTION_NONE: BatchExtraction.ValueType  # 1
+"""Extraction is off."""
+BATCH_EXTRACTION_WAITING: BatchExtraction.ValueType  # 2
+"""Its messages are not read yet."""
+BATCH_EXTRACTION_DONE: BatchExtraction.ValueType  # 3
+"""Its statements are stored."""
+BATCH_EXTRACTION_BY_RULES: BatchExtraction.ValueType  # 4
+"""Done by rules, because the replies of the model were unusable."""
+Global___BatchExtraction: _TypeAlias = BatchExtraction  # noqa: Y015
+
 @_typing.final
 class Batch(_message.Message):
     """The current state of a batch."""
@@ -91,6 +123,7 @@ class Batch(_message.Message):
     PII_FIELD_NUMBER: _builtins.int
     DROPPED_RECALLED_FIELD_NUMBER: _builtins.int
     COLLAPSED_FIELD_NUMBER: _builtins.int
+    EXTRACTION_FIELD_NUMBER: _builtins.int
     batch_id: _builtins.str
     """The batch."""
     state: Global___BatchState.ValueType
@@ -107,6 +140,8 @@ class Batch(_message.Message):
     """Lines left out because a recall had just returned them."""
     collapsed: _builtins.int
     """Messages left out because they repeat an earlier one."""
+    extraction: Global___BatchExtraction.ValueType
+    """State of the extraction of its statements."""
     @_builtins.property
     def accepted_at(self) -> _timestamp_pb2.Timestamp:
         """Time of acceptance."""
@@ -143,10 +178,11 @@ class Batch(_message.Message):
         pii: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
         dropped_recalled: _builtins.int = ...,
         collapsed: _builtins.int = ...,
+        extraction: Global___BatchExtraction.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["accepted_at", b"accepted_at", "digested_at", b"digested_at", "not_before", b"not_before"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted_at", b"accepted_at", "attempts", b"attempts", "batch_id", b"batch_id", "collapsed", b"collapsed", "conversation_id", b"conversation_id", "digested_at", b"digested_at", "dropped_recalled", b"dropped_recalled", "last_error", b"last_error", "message_count", b"message_count", "node_ids", b"node_ids", "not_before", b"not_before", "pii", b"pii", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted_at", b"accepted_at", "attempts", b"attempts", "batch_id", b"batch_id", "collapsed", b"collapsed", "conversation_id", b"conversation_id", "digested_at", b"digested_at", "dropped_recalled", b"dropped_recalled", "extraction", b"extraction", "last_error", b"last_error", "message_count", b"message_count", "node_ids", b"node_ids", "not_before", b"not_before", "pii", b"pii", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -286,6 +322,7 @@ class GetBatchResponse(_message.Message):
     PII_FIELD_NUMBER: _builtins.int
     DROPPED_RECALLED_FIELD_NUMBER: _builtins.int
     COLLAPSED_FIELD_NUMBER: _builtins.int
+    EXTRACTION_FIELD_NUMBER: _builtins.int
     batch_id: _builtins.str
     """The batch."""
     state: Global___BatchState.ValueType
@@ -302,6 +339,8 @@ class GetBatchResponse(_message.Message):
     """Lines left out because a recall had just returned them."""
     collapsed: _builtins.int
     """Messages left out because they repeat an earlier one."""
+    extraction: Global___BatchExtraction.ValueType
+    """State of the extraction of its statements."""
     @_builtins.property
     def accepted_at(self) -> _timestamp_pb2.Timestamp:
         """Time of acceptance."""
@@ -338,10 +377,11 @@ class GetBatchResponse(_message.Message):
         pii: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
         dropped_recalled: _builtins.int = ...,
         collapsed: _builtins.int = ...,
+        extraction: Global___BatchExtraction.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["accepted_at", b"accepted_at", "digested_at", b"digested_at", "not_before", b"not_before"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted_at", b"accepted_at", "attempts", b"attempts", "batch_id", b"batch_id", "collapsed", b"collapsed", "conversation_id", b"conversation_id", "digested_at", b"digested_at", "dropped_recalled", b"dropped_recalled", "last_error", b"last_error", "message_count", b"message_count", "node_ids", b"node_ids", "not_before", b"not_before", "pii", b"pii", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted_at", b"accepted_at", "attempts", b"attempts", "batch_id", b"batch_id", "collapsed", b"collapsed", "conversation_id", b"conversation_id", "digested_at", b"digested_at", "dropped_recalled", b"dropped_recalled", "extraction", b"extraction", "last_error", b"last_error", "message_count", b"message_count", "node_ids", b"node_ids", "not_before", b"not_before", "pii", b"pii", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -412,6 +452,7 @@ class RetryBatchResponse(_message.Message):
     PII_FIELD_NUMBER: _builtins.int
     DROPPED_RECALLED_FIELD_NUMBER: _builtins.int
     COLLAPSED_FIELD_NUMBER: _builtins.int
+    EXTRACTION_FIELD_NUMBER: _builtins.int
     batch_id: _builtins.str
     """The batch."""
     state: Global___BatchState.ValueType
@@ -428,6 +469,8 @@ class RetryBatchResponse(_message.Message):
     """Lines left out because a recall had just returned them."""
     collapsed: _builtins.int
     """Messages left out because they repeat an earlier one."""
+    extraction: Global___BatchExtraction.ValueType
+    """State of the extraction of its statements."""
     @_builtins.property
     def accepted_at(self) -> _timestamp_pb2.Timestamp:
         """Time of acceptance."""
@@ -464,10 +507,11 @@ class RetryBatchResponse(_message.Message):
         pii: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
         dropped_recalled: _builtins.int = ...,
         collapsed: _builtins.int = ...,
+        extraction: Global___BatchExtraction.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["accepted_at", b"accepted_at", "digested_at", b"digested_at", "not_before", b"not_before"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted_at", b"accepted_at", "attempts", b"attempts", "batch_id", b"batch_id", "collapsed", b"collapsed", "conversation_id", b"conversation_id", "digested_at", b"digested_at", "dropped_recalled", b"dropped_recalled", "last_error", b"last_error", "message_count", b"message_count", "node_ids", b"node_ids", "not_before", b"not_before", "pii", b"pii", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted_at", b"accepted_at", "attempts", b"attempts", "batch_id", b"batch_id", "collapsed", b"collapsed", "conversation_id", b"conversation_id", "digested_at", b"digested_at", "dropped_recalled", b"dropped_recalled", "extraction", b"extraction", "last_error", b"last_error", "message_count", b"message_count", "node_ids", b"node_ids", "not_before", b"not_before", "pii", b"pii", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -483,6 +527,7 @@ class FlushRequest(_message.Message):
     TIMEOUT_MS_FIELD_NUMBER: _builtins.int
     PASSES_FIELD_NUMBER: _builtins.int
     VECTORS_FIELD_NUMBER: _builtins.int
+    EXTRACTION_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
     """Id of the agent: 1-128 characters of any script."""
     timeout_ms: _builtins.int
@@ -491,6 +536,8 @@ class FlushRequest(_message.Message):
     """Also wait until no compression pass is owed."""
     vectors: _builtins.bool
     """Also wait until every message has its vectors."""
+    extraction: _builtins.bool
+    """Also wait until statements are extracted from every message, if extraction is on."""
     def __init__(
         self,
         *,
@@ -498,17 +545,22 @@ class FlushRequest(_message.Message):
         timeout_ms: _builtins.int | None = ...,
         passes: _builtins.bool | None = ...,
         vectors: _builtins.bool | None = ...,
+        extraction: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_passes", b"_passes", "_timeout_ms", b"_timeout_ms", "_vectors", b"_vectors", "passes", b"passes", "timeout_ms", b"timeout_ms", "vectors", b"vectors"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_extraction", b"_extraction", "_passes", b"_passes", "_timeout_ms", b"_timeout_ms", "_vectors", b"_vectors", "extraction", b"extraction", "passes", b"passes", "timeout_ms", b"timeout_ms", "vectors", b"vectors"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_passes", b"_passes", "_timeout_ms", b"_timeout_ms", "_vectors", b"_vectors", "agent_id", b"agent_id", "passes", b"passes", "timeout_ms", b"timeout_ms", "vectors", b"vectors"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_extraction", b"_extraction", "_passes", b"_passes", "_timeout_ms", b"_timeout_ms", "_vectors", b"_vectors", "agent_id", b"agent_id", "extraction", b"extraction", "passes", b"passes", "timeout_ms", b"timeout_ms", "vectors", b"vectors"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__extraction: _TypeAlias = _typing.Literal["extraction"]  # noqa: Y015
+    _WhichOneofArgType__extraction: _TypeAlias = _typing.Literal["_extraction", b"_extraction"]  # noqa: Y015
     _WhichOneofReturnType__passes: _TypeAlias = _typing.Literal["passes"]  # noqa: Y015
     _WhichOneofArgType__passes: _TypeAlias = _typing.Literal["_passes", b"_passes"]  # noqa: Y015
     _WhichOneofReturnType__timeout_ms: _TypeAlias = _typing.Literal["timeout_ms"]  # noqa: Y015
     _WhichOneofArgType__timeout_ms: _TypeAlias = _typing.Literal["_timeout_ms", b"_timeout_ms"]  # noqa: Y015
     _WhichOneofReturnType__vectors: _TypeAlias = _typing.Literal["vectors"]  # noqa: Y015
     _WhichOneofArgType__vectors: _TypeAlias = _typing.Literal["_vectors", b"_vectors"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__extraction) -> _WhichOneofReturnType__extraction | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__passes) -> _WhichOneofReturnType__passes | None: ...
     @_typing.overload
@@ -530,6 +582,7 @@ class FlushResponse(_message.Message):
     OWED_PASSES_FIELD_NUMBER: _builtins.int
     PARKED_BATCHES_FIELD_NUMBER: _builtins.int
     UNEMBEDDED_MESSAGES_FIELD_NUMBER: _builtins.int
+    UNEXTRACTED_MESSAGES_FIELD_NUMBER: _builtins.int
     digested: _builtins.bool
     """Whether every batch accepted before the request is digested."""
     passes_done: _builtins.bool
@@ -542,6 +595,8 @@ class FlushResponse(_message.Message):
     """Batches parked after failures."""
     unembedded_messages: _builtins.int
     """Messages without vectors; 0 without an embedder."""
+    unextracted_messages: _builtins.int
+    """Messages from which statements are not extracted yet; 0 if extraction is off."""
     def __init__(
         self,
         *,
@@ -551,10 +606,11 @@ class FlushResponse(_message.Message):
         owed_passes: _builtins.int = ...,
         parked_batches: _builtins.int = ...,
         unembedded_messages: _builtins.int = ...,
+        unextracted_messages: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["digested", b"digested", "owed_passes", b"owed_passes", "parked_batches", b"parked_batches", "passes_done", b"passes_done", "pending_batches", b"pending_batches", "unembedded_messages", b"unembedded_messages"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["digested", b"digested", "owed_passes", b"owed_passes", "parked_batches", b"parked_batches", "passes_done", b"passes_done", "pending_batches", b"pending_batches", "unembedded_messages", b"unembedded_messages", "unextracted_messages", b"unextracted_messages"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -185,9 +185,7 @@ async def update_agent(service: Service, request: UpdateAgentRequest) -> AgentIn
             entry = AuditEntry(service.clock.now_ms(), asker, "parameters_changed", dict(given))
             agent.workspace.change_parameters(given, entry)
 
-        await agent.run(change)
-        agent.retention_task.notice()
-        agent.consolidator.schedule()
+        await agent.change_parameters(change)
         return await _info(agent)
 
 

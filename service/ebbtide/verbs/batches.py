@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import islice
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -15,11 +16,13 @@ from ebbtide.records import AgentCounts, Batch, BatchState
 from ebbtide.store.lmdb.transaction import ReadTransaction
 from ebbtide.verbs.limits import Between, OneOf
 from ebbtide.verbs.paging import AgentPageRequest, number_from_token, to_token
-from ebbtide.verbs.reading import ReadingService
+from ebbtide.verbs.reading import ReadableAgent, ReadingService
 from ebbtide.verbs.requests import AgentRequest, Response
 from ebbtide.verbs.service import Service
 
 DEFAULT_TIMEOUT_MS = 30_000
+
+ExtractionStatus = Literal["none", "waiting", "done", "by_rules"]
 
 
 class BatchInfo(Response):
@@ -45,6 +48,11 @@ class BatchInfo(Response):
         description="Lines left out because a recall had just returned them.", examples=[0]
     )
     collapsed: int = Field(description="Messages left out because they repeat an earlier one.", examples=[0])
+    extraction: ExtractionStatus = Field(
+        description="State of the extraction of its statements: none (extraction is off), waiting, done, or by_rules"
+        " (done by rules, because the replies of the model were unusable).",
+        examples=["done"],
+    )
 
 
 class BatchPage(Response):
@@ -73,10 +81,10 @@ async def list_batches(service: ReadingService, request: ListBatchesRequest) -> 
     state, size = request.state, request.size
     start = number_from_token(request.page_token, "batches")
     async with service.fleet.using(request.owner) as agent:
-        current_batch = agent.digest.current_batch
 
         def read(txn: ReadTransaction) -> list[BatchInfo]:
-            infos = (_info(batch, current_batch) for batch in txn.inbox.all(start))
+            extracted_up_to = txn.meta.ledger.extracted_up_to
+            infos = (_info(agent, batch, extracted_up_to) for batch in txn.inbox.all(start))
             return list(islice((i for i in infos if state in (None, i.state)), size + 1))
 
         found = await agent.run(lambda: agent.workspace.store.read(read))
@@ -88,15 +96,18 @@ async def get_batch(service: Service, request: BatchRequest) -> BatchInfo:
     """Return the state of a batch. BATCH_NOT_FOUND if its status is no longer kept."""
     async with service.fleet.using(request.owner) as agent:
         number = parse_batch_id(request.batch_id)
-        batch = await agent.run(lambda: agent.workspace.store.read(lambda txn: txn.inbox.get(number)))
-        return _info(_found(batch), agent.digest.current_batch)
+        return await agent.run(lambda: agent.workspace.store.read(partial(_read_info, agent, number)))
 
 
 async def retry_batch(service: Service, request: BatchRequest) -> BatchInfo:
     """Return a parked batch to the inbox and reset its attempts. BATCH_NOT_PARKED otherwise."""
     async with service.fleet.using(request.owner) as agent:
         number = parse_batch_id(request.batch_id)
-        return _info(_found(await agent.retry(number)), agent.digest.current_batch)
+        return _info(agent, _found(await agent.retry(number)), 0)
+
+
+def _read_info(agent: Agent, number: int, txn: ReadTransaction) -> BatchInfo:
+    return _info(agent, _found(txn.inbox.get(number)), txn.meta.ledger.extracted_up_to)
 
 
 def _found(batch: Batch | None) -> Batch:
@@ -105,8 +116,15 @@ def _found(batch: Batch | None) -> Batch:
     return batch
 
 
-def _info(batch: Batch, current_batch: int | None) -> BatchInfo:
-    is_current = batch.number == current_batch and batch.state == BatchState.WAITING.value
+def _extraction(agent: ReadableAgent, batch: Batch, extracted_up_to: int) -> ExtractionStatus:
+    last = batch.first_message + batch.message_count - 1
+    if batch.state == BatchState.DIGESTED.value and last <= extracted_up_to:
+        return "by_rules" if batch.extracted_by_rules else "done"
+    return "waiting" if agent.workspace.extraction.is_on else "none"
+
+
+def _info(agent: ReadableAgent, batch: Batch, extracted_up_to: int) -> BatchInfo:
+    is_current = batch.number == agent.digest.current_batch and batch.state == BatchState.WAITING.value
     return BatchInfo(
         batch_id=batch_text_id(batch.number),
         state=BatchState.DIGESTING.value if is_current else batch.state,
@@ -121,6 +139,7 @@ def _info(batch: Batch, current_batch: int | None) -> BatchInfo:
         pii=batch.personal,
         dropped_recalled=batch.dropped_recalled,
         collapsed=batch.collapsed,
+        extraction=_extraction(agent, batch, extracted_up_to),
     )
 
 
@@ -132,6 +151,9 @@ class FlushRequest(AgentRequest):
     )
     passes: bool = Field(False, description="Also wait until no compression pass is owed.")
     vectors: bool = Field(False, description="Also wait until every message has its vectors.")
+    extraction: bool = Field(
+        False, description="Also wait until statements are extracted from every message, if extraction is on."
+    )
 
 
 class Flushed(Response):
@@ -143,10 +165,13 @@ class Flushed(Response):
     owed_passes: int = Field(description="Compression passes owed, including the running one.")
     parked_batches: int = Field(description="Batches parked after repeated failures.")
     unembedded_messages: int = Field(description="Messages without vectors; 0 without an embedder.")
+    unextracted_messages: int = Field(
+        description="Messages from which statements are not extracted yet; 0 if extraction is off."
+    )
 
 
 async def flush(service: Service, request: FlushRequest) -> Flushed:
-    """Wait until accepted batches are digested; with `passes` and `vectors` for those too.
+    """Wait until accepted batches are digested; with `passes`, `vectors` and `extraction` for those too.
 
     Parked batches are counted, not waited for.
     """
@@ -155,9 +180,13 @@ async def flush(service: Service, request: FlushRequest) -> Flushed:
         last = await agent.last_accepted()
         while True:
             progressed = agent.digest.progressed.next_notification()
-            digested, counts, behind = await _standing(agent, last)
+            digested, counts, behind, unread = await _standing(agent, last)
             passes_done = counts.owed_passes == 0
-            is_waited_for = (request.passes and not passes_done) or (request.vectors and behind > 0)
+            is_waited_for = (
+                (request.passes and not passes_done)
+                or (request.vectors and behind > 0)
+                or (request.extraction and unread > 0)
+            )
             left_s = deadline_s - service.clock.monotonic_s()
             is_over = left_s <= 0 or not service.is_accepting
             if is_over or (digested and not is_waited_for):
@@ -168,14 +197,16 @@ async def flush(service: Service, request: FlushRequest) -> Flushed:
                     owed_passes=counts.owed_passes,
                     parked_batches=counts.parked_batches,
                     unembedded_messages=behind,
+                    unextracted_messages=unread,
                 )
             await progressed.wait(left_s)
 
 
-async def _standing(agent: Agent, last: int) -> tuple[bool, AgentCounts, int]:
-    def read(txn: ReadTransaction) -> tuple[bool, AgentCounts, int]:
+async def _standing(agent: Agent, last: int) -> tuple[bool, AgentCounts, int, int]:
+    def read(txn: ReadTransaction) -> tuple[bool, AgentCounts, int, int]:
         waiting = any(batch.number <= last for batch in txn.inbox.waiting())
-        return not waiting, txn.counts(), agent.unembedded_count(txn)
+        unread = agent.workspace.extraction.left_count(txn)
+        return not waiting, txn.counts(), agent.unembedded_count(txn), unread
 
     return await agent.run(lambda: agent.workspace.store.read(read))
 

@@ -493,9 +493,15 @@ def retry_batch(agent_id: str, batch_id: str) -> Call[BatchInfo]:
 
 @checked
 def flush(
-    agent_id: str, *, timeout_ms: int = 30_000, passes: bool = False, vectors: bool = False
+    agent_id: str,
+    *,
+    timeout_ms: int = 30_000,
+    passes: bool = False,
+    vectors: bool = False,
+    extraction: bool = False,
 ) -> Call[Flushed]:
-    """Wait until all accepted batches are digested; with `passes` no pass is owed, with `vectors` all are embedded.
+    """Wait until all accepted batches are digested; with `passes` no pass is owed, with `vectors` all are embedded,
+    with `extraction` statements are extracted from all messages.
 
     Also returns at the timeout; the fields say what is left.
     """
@@ -503,7 +509,9 @@ def flush(
         "POST",
         _of(agent_id, "flush"),
         _reads(Flushed),
-        body=_body({"timeout_ms": timeout_ms, "passes": passes, "vectors": vectors}),
+        body=_body(
+            {"timeout_ms": timeout_ms, "passes": passes, "vectors": vectors, "extraction": extraction}
+        ),
         is_safe=True,
         waits_s=max(0, timeout_ms) / 1000,
     )

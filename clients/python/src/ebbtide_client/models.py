@@ -130,8 +130,8 @@ class AgentParameters:
     collapse_repeats: bool
     """Whether exact repetitions within a batch are dropped."""
 
-    extraction: Literal["off", "rules"]
-    """Whether statements are extracted from messages of the user, by rules (docs/knowledge.md)."""
+    extraction: Literal["off", "rules", "model", "rules+model"]
+    """Whether statements are extracted from messages of the user: by rules, by the language model, or by both (docs/knowledge.md)."""
 
     max_statements: int
     """Most statements that are kept, since they are true in a lasting slot, or pinned."""
@@ -249,6 +249,9 @@ class BatchInfo:
 
     collapsed: int
     """Messages left out because they repeat an earlier one."""
+
+    extraction: Literal["none", "waiting", "done", "by_rules"]
+    """State of the extraction of its statements: none (extraction is off), waiting, done, or by_rules (done by rules, because the replies of the model were unusable)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -579,6 +582,9 @@ class Flushed:
 
     unembedded_messages: int
     """Messages without vectors; 0 without an embedder."""
+
+    unextracted_messages: int
+    """Messages from which statements are not extracted yet; 0 if extraction is off."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -46,6 +46,9 @@ def remember(
         int, typer.Option("--batch-size", min=1, max=MAX_MESSAGES, help="Messages per batch.")
     ] = DEFAULT_BATCH_SIZE,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until all batches are digested.")] = False,
+    extraction: Annotated[
+        bool, typer.Option("--extraction", help="With --wait: also until statements are extracted.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Remember a conversation: JSON, JSON lines, or plain text."""
@@ -58,7 +61,7 @@ def remember(
     bodies = [request.body for request in requests]
     with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
         stored = _send(remote, agent, bodies)
-        flushed = _wait(remote, agent) if wait else None
+        flushed = _wait(remote, agent, extraction=extraction) if wait else None
     if as_json:
         write_json({"agent_id": agent, "batches": stored, "flushed": flushed})
         return
@@ -136,14 +139,14 @@ def _cut_off(failure: Failure, stored: list[dict[str, Any]], total: int) -> Fail
     return Failure(failure.message, failure.code, hint=f"{done} {failure.hint}".strip())
 
 
-def _wait(remote: RemoteClient, agent: str) -> dict[str, Any]:
+def _wait(remote: RemoteClient, agent: str, *, extraction: bool) -> dict[str, Any]:
     with progress("digesting") as bar:
         task = bar.add_task("digesting", total=None)
         most = 0
         while True:
-            flushed = remote.flush(agent)
+            flushed = remote.flush(agent, extraction=extraction)
             pending = flushed["pending_batches"]
-            if flushed["digested"]:
+            if flushed["digested"] and not (extraction and flushed["unextracted_messages"]):
                 return flushed
             most = max(most, pending)
             bar.update(task, total=most, completed=most - pending)

@@ -9,39 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from ebbtide.bounds import MAX_COUNT
 from ebbtide.changes import Change
-from ebbtide.clock import offset_of
 from ebbtide.errors import Exhausted
 from ebbtide.events import EventRun
 from ebbtide.fleet.archive.archive import Archive
-from ebbtide.fleet.archive.retention import PassageUpdates, is_digested, remove_texts
+from ebbtide.fleet.archive.retention import PassageUpdates, remove_texts
 from ebbtide.fleet.ingest.admission import Accepted, IncomingBatch, PolicyChanged, accept
 from ebbtide.fleet.state.agent_state import State
 from ebbtide.ids import NodeId
 from ebbtide.memory.declaration import Declaration, Saying, declare, evidence_of, ruled
-from ebbtide.memory.subjects import USER, subject_name
-from ebbtide.memory.values import reports_change
-from ebbtide.records import BatchState, MessageRecord, Source
-from ebbtide.retrieval.times import stated_time
+from ebbtide.records import Source
 from ebbtide.statements import Ruling
 from ebbtide.store.chain import AuditEntry
-from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
-
-if TYPE_CHECKING:
-    from ebbtide.language.builtin.extraction import Extracted
-
-RULES = "rules@1"
-"""The author of extracted statements; the number rises with the rules."""
-
-RULES_CONFIDENCE, USER_TRUST = 0.9, 1.0
-
-MESSAGES_PER_STEP = 64
-"""Most messages that one step of the extraction reads."""
+from ebbtide.store.lmdb.transaction import WriteTransaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,81 +98,6 @@ class Declaring:
         state.log.notify(runs)
         return done[0]
 
-    def extract_next(self, now_ms: int) -> bool:
-        """Extract the statements of some digested messages. Return whether more may be left.
-
-        Each statement is a commit, and the last one notes how far the extraction is. After a crash, a message is read
-        again, and its statements are not stored twice.
-        """
-        state = self._state
-        if state.parameters.extraction == "off" or state.parameters.kept_days == 0:
-            return False
-        # Imported here, so that a daemon can listen before it has compiled the rules.
-        from ebbtide.language.builtin.extraction import extract
-
-        ledger = state.ledger  # read before the transaction, which cannot be nested
-        found = state.store.read(lambda txn: _next_messages(txn))
-        if not found:
-            return False
-        done = {one.source.message for one in ledger.all_assertions() if one.author == RULES}
-        for record, text in found:
-            if record.role == "user" and text and record.number not in done:
-                for one in extract(text):
-                    self._store_extracted(record, text, one, now_ms)
-        last = found[-1][0].number
-
-        def write(txn: WriteTransaction) -> None:
-            txn.meta.set(ledger=msgspec.structs.replace(txn.meta.ledger, extracted_up_to=last))
-
-        state.store.write(write)
-        return True
-
-    def _store_extracted(self, record: MessageRecord, text: str, one: Extracted, now_ms: int) -> None:
-        """Store a statement that cites a part of an existing message."""
-        state, quote = self._state, text[one.offset : one.offset + one.length]
-        subject = subject_name(record.speaker) if record.speaker else USER
-        ledger = state.ledger
-        if subject is None or (
-            ledger.statement_count >= state.parameters.max_statements
-            and len(ledger.known().kept(now_ms)) >= state.parameters.max_statements
-        ):
-            return
-        begin = len(text[: one.offset].encode())
-        source = Source(record.number, begin, len(quote.encode()))
-        saying = Saying(source, record.batch, record.time_ms, now_ms)
-        is_task = one.kind == "task"
-        stated = stated_time(
-            quote, record.time_ms, "plan" if is_task else "event", offset_of(state.parameters.time_zone)
-        )
-        declaration = Declaration(
-            subject=subject,
-            slot=one.slot,
-            content=quote,
-            kind=one.kind,
-            object=one.object,
-            negated=one.negated,
-            modality="planned" if is_task and stated is not None else "asserted",
-            reports_change=reports_change(quote),
-            since_ms=None if stated is None else stated.since_ms,
-            granularity="" if stated is None else stated.granularity,
-            time_words="" if stated is None else stated.time_words,
-            importance=round(0.5 * RULES_CONFIDENCE + 0.3 * USER_TRUST + 0.2, 4),
-            confidence=RULES_CONFIDENCE,
-            author=RULES,
-            keywords=tuple(dict.fromkeys((one.object, subject, one.slot))),
-        )
-        runs: list[EventRun] = []
-
-        def write(txn: WriteTransaction) -> Change:
-            change, _ = self._declared(txn, saying, declaration)
-            txn.apply(change)
-            runs[:] = state.events_of(change)
-            state.log.write(txn, runs)
-            return change
-
-        state.follow(state.store.write(write), {})
-        state.log.notify(runs)
-
     def _declared(self, txn: WriteTransaction, saying: Saying, one: Declaration) -> tuple[Change, Told]:
         network, ledger, state = self._state.network, self._state.ledger, txn.meta.ledger
         known = evidence_of(network, ledger, saying, one, state.next_entry)
@@ -255,15 +164,3 @@ class Declaring:
             archive.add_messages(accepted.records, incoming.passages, incoming.metadata)
 
         self._state.open_archive.follow(update_archive)
-
-
-def _next_messages(txn: ReadTransaction) -> list[tuple[MessageRecord, str]]:
-    """Return the next messages whose batches are digested, with their texts; empty if there is none."""
-    found: list[tuple[MessageRecord, str]] = []
-    for record in txn.messages.all(txn.meta.ledger.extracted_up_to + 1):
-        batch = txn.inbox.get(record.batch)
-        is_parked = batch is not None and batch.state == BatchState.PARKED.value
-        if len(found) == MESSAGES_PER_STEP or not (is_parked or is_digested(txn, record, {})):
-            break
-        found.append((record, "" if is_parked else txn.messages.text(record) or ""))
-    return found

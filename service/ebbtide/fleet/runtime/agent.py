@@ -34,6 +34,7 @@ from ebbtide.fleet.ingest.inbox import SuppliedMemory
 from ebbtide.fleet.runtime.consolidator import Consolidator
 from ebbtide.fleet.runtime.digest import Digest
 from ebbtide.fleet.runtime.embedding import Embedding
+from ebbtide.fleet.runtime.extraction_task import Extraction
 from ebbtide.fleet.runtime.mailbox import Mailbox
 from ebbtide.fleet.runtime.retention_task import RetentionTask
 from ebbtide.fleet.runtime.shared import SharedResources
@@ -67,7 +68,14 @@ class Agent:
         self.id = agent_id
         self.workspace = workspace
         self.mailbox = Mailbox(shared.pool, size=shared.mailbox_size, background_pool=shared.background_pool)
-        self.digest = Digest(workspace, self.mailbox, shared, on_digested=self._on_digested)
+        self.extraction = Extraction(workspace, self.mailbox, shared, self._on_extracted, self._settle)
+        self.digest = Digest(
+            workspace,
+            self.mailbox,
+            shared,
+            on_digested=self._on_digested,
+            before_digest=self.extraction.before_digest,
+        )
         self.retention_task = RetentionTask(workspace, self.mailbox, shared)
         self.embedding: Embedding | None = None
         self.users = 0
@@ -86,8 +94,14 @@ class Agent:
         """Processor time of the last small recall."""
         self._inbox_is_empty = counts.pending_batches == 0
         """Whether the inbox is known to be empty. Every job that may fill it updates this."""
-        self._has_work = counts.pending_batches > 0 or counts.owed_passes > 0 or workspace.is_compaction_due
-        self._tasks = [in_background(self.digest.run()), in_background(self.retention_task.run())]
+        self._has_work = (
+            counts.pending_batches > 0
+            or counts.owed_passes > 0
+            or workspace.is_compaction_due
+            or workspace.extraction.is_on
+        )
+        tasks = (self.digest, self.extraction, self.retention_task)
+        self._tasks = [in_background(task.run()) for task in tasks]
         if shared.embedder is not None:
             on_embedded = self.digest.progressed.notify
             self.embedding = Embedding(workspace, self.mailbox, shared.embedder, shared, on_embedded)
@@ -159,13 +173,21 @@ class Agent:
         return answer
 
     async def amend(self, job: Callable[[], T]) -> T:
-        """Run a job that changes stored texts, then notify the embedding and retention tasks."""
+        """Run a job that changes stored texts, then notify the background tasks that read texts."""
         amended = await self.run(job)
         self.retention_task.notice()
         self.consolidator.schedule()
+        self.extraction.notice()
         if self.embedding is not None:
             self.embedding.notice()
         return amended
+
+    async def change_parameters(self, job: Callable[[], T]) -> T:
+        """Run a job that changes parameters, then notify the background tasks that they concern."""
+        changed = await self.run(partial(self._make_busy, job))
+        self.retention_task.notice()
+        self.consolidator.schedule()
+        return changed
 
     async def accept(self, batch: IncomingBatch) -> Accepted:
         """Store a batch durably and wake the digest. Waiting batches share one commit."""
@@ -291,6 +313,12 @@ class Agent:
         self._request_turn(self.id)
         self.consolidator.schedule()
         self._wake_embedding()
+        self.extraction.notice()
+
+    def _on_extracted(self) -> None:
+        self.digest.progressed.notify()
+        self.consolidator.schedule()
+        self._wake_embedding()
 
     def _wake_embedding(self) -> None:
         """Embed messages without text again, because memories they are found by may have changed."""
@@ -299,6 +327,7 @@ class Agent:
 
     def _wake(self) -> None:
         self.digest.notice()
+        self.extraction.notice()
         if self.embedding is not None:
             self.embedding.notice()
         if self.counts.owed_passes > 0:
@@ -319,7 +348,7 @@ class Agent:
         self._inbox_is_empty = counts.pending_batches == 0
         self.derived_bytes = self.workspace.resident_bytes
         is_idle = counts.pending_batches == 0 and counts.owed_passes == 0
-        if is_idle and not self.workspace.is_compaction_due:
+        if is_idle and not self.workspace.is_compaction_due and not self.workspace.extraction.is_due():
             self._shared.data.unmark(self.id)
             self._is_marked = False
             self._has_work = False

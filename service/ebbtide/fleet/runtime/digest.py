@@ -16,7 +16,7 @@ Answers are remembered while the batch stays at the head, so that progress is po
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -69,6 +69,7 @@ class Progress:
     names: dict[tuple[int, int], str] = field(default_factory=dict)
     entity_names: dict[tuple[int, str], str] = field(default_factory=dict)
     named_count: int = 0
+    is_extracted: bool = False
 
 
 class Digest(BackgroundTask):
@@ -77,7 +78,12 @@ class Digest(BackgroundTask):
     NO_MODEL = NO_SERVER
 
     def __init__(
-        self, workspace: Workspace, mailbox: Mailbox, shared: SharedResources, on_digested: Callable[[], None]
+        self,
+        workspace: Workspace,
+        mailbox: Mailbox,
+        shared: SharedResources,
+        on_digested: Callable[[], None],
+        before_digest: Callable[[DigestTask], Awaitable[None]],
     ) -> None:
         self._agent_id = workspace.identity.agent_id
         super().__init__("digest", self._agent_id, shared.model_client.patience)
@@ -89,6 +95,7 @@ class Digest(BackgroundTask):
         self._policy = shared.digest_policy
         self._metrics = shared.metrics
         self._on_digested = on_digested
+        self._before_digest = before_digest
         self._progress: Progress | None = None
         self._oldest_ms: int | None = None
         self.origins: dict[int, str] = {}
@@ -126,7 +133,6 @@ class Digest(BackgroundTask):
             self._oldest_ms = task.batch.accepted_at_ms
             await self._digest(task)
             return
-        await self._extract()
         # The store works again, so an earlier failure is over even if no batch waits.
         self._reset_failures()
         self._oldest_ms = None
@@ -143,17 +149,8 @@ class Digest(BackgroundTask):
         with span("digest", parent=parent, agent_id=self._agent_id) as digest_span:
             digest_span.set("batch_id", batch_text_id(task.batch.number))
             await self._digest_batch(task)
-            await self._extract()
         self._on_digested()
         self.progressed.notify()
-
-    async def _extract(self) -> None:
-        """Extract statements from the digested messages, if the agent's parameters say so."""
-        if self._workspace.parameters.extraction == "off":
-            return
-        job = self._workspace.declaring.extract_next
-        while await self._mailbox.run_in_background(lambda: job(self._clock.now_ms())):
-            pass
 
     async def _digest_batch(self, task: DigestTask) -> None:
         begun_s = self._clock.monotonic_s()
@@ -191,6 +188,9 @@ class Digest(BackgroundTask):
         progress = self._resume(task)
         await self._segment(progress)
         await self._process(progress, task)
+        if not progress.is_extracted:
+            await self._before_digest(task)
+            progress.is_extracted = True
         drafts = [one for one in progress.items if isinstance(one, MemoryDraft)]
         while True:
             await self._relate(progress, drafts)

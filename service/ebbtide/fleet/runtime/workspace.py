@@ -20,6 +20,7 @@ from ebbtide.fleet.deletion.erasure import Erasure, ErasureStep
 from ebbtide.fleet.deletion.relation_scrubbing import kept_link_count, links_to_scrub
 from ebbtide.fleet.deletion.selection import SelectionSearch
 from ebbtide.fleet.ingest.declaring import Declaring
+from ebbtide.fleet.ingest.extraction import ExtractionJobs
 from ebbtide.fleet.ingest.inbox import Inbox
 from ebbtide.fleet.recall.query import Query
 from ebbtide.fleet.state.agent_state import State
@@ -55,6 +56,7 @@ class Workspace(State):
         self.passes = Passes(self)
         self.declaring = Declaring(self)
         self.consolidation = Consolidation(self)
+        self.extraction = ExtractionJobs(self)
         self.statement_uses: dict[NodeId, int] = {}
         """How often a search has returned each statement since the agent was opened."""
         self.privacy_budget = PrivacyBudget()

@@ -78,7 +78,7 @@ class State:
         self._is_kept_due = True
         """Whether the network must learn which statements are kept."""
         self.open_archive: OpenArchive
-        self.recall_filter = RecallFilter()
+        self.recall_filter = RecallFilter(lambda: self.log.now_ms())
         self.epoch = 0
         """Incremented when everything computed from the network becomes invalid."""
         self.is_compaction_due = store.read(lambda txn: txn.meta.compaction_due)

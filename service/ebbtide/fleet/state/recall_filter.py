@@ -16,7 +16,7 @@ removed text again. Jobs add fingerprints one at a time; any thread may read.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import Enum
 from itertools import islice
 from typing import TypeVar
@@ -55,19 +55,21 @@ class _Line(Enum):
 class RecallFilter:
     """Fingerprints of what recalls of one agent returned recently."""
 
-    def __init__(self) -> None:
-        self._known: dict[int, None] = {}
+    def __init__(self, now_ms: Callable[[], int] = lambda: 0) -> None:
+        self._now_ms = now_ms
+        self._known: dict[int, int] = {}
+        """When each line was first returned, by its fingerprint."""
         self._by_line_hash: dict[int, int] = {}
         """Fingerprint by hash of the original line: recalls often return the same memories."""
 
     def note(self, texts: Iterable[str]) -> None:
         """Note the texts of an answer."""
+        now_ms = self._now_ms()
         for text in islice(texts, MAX_FINGERPRINTS):
             for line in text.split("\n"):
                 fingerprint = self._fingerprint(line)
                 if fingerprint is not None:
-                    self._known.pop(fingerprint, None)
-                    self._known[fingerprint] = None
+                    self._known[fingerprint] = self._known.pop(fingerprint, now_ms)
         _drop_oldest(self._known)
         _drop_oldest(self._by_line_hash)
 
@@ -108,6 +110,14 @@ class RecallFilter:
         kept = [line for index, line in enumerate(lines) if not _is_removed(index, lines, kinds)]
         left = "\n".join(kept).strip("\r\n")
         return (left if left.strip() else ""), count
+
+    def is_echo(self, line: str, before_ms: int) -> bool:
+        """Whether a line of a message has the mark of an answer, or was returned before the message was accepted."""
+        text, is_marked = _normalised(line)
+        if is_marked:
+            return True
+        noted_ms = self._known.get(hash(text)) if text else None
+        return noted_ms is not None and noted_ms < before_ms and self._kind(line) is not _Line.OWN
 
     def _kind(self, line: str) -> _Line:
         text, is_marked = _normalised(line)

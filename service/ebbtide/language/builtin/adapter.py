@@ -39,6 +39,7 @@ class BuiltinModel:
     name = "builtin"
     names_by_rules = True
     """The memory model has rules for the names of links."""
+    extracts_by_rules = True
 
     def __init__(
         self,

@@ -165,15 +165,24 @@ class ModelClient:
 
         return await self._with_retries("relate", ask, Priority.FOREGROUND)
 
+    @property
+    def extracts_by_rules(self) -> bool:
+        """Return whether the model finds statements by the rules of the built-in model."""
+        return getattr(self.model, "extracts_by_rules", False)
+
     async def extract(
-        self, messages: Sequence[Utterance], *, topics: Sequence[str]
+        self,
+        messages: Sequence[Utterance],
+        *,
+        topics: Sequence[str],
+        priority: Priority = Priority.EXTRACTION,
     ) -> list[ProposedStatement]:
-        """List statements in messages, with the lowest priority; see the port."""
+        """List statements in messages, by default with the lowest priority; see the port."""
 
         async def ask() -> list[ProposedStatement]:
             return checked_statements(await self.model.extract(messages, topics=topics))
 
-        return await self._with_retries("extract", ask, Priority.EXTRACTION, EXTRACTION_TRIES)
+        return await self._with_retries("extract", ask, priority, EXTRACTION_TRIES)
 
     @property
     def longest_call_s(self) -> float:

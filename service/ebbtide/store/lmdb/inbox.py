@@ -121,6 +121,10 @@ class InboxWriter(InboxReader):
             self._drop_receipt(batch)
             self._tables.delete(layout.BATCHES, layout.u64(batch.number))
 
+    def note_extracted_by_rules(self, batch: Batch) -> None:
+        """Record that rules extracted the statements of a batch in place of a model."""
+        self._save(msgspec.structs.replace(batch, extracted_by_rules=True))
+
     def note_erasure(self, batch: Batch) -> None:
         """Record that a part of a batch was erased, and delete its receipt, which has a hash of the whole."""
         self._drop_receipt(batch)

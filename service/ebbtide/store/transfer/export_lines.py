@@ -250,6 +250,7 @@ class BatchLine(Line, frozen=True, tag="batch"):
     personal: PersonalCounts = field(default={}, name="pii")
     dropped_recalled: Count = 0
     collapsed: Count = 0
+    extracted_by_rules: bool = False
 
 
 class SourceLine(Source, frozen=True, array_like=False, forbid_unknown_fields=True):

@@ -1,0 +1,384 @@
+"""The jobs of extraction: read the next messages, and store what a model or the rules found in them.
+
+Between the two jobs the task asks the model, while no resource is held. All statements of a message are one commit,
+which also notes how far the extraction is: after a kill no statement is missing and none is stored twice. The gate
+judges the statements in that job, against the message as it is stored then.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+
+from ebbtide.changes import Change
+from ebbtide.clock import offset_of
+from ebbtide.events import EventRun
+from ebbtide.fleet.archive.retention import is_digested
+from ebbtide.fleet.ingest.gate import Gate, Reason, Said, Statement
+from ebbtide.fleet.ingest.inbox import DigestTask
+from ebbtide.fleet.state.agent_state import State
+from ebbtide.language.port import ProposedStatement, Utterance
+from ebbtide.memory.declaration import Declaration, Saying, declare, evidence_of
+from ebbtide.memory.values import reports_change
+from ebbtide.records import BatchState, MessageRecord, Source
+from ebbtide.retrieval.times import stated_time
+from ebbtide.store.lmdb.texts import is_tombstone
+from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
+
+RULES: Final = "rules@1"
+"""The author of statements that rules extract; the number rises with the rules."""
+
+MODEL: Final = "model:"
+"""What the author of statements that a model extracts begins with."""
+
+USER_TRUST: Final = 1.0
+
+MAX_LOOKED_AT: Final = 64
+"""Most messages that a job looks at."""
+
+MAX_CONTEXT_CHARS: Final = 200
+"""Characters of a message of the assistant that are shown for context: its end, where it may ask."""
+
+RULES_CHARS: Final = 4_500
+"""Characters of a message within which rules find statements."""
+
+BEFORE: Final = 2
+"""Messages before a message in which its subjects may be named."""
+
+_SENTENCE_END: Final = re.compile(r"[.!?。！？\n]\s?")
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A message with its text, or for the assistant its end, and the texts of the messages before it."""
+
+    record: MessageRecord
+    text: str
+    before: tuple[str, ...] = ()
+
+    @property
+    def is_from_user(self) -> bool:
+        """Whether statements may be extracted from it."""
+        return self.record.role == "user"
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How many messages and characters of one conversation are read together."""
+
+    messages: int
+    chars: int
+
+
+MODEL_ROOM: Final = Room(10, 2000)
+RULES_ROOM: Final = Room(MAX_LOOKED_AT, 1 << 16)
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionBatch:
+    """Messages of one conversation in order. `up_to` is the last message that is done with them."""
+
+    messages: tuple[Heard, ...]
+    up_to: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A message, or a part of a long one that begins at a character."""
+
+    message: int
+    begin: int
+    utterance: Utterance
+
+
+@dataclass(slots=True)
+class Findings:
+    """What was found in a message, and by whom."""
+
+    model: str
+    """The author of what the model lists."""
+    by_rules: list[ProposedStatement] = field(default_factory=list)
+    by_model: dict[int, tuple[str, list[ProposedStatement]]] = field(default_factory=dict)
+    """By where a part of the message begins: its text, and what the model lists of it."""
+    invented: list[ProposedStatement] = field(default_factory=list)
+    """What the model lists of a message that does not exist."""
+    is_fallback: bool = False
+    """Whether the rules took the place of the model."""
+
+    @property
+    def are_any(self) -> bool:
+        """Whether there is anything to judge or to note."""
+        return bool(
+            self.by_rules
+            or self.invented
+            or self.is_fallback
+            or any(proposed for _, proposed in self.by_model.values())
+        )
+
+
+class ExtractionJobs:
+    """The jobs of extraction of one agent."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    @property
+    def is_on(self) -> bool:
+        """Whether statements are extracted."""
+        return self._state.parameters.extraction != "off"
+
+    def next_batch(self, room: Room) -> ExtractionBatch | None:
+        """Return the next messages to extract statements from; None if all are done. It may have no message."""
+        return self._state.store.read(lambda txn: _next_batch(txn, room))
+
+    def is_due(self) -> bool:
+        """Return whether messages are not read for statements yet."""
+        return self.is_on and self._state.store.read(self.left_count) > 0
+
+    def left_count(self, txn: ReadTransaction) -> int:
+        """Return how many messages are not read for statements yet; 0 with extraction off."""
+        return txn.meta.next_message_number - 1 - txn.meta.ledger.extracted_up_to if self.is_on else 0
+
+    def early(self, task: DigestTask, room: Room) -> list[ExtractionBatch]:
+        """Return the messages of an undigested batch that must be read before its digest.
+
+        These are all with `retention=none`, since the digest deletes the texts, and those of a batch that was parked
+        while later ones were read. Messages that were read in an earlier try are left out.
+        """
+        if not self.is_on:
+            return []
+        ledger = self._state.ledger  # read before the transaction, which cannot be nested
+        is_late = self._state.store.read(
+            lambda txn: task.batch.first_message <= txn.meta.ledger.extracted_up_to
+        )
+        if self._state.parameters.kept_days != 0 and not is_late:
+            return []
+        done = {one.source.message for one in ledger.all_assertions() if _is_extracted(one.author)}
+        heard = list(_heard(zip(task.records, task.texts, strict=True)))
+        return [
+            ExtractionBatch(tuple(part))
+            for part in _grouped([one for one in heard if one.record.number not in done], room)
+        ]
+
+    def keep(self, heard: Heard, found: Findings, now_ms: int, up_to: int) -> tuple[int, Counter[Reason]]:
+        """Store the statements of a message that pass the gate, and note that it is done.
+
+        Return the number of statements, and the rejections by reason. `up_to` is 0 before the digest, which moves
+        no mark.
+        """
+        state = self._state
+        gate = Gate(
+            redacts=state.parameters.pii == "redact",
+            is_echo=lambda line: state.recall_filter.is_echo(line, heard.record.accepted_at_ms),
+        )
+        accepted = _judged(gate, heard, found)
+        ledger, network = state.ledger, state.network  # read before the transaction, which cannot be nested
+        most = state.parameters.max_statements
+        if accepted and ledger.statement_count >= most and len(ledger.known().kept(now_ms)) >= most:
+            gate.rejected["max_statements"] += len(accepted)
+            accepted = []
+        runs: list[EventRun] = []
+        count = 0
+
+        def write(txn: WriteTransaction) -> Change:
+            nonlocal count
+            change = Change()
+            meta = txn.meta.ledger
+            if _is_unchanged(txn, heard):
+                for begin, one in accepted:
+                    saying = _saying(heard, begin, one, now_ms)
+                    declaration = self._declaration(heard, begin, one, found.model)
+                    earlier = change.ledger or meta
+                    known = evidence_of(network, ledger, saying, declaration, earlier.next_entry)
+                    existing = txn.nodes.get(known) if known else None
+                    change = declare(network, ledger, earlier, saying, declaration, existing, change).change
+                count = len(accepted)
+            if up_to:
+                change.ledger = msgspec.structs.replace(change.ledger or meta, extracted_up_to=up_to)
+            txn.apply(change)
+            if found.is_fallback:
+                self._note_fallback(txn, heard.record.batch)
+            runs[:] = state.events_of(change)
+            state.log.write(txn, runs)
+            return change
+
+        state.follow(state.store.write(write), {})
+        state.log.notify(runs)
+        return count, gate.rejected
+
+    def finish(self, batch: ExtractionBatch) -> None:
+        """Note that messages are done from which nothing is to be stored."""
+
+        def write(txn: WriteTransaction) -> None:
+            ledger = txn.meta.ledger
+            if ledger.extracted_up_to < batch.up_to:
+                txn.meta.set(ledger=msgspec.structs.replace(ledger, extracted_up_to=batch.up_to))
+
+        self._state.store.write(write)
+
+    def _note_fallback(self, txn: WriteTransaction, number: int) -> None:
+        batch = txn.inbox.get(number)
+        if batch is not None and not batch.extracted_by_rules:
+            txn.inbox.note_extracted_by_rules(batch)
+
+    def _declaration(self, heard: Heard, begin: int, one: Statement, model: str) -> Declaration:
+        quote = heard.text[begin + one.begin : begin + one.end]
+        is_task = one.kind == "task"
+        zone = offset_of(self._state.parameters.time_zone)
+        stated = stated_time(quote, heard.record.time_ms, "plan" if is_task else "event", zone)
+        is_planned = is_task and stated is not None
+        return Declaration(
+            subject=one.subject,
+            slot=one.slot,
+            content=quote,
+            kind=one.kind,
+            object=one.object,
+            negated=one.negated,
+            modality="planned" if is_planned else "reported" if one.reported else "asserted",
+            reports_change=reports_change(quote),
+            since_ms=None if stated is None else stated.since_ms,
+            granularity="" if stated is None else stated.granularity,
+            time_words="" if stated is None else stated.time_words,
+            importance=round(0.5 * one.confidence + 0.3 * USER_TRUST + 0.2, 4),
+            confidence=one.confidence,
+            author=RULES if one.is_by_rules else model,
+            keywords=tuple(dict.fromkeys((one.object, one.subject, one.slot))),
+        )
+
+
+def parts_of(batch: ExtractionBatch, room: Room = MODEL_ROOM) -> list[list[Part]]:
+    """Return the requests for a batch: lists of messages, or of parts of a message that is too long for one."""
+    groups: list[list[Part]] = [[]]
+    size = 0
+    for index, heard in enumerate(batch.messages):
+        for begin, text in _pieces(heard.text, room.chars):
+            if groups[-1] and (len(groups[-1]) >= room.messages or size + len(text) > room.chars):
+                groups.append([])
+                size = 0
+            groups[-1].append(Part(index, begin, Utterance(heard.record.role, heard.record.speaker, text)))
+            size += len(text)
+    return [group for group in groups if any(part.utterance.role == "user" for part in group)]
+
+
+def _pieces(text: str, most: int) -> Iterator[tuple[int, str]]:
+    """Yield a text in parts of at most so many characters, which end with a sentence where one ends."""
+    begin = 0
+    while len(text) - begin > most:
+        ends = [match.end() for match in _SENTENCE_END.finditer(text, begin + most // 2, begin + most)]
+        end = ends[-1] if ends else begin + most
+        yield begin, text[begin:end]
+        begin = end
+    yield begin, text[begin:]
+
+
+def _judged(gate: Gate, heard: Heard, found: Findings) -> list[tuple[int, Statement]]:
+    """Return the statements that pass, with where the judged part of the message begins."""
+    record = heard.record
+    gate.judge(None, found.invented)
+    # Rules read the beginning of a long message only.
+    beginning = Said(record.role, record.speaker, heard.text[:RULES_CHARS], heard.before)
+    accepted = [(0, one) for one in gate.judge(beginning, found.by_rules, by_rules=True)]
+    for begin, (text, proposed) in found.by_model.items():
+        said = Said(record.role, record.speaker, text, heard.before)
+        accepted += [(begin, one) for one in gate.judge(said, proposed)]
+    return accepted
+
+
+def _saying(heard: Heard, begin: int, one: Statement, now_ms: int) -> Saying:
+    first, last = begin + one.begin, begin + one.end
+    offset = len(heard.text[:first].encode())
+    source = Source(heard.record.number, offset, len(heard.text[first:last].encode()))
+    return Saying(source, heard.record.batch, heard.record.time_ms, now_ms)
+
+
+def _is_extracted(author: str) -> bool:
+    return author == RULES or author.startswith(MODEL)
+
+
+def _is_unchanged(txn: ReadTransaction, heard: Heard) -> bool:
+    """Return whether a message still has the text that was read."""
+    record = txn.messages.get(heard.record.number)
+    return (
+        record is not None
+        and not record.is_withdrawn
+        and not is_tombstone(record)
+        and record.text_key == heard.record.text_key
+    )
+
+
+def _next_batch(txn: ReadTransaction, room: Room) -> ExtractionBatch | None:
+    begin, last = txn.meta.ledger.extracted_up_to + 1, txn.meta.next_message_number - 1
+    if begin > last:
+        return None
+    found: list[tuple[MessageRecord, str]] = []
+    batches: dict[int, bool] = {}
+    size, up_to, is_complete = 0, begin - 1, True
+    for looked_at, record in enumerate(txn.messages.all(begin)):
+        parked = _is_parked(txn, record)
+        if looked_at == MAX_LOOKED_AT or not (parked or is_digested(txn, record, batches)):
+            is_complete = False
+            break
+        text = "" if parked or record.role not in ("user", "assistant") else txn.messages.text(record) or ""
+        if text:
+            text = text if record.role == "user" else text[-MAX_CONTEXT_CHARS:]
+            size += len(text)
+            is_other = found and found[0][0].conversation_id != record.conversation_id
+            if found and (is_other or len(found) == room.messages or size > room.chars):
+                is_complete = False
+                break
+            found.append((record, text))
+        up_to = record.number
+    if is_complete:
+        # The last messages may have been deleted.
+        up_to = last
+    if up_to < begin:
+        return None
+    if not any(record.role == "user" for record, _ in found):
+        return ExtractionBatch((), up_to)
+    return ExtractionBatch(tuple(_heard(found, _before(txn, found[0][0]))), up_to)
+
+
+def _is_parked(txn: ReadTransaction, record: MessageRecord) -> bool:
+    batch = txn.inbox.get(record.batch)
+    return batch is not None and batch.state == BatchState.PARKED.value
+
+
+def _before(txn: ReadTransaction, first: MessageRecord) -> list[str]:
+    """Return the texts of the messages before one in its conversation, at most two."""
+    found: list[str] = []
+    for number in range(first.number - 1, max(0, first.number - 1 - BEFORE), -1):
+        record = txn.messages.get(number)
+        if record is None or record.conversation_id != first.conversation_id:
+            break
+        found.insert(0, (txn.messages.text(record) or "")[-MODEL_ROOM.chars :])
+    return found
+
+
+def _heard(found: Iterable[tuple[MessageRecord, str]], before: Sequence[str] = ()) -> Iterator[Heard]:
+    """Yield messages with the texts before each."""
+    earlier = list(before)
+    for record, text in found:
+        yield Heard(record, text, tuple(earlier[-BEFORE:]))
+        earlier.append(text[-MODEL_ROOM.chars :])
+
+
+def _grouped(heard: Sequence[Heard], room: Room) -> Iterator[list[Heard]]:
+    group: list[Heard] = []
+    size = 0
+    for one in heard:
+        if one.record.role not in ("user", "assistant") or not one.text:
+            continue
+        if not one.is_from_user:
+            one = Heard(one.record, one.text[-MAX_CONTEXT_CHARS:], one.before)
+        if group and (len(group) == room.messages or size + len(one.text) > room.chars):
+            yield group
+            group, size = [], 0
+        group.append(one)
+        size += len(one.text)
+    if any(one.is_from_user for one in group):
+        yield group

@@ -1,0 +1,346 @@
+"""Extraction of statements by a model: what is stored, what waits, and what a lying, slow or broken model cannot do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbtide.language.port import BadReply, ModelUnavailable, ProposedStatement, Utterance
+from tests.contract.test_statements import done, values
+from tests.support.callers import CALLERS, Caller, CallerIn, rest_in
+from tests.support.looking import opened_agent
+from tests.support.scripted_model import ScriptedModel
+from tests.support.waiting import Stopwatch, eventually
+
+AGENT = "/v1/agents/ann"
+HOME = ProposedStatement(0, "I live in Lisbon", "I", "fact", "residence", "Lisbon")
+
+
+@pytest.fixture(params=CALLERS)
+def caller_in(request: pytest.FixtureRequest) -> CallerIn:
+    """A daemon in this process and a caller for it, over each transport."""
+    return CALLERS[request.param]
+
+
+class Listing(ScriptedModel):
+    """A model that lists given statements, whatever the messages say; by default those of the rules."""
+
+    def __init__(self, *listed: ProposedStatement) -> None:
+        super().__init__()
+        self.listed = list(listed)
+        self.asked: list[list[Utterance]] = []
+
+    async def extract(
+        self, messages: Sequence[Utterance], *, topics: Sequence[str]
+    ) -> list[ProposedStatement]:
+        self.asked.append(list(messages))
+        found = await super().extract(messages, topics=topics)
+        return self.listed or found
+
+
+async def said(call: Caller, *texts: str, **fields: Any) -> str:
+    """Remember messages of the user. Return the batch."""
+    messages = [{"role": "user", "content": text} for text in texts]
+    response = await call("POST", f"{AGENT}/remember", {"messages": messages, **fields})
+    assert response.status_code == 202, response.text
+    batch: str = response.json()["batch_id"]
+    return batch
+
+
+async def flushed(call: Caller, **fields: Any) -> dict[str, Any]:
+    """Wait until everything is digested and statements are extracted."""
+    return await done(call, "POST", "flush", {"timeout_ms": 20_000, "extraction": True, **fields})
+
+
+async def status(call: Caller, batch: str) -> str:
+    """Return the state of the extraction of a batch."""
+    found: str = (await done(call, "GET", f"batches/{batch}"))["extraction"]
+    return found
+
+
+def rejections(call: Any) -> dict[str, float]:
+    """Return how many statements the gate refused, by reason."""
+    family = call.service.metrics.extraction_rejections
+    return {
+        sample.labels["reason"]: sample.value
+        for metric in family.collect()
+        for sample in metric.samples
+        if sample.name.endswith("_total")
+    }
+
+
+async def test_a_model_extracts_statements(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Statements of a model cite the bytes of the message, name the model, and can be waited for."""
+    model = Listing(
+        HOME,
+        replace(HOME, message=1, quote="我对青霉素过敏", subject="我", topic="过敏", object="青霉素"),
+        replace(HOME, message=1, quote="我住在苏州", subject="我", object="苏州"),
+    )
+    async with caller_in(tmp_path, model) as call:
+        await call("PUT", AGENT, {"extraction": "model"})
+        batch = await said(call, "Well —  I LIVE in\u00a0Lisbon, near the river.", "我对青霉素过敏，记一下。")
+        state = await flushed(call)
+        assert (state["digested"], state["unextracted_messages"]) == (True, 0)
+        assert await status(call, batch) == "done"
+        assert sorted(await values(call)) == [("Lisbon", "current"), ("青霉素", "current")]
+        [home] = (await done(call, "GET", "statements", topic="residence"))["statements"]
+        assert (home["author"], home["confidence"]) == ("model:scripted", 0.6)
+        assert [quote["text"] for quote in home["quotes"]] == ["I LIVE in\u00a0Lisbon"]
+        assert rejections(call) == {"quote": 1}
+        assert len(model.asked) == 1
+
+
+@pytest.mark.parametrize("mode", ["rules", "model", "rules+model", "off"])
+async def test_each_mode_asks_whom_it_names(tmp_path: Path, caller_in: CallerIn, mode: str) -> None:
+    """The parameter says whether rules, the model, or both extract; both store a statement once."""
+    model = Listing()
+    async with caller_in(tmp_path, model) as call:
+        await call("PUT", AGENT, {"extraction": mode})
+        assert (await call("GET", AGENT)).json()["parameters"]["extraction"] == mode
+        batch = await said(call, "I live in Lisbon.")
+        await flushed(call)
+        assert len(model.asked) == ("model" in mode)
+        found = (await done(call, "GET", "statements"))["statements"]
+        authors = [one["author"] for one in found]
+        expected = {"off": [], "model": ["model:scripted"]}.get(mode, ["rules@1"])
+        assert authors == expected
+        assert [len(one["quotes"]) for one in found] == [1] * len(expected)
+        assert await status(call, batch) == ("none" if mode == "off" else "done")
+
+
+async def test_unusable_replies_are_replaced_by_rules(tmp_path: Path, caller_in: CallerIn) -> None:
+    """After two unusable replies the rules extract, and the status of the batch says so, also after a restart."""
+    model = Listing()
+    model.always["extract"] = BadReply("not JSON")
+    async with caller_in(tmp_path, model) as call:
+        await call("PUT", AGENT, {"extraction": "model"})
+        batch = await said(call, "I live in Lisbon.", "The weather is fine.")
+        await flushed(call)
+        assert model.calls["extract"] == 2
+        assert await status(call, batch) == "by_rules"
+        [home] = (await done(call, "GET", "statements"))["statements"]
+        assert (home["object"], home["author"]) == ("Lisbon", "rules@1")
+    async with caller_in(tmp_path, Listing()) as call:
+        assert await status(call, batch) == "by_rules"
+
+
+async def test_an_unavailable_model_is_waited_for(tmp_path: Path) -> None:
+    """Without a model server, the digest of further batches goes on, and statements come when it is back."""
+    model = Listing()
+    model.always["extract"] = ModelUnavailable("refused")
+    async with rest_in(tmp_path, model) as call:
+        await call("PUT", AGENT, {"extraction": "model"})
+        first = await said(call, "I live in Lisbon.")
+        await eventually(lambda: model.calls["extract"] > 2)
+        second = await said(call, "I'm allergic to penicillin.")
+        state = await done(call, "POST", "flush", {"timeout_ms": 10_000})
+        assert (state["digested"], state["unextracted_messages"]) == (True, 2)
+        assert [await status(call, one) for one in (first, second)] == ["waiting", "waiting"]
+        assert await values(call) == []
+        agent = opened_agent(call.service, "ann")
+        assert (agent.digest.is_held_up, agent.extraction.is_held_up) == (False, True)
+        del model.always["extract"]
+        assert (await flushed(call))["unextracted_messages"] == 0
+        assert sorted(await values(call)) == [("Lisbon", "current"), ("penicillin", "current")]
+
+
+async def test_a_slow_model_holds_up_nobody(tmp_path: Path) -> None:
+    """While the model thinks about statements, remember, recall, digests and another agent go on."""
+    model, thinking = Listing(), asyncio.Event()
+
+    async def think() -> list[ProposedStatement]:
+        await thinking.wait()
+        return [HOME]
+
+    model.script["extract"].append(think)
+    async with rest_in(tmp_path, model, language={"model_concurrency": 2}) as call:
+        await call("PUT", AGENT, {"extraction": "model"})
+        await said(call, "I live in Lisbon.")
+        await eventually(lambda: model.calls["extract"] == 1)
+        agent = opened_agent(call.service, "ann")
+        assert agent.mailbox.is_idle
+        watch = Stopwatch()
+        await said(call, "The kettle is violet.")
+        assert (await done(call, "POST", "flush", {"timeout_ms": 10_000}))["digested"]
+        assert "violet" in (await call("POST", f"{AGENT}/recall", {"query": "kettle"})).text
+        other = {"messages": [{"role": "user", "content": "The harbour is deep."}]}
+        await call("POST", "/v1/agents/bob/remember", other)
+        found = (await call("POST", "/v1/agents/bob/flush", {"timeout_ms": 10_000})).json()
+        assert found["digested"]
+        assert watch.s < 10
+        assert await values(call) == []
+        thinking.set()
+        await flushed(call)
+        assert await values(call) == [("Lisbon", "current")]
+
+
+async def test_large_batches_are_split_and_no_message_is_left_out(tmp_path: Path) -> None:
+    """A request has at most ten messages and 2 000 characters; every message of the user is in one of them."""
+    model = Listing()
+    filler = "The weather was fine and we walked along the river. " * 30
+    texts = [f"I'm allergic to nut{number}." for number in range(23)]
+    texts += [f"{filler}I'm allergic to milk.", filler * 3]
+    async with rest_in(tmp_path, model) as call:
+        await call("PUT", AGENT, {"extraction": "model"})
+        await said(call, *texts)
+        await flushed(call)
+        shown = [one.text for request in model.asked for one in request]
+        assert "".join(shown) == "".join(texts)
+        assert max(map(len, model.asked)) == 10
+        assert all(sum(len(one.text) for one in request) <= 2000 for request in model.asked)
+        expected = {*(f"nut{number}" for number in range(23)), "milk"}
+        assert {value for value, _ in await values(call)} == expected
+
+
+async def test_the_assistant_is_context_only(tmp_path: Path) -> None:
+    """A model sees the end of what the assistant said, and statements about it are refused."""
+    model = Listing(replace(HOME, quote="I live in Ghent", object="Ghent"), replace(HOME, message=1))
+    async with rest_in(tmp_path, model) as call:
+        await call("PUT", AGENT, {"extraction": "model"})
+        messages = [
+            {"role": "assistant", "content": f"{'Well. ' * 100}I live in Ghent. And you?"},
+            {"role": "user", "content": "I live in Lisbon."},
+            {"role": "system", "content": "You live in Rome."},
+        ]
+        await call("POST", f"{AGENT}/remember", {"messages": messages})
+        await flushed(call)
+        [request] = model.asked
+        assert [(one.role, len(one.text) <= 200) for one in request] == [("assistant", True), ("user", True)]
+        assert request[0].text.endswith("And you?")
+        assert await values(call) == [("Lisbon", "current")]
+        assert rejections(call) == {"role": 1}
+
+
+async def test_conversations_are_not_mixed(tmp_path: Path) -> None:
+    """Messages of two conversations are never in one request."""
+    model = Listing()
+    model.script["extract"].append(ModelUnavailable("refused"))
+    async with rest_in(tmp_path, model) as call:
+        await call("PUT", AGENT, {"extraction": "model"})
+        for number in range(4):
+            await said(call, f"The kettle number {number} is violet.", conversation_id=f"c{number // 2}")
+        await flushed(call)
+        requests = [[one.text[18] for one in request] for request in model.asked]
+        assert [group for group in requests if set(group) - {"0", "1"} and set(group) & {"0", "1"}] == []
+        assert {number for group in requests for number in group} == {"0", "1", "2", "3"}
+
+
+async def test_without_kept_texts_statements_are_extracted_before_the_digest(tmp_path: Path) -> None:
+    """With `retention=none` a statement is stored before its text is deleted, and only once after a failed digest."""
+    model = Listing()
+    model.script["relate"].append(ModelUnavailable("refused"))
+    async with rest_in(tmp_path, model) as call:
+        await call("PUT", AGENT, {"extraction": "model", "retention": "none"})
+        await said(call, "The kettle is violet.")
+        await flushed(call)
+        batch = await said(call, "I live in Lisbon, near the violet kettle.")
+        state = await flushed(call)
+        assert state["unextracted_messages"] == 0
+        assert await status(call, batch) == "done"
+        [home] = (await done(call, "GET", "statements"))["statements"]
+        assert (home["object"], home["author"]) == ("Lisbon", "model:scripted")
+        assert [quote["text"] for quote in home["quotes"]] in ([""], [None], [])
+        assert "Lisbon" in (await call("POST", f"{AGENT}/recall", {"query": "Where do I live?"})).text
+        found = (await done(call, "GET", "statements", states="current,contested,superseded"))["statements"]
+        assert len(found) == 1
+
+
+async def test_a_parked_batch_is_extracted_when_it_is_retried(tmp_path: Path) -> None:
+    """The statements of a batch that was parked while later ones were read are not lost."""
+    model = Listing()
+    model.script["segment"].append(BadReply("no"))
+    async with rest_in(tmp_path, model, language={"park_after_attempts": 1, "max_bad_replies": 1}) as call:
+        await call("PUT", AGENT, {"extraction": "model"})
+        parked = await said(call, "I live in Lisbon.")
+        await said(call, "I'm allergic to penicillin.")
+        await flushed(call)
+        assert await values(call) == [("penicillin", "current")]
+        assert await status(call, parked) == "waiting"
+        await done(call, "POST", f"batches/{parked}/retry")
+        await flushed(call)
+        assert sorted(await values(call)) == [("Lisbon", "current"), ("penicillin", "current")]
+        assert await status(call, parked) == "done"
+
+
+async def test_a_message_that_is_erased_meanwhile_gives_nothing(tmp_path: Path) -> None:
+    """A statement of a text that was forgotten while the model thought is not stored."""
+    model, thinking = Listing(), asyncio.Event()
+
+    async def think() -> list[ProposedStatement]:
+        await thinking.wait()
+        return [HOME]
+
+    model.script["extract"].append(think)
+    async with rest_in(tmp_path, model) as call:
+        await call("PUT", AGENT, {"extraction": "model"})
+        await said(call, "I live in Lisbon.")
+        await eventually(lambda: model.calls["extract"] == 1)
+        await done(call, "POST", "forget", {"topic": "Lisbon"})
+        thinking.set()
+        await flushed(call)
+        assert await values(call) == []
+
+
+async def test_what_a_recall_returned_is_no_statement(tmp_path: Path) -> None:
+    """A pasted memory gives no evidence, and a recall of the same message while it waits changes nothing."""
+    line = "I live in Lisbon, near the old river harbour."
+    model, thinking = Listing(), asyncio.Event()
+
+    async def think() -> list[ProposedStatement]:
+        await thinking.wait()
+        return [HOME]
+
+    model.script["extract"].append(think)
+    async with rest_in(tmp_path, model) as call:
+        await call("PUT", AGENT, {"extraction": "model"})
+        await said(call, line)
+        await eventually(lambda: model.calls["extract"] == 1)
+        assert line in (await call("POST", f"{AGENT}/recall", {"query": "Lisbon"})).json()["text"]
+        thinking.set()
+        await flushed(call)
+        assert await values(call) == [("Lisbon", "current")]
+        # A message that is one recalled line is stored, because people repeat themselves.
+        await said(call, line)
+        await flushed(call)
+        [home] = (await done(call, "GET", "statements"))["statements"]
+        assert len(home["quotes"]) == 1
+        assert rejections(call) == {"echo": 1}
+
+
+async def test_personal_data_and_secrets(tmp_path: Path) -> None:
+    """A secret is never in a statement; under `redact` the model sees no personal data."""
+    secret = "My name is Bob and my password is hunter2xZ9."
+    model = Listing(
+        replace(HOME, quote=secret, topic="name", object="Bob"),
+        replace(HOME, quote="My mail is ann@example.com", topic="email", object="ann@example.com"),
+    )
+    async with rest_in(tmp_path, model) as call:
+        await call("PUT", AGENT, {"extraction": "rules+model", "pii": "redact"})
+        await said(call, "My mail is ann@example.com.", secret)
+        await flushed(call)
+        assert "ann@" not in str(model.asked)
+        assert await values(call) == [("Bob", "current")]
+    model.listed = [replace(HOME, quote=secret, topic="name", object="Bob")]
+    async with rest_in(tmp_path / "plain", model) as call:
+        await call("PUT", AGENT, {"extraction": "rules+model"})
+        await said(call, secret)
+        await flushed(call)
+        assert await values(call) == []
+        assert rejections(call)["secret"] == 2
+
+
+async def test_turning_extraction_on_reads_what_was_said_before(tmp_path: Path) -> None:
+    """A change of the parameter is enough to start; nothing new has to be said."""
+    async with rest_in(tmp_path, Listing()) as call:
+        batch = await said(call, "I live in Lisbon.")
+        assert (await flushed(call))["unextracted_messages"] == 0
+        assert await status(call, batch) == "none"
+        await call("PATCH", AGENT, {"extraction": "model"})
+        await flushed(call)
+        assert await values(call) == [("Lisbon", "current")]
+        await eventually(lambda: opened_agent(call.service, "ann").is_idle)
