@@ -22,6 +22,7 @@ from ebbtide.cli.plain_text import read_text
 from ebbtide.errors import InvalidRequest
 from ebbtide.fleet.deletion.deletion import text_bytes, without
 from ebbtide.fleet.deletion.selection import words_in
+from ebbtide.fleet.ingest.gate import Gate, Said
 from ebbtide.fleet.ingest.segments import ByteOffsets, memory_of, placed_start
 from ebbtide.fleet.state.recall_filter import RecallFilter
 from ebbtide.han import contains_han
@@ -41,7 +42,7 @@ from ebbtide.language.builtin import (
 from ebbtide.language.builtin.model import process
 from ebbtide.language.builtin.segmentation import segment
 from ebbtide.language.multilingual import embedder as multilingual
-from ebbtide.language.port import BadReply, Processed, Segment, Utterance
+from ebbtide.language.port import BadReply, Processed, ProposedStatement, Segment, Utterance
 from ebbtide.language.served import chunks, embedder, fidelity, openai_compatible, parsing, prompts, replies
 from ebbtide.language.served.connection import RequestRejected, retry_after_s
 from ebbtide.language.served.model import Overflow
@@ -242,6 +243,18 @@ def _shortened_again(text: str) -> Any:
     return shortening.shorten(once, len(text) // 4, text)
 
 
+def _gate(text: str) -> object:
+    """Judge statements whose quotes are the beginning and the end of a text."""
+    gate = Gate()
+    for quote in (text[:150], text[-150:]):
+        words = quote.split()
+        for subject in ("I", words[0] if words else "Ann"):
+            one = ProposedStatement(0, quote, subject, "fact", "likes", words[-1] if words else quote)
+            gate.judge(Said("user", "", text, (text[:2000],)), [one])
+            gate.judge(Said("user", "", text), [one], by_rules=True)
+    return gate.accepted
+
+
 def _arguments(text: str) -> object:
     """Read a text as a list of types and as attributes, as a language model may send them."""
     sent = {"query": "x", "memory_types": text, "subject": "x", "topic": "x", "attributes": text}
@@ -366,6 +379,7 @@ READERS: Mapping[str, Reader] = {
     "builtin: extraction": lambda text: [
         extraction.extract(begin + text) for begin in ("", "I love ", "I am a ", "我喜欢", "我是一名")
     ],
+    "gate for statements": _gate,
     "arguments of a tool": _arguments,
     "topics of a question": lambda text: (topic_words.topics_of(text), topic_words.asks_for_the_past(text)),
     "fidelity of a shortening": _fidelity,

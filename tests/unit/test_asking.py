@@ -117,7 +117,7 @@ async def test_a_server_that_fails_at_many_gets_single_requests() -> None:
 
 
 async def test_foreground_passes_before_background() -> None:
-    """Foreground calls pass before background calls, each kind in order, and never more than the limit at once."""
+    """Foreground calls pass before background calls, and these before extraction, each kind in order, one at a time."""
     gate, order, may_leave = PriorityLimiter(1), [], asyncio.Event()
 
     async def call(name: str, priority: Priority) -> None:
@@ -126,12 +126,12 @@ async def test_foreground_passes_before_background() -> None:
             await may_leave.wait()
 
     async with asyncio.TaskGroup() as group:
-        for name in ("first", "b1", "b2", "f1", "f2"):
-            priority = Priority.BACKGROUND if name.startswith("b") else Priority.FOREGROUND
-            group.create_task(call(name, priority))
+        priorities = {"b": Priority.BACKGROUND, "e": Priority.EXTRACTION}
+        for name in ("first", "e1", "b1", "b2", "f1", "f2"):
+            group.create_task(call(name, priorities.get(name[0], Priority.FOREGROUND)))
             await asyncio.sleep(0)
         may_leave.set()
-    assert order == ["first", "f1", "f2", "b1", "b2"]
+    assert order == ["first", "f1", "f2", "b1", "b2", "e1"]
 
 
 async def test_a_cancelled_wait_passes_its_place_on() -> None:

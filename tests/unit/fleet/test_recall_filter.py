@@ -79,3 +79,16 @@ def test_fingerprints_are_bounded_and_the_oldest_removed(recall_filter: RecallFi
     assert recall_filter.resident_bytes == FINGERPRINT_BYTES * MAX_FINGERPRINTS
     recall_filter.note(["one more line"])
     assert recall_filter.without(f"[Memory] {CAT}", "user")[1] == 0
+
+
+def test_an_echo_was_returned_before_the_message() -> None:
+    """A long line is an echo if a recall returned it before the message was accepted; a marked one always is."""
+    now = [100]
+    recalled = RecallFilter(lambda: now[0])
+    line = "I live in Lisbon, near the old river harbour."
+    recalled.note([line, "I live in Lisbon."])
+    now[0] = 300
+    recalled.note([line])
+    assert [recalled.is_echo(line, before) for before in (50, 100, 101, 400)] == [False, False, True, True]
+    assert not recalled.is_echo("I live in Lisbon.", 400)
+    assert recalled.is_echo("[Memory] [2026-03-02] I live in Rome.", 0)
