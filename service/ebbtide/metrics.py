@@ -131,6 +131,12 @@ class Metrics:
         )
         self.resident_bytes = gauge("ebbtide_resident_bytes", "Memory of open agents in bytes.")
         self.stored = gauge("ebbtide_stored", "Records of open agents, by kind.", "kind")
+        self.statements = gauge(
+            "ebbtide_statements", "Statements of open agents, by kind and state.", "kind", "state"
+        )
+        self.open_conflicts = gauge(
+            "ebbtide_open_conflicts", "Pairs of statements of open agents that contradict each other."
+        )
         self.compactions_due = gauge(
             "ebbtide_compactions_due", "Open agents whose files may still contain erased data."
         )
@@ -159,6 +165,9 @@ class Metrics:
         )
         self.event_streams = gauge("ebbtide_event_streams", "Open event streams.")
         self.store_bytes = gauge("ebbtide_store_bytes", "Size of the files of open agents in bytes.")
+        self.store_used_bytes = gauge(
+            "ebbtide_store_used_bytes", "Part of the files of open agents that is in use, in bytes."
+        )
         self.disk_free = gauge("ebbtide_disk_free_bytes", "Free disk space of the data directory in bytes.")
         self.disk_low = gauge("ebbtide_disk_low_bytes", "Free disk space below which readiness is degraded.")
         self.ready = gauge("ebbtide_ready", "Readiness: 2 ready, 1 degraded, 0 unavailable.")

@@ -19,7 +19,7 @@ from ebbtide.verbs.metrics import get_metrics
 from ebbtide.verbs.moving import RestoreAgentRequest, backup_agent, restore_agent
 from ebbtide.verbs.requests import AgentRequest
 from ebbtide.verbs.service import Service, get_readiness
-from tests.support.callers import CALLERS, CallerIn, rest_in
+from tests.support.callers import CALLERS, Caller, CallerIn, rest_in
 from tests.support.in_process import service_in, settle, tell
 from tests.support.scripted_model import ScriptedModel
 from tests.support.waiting import eventually
@@ -42,6 +42,14 @@ async def scraped(service: Service) -> Samples:
         for family in text_string_to_metric_families(text)
         for sample in family.samples
     }
+
+
+async def scraped_when_read(service: Service) -> Samples:
+    """Return every sample after the figures of all agents were read."""
+    for agent in service.fleet.open_agents:
+        while (task := agent.refresh_figures()) is not None:
+            await task
+    return await scraped(service)
 
 
 def of(samples: Samples, name: str, *labels: str) -> float:
@@ -68,6 +76,34 @@ async def test_records_and_uses_of_the_archive_are_counted(tmp_path: Path, calle
         assert of(samples, "ebbtide_stored", "memory") == 0
         assert of(samples, "ebbtide_compactions_total") == 1
         assert of(samples, "ebbtide_compactions_due") == 0
+
+
+async def test_statements_are_gauged_by_kind_and_state(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Each statement counts once, in its present state; a conflict is open until it is settled or deleted."""
+    ann = "/v1/agents/ann"
+
+    async def says(call: Caller, **fields: str) -> str:
+        body = {"subject": "I", "topic": "residence", **fields}
+        answer = await call("POST", f"{ann}/statements", body)
+        return str(answer.json()["id"])
+
+    async with caller_in(tmp_path) as call:
+        assert of(await scraped(call.service), "ebbtide_open_conflicts") == 0
+        first = await says(call, object="Lisbon")
+        await says(call, object="Porto", replaces=first)
+        await says(call, topic="likes", object="tea", kind="preference")
+        contested = await says(call, object="Faro")
+        samples = await scraped_when_read(call.service)
+        assert of(samples, "ebbtide_statements", "fact", "superseded") == 1
+        assert of(samples, "ebbtide_statements", "fact", "contested") == 2
+        assert of(samples, "ebbtide_statements", "preference", "current") == 1
+        assert of(samples, "ebbtide_open_conflicts") == 1
+        assert 0 < of(samples, "ebbtide_store_used_bytes") <= of(samples, "ebbtide_store_bytes")
+        await call("DELETE", f"{ann}/nodes/{contested}")
+        samples = await scraped_when_read(call.service)
+        assert of(samples, "ebbtide_open_conflicts") == 0
+        assert of(samples, "ebbtide_statements", "fact", "current") == 1
+        assert of(samples, "ebbtide_statements", "fact", "contested") == 0
 
 
 async def test_requests_are_counted_by_verb_and_outcome(tmp_path: Path, caller_in: CallerIn) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -393,6 +393,16 @@ class Replay:
         if version.since_ms > as_of_ms and (version.until_ms is None or version.until_ms > version.since_ms):
             return "planned"
         return "superseded" if version.retired_by else "ended"
+
+    def counts(self, as_of_ms: int) -> Counter[tuple[str, str]]:
+        """Return the number of statements by kind and state at a time."""
+        found: Counter[tuple[str, str]] = Counter()
+        for root in {self.root(subject) for subject in self._ledger.subjects()}:
+            for name in self._ledger.slots_of(self.merged_with(root)):
+                for version in self.versions(root, name):
+                    statements = {one.statement for one in version.assertions}
+                    found[version.first.kind, self.state(version, as_of_ms)] += len(statements)
+        return found
 
     def conflicts(self, as_of_ms: int, now_ms: int) -> list[Conflict]:
         """Return the pairs of versions that contradict each other at a time, in order of arrival."""

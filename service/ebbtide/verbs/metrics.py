@@ -1,13 +1,15 @@
 """metrics: all counters and the current gauges, in the text format of Prometheus.
 
 State of the event loop is read here, disk sizes on the pool, and the text is written on the offload thread, so a scrape
-delays no request. Agents are separate only if the settings say so, and then a bounded number: those with the largest
-lag.
+delays no request. Figures that need a job of an agent are read in the background. Agents are separate only if the
+settings say so, and then a bounded number: those with the largest lag.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping
 
 from ebbtide import __version__
@@ -27,10 +29,14 @@ STORED: Mapping[str, Callable[[AgentCounts], int]] = {
 }
 """The kinds of records that are counted."""
 
+MAX_FIGURES_S = 0.5
+"""Longest wait of a scrape for the figures of agents."""
+
 
 async def get_metrics(service: Service, _: Request = EMPTY) -> bytes:
     """Return all metrics in the text format of Prometheus."""
     metrics, agents = service.metrics, service.fleet.open_agents
+    await _refresh_figures(agents)
     _read_agents(metrics, service, agents)
     await _read_daemon(metrics, service)
     paths = [agent.workspace.store.path for agent in agents]
@@ -39,6 +45,13 @@ async def get_metrics(service: Service, _: Request = EMPTY) -> bytes:
     if service.settings.metrics.per_agent:
         _separate_agents(metrics, agents, service.settings.metrics.max_agents)
     return await service.offload(LARGE_BYTES, metrics.text)
+
+
+async def _refresh_figures(agents: list[Agent]) -> None:
+    """Read the figures that have changed, in jobs of the agents. Those of a busy agent may be older."""
+    tasks = [task for task in (agent.refresh_figures() for agent in agents) if task is not None]
+    if tasks:
+        await asyncio.wait(tasks, timeout=MAX_FIGURES_S)
 
 
 def _read_agents(metrics: Metrics, service: Service, agents: list[Agent]) -> None:
@@ -52,6 +65,14 @@ def _read_agents(metrics: Metrics, service: Service, agents: list[Agent]) -> Non
     metrics.resident_bytes.set(sum(agent.derived_bytes for agent in agents))
     for kind, count in STORED.items():
         metrics.stored.labels(kind).set(sum(count(agent.counts) for agent in agents))
+    statements: Counter[tuple[str, str]] = Counter()
+    for agent in agents:
+        statements.update(agent.figures.statements)
+    metrics.statements.clear()
+    for labels, number in statements.items():
+        metrics.statements.labels(*labels).set(number)
+    metrics.open_conflicts.set(sum(agent.figures.open_conflicts for agent in agents))
+    metrics.store_used_bytes.set(sum(agent.figures.used_bytes for agent in agents))
     metrics.compactions_due.set(sum(agent.workspace.is_compaction_due for agent in agents))
     waiting = [agent.mailbox.waiting_count for agent in agents]
     metrics.mailbox_jobs.set(sum(waiting))

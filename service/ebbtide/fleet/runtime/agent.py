@@ -40,6 +40,7 @@ from ebbtide.fleet.runtime.retention_task import RetentionTask
 from ebbtide.fleet.runtime.shared import SharedResources
 from ebbtide.fleet.runtime.slice import Compressor
 from ebbtide.fleet.runtime.workspace import Workspace
+from ebbtide.fleet.state.agent_state import Figures
 from ebbtide.heap import fresh_pages
 from ebbtide.ids import AgentId, NodeId
 from ebbtide.language.port import LanguageModel
@@ -84,6 +85,9 @@ class Agent:
         """The latest counts; listings show them."""
         self.derived_bytes = workspace.resident_bytes
         """The latest size of the derived state in memory."""
+        self.figures = Figures()
+        """The figures of the last `refresh_figures`."""
+        self._figures_task: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
         self._shared = shared
         self._request_turn = request_turn
@@ -358,11 +362,27 @@ class Agent:
         with contextlib.suppress(EbbtideError, OSError):
             self.counts = self.workspace.counts()
 
+    def refresh_figures(self) -> asyncio.Task[None] | None:
+        """Begin to read the figures in the background if they may have changed. Return the task; None if not."""
+        if self._figures_task is not None and not self._figures_task.done():
+            return self._figures_task
+        if not self.workspace.are_figures_due:
+            return None
+        self._figures_task = in_background(self._read_figures())
+        return self._figures_task
+
+    async def _read_figures(self) -> None:
+        # A failure, also that of a closing agent, is ignored: the next scrape tries again.
+        with contextlib.suppress(EbbtideError, OSError):
+            self.figures = await self.mailbox.run_in_background(self.workspace.figures)
+
     # --- closing -----------------------------------------------------------------------------------
 
     async def close(self) -> None:
         """Cancel the background tasks, finish the waiting jobs and close the store."""
         self.consolidator.stop()
+        if self._figures_task is not None:
+            self._tasks.append(self._figures_task)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

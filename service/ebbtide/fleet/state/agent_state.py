@@ -64,6 +64,17 @@ class Amendment:
 A = TypeVar("A", bound=Amendment)
 
 
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What metrics report of one agent, besides its counts."""
+
+    used_bytes: int = 0
+    """Size of the pages of the store's file that are in use."""
+    statements: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """The number of statements, by kind and state."""
+    open_conflicts: int = 0
+
+
 class State:
     """One agent's store, network and archive."""
 
@@ -83,6 +94,8 @@ class State:
         """Incremented when everything computed from the network becomes invalid."""
         self.is_compaction_due = store.read(lambda txn: txn.meta.compaction_due)
         """Whether the store's file may still contain erased data."""
+        self.are_figures_due = True
+        """Whether the figures may have changed since they were read."""
         self.load()
         store.on_reopened = self._reopened
         store.sources_of = self._sources_of
@@ -257,6 +270,7 @@ class State:
 
         A network that lags behind the store would reuse ids. The next job rebuilds it.
         """
+        self.are_figures_due = True
         try:
             self.network.apply(change)
             self._follow_entries(change)
@@ -327,6 +341,15 @@ class State:
     def counts(self) -> AgentCounts:
         """Return the agent's counts."""
         return self.store.read(lambda txn: txn.counts())
+
+    def figures(self) -> Figures:
+        """Return what metrics report of the agent besides its counts. This may read all statements."""
+        self.are_figures_due = False
+        used, next_entry = self.store.read(lambda txn: (txn.tables.used_bytes(), txn.meta.ledger.next_entry))
+        if next_entry == 1:
+            return Figures(used)
+        now_ms, replay = self.log.now_ms(), self.ledger.known()
+        return Figures(used, replay.counts(now_ms), len(replay.conflicts(now_ms, now_ms)))
 
     def rng(self, purpose: str, number: int) -> Random:
         """Return a random generator that yields the same numbers whenever the same step is repeated."""
