@@ -91,6 +91,8 @@ class IndexedPassage:
     role: str = "user"
     accepted_ms: int = 0
     """When the message was accepted."""
+    is_alone: bool = False
+    """Whether the conversation is only the batch of the message, because it has no id."""
 
 
 @dataclass(slots=True)
@@ -163,7 +165,10 @@ class PassageIndex:
         self._titled_count = 0
         """Speakers with so few passages that their names may be titles."""
         self._conversations: dict[str, int] = {}
+        self._conversation_count = 0
         self._latest: dict[int, int] = {}
+        self._was_alone = False
+        """`is_alone` of the last passage."""
         self._columns = {name: array("q") for name in _COLUMNS}
         self._arrays: dict[str, NDArray[np.int64]] = {}
         self._sorted = Postings()
@@ -193,7 +198,7 @@ class PassageIndex:
 
     def _add(self, one: IndexedPassage) -> None:
         number = len(self)
-        conversation = self._conversations.setdefault(one.conversation, len(self._conversations))
+        conversation = self._conversation_of(one)
         speaker = self.speaker_numbers.setdefault(one.speaker, len(self.speaker_numbers))
         if speaker == len(self.speakers):
             self.speakers.append(one.speaker)
@@ -225,6 +230,26 @@ class PassageIndex:
             self._columns[name].append(value)
         self._tail.append((one.entry.terms, one.entry.counts))
         self._tail_count += len(one.entry.terms)
+
+    def _conversation_of(self, one: IndexedPassage) -> int:
+        """Return the number of the conversation of a new passage.
+
+        A client that stores each message alone, as a language model does with a tool, gives no conversation. A reply
+        of the assistant then belongs to the conversation of the user's message directly before it.
+        """
+        columns, may_reply = self._columns, one.is_alone and self._was_alone and one.role == "assistant"
+        self._was_alone = one.is_alone
+        number = self._conversations.get(one.conversation)
+        if number is None:
+            is_reply = (
+                may_reply
+                and columns["role"][-1] == ROLES.index("user")
+                and 0 <= one.time_ms - columns["time_ms"][-1] <= MAX_REPLY_MS
+            )
+            number = columns["conversation"][-1] if is_reply else self._conversation_count
+            self._conversation_count += not is_reply
+            self._conversations[one.conversation] = number
+        return number
 
     def replace_entries(self, replacements: Mapping[int, Sequence[Entry]], *, is_withdrawn: bool) -> None:
         """Replace the entries of messages whose text has changed.
@@ -432,6 +457,9 @@ MAX_COUNT = 255
 
 TURNS_A_SPEAKER = 2
 """Minimum average number of turns per speaker of a dialogue."""
+
+MAX_REPLY_MS = 600_000
+"""Longest time between a message and a reply that was stored alone."""
 
 MAX_TITLED = 3
 """Maximum passages of a speaker whose name counts as a title."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -125,6 +126,33 @@ def test_only_a_dialogue_has_neighbouring_messages() -> None:
     long = PassageIndex()
     long.add(passages_to_add(0, "The boats come home late. " * 100))
     assert long.neighbours("next").tolist() == [*range(1, len(long)), -1]
+
+
+@pytest.mark.parametrize(
+    ("before", "after_ms", "is_alone", "is_joined"),
+    [
+        ("user", 20_000, True, True),
+        ("user", passages.MAX_REPLY_MS + 1, True, False),
+        ("user", -1, True, False),
+        ("assistant", 20_000, True, False),
+        ("user", 20_000, False, False),
+    ],
+)
+def test_a_reply_stored_alone_belongs_to_the_message_before_it(
+    before: str, after_ms: int, is_alone: bool, is_joined: bool
+) -> None:
+    """Without a conversation, an assistant's batch soon after a user's message is its reply, in all its passages."""
+    index, later = PassageIndex(), 1_000_000
+    reply = entries_of("The boats come home late. " * 100, "")
+    index.add([IndexedPassage(0, entries_of("tea", "")[0], later, "", "b1", role=before, is_alone=True)])
+    index.add(
+        IndexedPassage(1, entry, later + after_ms, "", "b2", role="assistant", is_alone=is_alone)
+        for entry in reply
+    )
+    index.add([IndexedPassage(2, reply[0], later + after_ms, "", "b3", is_alone=True)])
+    assert index.column("conversation").tolist() == [0, *[int(not is_joined)] * len(reply), 2 - is_joined]
+    assert index.column("previous")[1] == (0 if is_joined else -1)
+    assert index.conversation_numbers(["b2"]) == [int(not is_joined)]
 
 
 def test_titles_are_known_without_a_search() -> None:

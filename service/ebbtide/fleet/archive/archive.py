@@ -120,6 +120,7 @@ def shelved(record: MessageRecord, kept: Iterable[PassageEntry]) -> list[Indexed
         record.is_withdrawn,
         record.role,
         record.accepted_at_ms,
+        not named,
     )
     return [IndexedPassage(record.number, _entry(one), *common) for one in kept]
 
