@@ -3,6 +3,9 @@
 Four people talk to an assistant for ten weeks each (`practical/*.jsonl`). A real daemon stores every pair of messages
 as a batch, forgets what a person asks it to forget, and then answers the questions. Only the start of a response
 counts: its first 5 memories, cut at 400 tokens. No language model judges them; `judge` contains the rules.
+
+A column is an agent parameter `extraction` and a way to store and ask (`practical_ways.py`). Only the misses of the
+personas in `DEV` may be read while rules are changed; the others give only a score.
 """
 
 from __future__ import annotations
@@ -16,17 +19,17 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.clients import KeepAlive
 from benchmarks.measuring import machine
-from benchmarks.practical_data import FOLDER, TINY, Persona, PracticalQuestion, Utterance, read_persona
+from benchmarks.practical_data import FOLDER, TINY, Persona, PracticalQuestion, read_persona
+from benchmarks.practical_ways import MAX_MEMORIES, SEPARATOR, WAYS, Memory, Requests
 from benchmarks.processes import connected, running
-from benchmarks.recall_daemon import settle
 from benchmarks.report import write_json
 from ebbtide.telemetry import configure_log
 
@@ -35,13 +38,14 @@ RESULTS = Path(__file__).with_name("results")
 EMBEDDERS = {"auto": "auto", "wordllama": "builtin", "off": "off"}
 """The daemon's setting `embedding.model` for each value of `--embedder`."""
 
-MAX_MEMORIES = 5
+EXTRACTIONS = ("off", "rules")
+
+DEV = ("chenyu", "priya")
+"""Every second persona, by name."""
+
 MAX_TOKENS = 400
 MAX_UNANSWERABLE_TOKENS = 50
 """A response to an unanswerable question must be shorter: 200 characters of English, 50 of Chinese."""
-
-SEPARATOR = "\n---\n"
-"""The text between two memories of a response."""
 
 RIGHT = "right"
 NO_EVIDENCE = "no evidence"
@@ -56,17 +60,10 @@ TOTAL = "total"
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
-    """One memory of a response: its text, and the ids of the turns that it cites."""
-
-    text: str
-    turn_ids: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Judged:
     """A question with the verdict on its response."""
 
+    column: str
     persona: str
     qid: str
     kind: str
@@ -117,59 +114,13 @@ def judge(question: PracticalQuestion, memories: Sequence[Memory]) -> str:
     return RIGHT if is_answered else NO_ANSWER
 
 
-def remember(client: KeepAlive, agent: str, persona: Persona) -> None:
-    """Store a persona's messages in the order in which they were sent, and delete what it asks to forget."""
-    client.told("PUT", f"/v1/agents/{agent}", {})
-    for pair in persona.pairs:
-        client.told("POST", f"/v1/agents/{agent}/remember", {"messages": [_message(turn) for turn in pair]})
-        # The next message comes hours later, when the daemon has digested this one.
-        settle(client, agent)
-        for turn in pair:
-            for body in persona.forgets.get(turn.turn_id, ()):
-                _forget(client, agent, body)
-    settle(client, agent)
-
-
-def _message(turn: Utterance) -> dict[str, Any]:
-    return {"role": turn.role, "content": turn.text, "id": turn.turn_id, "timestamp": turn.timestamp_ms}
-
-
-def _forget(client: KeepAlive, agent: str, body: Mapping[str, Any]) -> None:
-    forgotten = client.told("POST", f"/v1/agents/{agent}/forget", body)
-    if not forgotten["messages"] and not forgotten["partly"]:
-        raise RuntimeError(f"{agent}: nothing was forgotten for {body}")
-
-
-def ask(
-    client: KeepAlive, agent: str, query: str, options: Mapping[str, Any], *, cited: bool
-) -> list[Memory]:
-    """Ask a question and return the memories of the response, with the text that a language model would read.
-
-    The sources of the memories come from a second request, because citations change the text.
-    """
-    path = f"/v1/agents/{agent}/recall"
-    body = {"query": query, "max_results": MAX_MEMORIES, **options}
-    with_sources = client.told("POST", path, {**body, "citations": True})
-    text: str = with_sources["text"] if cited else client.told("POST", path, body)["text"]
-    blocks = text.split(SEPARATOR) if text else []
-    memories = with_sources["memories"]
-    if len(blocks) != len(memories):
-        raise RuntimeError(f"{agent}: {len(blocks)} blocks of text for {len(memories)} memories: {query}")
-    return [Memory(block, _turn_ids(memory)) for block, memory in zip(blocks, memories, strict=True)]
-
-
-def _turn_ids(memory: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(source["message_id"] for source in memory["sources"] if source["message_id"])
-
-
-def judged_questions(
-    client: KeepAlive, persona: Persona, options: Mapping[str, Any], *, cited: bool
-) -> Iterator[Judged]:
+def judged_questions(column: str, way: Requests, persona: Persona) -> Iterator[Judged]:
     """Store a persona's messages as an agent of its own, then ask and judge its questions."""
-    remember(client, persona.name, persona)
+    way.remember(persona)
     for question in persona.questions:
-        memories = first_memories(ask(client, persona.name, question.text, options, cited=cited))
+        memories = first_memories(way.ask(question.text, persona))
         yield Judged(
+            column=column,
             persona=persona.name,
             qid=question.qid,
             kind=question.kind,
@@ -178,36 +129,67 @@ def judged_questions(
             text=SEPARATOR.join(memory.text for memory in memories),
             turn_ids=list(dict.fromkeys(one for memory in memories for one in memory.turn_ids)),
         )
-    client.told("POST", f"/v1/agents/{persona.name}/close")
+    way.client.told("POST", f"/v1/agents/{way.agent}/close")
 
 
 def rows_of(judged: Sequence[Judged]) -> list[dict[str, Any]]:
-    """Count the verdicts by kind and persona, with totals for all kinds and all personas."""
+    """Count the verdicts by column, kind and persona, with totals for all kinds and all personas."""
+    columns = list(dict.fromkeys(one.column for one in judged))
     kinds = [*dict.fromkeys(one.kind for one in judged), TOTAL]
     personas = [*dict.fromkeys(one.persona for one in judged), TOTAL]
-    counts: dict[tuple[str, str], Counter[str]] = {
-        (kind, name): Counter() for kind in kinds for name in personas
+    counts: dict[tuple[str, str, str], Counter[str]] = {
+        (column, kind, name): Counter() for column in columns for kind in kinds for name in personas
     }
     for one in judged:
         for kind in (one.kind, TOTAL):
             for name in (one.persona, TOTAL):
-                counts[kind, name][one.verdict] += 1
+                counts[one.column, kind, name][one.verdict] += 1
     return [
         {
+            "column": column,
             "kind": kind,
             "persona": name,
             "questions": found.total(),
             "right": found[RIGHT],
             "verdicts": {verdict: found[verdict] for verdict in VERDICTS if found[verdict]},
         }
-        for (kind, name), found in counts.items()
+        for (column, kind, name), found in counts.items()
     ]
 
 
 def show(rows: Sequence[Mapping[str, Any]], console: Console) -> None:
+    """Print the right answers by kind and persona for each column, then those of the columns side by side."""
+    columns = list(dict.fromkeys(row["column"] for row in rows))
+    for column in columns:
+        _show_column(column, [row for row in rows if row["column"] == column], console)
+    table = Table(title="Practical set: right, by column", title_justify="left")
+    table.add_column("", no_wrap=True)
+    for column in columns:
+        table.add_column(column, justify="right", no_wrap=True)
+    for kind in dict.fromkeys(row["kind"] for row in rows):
+        table.add_row(kind, *(_share(rows, column, kind, None) for column in columns))
+    table.add_row("dev", *(_share(rows, column, TOTAL, is_dev=True) for column in columns))
+    table.add_row("held out", *(_share(rows, column, TOTAL, is_dev=False) for column in columns))
+    console.print(table)
+
+
+def _share(rows: Sequence[Mapping[str, Any]], column: str, kind: str, is_dev: bool | None) -> str:
+    """Return the right answers of a kind: of all personas, of those in `DEV`, or of the others."""
+    some = [
+        row
+        for row in rows
+        if (row["column"], row["kind"]) == (column, kind)
+        and row["persona"] != TOTAL
+        and (is_dev is None or (row["persona"] in DEV) == is_dev)
+    ]
+    right, count = sum(row["right"] for row in some), sum(row["questions"] for row in some)
+    return f"{right} of {count}, {100 * right / count:.1f} %" if count else "–"
+
+
+def _show_column(column: str, rows: Sequence[Mapping[str, Any]], console: Console) -> None:
     """Print the right answers by kind and persona, and the other verdicts by kind."""
     personas = list(dict.fromkeys(row["persona"] for row in rows))
-    table = Table(title="Practical set: questions answered right", title_justify="left")
+    table = Table(title=f"Practical set, {column}: questions answered right", title_justify="left")
     table.add_column("kind", no_wrap=True)
     for name in personas:
         table.add_column(name, justify="right", no_wrap=True)
@@ -227,14 +209,21 @@ def show(rows: Sequence[Mapping[str, Any]], console: Console) -> None:
 
 
 def run(arguments: argparse.Namespace, work: Path, progress: Console) -> list[Judged]:
-    """Start a daemon and measure the chosen personas."""
+    """Start a daemon and measure the chosen personas in each column."""
     options = {"mode": arguments.mode, "archive": arguments.archive}
     settings = {"EMBEDDING__MODEL": EMBEDDERS[arguments.embedder]}
     judged: list[Judged] = []
     with running(work / "data", settings) as daemon, connected(daemon) as client:
-        for persona in map(read_persona, arguments.files):
-            progress.print(f"… {persona.name}: {len(persona.turns)} turns", style="dim", highlight=False)
-            judged += judged_questions(client, persona, options, cited=arguments.citations)
+        for extraction, through in product(arguments.extraction, arguments.through):
+            column = f"{extraction}, {through}"
+            for persona in map(read_persona, arguments.files):
+                progress.print(
+                    f"… {column}, {persona.name}: {len(persona.turns)} turns", style="dim", highlight=False
+                )
+                agent = f"{persona.name}-{extraction}-{through}"
+                parameters = {"extraction": extraction}
+                way = WAYS[through](client, agent, parameters, options, arguments.citations)
+                judged += judged_questions(column, way, persona)
     return judged
 
 
@@ -271,6 +260,15 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         "--quick", action="store_true", help="measure one tiny persona, to try the command out"
     )
     parser.add_argument("--persona", choices=personas, action="append", help="measure this one; repeatable")
+    parser.add_argument(
+        "--extraction",
+        choices=EXTRACTIONS,
+        action="append",
+        help="the agents' parameter; repeatable; default: off",
+    )
+    parser.add_argument(
+        "--through", choices=WAYS, action="append", help="requests or tools; repeatable; default: requests"
+    )
     parser.add_argument("--embedder", choices=EMBEDDERS, default="auto", help="default: auto, as the daemon")
     parser.add_argument(
         "--mode", choices=["auto", "hybrid"], default="auto", help="recall mode; default: auto"
@@ -284,6 +282,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--json", type=Path, help="file for all results, with every question")
     parser.add_argument("--width", type=int, default=None if sys.stdout.isatty() else 160)
     given = parser.parse_args(arguments)
+    given.extraction, given.through = given.extraction or ["off"], given.through or ["requests"]
     chosen = given.persona or list(personas)
     given.files = [TINY] if given.quick else [personas[name] for name in chosen]
     given.json = given.json or RESULTS / f"{'practical-quick' if given.quick else 'practical'}.json"

@@ -15,10 +15,13 @@ TIMEOUT_S = 120
 
 
 @pytest.mark.timeout(TIMEOUT_S)
-def test_the_short_form_runs(tmp_path: Path) -> None:
+@pytest.mark.parametrize("column", ["off, requests", "rules, tools"])
+def test_the_short_form_runs(tmp_path: Path, column: str) -> None:
     """A run stores the messages, deletes what is to be forgotten, asks every question and cites the turns."""
+    extraction, through = column.split(", ")
     path = tmp_path / "practical.json"
-    done = run_quickly("benchmarks.practical", {"--json": path, "--embedder": "off"}, TIMEOUT_S - 20)
+    options = {"--json": path, "--embedder": "off", "--extraction": extraction, "--through": through}
+    done = run_quickly("benchmarks.practical", options, TIMEOUT_S - 20)
     document = json.loads(path.read_text(encoding="utf-8"))
     persona = read_persona(TINY)
     judged = {one["qid"]: one for one in document["questions"]}
@@ -29,4 +32,5 @@ def test_the_short_form_runs(tmp_path: Path) -> None:
             assert judged[question.qid]["verdict"] == RIGHT
     rows = {(row["kind"], row["persona"]): row for row in document["rows"]}
     assert rows[TOTAL, TOTAL]["questions"] == len(persona.questions)
+    assert {row["column"] for row in document["rows"]} == {column}
     assert TOTAL in done.stdout

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.practical import (
-    MAX_MEMORIES,
+    DEV,
     MAX_TOKENS,
     MAX_UNANSWERABLE_TOKENS,
     NO_ANSWER,
@@ -21,7 +21,6 @@ from benchmarks.practical import (
     TOO_LONG,
     TOTAL,
     Judged,
-    Memory,
     count_tokens,
     first_memories,
     judge,
@@ -35,6 +34,7 @@ from benchmarks.practical_data import (
     PracticalQuestion,
     read_persona,
 )
+from benchmarks.practical_ways import MAX_MEMORIES, Memory
 
 FILES = sorted(FOLDER.glob("*.jsonl"))
 WEEK_MS = 7 * 86_400_000
@@ -107,13 +107,14 @@ def test_only_the_first_memories_count() -> None:
 
 
 def test_totals_add_up() -> None:
-    """Each question counts in its kind and persona and in all totals."""
+    """Each question counts in its column, kind and persona and in all totals of its column."""
     judged = [
-        Judged("ann", "1", "time", "?", RIGHT, "", []),
-        Judged("ann", "2", "count", "?", PART, "", []),
-        Judged("bob", "3", "time", "?", NO_EVIDENCE, "", []),
+        Judged("off", "ann", "1", "time", "?", RIGHT, "", []),
+        Judged("off", "ann", "2", "count", "?", PART, "", []),
+        Judged("off", "bob", "3", "time", "?", NO_EVIDENCE, "", []),
+        Judged("rules", "bob", "3", "time", "?", RIGHT, "", []),
     ]
-    rows = {(row["kind"], row["persona"]): row for row in rows_of(judged)}
+    rows = {(row["kind"], row["persona"]): row for row in rows_of(judged) if row["column"] == "off"}
     assert (rows["time", TOTAL]["right"], rows["time", TOTAL]["questions"]) == (1, 2)
     assert rows[TOTAL, "ann"]["verdicts"] == {RIGHT: 1, PART: 1}
     assert rows["count", "bob"]["questions"] == 0
@@ -121,6 +122,11 @@ def test_totals_add_up() -> None:
 
 
 # --- the data ------------------------------------------------------------------------------------------------
+
+
+def test_half_of_the_personas_are_held_out() -> None:
+    """Misses may be read for every second persona, by name."""
+    assert tuple(path.stem for path in FILES)[::2] == DEV
 
 
 def test_the_set_is_complete() -> None:
