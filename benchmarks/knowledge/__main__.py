@@ -10,8 +10,9 @@ import argparse
 import sys
 from collections.abc import Callable
 
-from benchmarks.knowledge import forms, lying, relevance, times, updates
+from benchmarks.knowledge import creating, erasure, forms, lying, relevance, times, updates, wordings
 from benchmarks.knowledge.table import Row, as_table
+from ebbtide.telemetry import configure_log
 
 MEASURES: dict[str, Callable[[bool], list[Row]]] = {
     "times": times.rows,
@@ -19,6 +20,9 @@ MEASURES: dict[str, Callable[[bool], list[Row]]] = {
     "updates": updates.rows,
     "lying": lying.rows,
     "relevance": relevance.rows,
+    "wordings": wordings.rows,
+    "creating": creating.rows,
+    "erasure": erasure.rows,
 }
 """From the name of a subject to its rows; the argument is whether to measure quickly."""
 
@@ -31,6 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     if unknown := set(given.subject) - set(MEASURES):
         parser.error(f"unknown subject: {', '.join(sorted(unknown))}")
+    configure_log("error", "json")
     rows = [row for name in given.subject or MEASURES for row in MEASURES[name](given.quick)]
     print(as_table(rows))
     return 0 if all(row.is_met for row in rows) else 1

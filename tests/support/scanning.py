@@ -14,7 +14,7 @@ from ebbtide.store import layout
 from ebbtide.store.codec import COMPRESSED, INVALID
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
 
-MAP = {"map_bytes": 1 << 20, "max_map_bytes": 1 << 30}
+MAP: dict[str, Any] = {"map_bytes": 1 << 20, "max_map_bytes": 1 << 30}
 
 
 @dataclass
