@@ -47,6 +47,8 @@ from ebbtide.retrieval.passages import IndexedPassage, PassageIndex, entries_of,
 from ebbtide.retrieval.query import parse_query
 from ebbtide.retrieval.ranking import fuse
 from ebbtide.retrieval.ranking_request import RankingRequest
+from ebbtide.retrieval.restating import SMALL
+from ebbtide.retrieval.topics import topics_of
 from ebbtide.retrieval.vectors import Vectors
 
 OWN = ("friends_en", "friends_zh", "work_and_assistant")
@@ -178,6 +180,7 @@ class Stand:
             names=lambda one: shelf.passages_named_by(self._terms[one], int(shelf.column("speaker")[one])),
             asks_for=question.asks_for,
             recency=question.recency,
+            topics=topics_of(query) if question.is_about_user and len(shelf) > SMALL else None,
             addresses_assistant=question.addresses_assistant,
             alike=self._vectors.likeness if self._vectors is not None else None,
             texts=self._text,

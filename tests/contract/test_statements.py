@@ -337,6 +337,25 @@ async def test_a_query_answers_with_what_is_true_now(
         assert all(one["kind"] == "episode" for one in found["memories"])
 
 
+@pytest.mark.parametrize(
+    ("topic", "value", "words", "query"),
+    [
+        ("occupation", "midwife", "Nights again, the life of a midwife.", "What do I do for a living?"),
+        ("employer", "云栖", "云栖的周会又开到九点。", "我在哪家公司上班？"),
+    ],
+)
+async def test_a_query_finds_a_statement_by_its_topic(
+    tmp_path: Path, caller_in: CallerIn, topic: str, value: str, words: str, query: str
+) -> None:
+    """A statement on the topic of a query about the user is found without a common word, and comes first."""
+    async with caller_in(tmp_path, embedding={"model": "off"}) as call:
+        for text in ("I do the garden.", "我在哪家店都买不到茶。"):
+            await call("POST", f"{AGENT}/remember", {"messages": [{"role": "user", "content": text}]})
+        await says(call, topic, value, content=words)
+        text = (await call("POST", f"{AGENT}/recall", {"query": query})).json()["text"]
+        assert value in text.split("\n---\n")[0]
+
+
 async def test_an_entity_is_no_statement(tmp_path: Path, caller_in: CallerIn) -> None:
     """The id of an entity is refused with NOT_A_STATEMENT, for reading and for changing."""
     async with caller_in(tmp_path) as call:

@@ -2,7 +2,8 @@
 
 First, messages that are no statements of the user count less. An earlier question resembles the query more than its
 answer does. A query is about the user, unless it addresses the assistant ("what did you suggest?"), so the assistant's
-replies count less. Replies that repeat the user count less in either case.
+replies count less. Replies that repeat the user count less in either case. A query about the user that names a topic
+of daily life, such as his home, expects a statement about that topic, whatever its words (`topics.py`).
 
 Then, of messages that restate a matter, the newer one comes first (`restating.py`).
 """
@@ -18,6 +19,7 @@ from ebbtide.retrieval.analysis import known_term, words_of
 from ebbtide.retrieval.features import MAX_REORDERED, Fused
 from ebbtide.retrieval.marks import HAS_QUESTION, ONLY_ASKS, have
 from ebbtide.retrieval.questions import asks
+from ebbtide.retrieval.relevance import are_among
 from ebbtide.retrieval.restating import ASSISTANT, MOST_COMPARED, newer_first
 from ebbtide.retrieval.sentences import sentences_of
 
@@ -33,6 +35,18 @@ Worths are in units of the spread of the trees' sums.
 QUESTION = 1.5
 """How much less a message is worth that only asks."""
 
+ON_TOPIC = 1.0
+"""How much more a message of a person is worth that has a word of a topic which the query names."""
+
+ON_RECORD = 3.0
+"""How much more a message is worth that supports a statement which is true and on the topic."""
+
+COMMON = 0.25
+"""Share of the passages that have a word which says nothing about a topic, because so many have it."""
+
+FEW = 3
+"""Passages with a word that do not make it common."""
+
 REPEATED = 10.0
 """The same for a message that only asks the query again: it follows everything else."""
 
@@ -46,7 +60,8 @@ def in_preferred_order(fused: Fused, worths: Numbers, most: int = MAX_REORDERED)
     Only the first `most` are certain to be in this order.
     """
     first, texts = fused.first, fused.request.texts
-    worths = worths - REPLY * _are_replies(fused)
+    worths = worths - REPLY * _are_replies(fused) + ON_TOPIC * _are_on_topic(fused)
+    worths = worths + ON_RECORD * np.isin(first, fused.request.on_record)
     marks = fused.marks(first)
     may_ask, only_asks = have(marks, HAS_QUESTION), have(marks, ONLY_ASKS)
     most = max(most, MOST_COMPARED)
@@ -79,6 +94,19 @@ def _are_replies(fused: Fused) -> NDArray[np.bool_]:
             texts(int(first[place])), texts(int(before[place]))
         )
     return are_replies
+
+
+def _are_on_topic(fused: Fused) -> NDArray[np.bool_]:
+    """Return which candidates are statements of a person with a word of a topic that the query names."""
+    index, first = fused.index, fused.first
+    found = np.zeros(len(first), dtype=np.bool_)
+    for term in frozenset().union(*(fused.request.topics or ())):
+        passages = index.postings(term)[0]
+        if 0 < len(passages) <= COMMON * len(index) + FEW:
+            found |= are_among(first, passages)
+    if found.any():
+        found &= (index.column("role")[first] != ASSISTANT) & ~have(fused.marks(first), ONLY_ASKS)
+    return found
 
 
 def is_echo(text: str, before: str) -> bool:

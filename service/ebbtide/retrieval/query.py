@@ -43,6 +43,8 @@ class ParsedQuery:
     """Whether its content contains "you", 你 or another word that may mean the assistant."""
     query: str
     """The query as it was given."""
+    is_about_user: bool
+    """Whether it contains "I", "my" or 我, and does not address the assistant."""
 
     @property
     def has_code(self) -> bool:
@@ -67,6 +69,7 @@ def parse_query(
         recency="" if addresses_assistant else _recency(query, has_dates=bool(dates)),
         addresses_assistant=addresses_assistant,
         query=query,
+        is_about_user=not addresses_assistant and _ABOUT_USER.search(query) is not None,
     )
 
 

@@ -104,6 +104,7 @@ def fuse(
             found[:] = True
         elif name not in LIFTING:
             found |= scores > (near * scores.max(initial=0.0) if name in MEANING else 0)
+    found[request.on_record] = True
     if "conversation" not in request.without:
         given["conversation"] = weights.conversation * _conversation(index, total * found)
         total += given["conversation"]

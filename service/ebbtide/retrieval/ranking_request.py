@@ -60,6 +60,12 @@ class RankingRequest:
     """The thing that the query asks for, such as "when"; empty if unknown."""
     recency: Recency = ""
     """Whether the query expects the newest of several messages."""
+    topics: Sequence[frozenset[int]] | None = None
+    """For each topic of daily life that the query names, the terms by which it is stated; None for a query that is not
+    about the user, and in a small memory, where nothing is hidden.
+    """
+    on_record: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """The passages of statements that are true and answer the query by their topic."""
     addresses_assistant: bool = False
     """Whether the query is about what the assistant said."""
     alike: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.float64]] | None = None

@@ -10,6 +10,7 @@ conversations of this project (`benchmarks/relevance.py`).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +45,14 @@ a memory of one to five would pass most questions. Not added for passages in ano
 their meaning can match. Chosen by hand.
 """
 
+UNSTATED = 0.5
+"""The floor of a query about the user for what the memory states nothing of. Not for passages in another script than
+the query's: their words are others. Chosen by hand.
+"""
+
+HARDLY_ANY = 0.2
+"""Share of the words of a query, weighted by rarity, below which the memory hardly knows any."""
+
 UNSEEN = 100
 """Passages added when rarity is computed, so that words of a small memory count about the same."""
 
@@ -55,6 +64,43 @@ def relevance(
     by_column = np.array([weights.get(name, 0.0) for name in EVIDENCE])
     probabilities: Scores = 1 / (1 + np.exp(-(evidence(index, request, passages) @ by_column)))
     return probabilities
+
+
+def are_enough(
+    index: PassageIndex,
+    request: RankingRequest,
+    passages: NDArray[np.int64],
+    relevances: Scores,
+    floor: float,
+) -> NDArray[np.bool_]:
+    """Return which of these passages reach the floor, which is higher if the memory states nothing of the kind."""
+    floors = np.full(len(passages), floor)
+    if floor < UNSTATED and _is_unstated(index, request):
+        floors[_has_han(index, request, passages) == request.is_chinese] = UNSTATED
+    enough: NDArray[np.bool_] = relevances >= floors
+    return enough
+
+
+def _is_unstated(index: PassageIndex, request: RankingRequest) -> bool:
+    """Return whether no passage has a word of a topic that a query about the user names.
+
+    A query about the user without a topic is unstated if the memory knows hardly any of its words.
+    """
+    if request.topics is None:
+        return False
+    if request.topics:
+        return not all(any(len(index.postings(term)[0]) for term in stated) for stated in request.topics)
+    whole = known = 0.0
+    for term, weight in request.whole_words.items():
+        count = len(index.postings(term)[0])
+        worth = weight * rarity(count, len(index) + UNSEEN)
+        whole += worth
+        known += worth if count else 0.0
+    return known < HARDLY_ANY * whole
+
+
+def _has_han(index: PassageIndex, request: RankingRequest, passages: NDArray[np.int64]) -> NDArray[np.bool_]:
+    return have(index.marks(passages, request.texts), HAS_HAN)
 
 
 def evidence(index: PassageIndex, request: RankingRequest, passages: NDArray[np.int64]) -> Scores:
@@ -89,7 +135,7 @@ def _words(
         if not len(saying):
             continue
         known += worth
-        say = _are_among(places, saying)
+        say = are_among(places, saying)
         own += worth * say[0]
         either += worth * say.any(axis=0)
     enough = min(whole, WHOLE) or 1.0
@@ -100,7 +146,8 @@ def _words(
     }
 
 
-def _are_among(places: NDArray[np.int32], ascending: NDArray[np.int32]) -> NDArray[np.bool_]:
+def are_among(places: NDArray[np.integer[Any]], ascending: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Return which of these passages are among others, which are in ascending order and at least one."""
     found: NDArray[np.bool_] = ascending.take(ascending.searchsorted(places), mode="clip") == places
     return found
 
@@ -118,6 +165,6 @@ def _meaning(
     scores = {"semantic": request.semantic, "window": request.window}
     columns = {name: some[passages] for name, some in scores.items() if some is not None}
     if request.texts is not None:
-        is_other = have(index.marks(passages, request.texts), HAS_HAN) != request.is_chinese
+        is_other = _has_han(index, request, passages) != request.is_chinese
         columns["other script"] = is_other * (1.0 if len(index) >= CENTRED_FROM else FEW)
     return columns

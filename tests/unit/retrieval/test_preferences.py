@@ -11,7 +11,8 @@ import pytest
 from ebbtide.retrieval.analysis import term_of, words_of
 from ebbtide.retrieval.features import Fused
 from ebbtide.retrieval.passages import IndexedPassage, PassageIndex, entries_of
-from ebbtide.retrieval.preferences import in_preferred_order, is_echo
+from ebbtide.retrieval.preferences import QUESTION, in_preferred_order, is_echo
+from ebbtide.retrieval.preferences import REPLY as REPLY_LESS
 from ebbtide.retrieval.ranking_request import RankingRequest
 from ebbtide.retrieval.restating import RESTATING, SMALL, announces_change
 
@@ -77,6 +78,23 @@ def test_the_query_asked_before_is_last() -> None:
         REPLY,
         OLD,
     ]
+
+
+def test_statements_on_the_topic_come_first() -> None:
+    """Promise: a statement with a word of the topic rises, but no reply, no question, and no word of most messages."""
+    texts = ["I like tea", "a flat near the sea", "Is it a flat?", "a flat"]
+    worths = np.array([3.0, 2.5, 2.5 + QUESTION, 2.5 + REPLY_LESS])
+    flat, sea, tea = ([frozenset([term_of(word)])] for word in ("flat", "sea", "tea"))
+    assert preferred(texts, worths, alike=None)[0] == 0
+    assert preferred(texts, worths, alike=None, topics=sea) == [1, 0, 3, 2]
+    assert preferred(texts, worths, alike=None, topics=flat) == [1, 0, 3, 2]
+    assert preferred(texts, worths, alike=None, topics=tea)[0] == 0
+    assert preferred(texts, worths, alike=None, topics=flat, more=["a flat"] * 4)[0] == 0
+
+
+def test_statements_on_record_come_first() -> None:
+    """Promise: a message that supports a true statement on the topic precedes more relevant ones."""
+    assert preferred(on_record=np.array([NEW])) == [NEW, OLD, OTHER, REPLY]
 
 
 def test_an_echo_never_precedes_what_it_repeats() -> None:

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from ebbtide.fleet.recall.relevant import is_only_courtesy
-from ebbtide.retrieval.analysis import term_of, whole_words_of
+from ebbtide.retrieval.analysis import term_of, whole_words_of, words_of
 from ebbtide.retrieval.passages import IndexedPassage, PassageIndex, entries_of
 from ebbtide.retrieval.profiles import PROFILES, profile_of
 from ebbtide.retrieval.query import AsksFor
 from ebbtide.retrieval.ranking_request import RankingRequest
-from ebbtide.retrieval.relevance import EVIDENCE, FEW, evidence, relevance
+from ebbtide.retrieval.relevance import EVIDENCE, FEW, UNSTATED, are_enough, evidence, relevance
 from ebbtide.retrieval.vectors import CENTRED_FROM
 
 DAY_MS = 86_400_000
@@ -129,3 +129,26 @@ def test_other_models_have_no_relevance() -> None:
 def test_courtesy_needs_a_word_of_courtesy(text: str, asks_for: AsksFor, is_courtesy: bool) -> None:
     """A greeting asks for nothing. A name alone, a question and a statement do."""
     assert is_only_courtesy(text, asks_for) is is_courtesy
+
+
+@pytest.mark.parametrize(
+    ("query", "topics", "floor"),
+    [
+        ("Where do I live?", None, 0.2),
+        ("Where do I live?", [["moved", "flat"]], 0.2),
+        ("What is my brother called?", [["brother"], ["moved"]], UNSTATED),
+        ("What is my blood type?", [], UNSTATED),
+        ("How is my cat?", [], 0.2),
+    ],
+)
+def test_what_the_memory_does_not_state_needs_more_relevance(
+    index: PassageIndex, query: str, topics: list[list[str]] | None, floor: float
+) -> None:
+    """A topic without any passage, or words that the memory does not know, raise the floor, but in one script only."""
+    terms = topics and [
+        frozenset(term_of(word) for words in one for word in words_of(words)) for one in topics
+    ]
+    asked, places = request(query, topics=terms), np.arange(4)
+    for relevance_of_all, expected in ((floor, [True] * 4), (floor - 0.01, [False] * 3 + [floor > 0.2])):
+        enough = are_enough(index, asked, places, np.full(4, relevance_of_all), 0.2)
+        assert enough.tolist() == expected

@@ -32,7 +32,7 @@ from ebbtide.fleet.recall.recollected import (
     Recollected,
 )
 from ebbtide.fleet.recall.relevant import are_relevant
-from ebbtide.fleet.recall.validity import validity_of
+from ebbtide.fleet.recall.validity import messages_on_record, validity_of
 from ebbtide.han import contains_han
 from ebbtide.ids import NodeId
 from ebbtide.memory.association import associate
@@ -51,8 +51,10 @@ from ebbtide.retrieval.passages import entry_of
 from ebbtide.retrieval.query import ParsedQuery, parse_query
 from ebbtide.retrieval.ranking import Ranking, rank
 from ebbtide.retrieval.ranking_request import RankingRequest
+from ebbtide.retrieval.restating import SMALL
 from ebbtide.retrieval.sentences import key_sentences
 from ebbtide.retrieval.times import Offset, utc
+from ebbtide.retrieval.topics import topics_of
 from ebbtide.store.lmdb.transaction import ReadTransaction
 
 MIN_CANDIDATES = 20
@@ -129,6 +131,8 @@ class QueryRunner:
             linked=partial(self._linked, query.start_nodes),
             asks_for=question.asks_for,
             recency=question.recency,
+            topics=topics_of(query.text) if question.is_about_user and len(index) > SMALL else None,
+            on_record=self._on_record(question),
             addresses_assistant=question.addresses_assistant,
             alike=self.archive.vectors.likeness if self.archive.vectors is not None else None,
             texts=self._text_at,
@@ -182,6 +186,13 @@ class QueryRunner:
         """Return the time that relative dates refer to: that of the latest message, but not later than now."""
         times_ms = self.archive.index.column("time_ms")
         return min(int(times_ms.max()), self.now_ms) if len(times_ms) else self.now_ms
+
+    def _on_record(self, question: ParsedQuery) -> NDArray[np.int64]:
+        """Return the passages of statements that are true and answer a query about the user by their topic."""
+        if not self.ledger.statement_count or not question.is_about_user or not question.recency:
+            return np.zeros(0, dtype=np.int64)
+        messages = messages_on_record(self.ledger, self.network, question.query, self.now_ms)
+        return np.flatnonzero(np.isin(self.archive.index.column("message"), messages))
 
     def _names(self, passage: int) -> Iterable[tuple[int, int]]:
         index = self.archive.index

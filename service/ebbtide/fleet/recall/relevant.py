@@ -19,7 +19,7 @@ from ebbtide.retrieval.profiles import profile_of
 from ebbtide.retrieval.query import AsksFor
 from ebbtide.retrieval.ranking import Ranking
 from ebbtide.retrieval.ranking_request import RankingRequest
-from ebbtide.retrieval.relevance import CANDIDATES, relevance
+from ebbtide.retrieval.relevance import CANDIDATES, are_enough, relevance
 from ebbtide.retrieval.restating import SMALL
 
 LEAST_SHARE = 0.02
@@ -33,7 +33,9 @@ _SOCIAL_WORDS = ENGLISH_WORDS | CHINESE_WORDS
 def are_relevant(
     query: Query, request: RankingRequest, index: PassageIndex, ranking: Ranking
 ) -> NDArray[np.bool_]:
-    """Return which passages of a ranking are relevant: none if the best does not reach the query's floor.
+    """Return which passages of a ranking are relevant: none if none reaches the query's floor.
+
+    A statement that is true and answers the query by its topic is always relevant.
 
     There is no floor for a query by vector alone, for one that asks for a period, and with vectors of a model whose
     relevance cannot be estimated.
@@ -42,12 +44,16 @@ def are_relevant(
     weights = profile_of(request.embedding_model).relevance
     if not query.min_relevance or not request.terms or query.time_range != (None, None) or weights is None:
         return found
-    relevances = relevance(index, request, ranking.passages[:CANDIDATES], weights)
-    best = float(relevances.max(initial=0.0))
-    if best < query.min_relevance or is_only_courtesy(query.text, request.asks_for):
+    first = ranking.passages[:CANDIDATES]
+    relevances = relevance(index, request, first, weights)
+    enough = are_enough(index, request, first, relevances, query.min_relevance)
+    if (
+        is_only_courtesy(query.text, request.asks_for)
+        or not (enough | np.isin(first, request.on_record)).any()
+    ):
         return ~found
     if query.is_size_open and len(index) <= SMALL:
-        found[:CANDIDATES] = relevances >= LEAST_SHARE * best
+        found[:CANDIDATES] = relevances >= LEAST_SHARE * relevances.max()
     return found
 
 

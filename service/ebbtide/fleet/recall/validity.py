@@ -1,7 +1,8 @@
 """Validity: which hits of a query state something that is no longer true, and the statement that is true now.
 
 A memory of which a statement was made is shown with the times of that statement: since when it is true, until when it
-was, and the value that followed. The value that followed is placed before it.
+was, and the value that followed. The value that followed is placed before it. A query about the user that names a topic
+prefers the messages of statements that are true and on this topic.
 """
 
 from __future__ import annotations
@@ -9,9 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ebbtide.entity_names import entity_key
 from ebbtide.han import contains_han
 from ebbtide.ids import NodeId
+from ebbtide.memory.network import Network
+from ebbtide.memory.slot_names import slot_of
 from ebbtide.memory.statements import Ledger, Version
+from ebbtide.memory.subjects import USER
+from ebbtide.memory.topic_words import topics_of
 from ebbtide.records import Node, utc_date
 from ebbtide.statements import STATEMENT_KINDS
 
@@ -48,6 +54,27 @@ def validity_of(ledger: Ledger, nodes: Sequence[Node], now_ms: int, locale: str)
     found = [one for one in followers if one is not None]
     return Validity(
         _note_of_past(versions[0], followers[0], is_chinese), tuple(one.statement for one in found)
+    )
+
+
+def messages_on_record(ledger: Ledger, network: Network, query: str, now_ms: int) -> list[int]:
+    """Return the messages of statements that are true, in the topics that a query names.
+
+    They are about the user, or about the relative of the user whom the query names. A topic with many values says too
+    little about which of them is meant.
+    """
+    slots, relative = topics_of(query)
+    subject = network.entity_of_key.get(entity_key(relative or USER))
+    if subject is None:
+        return []
+    replay = ledger.known()
+    named = [slot for slot in sorted(slots) if slot_of(slot).is_lasting]
+    return sorted(
+        message
+        for slot in named
+        for one in replay.versions(subject, slot)
+        if one.holds_at(now_ms)
+        for message in one.messages
     )
 
 
