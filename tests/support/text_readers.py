@@ -22,6 +22,7 @@ from ebbtide.cli.plain_text import read_text
 from ebbtide.errors import InvalidRequest
 from ebbtide.fleet.deletion.deletion import text_bytes, without
 from ebbtide.fleet.deletion.selection import words_in
+from ebbtide.fleet.ingest.extraction import RULES_CHARS
 from ebbtide.fleet.ingest.gate import Gate, Said
 from ebbtide.fleet.ingest.segments import ByteOffsets, memory_of, placed_start
 from ebbtide.fleet.state.recall_filter import RecallFilter
@@ -244,14 +245,14 @@ def _shortened_again(text: str) -> Any:
 
 
 def _gate(text: str) -> object:
-    """Judge statements whose quotes are the beginning and the end of a text."""
-    gate = Gate()
+    """Judge statements whose quotes are the beginning and the end of a text, as long as the longest that is judged."""
+    gate, text, listed = Gate(), text[:RULES_CHARS], []
     for quote in (text[:150], text[-150:]):
-        words = quote.split()
-        for subject in ("I", words[0] if words else "Ann"):
-            one = ProposedStatement(0, quote, subject, "fact", "likes", words[-1] if words else quote)
-            gate.judge(Said("user", "", text, (text[:2000],)), [one])
-            gate.judge(Said("user", "", text), [one], by_rules=True)
+        words = quote.split() or ["Ann"]
+        listed += [
+            ProposedStatement(0, quote, subject, "fact", "likes", words[-1]) for subject in ("I", words[0])
+        ]
+    gate.judge(Said("user", "", text, (text[:2000],)), listed)
     return gate.accepted
 
 

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -19,7 +19,6 @@ from ebbtide.changes import Change
 from ebbtide.clock import offset_of
 from ebbtide.events import EventRun
 from ebbtide.fleet.archive.retention import is_digested
-from ebbtide.fleet.ingest.gate import Gate, Reason, Said, Statement
 from ebbtide.fleet.ingest.inbox import DigestTask
 from ebbtide.fleet.state.agent_state import State
 from ebbtide.language.port import ProposedStatement, Utterance
@@ -29,6 +28,9 @@ from ebbtide.records import BatchState, MessageRecord, Source
 from ebbtide.retrieval.times import stated_time
 from ebbtide.store.lmdb.texts import is_tombstone
 from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
+
+if TYPE_CHECKING:
+    from ebbtide.fleet.ingest.gate import Gate, Reason, Statement
 
 RULES: Final = "rules@1"
 """The author of statements that rules extract; the number rises with the rules."""
@@ -171,6 +173,9 @@ class ExtractionJobs:
         Return the number of statements, and the rejections by reason. `up_to` is 0 before the digest, which moves
         no mark.
         """
+        # Imported here, so that a daemon can listen before it has compiled the rules.
+        from ebbtide.fleet.ingest.gate import Gate
+
         state = self._state
         gate = Gate(
             redacts=state.parameters.pii == "redact",
@@ -278,6 +283,8 @@ def _pieces(text: str, most: int) -> Iterator[tuple[int, str]]:
 
 def _judged(gate: Gate, heard: Heard, found: Findings) -> list[tuple[int, Statement]]:
     """Return the statements that pass, with where the judged part of the message begins."""
+    from ebbtide.fleet.ingest.gate import Said
+
     record = heard.record
     gate.judge(None, found.invented)
     # Rules read the beginning of a long message only.
