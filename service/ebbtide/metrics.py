@@ -82,14 +82,6 @@ class Metrics:
         self.relations_ignored = counter(
             "ebbtide_relations_ignored_total", "Relations of recalls that no link and no entity has."
         )
-        self.extracted_statements = counter(
-            "ebbtide_extracted_statements_total", "Statements extracted from messages and stored."
-        )
-        self.extraction_rejections = counter(
-            "ebbtide_extraction_rejections_total",
-            "Extracted statements that the acceptance gate refused, by reason.",
-            "reason",
-        )
         self.links_broken = counter("ebbtide_links_broken_total", "Links broken because scans weakened them.")
         self.passes = counter("ebbtide_passes_total", "Completed compression passes.")
         self.events = counter("ebbtide_events_total", "Recorded events.")
@@ -111,8 +103,23 @@ class Metrics:
         self.loop_lag = histogram(
             "ebbtide_event_loop_lag_seconds", "Event-loop scheduling lag in seconds.", LAG_BUCKETS
         )
+        self._add_extraction()
         self._add_gauges()
         self._known: dict[tuple[str, ...], Any] = {}
+
+    def _add_extraction(self) -> None:
+        """Create the counters of the extraction of statements."""
+        self.extracted_statements = Counter(
+            "ebbtide_extracted_statements_total",
+            "Statements extracted from messages and stored.",
+            registry=self.registry,
+        )
+        self.extraction_rejections = Counter(
+            "ebbtide_extraction_rejections_total",
+            "Extracted statements that the acceptance gate refused, by reason.",
+            ("reason",),
+            registry=self.registry,
+        )
 
     def _add_gauges(self) -> None:
         """Create the gauges that are set at each scrape."""
