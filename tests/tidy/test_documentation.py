@@ -104,10 +104,10 @@ def test_reasons_named_on_pages_exist() -> None:
 
 
 def test_records_are_listed_and_whole() -> None:
-    """Every decision record is listed and has the five sections."""
+    """Every decision record has a number of its own, is listed and has the five sections."""
     listed = read("docs/adr/README.md")
     records = sorted((DOCS / "adr").glob("[0-9]*.md"))
-    assert [r.name[:4] for r in records] == [f"{n:04}" for n in range(1, len(records) + 1)]
+    assert len({record.name[:4] for record in records}) == len(records)
     for record in records:
         text = record.read_text(encoding="utf-8")
         headings = re.findall(r"^## (.+)$", text, re.MULTILINE)
