@@ -10,7 +10,18 @@ import argparse
 import sys
 from collections.abc import Callable
 
-from benchmarks.knowledge import creating, erasure, forms, lying, relevance, times, updates, wordings
+from benchmarks.knowledge import (
+    communities,
+    creating,
+    erasure,
+    forms,
+    lying,
+    merges,
+    relevance,
+    times,
+    updates,
+    wordings,
+)
 from benchmarks.knowledge.table import Row, as_table
 from ebbtide.telemetry import configure_log
 
@@ -19,6 +30,8 @@ MEASURES: dict[str, Callable[[bool], list[Row]]] = {
     "forms": forms.rows,
     "updates": updates.rows,
     "lying": lying.rows,
+    "merges": merges.rows,
+    "communities": communities.rows,
     "relevance": relevance.rows,
     "wordings": wordings.rows,
     "creating": creating.rows,

@@ -261,6 +261,20 @@ def read_names() -> list[NamePair]:
     ]
 
 
+def read_merges() -> list[NamePair]:
+    """Return the pairs of names without quotes."""
+
+    def side(row: dict[str, Any]) -> Named:
+        return Named(row["name"], row["type"], row["kin"], "")
+
+    return [
+        NamePair(
+            row["id"], row["lang"], side(row["first"]), side(row["second"]), row["same"], by=None, said=None
+        )
+        for row in rows_of("merges")
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class Wordings:
     """A fact with the messages that state it."""

@@ -4,15 +4,17 @@ Label propagation: every node begins with a label of its own and takes the label
 favours, until no label changes. Only nodes with a neighbour that changed are looked at again. The nodes are divided at
 random into parts that take turns, so the work runs in steps of a few milliseconds.
 
-A neighbour's vote counts the less, the more links it has, so a node that is linked with everything does not join
-everything. The result depends on the graph and the seed alone.
+The vote of a neighbour with many links counts less, so a node that is linked with everything does not join everything.
+At the end, a group that is too small joins the group with which it has the strongest links, if there is a larger one.
+The result depends on the graph and the seed alone.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -20,6 +22,7 @@ from numpy.typing import NDArray
 
 from ebbtide.entity_names import entity_key
 from ebbtide.ids import NodeId
+from ebbtide.memory.network import Network
 
 Array = NDArray[Any]
 
@@ -29,6 +32,11 @@ MIN_OVERLAP: Final = 0.8
 """Jaccard similarity of members from which a community is the one that it was before."""
 CONCEPT_WORDS: Final = 3
 """Most keywords that describe a community."""
+MERGED_STRENGTH: Final = 8.0
+"""Strength of the link between two entities that a ruling has merged."""
+HUB_STRENGTH: Final = 16.0
+"""Total strength of the links of a node from which its vote counts less."""
+ABSORBING_ROUNDS: Final = 3
 MAX_ROUNDS: Final = 24
 SETTLING_ROUND: Final = 8
 """From this round on, labels only decrease, so that no two nodes exchange theirs for ever."""
@@ -41,10 +49,21 @@ class Propagation:
     """Label propagation over nodes 0 … node_count - 1, in steps."""
 
     def __init__(
-        self, node_count: int, sources: Array, targets: Array, strengths: Array, *, seed: int = 0
+        self,
+        node_count: int,
+        sources: Array,
+        targets: Array,
+        strengths: Array,
+        *,
+        seed: int = 0,
+        min_size: int = MIN_CLUSTER,
     ) -> None:
-        """Prepare the propagation. A link counts in both directions; `sources` and `targets` are numbers of nodes."""
+        """Prepare the propagation. A link counts in both directions; `sources` and `targets` are numbers of nodes.
+
+        Groups of fewer than `min_size` nodes join larger ones.
+        """
         self._count = node_count
+        self._min_size = min_size
         self._links = (sources, targets, strengths)
         self._random = np.random.default_rng(seed)
         self._labels: NDArray[np.int32] = self._random.permutation(node_count).astype(np.int32)
@@ -70,13 +89,37 @@ class Propagation:
         yield from parts.read(part_of, *self._links)
         degrees = parts.degrees
         is_active = degrees > 0
-        votes = 1.0 / np.sqrt(np.maximum(degrees, 1.0))
+        votes = np.sqrt(HUB_STRENGTH / np.maximum(degrees, HUB_STRENGTH))
         for round_number in range(MAX_ROUNDS):
             for part in self._random.permutation(part_count).tolist():
                 self._update(parts, part, is_active, votes, round_number >= SETTLING_ROUND)
                 yield
             if not is_active.any():
                 break
+        for _ in range(ABSORBING_ROUNDS):
+            yield from self._absorb(parts, part_count, votes)
+
+    def _absorb(self, parts: _Parts, part_count: int, votes: Array) -> Iterator[None]:
+        """Let each group that is too small join the one that most of its links favour, if that is larger."""
+        sizes = np.bincount(self._labels, minlength=self._count)
+        ends: list[tuple[Array, Array, Array]] = []
+        for part in range(part_count):
+            owners, others, strengths = parts.ends_of(part)
+            own, other = self._labels[owners], self._labels[others]
+            leads_out = (sizes[own] < self._min_size) & (own != other)
+            ends.append((own[leads_out], other[leads_out], (strengths * votes[others])[leads_out]))
+            yield
+        own, other, weights = (np.concatenate([end[place] for end in ends]) for place in range(3))
+        if not len(own):
+            return
+        groups, favoured = _favourites(own, other, weights, np.arange(self._count, dtype=np.int32))
+        is_larger = (sizes[favoured] > sizes[groups]) | (
+            (sizes[favoured] == sizes[groups]) & (favoured < groups)
+        )
+        joined = np.arange(self._count, dtype=np.int32)
+        joined[groups[is_larger]] = favoured[is_larger]
+        self._labels = joined[self._labels]
+        yield
 
     def _update(self, parts: _Parts, part: int, is_active: Array, votes: Array, is_settling: bool) -> None:
         """Give the active nodes of a part the label with the most votes of their neighbours."""
@@ -216,3 +259,42 @@ def matched(
             found[index] = concept
             taken.add(concept)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """The statements and entities of a network, and the live links between them."""
+
+    ids: NDArray[np.int64]
+    sources: Array
+    """The ends of the links are numbers of places in `ids`."""
+    targets: Array
+    strengths: Array
+
+
+def graph_of(
+    network: Network,
+    merged: Iterable[tuple[NodeId, NodeId]] = (),
+    left_out: Collection[NodeId] = (),
+) -> Graph:
+    """Return the graph of living statements and entities. Two entities that are merged have a strong link.
+
+    `left_out` are the speakers: everything that the user says is linked with the user.
+    """
+    slots, rows = network.slots, network.links.rows
+    is_member = slots["alive"] & (slots["is_entity"] | slots["is_statement"])
+    is_member[network.slots_of([one for one in left_out if one in network])] = False
+    members = np.flatnonzero(is_member)
+    places = np.full(len(is_member), -1, dtype=np.int32)
+    places[members] = np.arange(len(members), dtype=np.int32)
+    is_inside = (places[rows["source"]] >= 0) & (places[rows["target"]] >= 0)
+    inside = np.flatnonzero(is_inside & (rows["now"] >= network.parameters.link_break_threshold))
+    ends = [one for pair in merged if all(end in network for end in pair) for one in pair]
+    both = places[network.slots_of(ends)].reshape(-1, 2)
+    both = both[(both >= 0).all(axis=1)]
+    return Graph(
+        slots["id"][members].astype(np.int64),
+        np.concatenate([places[rows["source"][inside]], both[:, 0]]),
+        np.concatenate([places[rows["target"][inside]], both[:, 1]]),
+        np.concatenate([rows["now"][inside], np.full(len(both), MERGED_STRENGTH)]),
+    )

@@ -122,6 +122,8 @@ _MUTUAL_ROLES: Final = _words(
     " 邻居 室友 房东 同学 秘书 助理"
 )
 """Roles of which one person may have several."""
+_COUSINS: Final = _words("表哥 表弟 表姐 表妹 堂哥 堂弟 堂姐 堂妹")
+"""Relatives who differ although one slot has all of them."""
 _RELATIVES: Final = frozenset(
     alias
     for alias, slot in ALIASES.items()
@@ -219,6 +221,8 @@ def _is_longer_given_name(first: Named, second: Named) -> bool:
 def _kins_agree(first: str, second: str) -> bool:
     """Return whether two relations to the user are equal, unknown, or one is the general word for the other."""
     one, other = _kin(first), _kin(second)
+    if first in _COUSINS and second in _COUSINS:
+        return first == second
     return (
         not one
         or not other

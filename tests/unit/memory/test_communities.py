@@ -38,9 +38,9 @@ def groups_of(
 
 @pytest.mark.parametrize("seed", range(5))
 def test_cliques_with_weak_bridges_are_communities(seed: int) -> None:
-    """Complete groups stay apart although a link leads from one to the next; a pair is too small."""
-    count, links = cliques([6, 8, 2, 5], [(0, 6, 0.3), (7, 14, 0.3), (15, 16, 0.3)])
-    assert groups_of(count, links, seed=seed) == [list(range(6)), list(range(6, 14)), list(range(16, 21))]
+    """Complete groups stay apart although a link leads from one to the next; a pair joins the group that is nearest."""
+    count, links = cliques([6, 8, 2, 5], [(0, 6, 0.3), (7, 14, 0.4), (15, 16, 0.3)])
+    assert groups_of(count, links, seed=seed) == [list(range(6)), list(range(6, 16)), list(range(16, 21))]
 
 
 def test_a_node_linked_with_everything_does_not_join_everything() -> None:
@@ -111,3 +111,13 @@ def test_a_community_is_the_same_while_four_fifths_agree() -> None:
     assert matched(known, [seven_of_ten, eight_of_ten]) == [None, 70]
     assert matched(known, []) == []
     assert matched({}, [eight_of_ten]) == [None]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_small_group_joins_the_one_it_is_linked_with(seed: int) -> None:
+    """What is known of a person is one group, with the places and firms that only this person is linked with."""
+    person, places = 0, {1: 5, 2: 6}
+    links = [(person, statement, 0.5) for statement in range(1, 5)] + [
+        (*pair, 0.5) for pair in places.items()
+    ]
+    assert groups_of(7, links, seed=seed) == [list(range(7))]

@@ -76,6 +76,8 @@ def test_kind_and_kin_exclude() -> None:
     assert is_one_by_name(named("Sam", kin="sister"), named("sam", kin="姐姐"))
     assert is_one_by_name(named("Sam"), named("Sam", kin="brother"))
     assert not is_one_by_name(named("Sam"), named("Tom"))
+    assert not is_one_by_name(named("思琪", kin="表妹"), named("思琪", kin="表姐"))
+    assert is_one_by_name(named("思琪", kin="表妹"), named("思琪", kin="cousin"))
 
 
 def test_why_names_are_proposed() -> None:
