@@ -143,6 +143,9 @@ Ids = Annotated[tuple[Id, ...], Meta(max_length=MAX_IDS)]
 """The nodes of a batch or a message."""
 Keywords = Annotated[tuple[Name, ...], Meta(max_length=MAX_KEYWORDS)]
 """The keywords of a memory."""
+MAX_CONCEPT_KEYWORDS: Final = 3
+ConceptKeywords = Annotated[tuple[Name, ...], Meta(min_length=1, max_length=MAX_CONCEPT_KEYWORDS)]
+"""The keywords of a concept."""
 PersonalCounts = Annotated[dict[Name, Count], Meta(max_length=MAX_KINDS)]
 """The amount of personal data of each kind."""
 

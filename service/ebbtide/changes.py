@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ebbtide.ids import NodeId
-from ebbtide.records import Entity, Link, Node, PassState, Pin
+from ebbtide.records import Concept, Entity, Link, Node, PassState, Pin
 from ebbtide.statements import Assertion, LedgerState, Ruling
 
 
@@ -41,6 +41,9 @@ class Change(msgspec.Struct):
     """New rulings, and those that a deletion has changed."""
     removed_entries: list[int] = msgspec.field(default_factory=list)
     """The entry numbers of assertions and rulings that are deleted, before new ones are written."""
+    concepts: list[Concept] = msgspec.field(default_factory=list)
+    """New concepts, and changed ones."""
+    deleted_concepts: list[NodeId] = msgspec.field(default_factory=list)
     ledger: LedgerState | None = None
     scanned: NDArray[np.int64] = msgspec.field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     scanned_in: int = 0

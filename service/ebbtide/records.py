@@ -24,6 +24,7 @@ from ebbtide.bounds import (
     AttachmentSize,
     Box,
     ByteLength,
+    ConceptKeywords,
     Count,
     Dimension,
     Drawn,
@@ -378,6 +379,25 @@ class NodeFacts(msgspec.Struct, frozen=True, array_like=True, gc=False):
     kind: msgspec.Raw
     speaker: Name
     pinned: StoredPin
+
+
+class Concept(msgspec.Struct, frozen=True, array_like=True):
+    """A group of statements and entities that are linked with each other, and the keywords that they share.
+
+    It is computed from them, and deleted with any of them that is deleted. It is no part of the network.
+    """
+
+    id: NodeId
+    keywords: ConceptKeywords
+    """The best keyword first."""
+    members: Ids
+    """The ids of its statements and entities, in ascending order."""
+    created_at_ms: Time
+
+    @property
+    def content(self) -> str:
+        """The keywords as one text."""
+        return ", ".join(self.keywords)
 
 
 class Entity(msgspec.Struct, frozen=True, array_like=True):

@@ -40,6 +40,7 @@ from ebbtide.bounds import (
 from ebbtide.events import EventRecord, decode_events, encode_events
 from ebbtide.records import (
     Batch,
+    Concept,
     EmbeddedMessage,
     EmbeddingState,
     Entity,
@@ -189,6 +190,7 @@ NODES = Table[Node](b"nodes", _ID, record(Node), exported="node", is_sealed=True
 ENTITIES = Table[Entity](b"entities", _ID, record(Entity), exported="entity", is_sealed=True)
 ASSERTIONS = Table[Assertion](b"assertions", _ID, record(Assertion), b"\x09", "statement", is_sealed=True)
 RULINGS = Table[Ruling](b"rulings", _ID, record(Ruling), b"\x0a", "ruling", is_sealed=True)
+CONCEPTS = Table[Concept](b"concepts", _ID, record(Concept), b"\x0b", "concept", is_sealed=True)
 LINKS = Table[LinkValue](
     b"links",
     _ID,
@@ -252,6 +254,7 @@ TABLES: Final[tuple[Table[Any], ...]] = (
     ENTITIES,
     ASSERTIONS,
     RULINGS,
+    CONCEPTS,
     LINKS,
     SCANS,
     RELATIONS,

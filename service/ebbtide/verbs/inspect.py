@@ -13,7 +13,7 @@ from ebbtide.errors import NotFound, no_node
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import NodeId, batch_text_id, node_text_id, parse_node_id
 from ebbtide.memory.draft import Draft
-from ebbtide.records import EPISODE, Entity, MessageRecord, Node, Source, StoredPin
+from ebbtide.records import EPISODE, Concept, Entity, MessageRecord, Node, Source, StoredPin
 from ebbtide.statements import STATEMENT_KINDS
 from ebbtide.store.lmdb.transaction import ReadTransaction
 from ebbtide.verbs.attachments import CitedAttachment, cited_attachment
@@ -24,8 +24,14 @@ from ebbtide.verbs.reading import ReadingService
 from ebbtide.verbs.requests import AgentRequest, Response
 from ebbtide.verbs.service import Service
 
+AnyNode = Node | Entity | Concept
+
+MEMBER = "contains"
+"""The name of the links of a concept to its members."""
+
 ENTITY = "entity"
-RESERVED_KINDS: Final = (ENTITY, "concept", *sorted(STATEMENT_KINDS))
+CONCEPT = "concept"
+RESERVED_KINDS: Final = (ENTITY, CONCEPT, *sorted(STATEMENT_KINDS))
 """The kinds of nodes that the daemon gives."""
 
 MAX_LOOKED_AT = 4000
@@ -89,8 +95,8 @@ class NodeInfo(Response):
 
     id: str = Field(description="Id of the node.", examples=["n1"])
     kind: str = Field(
-        description="episode: made from what was said; entity: a name, which has no content; else a statement's kind, "
-        "or the caller's own.",
+        description="episode: made from what was said; entity: a name, which has no content; concept: keywords that "
+        "a group of statements and entities share; else a statement's kind, or the caller's own.",
         examples=["episode"],
     )
     label: str = Field(description="The speaker, as shown before the content; not part of the content.")
@@ -168,7 +174,8 @@ class ListNodesRequest(AgentPageRequest):
 
     kinds: Annotated[list[Annotated[str, Kind()]], Several] = Field(
         default_factory=list,
-        description="Only nodes of these kinds: episode, entity, kinds of statements, or your own; default: episode. "
+        description="Only nodes of these kinds: episode, entity, concept, kinds of statements, or your own; default: "
+        "episode. "
         "Over REST separated by commas.",
     )
     metadata: FlatMetadata | None = Field(
@@ -184,7 +191,7 @@ class NodeRequest(AgentRequest):
 
 
 async def list_nodes(service: ReadingService, request: ListNodesRequest) -> NodePage:
-    """List living memories by id, or entities, or both."""
+    """List living memories by id, entities, concepts, or several of them."""
     start = number_from_token(request.page_token, "nodes")
     async with service.fleet.using(request.owner) as agent:
         workspace = agent.workspace
@@ -211,22 +218,23 @@ def _node_page(
     return NodePage(nodes=found, next_page_token="")
 
 
-def _nodes(txn: ReadTransaction, kinds: Collection[str], start: NodeId) -> Iterator[Node | Entity]:
+def _nodes(txn: ReadTransaction, kinds: Collection[str], start: NodeId) -> Iterator[AnyNode]:
     """Yield the nodes of these kinds by id."""
-    has_memories = any(kind != ENTITY for kind in kinds)
+    has_memories = any(kind not in (ENTITY, CONCEPT) for kind in kinds)
     memories = (one for one in txn.nodes.all(start) if one.kind in kinds) if has_memories else ()
     entities = txn.entities.all(start) if ENTITY in kinds else ()
-    return merge(memories, entities, key=attrgetter("id"))
+    concepts = txn.concepts.all(start) if CONCEPT in kinds else ()
+    return merge(memories, entities, concepts, key=attrgetter("id"))
 
 
 async def get_node(service: ReadingService, request: NodeRequest) -> NodeDetail:
-    """Return one memory or entity with its links. NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise."""
+    """Return a memory, an entity or a concept with its links. NODE_FORGOTTEN if it existed once, or NODE_NOT_FOUND."""
     async with service.fleet.using(request.owner) as agent:
         number = parse_node_id(request.node_id)
         workspace = agent.workspace
 
         def read(txn: ReadTransaction) -> NodeDetail | None:
-            node = txn.nodes.get(number) or txn.entities.get(number)
+            node = txn.nodes.get(number) or txn.entities.get(number) or txn.concepts.get(number)
             return None if node is None else node_detail(txn, workspace, node)
 
         found = await agent.run(lambda: workspace.store.read(read))
@@ -276,14 +284,16 @@ def _links(workspace: Workspace, start: int, skip: int, size: int) -> LinkPage:
     return LinkPage(links=found, next_page_token="")
 
 
-def node_info(txn: ReadTransaction, workspace: Workspace, node: Node | Entity) -> NodeInfo:
-    """Return the current state of a memory or an entity."""
+def node_info(txn: ReadTransaction, workspace: Workspace, node: AnyNode) -> NodeInfo:
+    """Return the current state of a memory, an entity or a concept."""
     return NodeInfo(**_fields(txn, workspace, node))
 
 
-def node_detail(txn: ReadTransaction, workspace: Workspace, node: Node | Entity) -> NodeDetail:
-    """Return a memory or an entity with its live links."""
+def node_detail(txn: ReadTransaction, workspace: Workspace, node: AnyNode) -> NodeDetail:
+    """Return a memory, an entity or a concept with its live links."""
     network = workspace.network
+    if isinstance(node, Concept):
+        return _concept_detail(txn, workspace, node)
     outgoing = [
         (LinkOut(target=node_text_id(target), relation=relation, strength=strength), target)
         for target, relation, strength in sorted(network.links_from(node.id))
@@ -300,7 +310,39 @@ def node_detail(txn: ReadTransaction, workspace: Workspace, node: Node | Entity)
     )
 
 
-def _fields(txn: ReadTransaction, workspace: Workspace, node: Node | Entity) -> dict[str, Any]:
+def _concept_detail(txn: ReadTransaction, workspace: Workspace, node: Concept) -> NodeDetail:
+    """Return a concept with a link to each member."""
+    network = workspace.network
+    links = [(LinkOut(target=node_text_id(one), relation=MEMBER, strength=1.0), one) for one in node.members]
+    return NodeDetail(
+        **_fields(txn, workspace, node),
+        first_content=None,
+        links_in=[],
+        links_out=[link for link, target in links if target in network],
+        dangling=[link for link, target in links if target not in network],
+    )
+
+
+def _concept_fields(node: Concept) -> dict[str, Any]:
+    return {
+        "id": node_text_id(node.id),
+        "kind": CONCEPT,
+        "content": node.content,
+        "phrase": node.content,
+        "keywords": list(node.keywords),
+        "created_at": node.created_at_ms,
+        "original_length": len(node.content),
+        "in_focus": False,
+        "pinned": "none",
+        "label": "",
+        **dict.fromkeys(("scan_count", "importance"), 0),
+        **{name: [] for name in ("entities", "sources", "rewrites")},
+    }
+
+
+def _fields(txn: ReadTransaction, workspace: Workspace, node: AnyNode) -> dict[str, Any]:
+    if isinstance(node, Concept):
+        return _concept_fields(node)
     network = workspace.network
     shared = {
         "id": node_text_id(node.id),

@@ -1975,7 +1975,7 @@ class NodeDetail:
     """Id of the node."""
 
     kind: str
-    """episode: made from what was said; entity: a name, which has no content; else a statement's kind, or the caller's own."""
+    """episode: made from what was said; entity: a name, which has no content; concept: keywords that a group of statements and entities share; else a statement's kind, or the caller's own."""
 
     label: str
     """The speaker, as shown before the content; not part of the content."""
@@ -2037,7 +2037,7 @@ class NodeInfo:
     """Id of the node."""
 
     kind: str
-    """episode: made from what was said; entity: a name, which has no content; else a statement's kind, or the caller's own."""
+    """episode: made from what was said; entity: a name, which has no content; concept: keywords that a group of statements and entities share; else a statement's kind, or the caller's own."""
 
     label: str
     """The speaker, as shown before the content; not part of the content."""

@@ -8,7 +8,7 @@ The rule guarded here: **an agent without statements is not touched**, and a run
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -17,7 +17,8 @@ from msgspec.structs import replace
 from ebbtide.bounds import MAX_COUNT
 from ebbtide.changes import Change
 from ebbtide.events import EventKind, EventRun, run_of
-from ebbtide.fleet.consolidation.steps import STEPS, Finding, Part, Step, View
+from ebbtide.fleet.consolidation.concepts import Concepts
+from ebbtide.fleet.consolidation.steps import Conflicts, Finding, Part, Staged, Step, View
 from ebbtide.fleet.state.agent_state import State
 from ebbtide.statements import CONSOLIDATION_STEPS, ConsolidationState
 from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
@@ -32,6 +33,9 @@ RETRY_MS = 600_000
 """Pause after a failure."""
 
 HOUR_MS = 3_600_000
+
+STEPS: Mapping[str, Callable[[], Step]] = {"staged": Staged, "conflicts": Conflicts, "concepts": Concepts}
+"""The steps by name, in the order of `CONSOLIDATION_STEPS`."""
 
 NUMBERS = tuple(number for number, name in enumerate(CONSOLIDATION_STEPS, 1) if name in STEPS)
 """The numbers of the steps, from 1."""

@@ -7,7 +7,7 @@ parameter of the agent says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -98,7 +98,3 @@ class Conflicts:
                 nodes = (pair.first.statement, pair.second.statement)
                 findings.append(Finding(nodes, "contradict each other"))
         return Part(looked=looked, findings=findings)
-
-
-STEPS: Mapping[str, Callable[[], Step]] = {"staged": Staged, "conflicts": Conflicts}
-"""The steps by name, in the order of `CONSOLIDATION_STEPS`."""

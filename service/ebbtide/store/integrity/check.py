@@ -52,6 +52,7 @@ class _Check(Entries):
         self._check_sources()
         self._check_citings()
         self._check_statements()
+        self._check_concepts()
         self._check_withdrawn()
         self._check_relations()
         self._check_entities()
@@ -71,7 +72,7 @@ class _Check(Entries):
         from_batches.update(node.batch for node in self.nodes.values())
         said = max((one.first_message + one.message_count - 1 for one in batches), default=0)
         for name, what, highest in (
-            ("next_node_id", "node id", max(made, *self.nodes, *self.entities, 0)),
+            ("next_node_id", "node id", max(made, *self.nodes, *self.entities, *self.concepts, 0)),
             ("next_message_number", "message number", max(said, max(self.messages, default=0))),
             ("next_batch_number", "batch number", max(from_batches | self.batches.keys(), default=0)),
             ("next_position", "position in the inbox", self._highest(layout.INBOX)),
@@ -171,6 +172,18 @@ class _Check(Entries):
             self._note(layout.RULINGS, name, "names a node that never existed")
         for source in one.sources:
             self._check_source(layout.RULINGS, name, source)
+
+    def _check_concepts(self) -> None:
+        """The members of a concept exist or existed, each once; a concept is neither a memory nor an entity."""
+        highest, known = self._txn.meta.next_node_id, self.nodes.keys() | self.entities.keys()
+        for one in self.concepts.values():
+            name = node_text_id(one.id)
+            if list(one.members) != sorted(set(one.members)) or not one.members:
+                self._note(layout.CONCEPTS, name, "has no members in order", is_repairable=True)
+            elif one.members[-1] >= highest or not self.concepts.keys().isdisjoint(one.members):
+                self._note(layout.CONCEPTS, name, "has a member that never existed", is_repairable=True)
+            if one.id in known:
+                self._note(layout.CONCEPTS, name, "is a memory or an entity too", is_repairable=True)
 
     def _check_source(self, table: Table[Any], name: str, source: Source) -> None:
         record = self.messages.get(source.message)

@@ -18,7 +18,7 @@ from ebbtide.entity_names import is_entity
 from ebbtide.errors import InvalidRequest
 from ebbtide.ids import batch_text_id, node_text_id, parse_agent_id
 from ebbtide.parameters import AgentParameters
-from ebbtide.records import Batch, Entity, MessageRecord, Node
+from ebbtide.records import Batch, Concept, Entity, MessageRecord, Node
 from ebbtide.statements import Assertion, Ruling
 from ebbtide.store import layout
 from ebbtide.store.codec import INVALID, UNDECODABLE, is_within
@@ -61,6 +61,7 @@ class Entries:
         self.entities: dict[int, Entity] = {}
         self.statements: dict[int, Assertion | Ruling] = {}
         """Assertions and rulings by entry number."""
+        self.concepts: dict[int, Concept] = {}
         self.messages: dict[int, MessageRecord] = {}
         self.lengths: dict[bytes, int] = {}
         """The characters of each text, by its stored key."""
@@ -84,6 +85,7 @@ class Entries:
         self._read_entities()
         self._read_statements(layout.ASSERTIONS)
         self._read_statements(layout.RULINGS)
+        self._read_concepts()
         return True
 
     def _items(self, table: Table[Any]) -> Iterator[tuple[bytes, bytes]]:
@@ -260,6 +262,14 @@ class Entries:
                 self._note(layout.ENTITIES, node_text_id(entity.id), "is stored under another key")
             if not is_entity(entity.name, entity.key):
                 self._note(layout.ENTITIES, node_text_id(entity.id), "has no name that fits its key")
+
+    def _read_concepts(self) -> None:
+        for key, concept in self._decoded(layout.CONCEPTS):
+            if concept is None:
+                continue
+            self.concepts[concept.id] = concept
+            if from_u64(key) != concept.id:
+                self._note(layout.CONCEPTS, node_text_id(concept.id), "is stored under another key")
 
     def _read_statements(self, table: Table[Any]) -> None:
         for key, entry in self._decoded(table):

@@ -41,6 +41,7 @@ def _rebuild(txn: WriteTransaction) -> None:
     _drop_unfitting_vectors(txn)
     _rebuild_references(txn)
     txn.citings.rebuild(txn.nodes.all())
+    txn.concepts.clear()
 
 
 def _drop_links(txn: WriteTransaction, living: set[int]) -> None:

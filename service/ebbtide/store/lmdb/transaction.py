@@ -17,6 +17,7 @@ from ebbtide.changes import Change
 from ebbtide.records import AgentCounts, Batch, Identity, MessageRecord, PassageEntry, Receipt
 from ebbtide.store.layout import ENTITIES, INBOX, LINKS, MESSAGES, NODES, PARKED
 from ebbtide.store.lmdb.audit import AuditReader, AuditWriter
+from ebbtide.store.lmdb.concepts import ConceptReader, ConceptWriter
 from ebbtide.store.lmdb.events import EventReader, EventWriter
 from ebbtide.store.lmdb.inbox import InboxReader, InboxWriter
 from ebbtide.store.lmdb.network import (
@@ -69,6 +70,7 @@ class ReadTransaction:
     nodes: NodeReader
     entities: EntityReader
     statements: StatementReader
+    concepts: ConceptReader
     inbox: InboxReader
     audit: AuditReader
     events: EventReader
@@ -92,6 +94,7 @@ class ReadTransaction:
         self.nodes = NodeReader(tables, texts, messages)
         self.entities = EntityReader(tables)
         self.statements = StatementReader(tables)
+        self.concepts = ConceptReader(tables)
         self.inbox = InboxReader(tables)
         self.audit = AuditReader(tables)
         self.events = EventReader(tables, meta)
@@ -125,6 +128,7 @@ class WriteTransaction(ReadTransaction):
     nodes: NodeWriter
     entities: EntityWriter
     statements: StatementWriter
+    concepts: ConceptWriter
     inbox: InboxWriter
     audit: AuditWriter
     events: EventWriter
@@ -148,6 +152,7 @@ class WriteTransaction(ReadTransaction):
         self.nodes = NodeWriter(tables, texts, messages, links, citings)
         self.entities = EntityWriter(tables, links)
         self.statements = StatementWriter(tables)
+        self.concepts = ConceptWriter(tables)
         self.inbox = InboxWriter(tables, meta)
         self.audit = AuditWriter(tables, meta)
         self.events = EventWriter(tables, meta)
@@ -163,6 +168,9 @@ class WriteTransaction(ReadTransaction):
         for node in change.nodes:
             self.nodes.put(node)
         for entity in change.entities.values():
+            known = self.entities.get(entity.id)
+            if known is not None and known.name != entity.name:
+                self.concepts.note_lost([entity.id])
             self.entities.put(entity)
         for node_id in change.forgotten:
             self.messages.note_faded(self.nodes.forget(node_id))
@@ -172,15 +180,22 @@ class WriteTransaction(ReadTransaction):
         for node_id in change.deleted_entities:
             self.entities.delete(node_id)
         self.statements.note_deleted([*change.deleted, *change.deleted_entities])
+        self.concepts.note_lost([*change.deleted, *change.deleted_entities])
         for link in change.removed_links:
             self.links.remove(link)
         self.links.put(change.links)
         for number in change.removed_entries:
+            assertion = self.statements.assertion(number)
+            self.concepts.note_lost([] if assertion is None else [assertion.statement])
             self.statements.remove(number)
         for assertion in change.assertions:
             self.statements.put(assertion)
         for ruling in change.rulings:
             self.statements.put(ruling)
+        for concept in change.concepts:
+            self.concepts.put(concept)
+        for node_id in change.deleted_concepts:
+            self.concepts.delete(node_id)
         for node_id, pin in change.pins.items():
             self.nodes.pin(node_id, pin)
         self.scans.reset([*change.forgotten, *change.deleted, *change.deleted_entities])
@@ -195,7 +210,8 @@ class WriteTransaction(ReadTransaction):
 
     def finish(self) -> None:
         """Write what follows from the whole transaction. Called before the commit."""
-        self.statements.drop_sources(self.messages.erased)
+        dropped = self.statements.drop_sources(self.messages.erased)
+        self.concepts.drop_lost(one.statement for one in dropped.assertions)
         self.citings.finish()
 
     def accept(

@@ -24,6 +24,7 @@ from ebbtide.store.layout import (
     ASSERTIONS,
     CHUNK_REFERENCES,
     CITINGS,
+    CONCEPTS,
     EVENTS,
     FORMAT_VERSION,
     LINK_SIZE,
@@ -41,7 +42,7 @@ from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
 _DROPPED: Final = {"backlinks": 12, "entity_ids": 0}
 """The tables that only format 2 has, as in OLD_VALUE_SIZES."""
 
-_ADDED: Final = (ASSERTIONS, RULINGS, CITINGS)
+_ADDED: Final = (ASSERTIONS, RULINGS, CONCEPTS, CITINGS)
 """The tables that format 2 and 3 do not have."""
 
 _SAME_TREES: Final = 3

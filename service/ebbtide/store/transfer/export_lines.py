@@ -26,6 +26,7 @@ from ebbtide.bounds import (
     AgentIdText,
     AttachmentBytes,
     ByteLength,
+    ConceptKeywords,
     Count,
     DecayRate,
     Dimension,
@@ -336,6 +337,15 @@ class RulingLine(
     sources: Annotated[tuple[SourceLine, ...], msgspec.Meta(max_length=MAX_RULING_SOURCES)] = ()
 
 
+class ConceptLine(Line, frozen=True, tag="concept"):
+    """A group of statements and entities, and the keywords that they share."""
+
+    id: NodeId
+    keywords: ConceptKeywords
+    members: Ids
+    created_at_ms: Time = field(name="created_at")
+
+
 class PinLine(Line, frozen=True, tag="pin"):
     """A pinned memory."""
 
@@ -382,6 +392,7 @@ AnyLine = (
     | EntityLine
     | StatementLine
     | RulingLine
+    | ConceptLine
     | PinLine
     | LinkLine
     | IndexLine

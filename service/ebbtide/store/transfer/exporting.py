@@ -34,6 +34,7 @@ from ebbtide.store.transfer.export_lines import (
     AnyLine,
     AttachmentLine,
     BatchLine,
+    ConceptLine,
     ConsolidationLine,
     EmbeddingLine,
     EndLine,
@@ -99,6 +100,8 @@ def _lines(txn: ReadTransaction, ebbtide_version: str, now_ms: int) -> Iterator[
     yield from _nodes(txn)
     yield from _entities(txn)
     yield from _statements(txn)
+    for concept in txn.concepts.all():
+        yield converted(concept, ConceptLine)
     yield from _pins(txn)
     for link in txn.links.all():
         yield converted(link, LinkLine)

@@ -21,6 +21,7 @@ from ebbtide.records import (
     Attachment,
     Batch,
     BatchState,
+    Concept,
     EmbeddedMessage,
     EmbeddingState,
     Entity,
@@ -54,6 +55,7 @@ from ebbtide.store.transfer.export_lines import (
     AnyLine,
     AttachmentLine,
     BatchLine,
+    ConceptLine,
     EndLine,
     EntityLine,
     HeaderLine,
@@ -261,6 +263,9 @@ def _put(txn: WriteTransaction, line: AnyLine) -> None:
         _put_entity(txn, line)
     elif isinstance(line, StatementLine | RulingLine):
         _put_statement(txn, line)
+    elif isinstance(line, ConceptLine):
+        _new_key(txn, layout.CONCEPTS, line.id)
+        txn.concepts.put(converted(line, Concept))
     elif isinstance(line, PinLine):
         _put_pin(txn, line)
     elif isinstance(line, LinkLine):
