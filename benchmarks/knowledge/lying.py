@@ -1,6 +1,6 @@
 """A lying model: statements that the words of a message do not support, and how many of them the gate lets pass.
 
-The messages and their true statements are `data/extraction_dev.jsonl`. Each true statement is told wrongly in many
+The messages and their true statements are `data/extraction_dev.jsonl`. Each true statement is distorted in many
 ways. Words of each message that states nothing are claimed to be facts: the gate cannot recognise all of these. The
 honest statements are judged too, since a gate that refuses everything is of no use.
 """

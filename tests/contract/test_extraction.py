@@ -130,7 +130,7 @@ async def test_unusable_replies_are_replaced_by_rules(tmp_path: Path, caller_in:
 
 
 async def test_an_unavailable_model_is_waited_for(tmp_path: Path) -> None:
-    """Without a model server, the digest of further batches goes on, and statements come when it is back."""
+    """Without a model server, the digest of further batches continues, and statements come when it is back."""
     model = Listing()
     model.always["extract"] = ModelUnavailable("refused")
     async with rest_in(tmp_path, model) as call:
@@ -150,7 +150,7 @@ async def test_an_unavailable_model_is_waited_for(tmp_path: Path) -> None:
 
 
 async def test_a_slow_model_holds_up_nobody(tmp_path: Path) -> None:
-    """While the model thinks about statements, remember, recall, digests and another agent go on."""
+    """While the model thinks about statements, remember, recall, digests and another agent continue."""
     model, thinking = Listing(), asyncio.Event()
 
     async def think() -> list[ProposedStatement]:

@@ -36,7 +36,7 @@ RULES: Final = "rules@1"
 """The author of statements that rules extract; the number rises with the rules."""
 
 MODEL: Final = "model:"
-"""What the author of statements that a model extracts begins with."""
+"""The beginning of the author of statements that a model extracts."""
 
 USER_TRUST: Final = 1.0
 
@@ -100,7 +100,7 @@ class Part:
 
 @dataclass(slots=True)
 class Findings:
-    """What was found in a message, and by whom."""
+    """The statements found in a message, and their author."""
 
     model: str
     """The author of what the model lists."""
@@ -108,7 +108,7 @@ class Findings:
     by_model: dict[int, tuple[str, list[ProposedStatement]]] = field(default_factory=dict)
     """By where a part of the message begins: its text, and what the model lists of it."""
     invented: list[ProposedStatement] = field(default_factory=list)
-    """What the model lists of a message that does not exist."""
+    """The statements that the model lists of a message that does not exist."""
     is_fallback: bool = False
     """Whether the rules took the place of the model."""
 

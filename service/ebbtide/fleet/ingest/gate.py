@@ -1,9 +1,9 @@
 """The acceptance gate: which of the statements that a language model lists are stored.
 
 A model may invent, misread, cut off and repeat. A statement is stored only if the words of a message of the user
-support each of its fields. What fails one check is refused, and the reason is counted. The quote and the object that
-are stored are slices of the message, not what the model wrote. Statements by rules pass the checks that rules do not
-guarantee.
+support each of its fields. A statement that fails one check is refused, and the reason is counted. The quote and the
+object that are stored are slices of the message, not what the model wrote. Statements by rules pass the checks that
+rules do not guarantee.
 
 The gate is pure. It judges one message, or a part of one, with the messages before it. It does not judge whether a
 statement is worth storing.
@@ -94,7 +94,7 @@ _AVERSION: Final = re.compile(
 _PERSONS: Final = KIN | {"partner", "boss", "friend", "colleague", "pet"}
 _MORE_PERSONS: Final = word_list("person_words")
 _REDACTED: Final = re.compile(r"\[[a-z_]{1,40}(?::[0-9a-f]{1,64})?\]")
-"""What redaction leaves of personal data."""
+"""The placeholder of redacted personal data."""
 _PART_OF_NUMBER: Final = re.compile(r"[.,:/-]\d")
 
 
@@ -355,7 +355,7 @@ class _Judgement:
         # A relative may be the user's only in the user's own words: "my sister", 我妹妹.
         is_in_clause = _find(around, plain) >= 0
         if not is_in_clause and (_speaks_of_self(around, slot) or not _OTHERS.search(around)):
-            # The clause is about the speaker, or about nobody that could be this subject.
+            # The clause is about the speaker, or mentions no person that could be this subject.
             raise _Refused("subject")
         if is_in_clause and not is_kin and _SELF_EN.search(around[: _find(around, plain)]):
             raise _Refused("subject")

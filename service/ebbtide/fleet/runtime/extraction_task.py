@@ -6,7 +6,7 @@ stores it.
 
 Failures:
 
-* The model server is down. The extraction pauses and asks again; the digest goes on.
+* The model server is down. The extraction pauses and tries again; the digest continues.
 * Two replies are unusable. The rules of the built-in model take the place of the model for these messages.
 """
 
@@ -70,7 +70,7 @@ class Extraction(BackgroundTask):
 
     @property
     def _asks_model(self) -> bool:
-        """Whether a model is asked: the built-in one answers by the rules."""
+        """Whether a model is called: the built-in one answers by the rules."""
         return "model" in self._workspace.parameters.extraction and not self._model_client.extracts_by_rules
 
     @property
@@ -151,7 +151,7 @@ class Extraction(BackgroundTask):
     async def _answer(
         self, batch: ExtractionBatch, parts: list[Part], priority: Priority
     ) -> list[ProposedStatement] | None:
-        """Return the model's reply about some parts; None if it is unusable twice. A reply is asked for once."""
+        """Return the model's reply about some parts; None if it is unusable twice. Each reply is requested once."""
         first = parts[0]
         key = batch.messages[first.message].record.number, first.begin
         if key not in self._answers:

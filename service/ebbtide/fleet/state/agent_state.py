@@ -66,7 +66,7 @@ A = TypeVar("A", bound=Amendment)
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What metrics report of one agent, besides its counts."""
+    """The values that metrics report of one agent, besides its counts."""
 
     used_bytes: int = 0
     """Size of the pages of the store's file that are in use."""
@@ -343,7 +343,7 @@ class State:
         return self.store.read(lambda txn: txn.counts())
 
     def figures(self) -> Figures:
-        """Return what metrics report of the agent besides its counts. This may read all statements."""
+        """Return the values that metrics report of the agent besides its counts. This may read all statements."""
         self.are_figures_due = False
         used, next_entry = self.store.read(lambda txn: (txn.tables.used_bytes(), txn.meta.ledger.next_entry))
         if next_entry == 1:
