@@ -344,8 +344,8 @@ class RelevanceQuestion:
         return len({*found[:CUTOFF]} & {*self.answers}) / min(CUTOFF, len(self.answers))
 
 
-def read_bank() -> list[BankStatement]:
-    """Return the statements of every agent by the time of their messages."""
+def read_bank(name: str = "relevance") -> list[BankStatement]:
+    """Return the statements of every agent of a set by the time of their messages."""
     bank = [
         BankStatement(
             **{
@@ -355,14 +355,14 @@ def read_bank() -> list[BankStatement]:
                 "link": StatementLink(**row["link"]) if row["link"] else None,
             }
         )
-        for row in rows_of("relevance_statements")
+        for row in rows_of(f"{name}_statements")
     ]
     return sorted(bank, key=lambda one: (one.agent, one.told_at))
 
 
-def read_questions() -> list[RelevanceQuestion]:
-    """Return the questions."""
-    return [RelevanceQuestion(**{**row, "answers": tuple(row["answers"])}) for row in rows_of("relevance")]
+def read_questions(name: str = "relevance") -> list[RelevanceQuestion]:
+    """Return the questions of a set."""
+    return [RelevanceQuestion(**{**row, "answers": tuple(row["answers"])}) for row in rows_of(name)]
 
 
 @dataclass(frozen=True, slots=True)

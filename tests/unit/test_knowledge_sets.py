@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
+
 from benchmarks.knowledge.sets import (
     LANGUAGES,
     OUTCOMES,
@@ -158,18 +160,19 @@ def test_wordings_state_their_fact() -> None:
         assert all(fact.object.removeprefix("a ") in wording for wording in fact.wordings), fact.id
 
 
-def test_questions_are_answered_by_statements_of_their_agent() -> None:
-    """Six agents have 25 statements each, and every answer is a statement of the agent of the question."""
-    bank = {statement.id: statement for statement in read_bank()}
-    assert Counter(Counter(statement.agent for statement in bank.values()).values()) == {25: 6}
-    assert len({statement.quote for statement in bank.values()}) == 150
+@pytest.mark.parametrize(("name", "agents"), [("relevance", 6), ("relevance_held_out", 4)])
+def test_questions_are_answered_by_statements_of_their_agent(name: str, agents: int) -> None:
+    """Each agent has 25 statements, and every answer is a statement of the agent of the question."""
+    bank = {statement.id: statement for statement in read_bank(name)}
+    assert Counter(Counter(statement.agent for statement in bank.values()).values()) == {25: agents}
+    assert len({statement.quote for statement in bank.values()}) == 25 * agents
     for statement in bank.values():
         assert (statement.object or "").casefold() in statement.quote.casefold(), statement.id
         assert statement.told_at < SEARCH_TIME.timestamp() * 1000, statement.id
         assert statement.since is None or statement.since <= statement.told_at, statement.id
         if statement.link:
             assert bank[statement.link.target].agent == statement.agent, statement.id
-    questions = read_questions()
+    questions = read_questions(name)
     assert Counter(question.lang for question in questions) == {"en": 50, "zh": 50}
     assert len({(question.agent, question.query) for question in questions}) == 100
     assert {question.kind for question in questions} == {*QUESTION_KINDS}
@@ -177,6 +180,15 @@ def test_questions_are_answered_by_statements_of_their_agent() -> None:
         assert (question.kind == "none") == (not question.answers), question.id
         assert {bank[one].agent for one in question.answers} <= {question.agent}, question.id
         assert {bank[one].lang for one in question.answers} <= {question.lang}, question.id
+
+
+def test_questions_without_answer_are_new() -> None:
+    """The questions without an answer are asked of agents that exist, and are in no other set."""
+    questions = read_questions("relevance_unanswerable")
+    assert Counter(question.lang for question in questions) == {"en": 20, "zh": 20}
+    assert {question.kind for question in questions} == {"none"}
+    assert {question.agent for question in questions} <= {one.agent for one in read_bank()}
+    assert not {question.query for question in questions} & {one.query for one in read_questions()}
 
 
 def test_precision_counts_what_could_be_right() -> None:
