@@ -25,6 +25,7 @@ from benchmarks.knowledge.table import Row
 from ebbtide.daemon import opened
 from ebbtide.errors import EbbtideError
 from ebbtide.settings import load_settings
+from ebbtide.verbs.batches import FlushRequest, flush
 from ebbtide.verbs.links import CreateLinkRequest, create_link
 from ebbtide.verbs.service import Service
 from ebbtide.verbs.statement_search import SearchStatementsRequest, search_statements
@@ -76,6 +77,8 @@ async def _answers(
         settings = load_settings({"store": {"data_dir": Path(folder)}})
         async with opened(settings) as service:
             ids = await _store(service, bank)
+            for agent in sorted({one.agent for one in bank}):
+                await flush(service, FlushRequest(agent_id=agent, vectors=True))
             labels: dict[tuple[str, str], list[str]] = defaultdict(list)
             agents = {one.id: one.agent for one in bank}
             for label, number in ids.items():

@@ -397,6 +397,49 @@ async def test_statements_are_searched_linked_and_weighed(tmp_path: Path, caller
         assert same.json()["error"]["reason"] == "INVALID_VALUE"
 
 
+async def test_causes_of_a_statement_are_shown(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Why leads along links of both directions to the causes, marks inferred links and superseded statements."""
+    async with caller_in(tmp_path) as call:
+        flat = await says(call, "residence", "Lisbon", content="I live in Lisbon.")
+        wrist = await says(call, "injury", "a broken wrist", content="I broke my wrist in March.")
+        climbing = await says(call, "gave up", "climbing", content="I gave up climbing.")
+        for source, target, relation, strength in (
+            (wrist, climbing, "causes", 0.8),
+            (wrist, flat, "inferred caused_by", 0.5),
+            (climbing, flat, "related", 1.0),
+        ):
+            body = {"source": source["id"], "target": target["id"], "relation": relation}
+            await done(call, "POST", "links", {**body, "strength": strength})
+        await says(call, "residence", "Porto", replaces=flat["id"])
+        found = await done(call, "GET", f"nodes/{climbing['id']}/why")
+        [path] = found["paths"]
+        assert (path["strength"], path["inferred"], found.get("truncated", False)) == (0.4, True, False)
+        steps = [
+            (one["id"], one.get("relation", ""), one.get("inferred", False), one["state"])
+            for one in path["steps"]
+        ]
+        assert steps == [
+            (climbing["id"], "", False, "current"),
+            (wrist["id"], "causes", False, "current"),
+            (flat["id"], "caused_by", True, "superseded"),
+        ]
+        assert path["steps"][1]["content"].startswith("I broke my wrist in March.")
+        near = await done(call, "GET", f"nodes/{climbing['id']}/why", depth=1)
+        assert [len(one["steps"]) for one in near["paths"]] == [2]
+        for question in ("Why did I give up climbing?", "我为什么 gave up climbing?"):
+            answer = await done(call, "POST", "statements/search", {"query": question})
+            assert wrist["id"] in [one["id"] for one in answer["statements"]]
+            assert answer["paths"][0]["steps"][0]["id"] == climbing["id"]
+        plain = await done(call, "POST", "statements/search", {"query": "Did I give up climbing?"})
+        assert plain.get("paths", []) == []
+        for path, params, reason in (
+            ("nodes/n99/why", {}, "NODE_NOT_FOUND"),
+            (f"nodes/{wrist['id']}/why", {"depth": 5}, "INVALID_VALUE"),
+        ):
+            refused = await call("GET", f"{AGENT}/{path}", params=params)
+            assert refused.json()["error"]["reason"] == reason
+
+
 async def test_a_past_question_finds_what_was_true(tmp_path: Path, caller_in: CallerIn) -> None:
     """With include_past the earlier value is found first for a question about it; without, only the current one."""
     async with caller_in(tmp_path) as call:

@@ -111,6 +111,23 @@ def test_a_memory_is_created_from_a_text(daemon: Daemon) -> None:
     assert refused.returncode == ExitCode.NOT_FOUND and "NODE_NOT_FOUND" in refused.stderr
 
 
+def test_why_a_statement_is_true(daemon: Daemon) -> None:
+    """`why` prints each path, with the strength of its links, and says so if there is none."""
+    for topic, value in (("broke", "my wrist"), ("gave up", "climbing")):
+        run("statements", "add", "I", topic, value, url=daemon.url)
+    wrist, climbing = (one["id"] for one in answer(run("statements", "list", "--json", url=daemon.url)))
+    assert "No cause is known." in run("why", climbing, url=daemon.url).stderr
+    run("statements", "link", wrist, climbing, "causes", "--strength", "0.8", url=daemon.url)
+    lines = run("why", climbing, url=daemon.url).stdout.splitlines()
+    assert lines == [
+        f"{climbing:<6} [0.80] user gave up climbing",
+        f"  {wrist:<6} [causes 0.80] user broke my wrist",
+    ]
+    assert (
+        answer(run("why", climbing, "--depth", "1", "--json", url=daemon.url))["paths"][0]["strength"] == 0.8
+    )
+
+
 def test_an_attachment_goes_in_and_comes_out(daemon: Daemon, tmp_path: Path) -> None:
     """A conversation in JSON may have attachments; `messages` lists them, `attachment` writes one."""
     content = bytes(range(256)) * 4

@@ -40,6 +40,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "clear": ("ebbtide.cli.commands.clear", "clear", USE),
     "forget": ("ebbtide.cli.commands.forget", "forget", USE),
     "profile": ("ebbtide.cli.commands.statements", "profile", LOOK),
+    "why": ("ebbtide.cli.commands.statements", "why", LOOK),
     "statements": ("ebbtide.cli.commands.statements", "statements", USE),
     "consolidate": ("ebbtide.cli.commands.statements", "consolidate", USE),
     "tools": ("ebbtide.cli.commands.tools", "tools", USE),

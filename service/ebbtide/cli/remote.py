@@ -128,6 +128,10 @@ class RemoteClient:
         """Return statements that answer a question."""
         return self._send(calls.search_statements, agent_id, query, **options)
 
+    def get_causes(self, agent_id: str, node_id: str, depth: int) -> Json:
+        """Return the paths from a node to its causes."""
+        return self._send(calls.get_causes, agent_id, node_id, depth=depth)
+
     def create_link(self, agent_id: str, source: str, target: str, relation: str, strength: float) -> Json:
         """Create a link."""
         return self._send(calls.create_link, agent_id, source, target, relation, strength=strength)

@@ -23,7 +23,11 @@ from ebbtide.verbs import (
     attachments,
     audit,
     batches,
+<<<<<<< HEAD
     consolidation,
+=======
+    causes,
+>>>>>>> 604d4ae9 (Show the causes of a statement as paths of links)
     creation,
     entities,
     erased,
@@ -422,6 +426,10 @@ CATALOGUE: tuple[Operation, ...] = (
         statement_search.FoundStatements,
         "statements",
         examples={"a question": {"query": "Where do I live now?"}},
+    ),
+    Operation(
+        *("GetCauses", f"GET {A}/nodes/{{node_id}}/why", READ_AGENT, causes.get_causes),
+        *(causes.GetCausesRequest, causes.Causes, "statements"),
     ),
     Operation(
         *("CreateLink", f"POST {A}/links", WRITE_AGENT, links.create_link),

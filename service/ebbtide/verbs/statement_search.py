@@ -20,13 +20,15 @@ from pydantic import Field
 from ebbtide.fleet.recall.query import Query
 from ebbtide.fleet.recall.recollected import Recollected
 from ebbtide.fleet.runtime.workspace import Workspace
-from ebbtide.ids import NodeId
+from ebbtide.ids import NodeId, node_text_id
+from ebbtide.memory.causal_paths import MAX_DEPTH, CausalPath, causal_paths
 from ebbtide.memory.network import Network
 from ebbtide.memory.statements import DAY_MS, Version
 from ebbtide.memory.subjects import USER
 from ebbtide.memory.topic_words import TASKS, asks_for_the_past, topics_of
 from ebbtide.records import Link
 from ebbtide.retrieval.analysis import words_of
+from ebbtide.verbs.causes import CausePath, shown_path
 from ebbtide.verbs.limits import Between, MaxChars, NotBlank, OneOf, Several, Time
 from ebbtide.verbs.recall import QueryRequest, TimeRange, query_of, with_meaning
 from ebbtide.verbs.requests import AgentRequest, Response
@@ -35,6 +37,12 @@ from ebbtide.verbs.statements import CURRENT, KINDS, StatementInfo, View, shown_
 
 MAX_HITS = 60
 """Messages whose statements are looked at."""
+
+MAX_EXPLAINED = 3
+"""Statements whose causes a question that asks why looks for, the most similar ones."""
+
+MAX_PATHS = 5
+"""Most paths to causes in a response."""
 
 MAX_REACHED = 64
 """Most nodes that are reached along links."""
@@ -109,6 +117,9 @@ class FoundStatements(Response):
     """The found statements."""
 
     statements: list[FoundStatement] = Field(description="The statements, best first.")
+    paths: list[CausePath] = Field(
+        description="The paths to causes that the search followed, if the question asks why; at most 5."
+    )
 
 
 async def search_statements(service: Service, request: SearchStatementsRequest) -> FoundStatements:
@@ -143,6 +154,9 @@ class _Search:
         self._workspace = workspace
         self._words = {word.casefold() for word in words_of(request.query)}
         self._topics, self._relative = topics_of(request.query)
+        self._asks_why = request.mode != "fast" and any(
+            word in request.query.casefold() for word in WHY_WORDS
+        )
         self._asks_for_past = request.include_past and asks_for_the_past(request.query)
 
     def answer(self, hits: Recollected) -> FoundStatements:
@@ -151,6 +165,9 @@ class _Search:
         reached = dict.fromkeys(similar, 0)
         if self._expands(len(similar)):
             reached = self._reached(similar)
+        causes = self._causes(similar) if self._asks_why else []
+        for path in causes:
+            self._follow(path, similar, reached)
         uses, found = self._workspace.statement_uses, list[FoundStatement]()
         most_used = max([uses.get(one, 0) for one in reached], default=0)
         for statement, distance in reached.items():
@@ -176,7 +193,25 @@ class _Search:
         for one in best:
             number = int(one.id[1:])
             uses[number] = uses.get(number, 0) + 1
-        return FoundStatements(statements=best)
+        shown = {one.id for one in best}
+        followed = [path for path in causes if node_text_id(path.start) in shown]
+        return FoundStatements(
+            statements=best, paths=[shown_path(self._view, path) for path in followed[:MAX_PATHS]]
+        )
+
+    def _causes(self, similar: dict[NodeId, float]) -> list[CausalPath]:
+        """Return the paths to the causes of the most similar statements, by statement and strength."""
+        starts = sorted(similar, key=lambda one: (-similar[one], one))[:MAX_EXPLAINED]
+        network = self._workspace.network
+        return [path for one in starts for path in causal_paths(network, one, MAX_DEPTH)[0]]
+
+    def _follow(self, path: CausalPath, similar: dict[NodeId, float], reached: dict[NodeId, int]) -> None:
+        """Add the causes of a statement to what is reached. They are as similar as their effect, times the path."""
+        share = similar[path.start]
+        for steps, cause in enumerate(path.causes, 1):
+            share *= cause.strength
+            reached[cause.node_id] = min(steps, reached.get(cause.node_id, steps))
+            similar[cause.node_id] = max(share, similar.get(cause.node_id, 0.0))
 
     def _is_wanted(self, info: StatementInfo) -> bool:
         if self._request.kinds and info.kind not in self._request.kinds:
@@ -239,8 +274,7 @@ class _Search:
         depth = 1 if self._request.expand_depth is None else self._request.expand_depth
         if self._request.mode == "fast" or depth == 0:
             return False
-        asks_why = any(word in self._request.query.casefold() for word in WHY_WORDS)
-        return self._request.mode == "deep" or asks_why or found_count < 3
+        return self._request.mode == "deep" or self._asks_why or found_count < 3
 
     def _reached(self, starts: Iterable[NodeId]) -> dict[NodeId, int]:
         """Return the statements within reach of the found ones along live links, with their distance."""

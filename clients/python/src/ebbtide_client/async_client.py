@@ -204,6 +204,7 @@ class AsyncClient:
     correct_statement = _operation(calls.correct_statement)
     retract_statement = _operation(calls.retract_statement)
     search_statements = _operation(calls.search_statements)
+    get_causes = _operation(calls.get_causes)
     create_link = _operation(calls.create_link)
     set_importance = _operation(calls.set_importance)
     get_profile = _operation(calls.get_profile)

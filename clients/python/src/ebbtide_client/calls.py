@@ -31,6 +31,7 @@ from ebbtide_client.models import (
     AuditVerified,
     BatchInfo,
     BatchPage,
+    Causes,
     Cleared,
     Closed,
     Compressing,
@@ -961,6 +962,20 @@ def search_statements(
     }
     path = _of(agent_id, "statements", "search")
     return Call("POST", path, _reads(FoundStatements), body=_body(_given(form)), is_safe=True)
+
+
+@checked
+def get_causes(
+    agent_id: str,
+    node_id: str,
+    *,
+    depth: int | None = None,
+    as_of: Time | None = None,
+    known_at: Time | None = None,
+) -> Call[Causes]:
+    """Return the paths of links from a node to its causes, the strongest first."""
+    query = {**_times(as_of, known_at), **_given({"depth": depth})}
+    return Call("GET", _of(agent_id, "nodes", node_id, "why"), _reads(Causes), query=query, is_safe=True)
 
 
 @checked

@@ -266,6 +266,60 @@ class BatchPage:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class CausalStep:
+    """A node of a path, and the link between it and the node before it."""
+
+    id: str
+    """Id of the node."""
+
+    relation: str
+    """Name of the link, as it was stored in either direction; empty for the start of the path."""
+
+    strength: float
+    """Current strength of that link; 1 for the start of the path."""
+
+    inferred: bool
+    """Whether consolidation inferred that link."""
+
+    kind: str
+    """episode, or the kind of the statement; empty for a forgotten node."""
+
+    state: str
+    """State of the statement at this time, such as current or superseded; empty for a living memory; forgotten."""
+
+    since: int | None
+    """From when the statement is true, ms since the epoch; null for a memory."""
+
+    content: str
+    """The sentence; empty once the node is forgotten."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CausePath:
+    """A path from a node to its farthest known cause."""
+
+    steps: Sequence[CausalStep]
+    """The node itself, then its cause, the cause of that, …"""
+
+    strength: float
+    """The product of the strengths of its links."""
+
+    inferred: bool
+    """Whether any of its links was inferred."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Causes:
+    """Why something is so."""
+
+    paths: Sequence[CausePath]
+    """The strongest paths, at most 16; empty if no cause is known."""
+
+    truncated: bool
+    """Whether a bound has left out further paths."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Cleared:
     """The data that was removed."""
 
@@ -1784,6 +1838,9 @@ class FoundStatements:
 
     statements: Sequence[FoundStatement]
     """The statements, best first."""
+
+    paths: Sequence[CausePath]
+    """The paths to causes that the search followed, if the question asks why; at most 5."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

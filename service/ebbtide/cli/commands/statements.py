@@ -62,6 +62,40 @@ def profile(
         say(f"Nothing is known about {found['name']}.", "dim")
 
 
+def why(
+    node: Node,
+    agent: Agent = DEFAULT_AGENT,
+    depth: Annotated[int, typer.Option("--depth", help="Most links of a path, 1 to 4.")] = 3,
+    url: Url = DEFAULT_URL,
+    api_key_file: ApiKeyFile = None,
+    ca_file: CaFile = None,
+    client_cert: ClientCert = None,
+    as_json: Json = False,
+) -> None:
+    """Show why a statement is true: its causes, the causes of these, and how strong each path is."""
+    from ebbtide.cli.remote import RemoteClient
+
+    with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
+        found = remote.get_causes(agent, node, depth)
+    if as_json:
+        write_json(found)
+        return
+    for path in found["paths"]:
+        _show_path(path)
+    if not found["paths"]:
+        say("No cause is known.", "dim")
+    if found["truncated"]:
+        say("There are further paths.", "dim")
+
+
+def _show_path(path: dict[str, Any]) -> None:
+    for place, step in enumerate(path["steps"]):
+        inferred = " inferred" if step["inferred"] else ""
+        link = f"{step['relation']} {step['strength']:.2f}{inferred}" if place else f"{path['strength']:.2f}"
+        state = f"  ({step['state']})" if step["state"] not in ("", "current") else ""
+        write_text(f"{'  ' * place}{step['id']:<6} [{link}] {step['content']}{state}")
+
+
 def consolidate(
     agent: Agent = DEFAULT_AGENT,
     dry_run: Annotated[
