@@ -186,6 +186,8 @@ def task_of(chat: dict[str, Any]) -> str:
         return "extract" if "role" in data[0] else "segment"
     if "others" in data:
         return "relate"
+    if "question" in data:
+        return "plan"
     return "shorten" if limit_of(chat) is not None else "process"
 
 
@@ -217,6 +219,8 @@ def sensible_reply(chat: dict[str, Any]) -> dict[str, Any]:
     if task == "relate":
         names = relate(data["memory"], list(data["others"].values()))
         return {"names": dict(zip(data["others"], names, strict=True))}
+    if task == "plan":
+        return {"kinds": [], "topics": ["residence"], "since": "", "until": "", "expand": False}
     done = process(data["text"], limit_of(chat))
     summary = {"phrase": done.phrase, "keywords": list(done.keywords)}
     return summary if task == "process" else {"content": done.content, **summary}

@@ -15,7 +15,7 @@ from ebbtide.language.builtin.extraction import extract
 from ebbtide.language.builtin.keywords import keywords
 from ebbtide.language.builtin.model import process
 from ebbtide.language.builtin.segmentation import segment
-from ebbtide.language.port import ModelState, Processed, ProposedStatement, Segment, Utterance
+from ebbtide.language.port import ModelState, Processed, ProposedStatement, SearchPlan, Segment, Utterance
 
 
 def relate(node: str, others: Sequence[str]) -> list[str]:
@@ -42,7 +42,7 @@ def statements(messages: Sequence[Utterance]) -> list[ProposedStatement]:
     ]
 
 
-TASKS = ("segment", "process", "relate", "extract")
+TASKS = ("segment", "process", "relate", "extract", "plan")
 
 Step = Exception | float | Callable[[], Any]
 """The next call of a task: raise this exception, sleep this many seconds and answer, or call this.
@@ -87,6 +87,11 @@ class ScriptedModel:
     ) -> list[ProposedStatement]:
         self.log.append(("extract", list(messages)))
         return list(await self._step("extract", lambda: statements(messages)))
+
+    async def plan_search(self, question: str, today: str) -> SearchPlan:
+        self.log.append(("plan", (question, today)))
+        plan: SearchPlan = await self._step("plan", SearchPlan)
+        return plan
 
     async def state(self) -> ModelState:
         return ModelState("scripted", self.name, self.available, "" if self.available else "told so")

@@ -107,8 +107,27 @@ class ModelState:
     detail: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class SearchPlan:
+    """How to search the statements for an answer."""
+
+    kinds: tuple[str, ...] = ()
+    """Only statements of these kinds; all if empty."""
+    topics: tuple[str, ...] = ()
+    """Topics of the answer."""
+    since: str = ""
+    """First day that counts, as YYYY-MM-DD; empty for no limit."""
+    until: str = ""
+    """First day that no longer counts."""
+    expands: bool = False
+    """Whether to follow links to causes and consequences."""
+
+
 class LanguageModel(Protocol):
-    """A small language model with four tasks."""
+    """A small language model with four tasks.
+
+    A model may have a fifth one, `plan_search(question, today)`, which returns a `SearchPlan`.
+    """
 
     async def segment(self, messages: Sequence[Utterance], *, max_chars: int) -> list[Segment]:
         """Split the messages into segments of at most `max_chars` characters, in the order of the text."""

@@ -23,11 +23,8 @@ from ebbtide.verbs import (
     attachments,
     audit,
     batches,
-<<<<<<< HEAD
-    consolidation,
-=======
     causes,
->>>>>>> 604d4ae9 (Show the causes of a statement as paths of links)
+    consolidation,
     creation,
     entities,
     erased,

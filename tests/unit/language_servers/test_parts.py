@@ -32,6 +32,7 @@ from ebbtide.language.served.prompts import (
     LOCALES,
     Task,
     overhead_tokens,
+    plan_prompt,
     process_prompt,
     relate_prompt,
     segment_prompt,
@@ -223,6 +224,7 @@ def test_questions_ask_for_what_they_take() -> None:
         process_prompt("text"),
         shorten_prompt("text", 20),
         relate_prompt("text", ["other"] * 3),
+        plan_prompt("Where do I live?", "2026-05-01"),
     ):
         assert question.key in question.schema["required"]
         assert "maxLength" not in json.dumps(without_bounds(question.schema))

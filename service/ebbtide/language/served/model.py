@@ -20,6 +20,7 @@ from ebbtide.language.port import (
     ModelState,
     Processed,
     ProposedStatement,
+    SearchPlan,
     Segment,
     Utterance,
     attempt,
@@ -41,12 +42,13 @@ from ebbtide.language.served.prompts import (
     Prompt,
     extract_prompt,
     overhead_tokens,
+    plan_prompt,
     process_prompt,
     relate_prompt,
     segment_prompt,
     shorten_prompt,
 )
-from ebbtide.language.served.replies import MAX_KEYWORDS, TOLERANCE, cut_at_clause
+from ebbtide.language.served.replies import MAX_KEYWORDS, TOLERANCE, cut_at_clause, plan_in
 from ebbtide.language.tokens import estimate
 
 T = TypeVar("T")
@@ -143,6 +145,13 @@ class ServedModel:
         for chunk in chunks_of(messages, room):
             found += await self._extract(chunk, topics)
         return found
+
+    async def plan_search(self, question: str, today: str) -> SearchPlan:
+        """Return how to search the statements for an answer."""
+        try:
+            return plan_in(await self.chat.ask(plan_prompt(question, today)))
+        except Overflow as error:
+            raise BadReply("the question does not fit into the model's context") from error
 
     async def state(self) -> ModelState:
         """Return whether the server is available and has the model."""

@@ -21,12 +21,14 @@ from ebbtide.language.served.replies import (
     MAX_KEYWORD_CHARS,
     MAX_KEYWORDS,
     MAX_PHRASE_CHARS,
+    MAX_PLANNED_TOPICS,
     MAX_RELATION_CHARS,
     TOLERANCE,
 )
 from ebbtide.language.tokens import estimate
+from ebbtide.statements import STATEMENT_KINDS as ALL_KINDS
 
-Task = Literal["segment", "process", "shorten", "relate", "extract"]
+Task = Literal["segment", "process", "shorten", "relate", "extract", "plan"]
 LOCALES = ("zh", "en")
 
 TEMPLATE_TOKENS = 40
@@ -38,6 +40,9 @@ MAX_SEGMENT_MESSAGES = 8
 PROCESS_REPLY_TOKENS = 260
 RELATION_REPLY_TOKENS = 24
 """Tokens of a phrase with keywords, and of one relation name."""
+
+PLAN_REPLY_TOKENS = 120
+"""Tokens of the plan of a search."""
 
 STATEMENTS_REPLY_TOKENS = 60
 MESSAGE_REPLY_TOKENS = 50
@@ -164,6 +169,21 @@ def extract_prompt(said: Sequence[Utterance], topics: Sequence[str], *, is_repea
         STATEMENTS_REPLY_TOKENS + MESSAGE_REPLY_TOKENS * count,
         slots=", ".join(topics),
     )
+
+
+def plan_prompt(question: str, today: str) -> Prompt:
+    """Ask for the plan of a search."""
+    day = {"type": "string", "maxLength": len(today)}
+    topic = {"type": "string", "maxLength": MAX_KEYWORD_CHARS}
+    schema = _object(
+        kinds={"type": "array", "items": {"type": "string", "enum": sorted(ALL_KINDS)}, "maxItems": 7},
+        topics={"type": "array", "items": topic, "maxItems": MAX_PLANNED_TOPICS},
+        since=day,
+        until=day,
+        expand={"type": "boolean"},
+    )
+    data = _json({"question": question, "today": today})
+    return _make_prompt("plan", "topics", data, question, schema, PLAN_REPLY_TOKENS)
 
 
 def overhead_tokens(task: Task) -> int:

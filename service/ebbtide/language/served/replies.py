@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import date
+from typing import Any
 
 from ebbtide.language.builtin.keywords import names_nothing
 from ebbtide.language.builtin.scripts import has_word
@@ -16,10 +18,12 @@ from ebbtide.language.port import (
     BadReply,
     Processed,
     ProposedStatement,
+    SearchPlan,
     Segment,
     Utterance,
 )
 from ebbtide.normalisation import is_hidden
+from ebbtide.statements import STATEMENT_KINDS
 
 MAX_RELATION_CHARS = 32
 """Characters of a relation name, as limited in recalls."""
@@ -27,6 +31,9 @@ MAX_RELATION_CHARS = 32
 MAX_PHRASE_CHARS = 80
 MAX_KEYWORD_CHARS = 60
 MAX_KEYWORDS = 5
+
+MAX_PLANNED_TOPICS = 3
+"""Most topics of the plan of a search."""
 
 MAX_GROWTH = 5
 """Segments together may be this many times as long as the messages, for example in another language."""
@@ -40,6 +47,7 @@ MAX_PROPOSALS = 100
 TOLERANCE = 1.25
 """Content up to this many times the target is cut; longer content is rejected (memory model, section 5)."""
 
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _CLAUSE_END = re.compile(r"[。！？；，、!?;,.…](?=\s|[^\x00-\x7f]|$)")
 
 
@@ -98,6 +106,35 @@ def checked_statements(reply: Sequence[ProposedStatement]) -> list[ProposedState
     if len(reply) > MAX_PROPOSALS:
         raise BadReply("the reply has too many statements")
     return list(reply)
+
+
+def plan_in(reply: dict[str, Any]) -> SearchPlan:
+    """Return the plan of a search. Raise BadReply if a field is missing, or has a value that is not allowed."""
+    kinds, topics, expands = reply.get("kinds"), reply.get("topics"), reply.get("expand")
+    if not isinstance(kinds, list) or not all(
+        isinstance(one, str) and one in STATEMENT_KINDS for one in kinds
+    ):
+        raise BadReply("kinds must be a list of kinds of statements")
+    if not isinstance(topics, list) or not all(isinstance(one, str) for one in topics):
+        raise BadReply("topics must be a list of texts")
+    if len(topics) > MAX_PLANNED_TOPICS or any(len(one) > MAX_KEYWORD_CHARS for one in topics):
+        raise BadReply("topics are too many or too long")
+    if not isinstance(expands, bool):
+        raise BadReply("expand must be true or false")
+    since, until = (_day_in(reply, name) for name in ("since", "until"))
+    if since and until and until <= since:
+        raise BadReply("until must be after since")
+    return SearchPlan(tuple(dict.fromkeys(kinds)), tuple(dict.fromkeys(topics)), since, until, expands)
+
+
+def _day_in(reply: dict[str, Any], name: str) -> str:
+    day = reply.get(name)
+    if not isinstance(day, str) or (day and not _DAY.fullmatch(day)):
+        raise BadReply(f"{name} must be a day such as 2026-05-01, or empty")
+    try:
+        return day and date.fromisoformat(day).isoformat()
+    except ValueError as error:
+        raise BadReply(f"{name} is no day") from error
 
 
 def cut_at_clause(text: str, target: int) -> str:

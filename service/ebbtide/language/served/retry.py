@@ -27,6 +27,7 @@ from ebbtide.language.port import (
     ModelUnavailable,
     Processed,
     ProposedStatement,
+    SearchPlan,
     Segment,
     TextTooComplex,
     TextToProcess,
@@ -164,6 +165,28 @@ class ModelClient:
             return checked_names(await self.model.relate(node, focuses), len(focuses))
 
         return await self._with_retries("relate", ask, Priority.FOREGROUND)
+
+    async def plan_search(self, question: str, today: str, limit_s: float) -> SearchPlan:
+        """Return how to search for an answer. Raise ModelUnavailable or BadReply, without retries, within the limit."""
+        plan: Callable[[str, str], Awaitable[SearchPlan]] | None = getattr(self.model, "plan_search", None)
+        if plan is None:
+            raise ModelUnavailable("the language model makes no plans")
+        attempt.set(0)
+        tally = self.tallies.setdefault("plan", CallCounts())
+        try:
+            async with asyncio.timeout(limit_s):
+                found = await self._call("plan", tally, lambda: plan(question, today), Priority.FOREGROUND)
+        except TimeoutError as error:
+            tally.unavailable += 1
+            raise ModelUnavailable(f"no plan within {limit_s * 1000:g} ms") from error
+        except BadReply:
+            tally.bad_replies += 1
+            raise
+        except ModelUnavailable:
+            tally.unavailable += 1
+            raise
+        tally.parsed += 1
+        return found
 
     @property
     def extracts_by_rules(self) -> bool:
