@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from benchmarks.knowledge import (
     communities,
+    cost,
     creating,
     erasure,
     forms,
@@ -36,6 +37,7 @@ MEASURES: dict[str, Callable[[bool], list[Row]]] = {
     "wordings": wordings.rows,
     "creating": creating.rows,
     "erasure": erasure.rows,
+    "cost": cost.rows,
 }
 """From the name of a subject to its rows; the argument is whether to measure quickly."""
 

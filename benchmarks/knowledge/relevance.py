@@ -74,7 +74,9 @@ async def _answers(
     """Return the labels of the statements that are found for each question."""
     found: dict[str, list[str]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        settings = load_settings({"store": {"data_dir": Path(folder)}})
+        # On a busy machine a query must not give up waiting for its vector.
+        patience = {"query_timeout_ms": 60_000}
+        settings = load_settings({"store": {"data_dir": Path(folder)}, "embedding": patience})
         async with opened(settings) as service:
             ids = await _store(service, bank)
             for agent in sorted({one.agent for one in bank}):

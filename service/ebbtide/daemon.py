@@ -355,6 +355,7 @@ def _shared_resources(
         metrics=model_client.metrics,
         embedder=embedder,
         texts=builtin.texts,
+        search=settings.search,
     )
 
 

@@ -447,6 +447,56 @@ class TelemetrySettings(_Section):
         return value
 
 
+Share = Annotated[float, Field(ge=0, le=1)]
+PerDay = Annotated[float, Field(ge=0, le=10)]
+
+
+class SearchSettings(_Section):
+    """The score of statements in a search, and their weight; see docs/knowledge.md."""
+
+    similarity_weight: Share = Field(0.4, description="Weight of the similarity to the question.")
+    importance_weight: Share = Field(0.2, description="Weight of the declared importance.")
+    distance_weight: Share = Field(
+        0.2, description="Weight of nearness along links: 1 / (1 + links to a found statement)."
+    )
+    recency_weight: Share = Field(0.1, description="Weight of recency.")
+    use_weight: Share = Field(
+        0.1, description="Weight of the number of searches that have returned the statement."
+    )
+    planner: Literal["off", "model"] = Field(
+        "off", description="Whether the language model plans each search over statements."
+    )
+    planner_timeout_ms: Annotated[int, Field(ge=10, le=10_000)] = Field(
+        800, description="Longest time that a search waits for its plan; then it runs without one."
+    )
+    min_relevance: Share = Field(
+        0.3,
+        description="Estimated relevance that the best message must have, if no statement is on the topic of the "
+        "question; otherwise nothing is found. 0 always returns the best statements.",
+    )
+    event_decay_per_day: PerDay = Field(0.05, description="Decay of the recency of events, per day.")
+    opinion_decay_per_day: PerDay = Field(0.03, description="Decay of the recency of opinions, per day.")
+    fact_decay_per_day: PerDay = Field(0.01, description="Decay of the recency of facts, per day.")
+    preference_decay_per_day: PerDay = Field(
+        0.01, description="Decay of the recency of preferences, per day."
+    )
+    reflection_decay_per_day: PerDay = Field(
+        0.01, description="Decay of the recency of reflections, per day."
+    )
+    relation_decay_per_day: PerDay = Field(0.005, description="Decay of the recency of relations, per day.")
+    task_decay_per_day: PerDay = Field(
+        0.05, description="Decay of the recency of tasks, per day. A task does not decay before it is due."
+    )
+
+    def decay_per_day(self, kind: str) -> float:
+        """Return the decay of the recency of statements of a kind."""
+        rate: float = getattr(self, f"{kind}_decay_per_day")
+        return rate
+
+
+DEFAULT_SEARCH = SearchSettings.model_construct()
+
+
 class MemorySettings(AgentParameters):
     """Defaults of agent parameters."""
 
@@ -472,6 +522,7 @@ class Settings(BaseSettings):
     language: LanguageSettings = LanguageSettings.model_construct()
     embedding: EmbeddingSettings = EmbeddingSettings.model_construct()
     memory: MemorySettings = MemorySettings.model_construct()
+    search: SearchSettings = DEFAULT_SEARCH
     limits: LimitSettings = LimitSettings.model_construct()
     log: LogSettings = LogSettings.model_construct()
     metrics: MetricsSettings = MetricsSettings.model_construct()

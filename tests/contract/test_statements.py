@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from ebbtide.language.port import BadReply, ModelUnavailable, SearchPlan
 from tests.contract.test_clear import files_with
 from tests.support.callers import CALLERS, Caller, CallerIn, rest_in
+from tests.support.scripted_model import ScriptedModel
 from tests.support.waiting import eventually
 
 AGENT = "/v1/agents/ann"
@@ -432,11 +434,8 @@ async def test_causes_of_a_statement_are_shown(tmp_path: Path, caller_in: Caller
             assert answer["paths"][0]["steps"][0]["id"] == climbing["id"]
         plain = await done(call, "POST", "statements/search", {"query": "Did I give up climbing?"})
         assert plain.get("paths", []) == []
-        for path, params, reason in (
-            ("nodes/n99/why", {}, "NODE_NOT_FOUND"),
-            (f"nodes/{wrist['id']}/why", {"depth": 5}, "INVALID_VALUE"),
-        ):
-            refused = await call("GET", f"{AGENT}/{path}", params=params)
+        for node, depth, reason in (("n99", 1, "NODE_NOT_FOUND"), (wrist["id"], 5, "INVALID_VALUE")):
+            refused = await call("GET", f"{AGENT}/nodes/{node}/why", params={"depth": depth})
             assert refused.json()["error"]["reason"] == reason
 
 
@@ -453,6 +452,159 @@ async def test_a_past_question_finds_what_was_true(tmp_path: Path, caller_in: Ca
         assert [one["id"] for one in found["statements"]] == [new["id"]]
         found = await done(call, "POST", "statements/search", {**question, "include_past": True})
         assert [one["id"] for one in found["statements"]] == [old["id"], new["id"]]
+
+
+@pytest.mark.parametrize(
+    ("question", "before", "now"),
+    [
+        ("Where do I live now?", ("Lisbon", "I live in Lisbon."), ("Porto", "I moved to Porto.")),
+        ("我现在住在哪里？", ("苏州", "我住在苏州。"), ("杭州", "我搬到杭州了。")),
+    ],
+)
+async def test_the_present_answer_comes_first(
+    tmp_path: Path, caller_in: CallerIn, question: str, before: tuple[str, str], now: tuple[str, str]
+) -> None:
+    """Where I live now is answered with the present value and since when, by searches, tools and recalls."""
+    async with caller_in(tmp_path) as call:
+        for (value, content), said_ms in ((before, 1_700_000_000_000), (now, 1_710_000_000_000)):
+            await says(call, "residence", value, content=content, timestamp=said_ms)
+        await says(call, "residence", "Galway", "Clara", content="Clara lives in Galway.")
+        found = await done(call, "POST", "statements/search", {"query": question})
+        first = found["statements"][0]
+        assert (first["object"], int(first["since"])) == (now[0], 1_710_000_000_000)
+        arguments = {"arguments": {"query": question}}
+        tool = (await done(call, "POST", "tools/search_memories", arguments))["result"]
+        assert tool["statements"][0]["object"] == now[0]
+        for recalled in (
+            await done(call, "POST", "recall", {"query": question}),
+            (await done(call, "POST", "tools/recall", arguments))["result"],
+        ):
+            text = recalled["text"]
+            first_block = text.split("\n---\n")[0]
+            assert now[1] in first_block
+            assert ("since 2024-03-09" in first_block) or ("自 2024-03-09" in first_block)
+            assert before[1] not in text or text.index(now[1]) < text.index(before[1])
+
+
+async def test_a_question_that_nothing_answers_finds_nothing(tmp_path: Path, caller_in: CallerIn) -> None:
+    """A question on another matter finds nothing, and one on a relative not what is known of the user."""
+    async with caller_in(tmp_path) as call:
+        await says(call, "residence", "Porto", content="I moved to Porto.")
+        await says(call, "occupation", "nurse", content="I work as a nurse.")
+        sister = await says(call, "kin", "sister", "Clara", content="Clara is my sister.")
+        await says(call, "residence", "Galway", "Clara", content="Clara lives in Galway.")
+        for question in ("What is my shoe size?", "我穿多大码的鞋？"):
+            found = await done(call, "POST", "statements/search", {"query": question})
+            assert found.get("statements", []) == []
+        found = await done(call, "POST", "statements/search", {"query": "Where does my sister live?"})
+        assert found["statements"][0]["object"] == "Galway"
+        assert sister["id"] in [one["id"] for one in found["statements"]]
+
+
+async def test_the_weight_of_a_statement_follows_votes_and_repetition(
+    tmp_path: Path, caller_in: CallerIn
+) -> None:
+    """A further message and a vote raise the weight, a vote against it lowers it, and a pin counts like a vote."""
+    async with caller_in(tmp_path) as call:
+        one = await says(call, "likes", "chess", importance=0.5)
+        assert one["weight"] == pytest.approx(0.4 * 0.5 + 0.15 * 0.5 + 0.2, abs=0.001)
+        again = await says(call, "likes", "chess")
+        assert again["weight"] == pytest.approx(one["weight"] + 0.15 * 0.25, abs=0.001)
+        for action, change in (("upvote", 0.15), ("downvote", -0.15), ("pin", 0.15)):
+            await done(call, "POST", "feedback", {"node_id": one["id"], "action": action})
+            now = await done(call, "GET", f"statements/{one['id']}")
+            assert now["weight"] == pytest.approx(again["weight"] + change, abs=0.001)
+        old = await says(call, "visited", "Rome", kind="event", timestamp=1_000_000_000_000)
+        assert old["weight"] == pytest.approx(0.4 * 0.5 + 0.15 * 0.5 - 0.05, abs=0.001)
+
+
+async def test_weights_of_the_score_are_settings(tmp_path: Path) -> None:
+    """With importance as the only weight, the score of each statement is its importance."""
+    search = {f"{name}_weight": 0.0 for name in ("similarity", "distance", "recency", "use")}
+    settings = {"search": {**search, "importance_weight": 1.0}}
+    async with rest_in(tmp_path, **settings) as call:
+        await says(call, "pet", "a grey cat", importance=0.2)
+        await says(call, "pet", "a black cat", importance=0.9)
+        found = (await done(call, "POST", "statements/search", {"query": "Which cat do I have?"}))[
+            "statements"
+        ]
+        assert [(one["object"], one["score"]) for one in found] == [("a black cat", 0.9), ("a grey cat", 0.2)]
+
+
+async def test_uses_of_statements_survive_a_restart(tmp_path: Path) -> None:
+    """How often searches returned a statement is stored with the next commit, or when the agent closes."""
+    settings = {"search": {"use_weight": 1.0, "similarity_weight": 0.0, "recency_weight": 0.0}}
+    async with rest_in(tmp_path, **settings) as call:
+        await says(call, "pet", "a grey cat")
+        other = await says(call, "likes", "chess")
+        for _ in range(3):
+            await done(call, "POST", "statements/search", {"query": "What do I like?", "kinds": ["fact"]})
+        [agent] = call.service.fleet.open_agents
+        used = agent.workspace.statement_uses
+        counted = used.of(int(other["id"][1:]))
+        assert counted == 3
+        await says(call, "likes", "tea")
+        stored = agent.workspace.store.read(lambda txn: txn.meta.statement_uses)
+        assert stored[int(other["id"][1:])] == counted
+        await done(call, "POST", "statements/search", {"query": "What do I like?"})
+    async with rest_in(tmp_path, **settings) as call:
+        await done(call, "GET", "stats")
+        [agent] = call.service.fleet.open_agents
+        assert agent.workspace.statement_uses.of(int(other["id"][1:])) == counted + 1
+        await done(call, "DELETE", f"nodes/{other['id']}")
+        stored = agent.workspace.store.read(lambda txn: txn.meta.statement_uses)
+        await says(call, "likes", "coffee")
+        stored = agent.workspace.store.read(lambda txn: txn.meta.statement_uses)
+        assert int(other["id"][1:]) not in stored
+
+
+PLAN = SearchPlan(kinds=("preference",), topics=("drinks",), since="2024-01-01", until="", expands=False)
+
+FAILURES: dict[str, Any] = {
+    "the server is down": ModelUnavailable("down"),
+    "the reply is no plan": BadReply("no"),
+    "the model takes too long": 60.0,
+}
+
+
+async def test_a_planner_narrows_a_search(tmp_path: Path) -> None:
+    """A plan selects kinds, topics and times; the model reads the question redacted; fast searches have no plan."""
+    model = ScriptedModel()
+    model.always["plan"] = lambda: PLAN
+    async with rest_in(tmp_path, model=model, search={"planner": "model"}) as call:
+        await says(call, "drinks", "tea", kind="preference", timestamp=1_710_000_000_000)
+        await says(call, "drinks", "wine", kind="preference", timestamp=1_600_000_000_000)
+        await says(call, "drinks", "rum", kind="fact", timestamp=1_710_000_000_000)
+        found = await done(call, "POST", "statements/search", {"query": "What do I like to drink?"})
+        assert [one["object"] for one in found["statements"]] == ["tea"]
+        assert found["plan"] == {
+            "outcome": "used",
+            "why": "",
+            "kinds": ["preference"],
+            "topics": ["drinks"],
+            "since": 1_704_067_200_000,
+            "until": None,
+            "expand": False,
+        }
+        fast = await done(call, "POST", "statements/search", {"query": "What do I drink?", "mode": "fast"})
+        assert fast["plan"]["outcome"] == "off"
+        assert [question for task, (question, _) in model.log if task == "plan"] == [
+            "What do I like to drink?"
+        ]
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+async def test_a_search_runs_without_a_failed_plan(tmp_path: Path, failure: str) -> None:
+    """If the planner fails or takes too long, the search answers without a plan, and says so."""
+    model = ScriptedModel()
+    model.always["plan"] = FAILURES[failure]
+    search: dict[str, Any] = {"planner": "model", "planner_timeout_ms": 50}
+    async with rest_in(tmp_path, model=model, search=search) as call:
+        await says(call, "residence", "Porto")
+        found = await done(call, "POST", "statements/search", {"query": "Where do I live?"})
+        assert [one["object"] for one in found["statements"]] == ["Porto"]
+        assert found["plan"]["outcome"] == "failed"
+        assert found["plan"]["why"]
 
 
 SAID = [

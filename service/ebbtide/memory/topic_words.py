@@ -1,14 +1,20 @@
-"""Which topics a question is about, by the aliases of slots and by the words with which people ask for them."""
+"""What a question is about: topics, by aliases of slots and by the words with which people ask for them, and persons.
+
+A topic that people ask for with the words of another one ("job" for the employer) weighs less, and so does one whose
+values do not fit the question: "where" asks for places and organisations. "My sister" and 我哥 name a relative of the
+user. The module is pure, and reads only the words of the question.
+"""
 
 from __future__ import annotations
 
 import re
-from functools import cache
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
 from typing import Final
 
 from ebbtide.han import contains_han
-from ebbtide.memory.slot_names import ALIASES, KIN
-from ebbtide.memory.subjects import USER
+from ebbtide.memory.slot_names import ALIASES, KIN, SLOTS, slot_of
 from ebbtide.memory.values import normalised
 
 TASKS: Final = "task"
@@ -16,12 +22,12 @@ TASKS: Final = "task"
 
 _QUESTION_WORDS: Final = """
 residence: live, lives, living, based, moved, 住, 住哪, 搬
-occupation: work, job, profession, career, do for a living, do for work, 工作, 干什么, 做什么
+occupation: work, profession, career, do for a living, do for work, 工作, 干什么, 做什么, 干什么的, 做什么的
 employer: work, works, employer, company, job, 工作, 上班, 单位
 workplace: work, office, 上班
 education: study, studied, school, university, college, degree, 上学, 读书, 大学, 念
 boss: boss, manager, supervisor, advisor, supervised, 老板, 导师, 领导
-partner: partner, dating, married to, husband, wife, girlfriend, boyfriend, 男朋友, 女朋友, 老公, 老婆, 对象
+partner: partner, dating, married to, 老伴, 谈恋爱, 恋爱
 marital_status: married, single, 结婚, 单身
 language: speak, languages, language, 会说, 语言
 native_language: languages, mother tongue, language, 母语, 语言
@@ -35,41 +41,99 @@ likes: like, likes, love, enjoy, favourite, 喜欢, 爱
 dislikes: dislike, hate, avoid, 讨厌, 不喜欢
 hobby: hobby, hobbies, free time, weekend, 爱好, 业余
 pet: pet, pets, dog, cat, 宠物, 狗, 猫
-vehicle: car, bike, drive, get around, 车
+vehicle: car, bike, van, drive, get around, 车
 phone: phone, number, 电话, 手机
 email: email, mail, 邮箱
 name: called, name, 名字, 叫什么
-task: to do, to-do, todo, deadline, deadlines, tasks, remind, still have to, plan, plans
-task: 待办, 没办, 要做, 提醒, 截止, 计划, 打算
+task: to do, to-do, todo, deadline, deadlines, tasks, remind, have to, need to, must, plan, plans
+task: 待办, 没办, 要办, 要做, 提醒, 截止, 计划, 打算
 """
+_ASKED_SHARE: Final = 0.9
+"""Weight of a topic by the words of a question, relative to one by an alias."""
+_UNFIT_SHARE: Final = 0.6
+"""Weight of a topic whose values do not fit the question."""
 
+_FITTING: Final = (
+    (
+        re.compile(
+            r"\bwhere\b|\b(?:which|what) (?:city|town|country|company)\b|哪里|哪儿|在哪|哪家|哪个城市|什么地方"
+        ),
+        {"place", "organisation"},
+    ),
+    (re.compile(r"\bwho\b|谁|哪位"), {"person"}),
+    (re.compile(r"\bwhen\b|什么时候|哪天|几号|哪年|几月"), {"date"}),
+)
+"""What a question word asks for, as ranges of slots."""
+
+_OF_A_THING: Final = frozenset(["name", "age"])
+"""Topics that a question about a pet means of the pet."""
+
+_RELATIVE_WORDS: Final = """
+partner: 老伴, 爱人
+elder_brother: 哥
+elder_sister: 姐
+younger_brother: 弟
+younger_sister: 妹
+mother: 妈
+father: 爸
+grandson: grandson, 孙子
+granddaughter: granddaughter, 孙女
+parents: parents, 父母, 爸妈
+"""
+_OWNERS: Final = ("my ", "our ", "我的", "我们", "我家", "我", "")
+
+RELATION_TOPICS: Final = ("kin", "relation", "relationship", "亲属", "关系")
+"""Topics under which a relative may be stated, with the kind of relative as the value."""
+
+_FIRST_PERSON: Final = re.compile(r"\b(?:i|me|my|mine|we|us|our|i'm|i've)\b|我|咱|俺")
 _WORD_EDGE: Final = re.compile(r"[a-z0-9]")
 _PAST: Final = re.compile(
     r"\b(?:before|used to|use to|previously|formerly|earlier|first|last year|once|ago|was|were|did)\b"
     r"|以前|之前|原来|曾经|过去|当时|那时|第一年|从前"
 )
+_WHY: Final = re.compile(
+    r"\b(?:why|because|reasons?|related|connect(?:s|ed|ion)?|caus(?:e|es|ed))\b|为什么|为何|原因|相关|有关|导致"
+)
 
 
-@cache
-def _words() -> tuple[tuple[str, str], ...]:
-    """Return (words, slot), the longest words first."""
-    found = {(alias, slot) for alias, slot in ALIASES.items()}
-    for line in _QUESTION_WORDS.strip().splitlines():
-        slot, _, words = line.partition(": ")
-        found |= {(normalised(word), slot) for word in words.split(", ")}
-    return tuple(sorted(found, key=lambda pair: (-len(pair[0]), pair)))
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a question is about."""
+
+    text: str
+    """The question, normalised, without the words for relatives."""
+    topics: Mapping[str, float]
+    """The weight of each slot that it names."""
+    relatives: frozenset[str]
+    """The relatives of the user that it names: slots of relatives, or other words for them."""
+    is_in_first_person: bool
+    """Whether the user speaks of himself, other than as the owner of a relative."""
 
 
-def topics_of(question: str) -> tuple[set[str], str | None]:
-    """Return the slots that a question is about, and the relative of the user whom it names, if it names one."""
-    text, relative = normalised(question), None
-    for alias, slot in _words():
-        if slot in KIN:
-            for owner in ("my ", "我的", "我"):
-                if relative is None and _occurs(owner + alias, text):
-                    relative = f"{USER}'s {slot.replace('_', ' ')}"
-                    text = text.replace(owner + alias, " ")
-    return {slot for alias, slot in _words() if _occurs(alias, text)}, relative
+@lru_cache(maxsize=256)
+def asked(question: str) -> Asked:
+    """Return what a question is about."""
+    text, relatives = normalised(question), set[str]()
+    for word, relative in _relatives():
+        for owner in _OWNERS if word in text else ():
+            # Without an owner, only Chinese names the user's relatives, with two characters or more.
+            is_named = owner or (contains_han(word) and len(word) > 1)
+            if is_named and (rest := _cut(owner + word, text)) is not None:
+                relatives.add(relative)
+                text = rest
+    topics = dict(_topics_in(text))
+    if len(topics) > 1:
+        topics.pop("name", None)
+    if "pet" in topics:
+        topics = {slot: weight for slot, weight in topics.items() if slot not in _OF_A_THING}
+    fitting = [ranges for words, ranges in _FITTING if words.search(text)]
+    if fitting:
+        allowed = set[str]().union(*fitting)
+        for slot in topics:
+            if slot in SLOTS and slot_of(slot).range not in allowed:
+                topics[slot] *= _UNFIT_SHARE
+    topics |= {one: 1.0 for one in relatives if one == "partner"}
+    return Asked(text, topics, frozenset(relatives), _FIRST_PERSON.search(text) is not None)
 
 
 def asks_for_the_past(question: str) -> bool:
@@ -77,15 +141,83 @@ def asks_for_the_past(question: str) -> bool:
     return _PAST.search(normalised(question)) is not None
 
 
-def _occurs(words: str, text: str) -> bool:
-    """Return whether words occur in a text, as whole words where they are Latin."""
-    at = text.find(words)
-    while at >= 0:
-        end = at + len(words)
-        is_whole = contains_han(words) or not (
-            (at and _WORD_EDGE.match(text[at - 1])) or (end < len(text) and _WORD_EDGE.match(text[end]))
-        )
-        if is_whole:
-            return True
-        at = text.find(words, at + 1)
-    return False
+def asks_why(question: str) -> bool:
+    """Return whether a question asks for reasons, or for what is related."""
+    return _WHY.search(normalised(question)) is not None
+
+
+@lru_cache(maxsize=4096)
+def topics_of_value(value: str) -> frozenset[str]:
+    """Return the slots that a value names: a cargo bike is a vehicle."""
+    return frozenset(slot for slot, _ in _topics_in(normalised(value)))
+
+
+def are_same_relative(stated: str, named: str) -> bool:
+    """Return whether the words of a statement state the relative that a question names."""
+    found = dict(_relatives()).get(normalised(stated))
+    if found is None:
+        return False
+    families = {"parents": ("mother", "father"), "child": ("son", "daughter")}
+    return (
+        found == named
+        or found in families.get(named, ())
+        or found.removeprefix("elder_").removeprefix("younger_") == named
+        or named.removeprefix("elder_").removeprefix("younger_") == found
+    )
+
+
+def names(words: str, asked_: Asked) -> bool:
+    """Return whether a question contains a name."""
+    return _cut(normalised(words), asked_.text) is not None
+
+
+def _topics_in(text: str) -> Iterator[tuple[str, float]]:
+    """Yield the slots that a text names, with their weights. Words within longer ones do not count."""
+    found: dict[str, float] = {}
+    for word, slots in _words():
+        if word in text and (rest := _cut(word, text)) is not None:
+            for slot, weight in slots.items():
+                found[slot] = max(weight, found.get(slot, 0.0))
+            text = rest
+    yield from found.items()
+
+
+@cache
+def _words() -> tuple[tuple[str, Mapping[str, float]], ...]:
+    """Return (words, weight of each slot that they name), the longest words first."""
+    found: dict[str, dict[str, float]] = {}
+    for slot, word in _listed(_QUESTION_WORDS):
+        found.setdefault(word, {})[slot] = _ASKED_SHARE
+    for alias, slot in ALIASES.items():
+        if slot not in KIN:
+            found.setdefault(alias, {})[slot] = 1.0
+    return tuple(sorted(found.items(), key=lambda pair: (-len(pair[0]), pair[0])))
+
+
+@cache
+def _relatives() -> tuple[tuple[str, str], ...]:
+    """Return (word, relative), the longest words first."""
+    found = {alias: slot for alias, slot in ALIASES.items() if slot in KIN or slot == "partner"}
+    found |= {word: relative for relative, word in _listed(_RELATIVE_WORDS)}
+    return tuple(sorted(found.items(), key=lambda pair: (-len(pair[0]), pair)))
+
+
+def _listed(lines: str) -> Iterator[tuple[str, str]]:
+    for line in lines.strip().splitlines():
+        slot, _, words = line.partition(": ")
+        for word in words.split(", "):
+            yield slot, normalised(word)
+
+
+def _cut(words: str, text: str) -> str | None:
+    """Return a text without some words, whole words where they are Latin; None if they do not occur."""
+    parts, at, is_han = [], 0, contains_han(words)
+    begin = text.find(words)
+    while begin >= 0:
+        end = begin + len(words)
+        is_inside = (begin and _WORD_EDGE.match(text[begin - 1])) or _WORD_EDGE.match(text[end : end + 1])
+        if is_han or not is_inside:
+            parts.append(text[at:begin])
+            at = end
+        begin = text.find(words, end)
+    return ("，" if is_han else " ").join([*parts, text[at:]]) if parts else None

@@ -358,6 +358,8 @@ class MetaEntries:
     """The next entry number, and the messages up to which statements were extracted."""
     consolidation = Entry(record(ConsolidationState), ConsolidationState(), "agent.consolidation")
     """How far the consolidation of statements is."""
+    statement_uses = Entry[dict[int, int]](record(dict[Id, Count]), {})
+    """How often searches have returned statements, by their nodes."""
     embedding = Entry(record(EmbeddingState), EmbeddingState(), "agent.embedding")
     """The model of the agent's vectors, and the last message that has some."""
     audit_head = Entry(

@@ -182,6 +182,11 @@ class MemoryServiceStub:
                 request_serializer=ebbtide_dot_v1_dot_statements__pb2.SearchStatementsRequest.SerializeToString,
                 response_deserializer=ebbtide_dot_v1_dot_statements__pb2.SearchStatementsResponse.FromString,
                 _registered_method=True)
+        self.GetCauses = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/GetCauses',
+                request_serializer=ebbtide_dot_v1_dot_statements__pb2.GetCausesRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_statements__pb2.GetCausesResponse.FromString,
+                _registered_method=True)
         self.CreateLink = channel.unary_unary(
                 '/ebbtide.v1.MemoryService/CreateLink',
                 request_serializer=ebbtide_dot_v1_dot_statements__pb2.CreateLinkRequest.SerializeToString,
@@ -567,6 +572,14 @@ class MemoryServiceServicer:
 
     def SearchStatements(self, request, context):
         """Find statements that answer a question, best first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetCauses(self, request, context):
+        """Return the paths of links from a node to its causes, the strongest first.
+        Raise NODE_FORGOTTEN if the node existed once, NODE_NOT_FOUND otherwise.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -982,6 +995,11 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.SearchStatements,
                     request_deserializer=ebbtide_dot_v1_dot_statements__pb2.SearchStatementsRequest.FromString,
                     response_serializer=ebbtide_dot_v1_dot_statements__pb2.SearchStatementsResponse.SerializeToString,
+            ),
+            'GetCauses': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetCauses,
+                    request_deserializer=ebbtide_dot_v1_dot_statements__pb2.GetCausesRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_statements__pb2.GetCausesResponse.SerializeToString,
             ),
             'CreateLink': grpc.unary_unary_rpc_method_handler(
                     servicer.CreateLink,
@@ -1876,6 +1894,33 @@ class MemoryService:
             '/ebbtide.v1.MemoryService/SearchStatements',
             ebbtide_dot_v1_dot_statements__pb2.SearchStatementsRequest.SerializeToString,
             ebbtide_dot_v1_dot_statements__pb2.SearchStatementsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetCauses(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/GetCauses',
+            ebbtide_dot_v1_dot_statements__pb2.GetCausesRequest.SerializeToString,
+            ebbtide_dot_v1_dot_statements__pb2.GetCausesResponse.FromString,
             options,
             channel_credentials,
             insecure,

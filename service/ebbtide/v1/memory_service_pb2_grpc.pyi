@@ -127,6 +127,10 @@ class MemoryServiceStub:
     """Consolidate the statements of an agent now: list conflicts, and mark new statements as consolidated."""
     SearchStatements: _grpc.UnaryUnaryMultiCallable[_statements_pb2.SearchStatementsRequest, _statements_pb2.SearchStatementsResponse]
     """Find statements that answer a question, best first."""
+    GetCauses: _grpc.UnaryUnaryMultiCallable[_statements_pb2.GetCausesRequest, _statements_pb2.GetCausesResponse]
+    """Return the paths of links from a node to its causes, the strongest first.
+    Raise NODE_FORGOTTEN if the node existed once, NODE_NOT_FOUND otherwise.
+    """
     CreateLink: _grpc.UnaryUnaryMultiCallable[_statements_pb2.CreateLinkRequest, _statements_pb2.CreateLinkResponse]
     """Create a link between two living nodes, or set its strength. It decays like every other link.
     Raise NODE_FORGOTTEN if a node existed once, NODE_NOT_FOUND otherwise.
@@ -321,6 +325,10 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """Consolidate the statements of an agent now: list conflicts, and mark new statements as consolidated."""
     SearchStatements: _aio.UnaryUnaryMultiCallable[_statements_pb2.SearchStatementsRequest, _statements_pb2.SearchStatementsResponse]  # type: ignore[assignment]
     """Find statements that answer a question, best first."""
+    GetCauses: _aio.UnaryUnaryMultiCallable[_statements_pb2.GetCausesRequest, _statements_pb2.GetCausesResponse]  # type: ignore[assignment]
+    """Return the paths of links from a node to its causes, the strongest first.
+    Raise NODE_FORGOTTEN if the node existed once, NODE_NOT_FOUND otherwise.
+    """
     CreateLink: _aio.UnaryUnaryMultiCallable[_statements_pb2.CreateLinkRequest, _statements_pb2.CreateLinkResponse]  # type: ignore[assignment]
     """Create a link between two living nodes, or set its strength. It decays like every other link.
     Raise NODE_FORGOTTEN if a node existed once, NODE_NOT_FOUND otherwise.
@@ -668,6 +676,16 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_statements_pb2.SearchStatementsResponse, _abc.Awaitable[_statements_pb2.SearchStatementsResponse]]:
         """Find statements that answer a question, best first."""
+
+    @_abc_1.abstractmethod
+    def GetCauses(
+        self,
+        request: _statements_pb2.GetCausesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_statements_pb2.GetCausesResponse, _abc.Awaitable[_statements_pb2.GetCausesResponse]]:
+        """Return the paths of links from a node to its causes, the strongest first.
+        Raise NODE_FORGOTTEN if the node existed once, NODE_NOT_FOUND otherwise.
+        """
 
     @_abc_1.abstractmethod
     def CreateLink(

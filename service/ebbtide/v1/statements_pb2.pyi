@@ -272,6 +272,7 @@ class CreateStatementResponse(_message.Message):
     CONFIDENCE_FIELD_NUMBER: _builtins.int
     IMPORTANCE_FIELD_NUMBER: _builtins.int
     PRIORITY_FIELD_NUMBER: _builtins.int
+    WEIGHT_FIELD_NUMBER: _builtins.int
     PINNED_FIELD_NUMBER: _builtins.int
     AUTHOR_FIELD_NUMBER: _builtins.int
     SCOPE_FIELD_NUMBER: _builtins.int
@@ -312,6 +313,8 @@ class CreateStatementResponse(_message.Message):
     """The importance that was declared for it, 0-1."""
     priority: _builtins.float
     """Order among statements that contradict each other."""
+    weight: _builtins.float
+    """How much it matters now: its importance, how often and when it was said, feeling and votes."""
     pinned: _builtins.bool
     """Whether it is pinned."""
     author: _builtins.str
@@ -378,6 +381,7 @@ class CreateStatementResponse(_message.Message):
         confidence: _builtins.float = ...,
         importance: _builtins.float = ...,
         priority: _builtins.float = ...,
+        weight: _builtins.float = ...,
         pinned: _builtins.bool = ...,
         author: _builtins.str = ...,
         scope: _builtins.str = ...,
@@ -389,7 +393,7 @@ class CreateStatementResponse(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["known_at", b"known_at", "since", b"since", "told_at", b"told_at", "until", b"until"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "author", b"author", "confidence", b"confidence", "conflicts_with", b"conflicts_with", "content", b"content", "created", b"created", "id", b"id", "importance", b"importance", "kind", b"kind", "known_at", b"known_at", "modality", b"modality", "negated", b"negated", "object", b"object", "object_id", b"object_id", "pinned", b"pinned", "priority", b"priority", "quotes", b"quotes", "scope", b"scope", "since", b"since", "slot", b"slot", "state", b"state", "status", b"status", "subject", b"subject", "subject_id", b"subject_id", "superseded", b"superseded", "superseded_by", b"superseded_by", "time_words", b"time_words", "told_at", b"told_at", "until", b"until"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "author", b"author", "confidence", b"confidence", "conflicts_with", b"conflicts_with", "content", b"content", "created", b"created", "id", b"id", "importance", b"importance", "kind", b"kind", "known_at", b"known_at", "modality", b"modality", "negated", b"negated", "object", b"object", "object_id", b"object_id", "pinned", b"pinned", "priority", b"priority", "quotes", b"quotes", "scope", b"scope", "since", b"since", "slot", b"slot", "state", b"state", "status", b"status", "subject", b"subject", "subject_id", b"subject_id", "superseded", b"superseded", "superseded_by", b"superseded_by", "time_words", b"time_words", "told_at", b"told_at", "until", b"until", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -506,6 +510,7 @@ class Statement(_message.Message):
     CONFIDENCE_FIELD_NUMBER: _builtins.int
     IMPORTANCE_FIELD_NUMBER: _builtins.int
     PRIORITY_FIELD_NUMBER: _builtins.int
+    WEIGHT_FIELD_NUMBER: _builtins.int
     PINNED_FIELD_NUMBER: _builtins.int
     AUTHOR_FIELD_NUMBER: _builtins.int
     SCOPE_FIELD_NUMBER: _builtins.int
@@ -544,6 +549,8 @@ class Statement(_message.Message):
     """The importance that was declared for it, 0-1."""
     priority: _builtins.float
     """Order among statements that contradict each other."""
+    weight: _builtins.float
+    """How much it matters now: its importance, how often and when it was said, feeling and votes."""
     pinned: _builtins.bool
     """Whether it is pinned."""
     author: _builtins.str
@@ -604,6 +611,7 @@ class Statement(_message.Message):
         confidence: _builtins.float = ...,
         importance: _builtins.float = ...,
         priority: _builtins.float = ...,
+        weight: _builtins.float = ...,
         pinned: _builtins.bool = ...,
         author: _builtins.str = ...,
         scope: _builtins.str = ...,
@@ -613,7 +621,7 @@ class Statement(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["known_at", b"known_at", "since", b"since", "told_at", b"told_at", "until", b"until"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "author", b"author", "confidence", b"confidence", "conflicts_with", b"conflicts_with", "content", b"content", "id", b"id", "importance", b"importance", "kind", b"kind", "known_at", b"known_at", "modality", b"modality", "negated", b"negated", "object", b"object", "object_id", b"object_id", "pinned", b"pinned", "priority", b"priority", "quotes", b"quotes", "scope", b"scope", "since", b"since", "slot", b"slot", "state", b"state", "status", b"status", "subject", b"subject", "subject_id", b"subject_id", "superseded_by", b"superseded_by", "time_words", b"time_words", "told_at", b"told_at", "until", b"until"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "author", b"author", "confidence", b"confidence", "conflicts_with", b"conflicts_with", "content", b"content", "id", b"id", "importance", b"importance", "kind", b"kind", "known_at", b"known_at", "modality", b"modality", "negated", b"negated", "object", b"object", "object_id", b"object_id", "pinned", b"pinned", "priority", b"priority", "quotes", b"quotes", "scope", b"scope", "since", b"since", "slot", b"slot", "state", b"state", "status", b"status", "subject", b"subject", "subject_id", b"subject_id", "superseded_by", b"superseded_by", "time_words", b"time_words", "told_at", b"told_at", "until", b"until", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -732,6 +740,7 @@ class GetStatementResponse(_message.Message):
     CONFIDENCE_FIELD_NUMBER: _builtins.int
     IMPORTANCE_FIELD_NUMBER: _builtins.int
     PRIORITY_FIELD_NUMBER: _builtins.int
+    WEIGHT_FIELD_NUMBER: _builtins.int
     PINNED_FIELD_NUMBER: _builtins.int
     AUTHOR_FIELD_NUMBER: _builtins.int
     SCOPE_FIELD_NUMBER: _builtins.int
@@ -770,6 +779,8 @@ class GetStatementResponse(_message.Message):
     """The importance that was declared for it, 0-1."""
     priority: _builtins.float
     """Order among statements that contradict each other."""
+    weight: _builtins.float
+    """How much it matters now: its importance, how often and when it was said, feeling and votes."""
     pinned: _builtins.bool
     """Whether it is pinned."""
     author: _builtins.str
@@ -830,6 +841,7 @@ class GetStatementResponse(_message.Message):
         confidence: _builtins.float = ...,
         importance: _builtins.float = ...,
         priority: _builtins.float = ...,
+        weight: _builtins.float = ...,
         pinned: _builtins.bool = ...,
         author: _builtins.str = ...,
         scope: _builtins.str = ...,
@@ -839,7 +851,7 @@ class GetStatementResponse(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["known_at", b"known_at", "since", b"since", "told_at", b"told_at", "until", b"until"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "author", b"author", "confidence", b"confidence", "conflicts_with", b"conflicts_with", "content", b"content", "id", b"id", "importance", b"importance", "kind", b"kind", "known_at", b"known_at", "modality", b"modality", "negated", b"negated", "object", b"object", "object_id", b"object_id", "pinned", b"pinned", "priority", b"priority", "quotes", b"quotes", "scope", b"scope", "since", b"since", "slot", b"slot", "state", b"state", "status", b"status", "subject", b"subject", "subject_id", b"subject_id", "superseded_by", b"superseded_by", "time_words", b"time_words", "told_at", b"told_at", "until", b"until"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "author", b"author", "confidence", b"confidence", "conflicts_with", b"conflicts_with", "content", b"content", "id", b"id", "importance", b"importance", "kind", b"kind", "known_at", b"known_at", "modality", b"modality", "negated", b"negated", "object", b"object", "object_id", b"object_id", "pinned", b"pinned", "priority", b"priority", "quotes", b"quotes", "scope", b"scope", "since", b"since", "slot", b"slot", "state", b"state", "status", b"status", "subject", b"subject", "subject_id", b"subject_id", "superseded_by", b"superseded_by", "time_words", b"time_words", "told_at", b"told_at", "until", b"until", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1011,6 +1023,7 @@ class CorrectStatementResponse(_message.Message):
     CONFIDENCE_FIELD_NUMBER: _builtins.int
     IMPORTANCE_FIELD_NUMBER: _builtins.int
     PRIORITY_FIELD_NUMBER: _builtins.int
+    WEIGHT_FIELD_NUMBER: _builtins.int
     PINNED_FIELD_NUMBER: _builtins.int
     AUTHOR_FIELD_NUMBER: _builtins.int
     SCOPE_FIELD_NUMBER: _builtins.int
@@ -1051,6 +1064,8 @@ class CorrectStatementResponse(_message.Message):
     """The importance that was declared for it, 0-1."""
     priority: _builtins.float
     """Order among statements that contradict each other."""
+    weight: _builtins.float
+    """How much it matters now: its importance, how often and when it was said, feeling and votes."""
     pinned: _builtins.bool
     """Whether it is pinned."""
     author: _builtins.str
@@ -1117,6 +1132,7 @@ class CorrectStatementResponse(_message.Message):
         confidence: _builtins.float = ...,
         importance: _builtins.float = ...,
         priority: _builtins.float = ...,
+        weight: _builtins.float = ...,
         pinned: _builtins.bool = ...,
         author: _builtins.str = ...,
         scope: _builtins.str = ...,
@@ -1128,7 +1144,7 @@ class CorrectStatementResponse(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["known_at", b"known_at", "since", b"since", "told_at", b"told_at", "until", b"until"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "author", b"author", "confidence", b"confidence", "conflicts_with", b"conflicts_with", "content", b"content", "created", b"created", "id", b"id", "importance", b"importance", "kind", b"kind", "known_at", b"known_at", "modality", b"modality", "negated", b"negated", "object", b"object", "object_id", b"object_id", "pinned", b"pinned", "priority", b"priority", "quotes", b"quotes", "scope", b"scope", "since", b"since", "slot", b"slot", "state", b"state", "status", b"status", "subject", b"subject", "subject_id", b"subject_id", "superseded", b"superseded", "superseded_by", b"superseded_by", "time_words", b"time_words", "told_at", b"told_at", "until", b"until"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "author", b"author", "confidence", b"confidence", "conflicts_with", b"conflicts_with", "content", b"content", "created", b"created", "id", b"id", "importance", b"importance", "kind", b"kind", "known_at", b"known_at", "modality", b"modality", "negated", b"negated", "object", b"object", "object_id", b"object_id", "pinned", b"pinned", "priority", b"priority", "quotes", b"quotes", "scope", b"scope", "since", b"since", "slot", b"slot", "state", b"state", "status", b"status", "subject", b"subject", "subject_id", b"subject_id", "superseded", b"superseded", "superseded_by", b"superseded_by", "time_words", b"time_words", "told_at", b"told_at", "until", b"until", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1314,6 +1330,7 @@ class FoundStatement(_message.Message):
     CONFIDENCE_FIELD_NUMBER: _builtins.int
     IMPORTANCE_FIELD_NUMBER: _builtins.int
     PRIORITY_FIELD_NUMBER: _builtins.int
+    WEIGHT_FIELD_NUMBER: _builtins.int
     PINNED_FIELD_NUMBER: _builtins.int
     AUTHOR_FIELD_NUMBER: _builtins.int
     SCOPE_FIELD_NUMBER: _builtins.int
@@ -1354,6 +1371,8 @@ class FoundStatement(_message.Message):
     """The importance that was declared for it, 0-1."""
     priority: _builtins.float
     """Order among statements that contradict each other."""
+    weight: _builtins.float
+    """How much it matters now: its importance, how often and when it was said, feeling and votes."""
     pinned: _builtins.bool
     """Whether it is pinned."""
     author: _builtins.str
@@ -1418,6 +1437,7 @@ class FoundStatement(_message.Message):
         confidence: _builtins.float = ...,
         importance: _builtins.float = ...,
         priority: _builtins.float = ...,
+        weight: _builtins.float = ...,
         pinned: _builtins.bool = ...,
         author: _builtins.str = ...,
         scope: _builtins.str = ...,
@@ -1429,7 +1449,7 @@ class FoundStatement(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["known_at", b"known_at", "since", b"since", "told_at", b"told_at", "until", b"until"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "author", b"author", "confidence", b"confidence", "conflicts_with", b"conflicts_with", "content", b"content", "distance", b"distance", "id", b"id", "importance", b"importance", "kind", b"kind", "known_at", b"known_at", "modality", b"modality", "negated", b"negated", "object", b"object", "object_id", b"object_id", "pinned", b"pinned", "priority", b"priority", "quotes", b"quotes", "scope", b"scope", "score", b"score", "since", b"since", "slot", b"slot", "state", b"state", "status", b"status", "subject", b"subject", "subject_id", b"subject_id", "superseded_by", b"superseded_by", "time_words", b"time_words", "told_at", b"told_at", "until", b"until"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "author", b"author", "confidence", b"confidence", "conflicts_with", b"conflicts_with", "content", b"content", "distance", b"distance", "id", b"id", "importance", b"importance", "kind", b"kind", "known_at", b"known_at", "modality", b"modality", "negated", b"negated", "object", b"object", "object_id", b"object_id", "pinned", b"pinned", "priority", b"priority", "quotes", b"quotes", "scope", b"scope", "score", b"score", "since", b"since", "slot", b"slot", "state", b"state", "status", b"status", "subject", b"subject", "subject_id", b"subject_id", "superseded_by", b"superseded_by", "time_words", b"time_words", "told_at", b"told_at", "until", b"until", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1442,22 +1462,244 @@ class SearchStatementsResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     STATEMENTS_FIELD_NUMBER: _builtins.int
+    PATHS_FIELD_NUMBER: _builtins.int
+    PLAN_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def statements(self) -> _containers.RepeatedCompositeFieldContainer[Global___FoundStatement]:
         """The statements, best first."""
+
+    @_builtins.property
+    def paths(self) -> _containers.RepeatedCompositeFieldContainer[Global___CausePath]:
+        """The paths to causes that the search followed, if the question asks why; at most 5."""
+
+    @_builtins.property
+    def plan(self) -> Global___PlannedSearch:
+        """The plan of the search, if the daemon has a planner."""
 
     def __init__(
         self,
         *,
         statements: _abc.Iterable[Global___FoundStatement] | None = ...,
+        paths: _abc.Iterable[Global___CausePath] | None = ...,
+        plan: Global___PlannedSearch | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["plan", b"plan"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["statements", b"statements"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["paths", b"paths", "plan", b"plan", "statements", b"statements"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___SearchStatementsResponse: _TypeAlias = SearchStatementsResponse  # noqa: Y015
+
+@_typing.final
+class PlannedSearch(_message.Message):
+    """The plan of the language model for a search."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OUTCOME_FIELD_NUMBER: _builtins.int
+    WHY_FIELD_NUMBER: _builtins.int
+    KINDS_FIELD_NUMBER: _builtins.int
+    TOPICS_FIELD_NUMBER: _builtins.int
+    SINCE_FIELD_NUMBER: _builtins.int
+    UNTIL_FIELD_NUMBER: _builtins.int
+    EXPAND_FIELD_NUMBER: _builtins.int
+    outcome: _builtins.str
+    """off: no plan was requested; used; failed: the search ran without a plan."""
+    why: _builtins.str
+    """Why it failed; empty otherwise."""
+    expand: _builtins.bool
+    """Whether it follows links."""
+    @_builtins.property
+    def kinds(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The kinds that it selects; empty for all."""
+
+    @_builtins.property
+    def topics(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The topics that it adds to those of the question."""
+
+    @_builtins.property
+    def since(self) -> _timestamp_pb2.Timestamp:
+        """From when on messages count; unset for no limit."""
+
+    @_builtins.property
+    def until(self) -> _timestamp_pb2.Timestamp:
+        """Until when messages count, exclusive; unset for no limit."""
+
+    def __init__(
+        self,
+        *,
+        outcome: _builtins.str = ...,
+        why: _builtins.str = ...,
+        kinds: _abc.Iterable[_builtins.str] | None = ...,
+        topics: _abc.Iterable[_builtins.str] | None = ...,
+        since: _timestamp_pb2.Timestamp | None = ...,
+        until: _timestamp_pb2.Timestamp | None = ...,
+        expand: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["since", b"since", "until", b"until"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["expand", b"expand", "kinds", b"kinds", "outcome", b"outcome", "since", b"since", "topics", b"topics", "until", b"until", "why", b"why"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PlannedSearch: _TypeAlias = PlannedSearch  # noqa: Y015
+
+@_typing.final
+class GetCausesRequest(_message.Message):
+    """The node whose causes are asked for, and how far."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    NODE_ID_FIELD_NUMBER: _builtins.int
+    DEPTH_FIELD_NUMBER: _builtins.int
+    AS_OF_FIELD_NUMBER: _builtins.int
+    KNOWN_AT_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """Id of the agent: 1-128 characters of any script."""
+    node_id: _builtins.str
+    """The node."""
+    depth: _builtins.int
+    """Most links of a path, 1-4; default: 3."""
+    @_builtins.property
+    def as_of(self) -> _timestamp_pb2.Timestamp:
+        """The time for which states are given; default: now."""
+
+    @_builtins.property
+    def known_at(self) -> _timestamp_pb2.Timestamp:
+        """Answer with what was known at this time."""
+
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        node_id: _builtins.str = ...,
+        depth: _builtins.int | None = ...,
+        as_of: _timestamp_pb2.Timestamp | None = ...,
+        known_at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_depth", b"_depth", "as_of", b"as_of", "depth", b"depth", "known_at", b"known_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_depth", b"_depth", "agent_id", b"agent_id", "as_of", b"as_of", "depth", b"depth", "known_at", b"known_at", "node_id", b"node_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__depth: _TypeAlias = _typing.Literal["depth"]  # noqa: Y015
+    _WhichOneofArgType__depth: _TypeAlias = _typing.Literal["_depth", b"_depth"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__depth) -> _WhichOneofReturnType__depth | None: ...
+
+Global___GetCausesRequest: _TypeAlias = GetCausesRequest  # noqa: Y015
+
+@_typing.final
+class CausalStep(_message.Message):
+    """A node of a path, and the link between it and the node before it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    RELATION_FIELD_NUMBER: _builtins.int
+    STRENGTH_FIELD_NUMBER: _builtins.int
+    INFERRED_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    SINCE_FIELD_NUMBER: _builtins.int
+    CONTENT_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """Id of the node."""
+    relation: _builtins.str
+    """Name of the link, as it was stored in either direction; empty for the start of the path."""
+    strength: _builtins.float
+    """Current strength of that link; 1 for the start of the path."""
+    inferred: _builtins.bool
+    """Whether consolidation inferred that link."""
+    kind: _builtins.str
+    """episode, or the kind of the statement; empty for a forgotten node."""
+    state: _builtins.str
+    """State of the statement at this time, such as current or superseded; empty for a living memory; forgotten."""
+    content: _builtins.str
+    """The sentence; empty once the node is forgotten."""
+    @_builtins.property
+    def since(self) -> _timestamp_pb2.Timestamp:
+        """From when the statement is true; unset for a memory."""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        relation: _builtins.str = ...,
+        strength: _builtins.float = ...,
+        inferred: _builtins.bool = ...,
+        kind: _builtins.str = ...,
+        state: _builtins.str = ...,
+        since: _timestamp_pb2.Timestamp | None = ...,
+        content: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["since", b"since"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "id", b"id", "inferred", b"inferred", "kind", b"kind", "relation", b"relation", "since", b"since", "state", b"state", "strength", b"strength"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CausalStep: _TypeAlias = CausalStep  # noqa: Y015
+
+@_typing.final
+class CausePath(_message.Message):
+    """A path from a node to its farthest known cause."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STEPS_FIELD_NUMBER: _builtins.int
+    STRENGTH_FIELD_NUMBER: _builtins.int
+    INFERRED_FIELD_NUMBER: _builtins.int
+    strength: _builtins.float
+    """The product of the strengths of its links."""
+    inferred: _builtins.bool
+    """Whether any of its links was inferred."""
+    @_builtins.property
+    def steps(self) -> _containers.RepeatedCompositeFieldContainer[Global___CausalStep]:
+        """The node itself, then its cause, the cause of that, …"""
+
+    def __init__(
+        self,
+        *,
+        steps: _abc.Iterable[Global___CausalStep] | None = ...,
+        strength: _builtins.float = ...,
+        inferred: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["inferred", b"inferred", "steps", b"steps", "strength", b"strength"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CausePath: _TypeAlias = CausePath  # noqa: Y015
+
+@_typing.final
+class GetCausesResponse(_message.Message):
+    """Why something is so."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PATHS_FIELD_NUMBER: _builtins.int
+    TRUNCATED_FIELD_NUMBER: _builtins.int
+    truncated: _builtins.bool
+    """Whether a bound has left out further paths."""
+    @_builtins.property
+    def paths(self) -> _containers.RepeatedCompositeFieldContainer[Global___CausePath]:
+        """The strongest paths, at most 16; empty if no cause is known."""
+
+    def __init__(
+        self,
+        *,
+        paths: _abc.Iterable[Global___CausePath] | None = ...,
+        truncated: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["paths", b"paths", "truncated", b"truncated"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetCausesResponse: _TypeAlias = GetCausesResponse  # noqa: Y015
 
 @_typing.final
 class CreateLinkRequest(_message.Message):

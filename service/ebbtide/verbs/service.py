@@ -160,7 +160,7 @@ class ModelInfo(Response):
     available: bool = Field(description="Whether it answers.")
     detail: str = Field(description="Why it does not answer; else empty.")
     tasks: dict[str, TaskTally] = Field(
-        description="The calls of each task: segment, process, relate, extract."
+        description="The calls of each task: segment, process, relate, extract, plan."
     )
     embedder: EmbedderInfo = Field(description="The embedding model, for recall by meaning.")
 
@@ -169,7 +169,7 @@ async def get_model(service: Service, _: Request) -> ModelInfo:
     """Return the current language model, whether it answers, and how its replies parse."""
     state = await service.model_client.state()
     tasks = {}
-    for task in ("segment", "process", "relate", "extract"):
+    for task in ("segment", "process", "relate", "extract", "plan"):
         tally = service.model_client.tallies.get(task)
         numbers: dict[str, Any] = (
             dict.fromkeys(("calls", "parsed", "bad_replies", "unavailable"), 0)

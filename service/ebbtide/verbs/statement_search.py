@@ -2,38 +2,40 @@
 
 score = 0.4 similarity + 0.2 importance + 0.2 / (1 + distance) + 0.1 e^(-rate days) + 0.1 ln(1 + n) / ln(1 + n_max)
 
-The similarity is the score of the message, as a share of the best one, times the share of the query's words that occur
-in the statement. The distance counts links from a statement that was found by its words. Days count since it was said
-last, and n is how often a search has returned it since the agent was opened.
+The weights and rates are settings. `fleet/recall/statement_matches.py` has the similarity. The distance counts links
+from a statement that was found by its words or topic. Days count since it was said last, and n is how often a search
+has returned it.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from functools import partial
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
 from ebbtide.fleet.recall.query import Query
 from ebbtide.fleet.recall.recollected import Recollected
+from ebbtide.fleet.recall.statement_matches import StatementMatches
+from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.fleet.runtime.workspace import Workspace
-from ebbtide.ids import NodeId, node_text_id
+from ebbtide.ids import NodeId
+from ebbtide.language.port import BadReply, ModelUnavailable
 from ebbtide.memory.causal_paths import MAX_DEPTH, CausalPath, causal_paths
 from ebbtide.memory.network import Network
-from ebbtide.memory.statements import DAY_MS, Version
-from ebbtide.memory.subjects import USER
-from ebbtide.memory.topic_words import TASKS, asks_for_the_past, topics_of
-from ebbtide.records import Link
-from ebbtide.retrieval.analysis import words_of
+from ebbtide.memory.statements import Version
+from ebbtide.memory.topic_words import asks_for_the_past, asks_why
+from ebbtide.records import Link, utc_date
 from ebbtide.verbs.causes import CausePath, shown_path
-from ebbtide.verbs.limits import Between, MaxChars, NotBlank, OneOf, Several, Time
+from ebbtide.verbs.limits import EPOCH, MILLISECOND, Between, MaxChars, NotBlank, OneOf, Several, Time
 from ebbtide.verbs.recall import QueryRequest, TimeRange, query_of, with_meaning
 from ebbtide.verbs.requests import AgentRequest, Response
 from ebbtide.verbs.service import Service
-from ebbtide.verbs.statements import CURRENT, KINDS, StatementInfo, View, shown_statement
+from ebbtide.verbs.statements import CURRENT, KINDS, StatementInfo, View, recency, shown_statement
 
 MAX_HITS = 60
 """Messages whose statements are looked at."""
@@ -47,37 +49,8 @@ MAX_PATHS = 5
 MAX_REACHED = 64
 """Most nodes that are reached along links."""
 
-RATES = {
-    "event": 0.05,
-    "opinion": 0.03,
-    "fact": 0.01,
-    "preference": 0.01,
-    "reflection": 0.01,
-    "relation": 0.005,
-    "task": 0.05,
-}
-"""Decay of recency per day, by kind. An open task does not decay before it is due."""
-
-TOPIC_SHARE = 0.5
-"""Share of the similarity that a topic has which the question names."""
-
 PAST_PENALTY = 0.3
 """Subtracted from the score of a current statement if a question is about an earlier time."""
-
-WHY_WORDS = (
-    "why",
-    "because",
-    "reason",
-    "related",
-    "connect",
-    "cause",
-    "为什么",
-    "为何",
-    "原因",
-    "相关",
-    "有关",
-    "导致",
-)
 
 
 class SearchStatementsRequest(AgentRequest):
@@ -113,6 +86,25 @@ class FoundStatement(StatementInfo):
     distance: int = Field(description="Links from a statement that was found by its words; 0 for such a one.")
 
 
+class PlannedSearch(Response):
+    """The plan of the language model for a search."""
+
+    outcome: str = Field(
+        description="off: no plan was requested; used; failed: the search ran without a plan."
+    )
+    why: str = Field(description="Why it failed; empty otherwise.")
+    kinds: list[str] = Field(description="The kinds that it selects; empty for all.")
+    topics: list[str] = Field(description="The topics that it adds to those of the question.")
+    since: int | None = Field(
+        description="From when on messages count, ms since the epoch; null for no limit."
+    )
+    until: int | None = Field(description="Until when messages count, exclusive; null for no limit.")
+    expand: bool = Field(description="Whether it follows links.")
+
+
+NO_PLAN = PlannedSearch(outcome="off", why="", kinds=[], topics=[], since=None, until=None, expand=False)
+
+
 class FoundStatements(Response):
     """The found statements."""
 
@@ -120,84 +112,158 @@ class FoundStatements(Response):
     paths: list[CausePath] = Field(
         description="The paths to causes that the search followed, if the question asks why; at most 5."
     )
+    plan: PlannedSearch = Field(description="The plan of the search, if the daemon has a planner.")
 
 
 async def search_statements(service: Service, request: SearchStatementsRequest) -> FoundStatements:
     """Find statements that answer a question, best first."""
     now_ms = service.clock.now_ms()
+    plan = await _planned(service, request, now_ms)
+    if plan.outcome == "used":
+        request = _following(request, plan)
     async with service.fleet.using(request.owner) as agent:
-        fields = {"agent_id": request.agent_id, "query": request.query, "max_results": MAX_HITS}
-        plain = QueryRequest.model_validate({**fields, "time_range": request.time_range})
-        query = await with_meaning(service, await query_of(agent, plain))
-        return await agent.query(partial(_found, agent.workspace, query, request, now_ms))
+        query = await with_meaning(service, await _query(agent, request))
+        return await agent.query(partial(_found, agent.workspace, query, request, plan, now_ms))
+
+
+async def _query(agent: Agent, request: SearchStatementsRequest) -> Query:
+    fields = {"agent_id": request.agent_id, "query": request.query, "max_results": MAX_HITS}
+    plain = QueryRequest.model_validate({**fields, "time_range": request.time_range})
+    return await query_of(agent, plain, ranks_only=True)
+
+
+async def _planned(service: Service, request: SearchStatementsRequest, now_ms: int) -> PlannedSearch:
+    """Return the plan of the language model. Nothing is held while it is awaited."""
+    settings = service.settings.search
+    if settings.planner == "off" or request.mode == "fast":
+        return NO_PLAN
+    async with service.fleet.using(request.owner) as agent:
+        # The model reads the question as the agent would store it: redacted.
+        question = (await _query(agent, request)).text
+    today, limit_s = utc_date(now_ms), settings.planner_timeout_ms / 1000
+    try:
+        plan = await service.model_client.plan_search(question, today, limit_s)
+    except (ModelUnavailable, BadReply) as error:
+        return NO_PLAN.model_copy(update={"outcome": "failed", "why": str(error)})
+    return PlannedSearch(
+        outcome="used",
+        why="",
+        kinds=list(plan.kinds),
+        topics=list(plan.topics),
+        since=_day_ms(plan.since),
+        until=_day_ms(plan.until),
+        expand=plan.expands,
+    )
+
+
+def _following(request: SearchStatementsRequest, plan: PlannedSearch) -> SearchStatementsRequest:
+    """Return the request with what the plan adds. What the caller requested stays."""
+    more: dict[str, object] = {}
+    if plan.kinds and not request.kinds:
+        more["kinds"] = plan.kinds
+    if (plan.since, plan.until) != (None, None) and request.time_range is None:
+        more["time_range"] = TimeRange(begin=plan.since, end=plan.until)
+    if plan.expand and request.mode == "auto":
+        more["mode"] = "deep"
+    return request.model_copy(update=more)
+
+
+def _day_ms(day: str) -> int | None:
+    return (datetime.fromisoformat(day).replace(tzinfo=UTC) - EPOCH) // MILLISECOND if day else None
 
 
 def _found(
-    workspace: Workspace, query: Query, request: SearchStatementsRequest, now_ms: int
+    workspace: Workspace, query: Query, request: SearchStatementsRequest, plan: PlannedSearch, now_ms: int
 ) -> FoundStatements:
     hits, _ = workspace.recollect(query, now_ms, len)
     as_of_ms = now_ms if request.as_of is None else request.as_of
     assert workspace.ledger is not None  # read before the transaction, which cannot be nested
     return workspace.store.read(
         lambda txn: _Search(
-            View(txn, workspace, as_of_ms, request.known_at, now_ms), request, workspace
+            View(txn, workspace, as_of_ms, request.known_at, now_ms), request, plan, workspace
         ).answer(hits)
     )
+
+
+class _Scored(NamedTuple):
+    """A statement that a search has found."""
+
+    score: float
+    statement: NodeId
+    version: Version
+    distance: int
 
 
 class _Search:
     """One search over statements within one read transaction."""
 
-    def __init__(self, view: View, request: SearchStatementsRequest, workspace: Workspace) -> None:
+    def __init__(
+        self, view: View, request: SearchStatementsRequest, plan: PlannedSearch, workspace: Workspace
+    ) -> None:
         self._view = view
         self._request = request
+        self._plan = plan
         self._workspace = workspace
-        self._words = {word.casefold() for word in words_of(request.query)}
-        self._topics, self._relative = topics_of(request.query)
-        self._asks_why = request.mode != "fast" and any(
-            word in request.query.casefold() for word in WHY_WORDS
+        ledger, network = workspace.ledger, workspace.network
+        floor = workspace.search.min_relevance
+        self._matches = StatementMatches(
+            view.txn, network, ledger, view.replay, request.query, floor, plan.topics
         )
+        self._asks_why = request.mode != "fast" and asks_why(request.query)
         self._asks_for_past = request.include_past and asks_for_the_past(request.query)
 
     def answer(self, hits: Recollected) -> FoundStatements:
         """Return the statements of the hits and those near them, best first."""
-        similar = self._with_topics(self._similar(hits))
+        similar = self._matches.find(hits)
         reached = dict.fromkeys(similar, 0)
         if self._expands(len(similar)):
             reached = self._reached(similar)
         causes = self._causes(similar) if self._asks_why else []
         for path in causes:
             self._follow(path, similar, reached)
-        uses, found = self._workspace.statement_uses, list[FoundStatement]()
-        most_used = max([uses.get(one, 0) for one in reached], default=0)
+        best = sorted(self._scored(similar, reached), key=lambda one: (-one.score, one.statement))
+        best = best[: self._request.max_results or 10]
+        self._workspace.statement_uses.note(one.statement for one in best)
+        shown = {one.statement for one in best}
+        followed = [path for path in causes if path.start in shown]
+        return FoundStatements(
+            statements=[
+                FoundStatement(
+                    **dict(self._view.info(one.version)), score=round(one.score, 4), distance=one.distance
+                )
+                for one in best
+            ],
+            paths=[shown_path(self._view, path) for path in followed[:MAX_PATHS]],
+            plan=self._plan,
+        )
+
+    def _scored(self, similar: dict[NodeId, float], reached: dict[NodeId, int]) -> Iterator[_Scored]:
+        """Yield the statements that the request lets through, with their scores."""
+        uses, weights, now_ms = self._workspace.statement_uses, self._workspace.search, self._view.now_ms
+        most_used = max(map(uses.of, reached), default=0)
         for statement, distance in reached.items():
             version = self._view.replay.version_of(statement)
             if version is None or shown_statement(version, self._workspace) != statement:
                 continue
-            info = self._view.info(version)
-            if not self._is_wanted(info):
+            state = self._state(version, statement)
+            if not self._is_wanted(version, state):
                 continue
-            used = math.log1p(uses.get(statement, 0)) / math.log1p(most_used) if most_used else 0.0
+            used = math.log1p(uses.of(statement)) / math.log1p(most_used) if most_used else 0.0
             score = (
-                0.4 * similar.get(statement, 0.0)
-                + 0.2 * info.importance
-                + 0.2 / (1 + distance)
-                + 0.1 * math.exp(-self._age(version))
-                + 0.1 * used
+                weights.similarity_weight * similar.get(statement, 0.0)
+                + weights.importance_weight * version.first.importance
+                + weights.distance_weight / (1 + distance)
+                + weights.recency_weight * recency(version, weights, now_ms)
+                + weights.use_weight * used
             )
-            if self._asks_for_past and info.state in CURRENT:
+            if self._asks_for_past and state in CURRENT:
                 score -= PAST_PENALTY
-            found.append(FoundStatement(**dict(info), score=round(score, 4), distance=distance))
-        found.sort(key=lambda one: (-one.score, int(one.id[1:])))
-        best = found[: self._request.max_results or 10]
-        for one in best:
-            number = int(one.id[1:])
-            uses[number] = uses.get(number, 0) + 1
-        shown = {one.id for one in best}
-        followed = [path for path in causes if node_text_id(path.start) in shown]
-        return FoundStatements(
-            statements=best, paths=[shown_path(self._view, path) for path in followed[:MAX_PATHS]]
-        )
+            yield _Scored(score, statement, version, distance)
+
+    def _state(self, version: Version, statement: NodeId) -> str:
+        state: str = self._view.replay.state(version, self._view.as_of_ms)
+        is_forgotten = state in CURRENT and statement not in self._workspace.network
+        return "forgotten" if is_forgotten else state
 
     def _causes(self, similar: dict[NodeId, float]) -> list[CausalPath]:
         """Return the paths to the causes of the most similar statements, by statement and strength."""
@@ -213,62 +279,13 @@ class _Search:
             reached[cause.node_id] = min(steps, reached.get(cause.node_id, steps))
             similar[cause.node_id] = max(share, similar.get(cause.node_id, 0.0))
 
-    def _is_wanted(self, info: StatementInfo) -> bool:
-        if self._request.kinds and info.kind not in self._request.kinds:
+    def _is_wanted(self, version: Version, state: str) -> bool:
+        request = self._request
+        if request.kinds and version.first.kind not in request.kinds:
             return False
-        return info.state in CURRENT or (
-            self._request.include_past and info.state in ("superseded", "ended", "forgotten")
-        )
-
-    def _age(self, version: Version) -> float:
-        kind, now_ms = version.first.kind, self._view.now_ms
-        last_ms = max(one.told_at_ms for one in version.assertions)
-        if kind == "task":
-            last_ms = max(last_ms, version.since_ms)
-        return RATES[kind] * max(0, now_ms - last_ms) / DAY_MS
-
-    def _similar(self, hits: Recollected) -> dict[NodeId, float]:
-        """Return the similarity of the statements of the found messages, and of those that followed them."""
-        by_message: dict[int, list[NodeId]] = {}
-        ledger = self._workspace.ledger
-        for statement in ledger.statements:
-            for one in ledger.assertions_of(statement):
-                by_message.setdefault(one.source.message, []).append(statement)
-        best = max((one.score for one in hits.memories), default=0.0)
-        found: dict[NodeId, float] = {}
-        for hit in hits.memories:
-            statements = by_message.get(hit.message, [])
-            for statement in statements:
-                share = self._share(statement) if len(statements) > 1 else 1.0
-                similarity = share * hit.score / best if best > 0 else 0.0
-                found[statement] = max(found.get(statement, 0.0), similarity)
-        return found
-
-    def _with_topics(self, similar: dict[NodeId, float]) -> dict[NodeId, float]:
-        """Return the similarities where half counts for the topic that the question names, if it names one."""
-        if not self._topics:
-            return similar
-        network, ledger = self._workspace.network, self._workspace.ledger
-        found = {statement: (1 - TOPIC_SHARE) * share for statement, share in similar.items()}
-        for statement in ledger.statements:
-            one = ledger.assertions_of(statement)[0]
-            entity = network.entities.get(one.subject)
-            is_asked = one.slot in self._topics or (one.kind == "task" and TASKS in self._topics)
-            is_asked = is_asked or (TASKS in self._topics and one.modality == "planned")
-            if is_asked:
-                named = entity is not None and entity.name == (self._relative or USER)
-                found[statement] = found.get(statement, 0.0) + TOPIC_SHARE * (1.0 if named else 0.5)
-            elif self._relative is not None and entity is not None and entity.name == self._relative:
-                found[statement] = found.get(statement, 0.0) + TOPIC_SHARE / 2
-        return found
-
-    def _share(self, statement: NodeId) -> float:
-        """Return the share of the query's words that occur in a statement."""
-        said = self._workspace.ledger.assertions_of(statement)[0]
-        node = self._view.txn.nodes.get(statement)
-        text = f"{said.slot} {said.object} {'' if node is None else node.content}"
-        words = {word.casefold() for word in words_of(text)}
-        return len(self._words & words) / len(self._words) if self._words else 1.0
+        if request.time_range is not None and not _is_within(version, request.time_range):
+            return False
+        return state in CURRENT or (request.include_past and state in ("superseded", "ended", "forgotten"))
 
     def _expands(self, found_count: int) -> bool:
         depth = 1 if self._request.expand_depth is None else self._request.expand_depth
@@ -299,6 +316,15 @@ class _Search:
                     found[other] = steps
                 waiting.append((other, steps))
         return found
+
+
+def _is_within(version: Version, period: TimeRange) -> bool:
+    """Return whether a message of a period states a version."""
+    return any(
+        (period.begin is None or period.begin <= one.told_at_ms)
+        and (period.end is None or one.told_at_ms < period.end)
+        for one in version.assertions
+    )
 
 
 def live_links_from(network: Network, node_id: NodeId) -> list[Link]:

@@ -8,6 +8,7 @@ was known at an earlier time.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -29,12 +30,13 @@ from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import NodeId, batch_text_id, node_text_id, parse_node_id
 from ebbtide.memory.declaration import Declaration
 from ebbtide.memory.slot_names import SLOTS, canonical
-from ebbtide.memory.statements import MAX_EVIDENCE, Replay, Version
+from ebbtide.memory.statements import DAY_MS, MAX_EVIDENCE, Replay, Version
 from ebbtide.memory.subjects import ASSISTANT, USER, subject_name
 from ebbtide.memory.values import reports_change
 from ebbtide.records import Batch, MessageRecord
 from ebbtide.retrieval.time_rules import Reading
 from ebbtide.retrieval.times import stated_time
+from ebbtide.settings import SearchSettings
 from ebbtide.statements import (
     MAX_ATTRIBUTE_CHARS,
     MAX_ATTRIBUTE_NAME_CHARS,
@@ -242,6 +244,9 @@ class StatementInfo(Response):
     confidence: float = Field(description="Confidence of the evidence, 0-1; further messages raise it.")
     importance: float = Field(description="The importance that was declared for it, 0-1.")
     priority: float = Field(description="Order among statements that contradict each other.")
+    weight: float = Field(
+        description="How much it matters now: its importance, how often and when it was said, feeling and votes."
+    )
     pinned: bool = Field(description="Whether it is pinned.")
     author: str = Field(description="user, tool:KEY, rules@N or model:NAME.")
     scope: str = Field(description="private, team or public.")
@@ -725,6 +730,7 @@ def info(
         state = "forgotten"
     subject = network.entities.get(first.subject)
     rivals = [one for one in version.rivals if one.holds_at(as_of_ms)] if state == "contested" else []
+    is_pinned = not replay.pinned().isdisjoint(one.statement for one in version.assertions)
     return StatementInfo(
         id=node_text_id(statement),
         subject="" if subject is None else subject.name,
@@ -747,7 +753,8 @@ def info(
         confidence=round(version.confidence, 4),
         importance=first.importance,
         priority=round(replay.priority(version, now_ms), 4),
-        pinned=not replay.pinned().isdisjoint(one.statement for one in version.assertions),
+        weight=round(weight(version, replay, workspace.search, is_pinned=is_pinned, now_ms=now_ms), 4),
+        pinned=is_pinned,
         author=first.author,
         scope=first.scope,
         attributes=dict(first.attributes),
@@ -760,6 +767,37 @@ def _status(txn: ReadTransaction, first: Assertion, *, is_forgotten: bool) -> st
     if is_forgotten:
         return "archived"
     return "staged" if first.entry > txn.meta.consolidation.consolidated_up_to else "consolidated"
+
+
+def recency(version: Version, settings: SearchSettings, now_ms: int) -> float:
+    """Return how recent a version is, 1 when it was said last and less each day. A task begins when it is due."""
+    last_ms = max(one.told_at_ms for one in version.assertions)
+    if version.first.kind == "task":
+        last_ms = max(last_ms, version.since_ms)
+    days = max(0, now_ms - last_ms) / DAY_MS
+    return math.exp(-settings.decay_per_day(version.first.kind) * days)
+
+
+def weight(
+    version: Version, replay: Replay, settings: SearchSettings, *, is_pinned: bool, now_ms: int
+) -> float:
+    """Return how much a version matters now.
+
+    0.4 importance + 0.15 frequency + 0.2 recency + 0.05 arousal |valence| + 0.15 vote - 0.05 if it is old. The
+    frequency is 1 - 1/2^n for n messages. The vote is the balance of the votes, and 1 for a pin. A statement is old if
+    its recency is below e^-3.
+    """
+    first, recent = version.first, recency(version, settings, now_ms)
+    supports, contradicts = replay.votes(version.statement)
+    vote = 1.0 if is_pinned else (supports - contradicts) / max(1, supports + contradicts)
+    return (
+        0.4 * first.importance
+        + 0.15 * (1 - 0.5 ** len(version.messages))
+        + 0.2 * recent
+        + 0.05 * (first.arousal or 0.0) * abs(first.valence or 0.0)
+        + 0.15 * vote
+        - 0.05 * (recent < math.exp(-3))
+    )
 
 
 def quotes(txn: ReadTransaction, assertions: Sequence[Assertion]) -> list[Quote]:

@@ -1175,6 +1175,9 @@ class StatementInfo:
     priority: float
     """Order among statements that contradict each other."""
 
+    weight: float
+    """How much it matters now: its importance, how often and when it was said, feeling and votes."""
+
     pinned: bool
     """Whether it is pinned."""
 
@@ -1612,6 +1615,9 @@ class CreatedStatement:
     priority: float
     """Order among statements that contradict each other."""
 
+    weight: float
+    """How much it matters now: its importance, how often and when it was said, feeling and votes."""
+
     pinned: bool
     """Whether it is pinned."""
 
@@ -1806,6 +1812,9 @@ class FoundStatement:
 
     priority: float
     """Order among statements that contradict each other."""
+
+    weight: float
+    """How much it matters now: its importance, how often and when it was said, feeling and votes."""
 
     pinned: bool
     """Whether it is pinned."""

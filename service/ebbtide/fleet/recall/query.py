@@ -62,6 +62,8 @@ class Query:
     """Whether the caller sent the vector."""
     needs_vectors: bool = False
     """Whether the vector is the whole query."""
+    ranks_only: bool = False
+    """Whether the result has the scores and the relevance of messages, and no memories."""
     explains: bool = False
     """Whether the result lists the dropped memories."""
 

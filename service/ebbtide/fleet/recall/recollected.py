@@ -88,6 +88,10 @@ class Recollected:
     question: ParsedQuery | None = None
     archive: str = ""
     """Whether the archive was searched, and why."""
+    scored: Mapping[int, float] = field(default_factory=dict)
+    """The score of each message, best first, for a query that only ranks."""
+    relevance: float | None = None
+    """The estimated relevance of the most relevant passage, for such a query; None if it cannot be estimated."""
 
 
 @dataclass(frozen=True, slots=True)

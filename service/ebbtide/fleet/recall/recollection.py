@@ -31,7 +31,7 @@ from ebbtide.fleet.recall.recollected import (
     Hit,
     Recollected,
 )
-from ebbtide.fleet.recall.relevant import are_relevant
+from ebbtide.fleet.recall.relevant import are_relevant, best_relevance
 from ebbtide.fleet.recall.validity import messages_on_record, validity_of
 from ebbtide.han import contains_han
 from ebbtide.ids import NodeId
@@ -47,7 +47,7 @@ from ebbtide.retrieval.fallback import why_needed
 from ebbtide.retrieval.forms import first_form
 from ebbtide.retrieval.lexical import Scores, rarity
 from ebbtide.retrieval.packing import Candidate, Packed, first_fresh, pack
-from ebbtide.retrieval.passages import entry_of
+from ebbtide.retrieval.passages import PassageIndex, entry_of
 from ebbtide.retrieval.query import ParsedQuery, parse_query
 from ebbtide.retrieval.ranking import Ranking, rank
 from ebbtide.retrieval.ranking_request import RankingRequest
@@ -154,6 +154,10 @@ class QueryRunner:
                     request, allowed=allowed_passages(query, self.archive, self.network, self.ledger)
                 )
                 ranking = rank(index, self.archive.words, request, most)
+        if query.ranks_only:
+            scored = _scores_of_messages(ranking, index)
+            best = best_relevance(request, index, ranking)
+            return Recollected((), (), ranking, question, archive, scored, best)
         is_relevant = are_relevant(query, request, index, ranking)
         if query.token_budget is None and not query.explains:
             hits = self._hits(ranking, query, is_relevant)
@@ -459,6 +463,15 @@ class QueryRunner:
         kept = self.txn.passages.get(int(index.column("message")[passage])) or []
         begin = int(index.column("begin")[passage])
         return next((frozenset(terms_of(one).tolist()) for one in kept if one.begin == begin), frozenset())
+
+
+def _scores_of_messages(ranking: Ranking, index: PassageIndex) -> dict[int, float]:
+    """Return the score of each ranked message, which is that of its best passage, best first."""
+    found: dict[int, float] = {}
+    messages = index.column("message")[ranking.passages].tolist()
+    for message, score in zip(messages, ranking.scores.tolist(), strict=True):
+        found.setdefault(message, score)
+    return found
 
 
 def _as_packed(one: Hit, text: str, is_shortened: bool) -> Hit:

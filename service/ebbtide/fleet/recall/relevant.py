@@ -57,6 +57,14 @@ def are_relevant(
     return found
 
 
+def best_relevance(request: RankingRequest, index: PassageIndex, ranking: Ranking) -> float | None:
+    """Return the relevance of the most relevant passage of a ranking; None if it cannot be estimated."""
+    weights = profile_of(request.embedding_model).relevance
+    if weights is None or not request.terms:
+        return None
+    return float(relevance(index, request, ranking.passages[:CANDIDATES], weights).max(initial=0.0))
+
+
 def is_only_courtesy(text: str, asks_for: AsksFor) -> bool:
     """Return whether a text only greets, thanks or agrees. A name alone is a query for that name."""
     return (

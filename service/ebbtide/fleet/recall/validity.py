@@ -17,7 +17,7 @@ from ebbtide.memory.network import Network
 from ebbtide.memory.slot_names import slot_of
 from ebbtide.memory.statements import Ledger, Version
 from ebbtide.memory.subjects import USER
-from ebbtide.memory.topic_words import topics_of
+from ebbtide.memory.topic_words import asked
 from ebbtide.records import Node, utc_date
 from ebbtide.statements import STATEMENT_KINDS
 
@@ -63,12 +63,13 @@ def messages_on_record(ledger: Ledger, network: Network, query: str, now_ms: int
     They are about the user, or about the relative of the user whom the query names. A topic with many values says too
     little about which of them is meant.
     """
-    slots, relative = topics_of(query)
-    subject = network.entity_of_key.get(entity_key(relative or USER))
+    question = asked(query)
+    relatives = [one.replace("_", " ") for one in sorted(question.relatives - {"partner"})]
+    subject = network.entity_of_key.get(entity_key(f"{USER}'s {relatives[0]}" if relatives else USER))
     if subject is None:
         return []
     replay = ledger.known()
-    named = [slot for slot in sorted(slots) if slot_of(slot).is_lasting]
+    named = [slot for slot in sorted(question.topics) if slot_of(slot).is_lasting]
     return sorted(
         message
         for slot in named

@@ -393,6 +393,11 @@ class Agent:
 
     def _close_store(self) -> None:
         try:
+            self.workspace.save_statement_uses()
+        except Exception as error:
+            # The counts only order results.
+            get_log("agent").warning("uses of statements not saved", agent_id=self.id, exc_info=error)
+        try:
             self.workspace.open_archive.save_index()
         except Exception as error:
             # The index can be rebuilt; the store must be closed in any case.

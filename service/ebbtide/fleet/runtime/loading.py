@@ -62,7 +62,7 @@ class Loading:
                 self._shared.data.open_store(agent_id) if exists else self._created(agent_id, options, log)
             )
         try:
-            workspace = Workspace(store, self._defaults, log, self._shared.texts)
+            workspace = Workspace(store, self._defaults, log, self._shared.texts, self._shared.search)
             self._compact(workspace)
             counts = workspace.counts()
             if workspace.is_compaction_due:

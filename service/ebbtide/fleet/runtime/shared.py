@@ -15,6 +15,7 @@ from ebbtide.language.served.retry import ModelClient
 from ebbtide.metrics import Metrics
 from ebbtide.offload.pool import INLINE, TextWorkers
 from ebbtide.priority import RequestPriority
+from ebbtide.settings import DEFAULT_SEARCH, SearchSettings
 from ebbtide.store.directory.data_directory import DataDirectory
 
 STEP_BUDGET_S = 0.02
@@ -92,6 +93,7 @@ class SharedResources:
     metrics: Metrics = field(default_factory=Metrics)
     embedder: Embedder | None = None
     texts: TextWorkers = INLINE
+    search: SearchSettings = DEFAULT_SEARCH
     embedding_gate: PriorityLimiter = field(default_factory=lambda: PriorityLimiter(1))
 
     def budget(self, is_awaited: Callable[[], bool]) -> Budget:

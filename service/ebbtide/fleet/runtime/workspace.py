@@ -26,12 +26,14 @@ from ebbtide.fleet.recall.query import Query
 from ebbtide.fleet.state.agent_state import State
 from ebbtide.fleet.state.event_builder import EventLog
 from ebbtide.fleet.state.privacy_budget import PrivacyBudget
+from ebbtide.fleet.state.statement_uses import StatementUses
 from ebbtide.ids import NodeId
 from ebbtide.memory import association, focus
 from ebbtide.memory.association import Answer
 from ebbtide.offload.pool import INLINE, TextWorkers
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import AgentCounts, Cue, Link, Node, Pin
+from ebbtide.settings import DEFAULT_SEARCH, SearchSettings
 from ebbtide.store.chain import AuditEntry
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.lmdb.transaction import ReadTransaction
@@ -49,16 +51,19 @@ class Workspace(State):
         defaults: AgentParameters,
         log: EventLog | None = None,
         texts: TextWorkers = INLINE,
+        search: SearchSettings = DEFAULT_SEARCH,
     ) -> None:
         super().__init__(store, defaults, log)
+        self.search = search
         self.texts = texts
         self.inbox = Inbox(self)
         self.passes = Passes(self)
         self.declaring = Declaring(self)
         self.consolidation = Consolidation(self)
         self.extraction = ExtractionJobs(self)
-        self.statement_uses: dict[NodeId, int] = {}
-        """How often a search has returned each statement since the agent was opened."""
+        stored = store.read(lambda txn: txn.meta.statement_uses)
+        self.statement_uses = StatementUses(stored, lambda node_id: node_id in self.network)
+        store.before_commit = self.statement_uses.write
         self.privacy_budget = PrivacyBudget()
         self._sweep: Sweep | None = None
 
@@ -70,6 +75,11 @@ class Workspace(State):
     def _follow_entries(self, change: Change) -> None:
         super()._follow_entries(change)
         self.consolidation.note(change, self.log.now_ms())
+
+    def save_statement_uses(self) -> None:
+        """Commit how often searches have returned statements, if that has changed."""
+        if self.store.read(self.statement_uses.differ):
+            self.store.write(lambda _: None)
 
     # --- vectors -----------------------------------------------------------------------------------
 

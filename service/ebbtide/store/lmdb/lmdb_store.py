@@ -101,6 +101,8 @@ class LmdbStore:
         self.on_reopened: Callable[[], None] = lambda: None
         """Called when a failed commit made the store open its files again: state in memory may be stale."""
         self.sources_of: SourcesOf = lambda _: None
+        self.before_commit: Callable[[WriteTransaction], None] = lambda _: None
+        """Adds to every transaction that writes. It may run again, as the function of the transaction."""
         """Returns the sources of the links to a node, from the network in memory."""
         self._copies = CopyGate()
         self._seen_by_copies: list[int] = []
@@ -274,6 +276,7 @@ class LmdbStore:
         with span("commit"), self._environment.begin(write=True) as txn:
             writing = WriteTransaction(txn, self._tables, self._seal, self.sources_of)
             done = fn(writing)
+            self.before_commit(writing)
             writing.finish()
         if not self._presence.is_there:
             self._give_up()

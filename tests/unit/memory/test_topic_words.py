@@ -1,0 +1,76 @@
+"""What a question is about: topics, persons, times and reasons."""
+
+from __future__ import annotations
+
+import pytest
+
+from ebbtide.memory.topic_words import (
+    are_same_relative,
+    asked,
+    asks_for_the_past,
+    asks_why,
+    names,
+    topics_of_value,
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "topic"),
+    [
+        ("Where do I live now?", "residence"),
+        ("我现在住在哪里？", "residence"),
+        ("What is my job these days?", "occupation"),
+        ("Where do I work?", "employer"),
+        ("我在哪家医院上班？", "employer"),
+        ("我在跟谁谈恋爱？", "partner"),
+        ("What do I still have to do?", "task"),
+        ("How do I get around?", "vehicle"),
+    ],
+)
+def test_a_question_names_a_topic(question: str, topic: str) -> None:
+    """The topic that a reader would name has the highest weight."""
+    found = asked(question).topics
+    assert found[topic] == max(found.values()), found
+
+
+def test_words_within_longer_words_do_not_count() -> None:
+    """The characters of a longer word name no topic of their own, and Latin words count as whole words."""
+    assert "likes" not in asked("我在跟谁谈恋爱？").topics
+    assert asked("Who painted the caramel workshop?").topics == {}
+    assert "age" not in asked("How old is my dog?").topics
+
+
+@pytest.mark.parametrize(
+    ("question", "relatives", "is_in_first_person"),
+    [
+        ("Where does my brother work?", {"brother"}, False),
+        ("我哥什么时候结的婚？", {"elder_brother"}, False),
+        ("老伴哪天过生日？", {"partner"}, False),
+        ("What did I give my son?", {"son"}, True),
+        ("Where is the son of my boss?", set(), True),
+        ("我父母做什么工作？", {"parents"}, False),
+    ],
+)
+def test_a_question_names_relatives(question: str, relatives: set[str], is_in_first_person: bool) -> None:
+    """Only relatives of the user are named, and their owner is no first person of its own."""
+    found = asked(question)
+    assert found.relatives == relatives
+    assert found.is_in_first_person == is_in_first_person
+
+
+def test_relatives_are_stated_in_other_words() -> None:
+    """An elder sister is a sister in both languages, and no brother."""
+    assert are_same_relative("姐姐", "sister")
+    assert are_same_relative("sister", "elder_sister")
+    assert are_same_relative("mother", "parents")
+    assert not are_same_relative("sister", "brother")
+    assert not are_same_relative("Lisbon", "sister")
+
+
+def test_times_reasons_values_and_names() -> None:
+    """Questions for the past and for reasons are known in both languages; values name topics; names are whole words."""
+    assert asks_for_the_past("Where did I live before?") and asks_for_the_past("我以前住哪里？")
+    assert not asks_for_the_past("Where do I live now?")
+    assert asks_why("Why did I move?") and asks_why("我为什么搬家？") and not asks_why("Who is Ida?")
+    assert "vehicle" in topics_of_value("a cargo bike") and "vehicle" in topics_of_value("电动三轮车")
+    assert names("Ida", asked("Who is Ida?")) and not names("Ida", asked("Who is Idalia?"))
