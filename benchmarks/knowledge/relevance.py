@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import tempfile
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.knowledge.sets import (
@@ -32,8 +32,12 @@ from ebbtide.verbs.statement_search import SearchStatementsRequest, search_state
 from ebbtide.verbs.statements import CreateStatementRequest, create_statement
 
 BAR = 0.80
+BAR_OF_NOTHING = 0.70
+"""Least share of the questions without an answer to which nothing is found."""
 
 SEEN, HELD_OUT = "relevance", "relevance_held_out"
+UNANSWERABLE = "relevance_unanswerable"
+"""Further questions to the agents of the first set that no statement answers."""
 
 Scores = dict[str, list[float]]
 
@@ -108,6 +112,24 @@ def _shares(scores: Scores) -> tuple[float, str]:
     return sum(every) / len(every), kinds
 
 
+def _row_of_nothing(
+    questions: Sequence[RelevanceQuestion],
+    unanswerable: Sequence[RelevanceQuestion],
+    found: Mapping[str, Sequence[str]],
+) -> Row:
+    """Return the row of the floor: how often nothing is found without an answer, and with one."""
+    nothing = sum(not found.get(one.id) for one in unanswerable) / len(unanswerable)
+    answerable = [one for one in questions if one.answers]
+    lost = sum(not found.get(one.id) for one in answerable)
+    measured = f"{nothing:.0%} (and for {lost} of {len(answerable)} with an answer)"
+    return Row(
+        "nothing found for a question without an answer",
+        f"≥ {BAR_OF_NOTHING:.0%}",
+        measured,
+        nothing >= BAR_OF_NOTHING,
+    )
+
+
 def rows(is_quick: bool) -> list[Row]:
     """Return the rows of questions."""
     result = []
@@ -117,11 +139,15 @@ def rows(is_quick: bool) -> list[Row]:
             agents = sorted({one.agent for one in bank})[:2]
             bank = [one for one in bank if one.agent in agents]
             questions = [one for one in questions if one.agent in agents]
-        found = asyncio.run(_answers(questions, bank))
+        agents = sorted({one.agent for one in bank})
+        unanswerable = [one for one in read_questions(UNANSWERABLE) if one.agent in agents]
+        found = asyncio.run(_answers([*questions, *unanswerable], bank))
         by_kind: Scores = defaultdict(list)
         for one in questions:
             by_kind[one.kind].append(one.precision(found.get(one.id, [])))
         share, kinds = _shares(by_kind)
         what = "relevance, P@5" if name == SEEN else "relevance, P@5, held out"
         result.append(Row(what, f"≥ {BAR:.0%}", f"{share:.1%} ({kinds})", share >= BAR))
+        if unanswerable:
+            result.append(_row_of_nothing(questions, unanswerable, found))
     return result
