@@ -875,6 +875,32 @@ class PersonalData:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class PlannedSearch:
+    """The plan of the language model for a search."""
+
+    outcome: str
+    """off: no plan was requested; used; failed: the search ran without a plan."""
+
+    why: str
+    """Why it failed; empty otherwise."""
+
+    kinds: Sequence[str]
+    """The kinds that it selects; empty for all."""
+
+    topics: Sequence[str]
+    """The topics that it adds to those of the question."""
+
+    since: int | None
+    """From when on messages count, ms since the epoch; null for no limit."""
+
+    until: int | None
+    """Until when messages count, exclusive; null for no limit."""
+
+    expand: bool
+    """Whether it follows links."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Quote:
     """Words that support a statement."""
 
@@ -1851,6 +1877,9 @@ class FoundStatements:
     paths: Sequence[CausePath]
     """The paths to causes that the search followed, if the question asks why; at most 5."""
 
+    plan: PlannedSearch
+    """The plan of the search, if the daemon has a planner."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MessageInfo:
@@ -1924,7 +1953,7 @@ class ModelInfo:
     """Why it does not answer; else empty."""
 
     tasks: Mapping[str, TaskTally]
-    """The calls of each task: segment, process, relate, extract."""
+    """The calls of each task: segment, process, relate, extract, plan."""
 
     embedder: EmbedderInfo
     """The embedding model, for recall by meaning."""
