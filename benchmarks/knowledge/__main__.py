@@ -16,6 +16,7 @@ from benchmarks.knowledge import (
     creating,
     erasure,
     forms,
+    ledger,
     lying,
     merges,
     relevance,
@@ -38,6 +39,7 @@ MEASURES: dict[str, Callable[[bool], list[Row]]] = {
     "creating": creating.rows,
     "erasure": erasure.rows,
     "cost": cost.rows,
+    "ledger": ledger.rows,
 }
 """From the name of a subject to its rows; the argument is whether to measure quickly."""
 

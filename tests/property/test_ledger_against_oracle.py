@@ -8,116 +8,22 @@ from __future__ import annotations
 
 from collections import Counter
 from random import Random
-from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ebbtide.memory.slot_names import slot_of
+from ebbtide.memory import versions
 from ebbtide.memory.statements import Ledger
-from ebbtide.memory.statements import Version as LedgerVersion
-from ebbtide.memory.values import compare
-from ebbtide.statements import Assertion
-from tests.support.knowledge.histories import ENTITIES, SLOTS, Step, histories, history, times
-from tests.support.knowledge.oracle import DAY_MS, Oracle, Rules, Version, confidence
+from ebbtide.statements import Assertion, Ruling
+from tests.support.knowledge.comparison import RULES, assert_same, by_first, live, of_ledger, of_oracle
+from tests.support.knowledge.histories import SLOTS, Author, Step, histories, history, times
+from tests.support.knowledge.oracle import Oracle
 from tests.support.tier import amount
 
-RULES = Rules(
-    compare=lambda first, second, slot: compare(first, second),
-    cardinality=lambda slot: slot_of(slot).cardinality,
-    is_lasting=lambda slot: slot_of(slot).is_lasting,
-)
 RUNS = 8
 """The seeded histories are shared among so many tests, which can run in parallel."""
-
-
-def of_oracle(version: Version) -> Any:
-    """Return all that a version says, as the ledger's version says it."""
-    return (
-        [one.entry for one in version.said],
-        version.since,
-        version.until,
-        version.replaced_by.statement if version.replaced_by else 0,
-        version.state if version.state in ("corrected", "retracted") else "",
-        {one.statement for one in version.against},
-        round(confidence(version), 9),
-    )
-
-
-def of_ledger(version: LedgerVersion) -> Any:
-    """Return all that a version says."""
-    return (
-        [one.entry for one in version.assertions],
-        version.since_ms,
-        version.until_ms,
-        version.retired_by,
-        version.withdrawn,
-        {one.statement for one in version.rivals},
-        round(version.confidence, 9),
-    )
-
-
-def by_first(versions: list[Any]) -> list[Any]:
-    """Return versions in order of their first entry."""
-    return sorted(versions, key=lambda version: version[0][0])
-
-
-def assert_same(oracle: Oracle, ledger: Ledger, slots: list[str]) -> None:
-    """Assert that the oracle and the ledger say the same at each time at which something changes."""
-    true_at, known_at = times(oracle.entries)
-    later = true_at[-1] + 30 * DAY_MS
-    statements = sorted({each.statement for each in oracle.entries if isinstance(each, Assertion)})
-    for known in known_at:
-        replay = ledger.known(known)
-        assert {replay.merged_with(entity) for entity in ENTITIES} == {
-            oracle.group(entity, known) for entity in ENTITIES
-        }
-        for statement in statements:
-            if any(one.statement == statement for one in oracle.assertions(known)):
-                histories = oracle.history(statement, known), replay.history(statement)
-                assert by_first([of_ledger(one) for one in histories[1]]) == by_first(
-                    [of_oracle(one) for one in histories[0]]
-                )
-                for other in histories[1]:
-                    expected = next(one for one in histories[0] if one.first is other.first)
-                    assert replay.priority(other, later) == pytest.approx(
-                        oracle.priority(expected, later, known)
-                    )
-        for as_of in true_at:
-            for entity in ENTITIES:
-                expected_slots = oracle.profile(entity, as_of, known)
-                found = {name: list(versions) for name, versions in replay.profile(entity, as_of, later)}
-                assert {name: {one.statement for one in versions} for name, versions in found.items()} == {
-                    name: {one.statement for one in versions} for name, versions in expected_slots.items()
-                }
-                for slot in slots:
-                    expected_ones = [of_oracle(one) for one in oracle.in_force(entity, slot, as_of, known)]
-                    versions = replay.in_force(entity, slot, as_of, later)
-                    assert by_first([of_ledger(one) for one in versions]) == by_first(expected_ones)
-                    assert found.get(slot, []) == versions
-            conflicts = replay.conflicts(as_of, later)
-            expected_pairs = oracle.conflicts(as_of, known)
-            assert {
-                frozenset({one.first.statement, one.second.statement}) for one in conflicts
-            } == expected_pairs
-            for conflict in conflicts:
-                assert replay.priority(conflict.first, later) >= replay.priority(conflict.second, later)
-            assert replay.kept(as_of) == oracle.kept(as_of, known)
-
-
-def live(steps: list[Step], is_every_step: bool) -> None:
-    """Feed a history to the ledger and the oracle, and compare them after each step or after the last."""
-    oracle, ledger = Oracle(RULES), Ledger()
-    slots = sorted({each.slot for step in steps for each in step.added if isinstance(each, Assertion)})
-    for step in steps:
-        oracle.add(step.added)
-        oracle.erase(step.erased)
-        ledger.apply(step.added)
-        ledger.remove(step.erased)
-        if is_every_step:
-            assert_same(oracle, ledger, slots)
-    assert_same(oracle, ledger, slots)
 
 
 @given(histories())
@@ -127,8 +33,15 @@ def test_the_ledger_says_what_the_oracle_says(steps: list[Step]) -> None:
 
 
 @pytest.mark.parametrize("run", range(RUNS))
-def test_the_ledger_says_what_the_oracle_says_in_seeded_histories(run: int) -> None:
-    """After each step of some histories, and the last step of others. The seed of a failure is in its message."""
+def test_the_ledger_says_what_the_oracle_says_in_seeded_histories(
+    run: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After each step of some histories, and the last step of others. The seed of a failure is in its message.
+
+    In half of the runs, every slot is searched as one with many versions is.
+    """
+    if run % 2:
+        monkeypatch.setattr(versions, "MANY", 2)
     for seed in range(run, amount("LEDGER_HISTORIES", 200, 4000), RUNS):
         try:
             live(history(Random(seed), 40 if seed % 5 == 1 else 14), is_every_step=seed % 5 == 0)
@@ -142,6 +55,67 @@ def test_the_order_of_feeding_changes_nothing(seed: int, random: Random) -> None
     entries = [each for step in history(Random(seed)) for each in step.added]
     shuffled = random.sample(entries, len(entries))
     assert_same(Oracle(RULES, entries), Ledger(shuffled), sorted(SLOTS))
+
+
+def long_history(random: Random, count: int) -> list[Assertion | Ruling]:
+    """Return so many entries about one slot of entities that are merged on the way, with new values every time."""
+    author = Author(random)
+    author.slots, author.entities = [random.choice(("residence", "employer", "likes", "did"))], [1, 2]
+    entries: list[Assertion | Ruling] = []
+    for _ in range(count):
+        author.day += 1
+        each = author.ruling() if author.is_now(0.03) else author.assertion()
+        if isinstance(each, Assertion) and author.is_now(0.7):
+            each = msgspec.structs.replace(each, object=f"{each.object} {random.randrange(count)}")
+        author.left[each.entry] = each
+        entries.append(each)
+    middle = author.next_entry()
+    return [*entries, Ruling(middle, "merge", 1, author.at(author.day), other=2)]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_slot_with_many_values_says_what_the_oracle_says(seed: int) -> None:
+    """After hundreds of values of one slot, a merge of two entities, and erasures among the oldest entries."""
+    random = Random(seed)
+    entries = long_history(random, amount("LEDGER_VALUES", 150, 500))
+    oracle, ledger = Oracle(RULES, entries), Ledger(entries)
+    slot = next(each.slot for each in entries if isinstance(each, Assertion))
+    for erased in ([], [each.entry for each in random.sample(entries[:100], 20)]):
+        oracle.erase(erased)
+        ledger.remove(erased)
+        true_at, (*_, now) = times(oracle.entries)
+        for entity in (1, 2):
+            expected = oracle.versions(entity, slot, now) + oracle.taken_back(entity, slot, now)
+            found = ledger.known().versions(entity, slot)
+            assert by_first([of_ledger(one) for one in found]) == by_first(
+                [of_oracle(one) for one in expected]
+            )
+        for as_of in random.sample(true_at, 5):
+            assert ledger.known().kept(as_of) == oracle.kept(as_of, now)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_thousands_of_values_follow_each_commit_as_if_replayed(seed: int) -> None:
+    """A ledger that follows each commit, an erasure in the middle and merges equals one that is read from the store."""
+    random = Random(seed)
+    entries = long_history(random, 2000)
+    slot = next(each.slot for each in entries if isinstance(each, Assertion))
+    ledger, left = Ledger(), {each.entry: each for each in entries}
+    for number, each in enumerate(entries):
+        ledger.apply([each])
+        ledger.known().versions(1, slot)
+        if number == 1500:
+            erased = random.sample(range(1, 1400), 300)
+            ledger.remove(erased)
+            for entry in erased:
+                left.pop(entry)
+    again = Ledger(left.values())
+    for entity in (1, 2):
+        assert list(map(of_ledger, ledger.known().versions(entity, slot))) == list(
+            map(of_ledger, again.known().versions(entity, slot))
+        )
+    assert ledger.statements == again.statements
+    assert list(ledger.all_assertions()) == [one for one in left.values() if isinstance(one, Assertion)]
 
 
 def test_the_histories_reach_every_outcome() -> None:

@@ -153,6 +153,7 @@ def canonical(topic: str) -> str:
     return key[:MAX_SLOT_CHARS]
 
 
+@lru_cache(maxsize=4096)
 def slot_of(name: str) -> Slot:
     """Return the slot of a canonical name. An unknown one has cardinality `many` and is not lasting."""
     known = SLOTS.get(name)

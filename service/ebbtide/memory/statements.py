@@ -1,91 +1,47 @@
 """The ledger: which statements are true, computed by replaying assertions and rulings in order of arrival.
 
 Nothing is overwritten. To erase, correct or undo is to replay without the entry concerned. Assertions of a slot of an
-entity are replayed together; entities that a ruling has merged are one. Times are in ms, intervals are half-open, and
-empty ones are never returned. The module is pure: the caller gives the time.
+entity are replayed together (`versions.py`); entities that a ruling has merged are one. Times are in ms, intervals are
+half-open, and empty ones are never returned. The module is pure: the caller gives the time.
+
+The assertions are in memory as rows (`assertion_table.py`). A slot is replayed when a question touches it, and its
+replay is kept until newer ones need the room. A new assertion is added to the replay of its slot.
 """
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import accumulate
+from dataclasses import dataclass
+from itertools import islice
 from typing import Final, Literal
 
-from ebbtide.memory.slot_names import Slot, slot_of
-from ebbtide.memory.values import Comparison, compare
+from ebbtide.memory.assertion_table import AssertionTable
+from ebbtide.memory.slot_names import slot_of
+from ebbtide.memory.values import compare_values
+from ebbtide.memory.versions import DAY_MS, SlotReplay, Version, Withdrawal
 from ebbtide.statements import Assertion, Ruling
+
+__all__ = ["DAY_MS", "MAX_EVIDENCE", "Conflict", "Entry", "Ledger", "Replay", "State", "Version"]
 
 MAX_EVIDENCE: Final = 16
 """Most assertions of a version that count as its sources."""
-MIN_TRUST: Final = 0.5
-"""A statement with less trust ends no other."""
-SETTLING_MESSAGES: Final = 2
-"""Further messages of the speaker that settle a conflict if none says the opposite."""
-MAX_CONFIDENCE: Final = 0.99
-DAY_MS: Final = 86_400_000
+MAX_RIVALS: Final = 16
+"""Most versions that count as contradicting another one in its priority."""
+MAX_REPLAYED: Final = 2048
+"""Most assertions whose replay is kept, unless one slot alone has more."""
+REPLAYED_BYTES: Final = 2000
+"""Memory of an assertion in a replay that is kept, with its version."""
+RULING_BYTES: Final = 700
+"""Memory of a ruling, with its sources."""
+MANY_AT_ONCE: Final = 512
+"""Most entries that are added at once while a ledger is filled."""
 
 State = Literal["current", "contested", "superseded", "ended", "planned", "corrected", "retracted"]
 Entry = Assertion | Ruling
 Key = tuple[int, str]
 """A merged entity and a slot."""
-
-
-@dataclass(slots=True, eq=False)
-class Version:
-    """A value of a slot over a time: the assertions that state it, and what ended it."""
-
-    assertions: list[Assertion]
-    since_ms: int
-    until_ms: int | None
-    retired_by: int = 0
-    """The statement that ended it; 0 if none did."""
-    withdrawn: Literal["", "corrected", "retracted"] = ""
-    rivals: list[Version] = field(default_factory=list)
-    """The versions that contradict it."""
-    repeated: list[Assertion] = field(default_factory=list)
-    """The assertions of the speaker that said it again during a conflict."""
-
-    @property
-    def first(self) -> Assertion:
-        """The oldest assertion, which is shown."""
-        return self.assertions[0]
-
-    @property
-    def statement(self) -> int:
-        """The node of the oldest assertion."""
-        return self.first.statement
-
-    @property
-    def messages(self) -> set[int]:
-        """The messages that state it."""
-        return {one.source.message for one in self.assertions}
-
-    @property
-    def confidence(self) -> float:
-        """The confidence of the evidence: each further message raises it."""
-        by_message: dict[int, float] = {}
-        for one in self.assertions:
-            number = one.source.message
-            by_message[number] = max(by_message.get(number, 0.0), one.confidence)
-        combined = 1 - math.prod(1 - each for each in by_message.values())
-        return max(min(MAX_CONFIDENCE, combined), *by_message.values())
-
-    def holds_at(self, time_ms: int) -> bool:
-        """Return whether it is true at a time."""
-        return (
-            not self.withdrawn
-            and self.since_ms <= time_ms
-            and (self.until_ms is None or time_ms < self.until_ms)
-        )
-
-    def overlaps(self, since_ms: int, until_ms: int | None) -> bool:
-        """Return whether it shares a time with an interval. An empty interval shares none."""
-        latest = max(self.since_ms, since_ms)
-        return all(end is None or latest < end for end in (self.until_ms, until_ms))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,83 +56,81 @@ class Ledger:
     """The assertions and rulings of one agent, and what is true according to them."""
 
     def __init__(self, entries: Iterable[Entry] = ()) -> None:
-        self._assertions: dict[int, Assertion] = {}
+        self._assertions = AssertionTable()
         self._rulings: dict[int, Ruling] = {}
-        self._by_statement: dict[int, set[int]] = defaultdict(set)
-        self._by_subject: dict[int, dict[str, set[int]]] = defaultdict(dict)
         self._now = Replay(self, None)
-        self._arrivals: tuple[list[int], list[int]] | None = None
-        self.apply(entries)
+        self._past: Replay | None = None
+        """The replay of the last question about what was known earlier."""
+        self._statements: list[int] | None = None
+        more = iter(entries)
+        while some := list(islice(more, MANY_AT_ONCE)):
+            self.apply(some)
 
     def apply(self, entries: Iterable[Entry]) -> None:
         """Add entries, or replace those with the same numbers."""
-        for entry in entries:
-            self._drop(entry.entry)
-            if isinstance(entry, Assertion):
-                self._assertions[entry.entry] = entry
-                self._by_statement[entry.statement].add(entry.entry)
-                self._by_subject[entry.subject].setdefault(entry.slot, set()).add(entry.entry)
-                self._now.forget(entry)
-            else:
-                self._rulings[entry.entry] = entry
-                self._now = Replay(self, None)
-        self._arrivals = None
+        added = list(entries)
+        rulings = {one.entry: one for one in added if isinstance(one, Ruling)}
+        assertions = [one for one in added if isinstance(one, Assertion)]
+        self.remove([one.entry for one in assertions if one.entry in self._rulings])
+        replaced = self._assertions.put(assertions)
+        replaced += self._assertions.remove(rulings)
+        self._rulings.update(rulings)
+        self._changed(replaced, has_rulings=bool(rulings))
+        for one in assertions:
+            self._now.follow(one)
 
     def remove(self, numbers: Iterable[int]) -> None:
         """Remove entries, as if they had never arrived."""
-        for number in numbers:
-            self._drop(number)
-        self._arrivals = None
+        wanted = list(numbers)
+        rulings = [self._rulings.pop(number, None) for number in wanted]
+        self._changed(self._assertions.remove(wanted), has_rulings=any(rulings))
 
-    def _drop(self, number: int) -> None:
-        assertion = self._assertions.pop(number, None)
-        if assertion is not None:
-            self._now.forget(assertion)
-            entries = self._by_statement[assertion.statement]
-            entries.discard(number)
-            if not entries:
-                del self._by_statement[assertion.statement]
-            slots = self._by_subject[assertion.subject]
-            slots[assertion.slot].discard(number)
-            if not slots[assertion.slot]:
-                del slots[assertion.slot]
-            if not slots:
-                del self._by_subject[assertion.subject]
-        if self._rulings.pop(number, None) is not None:
+    def _changed(self, removed: Sequence[Assertion], *, has_rulings: bool) -> None:
+        self._past, self._statements = None, None
+        if has_rulings:
             self._now = Replay(self, None)
+        for one in removed:
+            self._now.forget(one)
 
     def known(self, known_at_ms: int | None = None) -> Replay:
         """Return what was known at a time, or everything."""
         if known_at_ms is None:
             return self._now
-        if self._arrivals is None:
-            entries: list[Entry] = [*self._assertions.values(), *self._rulings.values()]
-            arrived = sorted(entries, key=lambda entry: entry.entry)
-            times = list(accumulate((entry.known_at_ms for entry in arrived), max))
-            self._arrivals = times, [entry.entry for entry in arrived]
-        times, numbers = self._arrivals
-        count = bisect_right(times, known_at_ms)
-        if count == len(numbers):
+        later = [entry for entry, one in self._rulings.items() if one.known_at_ms > known_at_ms]
+        first = self._assertions.first_known_after(known_at_ms)
+        if first is not None:
+            later.append(first)
+        if not later:
             return self._now
-        return Replay(self, numbers[count])
+        if self._past is None or self._past.before != min(later):
+            self._past = Replay(self, min(later))
+        return self._past
 
     def __len__(self) -> int:
         """Return the number of entries."""
         return len(self._assertions) + len(self._rulings)
 
     @property
-    def statements(self) -> Iterable[int]:
-        """The nodes that are statements."""
-        return self._by_statement.keys()
+    def resident_bytes(self) -> int:
+        """Size in memory."""
+        replayed = self._now.assertion_count + (0 if self._past is None else self._past.assertion_count)
+        return self._assertions.nbytes + REPLAYED_BYTES * replayed + RULING_BYTES * len(self._rulings)
+
+    @property
+    def statements(self) -> Sequence[int]:
+        """The nodes that are statements, ascending."""
+        if self._statements is None:
+            self._statements = self._assertions.statements()
+        return self._statements
 
     @property
     def statement_count(self) -> int:
         """The number of statements."""
-        return len(self._by_statement)
+        return len(self.statements)
 
-    def all_assertions(self) -> Iterable[Assertion]:
-        """Return every assertion."""
-        return self._assertions.values()
+    def all_assertions(self, after: int = 0) -> Iterator[Assertion]:
+        """Yield every assertion in order of arrival, after an entry number."""
+        return self._assertions.all(after)
 
     def all_rulings(self) -> Iterator[Ruling]:
         """Yield every ruling, also those that are undone."""
@@ -196,43 +150,59 @@ class Ledger:
 
     def assertions_of(self, statement: int) -> list[Assertion]:
         """Return the assertions of a statement in order."""
-        return [self._assertions[number] for number in sorted(self._by_statement.get(statement, ()))]
+        return self._assertions.of_statement(statement)
 
     def evidence(self, candidate: Assertion) -> list[int]:
         """Return the statements that a new assertion would repeat, the newest first; empty for a new value."""
-        for version in self._now.replay(self._now.key_of(candidate), candidate):
-            if candidate in version.assertions:
-                return [one.statement for one in reversed(version.assertions) if one is not candidate]
-        return []
+        version = self._now.slot(self._now.key_of(candidate)).same(candidate)
+        return [] if version is None else [one.statement for one in reversed(version.assertions)]
 
     def messages_of(self, kinds: Collection[str]) -> list[int]:
         """Return the messages in which statements of some kinds are made."""
-        return sorted({one.source.message for one in self._assertions.values() if one.kind in kinds})
+        return self._assertions.messages_of(kinds)
+
+    def messages_by(self, is_author: Callable[[str], bool]) -> list[int]:
+        """Return the messages in which some authors found statements."""
+        return self._assertions.messages_by(is_author)
 
     # For replays.
 
     def is_said(self, statement: int, before: int | None) -> bool:
         """Return whether a statement has an assertion, up to an entry number."""
-        entries = self._by_statement.get(statement, ())
-        return any(before is None or number < before for number in entries)
+        first = self._assertions.first_entry_of(statement)
+        return first is not None and (before is None or first < before)
+
+    def slot_of_statement(self, statement: int) -> tuple[int, str] | None:
+        """Return the entity and the slot of a statement; None if there is no such statement."""
+        return self._assertions.slot_of_statement(statement)
 
     def between(self, subjects: Iterable[int], slot: str, before: int | None) -> list[Assertion]:
         """Return the assertions of a slot of some entities in order, up to an entry number."""
-        numbers = [
-            number
-            for subject in subjects
-            for number in self._by_subject.get(subject, {}).get(slot, ())
-            if before is None or number < before
-        ]
-        return [self._assertions[number] for number in sorted(numbers)]
+        return self._assertions.of_slot(subjects, slot, before)
+
+    def by_slot(self, subjects: Iterable[int], before: int | None) -> dict[str, list[Assertion]]:
+        """Return the assertions about some entities by slot, in order, up to an entry number."""
+        return self._assertions.by_slot(subjects, before)
 
     def slots_of(self, subjects: Iterable[int]) -> set[str]:
         """Return the slots of which statements about some entities are made."""
-        return {slot for subject in subjects for slot in self._by_subject.get(subject, ())}
+        return self._assertions.slots_of(subjects)
+
+    def slots(self) -> list[str]:
+        """Return the slots of which statements were made."""
+        return self._assertions.slots()
+
+    def slots_with(self, *, kind: str = "", negated: bool = False) -> set[str]:
+        """Return the slots with a statement of a kind, or with a negated one."""
+        return self._assertions.slots_with(kind, negated)
+
+    def in_slots(self, names: Collection[str], before: int | None) -> list[Assertion]:
+        """Return the assertions of some slots of all entities in order, up to an entry number."""
+        return self._assertions.in_slots(names, before)
 
     def subjects(self) -> list[int]:
         """Return the entities about which statements are made."""
-        return list(self._by_subject)
+        return self._assertions.subjects()
 
     def rulings_before(self, before: int | None) -> list[Ruling]:
         """Return the rulings up to an entry number that no later ruling has undone, in order."""
@@ -253,23 +223,45 @@ class Replay:
 
     def __init__(self, ledger: Ledger, before: int | None) -> None:
         self._ledger = ledger
-        self._before = before
-        self._versions: dict[Key, list[Version]] = {}
+        self.before = before
+        """The first entry that does not count; None if all do."""
+        self._slots: dict[Key, SlotReplay] = {}
+        self.assertion_count = 0
+        """The number of assertions whose replay is kept."""
         self._rulings: list[Ruling] | None = None
         self._roots: dict[int, int] = {}
         self._members: dict[int, set[int]] = {}
-        self._withdrawn: dict[int, tuple[int, Literal["corrected", "retracted"]]] = {}
-        self._settled: list[Ruling] = []
+        self._withdrawn: dict[int, tuple[int, Withdrawal]] = {}
+        self._settled: dict[int, list[Ruling]] = {}
+        """The rulings that settle a conflict, by the statement to keep."""
+        self._votes: dict[int, dict[str, float]] = {}
+        self._pins: dict[int, bool] = {}
+
+    def follow(self, new: Assertion) -> None:
+        """Add a new assertion to the replay of its slot, if that is kept. It is the last entry, or forgets the slot."""
+        slot = self._slots.get(self.key_of(new)) if self._slots else None
+        if slot is None:
+            return
+        if new.entry <= slot.last_entry:
+            self.forget(new)
+            return
+        self._add(slot, new)
+        self.assertion_count += 1
 
     def forget(self, assertion: Assertion) -> None:
-        """Forget what was computed of the slot of an assertion that is added or removed."""
-        self._versions.pop(self.key_of(assertion), None)
+        """Forget the replay of the slot of an assertion."""
+        self._drop(self.key_of(assertion))
+
+    def _drop(self, key: Key) -> None:
+        slot = self._slots.pop(key, None)
+        if slot is not None:
+            self.assertion_count -= slot.assertion_count
 
     @property
     def rulings(self) -> list[Ruling]:
         """The rulings in effect, in order."""
         if self._rulings is None:
-            self._rulings = self._ledger.rulings_before(self._before)
+            self._rulings = self._ledger.rulings_before(self.before)
             for ruling in self._rulings:
                 if ruling.kind == "merge":
                     self._merge(ruling.target, ruling.other)
@@ -278,7 +270,11 @@ class Replay:
                 elif ruling.kind == "correct":
                     self._withdrawn[ruling.target] = ruling.entry, "corrected"
                 elif ruling.kind == "settle":
-                    self._settled.append(ruling)
+                    self._settled.setdefault(ruling.target, []).append(ruling)
+                elif ruling.kind == "vote":
+                    self._votes.setdefault(ruling.target, {})[ruling.author] = ruling.value
+                elif ruling.kind in ("pin", "unpin"):
+                    self._pins[ruling.target] = ruling.kind == "pin"
         return self._rulings
 
     def _merge(self, first: int, second: int) -> None:
@@ -306,90 +302,109 @@ class Replay:
 
     def versions(self, subject: int, slot: str) -> Sequence[Version]:
         """Return all versions of a slot of an entity in order of arrival, withdrawn and empty ones included."""
-        key = self.root(subject), slot
-        if key not in self._versions:
-            self._versions[key] = self.replay(key)
-        return self._versions[key]
+        return self.slot((self.root(subject), slot)).versions
 
-    def replay(self, key: Key, candidate: Assertion | None = None) -> list[Version]:
-        """Replay a slot, with a further assertion at the end if given."""
+    def slot(self, key: Key, assertions: Sequence[Assertion] | None = None) -> SlotReplay:
+        """Return the replay of a slot of a merged entity. `assertions` are those of the slot, if they are known."""
+        found = self._slots.get(key)
+        if found is None:
+            subject, name = key
+            if assertions is None:
+                assertions = self._ledger.between(self.merged_with(subject), name, self.before)
+            found = self._replayed(name, assertions)
+            self.assertion_count += found.assertion_count
+            while self._slots and self.assertion_count > MAX_REPLAYED:
+                self._drop(next(iter(self._slots)))
+            self._slots[key] = found
+        return found
+
+    def _replayed(self, name: str, assertions: Sequence[Assertion]) -> SlotReplay:
+        """Replay a slot."""
         assert self.rulings is not None
-        subject, name = key
-        assertions = self._ledger.between(self.merged_with(subject), name, self._before)
-        if candidate is not None:
-            assertions.append(candidate)
-        statements = {one.statement for one in assertions}
-        settled = [one for one in self._settled if one.target in statements and one.other in statements]
-        slot = slot_of(name)
-        versions: list[Version] = []
-        steps: list[Entry] = sorted((*assertions, *settled), key=lambda entry: entry.entry)
+        slot = SlotReplay(slot_of(name), self.root)
+        steps: Sequence[Entry] = assertions
+        if self._settled:
+            statements = {one.statement for one in assertions}
+            settled = [
+                ruling
+                for statement in statements & self._settled.keys()
+                for ruling in self._settled[statement]
+                if ruling.other in statements
+            ]
+            if settled:
+                steps = sorted((*assertions, *settled), key=lambda entry: entry.entry)
         for entry in steps:
             if isinstance(entry, Ruling):
-                _settle(versions, entry)
-                continue
-            entry_number, withdrawal = self._withdrawn.get(entry.statement, (0, "retracted"))
-            if entry.entry < entry_number:
-                _add_withdrawn(versions, entry, withdrawal)
+                slot.settle(entry)
             else:
-                _add(versions, entry, slot, self._compare)
-        return versions
+                self._add(slot, entry)
+        return slot
 
-    def _compare(self, new: Assertion, old: Assertion) -> Comparison:
-        """Compare two objects. Objects that are one entity are the same, whatever their words."""
-        if (
-            new.object_entity
-            and old.object_entity
-            and self.root(new.object_entity) == self.root(old.object_entity)
-        ):
-            return "same"
-        return compare(new.object, old.object)
+    def _add(self, slot: SlotReplay, assertion: Assertion) -> None:
+        withdrawn = self._withdrawn.get(assertion.statement)
+        if withdrawn is not None and assertion.entry < withdrawn[0]:
+            slot.add_withdrawn(assertion, withdrawn[1])
+        else:
+            slot.add(assertion)
+
+    def each_slot(self, subject: int) -> Iterator[tuple[str, SlotReplay]]:
+        """Yield the slots of an entity with their replays, the lasting slots first, then by name."""
+        members, root = self.merged_with(subject), self.root(subject)
+        names = self._ledger.slots_of(members)
+        missing = [name for name in names if (root, name) not in self._slots]
+        known = self._ledger.by_slot(members, self.before) if len(missing) > 1 else {}
+        for name in sorted(names, key=lambda name: (not slot_of(name).is_lasting, name)):
+            yield name, self.slot((root, name), known.get(name))
 
     def in_force(self, subject: int, slot: str, as_of_ms: int, now_ms: int) -> list[Version]:
         """Return the versions of a slot that are true at a time, the best first."""
-        found = [version for version in self.versions(subject, slot) if version.holds_at(as_of_ms)]
-        return sorted(found, key=lambda one: self._order(one, found, as_of_ms, now_ms))
+        return self._in_force(self.slot((self.root(subject), slot)), as_of_ms, now_ms)
 
-    def _order(
-        self, version: Version, others: Sequence[Version], as_of_ms: int, now_ms: int
-    ) -> tuple[bool, float, int]:
-        """Order contested versions by priority, then narrower before wider ones and newer before older ones."""
-        is_contested = any(one.holds_at(as_of_ms) for one in version.rivals)
-        priority = -self.priority(version, now_ms) if is_contested else 0.0
-        value = version.first.object
-        is_wider = any(
-            len(one.first.object) > len(value) and compare(one.first.object, value) == "refines"
-            for one in others[:MAX_EVIDENCE]
-        )
-        return is_wider, priority, -version.since_ms
+    def _in_force(self, slot: SlotReplay, as_of_ms: int, now_ms: int) -> list[Version]:
+        found = [version for version in slot.versions if version.holds_at(as_of_ms)]
+        if len(found) < 2:
+            return found
+        # Contested versions by priority, then narrower before wider ones, and newer before older ones.
+        others = [(len(one.first.object), one.value) for one in found[:MAX_EVIDENCE]]
+        may_contradict = slot.may_contradict
+
+        def order(version: Version) -> tuple[bool, float, int]:
+            is_contested = may_contradict and version.is_contested(as_of_ms)
+            value, length = version.value, len(version.first.object)
+            is_wider = any(
+                size > length and compare_values(other, value) == "refines" for size, other in others
+            )
+            return is_wider, -self.priority(version, now_ms) if is_contested else 0.0, -version.since_ms
+
+        return sorted(found, key=order)
 
     def profile(self, subject: int, as_of_ms: int, now_ms: int) -> Iterator[tuple[str, list[Version]]]:
         """Yield each slot of an entity with the versions that are true at a time, the lasting slots first."""
-        names = self._ledger.slots_of(self.merged_with(subject))
-        for name in sorted(names, key=lambda name: (not slot_of(name).is_lasting, name)):
-            if found := self.in_force(subject, name, as_of_ms, now_ms):
+        for name, slot in self.each_slot(subject):
+            if found := self._in_force(slot, as_of_ms, now_ms):
                 yield name, found
 
     def history(self, statement: int) -> list[Version]:
         """Return all versions of the slot of a statement, by the time from which they are true."""
-        assertions = self._ledger.assertions_of(statement)
-        if not assertions:
-            return []
-        found = self.versions(assertions[0].subject, assertions[0].slot)
-        return sorted(found, key=lambda one: (one.since_ms, one.first.entry))
+        slot = self._slot_of(statement)
+        return [] if slot is None else sorted(slot.versions, key=_by_time)
 
     def version_of(self, statement: int) -> Version | None:
         """Return the last version that an assertion of a statement supports."""
-        for version in reversed(self.history(statement)):
-            if any(one.statement == statement for one in version.assertions):
-                return version
-        return None
+        slot = self._slot_of(statement)
+        return None if slot is None else max(slot.versions_of(statement), key=_by_time, default=None)
+
+    def _slot_of(self, statement: int) -> SlotReplay | None:
+        """Return the replay of the slot of a statement; None if there is no such statement."""
+        found = self._ledger.slot_of_statement(statement)
+        return None if found is None else self.slot((self.root(found[0]), found[1]))
 
     def state(self, version: Version, as_of_ms: int) -> State:
         """Return the state of a version at a time."""
         if version.withdrawn:
             return version.withdrawn
         if version.holds_at(as_of_ms):
-            return "contested" if any(one.holds_at(as_of_ms) for one in version.rivals) else "current"
+            return "contested" if version.is_contested(as_of_ms) else "current"
         if version.since_ms > as_of_ms and (version.until_ms is None or version.until_ms > version.since_ms):
             return "planned"
         return "superseded" if version.retired_by else "ended"
@@ -397,50 +412,58 @@ class Replay:
     def counts(self, as_of_ms: int) -> Counter[tuple[str, str]]:
         """Return the number of statements by kind and state at a time."""
         found: Counter[tuple[str, str]] = Counter()
-        for root in {self.root(subject) for subject in self._ledger.subjects()}:
-            for name in self._ledger.slots_of(self.merged_with(root)):
-                for version in self.versions(root, name):
-                    statements = {one.statement for one in version.assertions}
-                    found[version.first.kind, self.state(version, as_of_ms)] += len(statements)
+        for slot in self._replays(self._ledger.slots()):
+            for version in slot.versions:
+                statements = {one.statement for one in version.assertions}
+                found[version.first.kind, self.state(version, as_of_ms)] += len(statements)
         return found
 
-    def conflicts(self, as_of_ms: int, now_ms: int) -> list[Conflict]:
-        """Return the pairs of versions that contradict each other at a time, in order of arrival."""
-        roots = sorted({self.root(subject) for subject in self._ledger.subjects()})
-        return [pair for root in roots for pair in self.conflicts_of(root, as_of_ms, now_ms)]
+    def conflicts(self, as_of_ms: int, now_ms: int, most: int | None = None) -> list[Conflict]:
+        """Return the pairs of versions that contradict each other at a time, at most so many, in order of arrival."""
+        names = {name for name in self._ledger.slots() if slot_of(name).cardinality == "one"}
+        names |= self._ledger.slots_with(negated=True)
+        slots = self._replays(names)
+        pairs = (pair for slot in slots for pair in self._conflicts_in(slot, as_of_ms, now_ms))
+        return list(islice(pairs, most))
 
     def conflicts_of(self, root: int, as_of_ms: int, now_ms: int) -> Iterator[Conflict]:
         """Yield the pairs of versions of an entity that contradict each other at a time."""
-        for name in sorted(self._ledger.slots_of(self.merged_with(root))):
-            for version in self.versions(root, name):
-                for rival in version.rivals:
-                    if rival.first.entry > version.first.entry and all(
-                        one.holds_at(as_of_ms) for one in (version, rival)
-                    ):
+        for _, slot in sorted(self.each_slot(root), key=lambda one: one[0]):
+            yield from self._conflicts_in(slot, as_of_ms, now_ms)
+
+    def _conflicts_in(self, slot: SlotReplay, as_of_ms: int, now_ms: int) -> Iterator[Conflict]:
+        for version in slot.versions:
+            if version.holds_at(as_of_ms):
+                for rival in sorted(slot.rivals(version, as_of_ms), key=lambda one: one.first.entry):
+                    if rival.first.entry > version.first.entry:
                         pair = sorted((version, rival), key=lambda one: -self.priority(one, now_ms))
                         yield Conflict(*pair)
 
+    def _replays(self, names: Collection[str]) -> Iterator[SlotReplay]:
+        """Yield the replays of slots of all entities, by entity and name. They are not kept."""
+        found: dict[Key, list[Assertion]] = {}
+        for one in self._ledger.in_slots(names, self.before):
+            found.setdefault(self.key_of(one), []).append(one)
+        for key in sorted(found):
+            yield self._slots.get(key) or self._replayed(key[1], found[key])
+
     def votes(self, statement: int) -> tuple[int, int]:
         """Return the votes for and against a statement; the last vote of each author counts."""
-        last = {
-            one.author: one.value for one in self.rulings if one.kind == "vote" and one.target == statement
-        }
+        assert self.rulings is not None
+        last = self._votes.get(statement, {})
         return sum(value > 0 for value in last.values()), sum(value < 0 for value in last.values())
 
     def pinned(self) -> set[int]:
         """Return the statements whose last pin or unpin is a pin."""
-        last = {one.target: one.kind for one in self.rulings if one.kind in ("pin", "unpin")}
-        return {
-            target
-            for target, kind in last.items()
-            if kind == "pin" and self._ledger.is_said(target, self._before)
-        }
+        assert self.rulings is not None
+        pins = (statement for statement, is_pin in self._pins.items() if is_pin)
+        return {statement for statement in pins if self._ledger.is_said(statement, self.before)}
 
     def priority(self, version: Version, now_ms: int) -> float:
         """Return the priority of a version (knowledge model, section 3). It orders, and ends nothing."""
         days = max(0, now_ms - max(one.told_at_ms for one in version.assertions)) / DAY_MS
         supports, contradicts = self.votes(version.statement)
-        contradicts += len(version.rivals)
+        contradicts += sum(1 for _ in islice(version.replay.rivals(version), MAX_RIVALS))
         return (
             0.35 * max(one.trust for one in version.assertions)
             + 0.30 * math.exp(-days / 90)
@@ -451,136 +474,14 @@ class Replay:
     def kept(self, now_ms: int) -> set[int]:
         """Return the statements that no pass forgets: true now in a lasting slot, an open task, or pinned."""
         found = self.pinned()
-        for root in {self.root(subject) for subject in self._ledger.subjects()}:
-            for name in self._ledger.slots_of(self.merged_with(root)):
-                is_lasting = slot_of(name).is_lasting
-                for version in self.versions(root, name):
-                    if version.holds_at(now_ms) and (is_lasting or version.first.kind == "task"):
-                        found.update(one.statement for one in version.assertions)
+        names = {name for name in self._ledger.slots() if slot_of(name).is_lasting}
+        names |= self._ledger.slots_with(kind="task")
+        for slot in self._replays(names):
+            for version in slot.versions:
+                if version.holds_at(now_ms) and (slot.slot.is_lasting or version.first.kind == "task"):
+                    found.update(one.statement for one in version.assertions)
         return found
 
 
-# The table of versions and contradictions (knowledge model, section 3).
-
-
-def _add_withdrawn(
-    versions: list[Version], assertion: Assertion, withdrawal: Literal["corrected", "retracted"]
-) -> None:
-    """Add an assertion that a ruling has withdrawn."""
-    for version in versions:
-        if version.withdrawn and version.statement == assertion.statement:
-            version.assertions.append(assertion)
-            return
-    since_ms = assertion.told_at_ms if assertion.since_ms is None else assertion.since_ms
-    versions.append(Version([assertion], since_ms, assertion.until_ms, withdrawn=withdrawal))
-
-
-def _add(
-    versions: list[Version], new: Assertion, slot: Slot, compare: Callable[[Assertion, Assertion], Comparison]
-) -> None:
-    """Add an assertion to a slot: as evidence of a version, or as a new version that may end others."""
-    since_ms = new.told_at_ms if new.since_ms is None else new.since_ms
-    added = Version([new], since_ms, new.until_ms)
-    open_ones = [one for one in versions if not one.withdrawn and one.overlaps(since_ms, new.until_ms)]
-    relations = [(one, _relation(added, one, slot, compare)) for one in open_ones]
-    for old, relation in relations:
-        if relation == "same":
-            old.assertions.append(new)
-            _settle_by_repetition(old, new)
-            return
-    has_cue = new.reports_change or bool(new.replaces) or slot.name == "age"
-    may_retire = new.modality == "asserted" and new.trust >= MIN_TRUST
-    is_exclusive = slot.cardinality in ("one", "few")
-    for old, relation in relations:
-        if may_retire and new.replaces and _states(old, new.replaces):
-            _retire(old, added)
-        elif relation == "compatible":
-            continue
-        elif is_exclusive and has_cue and may_retire:
-            if added.since_ms >= old.since_ms:
-                _retire(old, added)
-            else:
-                _retire(added, old)
-        elif relation == "opposite" or slot.cardinality == "one":
-            old.rivals.append(added)
-            added.rivals.append(old)
-    versions.append(added)
-
-
-def _relation(
-    added: Version, old: Version, slot: Slot, compare: Callable[[Assertion, Assertion], Comparison]
-) -> Literal["same", "opposite", "different", "compatible"]:
-    """Return how a new version relates to another one that is true at the same time."""
-    new, first = added.first, old.first
-    is_plan = new.modality == "planned"
-    if is_plan != (first.modality == "planned") or (
-        slot.cardinality == "many" and _are_two_events(added, old)
-    ):
-        return "compatible"
-    relation = compare(new, first)
-    is_opposite = new.negated != first.negated
-    if relation == "same" and not is_opposite:
-        return "same"
-    if is_plan:
-        return "compatible"
-    if is_opposite:
-        return "compatible" if relation == "different" else "opposite"
-    return "different" if relation == "different" and not new.negated else "compatible"
-
-
-def _are_two_events(one: Version, other: Version) -> bool:
-    """Return whether both are events, of days that are neither equal nor adjacent."""
-    days = abs(one.since_ms // DAY_MS - other.since_ms // DAY_MS)
-    return one.first.kind == other.first.kind == "event" and days > 1
-
-
-def _states(version: Version, statement: int) -> bool:
-    return any(one.statement == statement for one in version.assertions)
-
-
-def _retire(old: Version, new: Version) -> None:
-    """End a version when another one begins, unless it ends before."""
-    if old.until_ms is None or new.since_ms < old.until_ms:
-        old.until_ms = max(old.since_ms, new.since_ms)
-        old.retired_by = new.statement
-
-
-def _settle_by_repetition(version: Version, new: Assertion) -> None:
-    """Settle the conflicts of a version if the speaker alone has said it again often enough."""
-    if not version.rivals or new.modality != "asserted" or new.trust < 1:
-        return
-    version.repeated.append(new)
-    for rival in list(version.rivals):
-        contested_from = max(version.first.entry, rival.first.entry)
-        if not _said_again(rival, contested_from, 1) and _said_again(
-            version, contested_from, SETTLING_MESSAGES
-        ):
-            _end_conflict(version, rival)
-
-
-def _said_again(version: Version, entry: int, count: int) -> bool:
-    """Return whether so many further messages of the speaker said it again after an entry."""
-    before = {one.source.message for one in version.assertions if one.entry <= entry}
-    found: set[int] = set()
-    for one in reversed(version.repeated):
-        if one.entry <= entry or len(found) >= count:
-            break
-        found |= {one.source.message} - before
-    return len(found) >= count
-
-
-def _settle(versions: Sequence[Version], ruling: Ruling) -> None:
-    """End the conflict of two statements in favour of one."""
-    for kept in versions:
-        if _states(kept, ruling.target):
-            for rival in list(kept.rivals):
-                if _states(rival, ruling.other):
-                    _end_conflict(kept, rival)
-
-
-def _end_conflict(kept: Version, other: Version) -> None:
-    """End the version that lost a conflict: when the other one begins, or from its beginning if that is earlier."""
-    if kept.overlaps(other.since_ms, other.until_ms):
-        _retire(other, kept)
-        kept.rivals.remove(other)
-        other.rivals.remove(kept)
+def _by_time(version: Version) -> tuple[int, int]:
+    return version.since_ms, version.first.entry

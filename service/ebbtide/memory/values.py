@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from ebbtide.han import contains_han
 from ebbtide.normalisation import nfkc, simplified
@@ -143,7 +143,6 @@ def _date(value: str) -> Date | None:
     return None
 
 
-@lru_cache(maxsize=4096)
 def _measured(value: str) -> str:
     """Return a normalised value with lengths in cm, weights in kg and ages without a unit."""
     if match := _LENGTH.fullmatch(value):
@@ -165,15 +164,41 @@ def canonical_value(text: str) -> str:
     return _measured(normalised(text))
 
 
+class Value(NamedTuple):
+    """A value, normalised, with the date that it is, if it is one. Values that are the same have equal keys."""
+
+    text: str
+    date: Date | None
+
+    @property
+    def key(self) -> str | Date:
+        """The date, else the text."""
+        return self.text if self.date is None else self.date
+
+
+@lru_cache(maxsize=4096)
+def value_of(text: str) -> Value:
+    """Return a value of a statement, normalised, lengths in cm, weights in kg and ages without a unit."""
+    plain = canonical_value(text)
+    return Value(plain, _date(plain))
+
+
 def compare(first: str, second: str) -> Comparison:
     """Compare two values: `same`, `refines` if one contains the other or is a coarser date, else `different`."""
-    a, b = canonical_value(first), canonical_value(second)
+    return compare_values(value_of(first), value_of(second))
+
+
+def compare_values(first: Value, second: Value) -> Comparison:
+    """Compare two normalised values."""
+    a, b = first.text, second.text
     if a == b:
         return "same"
-    one, other = _date(a), _date(b)
-    if one is not None and other is not None:
-        return _compare_dates(one, other)
-    return "refines" if _contains(a, b) or _contains(b, a) else "different"
+    if first.date is not None and second.date is not None:
+        return _compare_dates(first.date, second.date)
+    # The common case is that neither occurs in the other one.
+    if (b in a and _contains(a, b)) or (a in b and _contains(b, a)):
+        return "refines"
+    return "different"
 
 
 def _compare_dates(first: Date, second: Date) -> Comparison:

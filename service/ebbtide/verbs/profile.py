@@ -175,7 +175,7 @@ async def list_conflicts(service: Service, request: ListConflictsRequest) -> Con
     start, size = number_from_token(request.page_token, "conflicts"), request.size
 
     def read(view: View) -> ConflictPage:
-        found = view.replay.conflicts(view.as_of_ms, view.now_ms)
+        found = view.replay.conflicts(view.as_of_ms, view.now_ms, start + size + 1)
         pairs = [
             ConflictInfo(first=view.info(one.first), second=view.info(one.second))
             for one in found[start : start + size]

@@ -63,6 +63,12 @@ class Version:
         since = max(self.since, other.since)
         return all(each.until is None or since < each.until for each in (self, other))
 
+    @property
+    def rivals(self) -> list[Version]:
+        """The versions that contest it and share a time with it."""
+        # CHOICE: once a third statement has ended one of the two before the other begins, they agree.
+        return [other for other in self.against if self.overlaps(other)]
+
 
 class Oracle:
     """The entries that are left, and every question about them."""
@@ -346,7 +352,8 @@ class Oracle:
             days=max(0, now_ms - max(one.told_at_ms for one in version.said)) / DAY_MS,
             messages=len({one.source.message for one in version.said}),
             supports=supports,
-            contradicts=contradicts + len(version.against),
+            # CHOICE: at most 16 versions count as contradicting one.
+            contradicts=contradicts + min(16, len(version.rivals)),
         )
 
 

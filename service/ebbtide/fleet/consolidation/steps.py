@@ -36,7 +36,7 @@ class View:
 
     def staged(self) -> list[Assertion]:
         """Return the assertions since the last run, in order of arrival."""
-        found = (one for one in self.ledger.all_assertions() if self.after < one.entry <= self.up_to)
+        found = (one for one in self.ledger.all_assertions(self.after) if one.entry <= self.up_to)
         return sorted(found, key=lambda one: one.entry)
 
 

@@ -160,7 +160,7 @@ class ExtractionJobs:
         )
         if self._state.parameters.kept_days != 0 and not is_late:
             return []
-        done = {one.source.message for one in ledger.all_assertions() if _is_extracted(one.author)}
+        done = set(ledger.messages_by(_is_extracted))
         heard = list(_heard(zip(task.records, task.texts, strict=True)))
         return [
             ExtractionBatch(tuple(part))

@@ -37,9 +37,6 @@ from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
 from ebbtide.telemetry import get_log
 
-ENTRY_BYTES = 1200
-"""Memory of an entry of the ledger, with its place in the replay."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amendment:
@@ -335,7 +332,7 @@ class State:
     def resident_bytes(self) -> int:
         """Size of the derived data in memory."""
         network = 0 if self._network is None else self._network.resident_bytes
-        ledger = 0 if self._ledger is None else ENTRY_BYTES * len(self._ledger)
+        ledger = 0 if self._ledger is None else self._ledger.resident_bytes
         return network + ledger + self.open_archive.resident_bytes + self.recall_filter.resident_bytes
 
     def counts(self) -> AgentCounts:

@@ -1,0 +1,107 @@
+"""The rows of assertions: nothing is lost in them, whatever is added, replaced and removed."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from ebbtide.memory.assertion_table import AssertionTable
+from ebbtide.memory.statements import REPLAYED_BYTES, Ledger
+from ebbtide.records import Source
+from ebbtide.statements import Assertion
+from tests.support.knowledge.histories import Author
+
+
+def full(entry: int, **fields: Any) -> Assertion:
+    """Return an assertion in which every field differs from its default."""
+    given: dict[str, Any] = {
+        "kind": "task",
+        "object_entity": 9,
+        "negated": True,
+        "modality": "planned",
+        "reports_change": True,
+        "replaces": 7,
+        "since_ms": -5,
+        "until_ms": 0,
+        "granularity": "day",
+        "time_words": "在五月",
+        "confidence": 0.3,
+        "trust": 0.2,
+        "importance": 0.1,
+        "author": "tool:x",
+        "attributes": {"a": "b"},
+        "valence": -0.5,
+        "arousal": 0.0,
+        "scope": "team",
+    }
+    return Assertion(
+        entry, 100 + entry, 3, "todo", "给小明打电话", Source(entry, 4, 20), 10, 11, **given | fields
+    )
+
+
+def test_every_field_comes_back() -> None:
+    """An assertion with all fields, one with few, and one with an empty object are as they were."""
+    plain = Assertion(2, 102, 3, "likes", "tea", Source(2, 0, 3), 10, 11)
+    empty = Assertion(3, 103, 4, "likes", "", Source(3, 0, 3), 10, 11)
+    table = AssertionTable()
+    table.put([full(1), plain, empty])
+    assert list(table.all()) == [full(1), plain, empty]
+    assert table.get(2) == plain
+    assert table.get(4) is None
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_rows_equal_a_dictionary(seed: int) -> None:
+    """After any additions in any order, replacements and removals, every question has the answer of a dictionary."""
+    random, table, kept = Random(seed), AssertionTable(), dict[int, Assertion]()
+    author = Author(random)
+    for _ in range(60):
+        if kept and random.random() < 0.2:
+            numbers = random.sample(range(1, author.entry + 5), min(author.entry, 4))
+            expected = [kept.pop(number) for number in sorted(numbers) if number in kept]
+            assert table.remove(numbers) == expected
+        elif kept and random.random() < 0.1:
+            number = random.choice(sorted(kept))
+            assert table.put([full(number)]) == [kept[number]]
+            kept[number] = full(number)
+        else:
+            some = [author.assertion() for _ in range(random.randint(1, 5))]
+            for each in some:
+                author.left[each.entry] = kept[each.entry] = each
+            table.put(random.sample(some, len(some)))
+        before = random.choice((None, random.randint(1, author.entry + 2)))
+        rows = sorted(kept.values(), key=lambda one: one.entry)
+        known = [one for one in rows if before is None or one.entry < before]
+        assert list(table.all()) == rows
+        after = random.randint(0, author.entry)
+        assert list(table.all(after)) == [one for one in rows if one.entry > after]
+        assert table.statements() == sorted({one.statement for one in rows})
+        assert table.subjects() == sorted({one.subject for one in rows})
+        statement = random.choice(rows).statement if rows else 1
+        assert table.of_statement(statement) == [one for one in rows if one.statement == statement]
+        entities = random.sample((1, 2, 3, 4), 2)
+        about = [one for one in known if one.subject in entities]
+        by_slot = table.by_slot(entities, before)
+        assert by_slot == {slot: [one for one in about if one.slot == slot] for slot in by_slot}
+        assert set(by_slot) == {one.slot for one in about}
+        for slot in ("residence", "nothing"):
+            assert table.of_slot(entities, slot, before) == [one for one in about if one.slot == slot]
+        assert table.messages_by("user".__eq__) == sorted(
+            {one.source.message for one in rows if one.author == "user"}
+        )
+        later = [one.entry for one in rows if one.known_at_ms > 10**9]
+        assert table.first_known_after(10**9) == (later[0] if later else None)
+
+
+def test_the_size_in_memory_follows_the_replays() -> None:
+    """A replay that is kept counts, and a bounded number of assertions is kept in replays."""
+    ledger = Ledger(Assertion(n, n, n, "likes", f"tea {n}", Source(n, 0, 3), 10, 11) for n in range(1, 4001))
+    bare = ledger.resident_bytes
+    assert bare < 4000 * 130
+    ledger.known().versions(1, "likes")
+    assert ledger.resident_bytes >= bare + REPLAYED_BYTES
+    for n in range(1, 4001):
+        ledger.known().versions(n, "likes")
+    assert ledger.resident_bytes < bare + 4000 * REPLAYED_BYTES
