@@ -642,7 +642,7 @@ async def test_rules_extract_statements_from_messages(tmp_path: Path, caller_in:
             ("小雨", "current"),
         }
         [home] = (await done(call, "GET", "statements", topic="residence"))["statements"]
-        assert (home["content"], home["author"]) == ("I moved to Porto", "rules@1")
+        assert (home["content"], home["author"]) == ("I moved to Porto", "rules@2")
         assert [(one["text"], one["role"]) for one in home["quotes"]] == [("I moved to Porto", "user")]
         text = (await call("POST", f"{AGENT}/recall", {"query": "Where do I live now?"})).json()["text"]
         blocks = text.split("\n---\n")

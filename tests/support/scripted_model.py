@@ -30,7 +30,7 @@ def statements(messages: Sequence[Utterance]) -> list[ProposedStatement]:
         ProposedStatement(
             index,
             message.text[one.offset : one.offset + one.length],
-            "I",
+            one.subject,
             one.kind,
             one.slot,
             one.object,

@@ -29,15 +29,22 @@ _OWNERS: Final = {
 }
 
 
-def subject_name(words: str) -> str | None:
-    """Return the name of the entity that words mean; None if they are no name of 2-30 characters."""
+_RELATED: Final = KIN | {"partner", "boss"}
+"""The slots whose words name a person of the owner, such as "my wife"."""
+
+
+def subject_name(words: str, speaker: str = USER) -> str | None:
+    """Return the name of the entity that words mean; None if they are no name of 2-30 characters.
+
+    `speaker` is the name of the entity that "I" means.
+    """
     plain = " ".join(words.split()).casefold().replace("’", "'")
     if plain in _USER_WORDS:
-        return USER
+        return speaker
     if plain in _ASSISTANT_WORDS:
         return ASSISTANT
     for prefix, owner in _OWNERS.items():
-        if plain.startswith(prefix) and (kin := canonical(plain.removeprefix(prefix))) in KIN:
-            return f"{owner}'s {kin.replace('_', ' ')}"
+        if plain.startswith(prefix) and (kin := canonical(plain.removeprefix(prefix))) in _RELATED:
+            return f"{speaker if owner == USER else owner}'s {kin.replace('_', ' ')}"
     name = " ".join(words.split())
     return name if is_entity(name, entity_key(name)) else None

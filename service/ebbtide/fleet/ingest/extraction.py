@@ -32,7 +32,7 @@ from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
 if TYPE_CHECKING:
     from ebbtide.fleet.ingest.gate import Gate, Reason, Statement
 
-RULES: Final = "rules@1"
+RULES: Final = "rules@2"
 """The author of statements that rules extract; the number rises with the rules."""
 
 MODEL: Final = "model:"
@@ -304,7 +304,7 @@ def _saying(heard: Heard, begin: int, one: Statement, now_ms: int) -> Saying:
 
 
 def _is_extracted(author: str) -> bool:
-    return author == RULES or author.startswith(MODEL)
+    return author.startswith(("rules@", MODEL))
 
 
 def _is_unchanged(txn: ReadTransaction, heard: Heard) -> bool:

@@ -20,13 +20,9 @@ from typing import Final, Literal, get_args
 
 from ebbtide.entity_names import entity_key, find_word, is_latin, is_name
 from ebbtide.han import contains_han
-from ebbtide.language.builtin.extraction import (
-    MAX_STATEMENTS,
-    asks_for_reminder,
-    contains_pronoun,
-    why_unsaid,
-)
+from ebbtide.language.builtin.extraction import MAX_STATEMENTS
 from ebbtide.language.builtin.negation import denies
+from ebbtide.language.builtin.unsaid import asks_for_reminder, contains_pronoun, why_unsaid
 from ebbtide.language.builtin.word_lists import word_list
 from ebbtide.language.port import ProposedStatement
 from ebbtide.memory.slot_names import ALIASES, FAVOURITE, KIN, canonical
@@ -216,7 +212,7 @@ class _Judgement:
         if slot == "dislikes":
             # A dislike is a denied liking, so that a later liking contradicts it.
             slot, negated = "likes", not negated
-        subject, confidence = USER if not said.speaker else subject_name(said.speaker), RULES_CONFIDENCE
+        subject, confidence = self._subject_by_rules(), RULES_CONFIDENCE
         if not self._by_rules:
             self._sentence(begin, end)
             clause = self._clause(begin, end)
@@ -271,7 +267,7 @@ class _Judgement:
     def _topic(self) -> str:
         topic = " ".join(self._one.topic.split())
         is_long = (
-            len(topic) > MAX_TOPIC_HAN_CHARS
+            len(topic.removeprefix(FAVOURITE)) > MAX_TOPIC_HAN_CHARS
             if contains_han(topic)
             else len(topic.split(" ")) > MAX_TOPIC_WORDS or len(topic) > MAX_TOPIC_CHARS
         )
@@ -329,6 +325,11 @@ class _Judgement:
             raise _Refused("negation")
 
     # --- whom it is about ---------------------------------------------------------------------------
+
+    def _subject_by_rules(self) -> str | None:
+        """Return whom a rule found something about; None for a name that names no entity."""
+        speaker = subject_name(self._said.speaker) if self._said.speaker else USER
+        return None if speaker is None else subject_name(self._one.subject, speaker)
 
     def _subject(self, quote: str, clause: tuple[int, int], value: str, slot: str) -> tuple[str, float]:
         one, said = self._one, self._said

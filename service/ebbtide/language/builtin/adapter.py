@@ -93,7 +93,7 @@ class BuiltinModel:
     async def extract(
         self, messages: Sequence[Utterance], *, topics: Sequence[str]
     ) -> list[ProposedStatement]:
-        """Return what the rules find in messages of users, in the words of its sentence. They need no topics."""
+        """Return what the rules find in messages of users, in the words of its clause. They need no topics."""
         from ebbtide.language.builtin.extraction import extract
 
         def read() -> list[ProposedStatement]:
@@ -101,7 +101,7 @@ class BuiltinModel:
                 ProposedStatement(
                     index,
                     message.text[one.offset : one.offset + one.length],
-                    "I",
+                    one.subject,
                     one.kind,
                     one.slot,
                     one.object,
