@@ -15,9 +15,11 @@ from benchmarks.knowledge import (
     cost,
     creating,
     erasure,
+    extraction,
     forms,
     ledger,
     lying,
+    memdaily,
     merges,
     relevance,
     times,
@@ -40,6 +42,8 @@ MEASURES: dict[str, Callable[[bool], list[Row]]] = {
     "erasure": erasure.rows,
     "cost": cost.rows,
     "ledger": ledger.rows,
+    "extraction": extraction.rows,
+    "memdaily": memdaily.rows,
 }
 """From the name of a subject to its rows; the argument is whether to measure quickly."""
 
@@ -55,7 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
     configure_log("error", "json")
     rows = [row for name in given.subject or MEASURES for row in MEASURES[name](given.quick)]
     print(as_table(rows))
-    return 0 if all(row.is_met for row in rows) else 1
+    return 0 if all(row.is_met is not False for row in rows) else 1
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -392,3 +393,68 @@ def read_messages() -> list[GoldMessage]:
         GoldMessage(**{**row, "statements": tuple(GoldStatement(**one) for one in row["statements"])})
         for row in rows_of("extraction_dev")
     ]
+
+
+MESSAGE_PARTS = ("dev", "first", "second", "held_out")
+"""`first` and `second` were held out until their first run, whose errors were then repaired."""
+
+
+@dataclass(frozen=True, slots=True)
+class FreshMessage:
+    """A message of a user that the rules of extraction have not seen."""
+
+    id: str
+    lang: str
+    part: str
+    text: str
+
+
+def read_fresh_messages() -> list[FreshMessage]:
+    """Return the messages on which extraction is judged."""
+    return [FreshMessage(**row) for row in rows_of("messages")]
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A statement that extraction makes of a message. Its verdict is bound to all of it."""
+
+    message: str
+    """The id of the message; of a public set, the digest of its text."""
+    quote: str
+    subject: str
+    slot: str
+    object: str
+    negated: bool
+    planned: bool
+
+
+def read_verdicts() -> dict[Output, bool]:
+    """Return whether a reader accepts each judged output."""
+    verdicts = {}
+    for row in rows_of("verdicts"):
+        is_right = row.pop("right")
+        row.pop("why", None)
+        verdicts[Output(**row)] = is_right
+    return verdicts
+
+
+def read_public_verdicts() -> dict[str, bool]:
+    """Return whether a reader accepts each judged output on public sets, by `digest_of`."""
+    return {row["digest"]: row["right"] for row in rows_of("public_verdicts")}
+
+
+def digest_of(set_name: str, text: str, output: Output) -> str:
+    """Return what binds a verdict to a message of a public set, whose text is not stored here, and to an output."""
+    said = json.dumps(
+        [
+            set_name,
+            text,
+            output.quote,
+            output.subject,
+            output.slot,
+            output.object,
+            output.negated,
+            output.planned,
+        ]
+    )
+    return sha256(said.encode()).hexdigest()[:24]

@@ -13,13 +13,13 @@ class Row:
     what: str
     bar: str
     measured: str
-    is_met: bool
+    is_met: bool | None
+    """None if it was not measured."""
 
 
 def as_table(rows: Iterable[Row]) -> str:
     """Return rows as a Markdown table."""
     lines = ["| what | bar | measured | met |", "|---|---|---|---|"]
-    lines += [
-        f"| {row.what} | {row.bar} | {row.measured} | {'yes' if row.is_met else '**no**'} |" for row in rows
-    ]
+    words = {True: "yes", False: "**no**", None: "–"}
+    lines += [f"| {row.what} | {row.bar} | {row.measured} | {words[row.is_met]} |" for row in rows]
     return "\n".join(lines)
