@@ -106,16 +106,21 @@ def _precision(messages: list[FreshMessage]) -> Iterator[Row]:
     verdicts = read_verdicts()
     tallies = {(part, lang): Tally() for part in MESSAGE_PARTS for lang in LANGUAGES}
     held_out = Tally()
+    wrong = defaultdict(set)
+    for output, is_right in verdicts.items():
+        if not is_right:
+            wrong[output.message].add(output)
     for message in messages:
         outputs = [*outputs_of(message.id, message.text)]
         tallies[message.part, message.lang].add(outputs, verdicts.get)
         if message.part == "held_out":
-            held_out.add(outputs, verdicts.get)
+            # An error that was repaired after the first run still counts: other messages may have others like it.
+            held_out.add([*outputs, *(wrong[message.id] - {*outputs})], verdicts.get)
     tallies = {name: tally for name, tally in tallies.items() if tally.messages}
     parts = ", ".join(f"{part} {lang} {tally.whole}" for (part, lang), tally in tallies.items())
     is_right = held_out.whole.share >= BAR if held_out.messages else None
-    yield Row("rules, held out", f"≥ {BAR:.0%}", str(held_out.whole), is_right)
-    yield Row("rules, each part", "–", parts, None)
+    yield Row("rules, held out, with repaired errors", f"≥ {BAR:.0%}", str(held_out.whole), is_right)
+    yield Row("rules, each part, after repairs", "–", parts, None)
     judged = {slot: count for slot, count in held_out.slots.items() if count.total >= LEAST_OUTPUTS}
     said = ", ".join(f"{slot} {count}" for slot, count in sorted(judged.items()))
     yield Row(

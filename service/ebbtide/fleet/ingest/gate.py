@@ -203,7 +203,7 @@ class _Judgement:
 
     def statement(self) -> Statement:
         """Return the statement. Raise _Refused at the first check that fails."""
-        one, said = self._one, self._said
+        one = self._one
         begin, end = self._quote()
         value, place = self._object(begin, end)
         if one.kind not in KINDS:

@@ -43,20 +43,22 @@ _DATE: Final = (
 )
 _CLOCK: Final = rf"(?:早上|上午|中午|下午|晚上|傍晚|凌晨|早|晚)?(?:{NUMBER}点(?:半|{NUMBER}分?|整)?)?"
 _FUTURE: Final = (
-    rf"(?:今晚|今天|明天|后天|大后天|明早|明晚|明年|下下?{_WEEK}{_WEEKDAY}?|下个?月|(?:这|本)?{_WEEK}{_WEEKDAY}|周末"
+    rf"(?:今晚|今天(?=下午|晚上|傍晚)|明天|后天|大后天|明早|明晚|明年|下下?{_WEEK}{_WEEKDAY}?|下个?月|(?:这|本)?{_WEEK}{_WEEKDAY}|周末"
     rf"|国庆|元旦|春节|中秋|五一|端午|寒假|暑假|月底|年底|{_DAY})(?:到{_DAY})?{_CLOCK}"
 )
 _PAST: Final = (
     rf"(?:昨天|昨晚|前天|今天|上上?{_WEEK}{_WEEKDAY}?|上个?月|去年(?:夏天|冬天|春天|秋天)?|前年|今早|今天早上"
     rf"|(?:19|20)\d\d年|{NUMBER}(?:天|周|个月|个星期|年)前|半年前|{NUMBER}月份?)"
 )
-_SINCE: Final = rf"(?:(?:从|自)?(?:(?:19|20)\d\d年|去年|前年|今年|上个?月|毕业后)(?:开始|起)?|{_PAST})"
+_SINCE: Final = r"(?:(?:从|自)?(?:(?:19|20)\d\d年|去年|前年|今年|上个?月|小学|毕业)(?:开始|起|以来|后|就))"
+_ADVERB: Final = rf"{_any_of('chinese_clause_adverbs')}|{_SINCE}"
 _PARTS: Final = {
     "NUMBER": NUMBER,
     "DATE": _DATE,
     "FUTURE": _FUTURE,
     "PAST": _PAST,
-    "ADVERB": rf"(?:{_any_of('chinese_clause_adverbs')}|{_SINCE}){{0,4}}+",
+    "ADVERB": rf"(?:{_ADVERB}){{0,4}}+",
+    "WHEN": rf"(?:{_ADVERB}|{_PAST}){{0,4}}+",
     "DEGREE": rf"(?:{_any_of('chinese_degrees')}){{0,3}}+",
     "END": r"(?:的|了|呢|啊|呀|哦|哈|啦|哟|嘞|来着|噢|哎|喔|咯|嘛){0,2}$",
     "SIGH": r"(?:了|呢|啊|呀|哦|哈|啦|哟|嘞|噢|哎|喔|咯|嘛){0,2}$",
@@ -99,7 +101,7 @@ _APPOSED: Final = re.compile(
     r"(?=在|是|今年|昨天|今天|明天|去|刚|对|要|最|特别|现在|正|还|也|有|会|不|下|来|从|跟|就|已|每|很|住|考|喜欢|都|$)"
 )
 _FAVOURITE: Final = re.compile(
-    r"我?最(?:喜欢|爱|喜爱)(?:的|看的|吃的|听的)(?P<thing>(?!.{0,4}之一)[^是的]{1,5})是(?P<o>.{1,12}?)(?:了|啊|呀|的)?$"
+    r"我?最(?:喜欢|爱|喜爱)(?:的|看的|吃的|听的)(?P<thing>(?!.{0,4}(?:之一|部分|地方|事|一点|时候|时刻))[^是的]{1,5})是(?P<o>.{1,12}?)(?:了|啊|呀|的)?$"
 )
 _FAVOURITE_BEFORE: Final = re.compile(r"(?P<o>.{1,10}?)是我最(?:喜欢|爱|喜爱)的(?P<thing>[^之一的]{1,5})$")
 _TASK: Final = r"(?P<o>[^，。！？；,!?;\n]{2,40})"
@@ -114,7 +116,9 @@ _NO_REMINDER: Final = re.compile(
     r"谁能提醒|提醒过|不用提醒|不要提醒|别提醒|叫我(?!起床)|提醒我的|总提醒|老提醒"
 )
 _POLITE: Final = re.compile(r"(?:好吗|好不好|可以吗|行吗|[啊呀哦哈吧吗]){1,2}$")
-_VAGUE_TASK: Final = re.compile(r"那件事|这件事|那个事|这个事|一下$|一声$|这事|那事")
+_VAGUE_TASK: Final = re.compile(
+    r"^(?:为什么|怎么|什么|谁|哪|关于|一下|那|这)|那件事|这件事|那个事|这个事|一下$|一声$|这事|那事"
+)
 _TODO: Final = re.compile(r"待办(?:事项)?[：:]\s?(?P<o>[^。！？；!?;\n]{2,60})")
 _OTHERS: Final = re.compile(r"[你您他她它]|知道|有个|有一个|认识|朋友|同学")
 """Words of a clause after which a clause without a subject may be about somebody else."""
@@ -229,7 +233,8 @@ def _favourite(clause: str, at: int, begin: int, subject: str) -> list[Finding]:
 
 def _about_relative(clause: str, begin: int, kin: re.Match[str]) -> _Found:
     slot, at, end = RELATIVES[kin["kin"]], kin.end(), begin + len(clause)
-    if (named := _NAMED.match(clause, at)) and is_given(named["o"]):
+    named = _NAMED.match(clause, at)
+    if named and is_given(named["o"]) and (slot == "pet" or _is_noun(named["o"])):
         topic = None if slot == "pet" else _Topic(named["o"], begin)
         return [Finding(begin, end, "我", slot, named["o"], "relation")], topic
     found, subject, is_known = list[Finding](), f"我{_CALLED[slot]}", slot not in _SHARED
@@ -243,6 +248,11 @@ def _about_relative(clause: str, begin: int, kin: re.Match[str]) -> _Found:
         return found + favourite, None
     topic = _Topic(subject, begin)
     return found + _predicates(clause, at, begin, topic), topic
+
+
+def _is_noun(text: str) -> bool:
+    """Whether a text after 叫 is no verb, such as 开会 in 我老板叫开会."""
+    return is_person(text) or all(not token.tag.startswith("v") for token in tokenize(text))
 
 
 def _is_word(clause: str, start: int, end: int) -> bool:

@@ -19,7 +19,9 @@ _NO_PLACE: Final = re.compile(
 )
 _PROFESSIONS: Final = word_list("chinese_professions")
 _TRADES: Final = word_list("chinese_trades")
-_TRAITS: Final = re.compile(r"^(?:好|坏|老|假|前|真|优秀的?|合格的?|称职的?|未来的?|准)|[你我他她的是]|不")
+_TRAITS: Final = re.compile(
+    r"^(?:好|坏|老|假|前|真|优秀的?|合格的?|称职的?|未来的?|准)|[你我他她的是不当第找去来看给跟和被让有很太挺最更做叫请等带见了着过那这]"
+)
 _LANGUAGES: Final = word_list("chinese_languages")
 _HEALTH: Final = word_list("chinese_health")
 _MEDICINES: Final = word_list("chinese_medicines")
@@ -30,7 +32,7 @@ PRONOUN: Final = re.compile(r"[我你您他她它咱]|自己|大家|这|那|某|
 
 
 def _is_place(said: str) -> bool:
-    if _NO_PLACE.search(said) and not _PLACE_ENDS.fullmatch(said):
+    if "的" in said or (_NO_PLACE.search(said) and not _PLACE_ENDS.fullmatch(said)):
         return False
     return (
         said in _PLACES
@@ -81,10 +83,15 @@ def _is_firm(said: str) -> bool:
     return plain in _FIRMS or _FIRM_ENDS.fullmatch(plain) is not None or _LATIN.fullmatch(plain) is not None
 
 
+_TITLES: Final = words("教授 大夫 医生 老师 主任 经理 律师 师傅 总监 会计 护士")
+
+
 def _is_profession(said: str) -> bool:
     plain = re.sub(r"^(?:一名|一位|一个|名|位|个)", "", said)
     if plain[:1] in _SURNAMES and plain[1:] in _PROFESSIONS:
         return False  # 王教授 is a person
+    if len(plain) == 3 and plain[1:] in _TITLES and plain[0] not in "男女副正牙兽":
+        return False
     return (
         len(plain) <= 10
         and not _TRAITS.search(plain)
@@ -130,7 +137,7 @@ def _is_language(said: str) -> bool:
 
 
 _JOKES: Final = re.compile(
-    r"早起|早上|起床|做饭|开会|老板|领导|同事|婚姻|相亲|不$|傻|音乐|上班|工作|周一|星期一|人$|学习|考试|贫穷|帅|加班|钱"
+    r"废话|噪音|早起|早上|起床|做饭|开会|老板|领导|同事|婚姻|相亲|不$|傻|音乐|上班|工作|周一|星期一|人$|学习|考试|贫穷|帅|加班|钱"
 )
 
 
@@ -159,7 +166,7 @@ def _is_medicine(said: str) -> bool:
 
 _NO_LIKED: Final = re.compile(
     r"^(?:的|用|在|是|上|你|他|她|这|那|第|不|了|过|着|死|到|得|一个人|起来|跟|和|把|被|谁|都|也|说|情|护|心|好|因|就|让|看你|听你|人|给|吃饱)"
-    r"|[我你您他她它咱]|自己|大家|的$|地$|时候|了|的人|加班|堵车|排队|催婚|相亲|那种|这种|这样|那样|死$|方式|方案|什么|一切|东西|起来|不起|多|$^"
+    r"|[我你您他她它咱]|自己|大家|的$|地$|时候|了|的人|加班|堵车|排队|催婚|相亲|方案|版本|选项|标题|这版|那版|语气|那种|这种|这样|那样|死$|方式|方案|什么|一切|东西|起来|不起|多|$^"
 )
 
 

@@ -40,9 +40,15 @@ _WITHOUT_OBJECT: Final = re.compile(
     r"(?:start|mov|gett|hav|runn|finish|join)(?:ed|ing)"
     r" (?:a few|last|next|this|two|on \w+day|in|at|yesterday|tomorrow|today)\b"
 )
+_CHOICES: Final = re.compile(
+    r"\b(?:option|version|choice|draft|suggestions?|answers?|reply|replies|first|second|third|latter|former|title|headline"
+    r"|point|tone|phrasing|wording|plan [a-z])\b"
+)
+"""Words for a part of the present conversation."""
 _JOKES: Final = re.compile(
     r"\b(?:bullshit|bs|stupid\w*|people|work|working|mondays?|idiots?|drama|effort|fun|money|exercise|mornings|nonsense"
-    r"|lies|liars|humans|adulting|responsibilit\w+)\b"
+    r"|commitment|vibes|bad|early|cooking"
+    r"|cleaning|housework|meetings|boredom|winter|food|skin|seasonal|new|lies|liars|humans|adulting|responsibilit\w+)\b"
 )
 NO_ITEM: Final = re.compile(
     r"(?:i|im|ive|we|you|he|she|it|they|my|our|your|his|her|the|this|that|there|then|so|also|not|never|always|want"
@@ -71,6 +77,11 @@ _LOOSE_ENDS: Final = words(
 )
 _PLANNED: Final = words("to a an the my our back home with lunch dinner surgery married in")
 """Words after "having", "going" and so on that begin a plan: "running late" is none."""
+_NO_DUTY: Final = re.compile(
+    r"(?:know|see|think|find out|hear|understand|be|sleep|go|stop|talk|say|admit|agree|ask|tell|have|wait|wonder"
+    r"|confess|feel|eat)\b"
+)
+_AGO: Final = re.compile(r"\b(?:yesterday|last|ago)\b")
 _BAD_DAY: Final = re.compile(
     r"having an? (?:\w+ )?(?:bad|good|great|nice|rough|hard|busy|lazy|weird|terrible|lovely|day|breakdown)\b"
 )
@@ -155,6 +166,7 @@ def _is_liked(said: str) -> bool:
     return (
         _count(said) <= 4
         and not PRONOUN.search(folded)
+        and not _CHOICES.search(folded)
         and not folded.startswith(
             ("the ", "to ", "my ", "all ", "also ", "not ", "a ", "an ", "when ", "where ", "every")
         )
@@ -235,6 +247,10 @@ def _is_event(said: str) -> bool:
     return 2 <= _count(said) <= 12 and not _EVENT_PRONOUN.search(folded) and not _WITHOUT_OBJECT.match(folded)
 
 
+def _is_duty(said: str) -> bool:
+    return _is_timed(said) and not _NO_DUTY.match(fold(said)) and not _AGO.search(fold(said))
+
+
 def _is_timed(said: str) -> bool:
     return _is_event(said) and TIME.search(fold(said)) is not None
 
@@ -245,6 +261,7 @@ def _is_plan(said: str) -> bool:
     return (
         _is_timed(said)
         and not _BAD_DAY.match(folded)
+        and not _AGO.search(folded)
         and (second[:1].isupper() or second[:1].isdigit() or second in _PLANNED)
     )
 
@@ -271,6 +288,7 @@ CHECKS: Final[dict[str, Check]] = {
     "any": _is_any,
     "event": _is_event,
     "timed": _is_timed,
+    "duty": _is_duty,
     "plan": _is_plan,
 }
 """The checks that the tables of forms name."""
