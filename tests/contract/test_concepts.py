@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
+from ebbtide.ids import AgentId
 from tests.contract.test_clear import files_with
 from tests.contract.test_statements import AGENT, done, says
-from tests.support.callers import CALLERS, Caller, CallerIn
+from tests.support.callers import CALLERS, Caller, CallerIn, rest_in
+
+NOW_MS = 1_795_000_000_000
 
 CELLIST = [
     ("sister", "Clara", "I"),
@@ -150,3 +153,29 @@ async def test_an_agent_without_statements_has_no_concept(tmp_path: Path, caller
         await call("PUT", AGENT, {})
         assert await consolidated(call) == {"looked": 0, "changed": 0}
         assert await concepts(call) == []
+
+
+async def test_what_is_deleted_during_the_step_does_not_come_back(tmp_path: Path) -> None:
+    """A statement that is deleted after the groups were found is in no concept that the step writes."""
+    async with rest_in(tmp_path) as call:
+        statements = await told(call, CELLIST)
+        skill = (await says(call, "skill", "Quimcello", subject="Clara"))["id"]
+        await says(call, "hobby", "Quimcello", subject="Clara")
+        async with call.service.fleet.using(AgentId("ann")) as agent:
+            consolidation = agent.workspace.consolidation
+
+            def advance() -> str:
+                return consolidation.advance(NOW_MS, lambda: True)
+
+            while consolidation.is_running or await agent.run(advance):
+                step: Any = consolidation._run and consolidation._run.step
+                if getattr(step, "_continued", None) is None and getattr(step, "_counted", 0):
+                    await done(call, "POST", "forget", {"topic": "Quimcello"})
+                    break
+                await agent.run(advance)
+            while consolidation.is_running:
+                await agent.run(advance)
+        [found] = await concepts(call)
+        assert "Quimcello" not in found["keywords"] and files_with("Quimcello", tmp_path) == []
+        members = {one["target"] for one in (await done(call, "GET", f"nodes/{found['id']}"))["links_out"]}
+        assert members >= {*statements} and skill not in members

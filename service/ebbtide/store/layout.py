@@ -190,7 +190,9 @@ NODES = Table[Node](b"nodes", _ID, record(Node), exported="node", is_sealed=True
 ENTITIES = Table[Entity](b"entities", _ID, record(Entity), exported="entity", is_sealed=True)
 ASSERTIONS = Table[Assertion](b"assertions", _ID, record(Assertion), b"\x09", "statement", is_sealed=True)
 RULINGS = Table[Ruling](b"rulings", _ID, record(Ruling), b"\x0a", "ruling", is_sealed=True)
-CONCEPTS = Table[Concept](b"concepts", _ID, record(Concept), b"\x0b", "concept", is_sealed=True)
+CONCEPTS = Table[Concept](
+    b"concepts", _ID, record(Concept), b"\x0b", "concept", is_sealed=True, is_derived=True
+)
 LINKS = Table[LinkValue](
     b"links",
     _ID,

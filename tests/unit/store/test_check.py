@@ -15,6 +15,7 @@ from ebbtide.changes import Change
 from ebbtide.records import (
     Attachment,
     Batch,
+    Concept,
     EmbeddedMessage,
     EmbeddingState,
     Entity,
@@ -125,6 +126,12 @@ def _stated(
     )
 
 
+def _conceived(**changes: Any) -> Callable[[Any], None]:
+    """Return a function that writes a concept with some fields changed."""
+    concept = msgspec.structs.replace(Concept(3, ("外婆",), (1, 2), 5), **changes)
+    return lambda txn: txn.apply(Change(concepts=[concept], next_node_id=4))
+
+
 def _attached(
     content: bytes = b"\x89PNG", regions: tuple[Region, ...] = (), **changes: Any
 ) -> Callable[[Any], None]:
@@ -195,6 +202,15 @@ REPAIRABLE: dict[str, Callable[[Any], None]] = {
         layout.CITINGS, layout.u64(0), {1: (1, 2), 2: (1,)}
     ),
     "citings that are missing": lambda txn: txn.tables.clear(layout.CITINGS),
+    "a concept with a member to come": _conceived(members=(1, 3)),
+    "a concept with members out of order": _conceived(members=(2, 1)),
+    "a concept without members": _conceived(members=()),
+    "a concept that is a memory": _conceived(id=1, members=(2,)),
+    "a concept under another's key": lambda txn: (
+        _conceived()(txn),
+        txn.tables.put(layout.CONCEPTS, layout.u64(1), txn.tables.get(layout.CONCEPTS, layout.u64(3))),
+    ),
+    "a concept that cannot be decoded": _put(layout.CONCEPTS, layout.u64(1), b"\xc1"),
     "citings that cannot be decoded": _put(layout.CITINGS, layout.u64(0), b"\xc1"),
     "a chunk without a reference": lambda txn: txn.texts.put("an orphan"),
     "the content of an attachment without a reference": lambda txn: txn.texts.put_content(b"\xff\xfe"),
@@ -330,6 +346,17 @@ LOST: dict[str, Callable[[Any], None]] = {
     "extraction of messages to come": lambda txn: txn.meta.set(ledger=LedgerState(1, 4)),
     "a receipt for a batch that is gone": _put(layout.RECEIPTS, b"k" * 32, layout.encode(Receipt(50, b"h"))),
 }
+
+
+def test_concepts_are_no_damage(store: LmdbStore) -> None:
+    """A concept passes the checker, also when a member is forgotten, and is deleted with a member."""
+    store.write(_conceived())
+    assert check_store(store) == []
+    store.write(lambda txn: txn.apply(Change(forgotten=[1], focus=())))
+    assert check_store(store) == []
+    assert store.read(lambda txn: [one.members for one in txn.concepts.all()]) == [(1, 2)]
+    store.write(lambda txn: txn.apply(Change(deleted=[2])))
+    assert store.read(lambda txn: list(txn.concepts.all())) == []
 
 
 def test_attachments_are_no_damage(store: LmdbStore) -> None:

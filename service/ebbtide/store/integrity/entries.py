@@ -269,7 +269,8 @@ class Entries:
                 continue
             self.concepts[concept.id] = concept
             if from_u64(key) != concept.id:
-                self._note(layout.CONCEPTS, node_text_id(concept.id), "is stored under another key")
+                name = node_text_id(concept.id)
+                self._note(layout.CONCEPTS, name, "is stored under another key", is_repairable=True)
 
     def _read_statements(self, table: Table[Any]) -> None:
         for key, entry in self._decoded(table):
