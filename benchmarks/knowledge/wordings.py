@@ -15,7 +15,7 @@ from benchmarks.knowledge.sets import LANGUAGES, Wordings, read_wordings
 from benchmarks.knowledge.table import Row
 from ebbtide.daemon import opened
 from ebbtide.settings import load_settings
-from ebbtide.verbs.inspect import NODE_KINDS, ListNodesRequest, list_nodes
+from ebbtide.verbs.inspect import RESERVED_KINDS, ListNodesRequest, list_nodes
 from ebbtide.verbs.service import Service
 from ebbtide.verbs.statements import CreateStatementRequest, create_statement
 
@@ -30,7 +30,7 @@ async def _kinds(service: Service, agent: str, facts: Sequence[Wordings]) -> lis
                 agent_id=agent, subject=fact.subject, topic=fact.slot, object=fact.object, content=wording
             )
             await create_statement(service, request)
-    every = ListNodesRequest(agent_id=agent, kinds=list(NODE_KINDS), page_size=100)
+    every = ListNodesRequest(agent_id=agent, kinds=["episode", *RESERVED_KINDS], page_size=100)
     return [node.kind for node in (await list_nodes(service, every)).nodes]
 
 

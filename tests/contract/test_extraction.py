@@ -163,7 +163,7 @@ async def test_a_slow_model_holds_up_nobody(tmp_path: Path) -> None:
         await said(call, "I live in Lisbon.")
         await eventually(lambda: model.calls["extract"] == 1)
         agent = opened_agent(call.service, "ann")
-        assert agent.mailbox.is_idle
+        await eventually(lambda: agent.mailbox.is_idle)
         watch = Stopwatch()
         await said(call, "The kettle is violet.")
         assert (await done(call, "POST", "flush", {"timeout_ms": 10_000}))["digested"]
