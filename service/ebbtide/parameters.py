@@ -22,15 +22,17 @@ SLOT_HEADROOM = 100
 MAX_DAYS = 36_500
 """Longest limited retention in days."""
 
-_DAYS = re.compile(r"days:([1-9]\d{0,4})")
+_DAYS = re.compile(r"(days|evidence):([1-9]\d{0,4})")
 
 
 def _checked_retention(value: str) -> str:
     days = _DAYS.fullmatch(value)
-    if value in ("keep", "none") or (days and int(days[1]) <= MAX_DAYS):
+    if value in ("keep", "none") or (days and int(days[2]) <= MAX_DAYS):
         return value
     shown = "".join(c if c.isprintable() else "?" for c in value[:40])
-    raise ValueError(f"'{shown}' is not allowed; allowed: keep, none, days:N with N from 1 to {MAX_DAYS}")
+    raise ValueError(
+        f"'{shown}' is not allowed; allowed: keep, none, days:N, evidence:N with N from 1 to {MAX_DAYS}"
+    )
 
 
 _TIME_ZONE = re.compile(r"[A-Z][A-Za-z0-9_+-]{0,40}(?:/[A-Za-z0-9_+-]{1,40}){0,2}")
@@ -144,7 +146,7 @@ class AgentParameters(BaseModel):
     retention: Annotated[str, AfterValidator(_checked_retention)] = Field(
         "keep",
         description="How long texts are kept after their digest: keep (for ever), days:N (N days after "
-        "acceptance), none. Their memories stay.",
+        "acceptance), evidence:N (as days:N, and longer while a true statement cites them), none. Their memories stay.",
     )
     pii: Literal["off", "tag", "redact"] = Field(
         "off",
@@ -165,6 +167,11 @@ class AgentParameters(BaseModel):
     )
     consolidation_interval_h: Annotated[int, Field(ge=0, le=8760)] = Field(
         6, description="Hours between two consolidations of the statements; 0: on request only."
+    )
+    merge_policy: Literal["propose", "auto"] = Field(
+        "propose",
+        description="propose: names that may mean one thing are only listed; auto: such names of things, never of "
+        "people, are merged if their meaning is close.",
     )
     privacy_budget: Annotated[float, Field(ge=0, le=1000)] = Field(
         10.0, description="Highest sum of the epsilons of counts with differential privacy."
@@ -188,7 +195,12 @@ class AgentParameters(BaseModel):
     def kept_days(self) -> int | None:
         """Days for which digested texts are kept; None for ever."""
         days = _DAYS.fullmatch(self.retention)
-        return int(days[1]) if days else 0 if self.retention == "none" else None
+        return int(days[2]) if days else 0 if self.retention == "none" else None
+
+    @property
+    def keeps_evidence(self) -> bool:
+        """Whether texts stay while a statement that is true cites them."""
+        return self.retention.startswith("evidence:")
 
     def limit_results(self, requested: int | None) -> int:
         """Return the most memories in one answer: the requested number or the parameter; 0 means the ceiling."""

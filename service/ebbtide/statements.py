@@ -41,7 +41,7 @@ class Assertion(msgspec.Struct, frozen=True, array_like=True):
     """One assertion of a statement, with the words of a message that support it.
 
     The quote is the range `source`. Without times in the quote, `since_ms` is None, and the statement is true from
-    `told_at_ms` on. `author` is `user`, `tool:KEY`, `rules@N` or `model:NAME`.
+    `told_at_ms` on. `author` is `user`, `tool:KEY`, `rules@N`, `habits@N` or `model:NAME`.
     """
 
     entry: Id
@@ -80,7 +80,20 @@ class Assertion(msgspec.Struct, frozen=True, array_like=True):
     scope: Scope = "private"
 
 
-RulingKind = Literal["merge", "alias", "settle", "correct", "retract", "pin", "unpin", "vote", "undo"]
+RulingKind = Literal[
+    "merge", "alias", "settle", "correct", "retract", "pin", "unpin", "vote", "undo", "distinct", "cause"
+]
+
+CAUSES: Final = "inferred causes"
+"""The name of an inferred link from a cause to its effect. A caller's link is named `causes`."""
+
+HABITS_AUTHOR: Final = "habits@1"
+"""The author of statements that are inferred from events; the number rises with the rules."""
+
+
+def is_inferred(assertion: Assertion) -> bool:
+    """Return whether an assertion was inferred from others, whose words are its sources."""
+    return assertion.author.startswith("habits@")
 
 
 class Ruling(msgspec.Struct, frozen=True, array_like=True):
@@ -95,6 +108,8 @@ class Ruling(msgspec.Struct, frozen=True, array_like=True):
     | retract, pin, unpin | a statement | |
     | vote | a statement | `value`: 1 or -1 |
     | undo | the entry number of a ruling | |
+    | distinct | an entity | `other`: an entity that it is not one with |
+    | cause | a statement | `other`: the statement that it causes; `value`: the confidence |
     """
 
     entry: Id

@@ -11,8 +11,9 @@ import pytest
 
 from ebbtide.clock import SystemClock
 from ebbtide.errors import Exhausted
-from ebbtide.fleet.consolidation import consolidation, steps
+from ebbtide.fleet.consolidation import conflicts, consolidation
 from ebbtide.ids import AgentId
+from tests.contract.test_clear import files_with
 from tests.contract.test_events import told
 from tests.contract.test_statements import AGENT, done, says
 from tests.support.callers import CALLERS, Caller, CallerIn, rest_in
@@ -141,6 +142,8 @@ async def test_a_rehearsal_and_an_agent_without_statements_change_no_byte(tmp_pa
         await says(call, "birthday", "1990-05-07")
         await says(call, "birthday", "1991-05-07")
         await call("PUT", "/v1/agents/bob")
+        # Vectors are stored in the background.
+        await done(call, "POST", "flush", {"vectors": True})
         for agent, body in (("ann", {"dry_run": True}), ("bob", {}), ("bob", {"dry_run": True})):
             async with call.service.fleet.using(AgentId(agent)) as opened:
                 path = opened.workspace.store.path
@@ -195,7 +198,7 @@ async def test_the_time_starts_a_run_when_an_agent_is_opened(
 async def test_a_run_that_fails_is_tried_again_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a failure the agent waits for ten minutes, and a run on request still works."""
     monkeypatch.setattr(consolidation, "MAX_STAGED", 2)
-    real = steps.Conflicts.part
+    real = conflicts.Conflicts.part
     failures = []
 
     def failing(*arguments: Any) -> Any:
@@ -204,7 +207,7 @@ async def test_a_run_that_fails_is_tried_again_later(tmp_path: Path, monkeypatch
             raise Exhausted("full", reason="STORE_FULL")
         return real(*arguments)
 
-    monkeypatch.setattr(steps.Conflicts, "part", failing)
+    monkeypatch.setattr(conflicts.Conflicts, "part", failing)
     async with rest_in(tmp_path) as call:
         for value in ("chess", "go", "running"):
             await says(call, "hobby", value)
@@ -216,3 +219,240 @@ async def test_a_run_that_fails_is_tried_again_later(tmp_path: Path, monkeypatch
         assert not await is_consolidated(call)
         await done(call, "POST", "consolidate", {})
         assert await is_consolidated(call) and len(failures) == 2
+
+
+async def hears(call: Caller, *texts: str) -> None:
+    """Remember messages of the user, and wait until statements were extracted from them."""
+    messages = [{"role": "user", "content": text} for text in texts]
+    assert (await call("POST", f"{AGENT}/remember", {"messages": messages})).status_code == 202
+    await done(call, "POST", "flush", {})
+    async with call.service.fleet.using(AgentId("ann")) as agent:
+        workspace = agent.workspace
+        last = await agent.last_accepted()
+        await eventually(
+            lambda: workspace.store.read(lambda txn: txn.meta.ledger.extracted_up_to) >= last, 60
+        )
+
+
+async def links(call: Caller) -> set[tuple[str, str]]:
+    """Return the pairs of cause and effect that are linked."""
+    found = (await done(call, "GET", "links"))["links"]
+    return {(one["source"], one["target"]) for one in found if one["relation"] == "inferred causes"}
+
+
+@pytest.mark.parametrize(
+    ("text", "cause", "effect"),
+    [
+        ("I moved to Porto because I work at Acme.", "Acme", "Porto"),
+        ("Because I work at Acme, I moved to Porto.", "Acme", "Porto"),
+        ("I'm allergic to peanuts, so I don't like peanut butter.", "peanuts", "peanut butter"),
+        ("我在华为工作，所以我住在上海。", "华为", "上海"),
+    ],
+)
+async def test_because_links_a_cause_with_its_effect(
+    tmp_path: Path, text: str, cause: str, effect: str
+) -> None:
+    """The link is stored once, can be undone and stays undone, and leaves with the words that join the statements."""
+    async with rest_in(tmp_path) as call:
+        await call("PUT", AGENT, {"extraction": "rules"})
+        await hears(call, text)
+        ids = {one["object"]: one["id"] for one in (await done(call, "GET", "statements"))["statements"]}
+        pair = (ids[cause], ids[effect])
+        rehearsed = await done(call, "POST", "consolidate", {"dry_run": True})
+        assert await links(call) == set()
+        ran = await done(call, "POST", "consolidate", {})
+        assert rehearsed["steps"] == ran["steps"]
+        [finding] = next(one for one in ran["steps"] if one["step"] == "causes")["findings"]
+        assert (tuple(finding["node_ids"]), finding["text"]) == (pair, "inferred causes")
+        assert await links(call) == {pair}
+        [ruling] = (await done(call, "GET", "rulings", kinds="cause"))["rulings"]
+        assert (ruling["target"], ruling["other"], ruling["value"], ruling["author"]) == (
+            *pair,
+            0.5,
+            "causes@1",
+        )
+        await done(call, "DELETE", f"rulings/{ruling['id']}")
+        assert await links(call) == set()
+        await hears(call, "I like green tea.")
+        await done(call, "POST", "consolidate", {})
+        assert await links(call) == set()
+
+
+async def test_an_inferred_link_leaves_with_its_words(tmp_path: Path) -> None:
+    """If the message that joined two statements is erased, the link is deleted, though both were said elsewhere too."""
+    async with rest_in(tmp_path) as call:
+        await call("PUT", AGENT, {"extraction": "rules"})
+        await hears(call, "I live in Porto.")
+        await hears(call, "I work at Acme.")
+        await hears(call, "I live in Porto because I work at Acme.")
+        await done(call, "POST", "consolidate", {})
+        assert len(await links(call)) == 1
+        await done(call, "POST", "forget", {"topic": "because"})
+        assert await links(call) == set()
+        assert (await done(call, "GET", "rulings", kinds="cause"))["rulings"] == []
+        assert {one["object"] for one in (await done(call, "GET", "statements"))["statements"]} == {
+            "Porto",
+            "Acme",
+        }
+
+
+DAY_MS = 86_400_000
+MONDAY_MS = 1_704_067_200_000
+"""Monday 1 January 2024, midnight UTC."""
+
+
+async def swims(call: Caller, value: str, weeks: range) -> list[str]:
+    """Store an event on a Monday of some weeks. Return the ids."""
+    found = []
+    for week in weeks:
+        at = {"since": MONDAY_MS + 7 * week * DAY_MS, "content": f"{value} in week W{week}"}
+        found.append((await says(call, "did", value, kind="event", **at))["id"])
+    return found
+
+
+@pytest.mark.parametrize(("value", "habit"), [("swimming", "swimming every Monday"), ("游泳", "每周一游泳")])
+async def test_events_that_repeat_become_a_habit(tmp_path: Path, value: str, habit: str) -> None:
+    """A habit is a preference with the words of its events; it is inferred once, and not again after a retraction."""
+    async with rest_in(tmp_path) as call:
+        await swims(call, value, range(4))
+        before = await done(call, "GET", "statements")
+        await done(call, "POST", "consolidate", {"dry_run": True})
+        assert await done(call, "GET", "statements") == before
+        for _ in range(2):
+            await done(call, "POST", "consolidate", {})
+            [one] = (await done(call, "GET", "statements", topic="habit"))["statements"]
+            assert (one["object"], one["kind"], one["author"]) == (habit, "preference", "habits@1")
+            assert [f"W{week}" in quote["text"] for week, quote in enumerate(one["quotes"])] == [True] * 4
+        await done(call, "POST", f"statements/{one['id']}/retract", {"reason": "no"})
+        await swims(call, value, range(4, 6))
+        await done(call, "POST", "consolidate", {})
+        assert (await done(call, "GET", "statements", topic="habit"))["statements"] == []
+
+
+@pytest.mark.parametrize("operation", ["nodes/{}", "forget"])
+async def test_a_habit_leaves_with_its_sources_and_protects_no_text(tmp_path: Path, operation: str) -> None:
+    """If one event is erased, the habit goes and no word of the event is left; a run finds it in the rest."""
+    async with rest_in(tmp_path) as call:
+        ids = await swims(call, "swimming", range(6))
+        await done(call, "POST", "consolidate", {})
+        [habit] = (await done(call, "GET", "statements", topic="habit"))["statements"]
+        if operation == "forget":
+            await done(call, "POST", "forget", {"nodes": [ids[2]]})
+        else:
+            await done(call, "DELETE", operation.format(ids[2]))
+            await done(call, "POST", "forget", {"topic": "W2"})
+        assert (await done(call, "GET", "statements", topic="habit"))["statements"] == []
+        gone = await call("GET", f"{AGENT}/nodes/{habit['id']}")
+        assert gone.status_code == 404
+        assert files_with("W2", tmp_path) == []
+        await done(call, "POST", "consolidate", {})
+        [again] = (await done(call, "GET", "statements", topic="habit"))["statements"]
+        assert len(again["quotes"]) == 5
+        for number in [*ids, again["id"]]:
+            await call("DELETE", f"{AGENT}/nodes/{number}")
+        await done(call, "POST", "forget", {"topic": "swimming"})
+        assert files_with("swimming", tmp_path) == []
+
+
+async def test_proposed_names_are_merged_or_rejected(tmp_path: Path, caller_in: CallerIn) -> None:
+    """A proposal is listed until it is accepted or rejected; undoing either proposes it again."""
+    async with caller_in(tmp_path) as call:
+        await says(call, "employer", "Acme", subject="Bob")
+        await says(call, "employer", "Beta", subject="Bob Smith")
+        ran = await done(call, "POST", "consolidate", {})
+        findings = next(one for one in ran["steps"] if one["step"] == "staged")["findings"]
+        assert [one["text"] for one in findings] == ["may be one: Bob and Bob Smith"]
+        page = await done(call, "GET", "merges")
+        [proposal] = page["proposals"]
+        assert (proposal["first"], proposal["second"], proposal["why"]) == ("Bob", "Bob Smith", "contains")
+        body = {"entity": proposal["first_id"], "other": proposal["second_id"]}
+        for path, kind in (("merges/reject", "distinct"), ("merges", "merge")):
+            ruling = (await done(call, "POST", path, body))["ruling_id"]
+            page = await done(call, "GET", "merges")
+            assert page.get("proposals", []) == []
+            assert [one["kind"] for one in page["decided"]] == [kind]
+            await done(call, "DELETE", f"rulings/{ruling}")
+            assert (await done(call, "GET", "merges"))["proposals"] == [proposal]
+
+
+async def test_evidence_of_true_statements_outlives_other_texts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`retention=evidence:N` removes texts after N days unless a statement that is true now cites them."""
+    days, now_ms = [0], SystemClock.now_ms
+    monkeypatch.setattr(SystemClock, "now_ms", lambda clock: now_ms(clock) + days[0] * DAY_MS)
+    async with rest_in(tmp_path) as call:
+        await call("PUT", AGENT, {"retention": "evidence:30"})
+        lisbon = (await says(call, "residence", "Lisbon", content="I live in Lisbon."))["id"]
+        porto = (await says(call, "residence", "Porto", content="I moved to Porto."))["id"]
+        days[0] = 31
+
+        async def texts() -> list[str]:
+            return [
+                (await done(call, "GET", f"statements/{one}"))["quotes"][0]["text"] for one in (lisbon, porto)
+            ]
+
+        assert all(await texts())
+        await call("PATCH", AGENT, {"retention": "evidence:29"})
+        async with call.service.fleet.using(AgentId("ann")) as agent:
+            await eventually(lambda: agent.workspace.store.read(lambda txn: txn.meta.withdrawn))
+        assert await texts() == ["", "I moved to Porto."]
+        await done(call, "POST", f"statements/{porto}/retract", {})
+        await call("PATCH", AGENT, {"retention": "evidence:28"})
+        async with call.service.fleet.using(AgentId("ann")) as agent:
+            found = agent.workspace.store.read
+            await eventually(
+                lambda: found(lambda txn: sum(one.is_withdrawn for one in txn.messages.all()) == 2)
+            )
+        assert await texts() == ["", ""]
+
+
+async def test_tiers_follow_age_and_evidence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A statement is short at first, later middle, and long if several conversations say it."""
+    days, now_ms = [0], SystemClock.now_ms
+    monkeypatch.setattr(SystemClock, "now_ms", lambda clock: now_ms(clock) + days[0] * DAY_MS)
+    async with rest_in(tmp_path) as call:
+        one = await says(call, "residence", "Lisbon")
+        two = await says(call, "allergy", "nuts")
+        assert {one["tier"], two["tier"]} == {"short"}
+        days[0] = 8
+        await says(call, "allergy", "nuts")
+        assert (await done(call, "GET", f"statements/{one['id']}"))["tier"] == "middle"
+        assert (await done(call, "GET", f"statements/{two['id']}"))["tier"] == "long"
+        ran = await done(call, "POST", "consolidate", {})
+        findings = next(one for one in ran["steps"] if one["step"] == "tiers")["findings"]
+        assert [one["text"] for one in findings] == ["1 long", "1 middle"]
+
+
+CITIES = (
+    "Lisbon Porto Berlin Paris Madrid Rome Vienna Prague Warsaw Oslo Athens Dublin Bern Riga Tallinn Vilnius"
+)
+
+
+async def test_similar_names_are_proposed_and_merged_only_by_policy(tmp_path: Path) -> None:
+    """`merge_policy=auto` merges similar names of places, never people, and not again after it was undone."""
+    async with rest_in(tmp_path) as call:
+        for place in CITIES.split():
+            await says(call, "residence", place, subject=f"{place}er")
+        await says(call, "residence", "New York", subject="Bob")
+        await says(call, "residence", "New Yorker", subject="Bob")
+        await done(call, "POST", "consolidate", {})
+        found = {
+            frozenset((one["first"], one["second"])): one
+            for one in (await done(call, "GET", "merges"))["proposals"]
+        }
+        proposal = found[frozenset(("New York", "New Yorker"))]
+        assert proposal["why"] == "similar" and proposal["similarity"] >= 0.85
+        assert (await done(call, "GET", "rulings", kinds="merge"))["rulings"] == []
+        await call("PATCH", AGENT, {"merge_policy": "auto"})
+        await says(call, "residence", "New Yorker", subject="Ann")
+        for _ in range(2):
+            await done(call, "POST", "consolidate", {})
+            rulings = (await done(call, "GET", "rulings", kinds="merge"))["rulings"]
+            assert [(one["target"], one["other"], one["author"]) for one in rulings] == [
+                (proposal["first_id"], proposal["second_id"], "merges@1")
+            ]
+        await done(call, "DELETE", f"rulings/{rulings[0]['id']}")
+        await says(call, "residence", "New Yorker", subject="Eve")
+        await done(call, "POST", "consolidate", {})
+        assert (await done(call, "GET", "rulings", kinds="merge"))["rulings"] == []

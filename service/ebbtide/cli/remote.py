@@ -156,6 +156,14 @@ class RemoteClient:
         """Treat two entities as one."""
         return self._send(calls.merge_entities, agent_id, entity, other, reason=reason)
 
+    def list_merges(self, agent_id: str) -> list[Json]:
+        """Return every proposal of a merge."""
+        return self._all(calls.list_merges, "proposals", agent_id)
+
+    def reject_merge(self, agent_id: str, entity: str, other: str, reason: str) -> Json:
+        """Reject a proposal of a merge."""
+        return self._send(calls.reject_merge, agent_id, entity, other, reason=reason)
+
     def give_feedback(self, agent_id: str, node_id: str, action: calls.Feedback, reason: str) -> Json:
         """Pin a statement, or vote on it."""
         return self._send(calls.give_feedback, agent_id, node_id, action, reason=reason)

@@ -165,6 +165,10 @@ class Ledger:
         """Return the messages in which some authors found statements."""
         return self._assertions.messages_by(is_author)
 
+    def inferred_links(self) -> set[tuple[int, int]]:
+        """Return the causes and effects that consolidation has linked, by rulings in effect."""
+        return {(one.target, one.other) for one in self._now.rulings if one.kind == "cause"}
+
     # For replays.
 
     def is_said(self, statement: int, before: int | None) -> bool:
@@ -470,6 +474,12 @@ class Replay:
             + 0.25 * (1 - 0.5 ** len(version.messages))
             + 0.10 * (1 + supports - contradicts) / (2 + supports + contradicts)
         )
+
+    def true_at(self, time_ms: int) -> Iterator[Version]:
+        """Yield every version that is true at a time."""
+        for root in {self.root(subject) for subject in self._ledger.subjects()}:
+            for name in self._ledger.slots_of(self.merged_with(root)):
+                yield from (version for version in self.versions(root, name) if version.holds_at(time_ms))
 
     def kept(self, now_ms: int) -> set[int]:
         """Return the statements that no pass forgets: true now in a lasting slot, an open task, or pinned."""

@@ -96,6 +96,30 @@ LOCALE_EN: Locale.ValueType  # 3
 """English."""
 Global___Locale: _TypeAlias = Locale  # noqa: Y015
 
+class _MergePolicy:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _MergePolicyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MergePolicy.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    MERGE_POLICY_UNSPECIFIED: _MergePolicy.ValueType  # 0
+    """Not given."""
+    MERGE_POLICY_PROPOSE: _MergePolicy.ValueType  # 1
+    """They are only listed."""
+    MERGE_POLICY_AUTO: _MergePolicy.ValueType  # 2
+    """Names of things whose meaning is close are merged, never those of people."""
+
+class MergePolicy(_MergePolicy, metaclass=_MergePolicyEnumTypeWrapper):
+    """Whether names that may mean one thing are merged without a request."""
+
+MERGE_POLICY_UNSPECIFIED: MergePolicy.ValueType  # 0
+"""Not given."""
+MERGE_POLICY_PROPOSE: MergePolicy.ValueType  # 1
+"""They are only listed."""
+MERGE_POLICY_AUTO: MergePolicy.ValueType  # 2
+"""Names of things whose meaning is close are merged, never those of people."""
+Global___MergePolicy: _TypeAlias = MergePolicy  # noqa: Y015
+
 class _Extraction:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -228,6 +252,7 @@ class AgentParameters(_message.Message):
     MAX_STATEMENTS_FIELD_NUMBER: _builtins.int
     EXTRACTION_FIELD_NUMBER: _builtins.int
     CONSOLIDATION_INTERVAL_H_FIELD_NUMBER: _builtins.int
+    MERGE_POLICY_FIELD_NUMBER: _builtins.int
     focus_limit: _builtins.int
     """Most memories in focus, and most entities, 1-64."""
     focus_policy: Global___FocusPolicy.ValueType
@@ -300,6 +325,8 @@ class AgentParameters(_message.Message):
     """Whether statements are extracted from messages of the user."""
     consolidation_interval_h: _builtins.int
     """Hours between two consolidations of the statements, 0-8760; 0: on request only."""
+    merge_policy: Global___MergePolicy.ValueType
+    """Whether names that may mean one thing are merged without a request."""
     def __init__(
         self,
         *,
@@ -339,10 +366,11 @@ class AgentParameters(_message.Message):
         max_statements: _builtins.int | None = ...,
         extraction: Global___Extraction.ValueType | None = ...,
         consolidation_interval_h: _builtins.int | None = ...,
+        merge_policy: Global___MergePolicy.ValueType | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_collapse_repeats", b"_collapse_repeats", "_compression_batch_size", b"_compression_batch_size", "_consolidation_interval_h", b"_consolidation_interval_h", "_cue_memories", b"_cue_memories", "_decay_rate", b"_decay_rate", "_default_search_depth", b"_default_search_depth", "_delete_threshold", b"_delete_threshold", "_digest_system", b"_digest_system", "_drop_recalled", b"_drop_recalled", "_entities_per_memory", b"_entities_per_memory", "_entity_memories", b"_entity_memories", "_entity_wait_max", b"_entity_wait_max", "_extraction", b"_extraction", "_focus_limit", b"_focus_limit", "_focus_policy", b"_focus_policy", "_link_break_threshold", b"_link_break_threshold", "_link_initial_strength", b"_link_initial_strength", "_locale", b"_locale", "_long_term_factor", b"_long_term_factor", "_max_nodes", b"_max_nodes", "_max_owed_passes", b"_max_owed_passes", "_max_pinned", b"_max_pinned", "_max_queue_size", b"_max_queue_size", "_max_search_results", b"_max_search_results", "_max_statements", b"_max_statements", "_min_shrink", b"_min_shrink", "_pii", b"_pii", "_pin_on_request", b"_pin_on_request", "_privacy_budget", b"_privacy_budget", "_remember_questions", b"_remember_questions", "_retention", b"_retention", "_segment_max_chars", b"_segment_max_chars", "_slot_sample_size", b"_slot_sample_size", "_speaker_prefix", b"_speaker_prefix", "_strategy", b"_strategy", "_time_zone", b"_time_zone", "collapse_repeats", b"collapse_repeats", "compression_batch_size", b"compression_batch_size", "consolidation_interval_h", b"consolidation_interval_h", "cue_memories", b"cue_memories", "decay_rate", b"decay_rate", "default_search_depth", b"default_search_depth", "delete_threshold", b"delete_threshold", "digest_system", b"digest_system", "drop_recalled", b"drop_recalled", "entities_per_memory", b"entities_per_memory", "entity_memories", b"entity_memories", "entity_wait_max", b"entity_wait_max", "extraction", b"extraction", "focus_limit", b"focus_limit", "focus_policy", b"focus_policy", "link_break_threshold", b"link_break_threshold", "link_initial_strength", b"link_initial_strength", "locale", b"locale", "long_term_factor", b"long_term_factor", "max_nodes", b"max_nodes", "max_owed_passes", b"max_owed_passes", "max_pinned", b"max_pinned", "max_queue_size", b"max_queue_size", "max_search_results", b"max_search_results", "max_statements", b"max_statements", "min_shrink", b"min_shrink", "pii", b"pii", "pin_on_request", b"pin_on_request", "privacy_budget", b"privacy_budget", "remember_questions", b"remember_questions", "retention", b"retention", "segment_max_chars", b"segment_max_chars", "slot_sample_size", b"slot_sample_size", "speaker_prefix", b"speaker_prefix", "strategy", b"strategy", "time_zone", b"time_zone"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_collapse_repeats", b"_collapse_repeats", "_compression_batch_size", b"_compression_batch_size", "_consolidation_interval_h", b"_consolidation_interval_h", "_cue_memories", b"_cue_memories", "_decay_rate", b"_decay_rate", "_default_search_depth", b"_default_search_depth", "_delete_threshold", b"_delete_threshold", "_digest_system", b"_digest_system", "_drop_recalled", b"_drop_recalled", "_entities_per_memory", b"_entities_per_memory", "_entity_memories", b"_entity_memories", "_entity_wait_max", b"_entity_wait_max", "_extraction", b"_extraction", "_focus_limit", b"_focus_limit", "_focus_policy", b"_focus_policy", "_link_break_threshold", b"_link_break_threshold", "_link_initial_strength", b"_link_initial_strength", "_locale", b"_locale", "_long_term_factor", b"_long_term_factor", "_max_nodes", b"_max_nodes", "_max_owed_passes", b"_max_owed_passes", "_max_pinned", b"_max_pinned", "_max_queue_size", b"_max_queue_size", "_max_search_results", b"_max_search_results", "_max_statements", b"_max_statements", "_merge_policy", b"_merge_policy", "_min_shrink", b"_min_shrink", "_pii", b"_pii", "_pin_on_request", b"_pin_on_request", "_privacy_budget", b"_privacy_budget", "_remember_questions", b"_remember_questions", "_retention", b"_retention", "_segment_max_chars", b"_segment_max_chars", "_slot_sample_size", b"_slot_sample_size", "_speaker_prefix", b"_speaker_prefix", "_strategy", b"_strategy", "_time_zone", b"_time_zone", "collapse_repeats", b"collapse_repeats", "compression_batch_size", b"compression_batch_size", "consolidation_interval_h", b"consolidation_interval_h", "cue_memories", b"cue_memories", "decay_rate", b"decay_rate", "default_search_depth", b"default_search_depth", "delete_threshold", b"delete_threshold", "digest_system", b"digest_system", "drop_recalled", b"drop_recalled", "entities_per_memory", b"entities_per_memory", "entity_memories", b"entity_memories", "entity_wait_max", b"entity_wait_max", "extraction", b"extraction", "focus_limit", b"focus_limit", "focus_policy", b"focus_policy", "link_break_threshold", b"link_break_threshold", "link_initial_strength", b"link_initial_strength", "locale", b"locale", "long_term_factor", b"long_term_factor", "max_nodes", b"max_nodes", "max_owed_passes", b"max_owed_passes", "max_pinned", b"max_pinned", "max_queue_size", b"max_queue_size", "max_search_results", b"max_search_results", "max_statements", b"max_statements", "merge_policy", b"merge_policy", "min_shrink", b"min_shrink", "pii", b"pii", "pin_on_request", b"pin_on_request", "privacy_budget", b"privacy_budget", "remember_questions", b"remember_questions", "retention", b"retention", "segment_max_chars", b"segment_max_chars", "slot_sample_size", b"slot_sample_size", "speaker_prefix", b"speaker_prefix", "strategy", b"strategy", "time_zone", b"time_zone"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_collapse_repeats", b"_collapse_repeats", "_compression_batch_size", b"_compression_batch_size", "_consolidation_interval_h", b"_consolidation_interval_h", "_cue_memories", b"_cue_memories", "_decay_rate", b"_decay_rate", "_default_search_depth", b"_default_search_depth", "_delete_threshold", b"_delete_threshold", "_digest_system", b"_digest_system", "_drop_recalled", b"_drop_recalled", "_entities_per_memory", b"_entities_per_memory", "_entity_memories", b"_entity_memories", "_entity_wait_max", b"_entity_wait_max", "_extraction", b"_extraction", "_focus_limit", b"_focus_limit", "_focus_policy", b"_focus_policy", "_link_break_threshold", b"_link_break_threshold", "_link_initial_strength", b"_link_initial_strength", "_locale", b"_locale", "_long_term_factor", b"_long_term_factor", "_max_nodes", b"_max_nodes", "_max_owed_passes", b"_max_owed_passes", "_max_pinned", b"_max_pinned", "_max_queue_size", b"_max_queue_size", "_max_search_results", b"_max_search_results", "_max_statements", b"_max_statements", "_min_shrink", b"_min_shrink", "_pii", b"_pii", "_pin_on_request", b"_pin_on_request", "_privacy_budget", b"_privacy_budget", "_remember_questions", b"_remember_questions", "_retention", b"_retention", "_segment_max_chars", b"_segment_max_chars", "_slot_sample_size", b"_slot_sample_size", "_speaker_prefix", b"_speaker_prefix", "_strategy", b"_strategy", "_time_zone", b"_time_zone", "collapse_repeats", b"collapse_repeats", "compression_batch_size", b"compression_batch_size", "consolidation_interval_h", b"consolidation_interval_h", "cue_memories", b"cue_memories", "decay_rate", b"decay_rate", "default_search_depth", b"default_search_depth", "delete_threshold", b"delete_threshold", "digest_system", b"digest_system", "drop_recalled", b"drop_recalled", "entities_per_memory", b"entities_per_memory", "entity_memories", b"entity_memories", "entity_wait_max", b"entity_wait_max", "extraction", b"extraction", "focus_limit", b"focus_limit", "focus_policy", b"focus_policy", "link_break_threshold", b"link_break_threshold", "link_initial_strength", b"link_initial_strength", "locale", b"locale", "long_term_factor", b"long_term_factor", "max_nodes", b"max_nodes", "max_owed_passes", b"max_owed_passes", "max_pinned", b"max_pinned", "max_queue_size", b"max_queue_size", "max_search_results", b"max_search_results", "max_statements", b"max_statements", "min_shrink", b"min_shrink", "pii", b"pii", "pin_on_request", b"pin_on_request", "privacy_budget", b"privacy_budget", "remember_questions", b"remember_questions", "retention", b"retention", "segment_max_chars", b"segment_max_chars", "slot_sample_size", b"slot_sample_size", "speaker_prefix", b"speaker_prefix", "strategy", b"strategy", "time_zone", b"time_zone"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_collapse_repeats", b"_collapse_repeats", "_compression_batch_size", b"_compression_batch_size", "_consolidation_interval_h", b"_consolidation_interval_h", "_cue_memories", b"_cue_memories", "_decay_rate", b"_decay_rate", "_default_search_depth", b"_default_search_depth", "_delete_threshold", b"_delete_threshold", "_digest_system", b"_digest_system", "_drop_recalled", b"_drop_recalled", "_entities_per_memory", b"_entities_per_memory", "_entity_memories", b"_entity_memories", "_entity_wait_max", b"_entity_wait_max", "_extraction", b"_extraction", "_focus_limit", b"_focus_limit", "_focus_policy", b"_focus_policy", "_link_break_threshold", b"_link_break_threshold", "_link_initial_strength", b"_link_initial_strength", "_locale", b"_locale", "_long_term_factor", b"_long_term_factor", "_max_nodes", b"_max_nodes", "_max_owed_passes", b"_max_owed_passes", "_max_pinned", b"_max_pinned", "_max_queue_size", b"_max_queue_size", "_max_search_results", b"_max_search_results", "_max_statements", b"_max_statements", "_merge_policy", b"_merge_policy", "_min_shrink", b"_min_shrink", "_pii", b"_pii", "_pin_on_request", b"_pin_on_request", "_privacy_budget", b"_privacy_budget", "_remember_questions", b"_remember_questions", "_retention", b"_retention", "_segment_max_chars", b"_segment_max_chars", "_slot_sample_size", b"_slot_sample_size", "_speaker_prefix", b"_speaker_prefix", "_strategy", b"_strategy", "_time_zone", b"_time_zone", "collapse_repeats", b"collapse_repeats", "compression_batch_size", b"compression_batch_size", "consolidation_interval_h", b"consolidation_interval_h", "cue_memories", b"cue_memories", "decay_rate", b"decay_rate", "default_search_depth", b"default_search_depth", "delete_threshold", b"delete_threshold", "digest_system", b"digest_system", "drop_recalled", b"drop_recalled", "entities_per_memory", b"entities_per_memory", "entity_memories", b"entity_memories", "entity_wait_max", b"entity_wait_max", "extraction", b"extraction", "focus_limit", b"focus_limit", "focus_policy", b"focus_policy", "link_break_threshold", b"link_break_threshold", "link_initial_strength", b"link_initial_strength", "locale", b"locale", "long_term_factor", b"long_term_factor", "max_nodes", b"max_nodes", "max_owed_passes", b"max_owed_passes", "max_pinned", b"max_pinned", "max_queue_size", b"max_queue_size", "max_search_results", b"max_search_results", "max_statements", b"max_statements", "merge_policy", b"merge_policy", "min_shrink", b"min_shrink", "pii", b"pii", "pin_on_request", b"pin_on_request", "privacy_budget", b"privacy_budget", "remember_questions", b"remember_questions", "retention", b"retention", "segment_max_chars", b"segment_max_chars", "slot_sample_size", b"slot_sample_size", "speaker_prefix", b"speaker_prefix", "strategy", b"strategy", "time_zone", b"time_zone"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__collapse_repeats: _TypeAlias = _typing.Literal["collapse_repeats"]  # noqa: Y015
     _WhichOneofArgType__collapse_repeats: _TypeAlias = _typing.Literal["_collapse_repeats", b"_collapse_repeats"]  # noqa: Y015
@@ -394,6 +422,8 @@ class AgentParameters(_message.Message):
     _WhichOneofArgType__max_search_results: _TypeAlias = _typing.Literal["_max_search_results", b"_max_search_results"]  # noqa: Y015
     _WhichOneofReturnType__max_statements: _TypeAlias = _typing.Literal["max_statements"]  # noqa: Y015
     _WhichOneofArgType__max_statements: _TypeAlias = _typing.Literal["_max_statements", b"_max_statements"]  # noqa: Y015
+    _WhichOneofReturnType__merge_policy: _TypeAlias = _typing.Literal["merge_policy"]  # noqa: Y015
+    _WhichOneofArgType__merge_policy: _TypeAlias = _typing.Literal["_merge_policy", b"_merge_policy"]  # noqa: Y015
     _WhichOneofReturnType__min_shrink: _TypeAlias = _typing.Literal["min_shrink"]  # noqa: Y015
     _WhichOneofArgType__min_shrink: _TypeAlias = _typing.Literal["_min_shrink", b"_min_shrink"]  # noqa: Y015
     _WhichOneofReturnType__pii: _TypeAlias = _typing.Literal["pii"]  # noqa: Y015
@@ -466,6 +496,8 @@ class AgentParameters(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_search_results) -> _WhichOneofReturnType__max_search_results | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_statements) -> _WhichOneofReturnType__max_statements | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__merge_policy) -> _WhichOneofReturnType__merge_policy | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__min_shrink) -> _WhichOneofReturnType__min_shrink | None: ...
     @_typing.overload

@@ -172,6 +172,16 @@ class MemoryServiceStub:
                 request_serializer=ebbtide_dot_v1_dot_statements__pb2.UndoRulingRequest.SerializeToString,
                 response_deserializer=ebbtide_dot_v1_dot_statements__pb2.UndoRulingResponse.FromString,
                 _registered_method=True)
+        self.ListMerges = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/ListMerges',
+                request_serializer=ebbtide_dot_v1_dot_statements__pb2.ListMergesRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_statements__pb2.ListMergesResponse.FromString,
+                _registered_method=True)
+        self.RejectMerge = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/RejectMerge',
+                request_serializer=ebbtide_dot_v1_dot_statements__pb2.RejectMergeRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_statements__pb2.RejectMergeResponse.FromString,
+                _registered_method=True)
         self.Consolidate = channel.unary_unary(
                 '/ebbtide.v1.MemoryService/Consolidate',
                 request_serializer=ebbtide_dot_v1_dot_statements__pb2.ConsolidateRequest.SerializeToString,
@@ -558,6 +568,20 @@ class MemoryServiceServicer:
 
     def UndoRuling(self, request, context):
         """Undo a ruling: answers are then as if it had never been made. Rulings can be undone in any order.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListMerges(self, request, context):
+        """List names that may mean one person or thing, and what was decided. A proposal changes nothing by itself.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RejectMerge(self, request, context):
+        """Reject a proposal: the two names are not proposed again. UndoRuling takes the rejection back.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -985,6 +1009,16 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.UndoRuling,
                     request_deserializer=ebbtide_dot_v1_dot_statements__pb2.UndoRulingRequest.FromString,
                     response_serializer=ebbtide_dot_v1_dot_statements__pb2.UndoRulingResponse.SerializeToString,
+            ),
+            'ListMerges': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListMerges,
+                    request_deserializer=ebbtide_dot_v1_dot_statements__pb2.ListMergesRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_statements__pb2.ListMergesResponse.SerializeToString,
+            ),
+            'RejectMerge': grpc.unary_unary_rpc_method_handler(
+                    servicer.RejectMerge,
+                    request_deserializer=ebbtide_dot_v1_dot_statements__pb2.RejectMergeRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_statements__pb2.RejectMergeResponse.SerializeToString,
             ),
             'Consolidate': grpc.unary_unary_rpc_method_handler(
                     servicer.Consolidate,
@@ -1840,6 +1874,60 @@ class MemoryService:
             '/ebbtide.v1.MemoryService/UndoRuling',
             ebbtide_dot_v1_dot_statements__pb2.UndoRulingRequest.SerializeToString,
             ebbtide_dot_v1_dot_statements__pb2.UndoRulingResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListMerges(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/ListMerges',
+            ebbtide_dot_v1_dot_statements__pb2.ListMergesRequest.SerializeToString,
+            ebbtide_dot_v1_dot_statements__pb2.ListMergesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RejectMerge(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/RejectMerge',
+            ebbtide_dot_v1_dot_statements__pb2.RejectMergeRequest.SerializeToString,
+            ebbtide_dot_v1_dot_statements__pb2.RejectMergeResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -123,6 +123,10 @@ class MemoryServiceStub:
     """List the rulings in effect: merges, settled conflicts, corrections, retractions, pins and votes."""
     UndoRuling: _grpc.UnaryUnaryMultiCallable[_statements_pb2.UndoRulingRequest, _statements_pb2.UndoRulingResponse]
     """Undo a ruling: answers are then as if it had never been made. Rulings can be undone in any order."""
+    ListMerges: _grpc.UnaryUnaryMultiCallable[_statements_pb2.ListMergesRequest, _statements_pb2.ListMergesResponse]
+    """List names that may mean one person or thing, and what was decided. A proposal changes nothing by itself."""
+    RejectMerge: _grpc.UnaryUnaryMultiCallable[_statements_pb2.RejectMergeRequest, _statements_pb2.RejectMergeResponse]
+    """Reject a proposal: the two names are not proposed again. UndoRuling takes the rejection back."""
     Consolidate: _grpc.UnaryUnaryMultiCallable[_statements_pb2.ConsolidateRequest, _statements_pb2.ConsolidateResponse]
     """Consolidate the statements of an agent now: list conflicts, and mark new statements as consolidated."""
     SearchStatements: _grpc.UnaryUnaryMultiCallable[_statements_pb2.SearchStatementsRequest, _statements_pb2.SearchStatementsResponse]
@@ -321,6 +325,10 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """List the rulings in effect: merges, settled conflicts, corrections, retractions, pins and votes."""
     UndoRuling: _aio.UnaryUnaryMultiCallable[_statements_pb2.UndoRulingRequest, _statements_pb2.UndoRulingResponse]  # type: ignore[assignment]
     """Undo a ruling: answers are then as if it had never been made. Rulings can be undone in any order."""
+    ListMerges: _aio.UnaryUnaryMultiCallable[_statements_pb2.ListMergesRequest, _statements_pb2.ListMergesResponse]  # type: ignore[assignment]
+    """List names that may mean one person or thing, and what was decided. A proposal changes nothing by itself."""
+    RejectMerge: _aio.UnaryUnaryMultiCallable[_statements_pb2.RejectMergeRequest, _statements_pb2.RejectMergeResponse]  # type: ignore[assignment]
+    """Reject a proposal: the two names are not proposed again. UndoRuling takes the rejection back."""
     Consolidate: _aio.UnaryUnaryMultiCallable[_statements_pb2.ConsolidateRequest, _statements_pb2.ConsolidateResponse]  # type: ignore[assignment]
     """Consolidate the statements of an agent now: list conflicts, and mark new statements as consolidated."""
     SearchStatements: _aio.UnaryUnaryMultiCallable[_statements_pb2.SearchStatementsRequest, _statements_pb2.SearchStatementsResponse]  # type: ignore[assignment]
@@ -660,6 +668,22 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_statements_pb2.UndoRulingResponse, _abc.Awaitable[_statements_pb2.UndoRulingResponse]]:
         """Undo a ruling: answers are then as if it had never been made. Rulings can be undone in any order."""
+
+    @_abc_1.abstractmethod
+    def ListMerges(
+        self,
+        request: _statements_pb2.ListMergesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_statements_pb2.ListMergesResponse, _abc.Awaitable[_statements_pb2.ListMergesResponse]]:
+        """List names that may mean one person or thing, and what was decided. A proposal changes nothing by itself."""
+
+    @_abc_1.abstractmethod
+    def RejectMerge(
+        self,
+        request: _statements_pb2.RejectMergeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_statements_pb2.RejectMergeResponse, _abc.Awaitable[_statements_pb2.RejectMergeResponse]]:
+        """Reject a proposal: the two names are not proposed again. UndoRuling takes the rejection back."""
 
     @_abc_1.abstractmethod
     def Consolidate(

@@ -262,6 +262,7 @@ class CreateStatementResponse(_message.Message):
     MODALITY_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
     STATUS_FIELD_NUMBER: _builtins.int
+    TIER_FIELD_NUMBER: _builtins.int
     SINCE_FIELD_NUMBER: _builtins.int
     UNTIL_FIELD_NUMBER: _builtins.int
     TIME_WORDS_FIELD_NUMBER: _builtins.int
@@ -303,6 +304,8 @@ class CreateStatementResponse(_message.Message):
     """current, contested, planned, superseded, ended, corrected, retracted or forgotten."""
     status: _builtins.str
     """staged (new), consolidated, or archived (forgotten)."""
+    tier: _builtins.str
+    """How firmly it is known: short (new), middle or long (said in several conversations)."""
     time_words: _builtins.str
     """The words that give the time; empty if none do."""
     superseded_by: _builtins.str
@@ -371,6 +374,7 @@ class CreateStatementResponse(_message.Message):
         modality: _builtins.str = ...,
         state: _builtins.str = ...,
         status: _builtins.str = ...,
+        tier: _builtins.str = ...,
         since: _timestamp_pb2.Timestamp | None = ...,
         until: _timestamp_pb2.Timestamp | None = ...,
         time_words: _builtins.str = ...,
@@ -393,7 +397,7 @@ class CreateStatementResponse(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["known_at", b"known_at", "since", b"since", "told_at", b"told_at", "until", b"until"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "author", b"author", "confidence", b"confidence", "conflicts_with", b"conflicts_with", "content", b"content", "created", b"created", "id", b"id", "importance", b"importance", "kind", b"kind", "known_at", b"known_at", "modality", b"modality", "negated", b"negated", "object", b"object", "object_id", b"object_id", "pinned", b"pinned", "priority", b"priority", "quotes", b"quotes", "scope", b"scope", "since", b"since", "slot", b"slot", "state", b"state", "status", b"status", "subject", b"subject", "subject_id", b"subject_id", "superseded", b"superseded", "superseded_by", b"superseded_by", "time_words", b"time_words", "told_at", b"told_at", "until", b"until", "weight", b"weight"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "author", b"author", "confidence", b"confidence", "conflicts_with", b"conflicts_with", "content", b"content", "created", b"created", "id", b"id", "importance", b"importance", "kind", b"kind", "known_at", b"known_at", "modality", b"modality", "negated", b"negated", "object", b"object", "object_id", b"object_id", "pinned", b"pinned", "priority", b"priority", "quotes", b"quotes", "scope", b"scope", "since", b"since", "slot", b"slot", "state", b"state", "status", b"status", "subject", b"subject", "subject_id", b"subject_id", "superseded", b"superseded", "superseded_by", b"superseded_by", "tier", b"tier", "time_words", b"time_words", "told_at", b"told_at", "until", b"until", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -500,6 +504,7 @@ class Statement(_message.Message):
     MODALITY_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
     STATUS_FIELD_NUMBER: _builtins.int
+    TIER_FIELD_NUMBER: _builtins.int
     SINCE_FIELD_NUMBER: _builtins.int
     UNTIL_FIELD_NUMBER: _builtins.int
     TIME_WORDS_FIELD_NUMBER: _builtins.int
@@ -539,6 +544,8 @@ class Statement(_message.Message):
     """current, contested, planned, superseded, ended, corrected, retracted or forgotten."""
     status: _builtins.str
     """staged (new), consolidated, or archived (forgotten)."""
+    tier: _builtins.str
+    """How firmly it is known: short (new), middle or long (said in several conversations)."""
     time_words: _builtins.str
     """The words that give the time; empty if none do."""
     superseded_by: _builtins.str
@@ -601,6 +608,7 @@ class Statement(_message.Message):
         modality: _builtins.str = ...,
         state: _builtins.str = ...,
         status: _builtins.str = ...,
+        tier: _builtins.str = ...,
         since: _timestamp_pb2.Timestamp | None = ...,
         until: _timestamp_pb2.Timestamp | None = ...,
         time_words: _builtins.str = ...,
@@ -621,7 +629,7 @@ class Statement(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["known_at", b"known_at", "since", b"since", "told_at", b"told_at", "until", b"until"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "author", b"author", "confidence", b"confidence", "conflicts_with", b"conflicts_with", "content", b"content", "id", b"id", "importance", b"importance", "kind", b"kind", "known_at", b"known_at", "modality", b"modality", "negated", b"negated", "object", b"object", "object_id", b"object_id", "pinned", b"pinned", "priority", b"priority", "quotes", b"quotes", "scope", b"scope", "since", b"since", "slot", b"slot", "state", b"state", "status", b"status", "subject", b"subject", "subject_id", b"subject_id", "superseded_by", b"superseded_by", "time_words", b"time_words", "told_at", b"told_at", "until", b"until", "weight", b"weight"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "author", b"author", "confidence", b"confidence", "conflicts_with", b"conflicts_with", "content", b"content", "id", b"id", "importance", b"importance", "kind", b"kind", "known_at", b"known_at", "modality", b"modality", "negated", b"negated", "object", b"object", "object_id", b"object_id", "pinned", b"pinned", "priority", b"priority", "quotes", b"quotes", "scope", b"scope", "since", b"since", "slot", b"slot", "state", b"state", "status", b"status", "subject", b"subject", "subject_id", b"subject_id", "superseded_by", b"superseded_by", "tier", b"tier", "time_words", b"time_words", "told_at", b"told_at", "until", b"until", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -730,6 +738,7 @@ class GetStatementResponse(_message.Message):
     MODALITY_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
     STATUS_FIELD_NUMBER: _builtins.int
+    TIER_FIELD_NUMBER: _builtins.int
     SINCE_FIELD_NUMBER: _builtins.int
     UNTIL_FIELD_NUMBER: _builtins.int
     TIME_WORDS_FIELD_NUMBER: _builtins.int
@@ -769,6 +778,8 @@ class GetStatementResponse(_message.Message):
     """current, contested, planned, superseded, ended, corrected, retracted or forgotten."""
     status: _builtins.str
     """staged (new), consolidated, or archived (forgotten)."""
+    tier: _builtins.str
+    """How firmly it is known: short (new), middle or long (said in several conversations)."""
     time_words: _builtins.str
     """The words that give the time; empty if none do."""
     superseded_by: _builtins.str
@@ -831,6 +842,7 @@ class GetStatementResponse(_message.Message):
         modality: _builtins.str = ...,
         state: _builtins.str = ...,
         status: _builtins.str = ...,
+        tier: _builtins.str = ...,
         since: _timestamp_pb2.Timestamp | None = ...,
         until: _timestamp_pb2.Timestamp | None = ...,
         time_words: _builtins.str = ...,
@@ -851,7 +863,7 @@ class GetStatementResponse(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["known_at", b"known_at", "since", b"since", "told_at", b"told_at", "until", b"until"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "author", b"author", "confidence", b"confidence", "conflicts_with", b"conflicts_with", "content", b"content", "id", b"id", "importance", b"importance", "kind", b"kind", "known_at", b"known_at", "modality", b"modality", "negated", b"negated", "object", b"object", "object_id", b"object_id", "pinned", b"pinned", "priority", b"priority", "quotes", b"quotes", "scope", b"scope", "since", b"since", "slot", b"slot", "state", b"state", "status", b"status", "subject", b"subject", "subject_id", b"subject_id", "superseded_by", b"superseded_by", "time_words", b"time_words", "told_at", b"told_at", "until", b"until", "weight", b"weight"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "author", b"author", "confidence", b"confidence", "conflicts_with", b"conflicts_with", "content", b"content", "id", b"id", "importance", b"importance", "kind", b"kind", "known_at", b"known_at", "modality", b"modality", "negated", b"negated", "object", b"object", "object_id", b"object_id", "pinned", b"pinned", "priority", b"priority", "quotes", b"quotes", "scope", b"scope", "since", b"since", "slot", b"slot", "state", b"state", "status", b"status", "subject", b"subject", "subject_id", b"subject_id", "superseded_by", b"superseded_by", "tier", b"tier", "time_words", b"time_words", "told_at", b"told_at", "until", b"until", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1013,6 +1025,7 @@ class CorrectStatementResponse(_message.Message):
     MODALITY_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
     STATUS_FIELD_NUMBER: _builtins.int
+    TIER_FIELD_NUMBER: _builtins.int
     SINCE_FIELD_NUMBER: _builtins.int
     UNTIL_FIELD_NUMBER: _builtins.int
     TIME_WORDS_FIELD_NUMBER: _builtins.int
@@ -1054,6 +1067,8 @@ class CorrectStatementResponse(_message.Message):
     """current, contested, planned, superseded, ended, corrected, retracted or forgotten."""
     status: _builtins.str
     """staged (new), consolidated, or archived (forgotten)."""
+    tier: _builtins.str
+    """How firmly it is known: short (new), middle or long (said in several conversations)."""
     time_words: _builtins.str
     """The words that give the time; empty if none do."""
     superseded_by: _builtins.str
@@ -1122,6 +1137,7 @@ class CorrectStatementResponse(_message.Message):
         modality: _builtins.str = ...,
         state: _builtins.str = ...,
         status: _builtins.str = ...,
+        tier: _builtins.str = ...,
         since: _timestamp_pb2.Timestamp | None = ...,
         until: _timestamp_pb2.Timestamp | None = ...,
         time_words: _builtins.str = ...,
@@ -1144,7 +1160,7 @@ class CorrectStatementResponse(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["known_at", b"known_at", "since", b"since", "told_at", b"told_at", "until", b"until"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "author", b"author", "confidence", b"confidence", "conflicts_with", b"conflicts_with", "content", b"content", "created", b"created", "id", b"id", "importance", b"importance", "kind", b"kind", "known_at", b"known_at", "modality", b"modality", "negated", b"negated", "object", b"object", "object_id", b"object_id", "pinned", b"pinned", "priority", b"priority", "quotes", b"quotes", "scope", b"scope", "since", b"since", "slot", b"slot", "state", b"state", "status", b"status", "subject", b"subject", "subject_id", b"subject_id", "superseded", b"superseded", "superseded_by", b"superseded_by", "time_words", b"time_words", "told_at", b"told_at", "until", b"until", "weight", b"weight"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "author", b"author", "confidence", b"confidence", "conflicts_with", b"conflicts_with", "content", b"content", "created", b"created", "id", b"id", "importance", b"importance", "kind", b"kind", "known_at", b"known_at", "modality", b"modality", "negated", b"negated", "object", b"object", "object_id", b"object_id", "pinned", b"pinned", "priority", b"priority", "quotes", b"quotes", "scope", b"scope", "since", b"since", "slot", b"slot", "state", b"state", "status", b"status", "subject", b"subject", "subject_id", b"subject_id", "superseded", b"superseded", "superseded_by", b"superseded_by", "tier", b"tier", "time_words", b"time_words", "told_at", b"told_at", "until", b"until", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1320,6 +1336,7 @@ class FoundStatement(_message.Message):
     MODALITY_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
     STATUS_FIELD_NUMBER: _builtins.int
+    TIER_FIELD_NUMBER: _builtins.int
     SINCE_FIELD_NUMBER: _builtins.int
     UNTIL_FIELD_NUMBER: _builtins.int
     TIME_WORDS_FIELD_NUMBER: _builtins.int
@@ -1361,6 +1378,8 @@ class FoundStatement(_message.Message):
     """current, contested, planned, superseded, ended, corrected, retracted or forgotten."""
     status: _builtins.str
     """staged (new), consolidated, or archived (forgotten)."""
+    tier: _builtins.str
+    """How firmly it is known: short (new), middle or long (said in several conversations)."""
     time_words: _builtins.str
     """The words that give the time; empty if none do."""
     superseded_by: _builtins.str
@@ -1427,6 +1446,7 @@ class FoundStatement(_message.Message):
         modality: _builtins.str = ...,
         state: _builtins.str = ...,
         status: _builtins.str = ...,
+        tier: _builtins.str = ...,
         since: _timestamp_pb2.Timestamp | None = ...,
         until: _timestamp_pb2.Timestamp | None = ...,
         time_words: _builtins.str = ...,
@@ -1449,7 +1469,7 @@ class FoundStatement(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["known_at", b"known_at", "since", b"since", "told_at", b"told_at", "until", b"until"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "author", b"author", "confidence", b"confidence", "conflicts_with", b"conflicts_with", "content", b"content", "distance", b"distance", "id", b"id", "importance", b"importance", "kind", b"kind", "known_at", b"known_at", "modality", b"modality", "negated", b"negated", "object", b"object", "object_id", b"object_id", "pinned", b"pinned", "priority", b"priority", "quotes", b"quotes", "scope", b"scope", "score", b"score", "since", b"since", "slot", b"slot", "state", b"state", "status", b"status", "subject", b"subject", "subject_id", b"subject_id", "superseded_by", b"superseded_by", "time_words", b"time_words", "told_at", b"told_at", "until", b"until", "weight", b"weight"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "author", b"author", "confidence", b"confidence", "conflicts_with", b"conflicts_with", "content", b"content", "distance", b"distance", "id", b"id", "importance", b"importance", "kind", b"kind", "known_at", b"known_at", "modality", b"modality", "negated", b"negated", "object", b"object", "object_id", b"object_id", "pinned", b"pinned", "priority", b"priority", "quotes", b"quotes", "scope", b"scope", "score", b"score", "since", b"since", "slot", b"slot", "state", b"state", "status", b"status", "subject", b"subject", "subject_id", b"subject_id", "superseded_by", b"superseded_by", "tier", b"tier", "time_words", b"time_words", "told_at", b"told_at", "until", b"until", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -2320,15 +2340,15 @@ class Ruling(_message.Message):
     id: _builtins.str
     """Id of the ruling."""
     kind: _builtins.str
-    """merge, alias, settle, correct, retract, pin, unpin or vote."""
+    """merge, alias, settle, correct, retract, pin, unpin, vote, distinct (a rejected proposal) or cause (an inferred link)."""
     target: _builtins.str
     """Id of the statement or entity that it is about."""
     other: _builtins.str
     """Id of the other statement or entity; empty if there is none."""
     value: _builtins.float
-    """1 or -1 for a vote."""
+    """1 or -1 for a vote; the confidence of a cause."""
     author: _builtins.str
-    """The name of the key that stored it."""
+    """The name of the key that stored it, or the rule, such as causes@1."""
     reason: _builtins.str
     """Why."""
     @_builtins.property
@@ -2548,3 +2568,174 @@ class ConsolidateResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ConsolidateResponse: _TypeAlias = ConsolidateResponse  # noqa: Y015
+
+@_typing.final
+class ListMergesRequest(_message.Message):
+    """Which page of proposals."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """Id of the agent: 1-128 characters of any script."""
+    page_size: _builtins.int
+    """Most items on the page, 1-1000; default 100."""
+    page_token: _builtins.str
+    """`next_page_token` of the page before; empty for the first page."""
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        page_size: _builtins.int | None = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "page_size", b"page_size"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "agent_id", b"agent_id", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__page_size: _TypeAlias = _typing.Literal["page_size"]  # noqa: Y015
+    _WhichOneofArgType__page_size: _TypeAlias = _typing.Literal["_page_size", b"_page_size"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__page_size) -> _WhichOneofReturnType__page_size | None: ...
+
+Global___ListMergesRequest: _TypeAlias = ListMergesRequest  # noqa: Y015
+
+@_typing.final
+class MergeProposal(_message.Message):
+    """Two names that may mean one person or thing."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FIRST_FIELD_NUMBER: _builtins.int
+    FIRST_ID_FIELD_NUMBER: _builtins.int
+    SECOND_FIELD_NUMBER: _builtins.int
+    SECOND_ID_FIELD_NUMBER: _builtins.int
+    WHY_FIELD_NUMBER: _builtins.int
+    SIMILARITY_FIELD_NUMBER: _builtins.int
+    first: _builtins.str
+    """A name."""
+    first_id: _builtins.str
+    """Id of its entity."""
+    second: _builtins.str
+    """The other name."""
+    second_id: _builtins.str
+    """Id of its entity."""
+    why: _builtins.str
+    """spelling, contains (one name contains the other), or similar."""
+    similarity: _builtins.float
+    """Similarity of the names, 0-1; 0 if unknown."""
+    def __init__(
+        self,
+        *,
+        first: _builtins.str = ...,
+        first_id: _builtins.str = ...,
+        second: _builtins.str = ...,
+        second_id: _builtins.str = ...,
+        why: _builtins.str = ...,
+        similarity: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["first", b"first", "first_id", b"first_id", "second", b"second", "second_id", b"second_id", "similarity", b"similarity", "why", b"why"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MergeProposal: _TypeAlias = MergeProposal  # noqa: Y015
+
+@_typing.final
+class ListMergesResponse(_message.Message):
+    """A page of proposals."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROPOSALS_FIELD_NUMBER: _builtins.int
+    DECIDED_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Empty on the last page."""
+    @_builtins.property
+    def proposals(self) -> _containers.RepeatedCompositeFieldContainer[Global___MergeProposal]:
+        """The proposals of this page, the most similar first."""
+
+    @_builtins.property
+    def decided(self) -> _containers.RepeatedCompositeFieldContainer[Global___Ruling]:
+        """The latest merges and rejected proposals in effect, on the first page."""
+
+    def __init__(
+        self,
+        *,
+        proposals: _abc.Iterable[Global___MergeProposal] | None = ...,
+        decided: _abc.Iterable[Global___Ruling] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["decided", b"decided", "next_page_token", b"next_page_token", "proposals", b"proposals"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListMergesResponse: _TypeAlias = ListMergesResponse  # noqa: Y015
+
+@_typing.final
+class RejectMergeRequest(_message.Message):
+    """Two entities that are not one."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    ENTITY_FIELD_NUMBER: _builtins.int
+    OTHER_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """Id of the agent: 1-128 characters of any script."""
+    entity: _builtins.str
+    """A name, or the id of an entity."""
+    other: _builtins.str
+    """Another name, or its id."""
+    reason: _builtins.str
+    """Why, for the audit of the agent's knowledge."""
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        entity: _builtins.str | None = ...,
+        other: _builtins.str | None = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_entity", b"_entity", "_other", b"_other", "entity", b"entity", "other", b"other"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_entity", b"_entity", "_other", b"_other", "agent_id", b"agent_id", "entity", b"entity", "other", b"other", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__entity: _TypeAlias = _typing.Literal["entity"]  # noqa: Y015
+    _WhichOneofArgType__entity: _TypeAlias = _typing.Literal["_entity", b"_entity"]  # noqa: Y015
+    _WhichOneofReturnType__other: _TypeAlias = _typing.Literal["other"]  # noqa: Y015
+    _WhichOneofArgType__other: _TypeAlias = _typing.Literal["_other", b"_other"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__entity) -> _WhichOneofReturnType__entity | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__other) -> _WhichOneofReturnType__other | None: ...
+
+Global___RejectMergeRequest: _TypeAlias = RejectMergeRequest  # noqa: Y015
+
+@_typing.final
+class RejectMergeResponse(_message.Message):
+    """A stored ruling."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RULING_ID_FIELD_NUMBER: _builtins.int
+    ruling_id: _builtins.str
+    """Id of the ruling, to undo it."""
+    def __init__(
+        self,
+        *,
+        ruling_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ruling_id", b"ruling_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RejectMergeResponse: _TypeAlias = RejectMergeResponse  # noqa: Y015

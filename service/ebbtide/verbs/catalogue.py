@@ -457,6 +457,15 @@ CATALOGUE: tuple[Operation, ...] = (
         examples={"names": {"entity": "Bob", "other": "Robert"}},
     ),
     Operation(
+        *("ListMerges", f"GET {A}/merges", READ_AGENT, profile.list_merges),
+        *(profile.ListMergesRequest, profile.MergePage, "statements"),
+    ),
+    Operation(
+        *("RejectMerge", f"POST {A}/merges/reject", WRITE_AGENT, profile.reject_merge),
+        *(profile.MergeEntitiesRequest, statements.StoredRuling, "statements"),
+        examples={"names": {"entity": "Bob", "other": "Bob Smith"}},
+    ),
+    Operation(
         *("GiveFeedback", f"POST {A}/feedback", WRITE_AGENT, profile.give_feedback),
         *(profile.GiveFeedbackRequest, statements.StoredRuling, "statements"),
         examples={"pin": {"node_id": "n1", "action": "pin"}},

@@ -33,7 +33,7 @@ from ebbtide.verbs.statements import (
 )
 
 ACTIONS = ("pin", "unpin", "upvote", "downvote")
-RULING_KINDS = ("merge", "alias", "settle", "correct", "retract", "pin", "unpin", "vote")
+RULING_KINDS = ("merge", "alias", "settle", "correct", "retract", "pin", "unpin", "vote", "distinct", "cause")
 
 MAX_SHOWN = 256
 """Most statements of a slot in a profile, the best first."""
@@ -228,6 +228,10 @@ class MergeEntitiesRequest(AgentRequest):
 
 async def merge_entities(service: Service, request: MergeEntitiesRequest) -> StoredRuling:
     """Treat two entities as one in every answer. UndoRuling separates them again, exactly."""
+    return await _rule_on(service, request, "merge")
+
+
+async def _rule_on(service: Service, request: MergeEntitiesRequest, kind: RulingKind) -> StoredRuling:
     async with service.fleet.using(request.owner) as agent:
         workspace, numbers = agent.workspace, []
         for name, words in (("entity", request.entity), ("other", request.other)):
@@ -235,9 +239,79 @@ async def merge_entities(service: Service, request: MergeEntitiesRequest) -> Sto
             numbers.append(number)
         if numbers[0] == numbers[1]:
             raise InvalidRequest("other: the same entity; allowed: another entity", reason="INVALID_VALUE")
-        ruling = Ruling(1, "merge", numbers[0], service.clock.now_ms(), other=numbers[1])
+        ruling = Ruling(1, kind, numbers[0], service.clock.now_ms(), other=numbers[1])
         details: dict[str, object] = {"entities": [node_text_id(number) for number in numbers]}
         return await store_ruling(service, agent, ruling, request.reason, details)
+
+
+class RulingInfo(Response):
+    """A ruling in effect."""
+
+    id: str = Field(description="Id of the ruling.", examples=["r1"])
+    kind: str = Field(
+        description="merge, alias, settle, correct, retract, pin, unpin, vote, distinct (a rejected proposal) or "
+        "cause (an inferred link)."
+    )
+    target: str = Field(description="Id of the statement or entity that it is about.", examples=["n1"])
+    other: str = Field(description="Id of the other statement or entity; empty if there is none.")
+    value: float = Field(description="1 or -1 for a vote; the confidence of a cause.")
+    author: str = Field(description="The name of the key that stored it, or the rule, such as causes@1.")
+    reason: str = Field(description="Why.")
+    known_at: int = Field(description="When it was stored, ms since the epoch.")
+
+
+class ListMergesRequest(AgentPageRequest):
+    """Which page of proposals."""
+
+
+class MergeProposal(Response):
+    """Two names that may mean one person or thing."""
+
+    first: str = Field(description="A name.", examples=["Bob"])
+    first_id: str = Field(description="Id of its entity.", examples=["n5"])
+    second: str = Field(description="The other name.", examples=["Bob Smith"])
+    second_id: str = Field(description="Id of its entity.", examples=["n8"])
+    why: str = Field(
+        description="spelling, contains (one name contains the other), or similar.", examples=["contains"]
+    )
+    similarity: float = Field(description="Similarity of the names, 0-1; 0 if unknown.")
+
+
+class MergePage(Response):
+    """A page of proposals."""
+
+    proposals: list[MergeProposal] = Field(description="The proposals of this page, the most similar first.")
+    decided: list[RulingInfo] = Field(
+        description="The latest merges and rejected proposals in effect, on the first page."
+    )
+    next_page_token: str = Field(description="Empty on the last page.")
+
+
+async def list_merges(service: Service, request: ListMergesRequest) -> MergePage:
+    """List names that may mean one person or thing, and what was decided. A proposal changes nothing by itself."""
+    start, size = number_from_token(request.page_token, "merges"), request.size
+    async with service.fleet.using(request.owner) as agent:
+        found = await agent.propose_merges()
+        rulings = [] if start else await agent.run(agent.workspace.ledger.rulings)
+    proposals = [
+        MergeProposal(
+            first=first,
+            first_id=node_text_id(one.first),
+            second=second,
+            second_id=node_text_id(one.second),
+            why=one.why,
+            similarity=round(one.similarity, 4),
+        )
+        for one, first, second in found[start : start + size]
+    ]
+    decided = [_ruling_info(one) for one in rulings if one.kind in ("merge", "distinct")][-size:]
+    token = to_token(str(start + size), "merges") if len(found) > start + size else ""
+    return MergePage(proposals=proposals, decided=decided, next_page_token=token)
+
+
+async def reject_merge(service: Service, request: MergeEntitiesRequest) -> StoredRuling:
+    """Reject a proposal: the two names are not proposed again. UndoRuling takes the rejection back."""
+    return await _rule_on(service, request, "distinct")
 
 
 # --- feedback and rulings --------------------------------------------------------------------------------
@@ -266,19 +340,6 @@ async def give_feedback(service: Service, request: GiveFeedbackRequest) -> Store
         return await store_ruling(service, agent, ruling, request.reason, {"node": request.node_id})
 
 
-class RulingInfo(Response):
-    """A ruling in effect."""
-
-    id: str = Field(description="Id of the ruling.", examples=["r1"])
-    kind: str = Field(description="merge, alias, settle, correct, retract, pin, unpin or vote.")
-    target: str = Field(description="Id of the statement or entity that it is about.", examples=["n1"])
-    other: str = Field(description="Id of the other statement or entity; empty if there is none.")
-    value: float = Field(description="1 or -1 for a vote.")
-    author: str = Field(description="The name of the key that stored it.")
-    reason: str = Field(description="Why.")
-    known_at: int = Field(description="When it was stored, ms since the epoch.")
-
-
 class RulingPage(Response):
     """A page of rulings."""
 
@@ -301,7 +362,7 @@ class RulingRequest(AgentRequest):
 
 
 async def list_rulings(service: Service, request: ListRulingsRequest) -> RulingPage:
-    """List the rulings in effect: merges, settled conflicts, corrections, retractions, pins and votes."""
+    """List the rulings in effect: merges, settled conflicts, corrections, retractions, pins, votes, inferred links."""
     start, size = number_from_token(request.page_token, "rulings"), request.size
 
     def read(view: View) -> RulingPage:

@@ -23,6 +23,7 @@ from ebbtide.clock import offset_of
 from ebbtide.entity_names import entity_key
 from ebbtide.errors import InvalidRequest
 from ebbtide.fleet.archive.archive import passages_of
+from ebbtide.fleet.consolidation.tiers import tier
 from ebbtide.fleet.ingest.admission import IncomingBatch, PolicyChanged
 from ebbtide.fleet.ingest.declaring import Told
 from ebbtide.fleet.runtime.agent import Agent
@@ -250,6 +251,10 @@ class StatementInfo(Response):
     pinned: bool = Field(description="Whether it is pinned.")
     author: str = Field(description="user, tool:KEY, rules@N or model:NAME.")
     scope: str = Field(description="private, team or public.")
+    tier: str = Field(
+        description="How firmly it is known: short (new), middle or long (said in several conversations).",
+        examples=["short"],
+    )
     attributes: dict[str, str] = Field(description="Further fields.")
     content: str = Field(description="The sentence; empty once the statement is forgotten.")
     quotes: list[Quote] = Field(description="The words that support it, oldest first; at most 16.")
@@ -757,6 +762,7 @@ def info(
         pinned=is_pinned,
         author=first.author,
         scope=first.scope,
+        tier=tier(txn, version, now_ms, was_found=workspace.statement_uses.of(statement) > 0),
         attributes=dict(first.attributes),
         content="" if node is None else node.content,
         quotes=quotes(txn, version.assertions),

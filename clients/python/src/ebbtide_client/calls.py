@@ -56,6 +56,8 @@ from ebbtide_client.models import (
     LinkInfo,
     LinkPage,
     Me,
+    MergePage,
+    MergeProposal,
     Message,
     MessageInfo,
     MessagePage,
@@ -105,7 +107,9 @@ StatementKind = Literal["fact", "event", "relation", "opinion", "preference", "t
 StatementState = Literal[
     "current", "contested", "planned", "superseded", "ended", "corrected", "retracted", "forgotten"
 ]
-RulingKind = Literal["merge", "alias", "settle", "correct", "retract", "pin", "unpin", "vote"]
+RulingKind = Literal[
+    "merge", "alias", "settle", "correct", "retract", "pin", "unpin", "vote", "distinct", "cause"
+]
 Feedback = Literal["pin", "unpin", "upvote", "downvote"]
 ToolFormat = Literal["openai", "anthropic", "mcp"]
 ToolLanguage = Literal["en", "zh"]
@@ -1029,6 +1033,20 @@ def resolve_conflict(agent_id: str, keep: str, drop: str, *, reason: str = "") -
 def merge_entities(agent_id: str, entity: str, other: str, *, reason: str = "") -> Call[StoredRuling]:
     """Treat two entities as one in every answer."""
     return _ruling(_of(agent_id, "merges"), entity=entity, other=other, reason=reason or None)
+
+
+@checked
+def list_merges(
+    agent_id: str, *, page_size: int | None = None, page_token: str = ""
+) -> PageCall[MergePage, MergeProposal]:
+    """Return a page of names that may mean one person or thing."""
+    return _page(_of(agent_id, "merges"), MergePage, "proposals", page_size=page_size, page_token=page_token)
+
+
+@checked
+def reject_merge(agent_id: str, entity: str, other: str, *, reason: str = "") -> Call[StoredRuling]:
+    """Reject a proposal: the two names are not proposed again."""
+    return _ruling(_of(agent_id, "merges", "reject"), entity=entity, other=other, reason=reason or None)
 
 
 @checked

@@ -119,7 +119,7 @@ class AgentParameters:
     """Recommended longest segment, in characters."""
 
     retention: str
-    """How long texts are kept after their digest: keep (for ever), days:N (N days after acceptance), none. Their memories stay."""
+    """How long texts are kept after their digest: keep (for ever), days:N (N days after acceptance), evidence:N (as days:N, and longer while a true statement cites them), none. Their memories stay."""
 
     pii: Literal["off", "tag", "redact"]
     """Handling of personal data in new messages: off (no detection), tag (stored, with its positions), redact (replaced by its kind before anything is stored)."""
@@ -138,6 +138,9 @@ class AgentParameters:
 
     consolidation_interval_h: int
     """Hours between two consolidations of the statements; 0: on request only."""
+
+    merge_policy: Literal["propose", "auto"]
+    """propose: names that may mean one thing are only listed; auto: such names of things, never of people, are merged if their meaning is close."""
 
     privacy_budget: float
     """Highest sum of the epsilons of counts with differential privacy."""
@@ -813,6 +816,29 @@ class Me:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class MergeProposal:
+    """Two names that may mean one person or thing."""
+
+    first: str
+    """A name."""
+
+    first_id: str
+    """Id of its entity."""
+
+    second: str
+    """The other name."""
+
+    second_id: str
+    """Id of its entity."""
+
+    why: str
+    """spelling, contains (one name contains the other), or similar."""
+
+    similarity: float
+    """Similarity of the names, 0-1; 0 if unknown."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class NodeDeletion:
     """The result for one of many memories."""
 
@@ -1048,7 +1074,7 @@ class RulingInfo:
     """Id of the ruling."""
 
     kind: str
-    """merge, alias, settle, correct, retract, pin, unpin or vote."""
+    """merge, alias, settle, correct, retract, pin, unpin, vote, distinct (a rejected proposal) or cause (an inferred link)."""
 
     target: str
     """Id of the statement or entity that it is about."""
@@ -1057,10 +1083,10 @@ class RulingInfo:
     """Id of the other statement or entity; empty if there is none."""
 
     value: float
-    """1 or -1 for a vote."""
+    """1 or -1 for a vote; the confidence of a cause."""
 
     author: str
-    """The name of the key that stored it."""
+    """The name of the key that stored it, or the rule, such as causes@1."""
 
     reason: str
     """Why."""
@@ -1212,6 +1238,9 @@ class StatementInfo:
 
     scope: str
     """private, team or public."""
+
+    tier: str
+    """How firmly it is known: short (new), middle or long (said in several conversations)."""
 
     attributes: Mapping[str, str]
     """Further fields."""
@@ -1653,6 +1682,9 @@ class CreatedStatement:
     scope: str
     """private, team or public."""
 
+    tier: str
+    """How firmly it is known: short (new), middle or long (said in several conversations)."""
+
     attributes: Mapping[str, str]
     """Further fields."""
 
@@ -1851,6 +1883,9 @@ class FoundStatement:
     scope: str
     """private, team or public."""
 
+    tier: str
+    """How firmly it is known: short (new), middle or long (said in several conversations)."""
+
     attributes: Mapping[str, str]
     """Further fields."""
 
@@ -1879,6 +1914,20 @@ class FoundStatements:
 
     plan: PlannedSearch
     """The plan of the search, if the daemon has a planner."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MergePage:
+    """A page of proposals."""
+
+    proposals: Sequence[MergeProposal]
+    """The proposals of this page, the most similar first."""
+
+    decided: Sequence[RulingInfo]
+    """The latest merges and rejected proposals in effect, on the first page."""
+
+    next_page_token: str
+    """Empty on the last page."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

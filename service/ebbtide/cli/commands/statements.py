@@ -386,6 +386,45 @@ def merge_entities(
         write_text(remote.merge_entities(agent, entity, other, reason)["ruling_id"])
 
 
+@statements.command("merges")
+def list_merges(
+    agent: Agent = DEFAULT_AGENT,
+    url: Url = DEFAULT_URL,
+    api_key_file: ApiKeyFile = None,
+    ca_file: CaFile = None,
+    client_cert: ClientCert = None,
+    as_json: Json = False,
+) -> None:
+    """List names that may mean one person or thing."""
+    from ebbtide.cli.remote import RemoteClient
+
+    with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
+        found = remote.list_merges(agent)
+    if as_json:
+        write_json(found)
+        return
+    for one in found:
+        write_text(f"{one['first']} ({one['first_id']})  {one['second']} ({one['second_id']})  {one['why']}")
+
+
+@statements.command("reject")
+def reject_merge(
+    entity: Annotated[str, typer.Argument(help="A name, or the id of an entity.")],
+    other: Annotated[str, typer.Argument(help="Another one that is not the same.")],
+    reason: Reason = "",
+    agent: Agent = DEFAULT_AGENT,
+    url: Url = DEFAULT_URL,
+    api_key_file: ApiKeyFile = None,
+    ca_file: CaFile = None,
+    client_cert: ClientCert = None,
+) -> None:
+    """Reject a proposed merge; the two names are not proposed again."""
+    from ebbtide.cli.remote import RemoteClient
+
+    with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
+        write_text(remote.reject_merge(agent, entity, other, reason)["ruling_id"])
+
+
 @statements.command("feedback")
 def give_feedback(
     node: Node,

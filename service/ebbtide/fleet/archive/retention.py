@@ -11,7 +11,7 @@ moment loses nothing and restores nothing. `retention_task.py` decides when step
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ebbtide.changes import Change
@@ -93,10 +93,12 @@ class Sweep:
     retention: str
     """The parameter value for which the sweep was started. Another value starts a new sweep."""
     before_ms: int | None
+    evidence: Collection[int] = frozenset()
+    """Messages whose texts stay, since a statement that is true cites them."""
     is_done: bool = False
     _begin: int = 0
     _first_left: int | None = None
-    """The first message examined whose batch is not digested, so that its text stays."""
+    """The first message examined whose text stays: its batch is not digested, or it is evidence."""
     _due: list[int] = field(default_factory=list)
     _memories: dict[int, list[NodeId]] = field(default_factory=dict)
     _next_node: int | None = 0
@@ -133,7 +135,7 @@ class Sweep:
             self._begin = record.number + 1
             if record.is_withdrawn:
                 continue
-            if is_digested(txn, record, batches):
+            if record.number not in self.evidence and is_digested(txn, record, batches):
                 self._due.append(record.number)
             elif self._first_left is None:
                 self._first_left = record.number

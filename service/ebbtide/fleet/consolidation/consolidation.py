@@ -8,17 +8,24 @@ The rule guarded here: **an agent without statements is not touched**, and a run
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
+import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from ebbtide.bounds import MAX_COUNT
 from ebbtide.changes import Change
 from ebbtide.events import EventKind, EventRun, run_of
+from ebbtide.fleet.consolidation.causes import Causes
 from ebbtide.fleet.consolidation.concepts import Concepts
-from ebbtide.fleet.consolidation.steps import Conflicts, Finding, Part, Staged, Step, View
+from ebbtide.fleet.consolidation.conflicts import Conflicts
+from ebbtide.fleet.consolidation.habits import Habits
+from ebbtide.fleet.consolidation.merges import Staged
+from ebbtide.fleet.consolidation.steps import Finding, Part, Step, View
+from ebbtide.fleet.consolidation.tiers import Tiers
 from ebbtide.fleet.state.agent_state import State
 from ebbtide.statements import CONSOLIDATION_STEPS, ConsolidationState
 from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
@@ -34,7 +41,14 @@ RETRY_MS = 600_000
 
 HOUR_MS = 3_600_000
 
-STEPS: Mapping[str, Callable[[], Step]] = {"staged": Staged, "conflicts": Conflicts, "concepts": Concepts}
+STEPS: Mapping[str, Callable[[], Step]] = {
+    "staged": Staged,
+    "conflicts": Conflicts,
+    "causes": Causes,
+    "concepts": Concepts,
+    "habits": Habits,
+    "tiers": Tiers,
+}
 """The steps by name, in the order of `CONSOLIDATION_STEPS`."""
 
 NUMBERS = tuple(number for number, name in enumerate(CONSOLIDATION_STEPS, 1) if name in STEPS)
@@ -50,6 +64,9 @@ class Run:
     findings: dict[str, list[Finding]] = field(default_factory=dict)
     events: list[EventRun] = field(default_factory=list)
     """The events of completed steps that no commit has stored yet."""
+    texts: Sequence[str] = ()
+    """Texts of which the next part can use the vectors."""
+    vectors: NDArray[np.float32] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +152,11 @@ class Consolidation:
         """Whether a run is in progress."""
         return self._run is not None
 
+    @property
+    def current(self) -> Run | None:
+        """The run in progress."""
+        return self._run
+
     def is_done(self, number: int) -> bool:
         """Return whether the run of a number, or a later one, has ended."""
         return self._run is None and self._stored.run >= number and not self._stored.step
@@ -177,10 +199,12 @@ class Consolidation:
         is_time_up()  # the time begins
 
         def read(txn: ReadTransaction) -> Part:
-            view = View(txn, network, ledger, state.parameters, now_ms, known.consolidated_up_to, known.up_to)
+            after, up_to = known.consolidated_up_to, known.up_to
+            view = View(txn, network, ledger, state.parameters, now_ms, after, up_to, run.vectors)
             return run.step.part(view, known.position, is_time_up)
 
         part = state.store.read(read)
+        run.texts, run.vectors = part.texts, None
         name = CONSOLIDATION_STEPS[known.step - 1]
         found = run.findings.setdefault(name, [])
         found += part.findings[: MAX_FINDINGS - len(found)]

@@ -22,8 +22,8 @@ from ebbtide.fleet.ingest.admission import Accepted, IncomingBatch, PolicyChange
 from ebbtide.fleet.state.agent_state import State
 from ebbtide.ids import NodeId
 from ebbtide.memory.declaration import Declaration, Saying, declare, evidence_of, ruled
-from ebbtide.records import Source
-from ebbtide.statements import Ruling
+from ebbtide.records import Link, Source
+from ebbtide.statements import CAUSES, Ruling
 from ebbtide.store.chain import AuditEntry
 from ebbtide.store.lmdb.transaction import WriteTransaction
 
@@ -72,18 +72,20 @@ class Declaring:
 
     def rule(self, ruling: Ruling, reason: IncomingBatch | None, now_ms: int, entry: AuditEntry) -> Told:
         """Store a ruling. Its reason, if there is one, is its source."""
+        state, ledger = self._state, self._state.ledger  # read before the transaction, which cannot be nested
 
         def write(txn: WriteTransaction, saying: Saying | None) -> tuple[Change, Told]:
             sources = () if saying is None else (saying.source,)
             change = ruled(txn.meta.ledger, msgspec.structs.replace(ruling, sources=sources))
-            txn.audit.append(entry, self._state.identity.agent_id)
+            undone = ledger.ruling(ruling.target) if ruling.kind == "undo" else None
+            if undone is not None and undone.kind == "cause":
+                change.removed_links = [Link(undone.target, undone.other, CAUSES, 0.0, 0)]
+            txn.audit.append(entry, state.identity.agent_id)
             return change, Told(ruling=change.rulings[0].entry)
 
         if reason is not None:
             return self._store(reason, write, now_ms)
-        state = self._state
         done: list[Told] = []
-        assert state.ledger is not None  # read before the transaction, which cannot be nested
         runs: list[EventRun] = []
 
         def alone(txn: WriteTransaction) -> Change:

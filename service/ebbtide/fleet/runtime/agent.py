@@ -25,9 +25,13 @@ from concurrent.futures import Executor
 from functools import partial
 from typing import TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ebbtide.errors import EbbtideError
 from ebbtide.fleet.archive.unembedded import unembedded_count
 from ebbtide.fleet.consolidation.consolidation import Outcome
+from ebbtide.fleet.consolidation.merges import MergeSearch
 from ebbtide.fleet.deletion.erasure import Erasure, ErasureStep
 from ebbtide.fleet.ingest.admission import Accepted, IncomingBatch
 from ebbtide.fleet.ingest.inbox import SuppliedMemory
@@ -44,6 +48,7 @@ from ebbtide.fleet.state.agent_state import Figures
 from ebbtide.heap import fresh_pages
 from ebbtide.ids import AgentId, NodeId
 from ebbtide.language.port import LanguageModel
+from ebbtide.memory.merge_proposals import Proposal
 from ebbtide.records import AgentCounts, Batch
 from ebbtide.store.chain import AuditEntry
 from ebbtide.store.lmdb.transaction import ReadTransaction
@@ -92,7 +97,8 @@ class Agent:
         self._shared = shared
         self._request_turn = request_turn
         self._compressor = Compressor(workspace, self.mailbox, shared)
-        self.consolidator = Consolidator(workspace, self.mailbox, shared, partial(request_turn, agent_id))
+        take_turn = partial(request_turn, agent_id)
+        self.consolidator = Consolidator(workspace, self.mailbox, shared, take_turn, self._vectors_of)
         self._is_marked = False
         self._last_recall_s = 0.0
         """Processor time of the last small recall."""
@@ -285,6 +291,19 @@ class Agent:
         """Consolidate the statements to the end, or only find out what that would change."""
         consolidator = self.consolidator
         return await (consolidator.rehearse if dry_run else consolidator.run_now)(self.run_step)
+
+    async def propose_merges(self) -> list[tuple[Proposal, str, str]]:
+        """Return the names in statements that may mean one entity, the most similar first."""
+        workspace = self.workspace
+        search = await self.run_step(lambda: MergeSearch(workspace.network, workspace.ledger))
+        advance = partial(search.advance, await self._vectors_of(search.texts))
+        while not await self.run_step(partial(advance, self._shared.budget(self.mailbox.is_awaited))):
+            pass
+        found = await self.run(lambda: list(search.proposals(workspace.ledger)))
+        return [(one, search.names[one.first], search.names[one.second]) for one in found]
+
+    async def _vectors_of(self, names: Sequence[str]) -> NDArray[np.float32] | None:
+        return None if self.embedding is None else await self.embedding.vectors_of_names(names)
 
     async def retry(self, number: int) -> Batch | None:
         """Put a parked batch back into the inbox and wake the digest."""

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ebbtide.errors import EbbtideError
 from ebbtide.fleet.consolidation.consolidation import NOTHING, Outcome, Run
@@ -20,6 +23,10 @@ from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.telemetry import get_log
 
 T = TypeVar("T")
+
+
+VectorsOf = Callable[[Sequence[str]], Awaitable[NDArray[np.float32] | None]]
+"""Returns a vector for each text, zeros where there is none; None without a model."""
 
 
 class RunStep(Protocol):
@@ -37,11 +44,13 @@ class Consolidator:
         mailbox: Mailbox,
         shared: SharedResources,
         request_turn: Callable[[], None],
+        vectors_of: VectorsOf,
     ) -> None:
         self._workspace = workspace
         self._mailbox = mailbox
         self._shared = shared
         self._request_turn = request_turn
+        self._vectors_of = vectors_of
         self._timer: asyncio.TimerHandle | None = None
         self._log = get_log("consolidation").bind(agent_id=workspace.identity.agent_id)
 
@@ -71,6 +80,7 @@ class Consolidator:
         deadline_s = clock.monotonic_s() + self._shared.slice_s
         try:
             while await self._mailbox.run_in_background(partial(self._next_part, self._budget())):
+                await self._embed(self._workspace.consolidation.current)
                 if not self._mailbox.is_idle or clock.monotonic_s() >= deadline_s:
                     return True
         except EbbtideError as error:
@@ -90,6 +100,7 @@ class Consolidator:
         rehearse, clock = self._workspace.consolidation.rehearse, self._shared.clock
         done: Run | Outcome | None = None
         while not isinstance(done, Outcome):
+            await self._embed(done)
             done = await run_step(partial(rehearse, done, clock.now_ms(), self._budget()))
         return done
 
@@ -101,10 +112,16 @@ class Consolidator:
             if not number:
                 return NOTHING
             while not await run_step(partial(self._continue, number, self._budget())):
-                pass
+                await self._embed(consolidation.current)
             return consolidation.outcome()
         finally:
             self.schedule()
+
+    async def _embed(self, run: Run | None) -> None:
+        """Compute the vectors that the next part of a run can use. No job waits for them."""
+        if run is not None and run.texts:
+            texts, run.texts = run.texts, ()
+            run.vectors = await self._vectors_of(texts)
 
     def _continue(self, number: int, budget: Budget) -> bool:
         """Run a part of a run. Return whether the run has ended."""

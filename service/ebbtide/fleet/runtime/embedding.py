@@ -14,6 +14,9 @@ import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ebbtide.fleet.archive.unembedded import TEXTS_PER_ROUND, Vector
 from ebbtide.fleet.runtime.background_task import BackgroundTask
 from ebbtide.fleet.runtime.mailbox import Mailbox
@@ -26,6 +29,11 @@ from ebbtide.telemetry import span
 
 GATHERING_S = 0.3
 """How long a round waits for more messages: each round is one commit."""
+
+MAX_NAMES = 1000
+"""Most names that are compared by their vectors; more are compared by their words alone."""
+
+NAMES_PER_CALL = 64
 
 
 class Embedding(BackgroundTask):
@@ -51,6 +59,8 @@ class Embedding(BackgroundTask):
         """Whether the probe succeeded in this round."""
         self._has_skipped = False
         """Whether a text was left without a vector in this round."""
+        self._name_vectors: dict[str, Vector | None] = {}
+        """The vectors of the names that were compared last."""
         self.model_fault = ""
         """Why the model is unavailable; empty while it works."""
 
@@ -101,6 +111,26 @@ class Embedding(BackgroundTask):
             # The model may have failed after the first probe.
             await self._probe()
         return vectors
+
+    async def vectors_of_names(self, names: Sequence[str]) -> NDArray[np.float32] | None:
+        """Return a vector for each name, zeros where the model has none; None without vectors, or for many names."""
+        if len(names) > MAX_NAMES:
+            return None
+        known = dict(self._name_vectors)
+        missing = [name for name in dict.fromkeys(names) if name not in known]
+        try:
+            for begin in range(0, len(missing), NAMES_PER_CALL):
+                some = missing[begin : begin + NAMES_PER_CALL]
+                known |= dict(zip(some, await self._embed(some), strict=True))
+        except (ModelUnavailable, BadReply):
+            return None
+        self._name_vectors = {name: known[name] for name in names}
+        sizes = {len(vector) for vector in self._name_vectors.values() if vector is not None}
+        if len(sizes) != 1:
+            return None
+        nothing = np.zeros(sizes.pop(), dtype=np.float32)
+        rows = (nothing if vector is None else vector for vector in map(self._name_vectors.get, names))
+        return np.stack(list(rows)).astype(np.float32)
 
     async def _vectors(self, texts: Sequence[str]) -> list[Vector | None]:
         if not texts:

@@ -104,13 +104,24 @@ class Workspace(State):
         # If a step fails, the next one starts a new sweep; the store knows what is left.
         sweep, self._sweep = self._sweep, None
         if sweep is None or sweep.retention != self.parameters.retention:
-            sweep = Sweep(self.parameters.retention, before_ms(days, now_ms))
+            evidence = self._evidence(now_ms) if self.parameters.keeps_evidence else frozenset[int]()
+            sweep = Sweep(self.parameters.retention, before_ms(days, now_ms), evidence)
         if sweep.removes_texts_next:
             self.open_archive.remove_index_file()
         self.refresh_passages(sweep.step(self.store, is_time_up))
         if not sweep.is_done:
             self._sweep = sweep
         return not sweep.is_done
+
+    def _evidence(self, now_ms: int) -> frozenset[int]:
+        """Return the messages that living statements cite which are true at a time."""
+        network = self.network
+        return frozenset(
+            one.source.message
+            for version in self.ledger.known().true_at(now_ms)
+            if any(one.statement in network for one in version.assertions)
+            for one in version.assertions
+        )
 
     # --- erasure -----------------------------------------------------------------------------------
 

@@ -31,7 +31,8 @@ from ebbtide.memory.network import Network, TextReader
 from ebbtide.memory.statements import Ledger
 from ebbtide.memory.texts import FoldedTexts
 from ebbtide.parameters import AgentParameters
-from ebbtide.records import AgentCounts, Identity, NodeText
+from ebbtide.records import AgentCounts, Identity, Link, NodeText
+from ebbtide.statements import CAUSES, is_inferred
 from ebbtide.store.chain import AuditEntry
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
@@ -212,7 +213,7 @@ class State:
                 also(txn)
             more: list[EventRun] = []
             if ledger is not None:
-                note_dropped(txn, change)
+                note_dropped(txn, change, ledger)
                 more = statement_events(ledger, change, self.log.now_ms())
             self.log.write(txn, [*runs, *more])
             return refresh_passages(txn, messages, change), more
@@ -231,13 +232,17 @@ class State:
         self.open_archive.remove_index_file()
         # Rebuilt here if necessary, not within the transaction.
         assert self.network is not None
-        assert self.ledger is not None
+        ledger = self.ledger
 
         def write_with_events(txn: WriteTransaction) -> tuple[A, list[EventRun]]:
             amended = write(txn)
+            count = len(amended.change.deleted)
+            note_dropped(txn, amended.change, ledger)
             if not amended.is_settled:
                 self._settle_entities(txn, amended.change)
-            note_dropped(txn, amended.change)
+            elif len(amended.change.deleted) > count:
+                self._settle_subjects(txn, amended.change, ledger, amended.change.deleted[count:])
+            note_dropped(txn, amended.change, ledger)
             runs = self.events_of(amended.change, amended.erased_messages)
             self.log.write(txn, runs)
             return amended, runs
@@ -256,6 +261,16 @@ class State:
         ):
             txn.apply(more)
             merged(change, more)
+
+    def _settle_subjects(
+        self, txn: WriteTransaction, change: Change, ledger: Ledger, inferred: Sequence[NodeId]
+    ) -> None:
+        """Write what the deletion of inferred statements means for their subjects."""
+        subjects = {one.subject for node in inferred for one in ledger.assertions_of(node)}
+        among = subjects.difference(change.deleted_entities)
+        more = settle_entities(self.network, change.deleted, partial(_keywords_of, txn), among=among)
+        txn.apply(more)
+        merged(change, more)
 
     def follow(
         self,
@@ -353,9 +368,30 @@ class State:
         return Random(f"{self.identity.seed}/{purpose}/{number}")
 
 
-def note_dropped(txn: WriteTransaction, change: Change) -> None:
-    """Delete the assertions and rulings that lost their sources in a transaction, and add them to the change."""
+def note_dropped(txn: WriteTransaction, change: Change, ledger: Ledger) -> None:
+    """Delete the assertions and rulings that lost their sources in a transaction, and add them to the change.
+
+    Inferred statements are deleted with their assertions, and inferred links with their rulings.
+    """
     dropped = txn.statements.drop_sources(txn.messages.erased)
+    gone = set(dropped.entries)
+    inferred = {one.statement for one in dropped.assertions if is_inferred(one)}
+    bare = [one for one in inferred if all(each.entry in gone for each in ledger.assertions_of(one))]
+    nodes = [one for one in sorted(bare) if txn.nodes.get(one) is not None]
+    if nodes:
+        txn.apply(Change(deleted=nodes))
+        change.deleted += nodes
+        dropped = txn.statements.drop_sources(txn.messages.erased)
+    known = ledger.inferred_links()
+    for ruling in dropped.rulings:
+        link = Link(ruling.target, ruling.other, CAUSES, 0.0, 0)
+        if (
+            ruling.kind == "cause"
+            and (link.source, link.target) in known
+            and link not in change.removed_links
+        ):
+            txn.links.remove(link)
+            change.removed_links.append(link)
     change.removed_entries = sorted({*change.removed_entries, *dropped.entries})
     left = {one.entry: one for one in change.rulings} | dropped.changed
     change.rulings = list(left.values())

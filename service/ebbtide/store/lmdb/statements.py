@@ -15,7 +15,7 @@ from heapq import merge
 import msgspec
 
 from ebbtide.records import Node, Source
-from ebbtide.statements import Assertion, Ruling
+from ebbtide.statements import Assertion, Ruling, is_inferred
 from ebbtide.store import layout
 from ebbtide.store.lmdb.tables import Part, TableReader, TableWriter
 
@@ -107,12 +107,19 @@ class StatementWriter(StatementReader):
         dropped = self._dropped
         removed = {one.entry for one in dropped.rulings}
         lost, left = {*self._deleted, *(one.statement for one in dropped.assertions)}, set()
-        for one in list(self.assertions()):
-            if (
-                not self._deleted.isdisjoint((one.statement, one.subject))
-                or one.source.message in messages
-                or self._is_blank(one.source)
-            ):
+        assertions = list(self.assertions())
+        gone = [
+            one
+            for one in assertions
+            if not self._deleted.isdisjoint((one.statement, one.subject))
+            or one.source.message in messages
+            or self._is_blank(one.source)
+        ]
+        # An inferred statement is deleted with the first of its sources.
+        inferred = {one.statement for one in (*dropped.assertions, *gone) if is_inferred(one)}
+        entries = {one.entry for one in gone}
+        for one in assertions:
+            if one.entry in entries or (one.statement in inferred and is_inferred(one)):
                 self.remove(one.entry)
                 dropped.assertions.append(one)
                 lost.add(one.statement)
@@ -120,7 +127,9 @@ class StatementWriter(StatementReader):
                 left.add(one.statement)
         lost -= left - self._deleted
         for ruling in list(self.rulings()):
-            sources = tuple(one for one in ruling.sources if one.message not in messages)
+            sources = tuple(
+                one for one in ruling.sources if one.message not in messages and not self._is_blank(one)
+            )
             is_about = {ruling.target, ruling.other} if ruling.kind != "undo" else set()
             if (
                 (ruling.sources and not sources)
