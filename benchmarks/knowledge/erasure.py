@@ -2,8 +2,8 @@
 
 An agent gets statements of every kind with the word in each place that takes words of the caller: value, attribute,
 topic, subject, content, and the reasons of rulings. Further statements are corrected, retracted, merged, linked and
-extracted from a message. Then the word is forgotten as a topic, and every byte of the agent's directory is searched,
-raw and decoded, for the word, for the compressed texts that contained it, and for their keys.
+extracted from a message, and all are consolidated. Then the word is forgotten as a topic, and every byte of the agent's
+directory is searched, raw and decoded, for the word, for the compressed texts that contained it, and for their keys.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 from benchmarks.knowledge.table import Row
 from ebbtide.statements import STATEMENT_KINDS
 from ebbtide.verbs.agents import OpenAgentRequest, open_agent
+from ebbtide.verbs.consolidation import ConsolidateRequest, consolidate
 from ebbtide.verbs.forget import ForgetRequest, forget_memories
 from ebbtide.verbs.links import CreateLinkRequest, create_link
 from ebbtide.verbs.profile import GiveFeedbackRequest, MergeEntitiesRequest, give_feedback, merge_entities
@@ -72,6 +73,7 @@ async def _fill(service: Service) -> None:
     await settle(service, AGENT)
     for _ in range(WAITS):
         if any(one.author.startswith("rules") for one in await _statements(service)):
+            await consolidate(service, ConsolidateRequest(agent_id=AGENT))
             return
         await asyncio.sleep(0.05)
     raise RuntimeError("no statement was extracted")
