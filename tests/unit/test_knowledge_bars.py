@@ -8,6 +8,7 @@ from benchmarks.knowledge.__main__ import MEASURES, main
 from benchmarks.knowledge.table import Row, as_table
 
 
+@pytest.mark.alone
 def test_every_bar_is_met(capsys: pytest.CaptureFixture[str]) -> None:
     """The quick run prints a row for each bar, and none is missed."""
     status = main(["--quick"])

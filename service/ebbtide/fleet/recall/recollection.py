@@ -112,34 +112,7 @@ class QueryRunner:
         if is_archive_optional:
             # Living memories first: they may suffice.
             query = replace(query, archive="never")
-        semantic, window, why_off = self._meaning(query)
-        request = RankingRequest(
-            terms=weighted_terms(question, query.text),
-            parts=[
-                terms for part in question.parts if (terms := weighted_terms(self._understood(part), part))
-            ],
-            whole_words=weighted_terms(question, query.text, whole_words_of),
-            is_chinese=contains_han(query.text),
-            speakers=[index.speaker_numbers[name] for name in question.speakers],
-            dates=[(span.begin_ms, span.end_ms) for span in question.dates],
-            semantic=semantic,
-            window=window,
-            embedding_model=query.embedding_model if semantic is not None or window is not None else "",
-            why_off={"semantic": why_off, "window": why_off},
-            graph=None if "graph" in query.without else self._graph(query),
-            names=self._names,
-            linked=partial(self._linked, query.start_nodes),
-            asks_for=question.asks_for,
-            recency=question.recency,
-            topics=topics_of(query.text) if question.is_about_user and len(index) > SMALL else None,
-            on_record=self._on_record(question),
-            addresses_assistant=question.addresses_assistant,
-            alike=self.archive.vectors.likeness if self.archive.vectors is not None else None,
-            texts=self._text_at,
-            worths=self._worths,
-            allowed=allowed_passages(query, self.archive, self.network, self.ledger),
-            without=query.without,
-        )
+        request = self._request(query, question)
         self._terms = request.terms
         most = query.max_results * 3 // 2 + MIN_CANDIDATES
         if query.token_budget is not None:
@@ -176,6 +149,38 @@ class QueryRunner:
             ranking,
             question,
             archive,
+        )
+
+    def _request(self, query: Query, question: ParsedQuery) -> RankingRequest:
+        """Return the input of the ranking."""
+        index = self.archive.index
+        semantic, window, why_off = self._meaning(query)
+        return RankingRequest(
+            terms=weighted_terms(question, query.text),
+            parts=[
+                terms for part in question.parts if (terms := weighted_terms(self._understood(part), part))
+            ],
+            whole_words=weighted_terms(question, query.text, whole_words_of),
+            is_chinese=contains_han(query.text),
+            speakers=[index.speaker_numbers[name] for name in question.speakers],
+            dates=[(span.begin_ms, span.end_ms) for span in question.dates],
+            semantic=semantic,
+            window=window,
+            embedding_model=query.embedding_model if semantic is not None or window is not None else "",
+            why_off={"semantic": why_off, "window": why_off},
+            graph=None if "graph" in query.without else self._graph(query),
+            names=self._names,
+            linked=partial(self._linked, query.start_nodes),
+            asks_for=question.asks_for,
+            recency=question.recency,
+            topics=topics_of(query.text) if question.is_about_user and len(index) > SMALL else None,
+            on_record=self._on_record(question),
+            addresses_assistant=question.addresses_assistant,
+            alike=self.archive.vectors.likeness if self.archive.vectors is not None else None,
+            texts=self._text_at,
+            worths=self._worths,
+            allowed=allowed_passages(query, self.archive, self.network, self.ledger),
+            without=query.without,
         )
 
     def _understood(self, query: str) -> ParsedQuery:
