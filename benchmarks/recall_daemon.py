@@ -63,6 +63,7 @@ class Keeping:
 
 
 PLAIN = Keeping("plain", ON)
+RULES = Keeping("rules", {"extraction": "rules"})
 LATER = Keeping("plain", ON, has_later=True)
 KEPT = Keeping("kept", FORGETS_NOTHING)
 KEPT_LATER = Keeping("kept", FORGETS_NOTHING, has_later=True)
@@ -87,7 +88,12 @@ FORGETTING = {
     "later-no-forgetting": Condition(KEPT_LATER),
     "later-no-forgetting-no-archive": Condition(KEPT_LATER, {"archive": "never"}),
 }
-CONDITIONS: dict[str, Condition] = {"product": Condition(PLAIN), **ABLATIONS, **FORGETTING}
+CONDITIONS: dict[str, Condition] = {
+    "product": Condition(PLAIN),
+    "rules": Condition(RULES),
+    **ABLATIONS,
+    **FORGETTING,
+}
 
 
 @dataclass(frozen=True, slots=True)
