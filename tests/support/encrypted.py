@@ -11,6 +11,7 @@ import numpy as np
 from ebbtide.changes import Change
 from ebbtide.records import (
     Batch,
+    Concept,
     EmbeddedMessage,
     EmbeddingState,
     Entity,
@@ -119,6 +120,7 @@ def fill(txn: Any) -> None:
         links=links,
         focus=(2, 1),
         entity_focus=(9,),
+        concepts=[Concept(5, (TEXTS[9], TEXTS[14]), (3, 9), 5)],
         next_node_id=10,
         assertions=[assertion],
         rulings=[ruling],

@@ -2,7 +2,7 @@
 
 Each agent has several digested batches, a parked and a waiting one, a focus, vectors, shortened and forgotten
 memories, dangling links, a corrected and a deleted memory, an erased message, metadata, personal data,
-attachments, several scripts, a statement with rulings, and a compression pass in progress.
+attachments, several scripts, a statement with rulings, a concept, and a compression pass in progress.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import AgentId
 from ebbtide.language.port import BadReply
 from ebbtide.parameters import AgentParameters
-from ebbtide.records import Link, Node, Source
+from ebbtide.records import Concept, Link, Node, Source
 from ebbtide.statements import Assertion, LedgerState, Ruling
 from ebbtide.store.directory.data_directory import DataDirectory
 from ebbtide.store.integrity.check import check_store
@@ -88,7 +88,7 @@ async def files(path: Path, names: tuple[str, ...] = tuple(KINDS)) -> dict[tuple
 
 
 def _state(txn: Any) -> None:
-    """Write a statement about an entity, said in the first message that was not erased, and rulings about it."""
+    """Write a statement about an entity, said in the first message that was not erased, with rulings and a concept."""
     record = next(one for one in txn.messages.all() if one.role)
     said, entity = txn.messages.text(record) or "", next(txn.entities.all())
     text = said or "外婆做菜很好吃。"
@@ -97,7 +97,8 @@ def _state(txn: Any) -> None:
         Change(
             nodes=[Node(node, text, "", (entity.name,), 5, len(text), kind="preference", sources=(source,))],
             links=[Link(entity.id, node, "likes", 0.7, 0), Link(node, entity.id, "likes", 0.7, 0)],
-            next_node_id=node + 1,
+            concepts=[Concept(node + 1, (entity.name, "🍲"), (entity.id, node), 1_795_000_000_000)],
+            next_node_id=node + 2,
             assertions=[
                 Assertion(
                     1,
