@@ -183,7 +183,7 @@ def test_questions_are_answered_by_statements_of_their_agent(name: str, agents: 
 
 
 def test_questions_without_answer_are_new() -> None:
-    """The questions without an answer are asked of agents that exist, and are in no other set."""
+    """The questions without an answer are questions to agents that exist, and are in no other set."""
     questions = read_questions("relevance_unanswerable")
     assert Counter(question.lang for question in questions) == {"en": 20, "zh": 20}
     assert {question.kind for question in questions} == {"none"}

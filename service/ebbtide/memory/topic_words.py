@@ -1,4 +1,4 @@
-"""What a question is about: topics, by aliases of slots and by the words with which people ask for them, and persons.
+"""The subject of a question: topics, by aliases of slots and by the words with which people ask for them, and persons.
 
 A topic that people ask for with the words of another one ("job" for the employer) weighs less, and so does one whose
 values do not fit the question: "where" asks for places and organisations. "My sister" and 我哥 name a relative of the
@@ -63,7 +63,7 @@ _FITTING: Final = (
     (re.compile(r"\bwho\b|谁|哪位"), {"person"}),
     (re.compile(r"\bwhen\b|什么时候|哪天|几号|哪年|几月"), {"date"}),
 )
-"""What a question word asks for, as ranges of slots."""
+"""Question words, with the ranges of slots that they ask for."""
 
 _OF_A_THING: Final = frozenset(["name", "age"])
 """Topics that a question about a pet means of the pet."""
@@ -98,7 +98,7 @@ _WHY: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a question is about."""
+    """The topics and persons of a question."""
 
     text: str
     """The question, normalised, without the words for relatives."""

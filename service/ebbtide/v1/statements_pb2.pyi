@@ -1567,7 +1567,7 @@ Global___PlannedSearch: _TypeAlias = PlannedSearch  # noqa: Y015
 
 @_typing.final
 class GetCausesRequest(_message.Message):
-    """The node whose causes are asked for, and how far."""
+    """The node whose causes are requested, and the length of the paths."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -19,7 +19,7 @@ DEFAULT_DEPTH = 3
 
 
 class GetCausesRequest(NodeRequest):
-    """The node whose causes are asked for, and how far."""
+    """The node whose causes are requested, and the length of the paths."""
 
     depth: Annotated[int, Between(1, MAX_DEPTH)] | None = Field(
         None, description=f"Most links of a path, 1-{MAX_DEPTH}; default: {DEFAULT_DEPTH}."

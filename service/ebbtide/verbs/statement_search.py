@@ -157,7 +157,7 @@ async def _planned(service: Service, request: SearchStatementsRequest, now_ms: i
 
 
 def _following(request: SearchStatementsRequest, plan: PlannedSearch) -> SearchStatementsRequest:
-    """Return the request with what the plan adds. What the caller requested stays."""
+    """Return the request with what the plan adds. The caller's own fields stay."""
     more: dict[str, object] = {}
     if plan.kinds and not request.kinds:
         more["kinds"] = plan.kinds

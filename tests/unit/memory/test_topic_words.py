@@ -1,4 +1,4 @@
-"""What a question is about: topics, persons, times and reasons."""
+"""The subject of a question: topics, persons, times and reasons."""
 
 from __future__ import annotations
 

@@ -127,29 +127,31 @@ class QueryRunner:
                     request, allowed=allowed_passages(query, self.archive, self.network, self.ledger)
                 )
                 ranking = rank(index, self.archive.words, request, most)
+        result = Recollected(ranking=ranking, question=question, archive=archive)
         if query.ranks_only:
-            scored = _scores_of_messages(ranking, index)
             best = best_relevance(request, index, ranking)
-            return Recollected((), (), ranking, question, archive, scored, best)
+            return replace(result, scored=_scores_of_messages(ranking, index), relevance=best)
         is_relevant = are_relevant(query, request, index, ranking)
         if query.token_budget is None and not query.explains:
             hits = self._hits(ranking, query, is_relevant)
-            return Recollected(self._first(hits, query.max_results), (), ranking, question, archive)
+            return replace(result, memories=self._first(hits, query.max_results))
+        memories, dropped = self._fitting(query, request, ranking, is_relevant)
+        return replace(result, memories=memories, dropped=dropped)
+
+    def _fitting(
+        self, query: Query, request: RankingRequest, ranking: Ranking, is_relevant: NDArray[np.bool_]
+    ) -> tuple[tuple[Hit, ...], tuple[tuple[Hit, str], ...]]:
+        """Return the memories that fit into the response, and those that were dropped, with the reason."""
         found = list(self._hits(ranking, query))
         relevant = set(ranking.passages[is_relevant].tolist()) | self._followers
         irrelevant = tuple((one, "min_relevance") for one in found if one.passage not in relevant)
         found = [one for one in found if one.passage in relevant]
         packed = self._packed(found, query, self._idf(request.terms))
         by_key: dict[Hashable, Hit] = {one.passage: one for one in found}
-        return Recollected(
-            tuple(
-                _as_packed(by_key[kept.key], kept.text, kept.key in packed.shortened) for kept in packed.kept
-            ),
-            (*((by_key[key], why) for key, why in packed.dropped), *irrelevant),
-            ranking,
-            question,
-            archive,
+        kept = tuple(
+            _as_packed(by_key[one.key], one.text, one.key in packed.shortened) for one in packed.kept
         )
+        return kept, (*((by_key[key], why) for key, why in packed.dropped), *irrelevant)
 
     def _request(self, query: Query, question: ParsedQuery) -> RankingRequest:
         """Return the input of the ranking."""
