@@ -163,7 +163,7 @@ _GREETED: Final = re.compile(
     rf"(?:i'm|i am|im|this is) (?P<o>{_NAME}(?: {_NAME})?)(?=\s{{0,2}}(?:[.,!;]| and | from |$))"
 )
 _NO_NAMES: Final = re.compile(
-    r".*(?:ish|ese|[ae]an|ian|ch|muslim|catholic|jewish|hindu|sikh|greek|german|swiss|dutch|thai|czech|iraqi|israeli"
+    r".{0,64}(?:ish|ese|[ae]an|ian|ch|muslim|catholic|jewish|hindu|sikh|greek|german|swiss|dutch|thai|czech|iraqi|israeli"
     r"|back|new|here)"
 )
 _PAIRS: Final = re.compile(

@@ -38,7 +38,7 @@ _EVENT_PRONOUN: Final = re.compile(
 )
 _WITHOUT_OBJECT: Final = re.compile(
     r"(?:start|mov|gett|hav|runn|finish|join)(?:ed|ing)"
-    r" (?:a few|last|next|this|two|on \w+day|in|at|yesterday|tomorrow|today)\b"
+    r" (?:a few|last|next|this|two|on \w{1,9}day|in|at|yesterday|tomorrow|today)\b"
 )
 _CHOICES: Final = re.compile(
     r"\b(?:option|version|choice|draft|suggestions?|answers?|reply|replies|first|second|third|latter|former|title|headline"
@@ -46,9 +46,9 @@ _CHOICES: Final = re.compile(
 )
 """Words for a part of the present conversation."""
 _JOKES: Final = re.compile(
-    r"\b(?:bullshit|bs|stupid\w*|people|work|working|mondays?|idiots?|drama|effort|fun|money|exercise|mornings|nonsense"
+    r"\b(?:bullshit|bs|stupid\w{0,8}|people|work|working|mondays?|idiots?|drama|effort|fun|money|exercise|mornings|nonsense"
     r"|commitment|vibes|bad|early|cooking"
-    r"|cleaning|housework|meetings|boredom|winter|food|skin|seasonal|new|lies|liars|humans|adulting|responsibilit\w+)\b"
+    r"|cleaning|housework|meetings|boredom|winter|food|skin|seasonal|new|lies|liars|humans|adulting|responsibilit\w{1,5})\b"
 )
 NO_ITEM: Final = re.compile(
     r"(?:i|im|ive|we|you|he|she|it|they|my|our|your|his|her|the|this|that|there|then|so|also|not|never|always|want"
@@ -83,7 +83,7 @@ _NO_DUTY: Final = re.compile(
 )
 _AGO: Final = re.compile(r"\b(?:yesterday|last|ago)\b")
 _BAD_DAY: Final = re.compile(
-    r"having an? (?:\w+ )?(?:bad|good|great|nice|rough|hard|busy|lazy|weird|terrible|lovely|day|breakdown)\b"
+    r"having an? (?:\w{1,24} )?(?:bad|good|great|nice|rough|hard|busy|lazy|weird|terrible|lovely|day|breakdown)\b"
 )
 _NEW_DIETS: Final = words("new strict healthy different special better balanced crazy good bad")
 
