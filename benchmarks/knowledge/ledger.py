@@ -1,7 +1,8 @@
 """The ledger of statements: the same answers as the oracle, and the time and the memory that they take.
 
 Times are of the processor, so that they depend little on the load of the machine: the best of three for each question.
-"First" means that nothing was computed before, as for a question about what was known at a time.
+"First" means that nothing was computed before, as for a question about what was known at a time. The request for a
+profile has no bar. It is compared with one that does nothing, in turns.
 """
 
 from __future__ import annotations
@@ -13,12 +14,15 @@ import time
 import tracemalloc
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
 
+from benchmarks.clients import KeepAlive
 from benchmarks.knowledge.table import Row
 from benchmarks.measuring import Spread, in_turns
+from benchmarks.processes import connected, running
 from benchmarks.texts import Writer
 from ebbtide.changes import Change
 from ebbtide.memory import values
@@ -39,6 +43,8 @@ TOPICS = 120
 NOW_MS = 20_000 * DAY_MS
 QUESTIONS, QUICK_QUESTIONS = 500, 100
 FEW, MANY = 500, 5000
+ROUNDS, QUICK_ROUNDS = 200, 30
+IN_A_PROFILE = 300
 
 
 PROFILE_MS, FIRST_PROFILE_MS, SLOT_MS, FIRST_USE_MS = 2.0, 10.0, 1.0, 1000.0
@@ -222,6 +228,38 @@ def _linear() -> Row:
     return Row(what, f"≤ {TIMES_FOR_TEN_TIMES:g} ×", measured, most <= TIMES_FOR_TEN_TIMES)
 
 
+# --- the request -------------------------------------------------------------------------------------------
+
+
+def _stored(client: KeepAlive) -> None:
+    texts = Writer(3).texts(IN_A_PROFILE)
+    slots = [*SLOTS]
+    for number, text in enumerate(texts):
+        topic = slots[number] if number < len(slots) else f"topic {number % 100}"
+        body = {"subject": "user", "topic": topic, "object": text.content[:60], "content": text.content[:150]}
+        client.ms("POST", "/v1/agents/ann/statements", body)
+
+
+def _request(rounds: int) -> Row:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        running(Path(folder), {"EMBEDDING__MODEL": "off"}) as daemon,
+        connected(daemon) as client,
+    ):
+        _stored(client)
+        tasks = {
+            "profile": partial(client.ms, "GET", "/v1/agents/ann/profile"),
+            "request": partial(client.ms, "GET", "/healthz"),
+        }
+        in_turns(5, tasks)
+        took = in_turns(rounds, tasks)
+    ours, empty = Spread.of(took["profile"]), Spread.of(took["request"])
+    times = ours.p50 / empty.p50
+    measured = f"{times:.0f} × ({ours.p50:.1f} and {empty.p50:.2f} ms)"
+    what = f"request for a profile of {IN_A_PROFILE} statements with quotes, median"
+    return Row(what, "none", f"{measured} of a request that does nothing", True)
+
+
 def rows(is_quick: bool) -> list[Row]:
     """Return the rows of the ledger."""
     entries = assertions()
@@ -231,4 +269,5 @@ def rows(is_quick: bool) -> list[Row]:
         _memory(entries),
         _first_use(entries),
         _linear(),
+        _request(QUICK_ROUNDS if is_quick else ROUNDS),
     ]

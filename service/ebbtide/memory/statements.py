@@ -30,8 +30,8 @@ MAX_EVIDENCE: Final = 16
 MAX_RIVALS: Final = 16
 """Most versions that count as contradicting another one in its priority."""
 MAX_REPLAYED: Final = 2048
-"""Most assertions whose replay is kept, unless one slot alone has more."""
-REPLAYED_BYTES: Final = 2000
+"""Assertions whose replays are kept, with those of one more slot, of any size."""
+REPLAYED_BYTES: Final = 1500
 """Memory of an assertion in a replay that is kept, with its version."""
 RULING_BYTES: Final = 700
 """Memory of a ruling, with its sources."""
@@ -171,7 +171,7 @@ class Ledger:
 
     # For replays.
 
-    def is_said(self, statement: int, before: int | None) -> bool:
+    def is_said(self, statement: int, before: int | None = None) -> bool:
         """Return whether a statement has an assertion, up to an entry number."""
         first = self._assertions.first_entry_of(statement)
         return first is not None and (before is None or first < before)
@@ -232,6 +232,7 @@ class Replay:
         self._slots: dict[Key, SlotReplay] = {}
         self.assertion_count = 0
         """The number of assertions whose replay is kept."""
+        self._largest: Key = (0, "")
         self._rulings: list[Ruling] | None = None
         self._roots: dict[int, int] = {}
         self._members: dict[int, set[int]] = {}
@@ -316,11 +317,19 @@ class Replay:
             if assertions is None:
                 assertions = self._ledger.between(self.merged_with(subject), name, self.before)
             found = self._replayed(name, assertions)
-            self.assertion_count += found.assertion_count
-            while self._slots and self.assertion_count > MAX_REPLAYED:
-                self._drop(next(iter(self._slots)))
+            self._make_room()
             self._slots[key] = found
+            self.assertion_count += found.assertion_count
+            if found.assertion_count > MAX_REPLAYED:
+                self._largest = key
         return found
+
+    def _make_room(self) -> None:
+        """Drop the oldest replays if there are too many. The last slot that is larger than the room is kept too."""
+        largest = self._slots.get(self._largest)
+        room = MAX_REPLAYED + (0 if largest is None else largest.assertion_count)
+        while self.assertion_count > room:
+            self._drop(next(key for key in self._slots if key != self._largest))
 
     def _replayed(self, name: str, assertions: Sequence[Assertion]) -> SlotReplay:
         """Replay a slot."""
@@ -438,7 +447,7 @@ class Replay:
     def _conflicts_in(self, slot: SlotReplay, as_of_ms: int, now_ms: int) -> Iterator[Conflict]:
         for version in slot.versions:
             if version.holds_at(as_of_ms):
-                for rival in sorted(slot.rivals(version, as_of_ms), key=lambda one: one.first.entry):
+                for rival in version.rivals_at(as_of_ms):
                     if rival.first.entry > version.first.entry:
                         pair = sorted((version, rival), key=lambda one: -self.priority(one, now_ms))
                         yield Conflict(*pair)
@@ -454,7 +463,9 @@ class Replay:
     def votes(self, statement: int) -> tuple[int, int]:
         """Return the votes for and against a statement; the last vote of each author counts."""
         assert self.rulings is not None
-        last = self._votes.get(statement, {})
+        last = self._votes.get(statement)
+        if last is None:
+            return 0, 0
         return sum(value > 0 for value in last.values()), sum(value < 0 for value in last.values())
 
     def pinned(self) -> set[int]:
@@ -465,13 +476,13 @@ class Replay:
 
     def priority(self, version: Version, now_ms: int) -> float:
         """Return the priority of a version (knowledge model, section 3). It orders, and ends nothing."""
-        days = max(0, now_ms - max(one.told_at_ms for one in version.assertions)) / DAY_MS
+        days = max(0, now_ms - version.told_at_ms) / DAY_MS
         supports, contradicts = self.votes(version.statement)
         contradicts += sum(1 for _ in islice(version.replay.rivals(version), MAX_RIVALS))
         return (
-            0.35 * max(one.trust for one in version.assertions)
+            0.35 * version.trust
             + 0.30 * math.exp(-days / 90)
-            + 0.25 * (1 - 0.5 ** len(version.messages))
+            + 0.25 * (1 - 0.5**version.message_count)
             + 0.10 * (1 + supports - contradicts) / (2 + supports + contradicts)
         )
 

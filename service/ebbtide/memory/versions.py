@@ -84,17 +84,38 @@ class Version:
     @property
     def rivals(self) -> list[Version]:
         """The versions that contradict it at some time, in order of arrival."""
-        return sorted(self.replay.rivals(self), key=lambda one: one.first.entry)
+        return sorted(self.replay.rivals(self), key=_arrival)
+
+    @property
+    def message_count(self) -> int:
+        """The number of messages that state it."""
+        return 1 if len(self.assertions) == 1 else len(self.messages)
+
+    @property
+    def told_at_ms(self) -> int:
+        """When it was said last."""
+        return max([one.told_at_ms for one in self.assertions])
+
+    @property
+    def trust(self) -> float:
+        """The highest trust of an assertion."""
+        return max([one.trust for one in self.assertions])
 
     @property
     def confidence(self) -> float:
         """The confidence of the evidence: each further message raises it."""
+        if len(self.assertions) == 1:
+            return self.assertions[0].confidence
         by_message: dict[int, float] = {}
         for one in self.assertions:
             number = one.source.message
             by_message[number] = max(by_message.get(number, 0.0), one.confidence)
         combined = 1 - math.prod(1 - each for each in by_message.values())
         return max(min(MAX_CONFIDENCE, combined), *by_message.values())
+
+    def rivals_at(self, time_ms: int) -> list[Version]:
+        """Return the versions that contradict it at a time at which it is true, in order of arrival."""
+        return sorted(self.replay.rivals(self, time_ms), key=_arrival)
 
     def holds_at(self, time_ms: int) -> bool:
         """Return whether it is true at a time."""

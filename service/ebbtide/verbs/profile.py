@@ -198,7 +198,9 @@ async def resolve_conflict(service: Service, request: ResolveConflictRequest) ->
             for number, version in ((keep, kept), (drop, other)):
                 if version is None:
                     raise not_a_statement(workspace, number)
-            return kept is not None and other in kept.rivals
+            assert kept is not None
+            assert other is not None
+            return kept.replay.contradict(kept, other)
 
         if not await agent.run(is_conflict):
             raise InvalidRequest(

@@ -734,8 +734,9 @@ def info(
     if node is None and state in CURRENT:
         state = "forgotten"
     subject = network.entities.get(first.subject)
-    rivals = [one for one in version.rivals if one.holds_at(as_of_ms)] if state == "contested" else []
-    is_pinned = not replay.pinned().isdisjoint(one.statement for one in version.assertions)
+    rivals = version.rivals_at(as_of_ms) if state == "contested" else []
+    pinned = replay.pinned()
+    is_pinned = bool(pinned) and not pinned.isdisjoint(one.statement for one in version.assertions)
     return StatementInfo(
         id=node_text_id(statement),
         subject="" if subject is None else subject.name,
@@ -751,7 +752,7 @@ def info(
         since=version.since_ms,
         until=version.until_ms,
         time_words=first.time_words,
-        told_at=max(one.told_at_ms for one in version.assertions),
+        told_at=version.told_at_ms,
         known_at=first.known_at_ms,
         superseded_by=node_text_id(version.retired_by) if version.retired_by else "",
         conflicts_with=[node_text_id(shown_statement(one, workspace)) for one in rivals],
@@ -777,7 +778,7 @@ def _status(txn: ReadTransaction, first: Assertion, *, is_forgotten: bool) -> st
 
 def recency(version: Version, settings: SearchSettings, now_ms: int) -> float:
     """Return how recent a version is, 1 when it was said last and less each day. A task begins when it is due."""
-    last_ms = max(one.told_at_ms for one in version.assertions)
+    last_ms = version.told_at_ms
     if version.first.kind == "task":
         last_ms = max(last_ms, version.since_ms)
     days = max(0, now_ms - last_ms) / DAY_MS
@@ -798,12 +799,19 @@ def weight(
     vote = 1.0 if is_pinned else (supports - contradicts) / max(1, supports + contradicts)
     return (
         0.4 * first.importance
-        + 0.15 * (1 - 0.5 ** len(version.messages))
+        + 0.15 * (1 - 0.5**version.message_count)
         + 0.2 * recent
         + 0.05 * (first.arousal or 0.0) * abs(first.valence or 0.0)
         + 0.15 * vote
         - 0.05 * (recent < math.exp(-3))
     )
+
+
+def _slice(text: str, begin: int, length: int) -> str:
+    """Return a range of UTF-8 bytes of a text."""
+    if text.isascii():
+        return text[begin : begin + length]
+    return text.encode()[begin : begin + length].decode(errors="replace")
 
 
 def quotes(txn: ReadTransaction, assertions: Sequence[Assertion]) -> list[Quote]:
@@ -817,7 +825,7 @@ def quotes(txn: ReadTransaction, assertions: Sequence[Assertion]) -> list[Quote]
         begin, length = one.source.offset, one.source.length
         found.append(
             Quote(
-                text=text.encode()[begin : begin + length].decode(errors="replace"),
+                text=_slice(text, begin, length),
                 message_id=record.caller_id,
                 batch_id=batch_text_id(record.batch),
                 message_index=record.index,

@@ -105,3 +105,16 @@ def test_the_size_in_memory_follows_the_replays() -> None:
     for n in range(1, 4001):
         ledger.known().versions(n, "likes")
     assert ledger.resident_bytes < bare + 4000 * REPLAYED_BYTES
+
+
+def test_a_large_slot_stays_among_many_small_ones() -> None:
+    """Questions that alternate between a slot with thousands of values and others do not replay it again."""
+    ledger = Ledger(
+        Assertion(n, n, 1 if n % 2 else n, "likes", f"tea {n}", Source(n, 0, 3), 10, 11)
+        for n in range(1, 8001)
+    )
+    large = ledger.known().versions(1, "likes")
+    assert len(large) == 4000
+    for n in range(2, 8001, 2):
+        ledger.known().versions(n, "likes")
+    assert ledger.known().versions(1, "likes") is large

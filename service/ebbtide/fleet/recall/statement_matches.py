@@ -92,7 +92,7 @@ class StatementMatches:
         best, relevance = max(hits.scored.values(), default=0.0), self._relevance(hits)
         found: dict[NodeId, float] = {}
         for message, score in hits.scored.items() if best > 0 else ():
-            statements = [one for one in self.txn.citings.of(message) if self.ledger.assertions_of(one)]
+            statements = [one for one in self.txn.citings.of(message) if self.ledger.is_said(one)]
             for statement in statements:
                 share = self._share(statement) if len(statements) > 1 else 1.0
                 for one in (statement, *self._followers(statement)):

@@ -48,7 +48,7 @@ def validity_of(ledger: Ledger, nodes: Sequence[Node], now_ms: int, locale: str)
     current = [one for one in versions if one.holds_at(now_ms)]
     is_chinese = contains_han(versions[0].first.object) if locale == "auto" else locale == "zh"
     if current:
-        rivals = [other for one in current for other in one.rivals if other.holds_at(now_ms)]
+        rivals = [other for one in current for other in one.rivals_at(now_ms)]
         return Validity(_note_of_current(current[0], rivals, is_chinese))
     followers = [_follower(ledger, one, now_ms) for one in versions]
     found = [one for one in followers if one is not None]
