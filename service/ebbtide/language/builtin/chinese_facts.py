@@ -121,18 +121,18 @@ _VAGUE_TASK: Final = re.compile(
 )
 _TODO: Final = re.compile(r"待办(?:事项)?[：:]\s?(?P<o>[^。！？；!?;\n]{2,60})")
 _OTHERS: Final = re.compile(r"[你您他她它]|知道|有个|有一个|认识|朋友|同学")
-"""Words of a clause after which a clause without a subject may be about somebody else."""
+"""Words of a clause after which a clause without a subject may have another subject."""
 
 
 class _Topic(NamedTuple):
-    """What a clause without a subject continues."""
+    """The subject that a clause without one continues, and where its words begin."""
 
     subject: str
     begin: int
 
 
 _Found = tuple[list[Finding], _Topic | None]
-"""What a clause gives, and what the next one continues."""
+"""The findings of a clause, and the topic that the next one continues."""
 
 
 def findings(sentence: str, is_question: bool) -> Iterator[Finding]:
