@@ -115,7 +115,7 @@ def test_a_community_is_the_same_while_four_fifths_agree() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_small_group_joins_the_one_it_is_linked_with(seed: int) -> None:
-    """What is known of a person is one group, with the places and firms that only this person is linked with."""
+    """The statements about a person are one group, with the places and firms that only this person is linked with."""
     person, places = 0, {1: 5, 2: 6}
     links = [(person, statement, 0.5) for statement in range(1, 5)] + [
         (*pair, 0.5) for pair in places.items()
