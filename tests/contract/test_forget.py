@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from ebbtide.fleet.deletion.erasure import Erasure
 from ebbtide.fleet.deletion.selection import Selection, SelectionSearch
 from ebbtide.ids import AgentId
 from ebbtide.language.port import BadReply, Segment
@@ -247,8 +246,8 @@ async def test_a_corrected_memory_keeps_no_name_of_a_link(
     assert not Traces([HARD, "Quitoitis"]).found_in(tmp_path / "agents" / "ann")
 
 
-async def test_names_are_removed_if_their_origin_is_unknown(tmp_path: Path, caller_in: CallerIn) -> None:
-    """If the status of a batch was dropped, names are removed unless they are known to have another origin."""
+async def test_names_are_removed_after_their_batch_expired(tmp_path: Path, caller_in: CallerIn) -> None:
+    """The origin of a forgotten memory is known without the status of its batch, and without the text."""
     limits = {"batch_status_keep": 2}
     async with caller_in(tmp_path, naming(HARD), store=limits) as call:
         await with_something_faded(call)
@@ -652,7 +651,7 @@ async def test_a_rewrite_prevented_by_a_kill_is_done_at_the_next_start(
         look, store = SelectionSearch(Selection(messages=frozenset({1}))), agent.workspace.store
         while not look.is_done:
             await agent.run(lambda: store.read(lambda txn: look.step(txn, lambda: False)))
-        await agent.erase(Erasure.of(look), "-")
+        await agent.remove(look.removal([], []), "-")
         assert not agent.is_idle and service.fleet.data.marked() == ["ann"]
     assert traces.found_in(directory)
     async with service_in(tmp_path, embedding={"model": "off"}) as service:

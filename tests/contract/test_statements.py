@@ -178,6 +178,31 @@ async def test_a_statement_with_two_sources_loses_the_erased_one(tmp_path: Path)
     assert files_with("Heron", tmp_path) == []
 
 
+async def test_the_reasons_of_rulings_go_with_their_statement(tmp_path: Path, caller_in: CallerIn) -> None:
+    """A deletion removes the words of a reason from every response; those about other statements stay."""
+    async with caller_in(tmp_path) as call:
+        one, two = await says(call, "likes", "chess"), await says(call, "likes", "tea")
+        await done(call, "POST", f"statements/{one['id']}/retract", {"reason": "Misheard at the harbour."})
+        await done(call, "POST", f"statements/{two['id']}/retract", {"reason": "Only in winter."})
+        await done(call, "DELETE", f"nodes/{one['id']}")
+        said = str(await done(call, "GET", "messages"))
+        assert "harbour" not in said and "chess" not in said and "Only in winter." in said
+        assert [ruling["reason"] for ruling in (await done(call, "GET", "rulings"))["rulings"]] == [
+            "Only in winter."
+        ]
+
+
+async def test_a_topic_selects_the_statements_about_its_entity(tmp_path: Path) -> None:
+    """What is said about an entity of this name goes too, if its words do not name it; other statements stay."""
+    async with rest_in(tmp_path) as call:
+        await says(call, "likes", "chess", subject="Zorblatt", content="He likes chess, said the neighbour.")
+        kept = await says(call, "likes", "tea")
+        gone = await done(call, "POST", "forget", {"topic": "Zorblatt"})
+        assert gone["counts"]["nodes"] == 1
+        assert [one["id"] for one in (await done(call, "GET", "statements"))["statements"]] == [kept["id"]]
+    assert files_with("neighbour", tmp_path) == files_with("Zorblatt", tmp_path) == []
+
+
 async def test_no_file_has_an_erased_statement(tmp_path: Path) -> None:
     """After forget, no file has the value, an attribute, the reason of a ruling, or the name of the entity."""
     async with rest_in(tmp_path) as call:

@@ -6,8 +6,7 @@ from random import Random
 
 import pytest
 
-from ebbtide.fleet.deletion.correction import Correction, correct
-from ebbtide.fleet.deletion.deletion import delete_memories
+from ebbtide.fleet.deletion.removal import Correction, Memory, Removal
 from ebbtide.memory.association import Answer
 from ebbtide.memory.digestion import Mention
 from ebbtide.parameters import AgentParameters
@@ -88,7 +87,7 @@ class HomePair:
         nodes = sorted(self.oracle.memories)
         if nodes:
             node_id = nodes[place % len(nodes)]
-            self.home.workspace.amend(lambda txn: delete_memories(txn, [node_id]))
+            self.home.workspace.remove(Removal([Memory(node_id)], "deleted"), lambda: False, 10, "-")
             self.oracle.delete(node_id)
 
     def correct(self, place: int, content: str, keywords: list[str]) -> None:
@@ -101,7 +100,7 @@ class HomePair:
         if (before.content, before.keywords) == (content, keywords):
             return
         corrected = Correction(node_id, content=content, keywords=tuple(keywords))
-        self.home.workspace.amend(lambda txn: correct(txn, corrected))
+        self.home.workspace.remove(Removal([corrected], "corrected"), lambda: False, 10, "-")
         self.oracle.correct(node_id, content, keywords)
 
     def patch(self, changes: dict) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ebbtide.fleet.deletion.erasure import Erasure, Tally
+from ebbtide.fleet.deletion.removal import Tally
 from ebbtide.fleet.deletion.selection import Selection, SelectionSearch
 from ebbtide.fleet.recall.query import Query
 from ebbtide.language.port import Segment
@@ -77,13 +77,12 @@ def erased(home: Home, wanted: Selection) -> SelectionSearch:
     look = SelectionSearch(wanted)
     while not look.is_done:
         home.store.read(lambda txn: look.step(txn, lambda: True))
-    links, _ = home.workspace.links_to_scrub(look)
-    erasure = Erasure.of(look, links)
+    foretold = len(look.nodes), len(look.gone_whole), look.byte_count, home.workspace.unnamed_count(look)
+    removal = home.workspace.found(look)
     tally = Tally()
-    while not erasure.is_done:
-        tally.add(home.workspace.erase(erasure, lambda: True, 10, "-").tally)
-    foretold = len(look.nodes), len(look.gone_whole), look.byte_count
-    assert (tally.node_count, tally.message_count, tally.byte_count) == foretold
+    while not removal.is_done:
+        tally.add(home.workspace.remove(removal, lambda: True, 10, "-").tally)
+    assert (tally.nodes, tally.messages, tally.bytes, tally.relations) == foretold
     home.workspace.compact()
     return look
 

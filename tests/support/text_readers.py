@@ -20,8 +20,8 @@ from ebbtide.cli.files.foreign import read_foreign
 from ebbtide.cli.pictures import indented
 from ebbtide.cli.plain_text import read_text
 from ebbtide.errors import InvalidRequest
-from ebbtide.fleet.deletion.deletion import text_bytes, without
 from ebbtide.fleet.deletion.selection import words_in
+from ebbtide.fleet.deletion.words import without, word_bytes
 from ebbtide.fleet.ingest.extraction import RULES_CHARS
 from ebbtide.fleet.ingest.gate import Gate, Said
 from ebbtide.fleet.ingest.segments import ByteOffsets, memory_of, placed_start
@@ -158,7 +158,7 @@ def _rephrased(text: str) -> Any:
 
 def _withdrawn(text: str) -> Any:
     clean = _no_half_pairs(text)
-    return without(clean, topic.Topic("a").stretches(clean)), text_bytes(clean)
+    return without(clean, topic.Topic("a").stretches(clean)), word_bytes(clean)
 
 
 def _shortened(text: str) -> Any:

@@ -31,23 +31,21 @@ def settle_entities(
     deleted: Collection[NodeId],
     keywords_of: KeywordsOf,
     *,
-    erased: Callable[[NodeId], bool] = lambda _: False,
+    erased: Collection[NodeId] = (),
     dropped: Collection[NodeId] = (),
     among: Collection[NodeId] | None = None,
 ) -> Change:
     """Return what follows for entities when memories of the network are deleted.
 
-    `erased` returns whether a forgotten memory is erased too, so that it leaves no loose end. `dropped` are entities to
-    delete in any case. With `among`, other entities stay as they are.
+    `erased` are forgotten memories that leave no loose end either. `dropped` are entities to delete in any case. With
+    `among`, other entities stay as they are.
     """
     change = Change(deleted_entities=sorted(dropped), removed_links=_broken_in_focus(network))
     affected = _affected(network, deleted, erased) - set(dropped)
     for entity_id in sorted(affected if among is None else affected.intersection(among)):
         entity = network.entities[entity_id]
         living, loose, ended = _ends_of(network, entity, deleted, erased)
-        must_rename = entity.named_by in deleted or (
-            entity.named_by not in network and erased(entity.named_by)
-        )
+        must_rename = entity.named_by in deleted or entity.named_by in erased
         if not living and (must_rename or not loose):
             change.deleted_entities.append(entity_id)
             continue
@@ -71,27 +69,21 @@ def _broken_in_focus(network: Network) -> list[Link]:
     return draft.change.removed_links
 
 
-def _affected(network: Network, deleted: Collection[NodeId], erased: Callable[[NodeId], bool]) -> set[NodeId]:
+def _affected(network: Network, deleted: Collection[NodeId], erased: Collection[NodeId]) -> set[NodeId]:
     """Return the entities that are linked with deleted memories, or that erased memories named or leave behind."""
     slots = [network.slot_of(node_id) for node_id in deleted if node_id in network]
     entity_ids = {entity_id for slot in slots for entity_id in network.entities_of(slot)}
+    for slot in map(network.slot_of, erased):
+        if slot >= 0:
+            entity_ids.update(one for one in network.ids_to(slot) if one in network.entities)
     for entity_id, entity in network.entities.items():
-        is_bereft = entity.named_by not in network and erased(entity.named_by)
-        if entity.named_by in deleted or is_bereft or _erased_ends(network, entity_id, erased):
+        if entity.named_by in deleted or entity.named_by in erased:
             entity_ids.add(entity_id)
     return entity_ids
 
 
-def _erased_ends(network: Network, entity_id: NodeId, erased: Callable[[NodeId], bool]) -> bool:
-    slot = network.slot_of(entity_id)
-    if not network.slots["dangling_count"][slot]:
-        return False
-    targets = network.links.rows["target"][network.rows_from(slot)]
-    return any(map(erased, network.slots["id"][targets[~network.slots["alive"][targets]]].tolist()))
-
-
 def _ends_of(
-    network: Network, entity: Entity, deleted: Collection[NodeId], erased: Callable[[NodeId], bool]
+    network: Network, entity: Entity, deleted: Collection[NodeId], erased: Collection[NodeId]
 ) -> tuple[list[NodeId], list[NodeId], list[Link]]:
     """Return the living memories of an entity, its other loose ends, and its links to erased memories.
 
@@ -107,7 +99,7 @@ def _ends_of(
     living = sorted(set(slots["id"][joined].tolist()) - set(deleted))
     dangling = own[~slots["alive"][table["target"][own]]]
     targets = slots["id"][table["target"][dangling]].tolist()
-    ended = [row for row, target in zip(dangling.tolist(), targets, strict=True) if erased(target)]
+    ended = [row for row, target in zip(dangling.tolist(), targets, strict=True) if target in erased]
     still_live = set(live.tolist()) - set(ended)
     loose = [target for row, target in zip(dangling.tolist(), targets, strict=True) if row in still_live]
     return living, loose, network.as_links(np.array(ended, dtype=np.int64))

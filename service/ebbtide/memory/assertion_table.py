@@ -282,6 +282,13 @@ class AssertionTable:
         for first in range(begin, self._rows.count, MAX_UNSORTED):
             yield from self._build(np.arange(first, min(first + MAX_UNSORTED, self._rows.count)))
 
+    def touched(self, nodes: Collection[int], messages: Collection[int]) -> list[Assertion]:
+        """Return the assertions of some statements, about some entities, and from some messages."""
+        rows, ids = self._rows, np.array(list(nodes), dtype=np.int64)
+        is_touched = np.isin(rows["statement"], ids) | np.isin(rows["subject"], ids)
+        is_touched |= np.isin(rows["message"], np.array(list(messages), dtype=np.int64))
+        return self._build(np.flatnonzero(is_touched))
+
     def get(self, entry: int) -> Assertion | None:
         """Return the assertion of an entry number, or None."""
         found = self._build(self._find([entry]))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from functools import lru_cache
+from itertools import chain
 from typing import Final, Literal
 
 from ebbtide.entity_names import find_word, plain_name
@@ -26,6 +27,16 @@ LINK_NAMES: Final[dict[Locale, tuple[str, ...]]] = {
 
 NEIGHBOUR_NAMES: Final[dict[Locale, tuple[str, str]]] = {"zh": ("下文", "上文"), "en": ("next", "previous")}
 """Names of the links to the next and to the previous neighbour."""
+
+STATEMENT_LINKS: Final = (
+    *("causes", "caused_by", "supports", "contradicts", "references", "based_on", "related"),
+)
+"""Names of the links between statements."""
+
+CLOSED_NAMES: Final = frozenset(
+    {"", *chain.from_iterable((*LINK_NAMES.values(), *NEIGHBOUR_NAMES.values(), STATEMENT_LINKS))}
+)
+"""The names that reveal nothing about the memories at their ends."""
 
 MAX_NOUN_HAN: Final = 4
 MAX_NOUN_WORDS: Final = 2

@@ -15,13 +15,16 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
+
+import msgspec
 
 from ebbtide.memory.assertion_table import AssertionTable
 from ebbtide.memory.slot_names import slot_of
 from ebbtide.memory.values import compare_values
 from ebbtide.memory.versions import DAY_MS, SlotReplay, Version, Withdrawal
-from ebbtide.statements import Assertion, Ruling
+from ebbtide.records import Source
+from ebbtide.statements import Assertion, Ruling, is_inferred
 
 __all__ = ["DAY_MS", "MAX_EVIDENCE", "Conflict", "Entry", "Ledger", "Replay", "State", "Version"]
 
@@ -50,6 +53,19 @@ class Conflict:
 
     first: Version
     second: Version
+
+
+class Lost(NamedTuple):
+    """The entries that a deletion removes from a ledger, or changes."""
+
+    entries: list[int]
+    """The numbers of the removed assertions and rulings."""
+    rulings: list[Ruling]
+    """The removed rulings."""
+    changed: list[Ruling]
+    """The rulings that lose some of their sources."""
+    inferred: list[int]
+    """The inferred statements without any assertion left, which are deleted too."""
 
 
 class Ledger:
@@ -168,6 +184,53 @@ class Ledger:
     def inferred_links(self) -> set[tuple[int, int]]:
         """Return the causes and effects that consolidation has linked, by rulings in effect."""
         return {(one.target, one.other) for one in self._now.rulings if one.kind == "cause"}
+
+    # For deletions.
+
+    def about(self, entities: Collection[int]) -> set[int]:
+        """Return the statements about some entities."""
+        return {one.statement for one in self._assertions.touched(entities, ()) if one.subject in entities}
+
+    def lost(
+        self, gone: Collection[int], messages: Collection[int], is_erased: Callable[[Source], bool]
+    ) -> Lost:
+        """Return the entries that go with statements and entities, and with erased words in some messages.
+
+        An assertion goes with its words, its statement and its entity. A ruling goes with the last of its sources, with
+        what it is about, and with the ruling that it undoes.
+        """
+        nodes = set(gone)
+        removed = [
+            one
+            for one in self._assertions.touched(nodes, messages)
+            if not nodes.isdisjoint((one.statement, one.subject)) or is_erased(one.source)
+        ]
+        # An inferred statement is deleted with the first of its sources.
+        inferred = {one.statement for one in removed if is_inferred(one)}
+        removed += [one for node in inferred for one in self.assertions_of(node) if is_inferred(one)]
+        entries = {one.entry for one in removed}
+        ended = nodes.union(
+            statement
+            for statement in {one.statement for one in removed}
+            if all(one.entry in entries for one in self.assertions_of(statement))
+        )
+        rulings: list[Ruling] = []
+        changed: list[Ruling] = []
+        undone: set[int] = set()
+        for number in sorted(self._rulings):
+            ruling = self._rulings[number]
+            sources = tuple(one for one in ruling.sources if not is_erased(one))
+            is_about = undone if ruling.kind == "undo" else ended
+            if (
+                (ruling.sources and not sources)
+                or ruling.target in is_about
+                or (ruling.other and ruling.other in is_about)
+            ):
+                undone.add(number)
+                rulings.append(ruling)
+            elif sources != ruling.sources:
+                changed.append(msgspec.structs.replace(ruling, sources=sources))
+        return Lost(sorted(entries | undone), rulings, changed, sorted(inferred & ended - nodes))
 
     # For replays.
 

@@ -1,7 +1,7 @@
 """forget: erase messages permanently, with everything derived from them, also from the agent's files.
 
 The steps: resolve the selection in short jobs (`fleet/deletion/selection.py`); a `dry_run` ends here. Erase it, a few
-milliseconds at a time, each step one commit with its own audit record (`fleet/deletion/erasure.py`). Then rewrite the
+milliseconds at a time, each step one commit with its own audit record (`fleet/deletion/executor.py`). Then rewrite the
 store without the erased data in one job (`compact` in `store/lmdb/lmdb_store.py`). Other requests of the agent run
 between the steps; only the rewrite delays them, for a time that depends on the size of the store.
 
@@ -17,11 +17,12 @@ from functools import partial
 from itertools import islice
 from typing import Annotated, Self
 
+import msgspec
 from pydantic import AfterValidator, Field, model_validator
 
 from ebbtide.actor import actor
 from ebbtide.errors import Exhausted, Unavailable
-from ebbtide.fleet.deletion.erasure import Erasure, Tally
+from ebbtide.fleet.deletion.removal import Tally
 from ebbtide.fleet.deletion.selection import OffloadedTopic, Selection, SelectionSearch
 from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.fleet.runtime.shared import Budget
@@ -148,8 +149,9 @@ async def forget_memories(service: Service, request: ForgetRequest) -> Forgotten
     if request.dry_run:
         async with service.fleet.using(owner) as agent:
             look = await _looked_up(service, agent, selection, request)
-            _, relation_count = await agent.run(partial(agent.workspace.links_to_scrub, look))
-            return _forgotten(look, _Outcome(), relation_count)
+            relation_count = await agent.run(partial(agent.workspace.unnamed_count, look))
+            found = Tally(len(look.nodes), 0, len(look.gone_whole), 0, look.byte_count, relation_count)
+            return _forgotten(look, _Outcome(found), is_dry=True)
     erasing = in_background(_forget(service, owner, selection, request, asker))
     # An erasure that has started completes: no caller wants half a selection erased.
     erasing.add_done_callback(lambda task: None if task.cancelled() else task.exception())
@@ -207,6 +209,7 @@ def _as_stored(workspace: Workspace, selection: Selection, request: ForgetReques
         selection,
         conversations=frozenset(form for one in request.conversations for form in policy.forms(one)),
         topic=selection.topic and OffloadedTopic(selection.topic, workspace.texts),
+        about=workspace.statements_about(selection),
         redacted_speakers=speakers,
         redacted_topic=None
         if topic is None or topic == request.topic
@@ -218,7 +221,7 @@ def _as_stored(workspace: Workspace, selection: Selection, request: ForgetReques
 class _Outcome:
     """The erased items."""
 
-    tally: Tally | None = None
+    tally: Tally = field(default_factory=Tally)
     records: list[AuditRecord] = field(default_factory=list)
     is_compacted: bool = False
 
@@ -228,17 +231,16 @@ async def _forget(
 ) -> Forgotten:
     async with service.fleet.using(owner) as agent:
         look = await _looked_up(service, agent, selection, request)
-        links, _ = await agent.run(partial(agent.workspace.links_to_scrub, look))
-        erasure, done = Erasure.of(look, links), _Outcome(Tally())
-        assert done.tally is not None
-        while not erasure.is_done:
-            step = await agent.erase(erasure, asker)
+        removal = await agent.run(partial(agent.workspace.found, look))
+        done = _Outcome()
+        while not removal.is_done:
+            step = await agent.remove(removal, asker)
             done.tally.add(step.tally)
             done.records += [step.record] if step.record is not None else []
         # Also if nothing was found: what was deleted before cannot be found, but the file may still contain it.
         if await agent.run(agent.workspace.holds_leftovers):
             done.is_compacted = await _compacted(agent)
-        if done.tally.message_count and agent.embedding is not None:
+        if done.tally.messages and agent.embedding is not None:
             agent.embedding.notice()
     return _forgotten(look, done)
 
@@ -253,20 +255,12 @@ async def _compacted(agent: Agent) -> bool:
     return True
 
 
-def _forgotten(look: SelectionSearch, done: _Outcome, relation_count: int = 0) -> Forgotten:
-    tally = done.tally or Tally(len(look.nodes), 0, len(look.gone_whole), 0, look.byte_count, relation_count)
+def _forgotten(look: SelectionSearch, done: _Outcome, *, is_dry: bool = False) -> Forgotten:
     hmacs = [proof.hex() for record in done.records for proof in record.proofs]
     first, last = (done.records[0], done.records[-1]) if done.records else (None, None)
     return Forgotten(
-        dry_run=done.tally is None,
-        counts=ForgetCounts(
-            nodes=tally.node_count,
-            links=tally.link_count,
-            messages=tally.message_count,
-            batches=tally.batch_count,
-            bytes=tally.byte_count,
-            relations=tally.relation_count,
-        ),
+        dry_run=is_dry,
+        counts=ForgetCounts(**msgspec.structs.asdict(done.tally)),
         nodes=list(map(node_text_id, islice(look.nodes, MAX_LISTED))),
         messages=list(map(message_text_id, islice(look.gone_whole, MAX_LISTED))),
         partly=list(map(message_text_id, islice(look.partially_erased, MAX_LISTED))),

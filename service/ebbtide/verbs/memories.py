@@ -1,10 +1,11 @@
 """memories: correcting and deleting existing memories.
 
 A correction reads the memory in a job, computes its summary and keywords with the built-in rules on another thread, and
-commits the memory and its own source in the archive in one job (`fleet/deletion/correction.py`).
+commits the memory and its own source in the archive in one job. A correction and a deletion are items of one executor
+(`fleet/deletion/executor.py`).
 
 A deletion is one job and one commit. The memory is removed with every link at either end, leaves the focus, and its
-source text is withdrawn from the archive (`fleet/deletion/deletion.py`). Text without a living memory is deleted by
+source text is withdrawn from the archive. Text without a living memory is deleted by
 the id that search returns, which is that of its message. Many deletions run in steps of a few milliseconds, so that
 other requests of the agent are not delayed. A running digest or pass continues: a batch whose relations were named
 for an old focus names them again, and a pass skips what is deleted.
@@ -12,25 +13,24 @@ for an old focus names them again, and a pass skips what is deleted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Annotated, Self
 
-import msgspec
 from pydantic import AfterValidator, Field, model_validator
 
 from ebbtide.actor import actor
-from ebbtide.clock import Clock
 from ebbtide.errors import NotFound, Precondition, no_node
-from ebbtide.fleet.deletion import correction
-from ebbtide.fleet.deletion.correction import Corrected, Correction
-from ebbtide.fleet.deletion.deletion import (
+from ebbtide.fleet.deletion.removal import (
+    Correction,
     Deleted,
-    Deletion,
+    Item,
+    Memory,
     Outcome,
-    UncitedText,
+    Removal,
+    Tally,
+    Uncited,
     Undigested,
-    delete_memories,
 )
 from ebbtide.fleet.ingest.admission import PolicyChanged
 from ebbtide.fleet.runtime.agent import Agent
@@ -46,17 +46,13 @@ from ebbtide.ids import (
 from ebbtide.language.port import BadReply, TextTooComplex
 from ebbtide.offload.pool import text_too_complex, worker_killed
 from ebbtide.parameters import AgentParameters
-from ebbtide.store.chain import AuditEntry
-from ebbtide.store.lmdb.transaction import WriteTransaction
+from ebbtide.records import Node
 from ebbtide.verbs.inspect import NodeDetail, NodeRequest, node_detail
 from ebbtide.verbs.limits import FlatMetadata, MaxChars, MaxItems, NotBlank, OneLine, Several
 from ebbtide.verbs.metadata import merged_json
 from ebbtide.verbs.pii_policy import PiiPolicy
 from ebbtide.verbs.requests import AgentRequest, Response, requiring, shown, unnamed, violation
 from ebbtide.verbs.service import Service
-
-STEP_S = 0.02
-"""Longest step of a deletion, which deletes at least one memory."""
 
 MAX_DELETED = 1000
 """Most memories in one request."""
@@ -144,12 +140,14 @@ async def update_node(service: Service, request: UpdateNodeRequest) -> NodeDetai
         }
         changed = [name for name, value in given.items() if value is not None]
         details: dict[str, object] = {"node": request.node_id, "fields": changed}
-        entry = AuditEntry(service.clock.now_ms(), actor(), "corrected", details)
+        now_ms, asker = service.clock.now_ms(), actor()
         while True:
             parameters = agent.workspace.parameters
             change = await _correction(agent, request, parameters)
             try:
-                return await agent.amend(partial(_correct, agent.workspace, change, entry, parameters.pii))
+                return await agent.amend(
+                    partial(_correct, agent.workspace, change, details, parameters.pii, now_ms, asker)
+                )
             except PolicyChanged:
                 continue
 
@@ -157,10 +155,10 @@ async def update_node(service: Service, request: UpdateNodeRequest) -> NodeDetai
 async def _correction(agent: Agent, request: UpdateNodeRequest, parameters: AgentParameters) -> Correction:
     """Return the correction with all that follows from its content."""
     node_id = parse_node_id(request.node_id)
-    store, texts = agent.workspace.store, agent.workspace.texts
+    texts = agent.workspace.texts
     if node_id in agent.workspace.network.entities:
         raise _is_entity(request.node_id, "Correct the memories that name it.")
-    node = await agent.run(lambda: store.read(lambda txn: correction.living(txn, node_id)))
+    node = await agent.run(partial(_living, agent.workspace, node_id))
     policy = PiiPolicy(parameters, agent.workspace.identity)
     request = request.model_copy(
         update={
@@ -190,17 +188,24 @@ async def _correction(agent: Agent, request: UpdateNodeRequest, parameters: Agen
     )
 
 
-def _correct(workspace: Workspace, change: Correction, entry: AuditEntry, pii: str) -> NodeDetail:
+def _correct(
+    workspace: Workspace, change: Correction, details: Mapping[str, object], pii: str, now_ms: int, asker: str
+) -> NodeDetail:
     if workspace.parameters.pii != pii:
         raise PolicyChanged
-
-    def write(txn: WriteTransaction) -> Corrected:
-        corrected = correction.correct(txn, change)
-        txn.audit.append(msgspec.structs.replace(entry, proofs=corrected.proofs), workspace.identity.agent_id)
-        return corrected
-
-    node = workspace.amend(write).node
+    _living(workspace, change.node_id)
+    removal = Removal([change], "corrected", lambda *_: dict(details))
+    node = workspace.remove(removal, lambda: False, now_ms, asker).node
+    assert node is not None, "the memory was corrected"
     return workspace.store.read(lambda txn: node_detail(txn, workspace, node))
+
+
+def _living(workspace: Workspace, node_id: NodeId) -> Node:
+    """Return the living memory with this id. Raise NODE_NOT_FOUND if there is none."""
+    node = workspace.store.read(lambda txn: txn.nodes.get(node_id))
+    if node is None:
+        raise no_node()
+    return node
 
 
 # --- deleting --------------------------------------------------------------------------------------------
@@ -214,9 +219,8 @@ async def delete_node(service: Service, request: NodeRequest) -> DeletedNode:
     node_id = request.node_id
     async with service.fleet.using(request.owner) as agent:
         message = message_number(node_id)
-        target = parse_node_id(node_id) if message is None else UncitedText(message)
-        done = await agent.amend(partial(_delete, agent.workspace, [target], service.clock.now_ms(), actor()))
-        [outcome] = done.outcomes
+        target = Memory(parse_node_id(node_id)) if message is None else Uncited(message)
+        [outcome] = (await agent.remove(_deletion([target]), actor())).outcomes
         if outcome is None:
             raise _not_there(target, node_id, agent.workspace)
     if isinstance(outcome, Undigested):
@@ -235,16 +239,16 @@ def _is_entity(text: str, step: str) -> NotFound:
     return NotFound(f"The node {text} is an entity. {step}", reason="NODE_NOT_FOUND")
 
 
-def _not_there(target: NodeId | UncitedText, text: str, workspace: Workspace) -> NotFound:
+def _not_there(target: Memory | Uncited, text: str, workspace: Workspace) -> NotFound:
     why = ""
-    if isinstance(target, UncitedText):
+    if isinstance(target, Uncited):
         why = (
             f"Nothing of {text} is left to delete: no message has this id, or living memories cite the rest. "
             "Delete those memories."
         )
-    elif target in workspace.network.entities:
+    elif target.node in workspace.network.entities:
         return _is_entity(text, "It is deleted with the last memory that names it.")
-    elif 0 < target < workspace.network.next_node_id:
+    elif 0 < target.node < workspace.network.next_node_id:
         why = (
             f"The node {text} is already forgotten or deleted. Its source text may still be in the archive: "
             "delete it by the id that search returns, or forget the node with its text."
@@ -258,28 +262,31 @@ async def delete_nodes(service: Service, request: DeleteNodesRequest) -> Deleted
     If a later step is refused (STORE_FULL, REQUEST_TIMED_OUT), earlier deletions remain: send the request again.
     """
     targets = [_named(text) for text in request.node_ids]
-    outcomes: list[Outcome] = []
+    removal, outcomes = _deletion(targets), list[Outcome]()
     async with service.fleet.using(request.owner) as agent:
-        while len(outcomes) < len(targets):
-            left = targets[len(outcomes) :]
-            done = await agent.amend(partial(_delete_some, agent.workspace, left, service.clock, actor()))
-            outcomes += done.outcomes
+        while not removal.is_done:
+            outcomes += (await agent.remove(removal, actor())).outcomes
     named = [
-        text if number != 0 else _shown(text) for text, number in zip(request.node_ids, targets, strict=True)
+        _shown(text) if target == _NOTHING else text
+        for text, target in zip(request.node_ids, targets, strict=True)
     ]
     results = [_result(text, outcome) for text, outcome in zip(named, outcomes, strict=True)]
     return DeletedNodes(results=results, deleted_count=sum(one.deleted for one in results))
 
 
-def _named(text: str) -> NodeId | UncitedText:
-    """Return the number of a node or a message; 0, which no node has, if the text is the id of neither."""
+_NOTHING = Memory(0)
+"""No node has this id."""
+
+
+def _named(text: str) -> Memory | Uncited:
+    """Return a memory or a message by its id; `_NOTHING` if the text is the id of neither."""
     message = message_number(text)
     if message is not None:
-        return UncitedText(message)
+        return Uncited(message)
     try:
-        return parse_node_id(text)
+        return Memory(parse_node_id(text))
     except NotFound:
-        return 0
+        return _NOTHING
 
 
 def _shown(text: str) -> str:
@@ -300,48 +307,18 @@ def _result(text: str, outcome: Outcome) -> NodeDeletion:
     return NodeDeletion(node_id=text, links_removed=0, bytes_withdrawn=0, deleted=False, reason=reason)
 
 
-def _delete_some(
-    workspace: Workspace, targets: Sequence[NodeId | UncitedText], clock: Clock, asker: str
-) -> Deletion:
-    end_s = clock.monotonic_s() + STEP_S
-    return _delete(workspace, targets, clock.now_ms(), asker, lambda: clock.monotonic_s() >= end_s)
+def _deletion(targets: Sequence[Memory | Uncited]) -> Removal:
+    return Removal(targets, "deleted", _details)
 
 
-def _delete(
-    workspace: Workspace,
-    targets: Sequence[NodeId | UncitedText],
-    now_ms: int,
-    asker: str,
-    is_time_up: Callable[[], bool] = lambda: False,
-) -> Deletion:
-    # Loaded before the transaction: it would survive a failed one.
-    archive = (
-        workspace.store.read(workspace.archive)
-        if any(isinstance(one, UncitedText) for one in targets)
-        else None
-    )
-
-    def write(txn: WriteTransaction) -> Deletion:
-        deletion = delete_memories(txn, targets, archive, is_time_up)
-        details = _in_short(targets, deletion.outcomes)
-        if details:
-            entry = AuditEntry(now_ms, asker, "deleted", details, deletion.proofs)
-            txn.audit.append(entry, workspace.identity.agent_id)
-        return deletion
-
-    return workspace.amend(write)
-
-
-def _in_short(targets: Sequence[NodeId | UncitedText], outcomes: Sequence[Outcome]) -> dict[str, object]:
-    """Return the details for the audit log; empty if nothing was deleted."""
-    gone = [(one, done) for one, done in zip(targets, outcomes, strict=False) if isinstance(done, Deleted)]
-    if not gone:
-        return {}
-    ids = [
-        message_text_id(one.message) if isinstance(one, UncitedText) else node_text_id(one) for one, _ in gone
-    ]
+def _details(_: Tally, items: Sequence[Item], outcomes: Sequence[Outcome]) -> dict[str, object]:
+    gone = [(one, done) for one, done in zip(items, outcomes, strict=False) if isinstance(done, Deleted)]
     return {
-        "ids": ids,
+        "ids": [
+            message_text_id(one.message) if isinstance(one, Uncited) else node_text_id(one.node)
+            for one, _ in gone
+            if isinstance(one, Memory | Uncited)
+        ],
         "links": sum(done.links_removed for _, done in gone),
         "bytes": sum(done.bytes_withdrawn for _, done in gone),
     }

@@ -10,9 +10,8 @@ import pytest
 from ebbtide.errors import Exhausted
 from ebbtide.fleet.archive.archive import Archive
 from ebbtide.fleet.compression.passes import ShorteningTask
-from ebbtide.fleet.deletion import correction
-from ebbtide.fleet.deletion.correction import Correction
-from ebbtide.fleet.deletion.deletion import Deleted, Deletion, UncitedText, delete_memories, outside
+from ebbtide.fleet.deletion.removal import Correction, Deleted, Memory, Removal, Removed, Uncited
+from ebbtide.fleet.deletion.words import outside
 from ebbtide.fleet.recall.query import Query
 from ebbtide.retrieval import passages
 from ebbtide.retrieval.analysis import term_of
@@ -32,14 +31,14 @@ def home() -> Iterator[Home]:
     made.close()
 
 
-def delete(home: Home, *wanted: int | UncitedText) -> Deletion:
-    archive = home.store.read(home.workspace.archive)
-    return home.workspace.amend(lambda txn: delete_memories(txn, wanted, archive))
+def delete(home: Home, *wanted: int | Uncited) -> Removed:
+    items = [one if isinstance(one, Uncited) else Memory(one) for one in wanted]
+    return home.workspace.remove(Removal(items, "deleted"), lambda: False, 10, "-")
 
 
 def correct(home: Home, node_id: int, content: str) -> None:
     wanted = Correction(node_id, content, "phrase", ("key",))
-    home.workspace.amend(lambda txn: correction.correct(txn, wanted))
+    home.workspace.remove(Removal([wanted], "corrected"), lambda: False, 10, "-")
 
 
 def faded(home: Home) -> tuple[ShorteningTask, ...]:
@@ -101,10 +100,7 @@ def test_store_network_and_archive_agree_after_deletions_and_corrections(
         messages = home.store.read(lambda txn: [record.number for record in txn.messages.all()])
         delete(
             home,
-            *(
-                UncitedText(number)
-                for number in dice.sample(messages, min(len(messages), dice.randint(0, 2)))
-            ),
+            *(Uncited(number) for number in dice.sample(messages, min(len(messages), dice.randint(0, 2)))),
         )
         assert_it_agrees(home)
 
@@ -115,7 +111,7 @@ def test_several_deletions_share_a_commit_and_report_each_result(home: Home) -> 
     links = len(home.store.read(lambda txn: list(txn.links.all())))
     done = delete(home, 2, 9, 1, 2)
     gone = [outcome for outcome in done.outcomes if isinstance(outcome, Deleted)]
-    assert [one.node_id for one in gone] == [2, 1] and done.outcomes == [gone[0], None, gone[1], None]
+    assert sorted(home.nodes()) == [3, 4] and done.outcomes == [gone[0], None, gone[1], None]
     left = len(home.store.read(lambda txn: list(txn.links.all())))
     assert sum(one.links_removed for one in gone) == links - left
     assert_it_agrees(home)
@@ -124,9 +120,10 @@ def test_several_deletions_share_a_commit_and_report_each_result(home: Home) -> 
 def test_a_deletion_that_times_out_has_made_progress(home: Home) -> None:
     """At least one memory is deleted, so that repeated calls come to an end."""
     home.remember([(f"{word} in the harbour", []) for word in WORDS[:4]], {})
-    done = home.workspace.amend(lambda txn: delete_memories(txn, [1, 2, 3], is_time_up=lambda: True))
+    removal = Removal([Memory(1), Memory(2), Memory(3)], "deleted")
+    done = home.workspace.remove(removal, lambda: True, 10, "-")
     [outcome] = done.outcomes
-    assert isinstance(outcome, Deleted) and outcome.node_id == 1
+    assert isinstance(outcome, Deleted) and not removal.is_done
     assert sorted(home.nodes()) == [2, 3, 4]
 
 
@@ -181,11 +178,11 @@ def test_a_refused_deletion_of_a_message_changes_nothing(home: Home) -> None:
     text = home.store.read(lambda txn: txn.messages.text(txn.messages.get(1)))
     home.store.is_full = True
     with pytest.raises(Exhausted):
-        delete(home, UncitedText(1))
+        delete(home, Uncited(1))
     home.store.is_full = False
     assert home.store.read(lambda txn: txn.messages.text(txn.messages.get(1))) == text
     assert_it_agrees(home)
-    [outcome] = delete(home, UncitedText(1)).outcomes
+    [outcome] = delete(home, Uncited(1)).outcomes
     assert isinstance(outcome, Deleted) and outcome.links_removed == 0
     assert text.split() == ["…", "|", "tea", "is", "ready", "|"] and outcome.bytes_withdrawn == 5
     assert home.store.read(lambda txn: txn.messages.text(txn.messages.get(1))).strip() == "tea is ready"

@@ -9,7 +9,7 @@ import pytest
 
 from ebbtide.errors import Exhausted
 from ebbtide.events import Event, EventRun
-from ebbtide.fleet.deletion.deletion import delete_memories
+from ebbtide.fleet.deletion.removal import Memory, Removal
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.fleet.state.event_builder import EventLog
 from ebbtide.memory.network import Network
@@ -110,7 +110,7 @@ def test_a_follower_knows_what_lives(home: Home) -> None:
             home.compress(halved, [dice.random() < 0.3 for _ in range(4)])
         if number % 5 == 4:
             living = sorted(home.nodes())
-            home.workspace.amend(lambda txn, gone=living[0]: delete_memories(txn, [gone]))
+            home.workspace.remove(Removal([Memory(living[0])], "deleted"), lambda: False, 10, "-")
             home.reopen()
         follower.news()
         follower.agrees()
@@ -159,7 +159,7 @@ def test_uncommitted_changes_cause_no_event(home: Home) -> None:
     told.clear()
     home.store.is_full = True
     with pytest.raises(Exhausted):
-        home.workspace.amend(lambda txn: delete_memories(txn, [1]))
+        home.workspace.remove(Removal([Memory(1)], "deleted"), lambda: False, 10, "-")
     with pytest.raises(Exhausted):
         home.step()
     with pytest.raises(Exhausted):

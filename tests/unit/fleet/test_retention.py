@@ -10,9 +10,9 @@ import pytest
 
 from ebbtide.changes import Change
 from ebbtide.errors import Exhausted
-from ebbtide.fleet.archive import retention
 from ebbtide.fleet.archive.archive import Archive
-from ebbtide.fleet.archive.retention import DAY_MS
+from ebbtide.fleet.deletion import executor, expiry
+from ebbtide.fleet.deletion.expiry import DAY_MS
 from ebbtide.fleet.recall.query import Query
 from ebbtide.fleet.recall.recollected import Hit
 from ebbtide.retrieval.analysis import term_of
@@ -177,8 +177,8 @@ def test_steps_are_small_and_resume_after_a_close(home: Home, monkeypatch: pytes
     """A step is small however much is due, and work left by a close or a kill resumes at the next opening."""
     for number in range(12):
         home.remember([(f"{BOAT} Number {number}.", [])], {})
-    monkeypatch.setattr(retention, "MAX_READ_PER_STEP", 5)
-    monkeypatch.setattr(retention, "MAX_TEXTS_PER_STEP", 2)
+    monkeypatch.setattr(expiry, "MAX_READ_PER_STEP", 5)
+    monkeypatch.setattr(executor, "MAX_TEXTS_PER_STEP", 2)
     home.workspace.change_parameters({"retention": "none"})
     gone = [0]
     while home.workspace.sweep(10, lambda: False) and gone[-1] < 6:

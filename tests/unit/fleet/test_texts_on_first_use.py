@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from ebbtide.fleet.deletion.correction import Correction, correct
+from ebbtide.fleet.deletion.removal import Correction, Removal
 from ebbtide.ids import NodeId
 from ebbtide.records import Cue, NodeText
 from ebbtide.store.lmdb.network import NodeReader
@@ -53,7 +53,7 @@ def recalled(home: Home, *keywords: str) -> set[str]:
 def corrected(home: Home, node_id: NodeId, content: str, *keywords: str) -> None:
     """Correct a memory."""
     wanted = Correction(node_id, content=content, keywords=keywords)
-    home.workspace.amend(lambda txn: correct(txn, wanted))
+    home.workspace.remove(Removal([wanted], "corrected"), lambda: False, 10, "-")
 
 
 def test_texts_are_read_once_by_the_first_keyword(home: Home, reads: list[int]) -> None:

@@ -6,7 +6,7 @@ rule guarded here: **a text is hashed before any part of it is removed.** `store
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -40,13 +40,5 @@ class Proofs:
 
     def add_memory(self, txn: ReadTransaction, node: Node) -> None:
         """Hash the current and the first content of a memory."""
-        for text in memory_texts(txn, node):
+        for text in txn.nodes.contents(node):
             self.add(text)
-
-
-def memory_texts(txn: ReadTransaction, node: Node) -> Iterator[str]:
-    """Yield the current and the first content of a memory, with and without its label."""
-    yield node.content
-    if node.label:
-        yield node.label + node.content
-    yield txn.nodes.first_content(node) or ""

@@ -12,17 +12,28 @@ placeholder is reported too, because it may belong to someone else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ebbtide.fleet.archive.reading import living_nodes, message_with_text, text_of
-from ebbtide.fleet.deletion.deletion import KeptSources, outside, own_words, text_bytes, without
+import msgspec
+
+from ebbtide.fleet.archive.reading import text_of
+from ebbtide.fleet.deletion.removal import Item, Memory, Removal, Tally, Traces, Words
+from ebbtide.fleet.deletion.words import (
+    Span,
+    kept_in,
+    outside,
+    overlaps,
+    requoted,
+    span_of,
+    without,
+    word_bytes,
+)
 from ebbtide.ids import NodeId
 from ebbtide.offload.pool import TextWorkers
-from ebbtide.records import Batch, MessageRecord, Node
+from ebbtide.records import Link, MessageRecord, Node, Source
 from ebbtide.retrieval.sentences import sentences_of
 from ebbtide.retrieval.topic import Topic
-from ebbtide.statements import STATEMENT_KINDS
 from ebbtide.store.lmdb.texts import is_tombstone
 from ebbtide.store.lmdb.transaction import ReadTransaction
 
@@ -35,9 +46,8 @@ MIN_SENTENCE_BYTES = 12
 MAX_LISTED = 1000
 """Most places reported; further ones are only counted."""
 
-
-Span = tuple[int, int]
-"""(begin, end) of a part of a message, in UTF-8 bytes."""
+MAX_LINKS_PER_ITEM = 1000
+"""Most links that lose their names at once."""
 
 
 class OffloadedTopic(Topic):
@@ -67,6 +77,8 @@ class Selection:
     begin_ms: int | None = None
     end_ms: int | None = None
     topic: Topic | None = None
+    about: frozenset[NodeId] = frozenset()
+    """The statements about entities of the topic's name."""
     redacted_speakers: frozenset[str] = frozenset()
     """The speakers' names after redaction; other names may be redacted to the same."""
     redacted_topic: Topic | None = None
@@ -124,35 +136,21 @@ class SelectionSearch:
 
     selection: Selection
     nodes: dict[NodeId, None] = field(default_factory=dict)
-    """Memories to erase."""
+    """Memories to delete."""
     whole: dict[int, None] = field(default_factory=dict)
-    """Messages to erase as a whole."""
+    """Messages to delete as a whole."""
     spans: dict[int, list[Span]] = field(default_factory=dict)
-    """Spans to erase of other messages."""
-    faded: dict[int, list[Span]] = field(default_factory=dict)
-    """Spans of messages from which selected memories were made that are forgotten since."""
-    citing: dict[int, list[NodeId]] = field(default_factory=dict)
-    """Memories to erase with a message."""
+    """Spans to overwrite of other messages."""
+    forgotten: set[NodeId] = field(default_factory=set)
+    """Memories that were made from deleted words and are forgotten or corrected since, and selected ones."""
     byte_count: int = 0
-    """Bytes of text to erase, without white space."""
+    """Bytes of text to delete, without white space."""
     emptied: dict[int, None] = field(default_factory=dict)
-    """Messages without any text after their spans are erased."""
+    """Messages without any text after their spans are overwritten."""
     partially_erased: dict[int, None] = field(default_factory=dict)
     """Messages that lose a part of their text."""
     fully_erased: set[NodeId] = field(default_factory=set)
-    """Memories to erase whose sources are erased too."""
-    next_node_id: NodeId = 0
-    """Memories from this id on were created after the search for memories."""
-    batches: set[int] = field(default_factory=set)
-    """Batches that lose data."""
-    possible_memories: set[NodeId] = field(default_factory=set)
-    """Memories, living or not, that came from these batches, and listed ones."""
-    has_unknown_batches: bool = False
-    """Whether the status of such a batch was pruned, so that its memories are unknown."""
-    other_memories: set[NodeId] = field(default_factory=set)
-    """Memories that came from other batches, if that matters."""
-    corrected: set[NodeId] = field(default_factory=set)
-    """Memories from these batches that stay, because they were corrected."""
+    """Memories to delete with their words."""
     elsewhere: list[str] = field(default_factory=list)
     elsewhere_count: int = 0
     redacted_count: int = 0
@@ -161,25 +159,24 @@ class SelectionSearch:
     _stage: int = 0
     _begin: int = 0
     _matched: set[int] = field(default_factory=set)
-    _cited: dict[int, list[Span]] = field(default_factory=dict)
-    """Spans of the messages in `faded` that memories cite which stay."""
+    _faded: dict[int, list[Span]] = field(default_factory=dict)
+    """Spans of messages from which selected memories were made that are forgotten since."""
+    _released: dict[int, list[Span]] = field(default_factory=dict)
+    """Spans of messages from which memories were made that are deleted with their words."""
     _marked: dict[int, dict[Span, None]] = field(default_factory=dict)
-    """Spans to erase, by message."""
+    """Spans to overwrite, by message, also those of memories."""
     _named_batches: dict[int, bool] = field(default_factory=dict)
     """Whether the metadata of a batch mentions the topic."""
     _sentence_hashes: set[int] = field(default_factory=set)
-    """Hashes of the sentences to erase, of which there may be very many."""
+    """Hashes of the sentences to delete, of which there may be very many."""
 
     def step(self, txn: ReadTransaction, is_time_up: Callable[[], bool]) -> None:
-        """Search on. The stages: messages, memories, their sources, their batches, repetitions elsewhere."""
+        """Search on. The stages: messages, memories, their words, repetitions elsewhere."""
         stages = (
             self._messages,
             self._nodes,
-            self._sources_of_faded,
-            self._sources_of_nodes,
+            self._own_words,
             self._count_bytes,
-            self._batches,
-            self._other_batches,
             self._messages_elsewhere,
             self._nodes_elsewhere,
         )
@@ -191,6 +188,25 @@ class SelectionSearch:
         self._stage, self._begin = self._stage + 1, 0
         self.is_done = self._stage == len(stages)
 
+    def removal(self, links: Sequence[Link], entities: Sequence[NodeId]) -> Removal:
+        """Return what the search found as items, with links that lose their names, and entities."""
+        items: list[Item] = [
+            *map(Memory, sorted(self.fully_erased)),
+            *(Words(number, None) for number in self.whole),
+            *(Words(number, tuple(spans)) for number, spans in self.spans.items()),
+            *(
+                Traces(links=tuple(links[begin : begin + MAX_LINKS_PER_ITEM]))
+                for begin in range(0, len(links), MAX_LINKS_PER_ITEM)
+            ),
+            Traces(tuple(self.forgotten), entities=tuple(entities)),
+        ]
+        kinds = self.selection.kinds
+
+        def details(tally: Tally, *_: object) -> dict[str, object]:
+            return {"by": kinds, **msgspec.structs.asdict(tally)}
+
+        return Removal(items, "forgotten", details, is_permanent=True)
+
     # --- what to erase -----------------------------------------------------------------------------
 
     def _messages(self, txn: ReadTransaction) -> Iterator[int]:
@@ -201,114 +217,76 @@ class SelectionSearch:
 
     def _select_message(self, txn: ReadTransaction, record: MessageRecord) -> None:
         selection, number = self.selection, record.number
-        faded = [(one.offset, one.offset + one.length) for one in record.faded if one.node in selection.nodes]
-        if faded:
-            self.faded[number] = faded
+        if faded := [span_of(one) for one in record.faded if one.node in selection.nodes]:
+            self._faded[number] = faded
         matched = selection.matches(record)
         if matched and selection.has_filters:
             self._matched.add(number)
         if number in selection.messages or (matched and selection.has_filters and selection.topic is None):
             self.whole[number] = None
-            self.batches.add(record.batch)
             self._add_sentences(txn.messages.text(record) or "")
         elif matched and selection.topic is not None:
             said = txn.messages.text(record) or ""
             spans = selection.topic.stretches(said)
             if spans:
                 self.spans[number] = spans
-                self.batches.add(record.batch)
                 self._mark(number, said, spans)
 
-    def erases_sources(self, node: Node) -> bool:
-        """Whether the sources of a memory are erased with it; not if its messages are erased as a whole."""
-        erased_sources = self.erased_sources(node)
-        return node.id in self.fully_erased or any(message not in self.whole for message in erased_sources)
-
     def _nodes(self, txn: ReadTransaction) -> Iterator[int]:
-        self.next_node_id = txn.meta.next_node_id
         for node in txn.nodes.all(self._begin):
             self._select_node(txn, node)
             yield node.id
 
     def _select_node(self, txn: ReadTransaction, node: Node) -> None:
-        erased_sources = self.erased_sources(node)
-        for message in erased_sources:
-            self.citing.setdefault(message, []).append(node.id)
-        is_named = node.id in self.selection.nodes or self._names_topic(node)
-        if not erased_sources and not is_named:
-            for source in node.sources:
-                if source.message in self.faded:
-                    cited = self._cited.setdefault(source.message, [])
-                    cited.append((source.offset, source.offset + source.length))
+        sources = list(filter(self._is_erased, node.sources))
+        chosen = self.selection.nodes | self.selection.about
+        is_named = node.id in chosen or self._names_topic(node)
+        if not sources and not is_named:
             return
-        if not self._keeps_sources(node, erased_sources) and (
-            is_named or any(message not in self.whole for message in erased_sources)
-        ):
+        left = requoted(txn, node, self._is_erased)
+        if sources and left is not None and node.id not in chosen and not self._names_topic(left):
+            return
+        if is_named or any(source.message not in self.whole for source in sources):
             self.fully_erased.add(node.id)
-        self.nodes.setdefault(node.id)
-        self.batches.add(node.batch)
+            for source in node.sources:
+                self._released.setdefault(source.message, []).append(span_of(source))
+        self.nodes[node.id] = None
         self._add_sentences(node.content)
 
-    def _keeps_sources(self, node: Node, erased_sources: list[int]) -> bool:
-        """Return whether a statement has words in other messages, so that it loses only the erased sources."""
-        if node.kind not in STATEMENT_KINDS or node.id in self.selection.nodes:
-            return False
-        return bool(erased_sources) and any(one.message not in erased_sources for one in node.sources)
+    def _is_erased(self, source: Source) -> bool:
+        """Whether the words of a source are selected."""
+        return source.message in self.whole or overlaps(source, self.spans.get(source.message, ()))
 
-    def _sources_of_faded(self, txn: ReadTransaction) -> Iterator[int]:
-        """Find what the forgotten memories alone were made from. Its text is erased by itself."""
-        for number in sorted(one for one in self.faded if one >= self._begin):
-            text = text_of(txn, number)
+    def _own_words(self, txn: ReadTransaction) -> Iterator[int]:
+        """Find the words that only deleted memories, living or forgotten, were made from."""
+        numbers = (self._faded.keys() | self._released.keys()) - self.whole.keys()
+        for number in sorted(one for one in numbers if one >= self._begin):
+            text, kept = text_of(txn, number), kept_in(txn, number, self.nodes)
             raw = text.encode()
-            own = outside(sorted(self.faded[number]), sorted(self._cited.get(number, ())))
+            own = outside(sorted(self._faded.get(number, ())), kept)
             spans = [span for span in own if raw[span[0] : span[1]].strip()]
-            self.faded[number] = [] if number in self.whole else spans
-            self._mark(number, text, self.faded[number])
+            if spans:
+                self.spans.setdefault(number, []).extend(spans)
+            if text:
+                self._mark(number, text, [*spans, *outside(sorted(self._released.get(number, ())), kept)])
             yield number
-
-    def _sources_of_nodes(self, txn: ReadTransaction) -> Iterator[int]:
-        kept = KeptSources(self.nodes)
-        for node_id in sorted(one for one in self.fully_erased if one >= self._begin):
-            node = txn.nodes.get(node_id)
-            for number, spans in own_words(txn, node, kept).items() if node is not None else ():
-                found = message_with_text(txn, number)
-                if found is not None and number not in self.whole:
-                    self._mark(number, found[1], spans)
-            yield node_id
 
     def _count_bytes(self, txn: ReadTransaction) -> Iterator[int]:
-        """Count the erased bytes of each message once."""
+        """Count the deleted bytes of each message once, and find the forgotten memories made from them."""
+        self.forgotten.update(one for one in self.selection.nodes if one not in self.nodes)
         for number in sorted(one for one in self.whole.keys() | self._marked.keys() if one >= self._begin):
+            is_whole, spans = number in self.whole, self._marked.get(number, {})
+            record = txn.messages.get(number)
+            for one in () if record is None else record.faded:
+                if is_whole or overlaps(one, spans):
+                    self.forgotten.add(one.node)
             text = text_of(txn, number)
-            left = "" if number in self.whole else without(text, self._marked[number])
-            byte_count = text_bytes(text) - text_bytes(left)
+            left = "" if is_whole else without(text, spans)
+            byte_count = word_bytes(text) - word_bytes(left)
             self.byte_count += byte_count
-            if number not in self.whole and byte_count:
+            if not is_whole and byte_count:
                 (self.partially_erased if left.strip() else self.emptied)[number] = None
             yield number
-
-    def _batches(self, txn: ReadTransaction) -> Iterator[int]:
-        self.possible_memories.update(self.selection.nodes)
-        for number in sorted(number for number in self.batches if number >= self._begin):
-            batch = txn.inbox.get(number)
-            if batch is None:
-                self.has_unknown_batches = True
-            else:
-                self.possible_memories.update(batch.node_ids)
-                self.corrected.update(self._corrected_nodes(txn, batch))
-            yield number
-
-    def _corrected_nodes(self, txn: ReadTransaction, batch: Batch) -> Iterator[NodeId]:
-        said = range(batch.first_message, batch.first_message + batch.message_count)
-        for node in living_nodes(txn, batch.node_ids):
-            if node.id not in self.nodes and all(source.message not in said for source in node.sources):
-                yield node.id
-
-    def _other_batches(self, txn: ReadTransaction) -> Iterator[int]:
-        for batch in txn.inbox.all(self._begin) if self.has_unknown_batches else ():
-            if batch.number not in self.batches:
-                self.other_memories.update(batch.node_ids)
-            yield batch.number
 
     def matched(self, message: int) -> bool:
         """Whether a message matches the filters."""
@@ -318,20 +296,6 @@ class SelectionSearch:
     def gone_whole(self) -> list[int]:
         """Messages without any remaining text."""
         return sorted(self.whole.keys() | self.emptied.keys())
-
-    def erased_sources(self, node: Node) -> list[int]:
-        """Return the selected messages because of which a memory is erased."""
-        return list(
-            dict.fromkeys(
-                source.message
-                for source in node.sources
-                if source.message in self.whole
-                or any(
-                    begin < source.offset + source.length and end > source.offset
-                    for begin, end in self.spans.get(source.message, ())
-                )
-            )
-        )
 
     def _names_topic(self, node: Node) -> bool:
         topic = self.selection.topic
@@ -351,8 +315,8 @@ class SelectionSearch:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the search found nothing to erase."""
-        return not (self.nodes or self.whole or self.spans or any(self.faded.values()))
+        """Whether the search found nothing to delete."""
+        return not (self.nodes or self.whole or self.spans)
 
     # --- repetitions in data that stays ------------------------------------------------------------
 

@@ -151,7 +151,7 @@ class Declaring:
             state.log.write(txn, runs)
             updates: PassageUpdates = {}
             if state.parameters.kept_days == 0:
-                updates = remove_texts(txn, [record.number], change.nodes)
+                updates = remove_texts(txn, [record.number])
             return told, accepted, change, updates
 
         told, accepted, change, updates = state.store.write(write)

@@ -17,7 +17,6 @@ from ebbtide.changes import Change
 from ebbtide.errors import Exhausted, Precondition
 from ebbtide.events import EventKind, EventRun
 from ebbtide.fleet.archive.archive import Archive, passages_of
-from ebbtide.fleet.archive.reading import living_nodes
 from ebbtide.fleet.archive.retention import PassageUpdates, remove_texts
 from ebbtide.fleet.archive.unembedded import Vector, keep_given_vector
 from ebbtide.fleet.ingest.admission import Accepted, IncomingBatch, PolicyChanged, accept
@@ -231,11 +230,7 @@ class Inbox:
             if self._state.parameters.kept_days != 0:
                 return {}
             first = batch.first_message
-            messages = range(first, first + batch.message_count)
-            # Statements that were extracted before the digest cite the texts too.
-            cited_by = {one for number in messages for one in txn.citings.of(number)} - set(new)
-            statements = living_nodes(txn, sorted(cited_by))
-            return remove_texts(txn, messages, [*placed.nodes, *statements])
+            return remove_texts(txn, range(first, first + batch.message_count))
 
         self._state.follow(change, self._state.store.write(write))
         self._state.log.notify(runs)
@@ -278,7 +273,7 @@ class Inbox:
             txn.apply(change)
             txn.inbox.finish(msgspec.structs.replace(batch, digested_at_ms=now_ms, node_ids=(node.id,)))
             state.log.write(txn, runs)
-            removed = remove_texts(txn, [record.number], [node]) if parameters.kept_days == 0 else {}
+            removed = remove_texts(txn, [record.number]) if parameters.kept_days == 0 else {}
             embedded: dict[int, EmbeddedMessage] = {}
             if supplied.vector is not None:
                 embedded = keep_given_vector(txn, record.number, supplied.embedding_model, supplied.vector)

@@ -32,7 +32,7 @@ from ebbtide.errors import EbbtideError
 from ebbtide.fleet.archive.unembedded import unembedded_count
 from ebbtide.fleet.consolidation.consolidation import Outcome
 from ebbtide.fleet.consolidation.merges import MergeSearch
-from ebbtide.fleet.deletion.erasure import Erasure, ErasureStep
+from ebbtide.fleet.deletion.removal import Removal, Removed
 from ebbtide.fleet.ingest.admission import Accepted, IncomingBatch
 from ebbtide.fleet.ingest.inbox import SuppliedMemory
 from ebbtide.fleet.runtime.consolidator import Consolidator
@@ -274,11 +274,16 @@ class Agent:
         entry = AuditEntry(self._shared.clock.now_ms(), actor, "passes_owed", {"passes": count})
         return await self.run(partial(self._make_busy, partial(self.workspace.passes.owe, count, entry)))
 
-    async def erase(self, erasure: Erasure, actor: str) -> ErasureStep:
-        """Run one step of an erasure. If the daemon stops, the next start completes the compaction."""
+    async def remove(self, removal: Removal, actor: str) -> Removed:
+        """Remove the next items of a selector, then notify the embedding and retention tasks.
+
+        A permanent deletion yields to requests. If the daemon stops, the next start completes its compaction.
+        """
         now_ms, budget = self._shared.clock.now_ms(), self._shared.budget(self.mailbox.is_awaited)
-        job = partial(self.workspace.erase, erasure, budget, now_ms, actor)
-        return await self.run_step(partial(self._make_busy, job))
+        job = partial(self.workspace.remove, removal, budget, now_ms, actor)
+        if removal.is_permanent:
+            return await self.run_step(partial(self._make_busy, job))
+        return await self.amend(job)
 
     async def compact(self) -> None:
         """Rewrite the agent's files without erased bytes. Other jobs of the agent wait meanwhile."""

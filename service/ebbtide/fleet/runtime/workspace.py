@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 from ebbtide.changes import Change
 from ebbtide.clock import offset_of
 from ebbtide.fleet.archive.archive import Archive
-from ebbtide.fleet.archive.retention import Sweep, before_ms
 from ebbtide.fleet.archive.unembedded import Unembedded, Vector, keep_vectors, next_unembedded
 from ebbtide.fleet.compression.passes import Passes
 from ebbtide.fleet.consolidation.consolidation import Consolidation
-from ebbtide.fleet.deletion.erasure import Erasure, ErasureStep
-from ebbtide.fleet.deletion.relation_scrubbing import kept_link_count, links_to_scrub
-from ebbtide.fleet.deletion.selection import SelectionSearch
+from ebbtide.fleet.deletion.executor import Executor
+from ebbtide.fleet.deletion.expiry import Expiry, before_ms
+from ebbtide.fleet.deletion.link_names import links_about, links_at
+from ebbtide.fleet.deletion.removal import Removal, Removed
+from ebbtide.fleet.deletion.selection import Selection, SelectionSearch
 from ebbtide.fleet.ingest.declaring import Declaring
 from ebbtide.fleet.ingest.extraction import ExtractionJobs
 from ebbtide.fleet.ingest.inbox import Inbox
@@ -32,7 +33,7 @@ from ebbtide.memory import association, focus
 from ebbtide.memory.association import Answer
 from ebbtide.offload.pool import INLINE, TextWorkers
 from ebbtide.parameters import AgentParameters
-from ebbtide.records import AgentCounts, Cue, Link, Node, Pin
+from ebbtide.records import AgentCounts, Cue, Node, Pin
 from ebbtide.settings import DEFAULT_SEARCH, SearchSettings
 from ebbtide.store.chain import AuditEntry
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
@@ -65,7 +66,8 @@ class Workspace(State):
         self.statement_uses = StatementUses(stored, lambda node_id: node_id in self.network)
         store.before_commit = self.statement_uses.write
         self.privacy_budget = PrivacyBudget()
-        self._sweep: Sweep | None = None
+        self._executor = Executor(self)
+        self._expiry: Expiry | None = None
 
     @property
     def resident_bytes(self) -> int:
@@ -99,19 +101,20 @@ class Workspace(State):
         """Run one step of removing expired texts. Return whether more is to do."""
         days = self.parameters.kept_days
         if days is None:
-            self._sweep = None
+            self._expiry = None
             return False
-        # If a step fails, the next one starts a new sweep; the store knows what is left.
-        sweep, self._sweep = self._sweep, None
-        if sweep is None or sweep.retention != self.parameters.retention:
+        # If a step fails, the next one starts a new search; the store knows what is left.
+        expiry, self._expiry = self._expiry, None
+        if expiry is None or expiry.retention != self.parameters.retention:
             evidence = self._evidence(now_ms) if self.parameters.keeps_evidence else frozenset[int]()
-            sweep = Sweep(self.parameters.retention, before_ms(days, now_ms), evidence)
-        if sweep.removes_texts_next:
-            self.open_archive.remove_index_file()
-        self.refresh_passages(sweep.step(self.store, is_time_up))
-        if not sweep.is_done:
-            self._sweep = sweep
-        return not sweep.is_done
+            expiry = Expiry(self.parameters.retention, before_ms(days, now_ms), evidence)
+        if expiry.removal.is_done:
+            expiry.find(self.store)
+        else:
+            self.remove(expiry.removal, is_time_up, now_ms, "-")
+        if not expiry.is_done:
+            self._expiry = expiry
+        return not expiry.is_done
 
     def _evidence(self, now_ms: int) -> frozenset[int]:
         """Return the messages that living statements cite which are true at a time."""
@@ -123,25 +126,36 @@ class Workspace(State):
             for one in version.assertions
         )
 
-    # --- erasure -----------------------------------------------------------------------------------
+    # --- deletions ---------------------------------------------------------------------------------
 
-    def links_to_scrub(self, search: SelectionSearch) -> tuple[list[Link], int]:
-        """Return the links whose names may reveal what a search found, and how many of them outlive the erasure."""
+    def remove(self, removal: Removal, is_time_up: Callable[[], bool], now_ms: int, actor: str) -> Removed:
+        """Remove the next items of a selector."""
+        return self._executor.step(removal, AuditEntry(now_ms, actor, removal.action, {}), is_time_up)
+
+    def statements_about(self, selection: Selection) -> frozenset[NodeId]:
+        """Return the statements about the entities whose names mention the topic of a selection."""
+        return frozenset(self.ledger.about(self._named_by(selection)))
+
+    def _named_by(self, selection: Selection) -> list[NodeId]:
+        """Return the entities whose names mention the topic; none if filters limit it to some messages."""
+        topic = None if selection.has_filters else selection.topic
+        entities = () if topic is None else self.network.entities.values()
+        return [one.id for one in entities if topic is not None and topic.is_named_in(one.name)]
+
+    def found(self, search: SelectionSearch) -> Removal:
+        """Return what a search found as items, with the links and entities whose names mention the topic."""
         network = self.network
-        links = self.store.read(lambda txn: links_to_scrub(txn, network, search))
-        return links, kept_link_count(links, network, search)
+        links = self.store.read(lambda txn: links_about(txn, network, search))
+        return search.removal(links, self._named_by(search.selection))
 
-    def erase(self, erasure: Erasure, is_time_up: Callable[[], bool], now_ms: int, actor: str) -> ErasureStep:
-        """Run one step of an erasure. From its commit on, the store is due for compaction."""
-        entry, network = AuditEntry(now_ms, actor, "forgotten", {}), self.network
-        # Set before the commit, so that the agent counts as busy meanwhile.
-        self.is_compaction_due = True
-        try:
-            step = self.amend(lambda txn: erasure.step(txn, is_time_up, entry, network))
-        finally:
-            self.is_compaction_due = self.store.read(lambda txn: txn.meta.compaction_due)
-        erasure.committed(step)
-        return step
+    def unnamed_count(self, search: SelectionSearch) -> int:
+        """Return how many links that stay will lose their names with what a search found."""
+        network = self.network
+        links = self.store.read(lambda txn: links_about(txn, network, search))
+        ends = {
+            (one.source, one.target, one.relation) for one in (*links, *links_at(network, search.forgotten))
+        }
+        return sum(source not in search.nodes and target not in search.nodes for source, target, _ in ends)
 
     def holds_leftovers(self) -> bool:
         """Whether files may still contain erased, deleted, corrected or expired texts that nothing refers to."""

@@ -12,9 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from random import Random
-from typing import TypeVar
 
 from ebbtide.changes import Change
 from ebbtide.events import EventRun, names_run
@@ -24,42 +22,17 @@ from ebbtide.fleet.archive.retention import PassageUpdates, citing, refresh_pass
 from ebbtide.fleet.state.event_builder import EventLog, build_events, statement_events
 from ebbtide.fleet.state.recall_filter import RecallFilter
 from ebbtide.ids import NodeId
-from ebbtide.memory.amendment import link_corrected, merged, settle_entities
 from ebbtide.memory.focus import reparametrised
 from ebbtide.memory.loading import load_network
 from ebbtide.memory.network import Network, TextReader
 from ebbtide.memory.statements import Ledger
 from ebbtide.memory.texts import FoldedTexts
 from ebbtide.parameters import AgentParameters
-from ebbtide.records import AgentCounts, Identity, Link, NodeText
-from ebbtide.statements import CAUSES, is_inferred
+from ebbtide.records import AgentCounts, Identity, NodeText
 from ebbtide.store.chain import AuditEntry
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
 from ebbtide.telemetry import get_log
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Amendment:
-    """A committed change to existing memories and their sources, with the updates of network and archive."""
-
-    change: Change
-    rewritten: PassageUpdates = field(default_factory=dict)
-    """New passages of messages whose text was overwritten."""
-    passage_updates: PassageUpdates | None
-    """New passages of messages without text; None discards the archive."""
-    erased_messages: Sequence[int] = ()
-    """Messages that lost text, for the event log."""
-    is_settled: bool = False
-    """Whether the change already contains what follows for entities."""
-
-    def update_archive(self, archive: Archive) -> None:
-        """Apply the change to the archive."""
-        for message, passages in self.rewritten.items():
-            archive.replace_text(message, passages)
-
-
-A = TypeVar("A", bound=Amendment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +83,7 @@ class State:
 
     @property
     def ledger(self) -> Ledger:
-        """The ledger of statements, read from the store on first use and after a deletion."""
+        """The ledger of statements, read from the store on first use."""
         if self._ledger is None:
             self._ledger = self.store.read(lambda txn: Ledger(txn.statements.entries()))
         return self._ledger
@@ -199,11 +172,15 @@ class State:
         events: Sequence[EventRun] = (),
     ) -> None:
         """Commit a change with its events, `also` and additional `events`, and apply it."""
-        runs = [*build_events(self.network, change), *events]
-        # Read before the transaction, which cannot be nested. With an entity, its statements go.
-        ledger = self.ledger if change.deleted_entities or _has_entries(change) else None
+        if change.deleted_entities:
+            # The assertions of forgotten statements go with their entity.
+            lost = self.ledger.lost(change.deleted_entities, (), lambda _: False)
+            change.removed_entries += lost.entries
+            gone = {*change.deleted, *change.forgotten}
+            change.deleted += [one for one in lost.inferred if one in self.network and one not in gone]
+        runs = [*self.events_of(change), *events]
 
-        def write(txn: WriteTransaction) -> tuple[PassageUpdates | None, list[EventRun]]:
+        def write(txn: WriteTransaction) -> PassageUpdates | None:
             messages = citing(txn, change)
             if messages:
                 # Before the commit: after a kill, no vectors of removed texts may be left.
@@ -211,66 +188,16 @@ class State:
             txn.apply(change)
             if also is not None:
                 also(txn)
-            more: list[EventRun] = []
-            if ledger is not None:
-                note_dropped(txn, change, ledger)
-                more = statement_events(ledger, change, self.log.now_ms())
-            self.log.write(txn, [*runs, *more])
-            return refresh_passages(txn, messages, change), more
+            self.log.write(txn, runs)
+            return refresh_passages(txn, messages)
 
-        passage_updates, more = self.store.write(write)
-        self.follow(change, passage_updates)
-        self.log.notify([*runs, *more])
+        self.follow(change, self.store.write(write))
+        self.log.notify(runs)
 
     def events_of(self, change: Change, erased_messages: Sequence[int] = ()) -> list[EventRun]:
         """Return the events of a change that is not yet applied. The network and the ledger are in memory."""
         statements = statement_events(self.ledger, change, self.log.now_ms()) if _has_entries(change) else []
         return [*build_events(self.network, change, erased_messages), *statements]
-
-    def amend(self, write: Callable[[WriteTransaction], A]) -> A:
-        """Commit and apply a change to existing memories and their sources."""
-        self.open_archive.remove_index_file()
-        # Rebuilt here if necessary, not within the transaction.
-        assert self.network is not None
-        ledger = self.ledger
-
-        def write_with_events(txn: WriteTransaction) -> tuple[A, list[EventRun]]:
-            amended = write(txn)
-            count = len(amended.change.deleted)
-            note_dropped(txn, amended.change, ledger)
-            if not amended.is_settled:
-                self._settle_entities(txn, amended.change)
-            elif len(amended.change.deleted) > count:
-                self._settle_subjects(txn, amended.change, ledger, amended.change.deleted[count:])
-            note_dropped(txn, amended.change, ledger)
-            runs = self.events_of(amended.change, amended.erased_messages)
-            self.log.write(txn, runs)
-            return amended, runs
-
-        amended, runs = self.store.write(write_with_events)
-        self.recall_filter.clear()
-        self.follow(amended.change, amended.passage_updates, amended.update_archive)
-        self.log.notify(runs)
-        return amended
-
-    def _settle_entities(self, txn: WriteTransaction, change: Change) -> None:
-        """Write what the deletion or correction of memories means for entities, and add it to the change."""
-        for more in (
-            settle_entities(self.network, change.deleted, partial(_keywords_of, txn)),
-            link_corrected(self.network, change.nodes, partial(_keywords_of, txn)),
-        ):
-            txn.apply(more)
-            merged(change, more)
-
-    def _settle_subjects(
-        self, txn: WriteTransaction, change: Change, ledger: Ledger, inferred: Sequence[NodeId]
-    ) -> None:
-        """Write what the deletion of inferred statements means for their subjects."""
-        subjects = {one.subject for node in inferred for one in ledger.assertions_of(node)}
-        among = subjects.difference(change.deleted_entities)
-        more = settle_entities(self.network, change.deleted, partial(_keywords_of, txn), among=among)
-        txn.apply(more)
-        merged(change, more)
 
     def follow(
         self,
@@ -368,42 +295,8 @@ class State:
         return Random(f"{self.identity.seed}/{purpose}/{number}")
 
 
-def note_dropped(txn: WriteTransaction, change: Change, ledger: Ledger) -> None:
-    """Delete the assertions and rulings that lost their sources in a transaction, and add them to the change.
-
-    Inferred statements are deleted with their assertions, and inferred links with their rulings.
-    """
-    dropped = txn.statements.drop_sources(txn.messages.erased)
-    gone = set(dropped.entries)
-    inferred = {one.statement for one in dropped.assertions if is_inferred(one)}
-    bare = [one for one in inferred if all(each.entry in gone for each in ledger.assertions_of(one))]
-    nodes = [one for one in sorted(bare) if txn.nodes.get(one) is not None]
-    if nodes:
-        txn.apply(Change(deleted=nodes))
-        change.deleted += nodes
-        dropped = txn.statements.drop_sources(txn.messages.erased)
-    known = ledger.inferred_links()
-    for ruling in dropped.rulings:
-        link = Link(ruling.target, ruling.other, CAUSES, 0.0, 0)
-        if (
-            ruling.kind == "cause"
-            and (link.source, link.target) in known
-            and link not in change.removed_links
-        ):
-            txn.links.remove(link)
-            change.removed_links.append(link)
-    change.removed_entries = sorted({*change.removed_entries, *dropped.entries})
-    left = {one.entry: one for one in change.rulings} | dropped.changed
-    change.rulings = list(left.values())
-
-
 def _has_entries(change: Change) -> bool:
     return bool(change.assertions or change.rulings or change.removed_entries)
-
-
-def _keywords_of(txn: ReadTransaction, node_id: NodeId) -> Sequence[str]:
-    node = txn.nodes.get(node_id)
-    return () if node is None else node.keywords
 
 
 def _read_network(txn: ReadTransaction, parameters: AgentParameters, read_texts: TextReader) -> Network:

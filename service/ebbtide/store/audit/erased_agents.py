@@ -356,5 +356,4 @@ def _texts(txn: ReadTransaction) -> Iterator[str]:
         if text is not None and text.strip():
             yield text
     for node in txn.nodes.all():
-        yield node.content
-        yield node.label + node.content
+        yield from filter(str.strip, txn.nodes.contents(node))

@@ -298,6 +298,13 @@ class NodeReader:
     def _records(self) -> Iterator[bytes]:
         return (value for _, value in self._tables.items(layout.NODES))
 
+    def contents(self, node: Node) -> Iterator[str]:
+        """Yield the current content of a node, with and without its label, and the first one, as far as they exist."""
+        yield node.content
+        if node.label:
+            yield node.label + node.content
+        yield self.first_content(node) or ""
+
     def first_content(self, node: Node) -> str | None:
         """Return the content of a node when it was created, or None if that text was deleted."""
         if node.first_key:

@@ -8,30 +8,13 @@ are written at the end of the transaction: a document of one message may have th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
 from heapq import merge
 
-import msgspec
-
-from ebbtide.records import Node, Source
-from ebbtide.statements import Assertion, Ruling, is_inferred
+from ebbtide.records import Node
+from ebbtide.statements import Assertion, Ruling
 from ebbtide.store import layout
 from ebbtide.store.lmdb.tables import Part, TableReader, TableWriter
-
-
-@dataclass(frozen=True, slots=True)
-class Dropped:
-    """The entries that lost their sources, and the rulings that lost some of several."""
-
-    assertions: list[Assertion] = field(default_factory=list)
-    rulings: list[Ruling] = field(default_factory=list)
-    changed: dict[int, Ruling] = field(default_factory=dict)
-
-    @property
-    def entries(self) -> list[int]:
-        """The numbers of the deleted entries."""
-        return [*(one.entry for one in self.assertions), *(one.entry for one in self.rulings)]
 
 
 class StatementReader(Part):
@@ -64,16 +47,6 @@ class StatementWriter(StatementReader):
 
     _tables: TableWriter
 
-    def __init__(self, tables: TableReader) -> None:
-        super().__init__(tables)
-        self._dropped = Dropped()
-        self._noted = 0, 0, 0
-        """The number of messages, spans and nodes for which sources were dropped."""
-        self._blank: dict[int, list[tuple[int, int]]] = {}
-        """The overwritten spans by message."""
-        self._deleted: set[int] = set()
-        """The deleted statements and entities."""
-
     def put(self, entry: Assertion | Ruling) -> None:
         """Write an assertion or a ruling."""
         if isinstance(entry, Assertion):
@@ -85,71 +58,6 @@ class StatementWriter(StatementReader):
         """Delete the assertion or ruling of this entry number."""
         for table in (layout.ASSERTIONS, layout.RULINGS):
             self._tables.delete(table, layout.u64(entry))
-
-    def note_blank(self, message: int, spans: Iterable[tuple[int, int]]) -> None:
-        """Note that these byte spans of a message were overwritten."""
-        self._blank.setdefault(message, []).extend(spans)
-
-    def note_deleted(self, nodes: Iterable[int]) -> None:
-        """Note that these statements or entities were deleted."""
-        self._deleted.update(nodes)
-
-    def drop_sources(self, messages: Collection[int]) -> Dropped:
-        """Delete the assertions of deleted statements, and those whose words were erased. Idempotent.
-
-        Erased messages leave the sources of rulings. A ruling is deleted that loses its last source, its statement or
-        its entity, and so is the ruling that undoes it. Return everything that the transaction has dropped so far.
-        """
-        noted = len(messages), sum(map(len, self._blank.values())), len(self._deleted)
-        if noted == self._noted:
-            return self._dropped
-        self._noted = noted
-        dropped = self._dropped
-        removed = {one.entry for one in dropped.rulings}
-        lost, left = {*self._deleted, *(one.statement for one in dropped.assertions)}, set()
-        assertions = list(self.assertions())
-        gone = [
-            one
-            for one in assertions
-            if not self._deleted.isdisjoint((one.statement, one.subject))
-            or one.source.message in messages
-            or self._is_blank(one.source)
-        ]
-        # An inferred statement is deleted with the first of its sources.
-        inferred = {one.statement for one in (*dropped.assertions, *gone) if is_inferred(one)}
-        entries = {one.entry for one in gone}
-        for one in assertions:
-            if one.entry in entries or (one.statement in inferred and is_inferred(one)):
-                self.remove(one.entry)
-                dropped.assertions.append(one)
-                lost.add(one.statement)
-            else:
-                left.add(one.statement)
-        lost -= left - self._deleted
-        for ruling in list(self.rulings()):
-            sources = tuple(
-                one for one in ruling.sources if one.message not in messages and not self._is_blank(one)
-            )
-            is_about = {ruling.target, ruling.other} if ruling.kind != "undo" else set()
-            if (
-                (ruling.sources and not sources)
-                or not lost.isdisjoint(is_about)
-                or (ruling.kind == "undo" and ruling.target in removed)
-            ):
-                self.remove(ruling.entry)
-                dropped.rulings.append(ruling)
-                dropped.changed.pop(ruling.entry, None)
-                removed.add(ruling.entry)
-            elif sources != ruling.sources:
-                dropped.changed[ruling.entry] = msgspec.structs.replace(ruling, sources=sources)
-                self.put(dropped.changed[ruling.entry])
-        return dropped
-
-    def _is_blank(self, source: Source) -> bool:
-        end = source.offset + source.length
-        return any(
-            begin < end and source.offset < stop for begin, stop in self._blank.get(source.message, ())
-        )
 
 
 Block = dict[int, tuple[int, ...]]

@@ -4,7 +4,7 @@
 * A message whose text changes gets new passages and loses its vectors in the same transaction, so an index never
   contains what the archive has lost.
 
-Retention, deletion and correction decide which texts change; they belong to the fleet.
+Deletions decide which texts change; they belong to the fleet.
 """
 
 from __future__ import annotations
@@ -171,8 +171,6 @@ class MessageWriter(MessageReader):
         super().__init__(tables, texts)
         self._passages = passages
         self._meta = meta
-        self.erased: set[int] = set()
-        """The messages that this transaction erased."""
 
     def put(self, record: MessageRecord, text: str, passages: list[PassageEntry]) -> None:
         """Store a message, or replace the text and metadata of a stored one.
@@ -218,10 +216,10 @@ class MessageWriter(MessageReader):
             self._save(record)
 
     def note_faded(self, node: Node) -> None:
-        """Note the parts of messages from which a memory was made that is forgotten."""
+        """Note the parts of messages from which a memory was made that is forgotten, or says other words now."""
         for source in node.sources:
             record = self.get(source.message)
-            if record is not None and not record.is_withdrawn:
+            if record is not None and not is_tombstone(record):
                 span = FadedSpan(node.id, source.offset, source.length)
                 self._save(msgspec.structs.replace(record, faded=(*record.faded, span)))
 
@@ -230,7 +228,7 @@ class MessageWriter(MessageReader):
         assert not record.is_withdrawn
         self._texts.drop(record.text_key)
         self._drop(record.attachments)
-        self._save(msgspec.structs.replace(record, text_key=b"", personal=(), faded=(), attachments=()))
+        self._save(msgspec.structs.replace(record, text_key=b"", personal=(), attachments=()))
         self._passages.put(record.number, passages)
         self._meta.set(withdrawn=True)
 
@@ -246,7 +244,6 @@ class MessageWriter(MessageReader):
         )
         self._save(tombstone)
         self._passages.put(record.number, [])
-        self.erased.add(record.number)
 
     def _described(self, record: MessageRecord, text: str) -> Iterator[Attachment]:
         """Yield the attachments of a message whose captions a new text still has."""

@@ -179,7 +179,6 @@ class WriteTransaction(ReadTransaction):
             self.nodes.forget(node_id)
         for node_id in change.deleted_entities:
             self.entities.delete(node_id)
-        self.statements.note_deleted([*change.deleted, *change.deleted_entities])
         self.concepts.note_lost([*change.deleted, *change.deleted_entities])
         for link in change.removed_links:
             self.links.remove(link)
@@ -210,8 +209,7 @@ class WriteTransaction(ReadTransaction):
 
     def finish(self) -> None:
         """Write what follows from the whole transaction. Called before the commit."""
-        dropped = self.statements.drop_sources(self.messages.erased)
-        self.concepts.drop_lost(one.statement for one in dropped.assertions)
+        self.concepts.drop_lost(())
         self.citings.finish()
 
     def accept(
