@@ -242,7 +242,7 @@ class _Search:
         uses, weights, now_ms = self._workspace.statement_uses, self._workspace.search, self._view.now_ms
         most_used = max(map(uses.of, reached), default=0)
         for statement, distance in reached.items():
-            version = self._view.replay.version_of(statement)
+            version = self._matches.version_of(statement)
             if version is None or shown_statement(version, self._workspace) != statement:
                 continue
             state = self._state(version, statement)

@@ -9,7 +9,7 @@ the topic.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from ebbtide.entity_names import entity_key
@@ -17,7 +17,7 @@ from ebbtide.fleet.recall.recollected import Recollected
 from ebbtide.ids import NodeId
 from ebbtide.memory.network import Network
 from ebbtide.memory.slot_names import SLOTS, canonical
-from ebbtide.memory.statements import Ledger, Replay
+from ebbtide.memory.statements import Ledger, Replay, Version
 from ebbtide.memory.subjects import USER
 from ebbtide.memory.topic_words import (
     RELATION_TOPICS,
@@ -60,6 +60,8 @@ class StatementMatches:
     """Topics that a plan adds to those of the question."""
     asked: Asked = field(init=False)
     _words: frozenset[str] = field(init=False)
+    _versions: dict[tuple[NodeId, str], dict[NodeId, Version]] = field(init=False, default_factory=dict)
+    """The version of each statement, for the slots that were read."""
 
     def __post_init__(self) -> None:
         self.asked = asked(self.question)
@@ -102,11 +104,22 @@ class StatementMatches:
     def _followers(self, statement: NodeId) -> Iterator[NodeId]:
         """Yield the statements that ended a statement, one after the other."""
         for _ in range(MAX_FOLLOWERS):
-            version = self.replay.version_of(statement)
+            version = self.version_of(statement)
             if version is None or not version.retired_by:
                 return
             statement = version.retired_by
             yield statement
+
+    def version_of(self, statement: NodeId) -> Version | None:
+        """Return the last version that a statement supports. A slot is read once."""
+        said = self.ledger.assertions_of(statement)
+        if not said:
+            return None
+        key = self.replay.root(said[0].subject), said[0].slot
+        if key not in self._versions:
+            in_order = sorted(self.replay.versions(*key), key=lambda one: (one.since_ms, one.first.entry))
+            self._versions[key] = {one.statement: found for found in in_order for one in found.assertions}
+        return self._versions[key].get(statement)
 
     def _share(self, statement: NodeId) -> float:
         """Return the share of the question's words that occur in a statement."""
@@ -124,15 +137,23 @@ class StatementMatches:
         if self.asked.is_in_first_person or not (others or self.asked.relatives):
             subjects |= self._user()
         found: dict[NodeId, float] = {}
-        for one in self._about(subjects) if self.asked.topics else ():
-            if weight := self._weight(one, self.asked.topics):
+        topics = self.asked.topics
+        for one in self._about(subjects, self._may_match) if topics else ():
+            if weight := self._weight(one, topics):
                 found[one.statement] = max(weight, found.get(one.statement, 0.0))
         return found
 
-    def _about(self, subjects: Iterable[NodeId]) -> Iterator[Assertion]:
+    def _may_match(self, slot: str) -> bool:
+        """Return whether statements of a slot may be on the topics of the question."""
+        return slot in self.asked.topics or TASKS in self.asked.topics or slot not in SLOTS
+
+    def _about(
+        self, subjects: Iterable[NodeId], is_wanted: Callable[[str], bool] = lambda _: True
+    ) -> Iterator[Assertion]:
         for subject in subjects:
             for slot in self.ledger.slots_of(self.replay.merged_with(subject)):
-                yield from self._stated(subject, slot)
+                if is_wanted(slot):
+                    yield from self._stated(subject, slot)
 
     def _stated(self, subject: NodeId, slot: str) -> Iterable[Assertion]:
         return self.ledger.between(self.replay.merged_with(subject), slot, None)
