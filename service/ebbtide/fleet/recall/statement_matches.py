@@ -112,13 +112,13 @@ class StatementMatches:
 
     def version_of(self, statement: NodeId) -> Version | None:
         """Return the last version that a statement supports. A slot is read once."""
-        said = self.ledger.assertions_of(statement)
-        if not said:
+        found = self.ledger.slot_of_statement(statement)
+        if found is None:
             return None
-        key = self.replay.root(said[0].subject), said[0].slot
+        key = self.replay.root(found[0]), found[1]
         if key not in self._versions:
             in_order = sorted(self.replay.versions(*key), key=lambda one: (one.since_ms, one.first.entry))
-            self._versions[key] = {one.statement: found for found in in_order for one in found.assertions}
+            self._versions[key] = {one.statement: each for each in in_order for one in each.assertions}
         return self._versions[key].get(statement)
 
     def _share(self, statement: NodeId) -> float:
@@ -190,7 +190,10 @@ class StatementMatches:
         if key is not None:
             yield key
         user = self._user()
+        topics = {relative, *RELATION_TOPICS}
         for subject in self.ledger.subjects():
+            if topics.isdisjoint(self.ledger.slots_of({subject})):
+                continue
             if subject in user:
                 yield from (one.object_entity for one in self._stated(subject, relative) if one.object_entity)
             elif any(True for _ in self._stated(subject, relative)):
