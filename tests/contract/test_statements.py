@@ -193,7 +193,7 @@ async def test_the_reasons_of_rulings_go_with_their_statement(tmp_path: Path, ca
 
 
 async def test_a_topic_selects_the_statements_about_its_entity(tmp_path: Path) -> None:
-    """What is said about an entity of this name goes too, if its words do not name it; other statements stay."""
+    """A statement about an entity of this name is deleted too, if its words do not name it; others stay."""
     async with rest_in(tmp_path) as call:
         await says(call, "likes", "chess", subject="Zorblatt", content="He likes chess, said the neighbour.")
         kept = await says(call, "likes", "tea")
