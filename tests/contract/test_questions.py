@@ -379,7 +379,7 @@ async def test_an_empty_agent_and_an_unanswerable_question_say_nothing(
         ({"query": "x", "token_budget": 0}, "INVALID_VALUE", "token_budget"),
         ({"query": "x", "tokenizer": "cl200k"}, "INVALID_VALUE", "tokenizer"),
         ({"query": "x", "without": ["luck"]}, "INVALID_VALUE", "without[0]"),
-        ({"query": "x", "kinds": ["dream"]}, "INVALID_VALUE", "kinds[0]"),
+        ({"query": "x", "kinds": ["a dream"]}, "INVALID_VALUE", "kinds[0]"),
         ({"query": "x", "speakers": ["n" * 201]}, "TEXT_TOO_LONG", "speakers[0]"),
         ({"query": "x", "start_nodes": ["x1"]}, "NODE_NOT_FOUND", ""),
         ({"query": "x", "start_nodes": ["n1", "n999"]}, "NODE_NOT_FOUND", ""),
