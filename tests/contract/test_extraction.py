@@ -347,3 +347,17 @@ async def test_turning_extraction_on_reads_what_was_said_before(tmp_path: Path) 
         await flushed(call)
         assert await values(call) == [("Lisbon", "current")]
         await eventually(lambda: opened_agent(call.service, "ann").is_idle)
+
+
+async def test_nothing_is_extracted_from_the_reason_of_a_ruling(tmp_path: Path, caller_in: CallerIn) -> None:
+    """A reason explains a ruling. It is no message of a conversation, whatever it states."""
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, {"extraction": "rules"})
+        await said(call, "I live in Lisbon.")
+        await flushed(call)
+        [home] = (await done(call, "GET", "statements"))["statements"]
+        await done(call, "POST", f"statements/{home['id']}/retract", {"reason": "I live in Faro."})
+        await said(call, "I'm allergic to peanuts.")
+        await flushed(call)
+        listed = (await done(call, "GET", "statements"))["statements"]
+        assert [one["object"] for one in listed] == ["peanuts"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -135,8 +135,13 @@ class ExtractionJobs:
         return self._state.parameters.extraction != "off"
 
     def next_batch(self, room: Room) -> ExtractionBatch | None:
-        """Return the next messages to extract statements from; None if all are done. It may have no message."""
-        return self._state.store.read(lambda txn: _next_batch(txn, room))
+        """Return the next messages to extract statements from; None if all are done. It may have no message.
+
+        The reason of a ruling is no message of a conversation, so nothing is extracted from it.
+        """
+        rulings = self._state.ledger.all_rulings()  # read before the transaction, which cannot be nested
+        reasons = {source.message for one in rulings if one.kind != "cause" for source in one.sources}
+        return self._state.store.read(lambda txn: _next_batch(txn, room, reasons))
 
     def is_due(self) -> bool:
         """Return whether messages are not read for statements yet."""
@@ -318,7 +323,7 @@ def _is_unchanged(txn: ReadTransaction, heard: Heard) -> bool:
     )
 
 
-def _next_batch(txn: ReadTransaction, room: Room) -> ExtractionBatch | None:
+def _next_batch(txn: ReadTransaction, room: Room, reasons: Collection[int]) -> ExtractionBatch | None:
     begin, last = txn.meta.ledger.extracted_up_to + 1, txn.meta.next_message_number - 1
     if begin > last:
         return None
@@ -330,7 +335,8 @@ def _next_batch(txn: ReadTransaction, room: Room) -> ExtractionBatch | None:
         if looked_at == MAX_LOOKED_AT or not (parked or is_digested(txn, record, batches)):
             is_complete = False
             break
-        text = "" if parked or record.role not in ("user", "assistant") else txn.messages.text(record) or ""
+        is_heard = not parked and record.role in ("user", "assistant") and record.number not in reasons
+        text = txn.messages.text(record) or "" if is_heard else ""
         if text:
             text = text if record.role == "user" else text[-MAX_CONTEXT_CHARS:]
             size += len(text)

@@ -76,7 +76,8 @@ class Workspace(State):
 
     def _follow_entries(self, change: Change) -> None:
         super()._follow_entries(change)
-        self.consolidation.note(change, self.log.now_ms())
+        if change.assertions:  # none while the agent opens, when there is no consolidation yet
+            self.consolidation.note(change, self.log.now_ms())
 
     def save_statement_uses(self) -> None:
         """Commit how often searches have returned statements, if that has changed."""
