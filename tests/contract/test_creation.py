@@ -292,7 +292,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"content": "x", "vector": [1.0]}, "VECTORS_UNAVAILABLE"),
     ({"content": "x", "vector": [0.0]}, "INVALID_VALUE"),
     ({"content": "x", "metadata": {"a": {"b": 1}}}, "WRONG_TYPE"),
-    ({"content": "x", "kind": "fact"}, "UNKNOWN_FIELD"),
+    ({"content": "x", "kind": "fact"}, "INVALID_VALUE"),
 ]
 
 

@@ -746,7 +746,7 @@ async def test_readiness_reflects_the_state(tmp_path: Path) -> None:
         assert (response.status_code, response.json()["status"]) == (503, "unavailable")
 
 
-OF_STATEMENTS = ("/conflicts/resolve", "/merges", "/feedback", "/links", "/importance")
+OF_STATEMENTS = ("/conflicts/resolve", "/merges", "/merges/reject", "/feedback", "/links", "/importance")
 """Ends of the routes whose examples name statements."""
 
 

@@ -22,7 +22,7 @@ from ebbtide.cli.plain_text import read_text
 from ebbtide.errors import InvalidRequest
 from ebbtide.fleet.deletion.selection import words_in
 from ebbtide.fleet.deletion.words import without, word_bytes
-from ebbtide.fleet.ingest.extraction import RULES_CHARS
+from ebbtide.fleet.ingest.extraction import RULES_CHARS, _pieces
 from ebbtide.fleet.ingest.gate import Gate, Said
 from ebbtide.fleet.ingest.segments import ByteOffsets, memory_of, placed_start
 from ebbtide.fleet.state.recall_filter import RecallFilter
@@ -31,6 +31,9 @@ from ebbtide.ids import parse_agent_id
 from ebbtide.language.builtin import (
     chinese_links,
     chinese_notes,
+    chinese_values,
+    english_facts,
+    english_values,
     extraction,
     scripts,
     sentences,
@@ -73,7 +76,7 @@ from ebbtide.retrieval import sentences as key_sentences
 from ebbtide.telemetry import request_id_from
 from ebbtide.tools.reading import read_arguments
 from ebbtide.tools.schema import TOOLS
-from ebbtide.verbs import erased, metadata, pii_policy, requests
+from ebbtide.verbs import creation, erased, metadata, pii_policy, requests
 from ebbtide.verbs.paging import to_token
 
 Reader = Callable[[str], Any]
@@ -137,6 +140,32 @@ def _completed(text: str) -> Any:
     said = [Utterance("user", "Ann", line) for line in text.split("\n")]
     cut = [Segment(one.text, (index,), 0) for index, one in enumerate(said) if one.text.strip()][::2]
     return chunks.completed_by_rule(cut, said, 200)
+
+
+def _values(text: str) -> Any:
+    """Check a text as every kind of value. A form has matched it, so it is short in use."""
+    modules = (chinese_values, english_values)
+    checks = [
+        one for module in modules for name, one in vars(module).items() if name.lstrip("_").startswith("is_")
+    ]
+    for check in checks:
+        with suppress(ValueError, IndexError):  # a text that no form matches, such as an age without digits
+            check(text[:80])
+    about = [extraction.extract(f"{begin}{text[:12]}。") for begin in ("我妹妹叫", "我妹妹")]
+    return about, english_facts.asks_for_reminder(text[:80])
+
+
+def _day(text: str) -> Any:
+    with suppress(BadReply):
+        return replies._day_in({"since": text}, "since")
+    return None
+
+
+def _kind(text: str) -> Any:
+    request = {"agent_id": "a", "content": "x", "kind": text}
+    with suppress(ValidationError, InvalidRequest):
+        return creation.CreateNodeRequest.model_validate(request)
+    return None
 
 
 def _echoes(text: str) -> Any:
@@ -380,6 +409,10 @@ READERS: Mapping[str, Reader] = {
     "builtin: extraction": lambda text: [
         extraction.extract(begin + text) for begin in ("", "I love ", "I am a ", "我喜欢", "我是一名")
     ],
+    "builtin: values": _values,
+    "pieces of a message": lambda text: list(_pieces(text, 20)),
+    "day of a plan": _day,
+    "kind of a memory": _kind,
     "gate for statements": _gate,
     "arguments of a tool": _arguments,
     "topics of a question": lambda text: (

@@ -463,7 +463,7 @@ CATALOGUE: tuple[Operation, ...] = (
     Operation(
         *("RejectMerge", f"POST {A}/merges/reject", WRITE_AGENT, profile.reject_merge),
         *(profile.MergeEntitiesRequest, statements.StoredRuling, "statements"),
-        examples={"names": {"entity": "Bob", "other": "Bob Smith"}},
+        examples={"names": {"entity": "Bob", "other": "Robert"}},
     ),
     Operation(
         *("GiveFeedback", f"POST {A}/feedback", WRITE_AGENT, profile.give_feedback),

@@ -95,6 +95,18 @@ def MaxItems(limit: str | int, reason: str = "TOO_MANY_ITEMS") -> _Limited:  # n
     return _Limited(check, {"maxItems": limit}, is_first=True)
 
 
+def Few(limit: str) -> _Limited:  # noqa: N802
+    """Limit the items of a list in a query, of which a transport may pass on only the first hundreds."""
+
+    def check(items: Any, info: ValidationInfo) -> Any:
+        most = _limit(info, limit)
+        if most is not None and isinstance(items, list) and len(items) > most:
+            raise violation("TOO_MANY_ITEMS", f"too many items; allowed: at most {most}")
+        return items
+
+    return _Limited(check, {"maxItems": limit}, is_first=True)
+
+
 def Between(least: int, limit: str | int | None, reason: str = "INVALID_VALUE") -> _Limited:  # noqa: N802
     """Limit a number to a range, both ends included."""
 

@@ -87,7 +87,7 @@ class QueryRequest(AgentRequest):
         description="A question in plain language, answered from all messages of the agent.",
         examples=["Where did Ann move in May?"],
     )
-    kinds: Annotated[list[Annotated[str, Kind()]], Several] = Field(
+    kinds: Annotated[list[Annotated[str, Kind()]], Several, MaxItems("max_keywords")] = Field(
         default_factory=list,
         description="Only memories of these kinds: episode, kinds of statements, or your own. In `recall`: hybrid mode "
         "only.",

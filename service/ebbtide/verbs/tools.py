@@ -234,11 +234,13 @@ async def described_memory(service: Service, agent_id: str, text: str) -> str:
     found = [
         (one.id, one.score, line_of(one)) for one in (await search_statements(service, facts)).statements
     ]
-    if not found:
+    is_plain = not found
+    if is_plain:
         plain = SearchRequest(agent_id=agent_id, query=text, max_results=MAX_CHOICES)
         memories = (await search(service, plain)).memories
         found = [(one.id, one.score, one.content) for one in memories if one.node_ids]
-    found = _by_match(text, found)
+    # A memory that is no statement must share a word with the description, or the wrong one could be changed.
+    found = _by_match(text, found, needs_words=is_plain)
     if found and (len(found) == 1 or found[1][1] < CLEAR_LEAD * found[0][1]):
         return found[0][0]
     raise NotFound(
@@ -251,12 +253,17 @@ async def described_memory(service: Service, agent_id: str, text: str) -> str:
     )
 
 
-def _by_match(text: str, found: Sequence[tuple[str, float, str]]) -> list[tuple[str, float, str]]:
-    """Return memories by the share of the description's words that they contain; by score if none contains any."""
+def _by_match(
+    text: str, found: Sequence[tuple[str, float, str]], *, needs_words: bool
+) -> list[tuple[str, float, str]]:
+    """Return memories by the share of the description's words that they contain.
+
+    If none contains any, return them by score, or none with `needs_words`.
+    """
     words = {word.casefold() for word in words_of(text)}
     shares = [len(words & {word.casefold() for word in words_of(said)}) for _, _, said in found]
     if not any(shares):
-        return list(found)
+        return [] if needs_words else list(found)
     matched = [(number, float(share), said) for (number, _, said), share in zip(found, shares, strict=True)]
     return sorted((one for one in matched if one[1]), key=lambda one: -one[1])
 

@@ -70,6 +70,10 @@ MAX_TOPIC_HAN_CHARS: Final = 8
 MAX_TOPIC_CHARS: Final = 64
 
 _OUTER: Final = " .,;:!?。，；：！？、\"'“”‘’「」『』()（）…-"
+_NUMBER_BEFORE: Final = re.compile(r"\d[.,:/-]$")
+_LETTER_AFTER: Final = re.compile(r" ([^\W\d_])")
+_I_AFTER: Final = re.compile(r" I\b")
+_WORD_BEFORE: Final = re.compile(r"(?:^|[\s,;:(])([^\W\d_][\w'-]{1,40}) $")
 _ENDS: Final = re.compile(r"[!?;。！？；\n]|\.(?=\s|$)")
 _CLAUSE_BEGIN: Final = re.compile(
     r"(?:[,;:，；：、]|\b(?:and|but|because|so|since)\b)\s{0,3}(?=(?:i|i'm|i've|my|we|our|he|she|they)\b|[我咱俺他她])"
@@ -428,7 +432,7 @@ def _find(text: str, words: str) -> int:
     end = place + len(words)
     if words[-1:].isdigit() and _PART_OF_NUMBER.match(text, end):
         return -1
-    if words[:1].isdigit() and re.search(r"\d[.,:/-]$", text[max(0, place - 2) : place]):
+    if words[:1].isdigit() and _NUMBER_BEFORE.search(text[max(0, place - 2) : place]):
         return -1
     if contains_han(words):
         # A Latin word or a number at its edge must be whole.
@@ -443,15 +447,15 @@ def _cuts_name(text: str, begin: int, end: int) -> bool:
     value = text[begin:end].split()
     if not value:
         return True
-    after = re.match(r" ([^\W\d_])", text[end : end + 2])
+    after = _LETTER_AFTER.match(text[end : end + 2])
     if (
         value[-1][:1].isupper()
         and after is not None
         and after[1].isupper()
-        and not re.match(r" I\b", text[end:])
+        and not _I_AFTER.match(text[end : end + 3])
     ):
         return True
-    before = re.search(r"(?:^|[\s,;:(])([^\W\d_][\w'-]{1,40}) $", text[max(0, begin - 44) : begin])
+    before = _WORD_BEFORE.search(text[max(0, begin - 44) : begin])
     if before is None or not value[0][:1].isupper() or not before[1][:1].isupper():
         return False
     # The word before may only begin a sentence.

@@ -115,6 +115,8 @@ _REMEMBER: Final = re.compile(rf"^别忘了(?P<o>{_FUTURE}[^，。！？；,!?;\
 _NO_REMINDER: Final = re.compile(
     r"谁能提醒|提醒过|不用提醒|不要提醒|别提醒|叫我(?!起床)|提醒我的|总提醒|老提醒"
 )
+_BETWEEN_TASKS: Final = re.compile("[、，,]")
+_BETWEEN_VALUES: Final = re.compile("[、和与及]")
 _POLITE: Final = re.compile(r"(?:好吗|好不好|可以吗|行吗|[啊呀哦哈吧吗]){1,2}$")
 _VAGUE_TASK: Final = re.compile(
     r"^(?:为什么|怎么|什么|谁|哪|关于|一下|那|这)|那件事|这件事|那个事|这个事|一下$|一声$|这事|那事"
@@ -163,7 +165,7 @@ def asks_for_reminder(sentence: str) -> bool:
 
 def _tasks(sentence: str) -> list[Finding]:
     match = _TODO.search(sentence)
-    items = re.split("[、，,]", match["o"]) if match else []
+    items = _BETWEEN_TASKS.split(match["o"]) if match else []
     if not items and not _NO_REMINDER.search(sentence):
         match = _REMINDER.search(sentence) or _REMINDER_INSIDE.search(sentence) or _REMEMBER.search(sentence)
         items = [_POLITE.sub("", match["o"])] if match else []
@@ -276,7 +278,7 @@ def _predicates(clause: str, at: int, begin: int, topic: _Topic) -> list[Finding
             continue
         said = clause[slice(*object_of(match))].strip()
         is_list = form.is_list and len(said) >= 3 and "的" not in said
-        values = [part for part in re.split("[、和与及]", said) if part] if is_list else [said]
+        values = [part for part in _BETWEEN_VALUES.split(said) if part] if is_list else [said]
         if values and all(form.check(value) for value in values):
             end = begin + len(clause)
             return [

@@ -14,6 +14,14 @@ _PLACES: Final = word_list("chinese_places")
 _PLACE_ENDS: Final = re.compile(
     r".{1,14}(?:市|区|县|镇|省|州|村|路|街|小区|花园|家园|苑|新城|新村|大道|胡同|公寓|岛|\d{1,6}号楼?|号院)"
 )
+_BEFORE_FIRM: Final = re.compile(r"^(?:一家|一个|一所)(?:做.{1,6}的|小|大|外资|国企|互联网|创业)?")
+_BEFORE_JOB: Final = re.compile(r"^(?:一名|一位|一个|名|位|个)")
+_LATIN_NAME: Final = re.compile(r"[A-Z][a-z]{1,14}")
+_HAN_NAME: Final = re.compile(r"[\u4e00-\u9fff]{2,4}")
+_WEEKDAY: Final = re.compile("周[一二三四五六日末]|[上下]周")
+_COUNTED: Final = re.compile(rf"^{NUMBER}?[只条匹个头窝]")
+_SCHOOL: Final = re.compile(r".{2,12}(?:大学|学院|中学|小学|高中|一中|二中|附中|科大|师大|理工|幼儿园|职校)")
+_USUAL: Final = re.compile(r"[了过刚很]|的.$|已经|一般|通常|经常|常|总|每|一直|都")
 _NO_PLACE: Final = re.compile(
     r"[我你他她它这那哪]|一起|附近|旁边|宿舍|酒店|医院|里$|边$|楼$|家$|学校|公司|单位|地区|小城市|大城市|一个|城市$"
 )
@@ -75,7 +83,7 @@ _LATIN: Final = re.compile(r"[A-Z][A-Za-z&. ]{1,14}")
 
 
 def _is_firm(said: str) -> bool:
-    plain = re.sub(r"^(?:一家|一个|一所)(?:做.{1,6}的|小|大|外资|国企|互联网|创业)?", "", said)
+    plain = _BEFORE_FIRM.sub("", said)
     if not 2 <= len(plain) <= 18 or _NO_FIRM.search(plain) or _is_city(plain):
         return False
     if said != plain and not _FIRM_ENDS.fullmatch(plain):
@@ -87,7 +95,7 @@ _TITLES: Final = words("教授 大夫 医生 老师 主任 经理 律师 师傅 
 
 
 def _is_profession(said: str) -> bool:
-    plain = re.sub(r"^(?:一名|一位|一个|名|位|个)", "", said)
+    plain = _BEFORE_JOB.sub("", said)
     if plain[:1] in _SURNAMES and plain[1:] in _PROFESSIONS:
         return False  # 王教授 is a person
     if len(plain) == 3 and plain[1:] in _TITLES and plain[0] not in "男女副正牙兽":
@@ -112,11 +120,11 @@ _NO_NAME: Final = re.compile(r"[我你您他她它了过着的去来要给在不
 
 def is_person(said: str) -> bool:
     """Whether a text is the name of a person: by its surname, or as a short form such as 小美 and 阿杰."""
-    if re.fullmatch(r"[A-Z][a-z]{1,14}", said):
+    if _LATIN_NAME.fullmatch(said):
         return True
-    if _NO_NAME.search(said) or not re.fullmatch(r"[\u4e00-\u9fff]{2,4}", said):
+    if _NO_NAME.search(said) or not _HAN_NAME.fullmatch(said):
         return False
-    if re.match("周[一二三四五六日末]|[上下]周", said):
+    if _WEEKDAY.match(said):
         return False
     if said[:2] in _SURNAMES:
         return len(said) >= 3
@@ -127,9 +135,9 @@ def is_person(said: str) -> bool:
 
 def is_given(said: str) -> bool:
     """Whether a text may be a name after 叫."""
-    if re.fullmatch(r"[A-Z][a-z]{1,14}", said):
+    if _LATIN_NAME.fullmatch(said):
         return True
-    return re.fullmatch(r"[\u4e00-\u9fff]{2,4}", said) is not None and not _NO_NAME.search(said)
+    return _HAN_NAME.fullmatch(said) is not None and not _NO_NAME.search(said)
 
 
 def _is_language(said: str) -> bool:
@@ -184,7 +192,7 @@ def _is_age(said: str) -> bool:
 
 
 def _is_pet(said: str) -> bool:
-    kind = re.sub(rf"^{NUMBER}?[只条匹个头窝]", "", said)
+    kind = _COUNTED.sub("", said)
     return (
         any(
             kind.endswith(animal)
@@ -203,9 +211,7 @@ def _is_car(said: str) -> bool:
 
 
 def _is_school(said: str) -> bool:
-    return re.fullmatch(
-        r".{2,12}(?:大学|学院|中学|小学|高中|一中|二中|附中|科大|师大|理工|幼儿园|职校)", said
-    ) is not None and not PRONOUN.search(said)
+    return _SCHOOL.fullmatch(said) is not None and not PRONOUN.search(said)
 
 
 def _is_study(said: str) -> bool:
@@ -222,7 +228,7 @@ def _is_act(said: str) -> bool:
 
 
 def _is_plan(said: str) -> bool:
-    return _is_act(said) and re.search(r"[了过刚很]|的.$|已经|一般|通常|经常|常|总|每|一直|都", said) is None
+    return _is_act(said) and _USUAL.search(said) is None
 
 
 _DONE: Final = re.compile(

@@ -166,6 +166,7 @@ _NO_NAMES: Final = re.compile(
     r".{0,64}(?:ish|ese|[ae]an|ian|ch|muslim|catholic|jewish|hindu|sikh|greek|german|swiss|dutch|thai|czech|iraqi|israeli"
     r"|back|new|here)"
 )
+_BETWEEN_NAMES: Final = re.compile(r",? and |, ")
 _PAIRS: Final = re.compile(
     r" and (?:cheese|roll|chips|jelly|tonic|white|vinegar|pepper|breakfast|blues|bass|gravy|beans)\b"
 )
@@ -360,7 +361,7 @@ def _named_pets(sentence: str, folded: str) -> Iterator[Finding]:
         if name[:1].isupper() and match["kin"].split(" ")[-1] in ANIMALS:
             yield Finding(match.start(), match.end("o"), "I", "pet", name, "relation")
     if several := _MANY_CALLED.search(folded):
-        names = [name for name in re.split(r",? and |, ", _said(sentence, several, "names")) if name]
+        names = [name for name in _BETWEEN_NAMES.split(_said(sentence, several, "names")) if name]
         if all(is_name(name) for name in names):
             slot = _PLURAL[several["kin"] or several["kin2"]]
             for name in names:

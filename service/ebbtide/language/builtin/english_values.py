@@ -81,6 +81,7 @@ _NO_DUTY: Final = re.compile(
     r"(?:know|see|think|find out|hear|understand|be|sleep|go|stop|talk|say|admit|agree|ask|tell|have|wait|wonder"
     r"|confess|feel|eat)\b"
 )
+_AND: Final = re.compile(r",? and ")
 _AGO: Final = re.compile(r"\b(?:yesterday|last|ago)\b")
 _BAD_DAY: Final = re.compile(
     r"having an? (?:\w{1,24} )?(?:bad|good|great|nice|rough|hard|busy|lazy|weird|terrible|lovely|day|breakdown)\b"
@@ -214,7 +215,7 @@ def _is_car(said: str) -> bool:
 def is_pet(said: str) -> bool:
     """Whether a text with a number names one or two kinds of pets."""
     folded = fold(said)
-    parts = [part.split(" ")[-1] for part in re.split(r",? and ", folded)]
+    parts = [part.split(" ")[-1] for part in _AND.split(folded)]
     return all(part in ANIMALS or part.removesuffix("s") in ANIMALS or part == "puppies" for part in parts)
 
 
