@@ -350,7 +350,7 @@ async def test_turning_extraction_on_reads_what_was_said_before(tmp_path: Path) 
 
 
 async def test_nothing_is_extracted_from_the_reason_of_a_ruling(tmp_path: Path, caller_in: CallerIn) -> None:
-    """A reason explains a ruling. It is no message of a conversation, whatever it states."""
+    """A reason explains a ruling. It is not a message of a conversation, even if it states a fact."""
     async with caller_in(tmp_path) as call:
         await call("PUT", AGENT, {"extraction": "rules"})
         await said(call, "I live in Lisbon.")

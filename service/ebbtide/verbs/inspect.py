@@ -17,7 +17,7 @@ from ebbtide.records import EPISODE, Concept, Entity, MessageRecord, Node, Sourc
 from ebbtide.statements import STATEMENT_KINDS
 from ebbtide.store.lmdb.transaction import ReadTransaction
 from ebbtide.verbs.attachments import CitedAttachment, cited_attachment
-from ebbtide.verbs.limits import Few, FlatMetadata, Kind, Several
+from ebbtide.verbs.limits import FlatMetadata, Kind, MaxItems, Several
 from ebbtide.verbs.metadata import message_filter
 from ebbtide.verbs.paging import AgentPageRequest, from_token, number_from_token, to_token
 from ebbtide.verbs.reading import ReadingService
@@ -172,11 +172,12 @@ class LinkPage(Response):
 class ListNodesRequest(AgentPageRequest):
     """Which page of nodes to list, and of which kinds."""
 
-    kinds: Annotated[list[Annotated[str, Kind()]], Several, Few("max_keywords")] = Field(
-        default_factory=list,
-        description="Only nodes of these kinds: episode, entity, concept, kinds of statements, or your own; default: "
-        "episode. "
-        "Over REST separated by commas.",
+    kinds: Annotated[list[Annotated[str, Kind()]], Several, MaxItems("max_keywords", is_counted=False)] = (
+        Field(
+            default_factory=list,
+            description="Only nodes of these kinds: episode, entity, concept, kinds of statements, or your own; "
+            "default: episode. Over REST separated by commas.",
+        )
     )
     metadata: FlatMetadata | None = Field(
         None,

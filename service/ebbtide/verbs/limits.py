@@ -83,25 +83,19 @@ def MaxChars(limit: str | int) -> _Limited:  # noqa: N802 - an annotation, like 
     return _Limited(check, {"maxLength": limit})
 
 
-def MaxItems(limit: str | int, reason: str = "TOO_MANY_ITEMS") -> _Limited:  # noqa: N802
-    """Limit the items of a list. It is checked before the items, of which there may be a million."""
+def MaxItems(  # noqa: N802
+    limit: str | int, reason: str = "TOO_MANY_ITEMS", *, is_counted: bool = True
+) -> _Limited:
+    """Limit the items of a list. It is checked before the items, of which there may be a million.
+
+    The error names their number, but not with `is_counted=False`: REST splits a list in a query only so often.
+    """
 
     def check(items: Any, info: ValidationInfo) -> Any:
         most = _limit(info, limit)
         if most is not None and isinstance(items, list) and len(items) > most:
-            raise violation(reason, f"{len(items)} items; allowed: at most {most}")
-        return items
-
-    return _Limited(check, {"maxItems": limit}, is_first=True)
-
-
-def Few(limit: str) -> _Limited:  # noqa: N802
-    """Limit the items of a list in a query, of which a transport may pass on only the first hundreds."""
-
-    def check(items: Any, info: ValidationInfo) -> Any:
-        most = _limit(info, limit)
-        if most is not None and isinstance(items, list) and len(items) > most:
-            raise violation("TOO_MANY_ITEMS", f"too many items; allowed: at most {most}")
+            count = len(items) if is_counted else "too many"
+            raise violation(reason, f"{count} items; allowed: at most {most}")
         return items
 
     return _Limited(check, {"maxItems": limit}, is_first=True)

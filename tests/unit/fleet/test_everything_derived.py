@@ -32,7 +32,7 @@ def home() -> Iterator[Home]:
     made.close()
 
 
-def told(home: Home, *texts: str) -> list[int]:
+def remembered(home: Home, *texts: str) -> list[int]:
     """Store messages without memories, and return their numbers."""
     numbers = [home.accept([text]).first_message for text in texts]
     for _ in texts:
@@ -122,7 +122,7 @@ def filled(home: Home) -> list[Any]:
     home.workspace.commit(Change(links=[Link(second, first, "Quillhaven", 0.5, 0)]))
     home.workspace.commit(Change(forgotten=[first], focus=(second,)))
     owner = entity(home, "Quillhaven")
-    [about, reason] = told(home, SAID, REASON)
+    [about, reason] = remembered(home, SAID, REASON)
     number = statement(home, about, SAID, owner, "Quillhaven")
     ruled(home, "vote", number, reason, REASON)
     return [Memory(number), Words(1), Traces(entities=(owner,))]
@@ -173,7 +173,7 @@ def test_each_entry_of_the_register_is_needed(monkeypatch: pytest.MonkeyPatch, s
 def test_the_reason_of_a_ruling_goes_with_its_statement(home: Home) -> None:
     """A reason is a message of its own: it is overwritten with the ruling, and other reasons stay."""
     owner = entity(home, "Zorblatt")
-    [first, second, reason, other] = told(home, SAID, OTHER, REASON, "It is well known.")
+    [first, second, reason, other] = remembered(home, SAID, OTHER, REASON, "It is well known.")
     one, two = (
         statement(home, first, SAID, owner, "xylorimbas"),
         statement(home, second, OTHER, owner, "Miso"),
@@ -189,7 +189,7 @@ def test_the_reason_of_a_ruling_goes_with_its_statement(home: Home) -> None:
 def test_a_ruling_goes_with_its_reason(home: Home) -> None:
     """A ruling whose only reason is deleted is undone, and the statement that it withdrew is current again."""
     owner = entity(home, "Zorblatt")
-    [said, reason] = told(home, SAID, REASON)
+    [said, reason] = remembered(home, SAID, REASON)
     number = statement(home, said, SAID, owner, "xylorimbas")
     ruled(home, "retract", number, reason, REASON)
     [version] = home.workspace.ledger.known().history(number)
@@ -200,13 +200,13 @@ def test_a_ruling_goes_with_its_reason(home: Home) -> None:
 
 
 def test_an_entity_with_many_statements_goes_in_steps(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each step is bounded and complete, whatever the number of statements in one slot of one entity."""
+    """Each step is bounded and complete for any number of statements in one slot of one entity."""
     monkeypatch.setattr(executor, "MAX_TEXTS_PER_STEP", 10)
     owner = entity(home, "Zorblatt")
     lines = [f"Zorblatt likes xylorimba number {number}." for number in range(40)]
     numbers = [
         statement(home, message, line, owner, f"xylorimba {message}")
-        for message, line in zip(told(home, *lines), lines, strict=True)
+        for message, line in zip(remembered(home, *lines), lines, strict=True)
     ]
     assert home.workspace.ledger.about([owner]) == set(numbers)
     steps = remove(home, *map(Memory, numbers), Traces(entities=(owner,)))
@@ -218,7 +218,7 @@ def test_an_entity_with_many_statements_goes_in_steps(home: Home, monkeypatch: p
 def test_a_deletion_reads_no_entry_of_other_statements(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """The ledger in memory follows a deletion; the stored entries are not read again."""
     owner = entity(home, "Zorblatt")
-    messages = told(home, SAID, OTHER)
+    messages = remembered(home, SAID, OTHER)
     one = statement(home, messages[0], SAID, owner, "xylorimbas")
     statement(home, messages[1], OTHER, owner, "Miso")
     assert home.workspace.ledger.statement_count == 2
@@ -233,7 +233,7 @@ def test_a_deletion_reads_no_entry_of_other_statements(home: Home, monkeypatch: 
 def test_retention_keeps_statements(home: Home) -> None:
     """An expired text leaves its statements, with their assertions."""
     owner = entity(home, "Zorblatt")
-    [said] = told(home, SAID)
+    [said] = remembered(home, SAID)
     number = statement(home, said, SAID, owner, "xylorimbas")
     remove(home, Text(said), action="", is_permanent=False)
     assert texts(home) == [""] and number in home.nodes()
@@ -246,7 +246,7 @@ def test_the_entries_of_a_forgotten_statement_go_with_their_message(
 ) -> None:
     """A ruling with another source keeps that, unless the entity that it is about is deleted."""
     owner = entity(home, "Zorblatt")
-    [said, reason, other, plain] = told(home, SAID, REASON, OTHER, "Zorblatt sings.")
+    [said, reason, other, plain] = remembered(home, SAID, REASON, OTHER, "Zorblatt sings.")
     number = statement(home, said, SAID, owner, "xylorimbas")
     if is_named_elsewhere:
         statement(home, plain, "Zorblatt sings.", owner, "songs")

@@ -90,7 +90,7 @@ TRUE = [
 
 @pytest.mark.parametrize(("text", "fields"), TRUE)
 def test_what_the_words_support_passes(text: str, fields: dict[str, object]) -> None:
-    """A copied statement passes in both languages, whatever its case, white space, quotes and script."""
+    """A copied statement passes in both languages, in any case, white space, quotes and script."""
     assert outcome(text, **fields) == ""
 
 

@@ -1,4 +1,4 @@
-"""The rows of assertions: nothing is lost in them, whatever is added, replaced and removed."""
+"""The rows of assertions: nothing is lost when rows are added, replaced and removed."""
 
 from __future__ import annotations
 
