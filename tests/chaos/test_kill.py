@@ -241,9 +241,12 @@ def test_acknowledged_batches_are_digested_exactly_once_after_any_kill(tmp_path:
                         talker._send(client, said)
             assert talker.faults == []
         for agent in (*AGENTS, CROWDED):
-            verify(
-                daemon, agent, [said for talker in talkers if talker.agent == agent for said in talker.said]
-            )
+            said = [said for talker in talkers if talker.agent == agent for said in talker.said]
+            if daemon.get(agent).status_code == 404:
+                # Every kill came before this agent's first acknowledged write, so nothing of it may be required.
+                assert not acknowledged_by([talker for talker in talkers if talker.agent == agent])
+                continue
+            verify(daemon, agent, said)
             assert daemon.post(f"{agent}/close").status_code == 200
 
 
