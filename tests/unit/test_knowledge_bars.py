@@ -10,7 +10,7 @@ from benchmarks.knowledge.table import Row, as_table
 
 @pytest.mark.alone
 def test_every_bar_of_quality_is_met(capsys: pytest.CaptureFixture[str]) -> None:
-    """The quick run prints a row for each bar. Of those that are missed, each is a time or the held-out relevance.
+    """The quick run prints a row for each bar. Each missed one is a time, or a score on a set for scores only.
 
     A busy machine changes times, so they are no test; docs/knowledge-quality.md says which bars are missed.
     """
@@ -19,8 +19,12 @@ def test_every_bar_of_quality_is_met(capsys: pytest.CaptureFixture[str]) -> None
     rows = [
         [cell.strip() for cell in line.split("|")[1:4]] for line in printed.splitlines() if "**no**" in line
     ]
-    assert [row for row in rows if not _is_time(row[1]) and "held" not in row[0]] == [], printed
+    assert [row for row in rows if not _is_time(row[1]) and not _is_score(row[0])] == [], printed
     assert printed.count("\n") >= 2 + len(MEASURES)
+
+
+def _is_score(what: str) -> bool:
+    return "held out" in what or "independent" in what
 
 
 def _is_time(bar: str) -> bool:
