@@ -19,6 +19,7 @@ from ebbtide.memory.digestion import batch_locale, named_entities
 from ebbtide.memory.draft import Draft
 from ebbtide.memory.naming import entity_link_name
 from ebbtide.memory.network import Network
+from ebbtide.memory.subjects import qualified, unqualified
 from ebbtide.memory.texts import piece_of
 from ebbtide.records import Entity, Link, Node
 
@@ -107,11 +108,15 @@ def _ends_of(
 
 def _renamed(entity: Entity, memories: Sequence[NodeId], keywords_of: KeywordsOf) -> Entity:
     """Return an entity with the name that its oldest memory left says; the key, if all were shortened since."""
+    plain, relation = unqualified(entity.name)
     for node_id in memories:
         for keyword in keywords_of(node_id):
             if entity_key(keyword) == entity.key:
                 return msgspec.structs.replace(entity, name=keyword, named_by=node_id)
-    return msgspec.structs.replace(entity, name=entity.key, named_by=memories[0])
+            if relation and entity_key(keyword) == entity_key(plain):
+                return msgspec.structs.replace(entity, name=qualified(keyword, relation), named_by=node_id)
+    key = qualified(entity_key(plain), relation) if relation else entity.key
+    return msgspec.structs.replace(entity, name=key, named_by=memories[0])
 
 
 def link_corrected(network: Network, nodes: Iterable[Node], keywords_of: KeywordsOf) -> Change:

@@ -15,9 +15,11 @@ import msgspec
 from ebbtide.changes import Change
 from ebbtide.entity_names import entity_key, is_entity, is_name
 from ebbtide.ids import NodeId
+from ebbtide.memory.namesakes import Meant, Namesakes
 from ebbtide.memory.network import Network
 from ebbtide.memory.slot_names import slot_of
 from ebbtide.memory.statements import MAX_EVIDENCE, Ledger
+from ebbtide.memory.subjects import PERSONS
 from ebbtide.records import Entity, Link, Node, Source
 from ebbtide.statements import (
     Assertion,
@@ -44,6 +46,8 @@ class Declaration:
     subject: str
     slot: str
     content: str
+    about: NodeId = 0
+    """The entity of an earlier statement that this one is about too; 0 to find it by the subject."""
     kind: StatementKind = "fact"
     object: str = ""
     attributes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
@@ -103,18 +107,20 @@ def declare(
     next_id = node_id + (existing is None)
     entities = change.entities
 
-    def entity_of(name: str) -> NodeId:
-        nonlocal next_id
-        key = entity_key(name)
-        new = (one.id for one in entities.values() if one.key == key)
-        known = network.entity_of_key.get(key) or next(new, None)
-        if known is None:
-            known, next_id = next_id, next_id + 1
-            entities[known] = Entity(known, name, key, node_id)
-        return known
+    namesakes = Namesakes(network, ledger, change)
 
-    subject = entity_of(one.subject)
-    target = entity_of(one.object) if _names_entity(network, one) else 0
+    def entity_of(meant: Meant) -> NodeId:
+        nonlocal next_id
+        entity = meant.entity
+        if not entity:
+            entity, next_id = next_id, next_id + 1
+            entities[entity] = Entity(entity, meant.name, entity_key(meant.name), node_id)
+        return entity
+
+    subject = _known_subject(network, one) or entity_of(namesakes.meant(one.subject))
+    target = 0
+    if _names_entity(network, one):
+        target = entity_of(namesakes.meant(one.object, one.slot if one.slot in PERSONS else "", subject))
     statement = node_id if existing is None else existing.id
     assertion = _assertion(one, saying, state.next_entry, statement, subject, target)
     change.assertions.append(assertion)
@@ -154,10 +160,20 @@ def declare(
     return Declared(change, statement, True)
 
 
-def evidence_of(network: Network, ledger: Ledger, saying: Saying, one: Declaration, entry: int) -> NodeId:
-    """Return the living statement of which a new one is evidence; 0 if there is none."""
-    subject = network.entity_of_key.get(entity_key(one.subject))
-    if subject is None:
+def evidence_of(
+    network: Network,
+    ledger: Ledger,
+    saying: Saying,
+    one: Declaration,
+    entry: int,
+    change: Change | None = None,
+) -> NodeId:
+    """Return the living statement of which a new one is evidence; 0 if there is none.
+
+    `change` contains earlier statements of the same commit.
+    """
+    subject = _known_subject(network, one) or Namesakes(network, ledger, change).meant(one.subject).entity
+    if subject not in network.entities:
         return 0
     candidate = _assertion(one, saying, entry, network.next_node_id, subject, 0)
     for statement in ledger.evidence(candidate):
@@ -174,6 +190,10 @@ def ruled(state: LedgerState, ruling: Ruling) -> Change:
 
 def _after(state: LedgerState, count: int) -> LedgerState:
     return msgspec.structs.replace(state, next_entry=state.next_entry + count)
+
+
+def _known_subject(network: Network, one: Declaration) -> NodeId:
+    return one.about if one.about in network.entities else 0
 
 
 def _names_entity(network: Network, one: Declaration) -> bool:

@@ -22,6 +22,7 @@ from ebbtide.han import contains_han
 from ebbtide.ids import NodeId
 from ebbtide.memory.slot_names import ALIASES, KIN, Range, canonical, slot_of
 from ebbtide.memory.statements import DAY_MS
+from ebbtide.memory.subjects import unqualified
 from ebbtide.memory.values import canonical_value, normalised
 from ebbtide.statements import Assertion
 
@@ -409,10 +410,15 @@ def described(assertions: Iterable[Assertion], names: dict[NodeId, str]) -> list
             kinds[target].add(slot.range)
         if slot.range == "person":
             kins[target].add(slot.name)
-    return [
-        Named(entity, name, _only(kinds[entity], ""), _only(kins[entity], ""), frozenset(neighbours[entity]))
-        for entity, name in names.items()
-    ]
+    found = []
+    for entity, full_name in names.items():
+        name, relation = unqualified(full_name)
+        if relation:
+            kinds[entity].add("person")
+            kins[entity].add(relation)
+        kind, kin = _only(kinds[entity], ""), _only(kins[entity], "")
+        found.append(Named(entity, name, kind, kin, frozenset(neighbours[entity])))
+    return found
 
 
 _Value = TypeVar("_Value", bound=str)

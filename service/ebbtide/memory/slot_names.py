@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
+from ebbtide.han import contains_han
 from ebbtide.memory.values import normalised
 
 Cardinality = Literal["one", "few", "many"]
@@ -135,6 +136,18 @@ def _read_table() -> tuple[dict[str, Slot], dict[str, str]]:
 
 SLOTS, ALIASES = _read_table()
 """The slots by name; the slot of each alias, normalised."""
+
+
+_CHINESE: Final = {name: alias for alias, name in reversed(ALIASES.items()) if contains_han(alias)}
+"""The first Chinese alias of each slot."""
+
+
+def label(name: str, language: Literal["en", "zh"]) -> str:
+    """Return the words for a slot: its first alias in Chinese, else its name."""
+    if language == "zh" and name.startswith(FAVOURITE):
+        return f"最喜欢的{name.removeprefix(FAVOURITE)}"
+    words = _CHINESE.get(name, "") if language == "zh" else ""
+    return words or name.replace("_", " ")
 
 
 @lru_cache(maxsize=1024)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from ebbtide.entity_names import entity_key
 from ebbtide.errors import InvalidRequest, no_ruling
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import NodeId, node_text_id, parse_node_id, parse_ruling_id, ruling_text_id
@@ -404,7 +405,8 @@ async def undo_ruling(service: Service, request: RulingRequest) -> StoredRuling:
 
 
 def _entity(workspace: Workspace, field: str, words: str) -> NodeId:
-    number = entity_meant(workspace, words)
+    # The names of two entities to merge are exact: "Anna" is not "Anna (colleague)".
+    number = workspace.network.entity_of_key.get(entity_key(words)) or entity_meant(workspace, words)
     if number is None:
         refuse(field, words, "the name or id of an entity of GET /v1/agents/{agent_id}/entities")
     return number

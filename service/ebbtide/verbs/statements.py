@@ -20,7 +20,6 @@ from pydantic import AfterValidator, Field
 
 from ebbtide.actor import actor
 from ebbtide.clock import offset_of
-from ebbtide.entity_names import entity_key
 from ebbtide.errors import InvalidRequest
 from ebbtide.fleet.archive.archive import passages_of
 from ebbtide.fleet.consolidation.tiers import tier
@@ -30,9 +29,10 @@ from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import NodeId, batch_text_id, node_text_id, parse_node_id
 from ebbtide.memory.declaration import Declaration
+from ebbtide.memory.namesakes import Namesakes
 from ebbtide.memory.slot_names import SLOTS, canonical
 from ebbtide.memory.statements import DAY_MS, MAX_EVIDENCE, Replay, Version
-from ebbtide.memory.subjects import ASSISTANT, USER, subject_name
+from ebbtide.memory.subjects import ASSISTANT, USER, subject_name, unqualified
 from ebbtide.memory.values import reports_change
 from ebbtide.records import Batch, MessageRecord
 from ebbtide.retrieval.time_rules import Reading
@@ -323,7 +323,7 @@ async def create(
     async with service.fleet.using(request.owner, create=True, agent_quota=service.agent_quota) as agent:
         while True:
             workspace = agent.workspace
-            replaces = await _replaced(agent, request.replaces, subject, slot)
+            replaced = await _replaced(agent, request.replaces, subject, slot)
             policy = PiiPolicy(workspace.parameters, workspace.identity)
             one = Declaration(
                 subject=policy.words(subject),
@@ -337,7 +337,8 @@ async def create(
                 negated=request.negated,
                 modality=request.modality,  # type: ignore[arg-type]
                 reports_change=reports_change(f"{request.topic} {request.content}"),
-                replaces=replaces,
+                about=0 if replaced is None else replaced.first.subject,
+                replaces=0 if replaced is None else replaced.statement,
                 since_ms=request.since,
                 until_ms=request.until,
                 importance=request.importance,
@@ -451,19 +452,20 @@ def message(
     return IncomingBatch(batch, [record], [text], digest, passages, pii=workspace.parameters.pii)
 
 
-async def _replaced(agent: Agent, text: str, subject: str, slot: str) -> NodeId:
+async def _replaced(agent: Agent, text: str, subject: str, slot: str) -> Version | None:
     """Return the statement that a new one replaces; refuse one on another topic."""
     if not text:
-        return 0
+        return None
     number, workspace = parse_node_id(text), agent.workspace
     version = await agent.run(lambda: workspace.ledger.known().version_of(number))
     if version is None:
         raise not_a_statement(workspace, number)
     entity = workspace.network.entities.get(version.first.subject)
-    if version.first.slot != slot or entity is None or entity.name.casefold() != subject.casefold():
+    names = [] if entity is None else [entity.name, unqualified(entity.name)[0]]
+    if version.first.slot != slot or subject.casefold() not in map(str.casefold, names):
         allowed = f"a statement about {entity.name if entity else 'the subject'} with the topic {version.first.slot}"
         refuse("replaces", text, allowed)
-    return version.statement
+    return version
 
 
 def not_a_statement(workspace: Workspace, number: NodeId) -> Exception:
@@ -543,6 +545,7 @@ def _corrected(
     parts = [subject, old.slot.replace("_", " "), "not" if negated else "", value]
     one = Declaration(
         subject=subject,
+        about=old.subject,
         slot=old.slot,
         content=" ".join(part for part in parts if part),
         kind=old.kind,
@@ -669,7 +672,7 @@ def entity_meant(workspace: Workspace, words: str) -> NodeId | None:
         number = int(words[1:])
         return number if number in workspace.network.entities else None
     name = subject_name(words)
-    return None if name is None else workspace.network.entity_of_key.get(entity_key(name))
+    return None if name is None else Namesakes(workspace.network, workspace.ledger).meant(name).entity or None
 
 
 def _one(text: str, view: View) -> StatementInfo:

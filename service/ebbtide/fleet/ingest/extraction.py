@@ -204,7 +204,7 @@ class ExtractionJobs:
                     saying = _saying(heard, begin, one, now_ms)
                     declaration = self._declaration(heard, begin, one, found.model)
                     earlier = change.ledger or meta
-                    known = evidence_of(network, ledger, saying, declaration, earlier.next_entry)
+                    known = evidence_of(network, ledger, saying, declaration, earlier.next_entry, change)
                     existing = txn.nodes.get(known) if known else None
                     change = declare(network, ledger, earlier, saying, declaration, existing, change).change
                 count = len(accepted)

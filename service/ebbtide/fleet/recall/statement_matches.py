@@ -18,7 +18,7 @@ from ebbtide.ids import NodeId
 from ebbtide.memory.network import Network
 from ebbtide.memory.slot_names import SLOTS, canonical
 from ebbtide.memory.statements import Ledger, Replay, Version
-from ebbtide.memory.subjects import USER
+from ebbtide.memory.subjects import USER, unqualified
 from ebbtide.memory.topic_words import (
     RELATION_TOPICS,
     TASKS,
@@ -178,7 +178,7 @@ class StatementMatches:
         found = set[NodeId]()
         for subject in self.ledger.subjects():
             entity = self.network.entities.get(subject)
-            if entity is not None and subject not in user and names(entity.name, self.asked):
+            if entity is not None and subject not in user and names(unqualified(entity.name)[0], self.asked):
                 found.add(subject)
         for relative in self.asked.relatives:
             found |= set(self._relatives(relative))
