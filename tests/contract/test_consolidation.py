@@ -354,6 +354,42 @@ async def test_a_habit_leaves_with_its_sources_and_protects_no_text(tmp_path: Pa
         assert files_with("swimming", tmp_path) == []
 
 
+@pytest.mark.parametrize("operation", ["nodes", "forget"])
+async def test_a_deleted_habit_is_not_found_again(tmp_path: Path, operation: str) -> None:
+    """No run infers it from the same events, or from them and later ones, unless the ruling is undone.
+
+    The ruling has no word of it, and is deleted with the events. From new ones it is found again.
+    """
+    async with rest_in(tmp_path) as call:
+
+        async def habits() -> list[str]:
+            await done(call, "POST", "consolidate", {})
+            found = await done(call, "GET", "statements", topic="habit")
+            return [one["id"] for one in found["statements"]]
+
+        async def delete(habit: str) -> None:
+            if operation == "forget":
+                await done(call, "POST", "forget", {"nodes": [habit]})
+            else:
+                await done(call, "DELETE", f"nodes/{habit}")
+
+        await swims(call, "swimming", range(4))
+        [habit] = await habits()
+        await delete(habit)
+        await swims(call, "swimming", range(4, 6))
+        assert await habits() == []
+        [ruling] = (await done(call, "GET", "rulings", kinds="retract"))["rulings"]
+        await done(call, "DELETE", f"rulings/{ruling['id']}")
+        [habit] = await habits()
+        await delete(habit)
+        assert await habits() == []
+        await done(call, "POST", "forget", {"topic": "swimming"})
+        assert files_with("swimming", tmp_path) == files_with("every Monday", tmp_path) == []
+        assert (await done(call, "GET", "rulings", kinds="retract"))["rulings"] == []
+        await swims(call, "swimming", range(10, 14))
+        assert len(await habits()) == 1
+
+
 async def test_proposed_names_are_merged_or_rejected(tmp_path: Path, caller_in: CallerIn) -> None:
     """A proposal is listed until it is accepted or rejected; undoing either proposes it again."""
     async with caller_in(tmp_path) as call:

@@ -1,7 +1,8 @@
 """Habits: events that happen again at the same time become a preference, with the words of the events as its sources.
 
 The node of a habit cites no message itself; only its assertions do. So a habit never keeps a text from being deleted,
-and it leaves with the first of its sources. The next run finds it again if enough events are left.
+and it leaves with the first of its sources. The next run finds it again if enough events are left, but a habit that was
+retracted or deleted itself is not found again in the same events.
 """
 
 from __future__ import annotations
@@ -44,6 +45,12 @@ class Habits:
             for one in ledger.all_assertions()
             if one.author == HABITS_AUTHOR
         }
+        rejected = {
+            source
+            for one in ledger.rulings()
+            if one.kind == "retract" and not ledger.is_said(one.target)
+            for source in one.sources
+        }
         offset_minutes = offset_of(view.parameters.time_zone)(view.now_ms) // 60_000
         events = sum(one.kind == "event" for one in said)
         change, findings = Change(), []
@@ -53,6 +60,8 @@ class Habits:
             value, subject = in_words(habit, evidence[0].object), evidence[0].subject
             key = (replay.root(subject), normalised(value))
             if not evidence[0].object.strip() or key in known or subject not in view.network.entities:
+                continue
+            if any(one.source in rejected for one in evidence):
                 continue
             if len(change.nodes) == MAX_HABITS_PER_PART or (change.nodes and is_time_up()):
                 is_complete = False

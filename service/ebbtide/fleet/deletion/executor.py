@@ -55,7 +55,7 @@ from ebbtide.memory.amendment import link_corrected, merged, settle_entities
 from ebbtide.memory.network import Network
 from ebbtide.memory.statements import Ledger
 from ebbtide.records import Link, MessageRecord, Node, Source
-from ebbtide.statements import CAUSES
+from ebbtide.statements import CAUSES, MAX_RULING_SOURCES, Ruling, is_inferred
 from ebbtide.store import layout
 from ebbtide.store.chain import AuditEntry, proof_of
 from ebbtide.store.layout import Table, text_key
@@ -148,6 +148,8 @@ class Step:
     """Entities to delete in any case."""
     changed: dict[NodeId, Node] = field(default_factory=dict)
     """The corrected memory, and statements that lost some of their sources."""
+    rejected: dict[NodeId, list[Source]] = field(default_factory=dict)
+    """The sources of the inferred statements among the items, which must not be inferred from them again."""
 
     def __post_init__(self) -> None:
         """Create what the step works with."""
@@ -170,7 +172,12 @@ class Step:
     @remove.register
     def _(self, item: Memory) -> Outcome:
         node = self.txn.nodes.get(item.node)
-        return None if node is None else self._take(node)
+        if node is None:
+            return None
+        inferred = [one.source for one in self.ledger.assertions_of(node.id) if is_inferred(one)]
+        if inferred:
+            self.rejected[node.id] = inferred[-MAX_RULING_SOURCES:]
+        return self._take(node)
 
     @remove.register
     def _(self, item: Uncited) -> Outcome:
@@ -467,6 +474,15 @@ class Step:
 
     # --- the end of a step -------------------------------------------------------------------------
 
+    def _reject(self, now_ms: int) -> None:
+        """Retract the inferred statements among the items: a ruling keeps the places of their sources, and no word."""
+        change, ledger = self.done.change, self.txn.meta.ledger
+        for node_id, sources in self.rejected.items():
+            if left := tuple(one for one in sources if not self._is_erased(one)):
+                change.rulings.append(Ruling(ledger.next_entry, "retract", node_id, now_ms, sources=left))
+                ledger = msgspec.structs.replace(ledger, next_entry=ledger.next_entry + 1)
+                change.ledger = ledger
+
     def end(self, entry: AuditEntry) -> Removed:
         """Remove what derives from the removed items, and write the audit record."""
         txn, done, change, removal = self.txn, self.done, self.done.change, self.removal
@@ -474,6 +490,7 @@ class Step:
             one.remove(self)
         for node in self.reworded:
             txn.messages.note_faded(node)
+        self._reject(entry.at_ms)
         focus = tuple(node_id for node_id in txn.meta.focus if node_id not in change.deleted)
         if focus != txn.meta.focus:
             change.focus = focus

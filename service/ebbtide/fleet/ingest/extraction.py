@@ -140,7 +140,9 @@ class ExtractionJobs:
         The reason of a ruling is no message of a conversation, so nothing is extracted from it.
         """
         rulings = self._state.ledger.all_rulings()  # read before the transaction, which cannot be nested
-        reasons = {source.message for one in rulings if one.kind != "cause" for source in one.sources}
+        reasons = {
+            source.message for one in rulings if one.reason and one.kind != "cause" for source in one.sources
+        }
         return self._state.store.read(lambda txn: _next_batch(txn, room, reasons))
 
     def is_due(self) -> bool:
