@@ -160,6 +160,10 @@ class Metrics:
         self.embeddings_held_up = gauge(
             "ebbtide_held_up_embeddings", "Agents whose embedding pauses after a failure."
         )
+        self.extractions_held_up = gauge(
+            "ebbtide_held_up_extractions",
+            "Agents whose extraction pauses after a failure or at max_statements.",
+        )
         self.slices = gauge("ebbtide_slices", "Compression slices since the start.")
         self.failed_slices = gauge("ebbtide_failed_slices", "Compression slices that failed.")
         self.waiting_slices = gauge("ebbtide_waiting_slices", "Agents waiting for a compression slice.")

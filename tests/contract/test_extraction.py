@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from ebbtide.language.port import BadReply, ModelUnavailable, ProposedStatement, Utterance
+from ebbtide.verbs.metrics import get_metrics
 from tests.contract.test_statements import done, values
 from tests.support.callers import CALLERS, Caller, CallerIn, rest_in
 from tests.support.looking import opened_agent
@@ -361,3 +362,35 @@ async def test_nothing_is_extracted_from_the_reason_of_a_ruling(tmp_path: Path, 
         await flushed(call)
         listed = (await done(call, "GET", "statements"))["statements"]
         assert [one["object"] for one in listed] == ["peanuts"]
+
+
+@pytest.mark.parametrize("room", ["limit", "retract", "delete"])
+async def test_a_full_agent_pauses_extraction(tmp_path: Path, caller_in: CallerIn, room: str) -> None:
+    """At max_statements messages wait unread, flush says so at once, and nothing is lost when there is room again."""
+    async with caller_in(tmp_path, Listing()) as call:
+        await call("PUT", AGENT, {"extraction": "rules", "max_statements": 1})
+        await said(call, "My sister's name is Clara.")
+        assert (await flushed(call))["extraction_paused"] == ""
+        batch = await said(call, "I live in Lisbon.", "I'm allergic to penicillin.")
+        state = await flushed(call, timeout_ms=600_000)
+        assert (state["unextracted_messages"], state["extraction_paused"]) == (2, "max_statements")
+        assert await status(call, batch) == "waiting"
+        assert rejections(call) == {}
+        assert b"ebbtide_held_up_extractions 1.0" in await get_metrics(call.service)
+    async with caller_in(tmp_path, Listing()) as call:
+        [first] = (await done(call, "GET", "statements"))["statements"]
+        state = await flushed(call, timeout_ms=600_000)
+        assert (state["unextracted_messages"], state["extraction_paused"]) == (2, "max_statements")
+        if room == "limit":
+            await call("PATCH", AGENT, {"max_statements": 10})
+        elif room == "retract":
+            await done(call, "POST", f"statements/{first['id']}/retract", {})
+        else:
+            await done(call, "DELETE", f"nodes/{first['id']}")
+        state = await flushed(call)
+        found = {value for value, _ in await values(call)}
+        if room == "limit":
+            assert (state["unextracted_messages"], found) == (0, {"Clara", "Lisbon", "penicillin"})
+        else:
+            assert (state["unextracted_messages"], found) == (1, {"Lisbon"})
+            assert state["extraction_paused"] == "max_statements"

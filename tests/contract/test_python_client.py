@@ -765,6 +765,7 @@ def test_waiting_calls_extend_the_timeout() -> None:
         "parked_batches": 0,
         "unembedded_messages": 0,
         "unextracted_messages": 0,
+        "extraction_paused": "",
     }
     memory, script = scripted(httpx.Response(200, json=flushed), timeout_s=7, connect_timeout_s=2)
     memory.flush("ann", timeout_ms=600_000)

@@ -583,6 +583,7 @@ class FlushResponse(_message.Message):
     PARKED_BATCHES_FIELD_NUMBER: _builtins.int
     UNEMBEDDED_MESSAGES_FIELD_NUMBER: _builtins.int
     UNEXTRACTED_MESSAGES_FIELD_NUMBER: _builtins.int
+    EXTRACTION_PAUSED_FIELD_NUMBER: _builtins.int
     digested: _builtins.bool
     """Whether every batch accepted before the request is digested."""
     passes_done: _builtins.bool
@@ -597,6 +598,8 @@ class FlushResponse(_message.Message):
     """Messages without vectors; 0 without an embedder."""
     unextracted_messages: _builtins.int
     """Messages from which statements are not extracted yet; 0 if extraction is off."""
+    extraction_paused: _builtins.str
+    """Why extraction pauses: max_statements at the limit of the agent, or a failure in words; empty while it does not."""
     def __init__(
         self,
         *,
@@ -607,10 +610,11 @@ class FlushResponse(_message.Message):
         parked_batches: _builtins.int = ...,
         unembedded_messages: _builtins.int = ...,
         unextracted_messages: _builtins.int = ...,
+        extraction_paused: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["digested", b"digested", "owed_passes", b"owed_passes", "parked_batches", b"parked_batches", "passes_done", b"passes_done", "pending_batches", b"pending_batches", "unembedded_messages", b"unembedded_messages", "unextracted_messages", b"unextracted_messages"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["digested", b"digested", "extraction_paused", b"extraction_paused", "owed_passes", b"owed_passes", "parked_batches", b"parked_batches", "passes_done", b"passes_done", "pending_batches", b"pending_batches", "unembedded_messages", b"unembedded_messages", "unextracted_messages", b"unextracted_messages"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -11,6 +11,7 @@ from pydantic import Field
 from ebbtide.actor import actor
 from ebbtide.errors import no_batch
 from ebbtide.fleet.runtime.agent import Agent
+from ebbtide.fleet.runtime.extraction_task import FULL
 from ebbtide.ids import batch_text_id, node_text_id, parse_batch_id
 from ebbtide.records import AgentCounts, Batch, BatchState
 from ebbtide.store.lmdb.transaction import ReadTransaction
@@ -168,6 +169,10 @@ class Flushed(Response):
     unextracted_messages: int = Field(
         description="Messages from which statements are not extracted yet; 0 if extraction is off."
     )
+    extraction_paused: str = Field(
+        description="Why extraction pauses: max_statements at the limit of the agent, or a failure in words; "
+        "empty while it does not."
+    )
 
 
 async def flush(service: Service, request: FlushRequest) -> Flushed:
@@ -185,7 +190,8 @@ async def flush(service: Service, request: FlushRequest) -> Flushed:
             is_waited_for = (
                 (request.passes and not passes_done)
                 or (request.vectors and behind > 0)
-                or (request.extraction and unread > 0)
+                # At the limit of statements, waiting cannot help.
+                or (request.extraction and unread > 0 and agent.extraction.held_up_by != FULL)
             )
             left_s = deadline_s - service.clock.monotonic_s()
             is_over = left_s <= 0 or not service.is_accepting
@@ -198,6 +204,7 @@ async def flush(service: Service, request: FlushRequest) -> Flushed:
                     parked_batches=counts.parked_batches,
                     unembedded_messages=behind,
                     unextracted_messages=unread,
+                    extraction_paused=agent.extraction.held_up_by if unread else "",
                 )
             await progressed.wait(left_s)
 

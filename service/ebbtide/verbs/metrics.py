@@ -84,6 +84,7 @@ def _read_agents(metrics: Metrics, service: Service, agents: list[Agent]) -> Non
     metrics.held_up.set(sum(agent.digest.is_held_up for agent in agents))
     embeddings = [agent.embedding for agent in agents if agent.embedding is not None]
     metrics.embeddings_held_up.set(sum(one.is_held_up for one in embeddings))
+    metrics.extractions_held_up.set(sum(agent.extraction.is_held_up for agent in agents))
     metrics.slices.set(fleet.scheduler.tally.slices)
     metrics.failed_slices.set(fleet.scheduler.tally.failed_slices)
     metrics.waiting_slices.set(len(fleet.scheduler.ring.waiting))

@@ -643,6 +643,9 @@ class Flushed:
     unextracted_messages: int
     """Messages from which statements are not extracted yet; 0 if extraction is off."""
 
+    extraction_paused: str
+    """Why extraction pauses: max_statements at the limit of the agent, or a failure in words; empty while it does not."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ForgetCounts:

@@ -146,7 +146,8 @@ def _wait(remote: RemoteClient, agent: str, *, extraction: bool) -> dict[str, An
         while True:
             flushed = remote.flush(agent, extraction=extraction)
             pending = flushed["pending_batches"]
-            if flushed["digested"] and not (extraction and flushed["unextracted_messages"]):
+            is_read = not flushed["unextracted_messages"] or flushed["extraction_paused"] == "max_statements"
+            if flushed["digested"] and (is_read or not extraction):
                 return flushed
             most = max(most, pending)
             bar.update(task, total=most, completed=most - pending)
@@ -168,6 +169,9 @@ def _report(agent: str, stored: list[dict[str, Any]], flushed: dict[str, Any] | 
         console.print(f"Digested, except {parked} parked after failures.")
     else:
         console.print("All digested.")
+    if flushed is not None and flushed["extraction_paused"] == "max_statements":
+        unread = counted(flushed["unextracted_messages"], "message")
+        console.print(f"Extraction pauses at max_statements: {unread} to read when there is room.")
 
 
 def _ingest_notes(stored: list[dict[str, Any]]) -> list[str]:

@@ -107,9 +107,8 @@ class Declaring:
         return done.change, Told(done.statement, done.is_new)
 
     def _refuse_beyond(self, now_ms: int) -> None:
-        state = self._state
-        most, ledger = state.parameters.max_statements, state.ledger
-        if ledger.statement_count >= most and len(ledger.known().kept(now_ms)) >= most:
+        if self._state.is_full_of_statements(now_ms):
+            most = self._state.parameters.max_statements
             raise Exhausted(
                 f"The agent keeps {most} statements, as max_statements allows; nothing was stored. Retract or delete "
                 "some, or raise max_statements.",

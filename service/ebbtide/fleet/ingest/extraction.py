@@ -55,6 +55,10 @@ BEFORE: Final = 2
 _SENTENCE_END: Final = re.compile(r"[.!?。！？\n]\s?")
 
 
+class AgentFull(Exception):
+    """The agent keeps as many statements as it may. The message is read again when there is room."""
+
+
 @dataclass(frozen=True, slots=True)
 class Heard:
     """A message with its text, or for the assistant its end, and the texts of the messages before it."""
@@ -149,6 +153,10 @@ class ExtractionJobs:
         """Return whether messages are not read for statements yet."""
         return self.is_on and self._state.store.read(self.left_count) > 0
 
+    def is_full(self, now_ms: int) -> bool:
+        """Return whether the agent keeps as many statements as it may."""
+        return self._state.is_full_of_statements(now_ms)
+
     def left_count(self, txn: ReadTransaction) -> int:
         """Return how many messages are not read for statements yet; 0 with extraction off."""
         return txn.meta.next_message_number - 1 - txn.meta.ledger.extracted_up_to if self.is_on else 0
@@ -178,7 +186,8 @@ class ExtractionJobs:
         """Store the statements of a message that pass the gate, and note that it is done.
 
         Return the number of statements, and the rejections by reason. `up_to` is 0 before the digest, which moves
-        no mark.
+        no mark. Raise AgentFull if the agent keeps as many statements as it may. Before a digest they are rejected
+        then, since it waits for none.
         """
         # Imported here, so that a daemon can listen before it has compiled the rules.
         from ebbtide.fleet.ingest.gate import Gate
@@ -190,8 +199,9 @@ class ExtractionJobs:
         )
         accepted = _judged(gate, heard, found)
         ledger, network = state.ledger, state.network  # read before the transaction, which cannot be nested
-        most = state.parameters.max_statements
-        if accepted and ledger.statement_count >= most and len(ledger.known().kept(now_ms)) >= most:
+        if accepted and state.is_full_of_statements(now_ms):
+            if up_to:
+                raise AgentFull
             gate.rejected["max_statements"] += len(accepted)
             accepted = []
         runs: list[EventRun] = []

@@ -8,17 +8,21 @@ Failures:
 
 * The model server is down. The extraction pauses and tries again; the digest continues.
 * Two replies are unusable. The rules of the built-in model take the place of the model for these messages.
+* The agent keeps as many statements as it may. The extraction pauses, and continues when there is room.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 
 from ebbtide.fleet.ingest.extraction import (
     MODEL,
     MODEL_ROOM,
     RULES_ROOM,
+    AgentFull,
     ExtractionBatch,
     Findings,
     Heard,
@@ -38,6 +42,12 @@ from ebbtide.memory.slot_names import SLOTS
 TOPICS = tuple(SLOTS)
 
 MAX_AUTHOR_CHARS = 100
+
+FULL = "max_statements"
+"""Why extraction pauses at the limit of the agent."""
+
+ROOM_CHECK_S = 600.0
+"""How often a full agent is looked at, if nothing changes it: statements end with time."""
 
 
 class Extraction(BackgroundTask):
@@ -90,8 +100,27 @@ class Extraction(BackgroundTask):
             await self._arrived.wait()
             return
         self._is_settled = False
-        await self._extract(batch, Priority.EXTRACTION, moves_mark=True)
+        await self._wait_for_room()
+        with suppress(AgentFull):
+            await self._extract(batch, Priority.EXTRACTION, moves_mark=True)
         self._on_progress()
+
+    def notice(self) -> None:
+        """Look for work soon. Whether a full agent has room is not known until then."""
+        if self.held_up_by == FULL:
+            self.held_up_by = ""
+        super().notice()
+
+    async def _wait_for_room(self) -> None:
+        """Wait while the agent is full. A deletion, a retraction or another limit ends that, and so may time."""
+        while await self._mailbox.run_in_background(partial(self._jobs.is_full, self._clock.now_ms())):
+            self._log.info("extraction paused", why=FULL)
+            self.held_up_by = FULL
+            self._on_progress()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._arrived.wait(), ROOM_CHECK_S)
+            self._arrived.clear()
+        self._reset_failures()
 
     async def before_digest(self, task: DigestTask) -> None:
         """Extract the statements of a batch before its digest, if the digest deletes its texts."""

@@ -88,6 +88,11 @@ class State:
             self._ledger = self.store.read(lambda txn: Ledger(txn.statements.entries()))
         return self._ledger
 
+    def is_full_of_statements(self, now_ms: int) -> bool:
+        """Return whether passes skip as many statements as the agent may keep."""
+        ledger, most = self.ledger, self.parameters.max_statements
+        return ledger.statement_count >= most and len(ledger.known().kept(now_ms)) >= most
+
     def keep_statements(self, *, is_new_pass: bool) -> None:
         """Commit which statements passes skip, if that may have changed. The time changes it too."""
         if self._is_kept_due or is_new_pass:
