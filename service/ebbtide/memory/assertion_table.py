@@ -306,6 +306,15 @@ class AssertionTable:
             found.setdefault(one.slot, []).append(one)
         return found
 
+    def about(self, subjects: Iterable[int], is_wanted: Callable[[str], bool]) -> list[Assertion]:
+        """Return the assertions about some entities in some slots, in order of arrival."""
+        rows = self._rows_about(subjects, None, None)
+        return self._build(rows[np.isin(self._rows["slot"][rows], self._slots.numbers(is_wanted))])
+
+    def statements_about(self, subjects: Iterable[int]) -> list[int]:
+        """Return the statements about some entities, ascending."""
+        return self._distinct("statement", self._rows_about(subjects, None, None))
+
     def slots(self) -> list[str]:
         """Return the slots of which anything was ever asserted."""
         return list(self._slots.values)
@@ -350,16 +359,21 @@ class AssertionTable:
             return None
         return int(self._rows["subject"][rows[0]]), self._slots.values[self._rows["slot"][rows[0]]]
 
-    def statements(self) -> list[int]:
+    def statements(self) -> Array:
         """Return the statements, ascending."""
-        return self._distinct("statement")
+        return np.unique(self._rows["statement"])
 
     def subjects(self) -> list[int]:
         """Return the entities about which something is asserted, ascending."""
-        return self._distinct("subject")
+        return self._distinct("subject", slice(None))
 
-    def _distinct(self, name: str) -> list[int]:
-        found: list[int] = np.unique(self._rows[name]).tolist()
+    def subjects_in(self, names: Collection[str]) -> list[int]:
+        """Return the entities about which something is asserted in some slots, ascending."""
+        numbers = self._slots.numbers(lambda name: name in names)
+        return self._distinct("subject", np.isin(self._rows["slot"], numbers))
+
+    def _distinct(self, name: str, rows: Array | slice) -> list[int]:
+        found: list[int] = np.unique(self._rows[name][rows]).tolist()
         return found
 
     def messages_of(self, kinds: Collection[str]) -> list[int]:

@@ -370,6 +370,14 @@ class Network:
         """Return (target, relation, strength now) of every live link of the node, including dangling ones."""
         yield from self._ends(self.rows_from(self.slot_of(node_id)), "target")
 
+    def linked_from(self, node_id: NodeId) -> Array:
+        """Return the living nodes to which live links of a node point, those of the links written strongest first."""
+        table, rows = self.links.rows, self.rows_from(self.slot_of(node_id))
+        rows = rows[self.is_live(rows) & self.slots["alive"][table["target"][rows]]]
+        strongest_first = np.argsort(-table["written"][rows], kind="stable")
+        found: Array = self.slots["id"][table["target"][rows[strongest_first]]]
+        return found
+
     def links_to(self, node_id: NodeId) -> Iterator[tuple[NodeId, str, float]]:
         """Return (source, relation, strength now) of every live link that points at the node."""
         yield from self._ends(self.rows_to(self.slot_of(node_id)), "source")

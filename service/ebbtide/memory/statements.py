@@ -20,9 +20,10 @@ from typing import Final, Literal, NamedTuple
 import msgspec
 
 from ebbtide.memory.assertion_table import AssertionTable
+from ebbtide.memory.columns import Array, places_in
 from ebbtide.memory.slot_names import slot_of
 from ebbtide.memory.values import compare_values
-from ebbtide.memory.versions import DAY_MS, SlotReplay, Version, Withdrawal
+from ebbtide.memory.versions import DAY_MS, SlotReplay, Version, Withdrawal, by_time
 from ebbtide.records import Source
 from ebbtide.statements import Assertion, Ruling, is_inferred
 
@@ -77,7 +78,7 @@ class Ledger:
         self._now = Replay(self, None)
         self._past: Replay | None = None
         """The replay of the last question about what was known earlier."""
-        self._statements: list[int] | None = None
+        self._statements: Array | None = None
         more = iter(entries)
         while some := list(islice(more, MANY_AT_ONCE)):
             self.apply(some)
@@ -133,16 +134,24 @@ class Ledger:
         return self._assertions.nbytes + REPLAYED_BYTES * replayed + RULING_BYTES * len(self._rulings)
 
     @property
-    def statements(self) -> Sequence[int]:
+    def statements(self) -> list[int]:
         """The nodes that are statements, ascending."""
+        found: list[int] = self._ids().tolist()
+        return found
+
+    def _ids(self) -> Array:
         if self._statements is None:
             self._statements = self._assertions.statements()
         return self._statements
 
+    def are_statements(self, nodes: Array) -> Array:
+        """Return which of some nodes are statements."""
+        return places_in(self._ids(), nodes)[1]
+
     @property
     def statement_count(self) -> int:
         """The number of statements."""
-        return len(self.statements)
+        return len(self._ids())
 
     def all_assertions(self, after: int = 0) -> Iterator[Assertion]:
         """Yield every assertion in order of arrival, after an entry number."""
@@ -189,7 +198,7 @@ class Ledger:
 
     def about(self, entities: Collection[int]) -> set[int]:
         """Return the statements about some entities."""
-        return {one.statement for one in self._assertions.touched(entities, ()) if one.subject in entities}
+        return set(self._assertions.statements_about(entities))
 
     def lost(
         self, gone: Collection[int], messages: Collection[int], is_erased: Callable[[Source], bool]
@@ -251,6 +260,10 @@ class Ledger:
         """Return the assertions about some entities by slot, in order, up to an entry number."""
         return self._assertions.by_slot(subjects, before)
 
+    def said_about(self, subjects: Iterable[int], is_wanted: Callable[[str], bool]) -> list[Assertion]:
+        """Return the assertions about some entities in some slots, in order."""
+        return self._assertions.about(subjects, is_wanted)
+
     def slots_of(self, subjects: Iterable[int]) -> set[str]:
         """Return the slots of which statements about some entities are made."""
         return self._assertions.slots_of(subjects)
@@ -270,6 +283,10 @@ class Ledger:
     def subjects(self) -> list[int]:
         """Return the entities about which statements are made."""
         return self._assertions.subjects()
+
+    def subjects_in(self, names: Collection[str]) -> list[int]:
+        """Return the entities about which statements of some slots are made."""
+        return self._assertions.subjects_in(names)
 
     def rulings_before(self, before: int | None) -> list[Ruling]:
         """Return the rulings up to an entry number that no later ruling has undone, in order."""
@@ -463,12 +480,12 @@ class Replay:
     def history(self, statement: int) -> list[Version]:
         """Return all versions of the slot of a statement, by the time from which they are true."""
         slot = self._slot_of(statement)
-        return [] if slot is None else sorted(slot.versions, key=_by_time)
+        return [] if slot is None else sorted(slot.versions, key=by_time)
 
     def version_of(self, statement: int) -> Version | None:
         """Return the last version that an assertion of a statement supports."""
         slot = self._slot_of(statement)
-        return None if slot is None else max(slot.versions_of(statement), key=_by_time, default=None)
+        return None if slot is None else slot.version_of(statement)
 
     def _slot_of(self, statement: int) -> SlotReplay | None:
         """Return the replay of the slot of a statement; None if there is no such statement."""
@@ -565,7 +582,3 @@ class Replay:
                 if version.holds_at(now_ms) and (slot.slot.is_lasting or version.first.kind == "task"):
                     found.update(one.statement for one in version.assertions)
         return found
-
-
-def _by_time(version: Version) -> tuple[int, int]:
-    return version.since_ms, version.first.entry

@@ -16,6 +16,11 @@ LONG_MESSAGES: Final = 2
 LONG_CONFIDENCE: Final = 0.8
 
 
+def is_short(age_ms: int, *, was_found: bool = False) -> bool:
+    """Return whether a statement of an age is in the short tier, whatever supports it."""
+    return age_ms < (SHORT_DAYS + FOUND_DAYS * was_found) * DAY_MS
+
+
 def tier_of(
     age_ms: int, conversations: int, messages: int, confidence: float, *, was_found: bool = False
 ) -> Tier:
@@ -23,7 +28,7 @@ def tier_of(
 
     A young statement is in the short tier, whatever supports it.
     """
-    if age_ms < (SHORT_DAYS + FOUND_DAYS * was_found) * DAY_MS:
+    if is_short(age_ms, was_found=was_found):
         return "short"
     is_firm = (
         conversations >= LONG_CONVERSATIONS and messages >= LONG_MESSAGES and confidence >= LONG_CONFIDENCE

@@ -154,7 +154,7 @@ def topics_of_value(value: str) -> frozenset[str]:
 
 def are_same_relative(stated: str, named: str) -> bool:
     """Return whether the words of a statement state the relative that a question names."""
-    found = dict(_relatives()).get(normalised(stated))
+    found = _relative_of().get(normalised(stated))
     if found is None:
         return False
     families = {"parents": ("mother", "father"), "child": ("son", "daughter")}
@@ -200,6 +200,11 @@ def _relatives() -> tuple[tuple[str, str], ...]:
     found = {alias: slot for alias, slot in ALIASES.items() if slot in KIN or slot == "partner"}
     found |= {word: relative for relative, word in _listed(_RELATIVE_WORDS)}
     return tuple(sorted(found.items(), key=lambda pair: (-len(pair[0]), pair)))
+
+
+@cache
+def _relative_of() -> dict[str, str]:
+    return dict(_relatives())
 
 
 def _listed(lines: str) -> Iterator[tuple[str, str]]:

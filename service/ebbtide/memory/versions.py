@@ -297,6 +297,11 @@ def _put(places: dict[T, _Periods], key: T, version: Version) -> None:
         places[key] = _Periods(version)
 
 
+def by_time(version: Version) -> tuple[int, int]:
+    """Return the begin of a version, and its place among those with the same begin."""
+    return version.since_ms, version.first.entry
+
+
 def _arrival(version: Version) -> int:
     return version.assertions[0].entry
 
@@ -328,6 +333,10 @@ class SlotReplay:
                 for one in version.assertions:
                     self._note_stated(one.statement, version)
         return self._stating.get(statement, ())
+
+    def version_of(self, statement: int) -> Version | None:
+        """Return the last version that an assertion of a statement supports."""
+        return max(self.versions_of(statement), key=by_time, default=None)
 
     def _note_stated(self, statement: int, version: Version) -> None:
         if self._stating is not None:
@@ -524,14 +533,13 @@ class SlotReplay:
 
     def _disagree(self, one: Version, other: Version) -> bool:
         first, second = one.first, other.first
+        if first.negated == second.negated:
+            is_single = self.slot.cardinality == "one" and not first.negated
+            return is_single and self._compare(one, other) == "different"
         days = abs(one.since_ms // DAY_MS - other.since_ms // DAY_MS)
-        if self._is_event(first) and self._is_event(second) and days > 1:
+        if days > 1 and self._is_event(first) and self._is_event(second):
             return False
-        if first.negated != second.negated:
-            return self._compare(one, other) != "different"
-        return (
-            self.slot.cardinality == "one" and not first.negated and self._compare(one, other) == "different"
-        )
+        return self._compare(one, other) != "different"
 
     def _compare(self, one: Version, other: Version) -> Comparison:
         """Compare two values. Objects that are one entity are the same, whatever their words."""

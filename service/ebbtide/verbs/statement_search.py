@@ -26,16 +26,15 @@ from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import NodeId
 from ebbtide.language.port import BadReply, ModelUnavailable
 from ebbtide.memory.causal_paths import MAX_DEPTH, CausalPath, causal_paths
-from ebbtide.memory.network import Network
 from ebbtide.memory.statements import Version
 from ebbtide.memory.topic_words import asks_for_the_past, asks_why
-from ebbtide.records import Link, utc_date
+from ebbtide.records import utc_date
 from ebbtide.verbs.causes import CausePath, shown_path
 from ebbtide.verbs.limits import EPOCH, MILLISECOND, Between, MaxChars, NotBlank, OneOf, Several, Time
 from ebbtide.verbs.recall import QueryRequest, TimeRange, query_of, with_meaning
 from ebbtide.verbs.requests import AgentRequest, Response
 from ebbtide.verbs.service import Service
-from ebbtide.verbs.statements import CURRENT, KINDS, StatementInfo, View, recency, shown_statement
+from ebbtide.verbs.statements import CURRENT, KINDS, StatementInfo, View, recency
 
 MAX_HITS = 60
 """Messages whose statements are looked at."""
@@ -229,7 +228,7 @@ class _Search:
         return FoundStatements(
             statements=[
                 FoundStatement(
-                    **dict(self._view.info(one.version)), score=round(one.score, 4), distance=one.distance
+                    **self._view.fields(one.version), score=round(one.score, 4), distance=one.distance
                 )
                 for one in best
             ],
@@ -243,7 +242,7 @@ class _Search:
         most_used = max(map(uses.of, reached), default=0)
         for statement, distance in reached.items():
             version = self._matches.version_of(statement)
-            if version is None or shown_statement(version, self._workspace) != statement:
+            if version is None or self._view.shown(version) != statement:
                 continue
             state = self._state(version, statement)
             if not self._is_wanted(version, state):
@@ -296,20 +295,22 @@ class _Search:
     def _reached(self, starts: Iterable[NodeId]) -> dict[NodeId, int]:
         """Return the statements within reach of the found ones along live links, with their distance."""
         depth = 1 if self._request.expand_depth is None else self._request.expand_depth
-        network, statements = self._workspace.network, set(self._workspace.ledger.statements)
+        network, ledger = self._workspace.network, self._workspace.ledger
         found = dict.fromkeys(starts, 0)
         # An entity between two statements is no step of its own.
         waiting = deque((one, 0) for one in found if one in network)
         seen = set(found)
         while waiting and len(seen) < MAX_REACHED:
             node_id, distance = waiting.popleft()
-            for link in live_links_from(network, node_id):
-                other = link.target
-                if other in seen or len(seen) >= MAX_REACHED:
-                    continue
+            others = network.linked_from(node_id)
+            for other, is_statement in zip(
+                others.tolist(), ledger.are_statements(others).tolist(), strict=True
+            ):
+                if len(seen) >= MAX_REACHED:
+                    break
                 is_entity = other in network.entities
                 steps = distance if is_entity else distance + 1
-                if steps > depth or (not is_entity and other not in statements):
+                if other in seen or steps > depth or not (is_entity or is_statement):
                     continue
                 seen.add(other)
                 if not is_entity:
@@ -325,10 +326,3 @@ def _is_within(version: Version, period: TimeRange) -> bool:
         and (period.end is None or one.told_at_ms < period.end)
         for one in version.assertions
     )
-
-
-def live_links_from(network: Network, node_id: NodeId) -> list[Link]:
-    """Return the live links of a node to living nodes, the strongest first."""
-    rows = network.rows_from(network.slot_of(node_id))
-    links = network.as_links(rows[network.is_live(rows)])
-    return sorted((one for one in links if one.target in network), key=lambda one: -one.strength)

@@ -11,7 +11,7 @@ import hashlib
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from itertools import islice
 from typing import Annotated, Any, TypeVar
 
@@ -481,17 +481,16 @@ def not_a_statement(workspace: Workspace, number: NodeId) -> Exception:
 
 def _created(workspace: Workspace, told: Told, now_ms: int) -> CreatedStatement:
     def read(txn: ReadTransaction) -> CreatedStatement:
-        replay = workspace.ledger.known()
-        version = replay.version_of(told.statement)
+        view = View(txn, workspace, now_ms, None, now_ms)
+        version = view.replay.version_of(told.statement)
         if version is None:
             raise not_a_statement(workspace, told.statement)
-        one = info(txn, workspace, replay, version, now_ms, now_ms)
         ended = [
             node_text_id(other.statement)
-            for other in replay.versions(version.first.subject, version.first.slot)
+            for other in view.replay.versions(version.first.subject, version.first.slot)
             if told.is_new and other.retired_by == told.statement
         ]
-        return CreatedStatement(**dict(one), created=told.is_new, superseded=ended)
+        return CreatedStatement(**view.fields(version), created=told.is_new, superseded=ended)
 
     return workspace.store.read(read)
 
@@ -629,7 +628,7 @@ async def list_statements(service: Service, request: ListStatementsRequest) -> S
 
 
 class View:
-    """The statements of an agent at a time, as they were known at a time."""
+    """The statements of an agent at a time, as they were known at a time, within one read transaction."""
 
     def __init__(
         self, txn: ReadTransaction, workspace: Workspace, as_of_ms: int, known_at_ms: int | None, now_ms: int
@@ -639,14 +638,98 @@ class View:
         self.replay = workspace.ledger.known(known_at_ms)
         self.as_of_ms = as_of_ms
         self.now_ms = now_ms
+        self._shown: dict[Version, NodeId] = {}
+        self._message = cache(txn.messages.get)
+        self._pinned = self.replay.pinned()
+        self._consolidated_up_to = txn.meta.consolidation.consolidated_up_to
 
-    def info(self, version: Version) -> StatementInfo:
-        """Return a version of a statement."""
-        return info(self.txn, self.workspace, self.replay, version, self.as_of_ms, self.now_ms)
+    def shown(self, version: Version) -> NodeId:
+        """Return the node of a version: of its oldest assertion whose node lives, else of its oldest."""
+        if version not in self._shown:
+            network = self.workspace.network
+            alive = (one.statement for one in version.assertions if one.statement in network)
+            self._shown[version] = next(alive, version.statement)
+        return self._shown[version]
 
     def entity(self, words: str) -> NodeId | None:
         """Return the entity that a name, I or an id means; None if there is none."""
         return entity_meant(self.workspace, words)
+
+    def info(self, version: Version) -> StatementInfo:
+        """Return a version of a statement."""
+        return StatementInfo(**self.fields(version))
+
+    def fields(self, version: Version) -> dict[str, Any]:
+        """Return the fields of a version of a statement."""
+        first, replay, now_ms, workspace = version.first, self.replay, self.now_ms, self.workspace
+        statement = self.shown(version)
+        node = self.txn.nodes.get(statement)
+        state: str = replay.state(version, self.as_of_ms)
+        if node is None and state in CURRENT:
+            state = "forgotten"
+        subject = workspace.network.entities.get(first.subject)
+        rivals = version.rivals_at(self.as_of_ms) if state == "contested" else []
+        is_pinned = any(one.statement in self._pinned for one in version.assertions)
+        was_found = workspace.statement_uses.of(statement) > 0
+        return {
+            "id": node_text_id(statement),
+            "subject": "" if subject is None else subject.name,
+            "subject_id": node_text_id(first.subject),
+            "slot": first.slot,
+            "object": first.object,
+            "object_id": node_text_id(first.object_entity) if first.object_entity else "",
+            "kind": first.kind,
+            "negated": first.negated,
+            "modality": first.modality,
+            "state": state,
+            "status": self._status(first, is_forgotten=node is None),
+            "since": version.since_ms,
+            "until": version.until_ms,
+            "time_words": first.time_words,
+            "told_at": version.told_at_ms,
+            "known_at": first.known_at_ms,
+            "superseded_by": node_text_id(version.retired_by) if version.retired_by else "",
+            "conflicts_with": [node_text_id(self.shown(one)) for one in rivals],
+            "confidence": round(version.confidence, 4),
+            "importance": first.importance,
+            "priority": round(replay.priority(version, now_ms), 4),
+            "weight": round(weight(version, replay, workspace.search, is_pinned=is_pinned, now_ms=now_ms), 4),
+            "pinned": is_pinned,
+            "author": first.author,
+            "scope": first.scope,
+            "tier": tier(self._message, version, now_ms, was_found=was_found),
+            "attributes": dict(first.attributes),
+            "content": "" if node is None else node.content,
+            "quotes": self._quotes(version.assertions),
+        }
+
+    def _status(self, first: Assertion, *, is_forgotten: bool) -> str:
+        if is_forgotten:
+            return "archived"
+        return "staged" if first.entry > self._consolidated_up_to else "consolidated"
+
+    def _quotes(self, assertions: Sequence[Assertion]) -> list[Quote]:
+        """Return the words of the oldest assertions."""
+        found = []
+        for one in assertions[:MAX_EVIDENCE]:
+            record = self._message(one.source.message)
+            if record is None:
+                continue
+            text = self.txn.messages.text(record) or ""
+            begin, length = one.source.offset, one.source.length
+            found.append(
+                Quote(
+                    text=_slice(text, begin, length),
+                    message_id=record.caller_id,
+                    batch_id=batch_text_id(record.batch),
+                    message_index=record.index,
+                    offset=begin,
+                    length=length,
+                    role=record.role,
+                    said_at=record.time_ms,
+                )
+            )
+        return found
 
 
 async def read_at(
@@ -699,9 +782,9 @@ def _listed(view: View, request: ListStatementsRequest, start: NodeId) -> Iterab
             return
         subjects = view.replay.merged_with(entity)
     slot, states = canonical(request.topic) if request.topic else "", request.states or CURRENT
-    for number in sorted(view.workspace.ledger.statements):
+    for number in view.workspace.ledger.statements:
         version = view.replay.version_of(number) if number >= start else None
-        if version is None or shown_statement(version, view.workspace) != number:
+        if version is None or view.shown(version) != number:
             continue
         first = version.first
         if (
@@ -713,70 +796,6 @@ def _listed(view: View, request: ListStatementsRequest, start: NodeId) -> Iterab
         one = view.info(version)
         if one.state in states:
             yield one
-
-
-def shown_statement(version: Version, workspace: Workspace) -> NodeId:
-    """Return the node of a version: of its oldest assertion whose node lives, else of its oldest."""
-    network = workspace.network
-    return next((one.statement for one in version.assertions if one.statement in network), version.statement)
-
-
-def info(
-    txn: ReadTransaction,
-    workspace: Workspace,
-    replay: Replay,
-    version: Version,
-    as_of_ms: int,
-    now_ms: int,
-) -> StatementInfo:
-    """Return a version of a statement as of a time."""
-    network, first = workspace.network, version.first
-    statement = shown_statement(version, workspace)
-    node = txn.nodes.get(statement)
-    state: str = replay.state(version, as_of_ms)
-    if node is None and state in CURRENT:
-        state = "forgotten"
-    subject = network.entities.get(first.subject)
-    rivals = version.rivals_at(as_of_ms) if state == "contested" else []
-    pinned = replay.pinned()
-    is_pinned = bool(pinned) and not pinned.isdisjoint(one.statement for one in version.assertions)
-    return StatementInfo(
-        id=node_text_id(statement),
-        subject="" if subject is None else subject.name,
-        subject_id=node_text_id(first.subject),
-        slot=first.slot,
-        object=first.object,
-        object_id=node_text_id(first.object_entity) if first.object_entity else "",
-        kind=first.kind,
-        negated=first.negated,
-        modality=first.modality,
-        state=state,
-        status=_status(txn, first, is_forgotten=node is None),
-        since=version.since_ms,
-        until=version.until_ms,
-        time_words=first.time_words,
-        told_at=version.told_at_ms,
-        known_at=first.known_at_ms,
-        superseded_by=node_text_id(version.retired_by) if version.retired_by else "",
-        conflicts_with=[node_text_id(shown_statement(one, workspace)) for one in rivals],
-        confidence=round(version.confidence, 4),
-        importance=first.importance,
-        priority=round(replay.priority(version, now_ms), 4),
-        weight=round(weight(version, replay, workspace.search, is_pinned=is_pinned, now_ms=now_ms), 4),
-        pinned=is_pinned,
-        author=first.author,
-        scope=first.scope,
-        tier=tier(txn, version, now_ms, was_found=workspace.statement_uses.of(statement) > 0),
-        attributes=dict(first.attributes),
-        content="" if node is None else node.content,
-        quotes=quotes(txn, version.assertions),
-    )
-
-
-def _status(txn: ReadTransaction, first: Assertion, *, is_forgotten: bool) -> str:
-    if is_forgotten:
-        return "archived"
-    return "staged" if first.entry > txn.meta.consolidation.consolidated_up_to else "consolidated"
 
 
 def recency(version: Version, settings: SearchSettings, now_ms: int) -> float:
@@ -815,27 +834,3 @@ def _slice(text: str, begin: int, length: int) -> str:
     if text.isascii():
         return text[begin : begin + length]
     return text.encode()[begin : begin + length].decode(errors="replace")
-
-
-def quotes(txn: ReadTransaction, assertions: Sequence[Assertion]) -> list[Quote]:
-    """Return the words of the oldest assertions."""
-    found = []
-    for one in assertions[:MAX_EVIDENCE]:
-        record = txn.messages.get(one.source.message)
-        if record is None:
-            continue
-        text = txn.messages.text(record) or ""
-        begin, length = one.source.offset, one.source.length
-        found.append(
-            Quote(
-                text=_slice(text, begin, length),
-                message_id=record.caller_id,
-                batch_id=batch_text_id(record.batch),
-                message_index=record.index,
-                offset=begin,
-                length=length,
-                role=record.role,
-                said_at=record.time_ms,
-            )
-        )
-    return found

@@ -77,7 +77,7 @@ def test_the_rows_equal_a_dictionary(seed: int) -> None:
         assert list(table.all()) == rows
         after = random.randint(0, author.entry)
         assert list(table.all(after)) == [one for one in rows if one.entry > after]
-        assert table.statements() == sorted({one.statement for one in rows})
+        assert table.statements().tolist() == sorted({one.statement for one in rows})
         assert table.subjects() == sorted({one.subject for one in rows})
         statement = random.choice(rows).statement if rows else 1
         assert table.of_statement(statement) == [one for one in rows if one.statement == statement]
@@ -88,6 +88,12 @@ def test_the_rows_equal_a_dictionary(seed: int) -> None:
         assert set(by_slot) == {one.slot for one in about}
         for slot in ("residence", "nothing"):
             assert table.of_slot(entities, slot, before) == [one for one in about if one.slot == slot]
+        about = [one for one in rows if one.subject in entities]
+        assert table.about(entities, "residence".__eq__) == [one for one in about if one.slot == "residence"]
+        assert table.statements_about(entities) == sorted({one.statement for one in about})
+        assert table.subjects_in(["residence", "nothing"]) == sorted(
+            {one.subject for one in rows if one.slot == "residence"}
+        )
         assert table.messages_by("user".__eq__) == sorted(
             {one.source.message for one in rows if one.author == "user"}
         )

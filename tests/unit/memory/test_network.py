@@ -86,6 +86,14 @@ def test_a_broken_link_supports_nothing() -> None:
     assert list(made.links_from(1)) == []
 
 
+def test_the_nodes_to_which_a_node_is_linked() -> None:
+    """Living nodes at the end of live links, those of the strongest links first."""
+    made = network((1, 2, "", 0.3), (1, 3, "", 0.9), (1, 4, "", 0.3), (1, 5, "", 0.009), (2, 1, "", 0.5))
+    assert made.linked_from(1).tolist() == [3, 2, 4]
+    made.apply(Change(forgotten=[3]))
+    assert made.linked_from(1).tolist() == [2, 4]
+
+
 def test_links_decay_with_the_scans_of_their_source() -> None:
     """Each scan of the source multiplies the link by decay_rate; scans of the target do nothing."""
     made = network((1, 2, "", 0.5), (2, 1, "", 0.5), decay_rate=0.5)

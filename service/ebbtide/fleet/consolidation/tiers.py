@@ -7,16 +7,24 @@ from collections.abc import Callable
 
 from ebbtide.fleet.consolidation.steps import Finding, Part, View
 from ebbtide.memory.statements import DAY_MS, MAX_EVIDENCE, Version
-from ebbtide.memory.tiers import Tier, tier_of
-from ebbtide.store.lmdb.transaction import ReadTransaction
+from ebbtide.memory.tiers import Tier, is_short, tier_of
+from ebbtide.records import MessageRecord
 
 
-def tier(txn: ReadTransaction, version: Version, now_ms: int, *, was_found: bool = False) -> Tier:
+def tier(
+    message_of: Callable[[int], MessageRecord | None],
+    version: Version,
+    now_ms: int,
+    *,
+    was_found: bool = False,
+) -> Tier:
     """Return how firmly a statement is known."""
-    records = list(filter(None, map(txn.messages.get, sorted(version.messages)[:MAX_EVIDENCE])))
+    age_ms = now_ms - min(one.told_at_ms for one in version.assertions)
+    if is_short(age_ms, was_found=was_found):
+        return "short"
+    records = list(filter(None, map(message_of, sorted(version.messages)[:MAX_EVIDENCE])))
     # Messages of one day without the id of a conversation count as one conversation.
     conversations = {one.conversation_id or str(one.time_ms // DAY_MS) for one in records}
-    age_ms = now_ms - min(one.told_at_ms for one in version.assertions)
     return tier_of(age_ms, len(conversations), len(records), version.confidence, was_found=was_found)
 
 
@@ -34,6 +42,6 @@ class Tiers:
             if looked and is_time_up():
                 return Part(looked=looked, position=statement)
             looked += 1
-            self._counts[tier(view.txn, true[statement], view.now_ms)] += 1
+            self._counts[tier(view.txn.messages.get, true[statement], view.now_ms)] += 1
         findings = [Finding((), f"{count} {name}") for name, count in sorted(self._counts.items())]
         return Part(looked=looked, findings=findings)

@@ -9,8 +9,10 @@ the topic.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from ebbtide.entity_names import entity_key
 from ebbtide.fleet.recall.recollected import Recollected
@@ -28,6 +30,7 @@ from ebbtide.memory.topic_words import (
     names,
     topics_of_value,
 )
+from ebbtide.memory.versions import SlotReplay
 from ebbtide.retrieval.analysis import words_of
 from ebbtide.statements import Assertion
 from ebbtide.store.lmdb.transaction import ReadTransaction
@@ -60,8 +63,8 @@ class StatementMatches:
     """Topics that a plan adds to those of the question."""
     asked: Asked = field(init=False)
     _words: frozenset[str] = field(init=False)
-    _versions: dict[tuple[NodeId, str], dict[NodeId, Version]] = field(init=False, default_factory=dict)
-    """The version of each statement, for the slots that were read."""
+    _slots: dict[tuple[NodeId, str], SlotReplay] = field(init=False, default_factory=dict)
+    """The slots that were replayed."""
 
     def __post_init__(self) -> None:
         self.asked = asked(self.question)
@@ -77,7 +80,7 @@ class StatementMatches:
         on_topic = self._on_topic(others)
         if not on_topic and self._relevance(hits) < self.min_relevance:
             return {}
-        weights = dict.fromkeys((one.statement for one in self._about(others)), NAMED_SHARE) | on_topic
+        weights = dict.fromkeys(self.ledger.about(self._merged(others)), NAMED_SHARE) | on_topic
         if not weights and not self.asked.topics:
             return similar
         found = {statement: (1 - TOPIC_SHARE) * share for statement, share in similar.items()}
@@ -93,8 +96,12 @@ class StatementMatches:
         """Return the similarity of the statements of the ranked messages, and of those that followed them."""
         best, relevance = max(hits.scored.values(), default=0.0), self._relevance(hits)
         found: dict[NodeId, float] = {}
-        for message, score in hits.scored.items() if best > 0 else ():
-            statements = [one for one in self.txn.citings.of(message) if self.ledger.is_said(one)]
+        citing = {message: self.txn.citings.of(message) for message in hits.scored} if best > 0 else {}
+        cited = np.array([one for nodes in citing.values() for one in nodes], dtype=np.int64)
+        every = set(cited[self.ledger.are_statements(cited)].tolist())
+        for message, nodes in citing.items():
+            score = hits.scored[message]
+            statements = [one for one in nodes if one in every]
             for statement in statements:
                 share = self._share(statement) if len(statements) > 1 else 1.0
                 for one in (statement, *self._followers(statement)):
@@ -111,15 +118,14 @@ class StatementMatches:
             yield statement
 
     def version_of(self, statement: NodeId) -> Version | None:
-        """Return the last version that a statement supports. A slot is read once."""
+        """Return the last version that a statement supports. A slot is replayed once, however many there are."""
         found = self.ledger.slot_of_statement(statement)
         if found is None:
             return None
         key = self.replay.root(found[0]), found[1]
-        if key not in self._versions:
-            in_order = sorted(self.replay.versions(*key), key=lambda one: (one.since_ms, one.first.entry))
-            self._versions[key] = {one.statement: each for each in in_order for one in each.assertions}
-        return self._versions[key].get(statement)
+        if key not in self._slots:
+            self._slots[key] = self.replay.slot(key)
+        return self._slots[key].version_of(statement)
 
     def _share(self, statement: NodeId) -> float:
         """Return the share of the question's words that occur in a statement."""
@@ -138,7 +144,8 @@ class StatementMatches:
             subjects |= self._user()
         found: dict[NodeId, float] = {}
         topics = self.asked.topics
-        for one in self._about(subjects, self._may_match) if topics else ():
+        stated = self.ledger.said_about(self._merged(subjects), self._may_match) if topics else ()
+        for one in stated:
             if weight := self._weight(one, topics):
                 found[one.statement] = max(weight, found.get(one.statement, 0.0))
         return found
@@ -147,16 +154,9 @@ class StatementMatches:
         """Return whether statements of a slot may be on the topics of the question."""
         return slot in self.asked.topics or TASKS in self.asked.topics or slot not in SLOTS
 
-    def _about(
-        self, subjects: Iterable[NodeId], is_wanted: Callable[[str], bool] = lambda _: True
-    ) -> Iterator[Assertion]:
-        for subject in subjects:
-            for slot in self.ledger.slots_of(self.replay.merged_with(subject)):
-                if is_wanted(slot):
-                    yield from self._stated(subject, slot)
-
-    def _stated(self, subject: NodeId, slot: str) -> Iterable[Assertion]:
-        return self.ledger.between(self.replay.merged_with(subject), slot, None)
+    def _merged(self, subjects: Iterable[NodeId]) -> set[NodeId]:
+        """Return some entities, with those that are one with them."""
+        return set[NodeId]().union(*map(self.replay.merged_with, subjects))
 
     def _weight(self, one: Assertion, topics: Mapping[str, float]) -> float:
         weight = topics.get(one.slot, 0.0)
@@ -164,7 +164,7 @@ class StatementMatches:
             weight = max(weight, topics.get(TASKS, 0.0))
         if not weight and one.slot not in SLOTS and one.object:
             weight = max((topics.get(slot, 0.0) for slot in topics_of_value(one.object)), default=0.0)
-            if self._words.isdisjoint(word.casefold() for word in words_of(one.object)):
+            if weight and self._words.isdisjoint(word.casefold() for word in words_of(one.object)):
                 weight *= VALUE_SHARE
         return weight
 
@@ -191,14 +191,13 @@ class StatementMatches:
             yield key
         user = self._user()
         topics = {relative, *RELATION_TOPICS}
-        for subject in self.ledger.subjects():
-            if topics.isdisjoint(self.ledger.slots_of({subject})):
-                continue
+        subjects = self.ledger.subjects_in(topics)
+        stated_of: dict[NodeId, list[Assertion]] = {}
+        for one in self.ledger.said_about(self._merged(subjects), topics.__contains__):
+            stated_of.setdefault(self.replay.root(one.subject), []).append(one)
+        for subject in subjects:
+            stated = stated_of[self.replay.root(subject)]
             if subject in user:
-                yield from (one.object_entity for one in self._stated(subject, relative) if one.object_entity)
-            elif any(True for _ in self._stated(subject, relative)):
+                yield from (one.object_entity for one in stated if one.slot == relative and one.object_entity)
+            elif any(one.slot == relative or are_same_relative(one.object, relative) for one in stated):
                 yield subject
-            else:
-                for topic in RELATION_TOPICS:
-                    if any(are_same_relative(one.object, relative) for one in self._stated(subject, topic)):
-                        yield subject
