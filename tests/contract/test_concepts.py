@@ -179,3 +179,33 @@ async def test_what_is_deleted_during_the_step_does_not_come_back(tmp_path: Path
         assert "Quimcello" not in found["keywords"] and files_with("Quimcello", tmp_path) == []
         members = {one["target"] for one in (await done(call, "GET", f"nodes/{found['id']}"))["links_out"]}
         assert members >= {*statements} and skill not in members
+
+
+async def test_a_concept_can_only_be_read(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Every other request for it says that it is a concept and how it is deleted, not that it is forgotten."""
+    async with caller_in(tmp_path) as call:
+        await told(call, CELLIST)
+        await consolidated(call)
+        [concept] = await concepts(call)
+        one, path = concept["id"], f"{AGENT}/nodes/{concept['id']}"
+        other = concept["members"][0] if "members" in concept else "n1"
+        requests = [
+            ("DELETE", path, None),
+            ("PATCH", path, {"content": "other words"}),
+            ("PUT", f"{path}/pin", None),
+            ("DELETE", f"{path}/pin", None),
+            ("PUT", f"{AGENT}/focus/{one}", None),
+            ("DELETE", f"{AGENT}/focus/{one}", None),
+            ("GET", f"{path}/why", None),
+            ("POST", f"{AGENT}/links", {"source": one, "target": other, "relation": "supports"}),
+        ]
+        for method, target, body in requests:
+            response = await call(method, target, body)
+            error = response.json()["error"]
+            assert (response.status_code, error["reason"]) == (400, "INVALID_VALUE"), (method, target)
+            assert f"{one} is a concept" in error["message"]
+        response = await call("GET", f"{AGENT}/statements/{one}")
+        assert response.json()["error"]["reason"] == "NOT_A_STATEMENT"
+        batch = await done(call, "POST", "nodes/delete", {"node_ids": [one]})
+        assert [result["reason"] for result in batch["results"]] == ["INVALID_VALUE"]
+        assert [found["id"] for found in await concepts(call)] == [one]

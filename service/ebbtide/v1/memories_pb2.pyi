@@ -538,7 +538,7 @@ class NodeDeletion(_message.Message):
     deleted: _builtins.bool
     """Whether it existed and was deleted."""
     reason: _builtins.str
-    """Why it was not deleted: NODE_NOT_FOUND or BATCH_NOT_DIGESTED; else empty."""
+    """Why it was not deleted: NODE_NOT_FOUND, BATCH_NOT_DIGESTED or INVALID_VALUE (a concept); else empty."""
     def __init__(
         self,
         *,

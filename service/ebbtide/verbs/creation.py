@@ -123,7 +123,7 @@ async def create_node(service: Service, request: CreateNodeRequest) -> NodeDetai
             except PolicyChanged:
                 continue
             except TargetGone as error:
-                raise not_alive(agent.workspace, error.node_id) from None
+                raise await agent.run(partial(not_alive, agent.workspace, error.node_id)) from None
 
 
 def _check_vector(agent: Agent, request: CreateNodeRequest) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
-from ebbtide.errors import NotFound, no_node
+from ebbtide.errors import EbbtideError, FieldViolation, InvalidRequest, NotFound, no_node
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import NodeId, batch_text_id, node_text_id, parse_node_id
 from ebbtide.memory.draft import Draft
@@ -244,8 +244,24 @@ async def get_node(service: ReadingService, request: NodeRequest) -> NodeDetail:
         return found
 
 
-def not_alive(workspace: Workspace, node_id: NodeId) -> NotFound:
-    """Return the error for a node that does not live: NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise."""
+def is_concept(workspace: Workspace, node_id: NodeId) -> bool:
+    """Return whether a node is a concept."""
+    return workspace.store.read(lambda txn: txn.concepts.get(node_id)) is not None
+
+
+def not_alive(workspace: Workspace, node_id: NodeId) -> EbbtideError:
+    """Return the error for a node that is no memory, statement or entity.
+
+    INVALID_VALUE for a concept, NODE_FORGOTTEN if the node existed once, NODE_NOT_FOUND otherwise.
+    """
+    if is_concept(workspace, node_id):
+        text = node_text_id(node_id)
+        return InvalidRequest(
+            f"The node {text} is a concept, which can only be read: consolidation groups its members again. It is "
+            f"deleted with any of them; GET /v1/agents/{{agent_id}}/nodes/{text} (GetNode) lists them.",
+            reason="INVALID_VALUE",
+            violations=[FieldViolation("node_id", f"{text} is a concept; allowed: any other node")],
+        )
     if 0 < node_id < workspace.network.next_node_id:
         return NotFound(
             f"The node {node_text_id(node_id)} is forgotten. A search of the archive may still find its text.",

@@ -20,7 +20,7 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from ebbtide.actor import actor
-from ebbtide.errors import NotFound, Precondition, no_node
+from ebbtide.errors import EbbtideError, InvalidRequest, NotFound, Precondition, no_node
 from ebbtide.fleet.deletion.removal import (
     Correction,
     Deleted,
@@ -47,7 +47,7 @@ from ebbtide.language.port import BadReply, TextTooComplex
 from ebbtide.offload.pool import text_too_complex, worker_killed
 from ebbtide.parameters import AgentParameters
 from ebbtide.records import Node
-from ebbtide.verbs.inspect import NodeDetail, NodeRequest, node_detail
+from ebbtide.verbs.inspect import NodeDetail, NodeRequest, is_concept, node_detail, not_alive
 from ebbtide.verbs.limits import FlatMetadata, MaxChars, MaxItems, NotBlank, OneLine, Several
 from ebbtide.verbs.metadata import merged_json
 from ebbtide.verbs.pii_policy import PiiPolicy
@@ -115,7 +115,8 @@ class NodeDeletion(DeletedNode):
 
     deleted: bool = Field(description="Whether it existed and was deleted.")
     reason: str = Field(
-        description="Why it was not deleted: NODE_NOT_FOUND or BATCH_NOT_DIGESTED; else empty."
+        description="Why it was not deleted: NODE_NOT_FOUND, BATCH_NOT_DIGESTED or INVALID_VALUE (a concept); "
+        "else empty."
     )
 
 
@@ -204,7 +205,8 @@ def _living(workspace: Workspace, node_id: NodeId) -> Node:
     """Return the living memory with this id. Raise NODE_NOT_FOUND if there is none."""
     node = workspace.store.read(lambda txn: txn.nodes.get(node_id))
     if node is None:
-        raise no_node()
+        error = not_alive(workspace, node_id)
+        raise error if isinstance(error, InvalidRequest) else no_node()
     return node
 
 
@@ -222,7 +224,7 @@ async def delete_node(service: Service, request: NodeRequest) -> DeletedNode:
         target = Memory(parse_node_id(node_id)) if message is None else Uncited(message)
         [outcome] = (await agent.remove(_deletion([target]), actor())).outcomes
         if outcome is None:
-            raise _not_there(target, node_id, agent.workspace)
+            raise await agent.run(partial(_not_there, target, node_id, agent.workspace))
     if isinstance(outcome, Undigested):
         raise Precondition(
             f"The batch {batch_text_id(outcome.batch)} of {node_id} is not digested yet. Flush, then delete again.",
@@ -239,7 +241,7 @@ def _is_entity(text: str, step: str) -> NotFound:
     return NotFound(f"The node {text} is an entity. {step}", reason="NODE_NOT_FOUND")
 
 
-def _not_there(target: Memory | Uncited, text: str, workspace: Workspace) -> NotFound:
+def _not_there(target: Memory | Uncited, text: str, workspace: Workspace) -> EbbtideError:
     why = ""
     if isinstance(target, Uncited):
         why = (
@@ -248,7 +250,9 @@ def _not_there(target: Memory | Uncited, text: str, workspace: Workspace) -> Not
         )
     elif target.node in workspace.network.entities:
         return _is_entity(text, "It is deleted with the last memory that names it.")
-    elif 0 < target.node < workspace.network.next_node_id:
+    elif (error := not_alive(workspace, target.node)).reason != "NODE_FORGOTTEN":
+        return error
+    else:
         why = (
             f"The node {text} is already forgotten or deleted. Its source text may still be in the archive: "
             "delete it by the id that search returns, or forget the node with its text."
@@ -266,11 +270,20 @@ async def delete_nodes(service: Service, request: DeleteNodesRequest) -> Deleted
     async with service.fleet.using(request.owner) as agent:
         while not removal.is_done:
             outcomes += (await agent.remove(removal, actor())).outcomes
+        left = [
+            one.node
+            for one, done in zip(targets, outcomes, strict=True)
+            if isinstance(one, Memory) and not done
+        ]
+        concepts = await agent.run(lambda: {one for one in left if is_concept(agent.workspace, one)})
     named = [
         _shown(text) if target == _NOTHING else text
         for text, target in zip(request.node_ids, targets, strict=True)
     ]
-    results = [_result(text, outcome) for text, outcome in zip(named, outcomes, strict=True)]
+    results = [
+        _result(text, outcome, isinstance(one, Memory) and one.node in concepts)
+        for text, one, outcome in zip(named, targets, outcomes, strict=True)
+    ]
     return DeletedNodes(results=results, deleted_count=sum(one.deleted for one in results))
 
 
@@ -294,7 +307,7 @@ def _shown(text: str) -> str:
     return shown(str(unnamed(text)))
 
 
-def _result(text: str, outcome: Outcome) -> NodeDeletion:
+def _result(text: str, outcome: Outcome, is_concept: bool) -> NodeDeletion:
     if isinstance(outcome, Deleted):
         return NodeDeletion(
             node_id=text,
@@ -303,7 +316,8 @@ def _result(text: str, outcome: Outcome) -> NodeDeletion:
             deleted=True,
             reason="",
         )
-    reason = "NODE_NOT_FOUND" if outcome is None else "BATCH_NOT_DIGESTED"
+    not_there = "INVALID_VALUE" if is_concept else "NODE_NOT_FOUND"
+    reason = not_there if outcome is None else "BATCH_NOT_DIGESTED"
     return NodeDeletion(node_id=text, links_removed=0, bytes_withdrawn=0, deleted=False, reason=reason)
 
 

@@ -470,13 +470,14 @@ async def _replaced(agent: Agent, text: str, subject: str, slot: str) -> Version
 
 def not_a_statement(workspace: Workspace, number: NodeId) -> Exception:
     """Return the error for a node that is no statement."""
-    if number in workspace.network:
+    error = not_alive(workspace, number)
+    if number in workspace.network or error.reason == "INVALID_VALUE":
         return InvalidRequest(
             f"The node {node_text_id(number)} is not a statement; "
             "list them with GET /v1/agents/{agent_id}/statements (ListStatements).",
             reason="NOT_A_STATEMENT",
         )
-    return not_alive(workspace, number)
+    return error
 
 
 def _created(workspace: Workspace, told: Told, now_ms: int) -> CreatedStatement:

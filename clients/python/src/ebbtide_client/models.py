@@ -858,7 +858,7 @@ class NodeDeletion:
     """Whether it existed and was deleted."""
 
     reason: str
-    """Why it was not deleted: NODE_NOT_FOUND or BATCH_NOT_DIGESTED; else empty."""
+    """Why it was not deleted: NODE_NOT_FOUND, BATCH_NOT_DIGESTED or INVALID_VALUE (a concept); else empty."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
