@@ -390,6 +390,29 @@ async def test_a_deleted_habit_is_not_found_again(tmp_path: Path, operation: str
         assert len(await habits()) == 1
 
 
+@pytest.mark.parametrize(
+    "selection",
+    [{"topic": "W2"}, {"topic": "W1 W2"}, {"topic": "swimming"}, {"messages": ["m3"]}, {"nodes": True}],
+    ids=["sentence", "nothing", "all", "message", "statements"],
+)
+async def test_a_dry_run_announces_what_goes_with_a_habit(tmp_path: Path, selection: dict[str, Any]) -> None:
+    """A habit with several sources, and the reasons of rulings, are counted in the dry run as they are deleted."""
+    async with rest_in(tmp_path) as call:
+        ids = await swims(call, "swimming", range(6))
+        await done(call, "POST", "consolidate", {})
+        [habit] = (await done(call, "GET", "statements", topic="habit"))["statements"]
+        await done(call, "POST", f"statements/{ids[2]}/retract", {"reason": "I was ill that day."})
+        await done(call, "POST", f"statements/{habit['id']}/retract", {"reason": "Only by chance."})
+        if selection.get("nodes"):
+            selection = {"nodes": ids[2:4]}
+        dry = await done(call, "POST", "forget", {**selection, "dry_run": True})
+        gone = await done(call, "POST", "forget", selection)
+        for name in ("nodes", "messages", "bytes"):
+            assert gone["counts"].get(name, 0) == dry["counts"].get(name, 0), name
+        assert (gone.get("nodes"), gone.get("messages")) == (dry.get("nodes"), dry.get("messages"))
+        assert (habit["id"] in gone["nodes"]) == ("W1" not in selection.get("topic", ""))
+
+
 async def test_proposed_names_are_merged_or_rejected(tmp_path: Path, caller_in: CallerIn) -> None:
     """A proposal is listed until it is accepted or rejected; undoing either proposes it again."""
     async with caller_in(tmp_path) as call:

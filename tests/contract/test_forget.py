@@ -648,10 +648,10 @@ async def test_a_rewrite_prevented_by_a_kill_is_done_at_the_next_start(
         service_in(tmp_path, embedding={"model": "off"}) as service,
         service.fleet.using(AgentId("ann")) as agent,
     ):
-        look, store = SelectionSearch(Selection(messages=frozenset({1}))), agent.workspace.store
+        look = SelectionSearch(Selection(messages=frozenset({1})))
         while not look.is_done:
-            await agent.run(lambda: store.read(lambda txn: look.step(txn, lambda: False)))
-        await agent.remove(look.removal([], []), "-")
+            await agent.run(lambda: agent.workspace.search_step(look, lambda: False))
+        await agent.remove(look.removal([]), "-")
         assert not agent.is_idle and service.fleet.data.marked() == ["ann"]
     assert traces.found_in(directory)
     async with service_in(tmp_path, embedding={"model": "off"}) as service:

@@ -74,9 +74,9 @@ def selection(dice: Random, home: Home) -> Selection:
 
 def erased(home: Home, wanted: Selection) -> SelectionSearch:
     """Erase the selection in single steps and compact; the search predicts what is erased."""
-    look = SelectionSearch(wanted)
+    look = SelectionSearch(wanted, home.workspace.named_by(wanted))
     while not look.is_done:
-        home.store.read(lambda txn: look.step(txn, lambda: True))
+        home.workspace.search_step(look, lambda: True)
     foretold = len(look.nodes), len(look.gone_whole), look.byte_count, home.workspace.unnamed_count(look)
     removal = home.workspace.found(look)
     tally = Tally()

@@ -177,11 +177,11 @@ async def _looked_up(
     service: Service, agent: Agent, selection: Selection, request: ForgetRequest
 ) -> SelectionSearch:
     """Resolve the selection. INVALID_VALUE if it only matches texts that redaction made equal to others."""
-    look = SelectionSearch(await agent.run(partial(_as_stored, agent.workspace, selection, request)))
-    store, shared = agent.workspace.store, service.fleet.shared
+    workspace, shared = agent.workspace, service.fleet.shared
+    stored = await agent.run(partial(_as_stored, workspace, selection, request))
+    look = SelectionSearch(stored, await agent.run(partial(workspace.named_by, stored)))
     while not look.is_done:
-        budget = Budget(service.clock, shared.priority)
-        await agent.run_step(lambda budget=budget: store.read(lambda txn: look.step(txn, budget)))  # type: ignore[misc]
+        await agent.run_step(partial(workspace.search_step, look, Budget(service.clock, shared.priority)))
     if look.redacted_count and look.is_empty:
         field = "speakers" if look.selection.redacted_speakers else "topic"
         refuse(

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import msgspec
 
-from ebbtide.fleet.archive.reading import text_of
+from ebbtide.fleet.archive.reading import living_nodes, text_of
 from ebbtide.fleet.deletion.removal import Item, Memory, Removal, Tally, Traces, Words
 from ebbtide.fleet.deletion.words import (
     Span,
@@ -30,6 +31,7 @@ from ebbtide.fleet.deletion.words import (
     word_bytes,
 )
 from ebbtide.ids import NodeId
+from ebbtide.memory.statements import Ledger
 from ebbtide.offload.pool import TextWorkers
 from ebbtide.records import Link, MessageRecord, Node, Source
 from ebbtide.retrieval.sentences import sentences_of
@@ -135,6 +137,8 @@ class SelectionSearch:
     """The search for a selection and its findings so far."""
 
     selection: Selection
+    entities: Sequence[NodeId] = ()
+    """The entities whose names mention the topic, which are deleted."""
     nodes: dict[NodeId, None] = field(default_factory=dict)
     """Memories to delete."""
     whole: dict[int, None] = field(default_factory=dict)
@@ -170,12 +174,13 @@ class SelectionSearch:
     _sentence_hashes: set[int] = field(default_factory=set)
     """Hashes of the sentences to delete, of which there may be very many."""
 
-    def step(self, txn: ReadTransaction, is_time_up: Callable[[], bool]) -> None:
-        """Search on. The stages: messages, memories, their words, repetitions elsewhere."""
+    def step(self, txn: ReadTransaction, ledger: Ledger, is_time_up: Callable[[], bool]) -> None:
+        """Search on. The stages: messages, memories, their words, what derives from them, repetitions elsewhere."""
         stages = (
             self._messages,
             self._nodes,
             self._own_words,
+            partial(self._derived, ledger),
             self._count_bytes,
             self._messages_elsewhere,
             self._nodes_elsewhere,
@@ -188,8 +193,8 @@ class SelectionSearch:
         self._stage, self._begin = self._stage + 1, 0
         self.is_done = self._stage == len(stages)
 
-    def removal(self, links: Sequence[Link], entities: Sequence[NodeId]) -> Removal:
-        """Return what the search found as items, with links that lose their names, and entities."""
+    def removal(self, links: Sequence[Link]) -> Removal:
+        """Return what the search found as items, with links that lose their names."""
         items: list[Item] = [
             *map(Memory, sorted(self.fully_erased)),
             *(Words(number, None) for number in self.whole),
@@ -198,7 +203,7 @@ class SelectionSearch:
                 Traces(links=tuple(links[begin : begin + MAX_LINKS_PER_ITEM]))
                 for begin in range(0, len(links), MAX_LINKS_PER_ITEM)
             ),
-            Traces(tuple(self.forgotten), entities=tuple(entities)),
+            Traces(tuple(self.forgotten), entities=tuple(self.entities)),
         ]
         kinds = self.selection.kinds
 
@@ -270,6 +275,22 @@ class SelectionSearch:
             if text:
                 self._mark(number, text, [*spans, *outside(sorted(self._released.get(number, ())), kept)])
             yield number
+
+    def _derived(self, ledger: Ledger, txn: ReadTransaction) -> Iterator[int]:
+        """Find the inferred statements and the reasons of rulings that go with the rest, as the executor does."""
+
+        def is_erased(source: Source) -> bool:
+            return source.message in self.whole or overlaps(source, self._marked.get(source.message, ()))
+
+        lost = ledger.lost([*self.nodes, *self.entities], self.whole.keys() | self._marked.keys(), is_erased)
+        for node in living_nodes(txn, lost.inferred):
+            self.nodes[node.id] = None
+        for source in (source for ruling in lost.rulings for source in ruling.sources):
+            text = text_of(txn, source.message)
+            if text and source.message not in self.whole:
+                kept = kept_in(txn, source.message, self.nodes)
+                self._mark(source.message, text, outside([span_of(source)], kept))
+        yield from ()
 
     def _count_bytes(self, txn: ReadTransaction) -> Iterator[int]:
         """Count the deleted bytes of each message once, and find the forgotten memories made from them."""

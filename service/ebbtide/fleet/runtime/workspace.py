@@ -135,19 +135,24 @@ class Workspace(State):
 
     def statements_about(self, selection: Selection) -> frozenset[NodeId]:
         """Return the statements about the entities whose names mention the topic of a selection."""
-        return frozenset(self.ledger.about(self._named_by(selection)))
+        return frozenset(self.ledger.about(self.named_by(selection)))
 
-    def _named_by(self, selection: Selection) -> list[NodeId]:
+    def named_by(self, selection: Selection) -> list[NodeId]:
         """Return the entities whose names mention the topic; none if filters limit it to some messages."""
         topic = None if selection.has_filters else selection.topic
         entities = () if topic is None else self.network.entities.values()
         return [one.id for one in entities if topic is not None and topic.is_named_in(one.name)]
 
+    def search_step(self, search: SelectionSearch, is_time_up: Callable[[], bool]) -> None:
+        """Continue a search."""
+        ledger = self.ledger  # read before the transaction, which cannot be nested
+        self.store.read(lambda txn: search.step(txn, ledger, is_time_up))
+
     def found(self, search: SelectionSearch) -> Removal:
-        """Return what a search found as items, with the links and entities whose names mention the topic."""
+        """Return what a search found as items, with the links whose names mention the topic."""
         network = self.network
         links = self.store.read(lambda txn: links_about(txn, network, search))
-        return search.removal(links, self._named_by(search.selection))
+        return search.removal(links)
 
     def unnamed_count(self, search: SelectionSearch) -> int:
         """Return how many links that stay will lose their names with what a search found."""
