@@ -197,7 +197,7 @@ class Draft:
         for entity_slot in set(table["source"][rows[held]].tolist()).intersection(in_focus):
             own = network.rows_from(entity_slot)
             targets = table["target"][own]
-            living = network.slots["alive"][targets] & (targets != slot)
+            living = network.are_memories(targets) & (targets != slot)
             if self._absent is not None:
                 living &= ~self._absent[targets]
             newest = np.unique(targets[living])[-network.entity_memories :]
@@ -321,7 +321,7 @@ class Draft:
             strengths = self._strengths(rows, scans)
         else:
             targets = table["target"][rows]
-            held = network.slots["alive"][targets] & (network.slots["id"][targets] >= window_from)
+            held = network.are_memories(targets) & (network.slots["id"][targets] >= window_from)
             held |= network.slots["is_pinned"][targets]
             strengths = np.where(held, 1.0, network.faded(rows, scans))
         rows = rows[strengths < network.parameters.link_break_threshold]
@@ -353,7 +353,8 @@ class Draft:
         removed = {ends_of(link) for link in self.change.removed_links}
         targets_of = {node_id: self._known_targets(node_id, forgotten, removed) for node_id in entities}
         for link in self.change.links:
-            if link.source in targets_of and link.target not in forgotten:
+            is_counted = link.target not in forgotten and not self.network.is_statement(link.target)
+            if link.source in targets_of and is_counted:
                 targets_of[link.source].add(link.target)
         return {
             node_id: sorted(targets)[-self.network.entity_memories :][0]
@@ -368,7 +369,7 @@ class Draft:
             return set()
         rows = self.network.rows_from(slot)
         targets = self.network.links.rows["target"][rows]
-        rows = rows[slots["alive"][targets]]
+        rows = rows[self.network.are_memories(targets)]
         if removed:
             return {
                 link.target
@@ -389,7 +390,7 @@ class Draft:
             rows = self._older(network.rows_from(network.slot_of(node_id)), window_from)
             table, slots = network.links.rows, network.slots
             targets = table["target"][rows]
-            was_held = slots["alive"][targets] & (slots["id"][targets] >= left.left_from)
+            was_held = network.are_memories(targets) & (slots["id"][targets] >= left.left_from)
             found += map(self._as_whole, network.as_links(rows[was_held]))
         return [link for link in found if ends_of(link) not in written]
 

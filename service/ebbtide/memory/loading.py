@@ -151,6 +151,6 @@ def _with_left_links(
     left_from, left_at = np.zeros(slots.count, dtype=np.int64), np.full(slots.count, -1, dtype=np.int64)
     own = network.slots_of([entity.id for entity in left])
     left_from[own], left_at[own] = [one.left_from for one in left], [one.left_at for one in left]
-    covered = slots["alive"][target] & (slots["id"][target] >= left_from[source])
+    covered = network.are_memories(target) & (slots["id"][target] >= left_from[source])
     covered &= links.anchor <= left_at[source]
     return np.where(covered, 1.0, links.strength), np.where(covered, left_at[source], links.anchor)

@@ -251,6 +251,11 @@ class Network:
         slot = self.slot_of(node_id)
         return slot >= 0 and bool(self.slots["alive"][slot] & self.slots["is_statement"][slot])
 
+    def are_memories(self, slots: Array) -> Array:
+        """Return which slots have living memories: neither statements, which no focus holds, nor what is forgotten."""
+        found: Array = self.slots["alive"][slots] & ~self.slots["is_statement"][slots]
+        return found
+
     def are_of_kinds(self, node_ids: Array, kinds: Collection[str]) -> Array:
         """Return which of these nodes live and are of one of the kinds."""
         numbers = [number for kind, number in self._kind_numbers.items() if kind in kinds]
@@ -444,7 +449,7 @@ class Network:
         table, slots = self.links.rows, self.slots
         rows = self.rows_from(self.slot_of(entity.id))
         targets = table["target"][rows]
-        covered = slots["alive"][targets] & (slots["id"][targets] >= entity.left_from)
+        covered = self.are_memories(targets) & (slots["id"][targets] >= entity.left_from)
         return rows[covered & (table["anchor"][rows] <= entity.left_at)]
 
     def reanchored(self) -> Change:
@@ -708,7 +713,7 @@ class Network:
             return held
         held = slots["is_pinned"][targets] & slots["alive"][targets]
         if node_id in self.entity_focus:
-            living = slots["alive"][targets]
+            living = self.are_memories(targets)
             held |= living & (targets >= newest_from(targets[living], self.entity_memories))
         return held
 

@@ -154,3 +154,38 @@ def test_a_deletion_leaves_an_entity_with_a_kept_statement() -> None:
         engine.keep(kept)
         engine.delete(3)
         assert sorted(engine.ground.entities) == left
+
+
+@pytest.mark.parametrize("is_reopened", [False, True])
+def test_the_window_of_an_entity_in_focus_has_memories_only(is_reopened: bool) -> None:
+    """However many statements are newer, the focus protects the newest memories, and writes only their links as 1.0."""
+    engine = PureEngine(AgentParameters(entity_memories=1))
+    engine.commit(Change(entities={1: Entity(1, "Ann", "ann", 2)}, next_node_id=2))
+    nodes = [made(2, "episode"), made(3, "episode"), made(4, "event"), made(5, "opinion")]
+    links = [Link(*ends, "mentions", 0.8, 0) for node in nodes for ends in ((1, node.id), (node.id, 1))]
+    engine.commit(Change(nodes=nodes, links=links, next_node_id=6))
+    engine.by_hand("focus", 1)
+    if is_reopened:
+        engine.reopen()
+    assert [strength_of(engine, 1, node.id) for node in nodes] == [0.8, 1.0, 0.8, 0.8]
+    run_passes(engine, 5)
+    scans = engine.network.scan_count(1)
+    engine.by_hand("unfocus", 1)
+    if is_reopened:
+        engine.reopen()
+    faded = pytest.approx(0.8 * 0.97**scans)
+    assert [strength_of(engine, 1, node.id) for node in nodes] == [faded, 1.0, faded, faded]
+    assert engine.network.entities[1].left_from == 3
+
+
+def test_a_forgotten_memory_makes_room_for_a_memory() -> None:
+    """When the memory that the focus protects is forgotten, the next memory takes its place, not a newer statement."""
+    engine = PureEngine(AgentParameters(entity_memories=1))
+    engine.commit(Change(entities={1: Entity(1, "Ann", "ann", 2)}, next_node_id=2))
+    nodes = [made(2, "episode"), made(3, "event"), made(4, "episode")]
+    links = [Link(1, node.id, "mentions", 0.8, 0) for node in nodes]
+    engine.commit(Change(nodes=nodes, links=links, next_node_id=5))
+    engine.by_hand("focus", 1)
+    draft = Draft(engine.network)
+    draft.forget(4)
+    assert [draft.importance(node_id) for node_id in (2, 3)] == [1.0, 0.8]
