@@ -33,7 +33,7 @@ SLOT_BAR = 0.95
 MOST_MS = 2.0
 LEAST_OUTPUTS = 10
 """Fewest outputs of a slot that is judged by itself."""
-SCORED_PARTS = ("held_out", "independent")
+SCORED_PARTS = ("held_out", "independent", "independent_second")
 OTHER = "other"
 """The topic of a fact on no topic of the design."""
 CONVERSATIONS = ("locomo", "longmemeval", "memorybank_cn")

@@ -395,9 +395,9 @@ def read_messages() -> list[GoldMessage]:
     ]
 
 
-MESSAGE_PARTS = ("dev", "first", "second", "held_out", "independent")
-"""`first` and `second` were held out until their first run, whose errors were then repaired. The author of
-`independent` had not read the rules."""
+MESSAGE_PARTS = ("dev", "first", "second", "held_out", "independent", "independent_second")
+"""`first` and `second` were held out until their first run, whose errors were then repaired. The author of the two
+independent parts had not read the rules when writing them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,7 +409,7 @@ class FreshMessage:
     part: str
     text: str
     states: frozenset[str] = frozenset()
-    """The topics of the design on which a reader would store a statement, of the part `independent` only.
+    """The topics of the design on which a reader would store a statement, of the independent parts only.
     `other` is a lasting fact on none of them."""
 
 
