@@ -48,7 +48,7 @@ _FUTURE: Final = (
 )
 _PAST: Final = (
     rf"(?:昨天|昨晚|前天|今天|上上?{_WEEK}{_WEEKDAY}?|上个?月|去年(?:夏天|冬天|春天|秋天)?|前年|今早|今天早上"
-    rf"|(?:19|20)\d\d年|{NUMBER}(?:天|周|个月|个星期|年)前|半年前|{NUMBER}月份?)"
+    rf"|(?:19|20)\d\d年|{NUMBER}(?:天|周|个月|个星期|年)前|半年前|{NUMBER}月份?(?!{NUMBER}|初[一二三四五六七八九十]))"
 )
 _SINCE: Final = r"(?:(?:从|自)?(?:(?:19|20)\d\d年|去年|前年|今年|上个?月|小学|毕业)(?:开始|起|以来|后|就))"
 _ADVERB: Final = rf"{_any_of('chinese_clause_adverbs')}|{_SINCE}"
@@ -92,6 +92,9 @@ _KIN: Final = re.compile(rf"(?:我|本人|俺)们?(?:的|家的|家)?(?P<kin>{_R
 _NAME_IS_KIN: Final = re.compile(
     rf"(?P<o>[\u4e00-\u9fffA-Za-z]{{2,12}}?)是我(?:的|们家)?(?P<kin>{_RELATIVE})$"
 )
+_BORN: Final = re.compile("出生在")
+_LEFT: Final = re.compile("长大|回|搬|移居|来了|来到|去了")
+"""Words after a place of birth that the home town is another place."""
 _ITS: Final = re.compile(r"其|他的|她的|它的")
 _NAMED: Final = re.compile(
     r"(?:的名字)?(?:叫|叫做|名叫|是叫|的名字是|的名字叫|名字叫|名字是)(?P<o>.{2,14}?)(?:的|啊|呀|哦|哈)?$"
@@ -111,6 +114,7 @@ _REMINDER: Final = re.compile(
 )
 _ONLY_TIME: Final = re.compile(rf"(?:{_FUTURE}|每天{_CLOCK})")
 _REMINDER_INSIDE: Final = re.compile(rf"[，,]\s?(?:请)?(?:{_FUTURE})?提醒我{_TASK}")
+_REMINDER_LINE: Final = re.compile(r"提醒我(?:一下)?[：:]\s?(?P<o>[^。！？；!?;\n]{2,60})")
 _REMEMBER: Final = re.compile(rf"^别忘了(?P<o>{_FUTURE}[^，。！？；,!?;\n]{{2,30}})")
 _NO_REMINDER: Final = re.compile(
     r"谁能提醒|提醒过|不用提醒|不要提醒|别提醒|叫我(?!起床)|提醒我的|总提醒|老提醒"
@@ -155,7 +159,11 @@ def findings(sentence: str, is_question: bool) -> Iterator[Finding]:
         if is_asked:
             break
         found, topic = _in_clause(sentence[begin:end], begin, topic)
-        yield from found
+        for one in found:
+            if not (
+                one.slot == "hometown" and _BORN.search(sentence, begin, end) and _LEFT.search(sentence, end)
+            ):
+                yield one
 
 
 def asks_for_reminder(sentence: str) -> bool:
@@ -167,7 +175,12 @@ def _tasks(sentence: str) -> list[Finding]:
     match = _TODO.search(sentence)
     items = _BETWEEN_TASKS.split(match["o"]) if match else []
     if not items and not _NO_REMINDER.search(sentence):
-        match = _REMINDER.search(sentence) or _REMINDER_INSIDE.search(sentence) or _REMEMBER.search(sentence)
+        match = (
+            _REMINDER_LINE.search(sentence)
+            or _REMINDER.search(sentence)
+            or _REMINDER_INSIDE.search(sentence)
+            or _REMEMBER.search(sentence)
+        )
         items = [_POLITE.sub("", match["o"])] if match else []
     begin = (
         max(sentence.rfind("，", 0, match.start("o")), sentence.rfind(",", 0, match.start("o"))) + 1

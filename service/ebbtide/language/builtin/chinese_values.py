@@ -28,7 +28,7 @@ _NO_PLACE: Final = re.compile(
 _PROFESSIONS: Final = word_list("chinese_professions")
 _TRADES: Final = word_list("chinese_trades")
 _TRAITS: Final = re.compile(
-    r"^(?:好|坏|老|假|前|真|优秀的?|合格的?|称职的?|未来的?|准)|[你我他她的是不当第找去来看给跟和被让有很太挺最更做叫请等带见了着过那这]"
+    r"^(?:打工|好|坏|老|假|前|真|优秀的?|合格的?|称职的?|未来的?|准)|[你我他她的是不当第找去来看给跟和被让有很太挺最更做叫请等带见了着过那这]"
 )
 _LANGUAGES: Final = word_list("chinese_languages")
 _HEALTH: Final = word_list("chinese_health")
@@ -232,7 +232,7 @@ def _is_plan(said: str) -> bool:
 
 
 _DONE: Final = re.compile(
-    rf"(?:{'|'.join(ordered_list('chinese_done_verbs'))}).{{0,8}}(?:[了过]|的.{{1,2}}$)"
+    rf"(?:{'|'.join(ordered_list('chinese_done_verbs'))}).{{0,8}}(?:了|过(?![年节冬夜])|的.{{1,2}}$)"
 )
 
 

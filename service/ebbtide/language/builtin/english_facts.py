@@ -20,6 +20,7 @@ from ebbtide.language.builtin.english_values import (
     fold,
     is_name,
     is_pet,
+    is_region,
 )
 from ebbtide.language.builtin.finding import Finding
 from ebbtide.language.builtin.forms import Check, object_of, read_forms
@@ -107,7 +108,7 @@ _THING: Final = (
     r"(?P<thing>(?!thing|part|one\b|way|person|kind|type|of\b)[a-z]{3,16}(?: (?!is\b|are\b)[a-z]{3,12})?)"
 )
 _FAVOURITE: Final = re.compile(
-    rf"(?:my|our) fav(?:ou?rite)? {_THING}(?: is| are|'s)(?: probably)?"
+    rf"(?:my|our) fav(?:ou?rite)? {_THING}(?: is| are|'s)(?: (?:probably|still|always|definitely|currently|now))?"
     rf" (?P<o>(?:the |a )?{_WORD}(?: {_WORD}){{0,4}}){_BARE_TAIL}"
 )
 _FAVOURITE_BEFORE: Final = re.compile(
@@ -167,6 +168,13 @@ _NO_NAMES: Final = re.compile(
     r"|back|new|here)"
 )
 _BETWEEN_NAMES: Final = re.compile(r",? and |, ")
+_MEANT: Final = re.compile(r"\s{0,2}[,(–—-]\s{0,2}(?:the(?! \w{2,12}er\b)|as in|meaning|i mean|not the)\b")
+"""Words that say which of two things of one name is meant."""
+_REGION: Final = re.compile(
+    r", (?P<more>[\w'.-]{2,20}(?: [\w'.-]{2,20}){0,2}?)(?=\s{0,2}(?:[.;!?)]|$|,(?! (?:and|or) )))"
+)
+_MARITAL: Final = re.compile(r"\b(?:married|divorced|engaged|single|widowed|separated|broke up|split up)\b")
+_PLACED: Final = frozenset(("residence", "hometown"))
 _PAIRS: Final = re.compile(
     r" and (?:cheese|roll|chips|jelly|tonic|white|vinegar|pepper|breakfast|blues|bass|gravy|beans)\b"
 )
@@ -311,6 +319,10 @@ def _predicates(sentence: str, folded: str, begin: int, at: int, end: int, subje
             form.slot == "event" and _GOES_ON.match(folded, end)
         ):
             return
+        if (form.slot == "likes" or form.slot in _PLACED) and _MEANT.match(folded, end):
+            return
+        if form.slot == "marital_status" and len({*_MARITAL.findall(folded)}) > 1:
+            return
         values, until = [sentence[start:stop].rstrip(" .,")], end
         if form.is_list:
             values = values[0].split(" or ")
@@ -321,6 +333,9 @@ def _predicates(sentence: str, folded: str, begin: int, at: int, end: int, subje
             if more and " " in more[-1] and _QUALITY.fullmatch(fold(values[0])):
                 return
             values += more
+        region = _REGION.match(folded, end) if form.slot in _PLACED and stop == end else None
+        if region and is_region(region["more"]):
+            values, until = [sentence[start : region.end()]], region.end()
         for value in values:
             yield Finding(
                 begin, until, subject, form.slot, value, form.kind, form.is_negated, form.is_planned

@@ -27,7 +27,8 @@ TIME: Final = re.compile(
 
 PRONOUN: Final = re.compile(
     r"\b(?:i|me|mine|you|your|yours|he|him|his|she|her|hers|it|its|they|them|their|this|that|these|those|there|here"
-    r"|what|which|who|how|something|anything|everything|someone|anyone|everyone|one|ones|lot|bit|stuff|thing|things"
+    r"|what|which|who|how|something|anything|everything|nothing|neither|someone|anyone|everyone|nobody|one|ones|lot|bit"
+    r"|stuff|thing|things"
     r"|same|such|both|idea|way|much|more|less|being|having|doing|getting|going|us|our|we|myself)\b"
 )
 """Words by which an object says nothing without its context."""
@@ -51,7 +52,7 @@ _JOKES: Final = re.compile(
     r"|cleaning|housework|meetings|boredom|winter|food|skin|seasonal|new|lies|liars|humans|adulting|responsibilit\w{1,5})\b"
 )
 NO_ITEM: Final = re.compile(
-    r"(?:i|im|ive|we|you|he|she|it|they|my|our|your|his|her|the|this|that|there|then|so|also|not|never|always|want"
+    r"(?:nothing|nobody|none|neither|nowhere|else|etc|i|im|ive|we|you|he|she|it|they|my|our|your|his|her|the|this|that|there|then|so|also|not|never|always|want"
     r"|need|have|am|is|are|was|will|would|can|could|don|please|just|what|how|any|no|it's|i'm|i've|i'd|i'll)(?:'|\b)"
 )
 """Words that begin a clause rather than an item of a list or a name."""
@@ -60,6 +61,7 @@ _PROFESSIONS: Final = word_list("english_professions")
 _VAGUE_PROFESSIONS: Final = word_list("english_professions_vague")
 _LANGUAGES: Final = word_list("english_languages")
 _PLACES: Final = word_list("english_places")
+_REGIONS: Final = word_list("english_regions")
 _NO_PLACES: Final = word_list("english_no_places")
 _HEALTH_ADJECTIVES: Final = word_list("english_health_adjectives")
 _MEDICINES: Final = word_list("english_medicines")
@@ -86,6 +88,10 @@ _AGO: Final = re.compile(r"\b(?:yesterday|last|ago)\b")
 _BAD_DAY: Final = re.compile(
     r"having an? (?:\w{1,24} )?(?:bad|good|great|nice|rough|hard|busy|lazy|weird|terrible|lovely|day|breakdown)\b"
 )
+_COUNTED: Final = re.compile(
+    r"(?:half|one|two|three|four|five|six|some|few|a few|several|\d+)\b(?! ?m?c?g\b| ?ml\b)"
+)
+"""A number of doses, which belongs to an occasion."""
 _NEW_DIETS: Final = words("new strict healthy different special better balanced crazy good bad")
 
 
@@ -116,6 +122,11 @@ def _is_place(said: str) -> bool:
     return (
         _is_capitalised(said) and first not in _NO_PLACES and folded not in _DATE_WORDS and _count(said) <= 4
     )
+
+
+def is_region(said: str) -> bool:
+    """Whether a text after a place and a comma says where the place is."""
+    return fold(said) in _PLACES or fold(said) in _REGIONS
 
 
 def _is_employer(said: str) -> bool:
@@ -202,7 +213,11 @@ def _is_health_adjective(said: str) -> bool:
 
 def _is_medicine(said: str) -> bool:
     folded = fold(said)
-    return _count(said) <= 4 and any(word in _MEDICINES for word in folded.split(" "))
+    return (
+        _count(said) <= 4
+        and not _COUNTED.match(folded)
+        and any(word in _MEDICINES for word in folded.split(" "))
+    )
 
 
 def _is_car(said: str) -> bool:

@@ -1,7 +1,8 @@
 """Extraction of statements by closed rules: what a user says about himself and his relatives, in English and Chinese.
 
 Precision comes first. A question, guess, wish, condition, report or quotation gives no statement, and neither does a
-message that asks for a text or plays a role. `english_facts.py` and `chinese_facts.py` contain the forms of words.
+message that asks for a text or plays a role. Words after a colon are another voice's, unless the speaker leads to them.
+`english_facts.py` and `chinese_facts.py` contain the forms of words.
 """
 
 from __future__ import annotations
@@ -42,6 +43,9 @@ class Extracted:
 _FICTION: Final = re.compile("|".join(ordered_list("fiction_markers")))
 _QUOTES: Final = re.compile(r"[“”«»「」『』]|\"(?!\s*$)|(?<!\d)\"")
 _END: Final = re.compile(r"[!?;。！？；\n…]+|\.{2,}|\.(?=\s|$|[\u4e00-\u9fff])")
+_COLON: Final = re.compile(r"[:：](?=\s?[^\W\d])")
+_LEAD_BEGIN: Final = re.compile(r"[.,!?;，。！？；…\n(（]")
+_OWN_LEAD: Final = re.compile("|".join(ordered_list("own_leads")))
 _SPACE: Final = re.compile(r"\s*+")
 _ABBREVIATION: Final = re.compile(r"\b(?:dr|mr|mrs|ms|st|prof|jr|sr|vs|no|approx|e\.g|i\.e|etc|dept)$")
 
@@ -52,6 +56,7 @@ def extract(text: str) -> list[Extracted]:
     found: list[Extracted] = []
     if _FICTION.search(text.casefold()):
         return found
+    text = _own_words(text)
     for begin, end, mark in _sentences(text):
         sentence = text[begin:end]
         if len(sentence) > MAX_SENTENCE_CHARS or _QUOTES.search(sentence):
@@ -77,6 +82,18 @@ def extract(text: str) -> list[Extracted]:
             ):
                 found.append(statement)
     return found
+
+
+def _own_words(text: str) -> str:
+    """Return a text up to the first colon after which another voice may speak: a person, an example, a form."""
+    begin = 0
+    for colon in _COLON.finditer(text):
+        for mark in _LEAD_BEGIN.finditer(text, begin, colon.start()):
+            begin = mark.end()
+        if not _OWN_LEAD.fullmatch(text[begin : colon.start()].casefold().replace("’", "'").strip()):
+            return text[: colon.start()]
+        begin = colon.end()
+    return text
 
 
 def _findings(sentence: str, *, is_question: bool) -> Iterator[Finding]:
