@@ -89,7 +89,7 @@ _BAD_DAY: Final = re.compile(
     r"having an? (?:\w{1,24} )?(?:bad|good|great|nice|rough|hard|busy|lazy|weird|terrible|lovely|day|breakdown)\b"
 )
 _COUNTED: Final = re.compile(
-    r"(?:half|one|two|three|four|five|six|some|few|a few|several|\d+)\b(?! ?m?c?g\b| ?ml\b)"
+    r"(?:half|one|two|three|four|five|six|some|few|a few|several|\d{1,5})\b(?! ?m?c?g\b| ?ml\b)"
 )
 """A number of doses, which belongs to an occasion."""
 _NEW_DIETS: Final = words("new strict healthy different special better balanced crazy good bad")
