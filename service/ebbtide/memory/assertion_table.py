@@ -291,6 +291,9 @@ class AssertionTable:
 
     def get(self, entry: int) -> Assertion | None:
         """Return the assertion of an entry number, or None."""
+        entries = self._rows["entry"]
+        if not len(entries) or entry > entries[-1]:
+            return None
         found = self._build(self._find([entry]))
         return found[0] if found else None
 

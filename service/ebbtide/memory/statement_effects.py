@@ -1,7 +1,8 @@
 """Effects of changed assertions and rulings on statements and entities, for the event log.
 
-Two replays are compared: without the change and with it, of the slots that it concerns. The rule guarded here: the
-effects follow from the entries alone, so every way to change a statement has the same events.
+Two replays are compared: without the change and with it, of the slots that it concerns. A slot in which new assertions
+cannot end or contradict anything is not replayed. The rule guarded here: the effects follow from the entries alone, so
+every way to change a statement has the same events.
 """
 
 from __future__ import annotations
@@ -35,13 +36,18 @@ class Effects:
 
 def effects_of(ledger: Ledger, added: Sequence[Entry], removed: Collection[int], now_ms: int) -> Effects:
     """Return the effects of adding entries to a ledger and removing others. The ledger does not change."""
-    changed = _ChangedLedger(ledger, added, removed)
-    before, after = ledger.known(), Replay(changed, None)
+    before, found = ledger.known(), Effects()
     rulings = list(_changed_rulings(ledger, added, removed))
-    slots = {(one.subject, one.slot) for one in _changed_assertions(ledger, added, removed)}
+    assertions = list(_changed_assertions(ledger, added, removed))
+    slots = {(one.subject, one.slot) for one in assertions}
+    if not rulings and len(assertions) == len(added):  # nothing is removed or replaced
+        slots = set(_slots_with_effects(assertions, before))
+        if not slots:
+            return found
+    changed = _ChangedLedger(ledger, added, removed)
+    after = Replay(changed, None)
     for ruling in rulings:
         slots.update(_slots_of(ruling, ledger, changed, before, after))
-    found = Effects()
     _compare_entities(rulings, before, after, found)
     _compare_versions(_versions(before, slots), _versions(after, slots), before, after, now_ms, found)
     return found
@@ -78,6 +84,23 @@ class _ChangedLedger(Ledger):
         """Return the slots of which statements about some entities are made, and those that they lose."""
         wanted = set(subjects)
         return self._base.slots_of(wanted) | {one.slot for one in self._added if one.subject in wanted}
+
+
+def _slots_with_effects(added: Iterable[Assertion], before: Replay) -> Iterator[tuple[int, str]]:
+    """Yield the slots in which new assertions may end a statement, make one true again, or contradict one."""
+    said: dict[tuple[int, str], list[Assertion]] = {}
+    for one in added:
+        said.setdefault(before.key_of(one), []).append(one)
+    for key, some in said.items():
+        slot = before.slot(key)
+        if not slot.versions and len(some) == 1:
+            continue
+        if (
+            slot.slot.cardinality != "many"
+            or any(one.negated or one.replaces for one in some)
+            or any(version.first.negated or _is_closed(version) for version in slot.versions)
+        ):
+            yield key
 
 
 def _changed_assertions(

@@ -181,15 +181,13 @@ def _refuse_large(reading: Reading, value: Any) -> None:
 
 def _by_parameter(reading: Reading, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values by the parameters that they mean. The name of a parameter wins over its aliases."""
-    parameters = {one.name: one for one in reading.tool.parameters}
-    folded = {_folded(one.name): one.name for one in reading.tool.parameters}
-    aliases = {_folded(alias): one.name for one in reading.tool.parameters for alias in one.aliases}
+    parameters = [one.name for one in reading.tool.parameters]
     found: dict[str, Any] = {name: value for name, value in given.items() if name in parameters}
     for name, value in given.items():
         if name in parameters or _present(value) is None:
             continue
         key = _folded(name) if len(name) <= MAX_NAME_CHARS else ""
-        meant = folded.get(key) or aliases.get(key)
+        meant = _meant_by(reading.tool, key)
         if meant is not None and _present(found.get(meant)) is None:
             found[meant] = value
             reading.notice(f"{_shown(name)}: read as {meant}")
@@ -198,6 +196,13 @@ def _by_parameter(reading: Reading, given: Mapping[str, Any]) -> dict[str, Any]:
         else:
             reading.notice(f"{_shown(name)}: unknown, dropped")
     return found
+
+
+def _meant_by(tool: Tool, folded: str) -> str | None:
+    """Return the parameter that a folded name means; None if there is none."""
+    names = ((_folded(one.name), one.name) for one in tool.parameters)
+    aliases = ((_folded(alias), one.name) for one in tool.parameters for alias in one.aliases)
+    return dict([*aliases, *names]).get(folded)
 
 
 def _folded(name: str) -> str:

@@ -364,12 +364,13 @@ async def create(
             )
             words = replace(words, quota=service.quota)
             try:
-                told = await agent.amend(partial(workspace.declaring.declare, words, one, now_ms))
+                declare = partial(workspace.declaring.declare, words, one, now_ms)
+                created = await agent.amend(partial(_created, workspace, declare, now_ms))
                 break
             except PolicyChanged:
                 continue
         agent.recount()
-        return await agent.run(lambda: _created(workspace, told, now_ms))
+        return created
 
 
 def content_of(request: CreateStatementRequest, subject: str) -> str:
@@ -480,7 +481,10 @@ def not_a_statement(workspace: Workspace, number: NodeId) -> Exception:
     return error
 
 
-def _created(workspace: Workspace, told: Told, now_ms: int) -> CreatedStatement:
+def _created(workspace: Workspace, store: Callable[[], Told], now_ms: int) -> CreatedStatement:
+    """Store a statement and return it."""
+    told = store()
+
     def read(txn: ReadTransaction) -> CreatedStatement:
         view = View(txn, workspace, now_ms, None, now_ms)
         version = view.replay.version_of(told.statement)
@@ -518,14 +522,11 @@ async def correct_statement(service: Service, request: CorrectStatementRequest) 
             entry = AuditEntry(
                 now_ms, actor(), "ruled", {"kind": "correct", "node": node_text_id(old.statement)}
             )
+            correct = partial(workspace.declaring.correct, words, one, wrong, now_ms, entry)
             try:
-                told = await agent.amend(
-                    partial(workspace.declaring.correct, words, one, wrong, now_ms, entry)
-                )
-                break
+                return await agent.amend(partial(_created, workspace, correct, now_ms))
             except PolicyChanged:
                 continue
-        return await agent.run(lambda: _created(workspace, told, now_ms))
 
 
 def _last_assertion(workspace: Workspace, number: NodeId) -> Assertion:

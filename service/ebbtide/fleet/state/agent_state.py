@@ -91,6 +91,8 @@ class State:
     def is_full_of_statements(self, now_ms: int) -> bool:
         """Return whether passes skip as many statements as the agent may keep."""
         ledger, most = self.ledger, self.parameters.max_statements
+        if len(ledger) < most:
+            return False
         return ledger.statement_count >= most and len(ledger.known().kept(now_ms)) >= most
 
     def keep_statements(self, *, is_new_pass: bool) -> None:
