@@ -64,6 +64,8 @@ STATED = [
     ("自我介绍：我是一名护士。", "occupation", "护士"),
     ("提醒我：护照四月到期，提前换。", "reminder", "护照四月到期，提前换"),
     ("我出生在青岛。", "hometown", "青岛"),
+    ("我妹吃纯素。", "diet", "纯素"),
+    ("I start at 7:30 and I live in York.", "residence", "York"),
 ]
 
 
@@ -162,6 +164,12 @@ def test_a_stated_fact_is_extracted_with_its_words(text: str, slot: str, value: 
         "I'm left-handed.",
         "我左撇子。",
         "我就是个打工人。",
+        "我喜欢拼图、数独这类。",
+        "我一米六，穿鞋的话。",
+        "写简介：2020年入职，坐标成都",
+        "I'm a pilot but a paraglider pilot.",
+        "I'm a lawyer by training.",
+        "My favourite cousin is coming.",
         "我最喜欢停电了。",
         "我1月20号回老家过年。",
         "我出生在新疆，十岁回了河南。",
@@ -224,6 +232,12 @@ def test_a_relative_belongs_to_the_speaker() -> None:
 def test_a_relative_who_may_be_one_of_several_needs_a_name(text: str) -> None:
     """Facts about two cousins must not become facts about one."""
     assert extract(text) == []
+
+
+def test_a_clause_after_a_pet_is_not_about_the_speaker() -> None:
+    """The name of a pet is not the name of the user."""
+    assert [(one.slot, one.object) for one in extract("我养了一只猫，叫小白。")] == [("pet", "一只猫")]
+    assert extract("我养了一只鬃狮蜥，叫谢尔顿。") == []
 
 
 def test_a_list_gives_each_item() -> None:

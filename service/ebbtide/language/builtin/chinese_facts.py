@@ -92,6 +92,8 @@ _KIN: Final = re.compile(rf"(?:我|本人|俺)们?(?:的|家的|家)?(?P<kin>{_R
 _NAME_IS_KIN: Final = re.compile(
     rf"(?P<o>[\u4e00-\u9fffA-Za-z]{{2,12}}?)是我(?:的|们家)?(?P<kin>{_RELATIVE})$"
 )
+_KEPT: Final = re.compile("养[了着]?[^老]")
+"""An animal that is kept."""
 _BORN: Final = re.compile("出生在")
 _LEFT: Final = re.compile("长大|回|搬|移居|来了|来到|去了")
 """Words after a place of birth that the home town is another place."""
@@ -223,6 +225,8 @@ def _in_clause(clause: str, begin: int, topic: _Topic | None) -> _Found:
             place for place in (subject.start("home"), subject.start("of"), subject.end()) if place >= 0
         )
         found = _predicates(clause, start, begin, own)
+        if _KEPT.search(clause) or any(one.slot == "pet" for one in found):
+            return found, None  # the next clause may be about the pet
         goes_on = found or (len(clause) <= 8 and not _OTHERS.search(clause))
         return found, own if goes_on else None
     if topic is None and clause.startswith("坐标", at):

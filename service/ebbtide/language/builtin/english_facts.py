@@ -170,6 +170,8 @@ _NO_NAMES: Final = re.compile(
 _BETWEEN_NAMES: Final = re.compile(r",? and |, ")
 _MEANT: Final = re.compile(r"\s{0,2}[,(–—-]\s{0,2}(?:the(?! \w{2,12}er\b)|as in|meaning|i mean|not the)\b")
 """Words that say which of two things of one name is meant."""
+_CORRECTED: Final = re.compile(r" but (?:only |just |really )?an?\b")
+"""Words that say more exactly what a person is: a pilot, but a paraglider pilot."""
 _REGION: Final = re.compile(
     r", (?P<more>[\w'.-]{2,20}(?: [\w'.-]{2,20}){0,2}?)(?=\s{0,2}(?:[.;!?)]|$|,(?! (?:and|or) )))"
 )
@@ -276,6 +278,7 @@ def _about_others(sentence: str, folded: str, begin: int, end: int) -> Iterator[
         if (
             match
             and not PRONOUN.search(match["o"])
+            and match["thing"].split(" ")[-1] not in RELATIVES
             and not match["o"].startswith(("when ", "to ", "by ", "not "))
         ):
             thing = (
@@ -320,6 +323,8 @@ def _predicates(sentence: str, folded: str, begin: int, at: int, end: int, subje
         ):
             return
         if (form.slot == "likes" or form.slot in _PLACED) and _MEANT.match(folded, end):
+            return
+        if form.slot == "occupation" and _CORRECTED.match(folded, end):
             return
         if form.slot == "marital_status" and len({*_MARITAL.findall(folded)}) > 1:
             return
