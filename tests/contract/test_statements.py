@@ -68,6 +68,25 @@ async def test_a_change_ends_the_earlier_statement(tmp_path: Path, caller_in: Ca
         assert second["quotes"][0]["text"] == "I moved to Porto in May."
 
 
+async def test_a_profile_is_in_the_language_of_its_statements(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Each line has topic and notes in the language of its statement, or in that of the parameter locale."""
+    async with caller_in(tmp_path) as call:
+        await says(call, "住在", "波尔图", since=1_700_000_000_000)
+        one = await says(call, "生日", "1990-05-07")
+        two = await says(call, "birthday", "1991-05-07")
+        await says(call, "employer", "Acme", since=1_700_000_000_000)
+        await says(call, "最喜欢的颜色", "蓝色")
+        profile = await done(call, "GET", "profile")
+        lines = {line.partition("[")[0].partition("（")[0] for line in profile["text"].splitlines()}
+        assert {"住在：波尔图", "employer: Acme (since 2023-11-14) ", "最喜欢的颜色：蓝色"} <= lines
+        assert f"与 {two['id']} 矛盾）[{one['id']}]" in profile["text"]
+        assert "住在：波尔图（自 2023-11-14）[n" in profile["text"]
+        await call("PATCH", AGENT, {"locale": "zh"})
+        assert "公司：Acme（自 2023-11-14）" in (await done(call, "GET", "profile"))["text"]
+        await call("PATCH", AGENT, {"locale": "en"})
+        assert "residence: 波尔图 (since 2023-11-14)" in (await done(call, "GET", "profile"))["text"]
+
+
 async def test_a_statement_is_found_by_its_words_at_once(tmp_path: Path, caller_in: CallerIn) -> None:
     """A query recalls a statement right after the response, in Chinese too, with its source."""
     async with caller_in(tmp_path) as call:

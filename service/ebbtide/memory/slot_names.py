@@ -138,8 +138,10 @@ SLOTS, ALIASES = _read_table()
 """The slots by name; the slot of each alias, normalised."""
 
 
-_CHINESE: Final = {name: alias for alias, name in reversed(ALIASES.items()) if contains_han(alias)}
-"""The first Chinese alias of each slot."""
+_CHINESE: Final = {"event": "事件", "appointment": "日程", "habit": "习惯"} | {
+    name: alias for alias, name in reversed(ALIASES.items()) if contains_han(alias)
+}
+"""The first Chinese alias of each slot, and the Chinese names of the topics that rules give."""
 
 
 def label(name: str, language: Literal["en", "zh"]) -> str:

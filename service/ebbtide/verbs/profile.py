@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import Field
 
 from ebbtide.entity_names import entity_key
 from ebbtide.errors import InvalidRequest, no_ruling
 from ebbtide.fleet.runtime.workspace import Workspace
+from ebbtide.han import contains_han
 from ebbtide.ids import NodeId, node_text_id, parse_node_id, parse_ruling_id, ruling_text_id
-from ebbtide.memory.slot_names import slot_of
+from ebbtide.memory.slot_names import label, slot_of
 from ebbtide.memory.subjects import USER
 from ebbtide.records import utc_date
 from ebbtide.retrieval.tokenizers import count_tokens
@@ -103,7 +104,7 @@ def _profile(request: GetProfileRequest, view: View) -> Profile:
             )
     entities = view.workspace.network.entities
     merged = sorted(view.replay.merged_with(entity))
-    text, is_cut = _text(slots, request.token_budget)
+    text, is_cut = _text(slots, request.token_budget, view.workspace.parameters.locale)
     return Profile(
         entity_id=node_text_id(entity),
         name=entities[entity].name,
@@ -114,13 +115,13 @@ def _profile(request: GetProfileRequest, view: View) -> Profile:
     )
 
 
-def _text(slots: list[ProfileSlot], budget: int | None) -> tuple[str, bool]:
+def _text(slots: list[ProfileSlot], budget: int | None, locale: str) -> tuple[str, bool]:
     """Return the lines of a profile that fit the budget, and whether some do not."""
     lines: list[str] = []
     used = 0
     for slot in slots:
         for one in slot.statements:
-            line = line_of(one)
+            line = line_of(one, locale)
             cost = count_tokens(line, "estimate") if budget is not None else 0
             if budget is not None and used + cost > budget:
                 return "\n".join(lines), True
@@ -129,15 +130,33 @@ def _text(slots: list[ProfileSlot], budget: int | None) -> tuple[str, bool]:
     return "\n".join(lines), False
 
 
-def line_of(one: StatementInfo) -> str:
-    """Return a statement in a line: `residence: Porto (since 2026-05-01) [n12]`."""
-    notes = [f"since {utc_date(one.since)}"]
-    if one.until is not None:
-        notes.append(f"until {utc_date(one.until)}")
-    if one.state != "current":
-        notes.append(f"contradicts {', '.join(one.conflicts_with)}" if one.conflicts_with else one.state)
+def line_of(one: StatementInfo, locale: str = "auto") -> str:
+    """Return a statement in a line: `residence: Porto (since 2026-05-01) [n12]`, 住在：上海（自 2026-05-01）[n12]."""
+    is_chinese = contains_han(f"{one.object} {one.content}") if locale == "auto" else locale == "zh"
+    since, until = utc_date(one.since), "" if one.until is None else utc_date(one.until)
+    others = ", ".join(one.conflicts_with)
+    notes = [f"自 {since}" if is_chinese else f"since {since}"]
+    if until:
+        notes.append(f"至 {until}" if is_chinese else f"until {until}")
+    if one.state != "current" and others:
+        notes.append(f"与 {others} 矛盾" if is_chinese else f"contradicts {others}")
+    elif one.state != "current":
+        notes.append(_CHINESE_STATES[one.state] if is_chinese else one.state)
+    if is_chinese:
+        value = f"不是{one.object}" if one.negated else one.object
+        return f"{label(one.slot, 'zh')}：{value or one.content}（{'；'.join(notes)}）[{one.id}]"
     value = f"not {one.object}" if one.negated else one.object
-    return f"{one.slot.replace('_', ' ')}: {value or one.content} ({'; '.join(notes)}) [{one.id}]"
+    return f"{label(one.slot, 'en')}: {value or one.content} ({'; '.join(notes)}) [{one.id}]"
+
+
+_CHINESE_STATES: Final = {
+    "contested": "有矛盾",
+    "superseded": "已被取代",
+    "ended": "已结束",
+    "planned": "计划中",
+    "corrected": "已更正",
+    "retracted": "已撤回",
+}
 
 
 # --- conflicts -------------------------------------------------------------------------------------------
