@@ -22,6 +22,9 @@ from ebbtide.statements import Assertion
 MAX_UNSORTED: Final = 1024
 """From this many later rows on the indexes are built again."""
 
+MAX_BUILT: Final = 512
+"""Most rows of which the assertions are built at once."""
+
 NEVER: Final = -(1 << 62)
 """Stands for a time that is not stated."""
 
@@ -279,8 +282,8 @@ class AssertionTable:
     def all(self, after: int = 0) -> Iterator[Assertion]:
         """Yield every assertion in order of arrival, after an entry number."""
         begin = int(np.searchsorted(self._rows["entry"], after, "right"))
-        for first in range(begin, self._rows.count, MAX_UNSORTED):
-            yield from self._build(np.arange(first, min(first + MAX_UNSORTED, self._rows.count)))
+        for first in range(begin, self._rows.count, MAX_BUILT):
+            yield from self._build(np.arange(first, min(first + MAX_BUILT, self._rows.count)))
 
     def touched(self, nodes: Collection[int], messages: Collection[int]) -> list[Assertion]:
         """Return the assertions of some statements, about some entities, and from some messages."""
@@ -354,6 +357,12 @@ class AssertionTable:
         """Return the number of the first assertion of a statement; None if there is none."""
         rows = self._rows_of_statement(statement)
         return int(self._rows["entry"][rows[0]]) if len(rows) else None
+
+    def begun_count(self, after: int, up_to: int) -> int:
+        """Return the number of statements whose first assertion is among some entries."""
+        _, first = np.unique(self._rows["statement"], return_index=True)
+        entries = self._rows["entry"][first]
+        return int(((entries > after) & (entries <= up_to)).sum())
 
     def slot_of_statement(self, statement: int) -> tuple[int, str] | None:
         """Return the entity and the slot of the first assertion of a statement; None if there is none."""

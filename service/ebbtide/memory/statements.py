@@ -153,6 +153,10 @@ class Ledger:
         """The number of statements."""
         return len(self._ids())
 
+    def begun_count(self, after: int, up_to: int) -> int:
+        """Return the number of statements whose first assertion is among some entries."""
+        return self._assertions.begun_count(after, up_to)
+
     def all_assertions(self, after: int = 0) -> Iterator[Assertion]:
         """Yield every assertion in order of arrival, after an entry number."""
         return self._assertions.all(after)

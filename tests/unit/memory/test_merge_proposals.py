@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ebbtide.changes import Change
+from ebbtide.fleet.consolidation.merges import READ_AT_ONCE, MergeSearch
 from ebbtide.memory.merge_proposals import (
     MIN_VECTORS,
     Named,
@@ -18,8 +20,10 @@ from ebbtide.memory.merge_proposals import (
     proposed,
     same_statements,
 )
-from ebbtide.memory.statements import DAY_MS
-from ebbtide.records import Source
+from ebbtide.memory.network import Network
+from ebbtide.memory.statements import DAY_MS, Ledger
+from ebbtide.parameters import AgentParameters
+from ebbtide.records import Entity, Source
 from ebbtide.statements import Assertion
 
 
@@ -221,3 +225,20 @@ def test_statements_describe_names() -> None:
         Named(6, "Porto", "", "", frozenset({1})),
         Named(7, "Bo"),
     ]
+
+
+def test_names_are_read_in_parts() -> None:
+    """A search looks at the time after some hundred assertions, and finds the same names as in one part."""
+    network, ledger = Network(AgentParameters()), Ledger()
+    names = [f"Bob {number}" for number in range(900)]
+    network.apply(Change(entities={n: Entity(n, name, name.casefold()) for n, name in enumerate(names, 1)}))
+    ledger.apply(
+        Assertion(n, 1000 + n, n, "likes", "tea", Source(1, 0, 1), 0, 0) for n in range(1, len(names) + 1)
+    )
+    in_parts, at_once = (MergeSearch(network, ledger) for _ in range(2))
+    parts = 1
+    while not in_parts.prepare(lambda: True):
+        parts += 1
+    assert parts == 1 + -(-len(names) // READ_AT_ONCE) and at_once.prepare(lambda: False)
+    assert in_parts.texts == at_once.texts == names
+    assert [ledger.begun_count(*entries) for entries in ((0, 900), (400, 500), (900, 1000))] == [900, 100, 0]

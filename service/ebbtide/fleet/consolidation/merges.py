@@ -7,6 +7,7 @@ and a rejected one is a ruling that can be undone.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 import numpy as np
@@ -16,10 +17,13 @@ from numpy.typing import NDArray
 from ebbtide.changes import Change
 from ebbtide.fleet.consolidation.steps import Finding, Part, View
 from ebbtide.ids import NodeId
-from ebbtide.memory.merge_proposals import NameSearch, Proposal, described
+from ebbtide.memory.merge_proposals import Named, NameSearch, Proposal, described
 from ebbtide.memory.network import Network
 from ebbtide.memory.statements import Ledger
 from ebbtide.statements import Assertion, Ruling, is_inferred
+
+READ_AT_ONCE: Final = 512
+"""Assertions that are read between two looks at the time."""
 
 AUTHOR: Final = "merges@1"
 """The author of automatic merges; the number rises with the rules."""
@@ -29,22 +33,41 @@ class MergeSearch:
     """The search for proposals among the entities of an agent's statements, in short steps."""
 
     def __init__(self, network: Network, ledger: Ledger, new: Collection[NodeId] | None = None) -> None:
-        """Prepare the search. With `new`, one entity of each pair is among them."""
-        said = [one for one in ledger.all_assertions() if not is_inferred(one)]
-        entities = {end for one in said for end in _ends(one)}
-        self.names = {one: network.entities[one].name for one in sorted(entities) if one in network.entities}
-        self._described = described(said, self.names)
+        """Begin a search, which must be prepared. With `new`, one entity of each pair is among them."""
+        self._network = network
+        self._ledger = ledger
+        self._said: list[Assertion] = []
+        self._read_up_to = 0
+        self._described: list[Named] | None = None
+        self.names: dict[NodeId, str] = {}
         self._new = new
         self._search: NameSearch | None = None
 
+    def prepare(self, is_time_up: Callable[[], bool]) -> bool:
+        """Read what statements say about names until the time is up. Return whether that is complete."""
+        while self._described is None:
+            part = list(islice(self._ledger.all_assertions(self._read_up_to), READ_AT_ONCE))
+            if not part:
+                entities = {end for one in self._said for end in _ends(one)} & self._network.entities.keys()
+                self.names = {one: self._network.entities[one].name for one in sorted(entities)}
+                self._described = described(self._said, self.names)
+                self._said = []
+                break
+            self._said += [one for one in part if not is_inferred(one)]
+            self._read_up_to = part[-1].entry
+            if is_time_up():
+                return False
+        return True
+
     @property
     def texts(self) -> list[str]:
-        """The names, whose vectors the search can use."""
-        return list(self.names.values())
+        """The names, whose vectors the search can use; none if no name is new."""
+        return [] if self._new is not None and not self._new else list(self.names.values())
 
     def advance(self, vectors: NDArray[np.float32] | None, is_time_up: Callable[[], bool]) -> bool:
         """Search until the time is up. Return whether the search is complete. The first call decides on vectors."""
         if self._search is None:
+            assert self._described is not None, "the search is prepared"
             self._search = NameSearch(self._described, self._new, vectors)
         return self._search.advance(is_time_up)
 
@@ -65,22 +88,27 @@ def _ends(one: Assertion) -> Sequence[NodeId]:
 class Staged:
     """Counts the statements that are new since the last run, and finds names among them that may mean one entity.
 
+    It counts, lists the new names, reads all names, and compares them, each in parts of its own.
+
     At the end of the run, the statements are consolidated. `merge_policy=auto` merges what its rules allow, but never
     again what was merged before and undone.
     """
 
     def __init__(self) -> None:
         self._search: MergeSearch | None = None
+        self._is_prepared = False
 
     def part(self, view: View, position: int, is_time_up: Callable[[], bool]) -> Part:
         """Count the new statements, then search for a while."""
         if position == 0:
-            count = len({one.statement for one in view.staged() if is_first(view.ledger, one)})
-            self._search = self._begun(view)
-            texts = self._search.texts if count else ()
-            return Part(looked=count, changed=count, position=1, texts=texts)
+            count = view.ledger.begun_count(view.after, view.up_to)
+            return Part(looked=count, changed=count, position=1)
         if self._search is None:
             self._search = self._begun(view)
+            return Part(position=1)
+        if not self._is_prepared:
+            self._is_prepared = self._search.prepare(is_time_up)
+            return Part(position=1, texts=self._search.texts if self._is_prepared else ())
         if not self._search.advance(view.vectors, is_time_up):
             return Part(position=1)
         return self._found(view, self._search)
@@ -110,8 +138,3 @@ class Staged:
             return Part(findings=findings)
         change = Change(rulings=rulings, ledger=replace(state, next_entry=state.next_entry + len(rulings)))
         return Part(changed=len(rulings), change=change, findings=findings)
-
-
-def is_first(ledger: Ledger, assertion: Assertion) -> bool:
-    """Return whether an assertion is the first of its statement."""
-    return ledger.assertions_of(assertion.statement)[0].entry == assertion.entry

@@ -301,6 +301,8 @@ class Agent:
         """Return the names in statements that may mean one entity, the most similar first."""
         workspace = self.workspace
         search = await self.run_step(lambda: MergeSearch(workspace.network, workspace.ledger))
+        while not await self.run_step(lambda: search.prepare(self._shared.budget(self.mailbox.is_awaited))):
+            pass
         advance = partial(search.advance, await self._vectors_of(search.texts))
         while not await self.run_step(partial(advance, self._shared.budget(self.mailbox.is_awaited))):
             pass
