@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from ebbtide import __version__
+from ebbtide.cli.agent_option import AgentCommand
 from ebbtide.cli.console import report, write_text
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure, as_failure, program
@@ -79,9 +80,11 @@ def make_app(names: Iterable[str] = tuple(COMMANDS)) -> typer.Typer:
         module, attribute, panel = COMMANDS[name]
         command: Any = getattr(import_module(module), attribute)
         if isinstance(command, typer.Typer):
+            for one in command.registered_commands:
+                one.cls = AgentCommand
             made.add_typer(command, name=name, rich_help_panel=panel)
         else:
-            made.command(name, rich_help_panel=panel)(command)
+            made.command(name, cls=AgentCommand, rich_help_panel=panel)(command)
     return made
 
 
