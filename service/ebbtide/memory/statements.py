@@ -264,6 +264,10 @@ class Ledger:
         """Return the assertions about some entities by slot, in order, up to an entry number."""
         return self._assertions.by_slot(subjects, before)
 
+    def said_in(self, messages: Collection[int]) -> list[Assertion]:
+        """Return the assertions from some messages, in order."""
+        return self._assertions.touched((), messages)
+
     def said_about(self, subjects: Iterable[int], is_wanted: Callable[[str], bool]) -> list[Assertion]:
         """Return the assertions about some entities in some slots, in order."""
         return self._assertions.about(subjects, is_wanted)

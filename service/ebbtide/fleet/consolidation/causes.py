@@ -36,13 +36,11 @@ class Causes:
 
     def part(self, view: View, position: int, is_time_up: Callable[[], bool]) -> Part:
         """Look at some messages."""
-        by_message = _new_messages(view)
+        by_message = _new_messages(view, position)
         ruled = {(one.target, one.other) for one in view.ledger.all_rulings() if one.kind == "cause"}
         found: list[Ruling] = []
         looked = 0
         for number in sorted(by_message):
-            if number < position:
-                continue
             if looked and (is_time_up() or len(found) >= MAX_LINKS_PER_PART):
                 return _part(view, looked, found, number)
             looked += 1
@@ -54,17 +52,17 @@ class Causes:
         return _part(view, looked, found, None)
 
 
-def _new_messages(view: View) -> dict[int, list[Assertion]]:
-    """Return the assertions of each message that has a new one and at least two statements."""
+def _new_messages(view: View, position: int) -> dict[int, list[Assertion]]:
+    """Return the assertions of each message from a number on that has a new one and at least two statements."""
+    new = {one.source.message for one in view.staged() if one.source.message >= position}
     by_message: dict[int, list[Assertion]] = defaultdict(list)
-    for one in view.ledger.all_assertions():
+    for one in view.ledger.said_in(new):
         if not is_inferred(one) and one.statement in view.network:
             by_message[one.source.message].append(one)
-    new = {one.source.message for one in view.staged()}
     return {
         number: assertions
         for number, assertions in by_message.items()
-        if number in new and len({one.statement for one in assertions}) > 1
+        if len({one.statement for one in assertions}) > 1
     }
 
 
