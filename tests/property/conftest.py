@@ -2,7 +2,7 @@
 
 `HYPOTHESIS_PROFILE=thorough` runs ten times the examples with fresh randomness. `unshrunk`
 reports a failure at once, as it was found. `histories.examples(40)` at a test is
-the number in `make test-all`; `make test` runs a quarter of it.
+the number in `make test-all`; `make test` runs a tenth of it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ COMMON = {
     "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],
 }
 
-settings.register_profile("ci", derandomize=True, database=None, max_examples=100 if IS_ALL else 25, **COMMON)
+settings.register_profile("ci", derandomize=True, database=None, max_examples=100 if IS_ALL else 15, **COMMON)
 settings.register_profile("thorough", max_examples=1000, database=None, **COMMON)
 settings.register_profile(
     "unshrunk",

@@ -41,12 +41,12 @@ ORACLE_FIELDS = [field.name for field in fields(Parameters)]
 
 
 def examples(count: int, *, steps: int | None = None) -> settings:
-    """Return settings with so many examples in `make test-all`, a quarter of them in `make test`.
+    """Return settings with so many examples in `make test-all`, a tenth of them in `make test`.
 
     The profile `thorough` has ten times as many.
     """
     is_thorough = os.environ.get("HYPOTHESIS_PROFILE") == "thorough"
-    factor = 10 if is_thorough else 1 if IS_ALL else 0.25
+    factor = 10 if is_thorough else 1 if IS_ALL else 0.1
     more = {} if steps is None else {"stateful_step_count": steps}
     return settings(max_examples=max(1, int(count * factor)), **more)
 

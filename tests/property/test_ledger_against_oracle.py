@@ -20,7 +20,7 @@ from ebbtide.statements import Assertion, Ruling
 from tests.support.knowledge.comparison import RULES, assert_same, by_first, live, of_ledger, of_oracle
 from tests.support.knowledge.histories import SLOTS, Author, Step, histories, history, times
 from tests.support.knowledge.oracle import Oracle
-from tests.support.tier import amount
+from tests.support.tier import IS_ALL, amount
 
 RUNS = 8
 """The seeded histories are shared among so many tests, which can run in parallel."""
@@ -42,7 +42,7 @@ def test_the_ledger_says_what_the_oracle_says_in_seeded_histories(
     """
     if run % 2:
         monkeypatch.setattr(versions, "MANY", 2)
-    for seed in range(run, amount("LEDGER_HISTORIES", 200, 4000), RUNS):
+    for seed in range(run, amount("LEDGER_HISTORIES", 80, 4000), RUNS):
         try:
             live(history(Random(seed), 40 if seed % 5 == 1 else 14), is_every_step=seed % 5 == 0)
         except AssertionError as error:
@@ -94,7 +94,7 @@ def test_a_slot_with_many_values_says_what_the_oracle_says(seed: int) -> None:
             assert ledger.known().kept(as_of) == oracle.kept(as_of, now)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(3 if IS_ALL else 1))
 def test_thousands_of_values_follow_each_commit_as_if_replayed(seed: int) -> None:
     """A ledger that follows each commit, an erasure in the middle and merges equals one that is read from the store."""
     random = Random(seed)
