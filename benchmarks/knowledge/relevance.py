@@ -1,7 +1,7 @@
 """Questions to agents with statements: the share of right statements among the first five.
 
-The labels are `data/relevance.jsonl`, over the statements in `data/relevance_statements.jsonl`. Each agent gets its
-statements through the operation that stores them, with the built-in model and embedder.
+The labels are `data/relevance.jsonl`, over the statements in `data/relevance_statements.jsonl`, and the further sets.
+Each agent gets its statements through the operation that stores them, with the built-in model and embedder.
 """
 
 from __future__ import annotations
@@ -35,9 +35,13 @@ BAR = 0.80
 BAR_OF_NOTHING = 0.70
 """Least share of the questions without an answer to which nothing is found."""
 
-SEEN, HELD_OUT = "relevance", "relevance_held_out"
+SEEN, SECOND, HELD_OUT = "relevance", "relevance_second", "relevance_held_out"
+"""The two sets with which the search was developed, and the one that gives only a score."""
 UNANSWERABLE = "relevance_unanswerable"
 """Further questions to the agents of the first set that no statement answers."""
+
+TITLES = {SEEN: "", SECOND: ", second set", HELD_OUT: ", held out"}
+"""The sets, with what their rows are called."""
 
 Scores = dict[str, list[float]]
 
@@ -72,23 +76,32 @@ async def _store(service: Service, bank: Sequence[BankStatement]) -> dict[str, s
     return ids
 
 
-async def _answers(
-    questions: Sequence[RelevanceQuestion], bank: Sequence[BankStatement]
+async def answers(
+    questions: Sequence[RelevanceQuestion],
+    bank: Sequence[BankStatement],
+    *,
+    embedding: str = "auto",
+    labels: dict[tuple[str, int], str] | None = None,
 ) -> dict[str, list[str]]:
-    """Return the labels of the statements that are found for each question."""
+    """Return the labels of the statements that are found for each question.
+
+    `embedding` is the embedder. `labels` receives the label of each statement, by agent and node.
+    """
     found: dict[str, list[str]] = {}
     with tempfile.TemporaryDirectory() as folder:
         # On a busy machine a query must not give up waiting for its vector.
-        patience = {"query_timeout_ms": 60_000}
-        settings = load_settings({"store": {"data_dir": Path(folder)}, "embedding": patience})
+        patient = {"model": embedding, "query_timeout_ms": 60_000}
+        settings = load_settings({"store": {"data_dir": Path(folder)}, "embedding": patient})
         async with opened(settings) as service:
             ids = await _store(service, bank)
             for agent in sorted({one.agent for one in bank}):
-                await flush(service, FlushRequest(agent_id=agent, vectors=True))
-            labels: dict[tuple[str, str], list[str]] = defaultdict(list)
+                await flush(service, FlushRequest(agent_id=agent, vectors=embedding != "off"))
+            labels_of: dict[tuple[str, str], list[str]] = defaultdict(list)
             agents = {one.id: one.agent for one in bank}
             for label, number in ids.items():
-                labels[agents[label], number].append(label)
+                labels_of[agents[label], number].append(label)
+            if labels is not None:
+                labels |= {(agents[label], int(number[1:])): label for label, number in ids.items()}
             for question in questions:
                 request = SearchStatementsRequest(
                     agent_id=question.agent,
@@ -100,7 +113,7 @@ async def _answers(
                 with contextlib.suppress(EbbtideError):
                     answer = await search_statements(service, request)
                     found[question.id] = [
-                        label for one in answer.statements for label in labels[question.agent, one.id]
+                        label for one in answer.statements for label in labels_of[question.agent, one.id]
                     ]
     return found
 
@@ -133,7 +146,7 @@ def _row_of_nothing(
 def rows(is_quick: bool) -> list[Row]:
     """Return the rows of questions."""
     result = []
-    for name in (SEEN, HELD_OUT):
+    for name, further in TITLES.items():
         bank, questions = read_bank(name), read_questions(name)
         if is_quick:
             agents = sorted({one.agent for one in bank})[:2]
@@ -141,13 +154,12 @@ def rows(is_quick: bool) -> list[Row]:
             questions = [one for one in questions if one.agent in agents]
         agents = sorted({one.agent for one in bank})
         unanswerable = [one for one in read_questions(UNANSWERABLE) if one.agent in agents]
-        found = asyncio.run(_answers([*questions, *unanswerable], bank))
+        found = asyncio.run(answers([*questions, *unanswerable], bank))
         by_kind: Scores = defaultdict(list)
         for one in questions:
             by_kind[one.kind].append(one.precision(found.get(one.id, [])))
         share, kinds = _shares(by_kind)
-        what = "relevance, P@5" if name == SEEN else "relevance, P@5, held out"
-        result.append(Row(what, f"≥ {BAR:.0%}", f"{share:.1%} ({kinds})", share >= BAR))
+        result.append(Row(f"relevance, P@5{further}", f"≥ {BAR:.0%}", f"{share:.1%} ({kinds})", share >= BAR))
         if unanswerable:
             result.append(_row_of_nothing(questions, unanswerable, found))
     return result

@@ -471,8 +471,8 @@ class SearchSettings(_Section):
     )
     min_relevance: Share = Field(
         0.3,
-        description="Estimated relevance that the best message must have, if no statement is on the topic of the "
-        "question; otherwise nothing is found. 0 always returns the best statements.",
+        description="Estimated probability that a statement answers the question, below which nothing is found. 0 "
+        "always returns the best statements.",
     )
     event_decay_per_day: PerDay = Field(0.05, description="Decay of the recency of events, per day.")
     opinion_decay_per_day: PerDay = Field(0.03, description="Decay of the recency of opinions, per day.")

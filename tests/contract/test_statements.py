@@ -545,6 +545,37 @@ async def test_a_question_that_nothing_answers_finds_nothing(tmp_path: Path, cal
         assert sister["id"] in [one["id"] for one in found["statements"]]
 
 
+async def test_the_latest_of_several_true_values_comes_first(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Two values that nothing orders are both true: the latest answers for the present, the other one for the past."""
+    async with caller_in(tmp_path) as call:
+        first = await says(
+            call, "boss", "Mr Adler", content="My manager is Mr Adler.", timestamp=1_700_000_000_000
+        )
+        last = await says(call, "boss", "Ruth", content="I report to Ruth.", timestamp=1_710_000_000_000)
+        in_order = [first["id"], last["id"]]
+        question = {"query": "Who is my manager?", "include_past": True}
+        found = await done(call, "POST", "statements/search", question)
+        assert [one["id"] for one in found["statements"]] == in_order[::-1]
+        question["query"] = "Who was my manager before?"
+        found = await done(call, "POST", "statements/search", question)
+        assert [one["id"] for one in found["statements"]] == in_order
+
+
+async def test_a_relation_names_a_person(tmp_path: Path, caller_in: CallerIn) -> None:
+    """A question on the flatmate is about who is stated to be one, and one on an unknown brother finds nothing."""
+    async with caller_in(tmp_path) as call:
+        await says(call, "residence", "Porto", content="I moved to Porto.")
+        await says(call, "occupation", "nurse", content="I work as a nurse.")
+        await says(call, "relation", "flatmate", "Emil", content="Emil is my flatmate.")
+        await says(call, "occupation", "drummer", "Emil", content="Emil plays in a band.")
+        asked = {"query": "What is the job of my flatmate?"}
+        found = (await done(call, "POST", "statements/search", asked))["statements"]
+        assert [one["subject"] for one in found[:2]] == ["Emil", "Emil"]
+        assert "drummer" in [one["object"] for one in found[:2]]
+        asked = {"query": "What does my brother do for a living?"}
+        assert (await done(call, "POST", "statements/search", asked)).get("statements", []) == []
+
+
 async def test_the_weight_of_a_statement_follows_votes_and_repetition(
     tmp_path: Path, caller_in: CallerIn
 ) -> None:

@@ -78,7 +78,17 @@ mother: 妈
 father: 爸
 grandson: grandson, 孙子
 granddaughter: granddaughter, 孙女
+grandchild: grandchild, grandchildren, grandkid, grandkids, 孙辈
 parents: parents, 父母, 爸妈
+nephew: nephew, 侄子, 外甥
+niece: niece, 侄女, 外甥女
+former_partner: ex, ex-wife, ex-husband, ex-girlfriend, ex-boyfriend, 前妻, 前夫, 前女友, 前男友
+mother_in_law: mother-in-law, 婆婆, 岳母, 丈母娘
+father_in_law: father-in-law, 公公, 岳父
+sister_in_law: sister-in-law, 嫂子, 弟媳, 小姨子
+brother_in_law: brother-in-law, 姐夫, 妹夫, 大舅子
+daughter_in_law: daughter-in-law, 儿媳, 儿媳妇
+son_in_law: son-in-law, 女婿
 """
 _OWNERS: Final = ("my ", "our ", "我的", "我们", "我家", "我", "")
 
@@ -86,7 +96,7 @@ RELATION_TOPICS: Final = ("kin", "relation", "relationship", "亲属", "关系")
 """Topics under which a relative may be stated, with the kind of relative as the value."""
 
 _FIRST_PERSON: Final = re.compile(r"\b(?:i|me|my|mine|we|us|our|i'm|i've)\b|我|咱|俺")
-_WORD_EDGE: Final = re.compile(r"[a-z0-9]")
+_WORD_EDGE: Final = re.compile(r"[a-z0-9]|-[a-z]")
 _PAST: Final = re.compile(
     r"\b(?:before|used to|use to|previously|formerly|earlier|first|last year|once|ago|was|were|did)\b"
     r"|以前|之前|原来|曾经|过去|当时|那时|第一年|从前"
@@ -157,7 +167,11 @@ def are_same_relative(stated: str, named: str) -> bool:
     found = _relative_of().get(normalised(stated))
     if found is None:
         return False
-    families = {"parents": ("mother", "father"), "child": ("son", "daughter")}
+    families = {
+        "parents": ("mother", "father"),
+        "child": ("son", "daughter"),
+        "grandchild": ("grandson", "granddaughter"),
+    }
     return (
         found == named
         or found in families.get(named, ())
@@ -220,7 +234,7 @@ def _cut(words: str, text: str) -> str | None:
     begin = text.find(words)
     while begin >= 0:
         end = begin + len(words)
-        is_inside = (begin and _WORD_EDGE.match(text[begin - 1])) or _WORD_EDGE.match(text[end : end + 1])
+        is_inside = (begin and _WORD_EDGE.match(text[begin - 1])) or _WORD_EDGE.match(text[end : end + 2])
         if is_han or not is_inside:
             parts.append(text[at:begin])
             at = end

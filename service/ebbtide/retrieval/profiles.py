@@ -36,6 +36,8 @@ class Profile:
     """File of the trees, in this package."""
     language_axis: str = ""
     """File of the language axis and the usual mean of the vectors, in this package; empty for none."""
+    question_topics: str = ""
+    """File of the regression from the vector of a question to its topics, in this package; empty for none."""
     relevance: Mapping[str, float] | None = None
     """Weight of each column of `relevance.EVIDENCE`; None if relevance cannot be estimated."""
 
@@ -92,6 +94,7 @@ PROFILES = {
         Weights(semantic=0.8, window=0.3),
         "learned_multilingual.json",
         "language_axis_multilingual.json",
+        "question_topics_multilingual.json",
         MULTILINGUAL_VECTORS,
     ),
 }

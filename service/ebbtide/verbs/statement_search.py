@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, NamedTuple
@@ -26,9 +26,11 @@ from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import NodeId
 from ebbtide.language.port import BadReply, ModelUnavailable
 from ebbtide.memory.causal_paths import MAX_DEPTH, CausalPath, causal_paths
+from ebbtide.memory.slot_names import SLOTS, slot_of
 from ebbtide.memory.statements import Version
 from ebbtide.memory.topic_words import asks_for_the_past, asks_why
 from ebbtide.records import utc_date
+from ebbtide.retrieval.question_topics import question_topics
 from ebbtide.verbs.causes import CausePath, shown_path
 from ebbtide.verbs.limits import EPOCH, MILLISECOND, Between, MaxChars, NotBlank, OneOf, Several, Time
 from ebbtide.verbs.recall import QueryRequest, TimeRange, query_of, with_meaning
@@ -50,6 +52,15 @@ MAX_REACHED = 64
 
 PAST_PENALTY = 0.3
 """Subtracted from the score of a current statement if a question is about an earlier time."""
+
+
+MAX_VALUES = 64
+"""Most values of a topic of which the latest one is preferred."""
+
+LATEST_SHARE = 1.2
+"""Similarity of the latest of several values of a topic that seldom has more than one, relative to the best of them.
+It answers a question about the present, and the others one about an earlier time.
+"""
 
 
 class SearchStatementsRequest(AgentRequest):
@@ -176,10 +187,11 @@ def _found(
 ) -> FoundStatements:
     hits, _ = workspace.recollect(query, now_ms, len)
     as_of_ms = now_ms if request.as_of is None else request.as_of
+    topics = question_topics(query.vector, query.embedding_model)
     assert workspace.ledger is not None  # read before the transaction, which cannot be nested
     return workspace.store.read(
         lambda txn: _Search(
-            View(txn, workspace, as_of_ms, request.known_at, now_ms), request, plan, workspace
+            View(txn, workspace, as_of_ms, request.known_at, now_ms), request, plan, workspace, topics
         ).answer(hits)
     )
 
@@ -197,7 +209,12 @@ class _Search:
     """One search over statements within one read transaction."""
 
     def __init__(
-        self, view: View, request: SearchStatementsRequest, plan: PlannedSearch, workspace: Workspace
+        self,
+        view: View,
+        request: SearchStatementsRequest,
+        plan: PlannedSearch,
+        workspace: Workspace,
+        topics: Mapping[str, float],
     ) -> None:
         self._view = view
         self._request = request
@@ -206,7 +223,7 @@ class _Search:
         ledger, network = workspace.ledger, workspace.network
         floor = workspace.search.min_relevance
         self._matches = StatementMatches(
-            view.txn, network, ledger, view.replay, request.query, floor, plan.topics
+            view.txn, network, ledger, view.replay, request.query, topics, floor, plan.topics
         )
         self._asks_why = request.mode != "fast" and asks_why(request.query)
         self._asks_for_past = request.include_past and asks_for_the_past(request.query)
@@ -255,9 +272,34 @@ class _Search:
                 + weights.recency_weight * recency(version, weights, now_ms)
                 + weights.use_weight * used
             )
-            if self._asks_for_past and state in CURRENT:
+            rivals = self._other_values(version) if state in CURRENT else []
+            is_latest = all(one.since_ms <= version.since_ms for one in rivals)
+            if self._asks_for_past and state in CURRENT and is_latest:
                 score -= PAST_PENALTY
+            elif rivals and is_latest:
+                near = max(similar.get(one.statement, 0.0) for one in (version, *rivals))
+                score += weights.similarity_weight * (near * LATEST_SHARE - similar.get(statement, 0.0))
             yield _Scored(score, statement, version, distance)
+
+    def _other_values(self, version: Version) -> list[Version]:
+        """Return the other values of the topic of a version that are true, if one may have followed the other.
+
+        They may not if the topic has any number of values at a time. Of a topic that no slot knows, that is unknown.
+        """
+        said, versions = version.first, version.replay.versions
+        may_follow = said.slot not in SLOTS or slot_of(said.slot).cardinality != "many"
+        if (
+            not may_follow
+            or said.negated
+            or said.kind not in ("fact", "relation")
+            or len(versions) > MAX_VALUES
+        ):
+            return []
+        return [
+            one
+            for one in versions
+            if one is not version and not one.first.negated and one.holds_at(self._view.as_of_ms)
+        ]
 
     def _state(self, version: Version, statement: NodeId) -> str:
         state: str = self._view.replay.state(version, self._view.as_of_ms)

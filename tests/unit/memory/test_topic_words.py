@@ -49,6 +49,7 @@ def test_words_within_longer_words_do_not_count() -> None:
         ("What did I give my son?", {"son"}, True),
         ("Where is the son of my boss?", set(), True),
         ("我父母做什么工作？", {"parents"}, False),
+        ("Where is my daughter-in-law from?", {"daughter_in_law"}, False),
     ],
 )
 def test_a_question_names_relatives(question: str, relatives: set[str], is_in_first_person: bool) -> None:

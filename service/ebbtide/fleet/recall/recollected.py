@@ -90,6 +90,8 @@ class Recollected:
     """Whether the archive was searched, and why."""
     scored: Mapping[int, float] = field(default_factory=dict)
     """The score of each message, best first, for a query that only ranks."""
+    similarities: Mapping[int, float] = field(default_factory=dict)
+    """The similarity in meaning of each ranked message, for such a query; empty without vectors."""
     relevance: float | None = None
     """The estimated relevance of the most relevant passage, for such a query; None if it cannot be estimated."""
 

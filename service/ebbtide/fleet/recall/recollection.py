@@ -130,7 +130,13 @@ class QueryRunner:
         result = Recollected(ranking=ranking, question=question, archive=archive)
         if query.ranks_only:
             best = best_relevance(request, index, ranking)
-            return replace(result, scored=_scores_of_messages(ranking, index), relevance=best)
+            scored = _scores_of_messages(ranking.passages, ranking.scores, index)
+            near = (
+                {}
+                if request.semantic is None
+                else _scores_of_messages(ranking.passages, request.semantic[ranking.passages], index)
+            )
+            return replace(result, scored=scored, similarities=near, relevance=best)
         is_relevant = are_relevant(query, request, index, ranking)
         if query.token_budget is None and not query.explains:
             hits = self._hits(ranking, query, is_relevant)
@@ -472,12 +478,12 @@ class QueryRunner:
         return next((frozenset(terms_of(one).tolist()) for one in kept if one.begin == begin), frozenset())
 
 
-def _scores_of_messages(ranking: Ranking, index: PassageIndex) -> dict[int, float]:
-    """Return the score of each ranked message, which is that of its best passage, best first."""
+def _scores_of_messages(passages: NDArray[np.int64], scores: Scores, index: PassageIndex) -> dict[int, float]:
+    """Return the best score of the passages of each message, in their order."""
     found: dict[int, float] = {}
-    messages = index.column("message")[ranking.passages].tolist()
-    for message, score in zip(messages, ranking.scores.tolist(), strict=True):
-        found.setdefault(message, score)
+    messages = index.column("message")[passages].tolist()
+    for message, score in zip(messages, scores.tolist(), strict=True):
+        found[message] = max(score, found.get(message, score))
     return found
 
 

@@ -1,14 +1,14 @@
 """Which statements a question asks for: by the words of their messages, by their topic, and by whom they are about.
 
-The similarity of a statement is the score of its message in hybrid recall, as a share of the best one, times the
-relevance of the best one: if no message is relevant, words say little. If the question names a topic, or another person
-than the user, half of the similarity counts for these. A statement is on the topic only if it is about someone or
-something that the question means. Nothing answers the question if no message is relevant enough and no statement is on
-the topic.
+Candidates are the statements of the messages that hybrid recall finds, those that followed them, those on the topics
+of the question, and those about a person or thing that it names. `statement_evidence.py` weighs the evidence for each.
+The similarity falls with the distance from the best one, times the probability that the memory answers the question at
+all. If that is too low, nothing is found.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
@@ -16,6 +16,19 @@ import numpy as np
 
 from ebbtide.entity_names import entity_key
 from ebbtide.fleet.recall.recollected import Recollected
+from ebbtide.fleet.recall.statement_evidence import (
+    OTHER,
+    SPREAD,
+    WITH_TOPICS,
+    WITHOUT_TOPICS,
+    AnswerEvidence,
+    Evidence,
+    log_odds,
+    probability,
+    score,
+    topic_of,
+    with_related,
+)
 from ebbtide.ids import NodeId
 from ebbtide.memory.network import Network
 from ebbtide.memory.slot_names import SLOTS, canonical
@@ -38,11 +51,8 @@ from ebbtide.store.lmdb.transaction import ReadTransaction
 MAX_FOLLOWERS = 16
 """Most statements that followed one another, of which the last ones are true."""
 
-TOPIC_SHARE = 0.5
-"""Share of the similarity that the topic has which the question names."""
-
-NAMED_SHARE = 0.5
-"""Weight of a statement about a person or thing that the question names, other than the user."""
+LEAST_TOPIC = 0.1
+"""Least share of a topic in a question by its vector for which the statements on it are read."""
 
 VALUE_SHARE = 0.8
 """Weight of a topic that only the value of a statement names, in other words than the question."""
@@ -57,8 +67,10 @@ class StatementMatches:
     ledger: Ledger
     replay: Replay
     question: str
+    topics: Mapping[str, float]
+    """The share of each topic by the vector of the question; empty without one."""
     min_relevance: float
-    """Relevance that the best message must have if no statement is on the topic."""
+    """Probability that a statement answers the question, below which nothing is found."""
     further_topics: Sequence[str] = ()
     """Topics that a plan adds to those of the question."""
     asked: Asked = field(init=False)
@@ -71,42 +83,77 @@ class StatementMatches:
         if self.further_topics:
             topics = {**self.asked.topics, **dict.fromkeys(map(canonical, self.further_topics), 1.0)}
             self.asked = replace(self.asked, topics=topics)
+        self.topics = with_related(self.topics)
         self._words = frozenset(word.casefold() for word in words_of(self.question))
 
     def find(self, hits: Recollected) -> dict[NodeId, float]:
         """Return the similarity of each statement that may answer the question; empty if nothing answers it."""
-        similar = self._by_words(hits)
-        others = self._others()
-        on_topic = self._on_topic(others)
-        if not on_topic and self._relevance(hits) < self.min_relevance:
+        statements, answer = self.evidence(hits)
+        weights = WITH_TOPICS if self.topics else WITHOUT_TOPICS
+        probable = probability(score(answer, weights.of_answer))
+        if not statements or probable < self.min_relevance:
             return {}
-        weights = dict.fromkeys(self.ledger.about(self._merged(others)), NAMED_SHARE) | on_topic
-        if not weights and not self.asked.topics:
-            return similar
-        found = {statement: (1 - TOPIC_SHARE) * share for statement, share in similar.items()}
-        for statement, weight in weights.items():
-            found[statement] = found.get(statement, 0.0) + TOPIC_SHARE * weight
-        return found
+        scores = {one: score(each, weights.of_statement) for one, each in statements.items()}
+        best = max(scores.values())
+        return {one: probable * math.exp((each - best) / SPREAD) for one, each in scores.items()}
+
+    def evidence(self, hits: Recollected) -> tuple[dict[NodeId, Evidence], AnswerEvidence]:
+        """Return the evidence for each statement that may answer the question, and for an answer."""
+        words, meaning = self._by_words(hits)
+        others = self._others()
+        named_topics = self._on_topic(others)
+        about = set(self.ledger.about(self._merged(others)))
+        names_someone = bool(others or self.asked.relatives)
+        user = self._user()
+        found: dict[NodeId, Evidence] = {}
+        for statement in {**words, **named_topics, **dict.fromkeys(sorted(about))}:
+            version = self.version_of(statement)
+            if version is None:
+                continue
+            said = version.first
+            is_about = statement in about or said.object_entity in others
+            is_stranger = not is_about if names_someone else said.subject not in user
+            found[statement] = Evidence(
+                words.get(statement, 0.0),
+                meaning.get(statement, 0.0),
+                named_topics.get(statement, 0.0),
+                0.0 if is_stranger else self.topics.get(topic_of(said, self.topics), 0.0),
+                float(is_about),
+                float(is_stranger),
+            )
+        answer = AnswerEvidence(
+            log_odds(self._relevance(hits)),
+            self.topics.get(OTHER, 0.0),
+            max((one.meaning for one in found.values()), default=0.0),
+            max((one.named_topic for one in found.values()), default=0.0),
+            max((one.topic for one in found.values()), default=0.0),
+            float(bool(self.asked.relatives) and not others),
+        )
+        return found, answer
 
     @staticmethod
     def _relevance(hits: Recollected) -> float:
         return 1.0 if hits.relevance is None else hits.relevance
 
-    def _by_words(self, hits: Recollected) -> dict[NodeId, float]:
-        """Return the similarity of the statements of the ranked messages, and of those that followed them."""
-        best, relevance = max(hits.scored.values(), default=0.0), self._relevance(hits)
-        found: dict[NodeId, float] = {}
+    def _by_words(self, hits: Recollected) -> tuple[dict[NodeId, float], dict[NodeId, float]]:
+        """Return the share of the best score, and the similarity in meaning, of the statements of ranked messages.
+
+        The statements that followed them have the same.
+        """
+        best = max(hits.scored.values(), default=0.0)
+        words, meaning = dict[NodeId, float](), dict[NodeId, float]()
         citing = {message: self.txn.citings.of(message) for message in hits.scored} if best > 0 else {}
         cited = np.array([one for nodes in citing.values() for one in nodes], dtype=np.int64)
         every = set(cited[self.ledger.are_statements(cited)].tolist())
         for message, nodes in citing.items():
-            score = hits.scored[message]
+            near, score_ = hits.similarities.get(message, 0.0), hits.scored[message]
             statements = [one for one in nodes if one in every]
             for statement in statements:
                 share = self._share(statement) if len(statements) > 1 else 1.0
                 for one in (statement, *self._followers(statement)):
-                    found[one] = max(found.get(one, 0.0), relevance * share * score / best)
-        return found
+                    words[one] = max(words.get(one, 0.0), share * score_ / best)
+                    meaning[one] = max(meaning.get(one, 0.0), near)
+        return words, meaning
 
     def _followers(self, statement: NodeId) -> Iterator[NodeId]:
         """Yield the statements that ended a statement, one after the other."""
@@ -144,15 +191,18 @@ class StatementMatches:
             subjects |= self._user()
         found: dict[NodeId, float] = {}
         topics = self.asked.topics
-        stated = self.ledger.said_about(self._merged(subjects), self._may_match) if topics else ()
-        for one in stated:
-            if weight := self._weight(one, topics):
+        is_asked = bool(topics or self.topics)
+        for one in self.ledger.said_about(self._merged(subjects), self._may_match) if is_asked else ():
+            weight = self._weight(one, topics)
+            if weight or self.topics.get(one.slot, 0.0) >= LEAST_TOPIC:
                 found[one.statement] = max(weight, found.get(one.statement, 0.0))
         return found
 
     def _may_match(self, slot: str) -> bool:
         """Return whether statements of a slot may be on the topics of the question."""
-        return slot in self.asked.topics or TASKS in self.asked.topics or slot not in SLOTS
+        if slot in self.asked.topics or self.topics.get(slot, 0.0) >= LEAST_TOPIC:
+            return True
+        return bool(self.asked.topics) and (TASKS in self.asked.topics or slot not in SLOTS)
 
     def _merged(self, subjects: Iterable[NodeId]) -> set[NodeId]:
         """Return some entities, with those that are one with them."""
@@ -173,13 +223,20 @@ class StatementMatches:
         return set() if user is None else {user}
 
     def _others(self) -> set[NodeId]:
-        """Return the persons and things other than the user that the question names, by name or as relatives."""
+        """Return the persons and things other than the user that the question names, by name or by relation."""
         user = self._user()
         found = set[NodeId]()
         for subject in self.ledger.subjects():
             entity = self.network.entities.get(subject)
-            if entity is not None and subject not in user and names(unqualified(entity.name)[0], self.asked):
+            if entity is None or subject in user:
+                continue
+            name = unqualified(entity.name)[0]
+            if names(name, self.asked) or any(are_same_relative(name, one) for one in self.asked.relatives):
                 found.add(subject)
+        # "My flatmate" is who is stated to be one.
+        for one in self.ledger.in_slots(RELATION_TOPICS, None):
+            if one.object and one.subject not in user and names(one.object, self.asked):
+                found.add(one.subject)
         for relative in self.asked.relatives:
             found |= set(self._relatives(relative))
         return found
