@@ -51,7 +51,16 @@ from ebbtide.language.served import chunks, embedder, fidelity, openai_compatibl
 from ebbtide.language.served.connection import RequestRejected, retry_after_s
 from ebbtide.language.served.model import Overflow
 from ebbtide.language.tokens import estimate
-from ebbtide.memory import causes, merge_proposals, naming, pin_requests, slot_names, topic_words, values
+from ebbtide.memory import (
+    causes,
+    merge_proposals,
+    naming,
+    pin_requests,
+    slot_names,
+    subjects,
+    topic_words,
+    values,
+)
 from ebbtide.memory.texts import piece_of
 from ebbtide.memory.wording import joined, speaker_labels, word_dangling, word_memory
 from ebbtide.parameters import AgentParameters
@@ -308,7 +317,7 @@ def _relation_names(text: str) -> Any:
 
 def _statement(text: str) -> Any:
     compared = [values.compare(text, other) for other in (text[5:], text[:9], "Lisbon")]
-    return compared, slot_names.canonical(text), values.reports_change(text)
+    return compared, slot_names.canonical(text), values.reports_change(text), subjects.unqualified(text)
 
 
 def _cause(text: str) -> Any:
