@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from pathlib import Path
+from typing import Any
 
 import pytest
+import structlog
 
 from ebbtide.telemetry import configure_log
-from tests.support.process import EMBEDDER_VARIABLE, Daemon, running_daemon
+from tests.support.process import DISCARDED, EMBEDDER_VARIABLE, Daemon, running_daemon
 
 MEMORY_DISK = Path("/dev/shm")
 ROOM_BYTES = 4 << 30
@@ -42,8 +44,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _quiet_log() -> None:
+def _quiet_log() -> Iterator[None]:
+    """Log errors only, and fail if a committed change could not be applied in memory. Tests run out of memory."""
     configure_log("error", "json")
+    discarded: list[BaseException] = []
+
+    def watch(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        if event["event"] == DISCARDED and not isinstance(event["exc_info"], MemoryError):
+            discarded.append(event["exc_info"])
+        return event
+
+    structlog.configure(processors=[watch, *structlog.get_config()["processors"]])
+    yield
+    if discarded:
+        raise discarded[0]
 
 
 @pytest.fixture

@@ -96,6 +96,18 @@ async def test_a_model_extracts_statements(tmp_path: Path, caller_in: CallerIn) 
         assert len(model.asked) == 1
 
 
+async def test_entities_and_statements_of_one_message_are_applied_in_memory(
+    tmp_path: Path, caller_in: CallerIn
+) -> None:
+    """A message that gives several statements and new entities is followed in memory, without a rebuild."""
+    async with caller_in(tmp_path / "data") as call:
+        await call("PUT", AGENT, {"extraction": "rules"})
+        await said(call, "My sister Clara works at Siemens. I live in Lisbon and I am allergic to nuts.")
+        await flushed(call)
+        found = {value for value, _ in await values(call)}
+        assert found == {"Clara", "Siemens", "Lisbon", "nuts"}
+
+
 @pytest.mark.parametrize("mode", ["rules", "model", "rules+model", "off"])
 async def test_each_mode_asks_whom_it_names(tmp_path: Path, caller_in: CallerIn, mode: str) -> None:
     """The parameter says whether rules, the model, or both extract; both store a statement once."""

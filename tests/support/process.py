@@ -32,6 +32,8 @@ ROOT = Path(__file__).parents[2]
 START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 40.0
 EMBEDDER_VARIABLE = "EBBTIDE_EMBEDDING__MODEL"
+DISCARDED = "network discarded because it could not be updated"
+"""The event in the log after a committed change that could not be applied in memory."""
 
 
 class Daemon:
@@ -211,6 +213,12 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
+def check_log(text: str) -> None:
+    """Assert that every committed change could be applied in memory, unless memory ran out."""
+    lines = [line for line in text.splitlines() if DISCARDED in line and "MemoryError" not in line]
+    assert lines == []
+
+
 def check_data_directory(data_dir: Path, master_key: MasterKey | None = None) -> None:
     """Assert that every store of a directory is consistent. No daemon may run on the directory.
 
@@ -245,5 +253,6 @@ def running_daemon(
         yield daemon.start()
     finally:
         daemon.close()
+    check_log(daemon.log)
     master_key = daemon.environment.get("EBBTIDE_ENCRYPTION__MASTER_KEY")
     check_data_directory(data_dir, parse_master_key(master_key) if master_key else None)

@@ -485,10 +485,12 @@ class Network:
         """Apply a committed change."""
         self.revision += 1
         known = [entity for entity in change.entities.values() if entity.id in self.entities]
-        for node in change.nodes:
-            self.put_node(node)
-        for entity in change.entities.values():
-            self.put_entity(entity)
+        # A statement and its entities get their ids in turn, and slots are in the order of ids.
+        for one in sorted([*change.nodes, *change.entities.values()], key=lambda added: added.id):
+            if isinstance(one, Entity):
+                self.put_entity(one)
+            else:
+                self.put_node(one)
         for node_id in change.forgotten:
             self._forget(node_id)
         if change.deleted:
