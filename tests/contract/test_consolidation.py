@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ebbtide.clock import SystemClock
 from ebbtide.errors import Exhausted
 from ebbtide.fleet.consolidation import conflicts, consolidation
 from ebbtide.ids import AgentId
+from ebbtide.language.port import ModelState
 from tests.contract.test_clear import files_with
 from tests.contract.test_events import told
 from tests.contract.test_statements import AGENT, done, says
@@ -515,3 +519,42 @@ async def test_similar_names_are_proposed_and_merged_only_by_policy(tmp_path: Pa
         await says(call, "residence", "New Yorker", subject="Eve")
         await done(call, "POST", "consolidate", {})
         assert (await done(call, "GET", "rulings", kinds="merge"))["rulings"] == []
+
+
+class Busy:
+    """An embedder that is embedding until it is released."""
+
+    model, dimension = "builtin:busy", 4
+
+    def __init__(self) -> None:
+        self.begun, self.released = asyncio.Event(), asyncio.Event()
+
+    async def embed(self, texts: Sequence[str], *, is_query: bool = False) -> list[Any]:
+        self.begun.set()
+        await self.released.wait()
+        return [np.full(4, 0.5, dtype=np.float32) for _ in texts]
+
+    async def state(self) -> ModelState:
+        return ModelState("builtin", "busy", True, "")
+
+    async def close(self) -> None:
+        self.released.set()
+
+
+@pytest.mark.parametrize("is_real", [False, True])
+async def test_no_request_waits_for_a_busy_embedder(
+    tmp_path: Path, caller_in: CallerIn, monkeypatch: pytest.MonkeyPatch, is_real: bool
+) -> None:
+    """While messages are embedded, a consolidation and the list of merges compare names by their words."""
+    busy = Busy()
+    monkeypatch.setattr("ebbtide.daemon.make_embedder", lambda *_: busy)
+    monkeypatch.setattr("ebbtide.fleet.runtime.embedding.NAMES_TIMEOUT_S", 0.05)
+    async with caller_in(tmp_path) as call, asyncio.timeout(20):
+        await call("POST", "/v1/agents/bob/remember", {"messages": [{"role": "user", "content": "Hello."}]})
+        await busy.begun.wait()
+        for name in ("Dana", "Dana Fox"):
+            await says(call, "employer", "Acme", subject=name)
+        outcome = await done(call, "POST", "consolidate", {"dry_run": not is_real})
+        assert outcome["steps"][0]["looked"] == 2
+        assert (await done(call, "GET", "merges"))["proposals"]
+        busy.released.set()

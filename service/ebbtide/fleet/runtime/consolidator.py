@@ -118,7 +118,7 @@ class Consolidator:
             self.schedule()
 
     async def _embed(self, run: Run | None) -> None:
-        """Compute the vectors that the next part of a run can use. No job waits for them."""
+        """Compute the vectors that the next part of a run can use, if they arrive in time. No job waits for them."""
         if run is not None and run.texts:
             texts, run.texts = run.texts, ()
             run.vectors = await self._vectors_of(texts)

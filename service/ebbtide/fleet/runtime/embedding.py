@@ -35,6 +35,9 @@ MAX_NAMES = 1000
 
 NAMES_PER_CALL = 64
 
+NAMES_TIMEOUT_S = 2.0
+"""How long the vectors of names are awaited, for example while a message of another agent is embedded."""
+
 
 class Embedding(BackgroundTask):
     """Computes vectors of one agent's messages until it is cancelled."""
@@ -55,6 +58,7 @@ class Embedding(BackgroundTask):
         self._embedder = embedder
         self._shared = shared
         self._on_embedded = on_embedded
+        self._texts_per_round: int = getattr(embedder, "texts_per_round", TEXTS_PER_ROUND)
         self._is_model_healthy = False
         """Whether the probe succeeded in this round."""
         self._has_skipped = False
@@ -82,8 +86,7 @@ class Embedding(BackgroundTask):
     async def _once(self) -> None:
         """Run one round. If no message lacks vectors, update the index and wait for new work."""
         self._arrived.clear()
-        texts_per_round = getattr(self._embedder, "texts_per_round", TEXTS_PER_ROUND)
-        job = partial(self._workspace.next_unembedded, self.model, self.dimension, texts_per_round)
+        job = partial(self._workspace.next_unembedded, self.model, self.dimension, self._texts_per_round)
         work = await self._mailbox.run_in_background(job)
         if work is not None:
             vectors = await self._round(work.all_texts)
@@ -106,23 +109,30 @@ class Embedding(BackgroundTask):
     async def _round(self, texts: Sequence[str]) -> list[Vector | None]:
         """Return a vector for each text, or None where the model rejects it. Raise ModelUnavailable if it is down."""
         self._is_model_healthy = self._has_skipped = False
-        vectors = await self._vectors(texts)
+        vectors: list[Vector | None] = []
+        # Short calls go first between two parts of a long message.
+        for begin in range(0, len(texts), self._texts_per_round):
+            vectors += await self._vectors(texts[begin : begin + self._texts_per_round])
         if self._has_skipped:
             # The model may have failed after the first probe.
             await self._probe()
         return vectors
 
     async def vectors_of_names(self, names: Sequence[str]) -> NDArray[np.float32] | None:
-        """Return a vector for each name, zeros where the model has none; None without vectors, or for many names."""
+        """Return a vector for each name, zeros where the model has none.
+
+        Return None without vectors, for many names, or if the model does not answer in time.
+        """
         if len(names) > MAX_NAMES:
             return None
         known = dict(self._name_vectors)
         missing = [name for name in dict.fromkeys(names) if name not in known]
         try:
-            for begin in range(0, len(missing), NAMES_PER_CALL):
-                some = missing[begin : begin + NAMES_PER_CALL]
-                known |= dict(zip(some, await self._embed(some), strict=True))
-        except (ModelUnavailable, BadReply):
+            async with asyncio.timeout(NAMES_TIMEOUT_S):
+                for begin in range(0, len(missing), NAMES_PER_CALL):
+                    some = missing[begin : begin + NAMES_PER_CALL]
+                    known |= dict(zip(some, await self._embed(some, Priority.FOREGROUND), strict=True))
+        except (TimeoutError, ModelUnavailable, BadReply):
             return None
         self._name_vectors = {name: known[name] for name in names}
         sizes = {len(vector) for vector in self._name_vectors.values() if vector is not None}
@@ -162,8 +172,10 @@ class Embedding(BackgroundTask):
         except BadReply as error:
             raise ModelUnavailable(f"{self.model} returns no usable vectors: {error}") from error
 
-    async def _embed(self, texts: Sequence[str]) -> list[Vector | None]:
-        async with self._shared.embedding_gate.passing(Priority.BACKGROUND):
+    async def _embed(
+        self, texts: Sequence[str], priority: Priority = Priority.BACKGROUND
+    ) -> list[Vector | None]:
+        async with self._shared.embedding_gate.passing(priority):
             begun_s, outcome = asyncio.get_running_loop().time(), "cancelled"
             try:
                 with span("embedding", texts=len(texts)):
