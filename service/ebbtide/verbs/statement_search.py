@@ -29,6 +29,7 @@ from ebbtide.memory.causal_paths import MAX_DEPTH, CausalPath, causal_paths
 from ebbtide.memory.slot_names import SLOTS, slot_of
 from ebbtide.memory.statements import Version
 from ebbtide.memory.topic_words import asks_for_the_past, asks_why
+from ebbtide.memory.versions import SlotReplay
 from ebbtide.records import utc_date
 from ebbtide.retrieval.question_topics import question_topics
 from ebbtide.verbs.causes import CausePath, shown_path
@@ -225,6 +226,8 @@ class _Search:
         self._matches = StatementMatches(
             view.txn, network, ledger, view.replay, request.query, topics, floor, plan.topics
         )
+        self._true_values: dict[SlotReplay, list[Version]] = {}
+        """The values of a slot that are true, of those that were compared."""
         self._asks_why = request.mode != "fast" and asks_why(request.query)
         self._asks_for_past = request.include_past and asks_for_the_past(request.query)
 
@@ -286,20 +289,16 @@ class _Search:
 
         They may not if the topic has any number of values at a time. Of a topic that no slot knows, that is unknown.
         """
-        said, versions = version.first, version.replay.versions
-        may_follow = said.slot not in SLOTS or slot_of(said.slot).cardinality != "many"
-        if (
-            not may_follow
-            or said.negated
-            or said.kind not in ("fact", "relation")
-            or len(versions) > MAX_VALUES
-        ):
+        said, slot = version.first, version.replay
+        if said.negated or said.kind not in ("fact", "relation") or len(slot.versions) > MAX_VALUES:
             return []
-        return [
-            one
-            for one in versions
-            if one is not version and not one.first.negated and one.holds_at(self._view.as_of_ms)
-        ]
+        if said.slot in SLOTS and slot_of(said.slot).cardinality == "many":
+            return []
+        if slot not in self._true_values:
+            as_of_ms = self._view.as_of_ms
+            true = [one for one in slot.versions if not one.first.negated and one.holds_at(as_of_ms)]
+            self._true_values[slot] = true
+        return [one for one in self._true_values[slot] if one is not version]
 
     def _state(self, version: Version, statement: NodeId) -> str:
         state: str = self._view.replay.state(version, self._view.as_of_ms)

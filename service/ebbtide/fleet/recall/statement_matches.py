@@ -77,6 +77,8 @@ class StatementMatches:
     _words: frozenset[str] = field(init=False)
     _slots: dict[tuple[NodeId, str], SlotReplay] = field(init=False, default_factory=dict)
     """The slots that were replayed."""
+    _versions: dict[NodeId, Version | None] = field(init=False, default_factory=dict)
+    """The version of each statement that was read."""
 
     def __post_init__(self) -> None:
         self.asked = asked(self.question)
@@ -166,6 +168,11 @@ class StatementMatches:
 
     def version_of(self, statement: NodeId) -> Version | None:
         """Return the last version that a statement supports. A slot is replayed once, however many there are."""
+        if statement not in self._versions:
+            self._versions[statement] = self._read_version(statement)
+        return self._versions[statement]
+
+    def _read_version(self, statement: NodeId) -> Version | None:
         found = self.ledger.slot_of_statement(statement)
         if found is None:
             return None
