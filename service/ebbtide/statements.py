@@ -96,6 +96,11 @@ def is_inferred(assertion: Assertion) -> bool:
     return assertion.author.startswith("habits@")
 
 
+def is_extracted(author: str) -> bool:
+    """Return whether the author of an assertion reads messages: rules or a model."""
+    return author.startswith(("rules@", "model:"))
+
+
 class Ruling(msgspec.Struct, frozen=True, array_like=True):
     """A decision about statements or entities, made by a person, a tool or a rule.
 

@@ -406,3 +406,40 @@ async def test_a_full_agent_pauses_extraction(tmp_path: Path, caller_in: CallerI
         else:
             assert (state["unextracted_messages"], found) == (1, {"Lisbon"})
             assert state["extraction_paused"] == "max_statements"
+
+
+@pytest.mark.parametrize("method", ["PATCH", "DELETE"])
+async def test_what_a_memory_said_ends_with_it(tmp_path: Path, caller_in: CallerIn, method: str) -> None:
+    """The statements extracted from a corrected or deleted memory go with its words; all others stay."""
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, {"extraction": "rules"})
+        await said(call, "I live in Kathmandu.")
+        await said(call, "I am allergic to nuts.")
+        await flushed(call)
+        await done(call, "POST", "statements", {"subject": "I", "topic": "pet", "object": "a dog"})
+        assert {value for value, _ in await values(call)} == {"Kathmandu", "nuts", "a dog"}
+        body = {"content": "I like tea very much."} if method == "PATCH" else None
+        response = await call(method, f"{AGENT}/nodes/n1", body)
+        assert response.status_code == 200, response.text
+        await flushed(call)
+        found = {value for value, _ in await values(call, states="current,contested,superseded,corrected")}
+        assert {"nuts", "a dog"} <= found and "Kathmandu" not in found
+        recalled = await done(call, "POST", "recall", {"query": "Where do I live?"})
+        assert "Kathmandu" not in recalled["text"]
+
+
+async def test_a_statement_keeps_its_other_source(tmp_path: Path, caller_in: CallerIn) -> None:
+    """A statement that another memory also says stays, and a change of metadata ends no statement."""
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, {"extraction": "rules"})
+        await said(call, "I live in Kathmandu.")
+        await said(call, "I live in Kathmandu.", conversation_id="other")
+        await flushed(call)
+        [home] = (await done(call, "GET", "statements"))["statements"]
+        assert len(home["quotes"]) == 2
+        await done(call, "DELETE", "nodes/n1")
+        [home] = (await done(call, "GET", "statements"))["statements"]
+        assert len(home["quotes"]) == 1
+        [other] = (await done(call, "GET", "batches/b2"))["node_ids"]
+        await done(call, "PATCH", f"nodes/{other}", {"metadata": {"checked": "yes"}})
+        assert await values(call) == [("Kathmandu", "current")]

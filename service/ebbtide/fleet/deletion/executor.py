@@ -55,7 +55,14 @@ from ebbtide.memory.amendment import link_corrected, merged, settle_entities
 from ebbtide.memory.network import Network
 from ebbtide.memory.statements import Ledger
 from ebbtide.records import Link, MessageRecord, Node, Source
-from ebbtide.statements import CAUSES, MAX_RULING_SOURCES, Ruling, is_inferred
+from ebbtide.statements import (
+    CAUSES,
+    MAX_RULING_SOURCES,
+    STATEMENT_KINDS,
+    Ruling,
+    is_extracted,
+    is_inferred,
+)
 from ebbtide.store import layout
 from ebbtide.store.chain import AuditEntry, proof_of
 from ebbtide.store.layout import Table, text_key
@@ -132,6 +139,8 @@ class Step:
     """Words of messages that are overwritten."""
     released: dict[int, list[tuple[Span, Deleted | None]]] = field(default_factory=dict)
     """Words of deleted memories, which are overwritten unless a living memory cites them."""
+    said: dict[int, list[Span]] = field(default_factory=dict)
+    """Those of them from which statements may have been extracted."""
     due: dict[int, None] = field(default_factory=dict)
     """Messages to overwrite or replace at the end of the step, each once."""
     citing: set[int] = field(default_factory=set)
@@ -212,13 +221,7 @@ class Step:
             return source.message == number and (spans is None or overlaps(source, spans))
 
         for node in living_nodes(txn, txn.citings.of(number)):
-            if not any(map(is_erased, node.sources)):
-                continue
-            left = words.requoted(txn, node, is_erased)
-            if left is None:
-                self._take(node, with_words=spans is not None)
-            else:
-                self._put(left)
+            self._take_sources(node, is_erased, with_words=spans is not None)
         self._erase(number, spans)
         return None
 
@@ -243,6 +246,7 @@ class Step:
             node = msgspec.structs.replace(node, content=item.content, phrase=item.phrase)
             self.proofs.add_memory(self.txn, before)
             self.reworded.append(before)
+            self._end_said(before)
         if item.keywords is not None:
             node = msgspec.structs.replace(node, keywords=item.keywords)
         if item.content is not None or item.metadata is not None:
@@ -259,6 +263,7 @@ class Step:
         deleted = Deleted(txn.links.count_at(node.id))
         if with_words:
             self._release(node, deleted)
+            self._end_said(node)
         txn.apply(Change(deleted=[node.id]))
         self.done.change.deleted.append(node.id)
         self.done.tally.nodes += 1
@@ -268,6 +273,12 @@ class Step:
     def _release(self, node: Node, deleted: Deleted | None = None) -> None:
         for source in node.sources:
             self.released.setdefault(source.message, []).append((span_of(source), deleted))
+
+    def _end_said(self, node: Node) -> None:
+        """Note that what a memory says is deleted. Statements were extracted from its words."""
+        if node.kind not in STATEMENT_KINDS:
+            for source in node.sources:
+                self.said.setdefault(source.message, []).append(span_of(source))
 
     def _put(self, node: Node) -> None:
         self.citing |= retention.citing(self.txn, Change(nodes=[node]))
@@ -339,6 +350,8 @@ class Step:
 
     def release_words(self) -> None:
         """Find the words of deleted memories that no living one cites. The first memory of a request counts them."""
+        for message, spans in self.said.items():
+            self._take_quotes(message, spans)
         for message, released in self.released.items():
             kept = words.kept_in(self.txn, message)
             for span, deleted in released:
@@ -349,6 +362,32 @@ class Step:
                         insort(kept, one)
                     if deleted is not None:
                         deleted.bytes_withdrawn += sum(end - begin for begin, end in own)
+
+    def _take_quotes(self, message: int, spans: Sequence[Span]) -> None:
+        """Take the words of deleted memories from the statements that were extracted from them."""
+        extracted = {
+            node_id
+            for node_id in self.txn.citings.of(message)
+            for one in self.ledger.assertions_of(node_id)
+            if one.source.message == message and is_extracted(one.author)
+        }
+        gone = list(outside(sorted(spans), words.kept_in(self.txn, message, extracted)))
+        for node in living_nodes(self.txn, extracted):
+            self._take_sources(node, lambda one: one.message == message and overlaps(one, gone))
+
+    def _take_sources(
+        self, node: Node, is_erased: Callable[[Source], bool], *, with_words: bool = True
+    ) -> None:
+        """Take erased sources from a memory. It is deleted, unless it is a statement with another source."""
+        if not any(map(is_erased, node.sources)):
+            return
+        left = words.requoted(self.txn, node, is_erased)
+        if left is None:
+            self._take(node, with_words=with_words)
+            return
+        if with_words:
+            self._release(msgspec.structs.replace(node, sources=tuple(filter(is_erased, node.sources))))
+        self._put(left)
 
     def remove_entries(self) -> None:
         """Remove the assertions and rulings that lose their source, their statement or their entity."""

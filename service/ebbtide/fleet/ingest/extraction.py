@@ -26,6 +26,7 @@ from ebbtide.memory.declaration import Declaration, Saying, declare, evidence_of
 from ebbtide.memory.values import reports_change
 from ebbtide.records import BatchState, MessageRecord, Source
 from ebbtide.retrieval.times import stated_time
+from ebbtide.statements import is_extracted
 from ebbtide.store.lmdb.texts import is_tombstone
 from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
 
@@ -175,7 +176,7 @@ class ExtractionJobs:
         )
         if self._state.parameters.kept_days != 0 and not is_late:
             return []
-        done = set(ledger.messages_by(_is_extracted))
+        done = set(ledger.messages_by(is_extracted))
         heard = list(_heard(zip(task.records, task.texts, strict=True)))
         return [
             ExtractionBatch(tuple(part))
@@ -318,10 +319,6 @@ def _saying(heard: Heard, begin: int, one: Statement, now_ms: int) -> Saying:
     offset = len(heard.text[:first].encode())
     source = Source(heard.record.number, offset, len(heard.text[first:last].encode()))
     return Saying(source, heard.record.batch, heard.record.time_ms, now_ms)
-
-
-def _is_extracted(author: str) -> bool:
-    return author.startswith(("rules@", MODEL))
 
 
 def _is_unchanged(txn: ReadTransaction, heard: Heard) -> bool:
