@@ -437,6 +437,8 @@ async def test_statements_are_searched_linked_and_weighed(tmp_path: Path, caller
         weighed = await done(call, "PUT", f"nodes/{wrist['id']}/importance", {"importance": 0.9})
         assert weighed["links_changed"] == 2
         assert weighed["importance"] == pytest.approx(0.9)
+        entity = await call("PUT", f"{AGENT}/nodes/{wrist['subject_id']}/importance", {"importance": 0.9})
+        assert entity.status_code == 400 and "this is an entity" in entity.text
         gone = await call("POST", f"{AGENT}/links", {**body, "target": "n99"})
         assert gone.json()["error"]["reason"] == "NODE_NOT_FOUND"
         same = await call("POST", f"{AGENT}/links", {**body, "target": wrist["id"]})

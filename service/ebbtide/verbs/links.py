@@ -87,8 +87,8 @@ def _link(workspace: Workspace, source: NodeId, target: NodeId, relation: str, s
 async def set_importance(service: Service, request: SetImportanceRequest) -> NodeImportance:
     """Set the strength of the links between a memory or a statement and its entities.
 
-    Links that the focus or a pin holds keep the strength 1 while they are held. Raise NODE_FORGOTTEN if the node
-    existed once, NODE_NOT_FOUND otherwise.
+    Links that the focus or a pin holds keep the strength 1 while they are held. Raise INVALID_VALUE for an
+    entity, NODE_FORGOTTEN if the node existed once, NODE_NOT_FOUND otherwise.
     """
     node_id = parse_node_id(request.node_id)
     async with service.fleet.using(request.owner) as agent:
@@ -97,8 +97,10 @@ async def set_importance(service: Service, request: SetImportanceRequest) -> Nod
 
 def _weigh(workspace: Workspace, node_id: NodeId, importance: float) -> NodeImportance:
     network = workspace.network
-    if node_id not in network or node_id in network.entities:
+    if node_id not in network:
         raise not_alive(workspace, node_id)
+    if node_id in network.entities:
+        refuse("node_id", node_text_id(node_id), "the id of a memory or a statement; this is an entity")
     links = _links_with_entities(network, node_id)[:MAX_REWRITTEN]
     changed = [
         Link(one.source, one.target, one.relation, importance, network.scan_count(one.source))
