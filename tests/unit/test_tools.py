@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import jsonschema_rs
 import pytest
 
 from ebbtide.clock import offset_of
@@ -126,3 +127,25 @@ def test_times_in_words_are_read_in_the_time_zone() -> None:
     assert period("since 2026-05-01", NOW_MS) == (1777593600000, None)
     assert period("2026-05-01T12:00:00Z", NOW_MS, shanghai) == (1777636800000, 1777636800001)
     assert period("2026-05-01 20:00", NOW_MS, shanghai) == (1777636800000, 1777636860000)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize(
+    ("form", "path"),
+    [("openai", ("function", "parameters")), ("anthropic", ("input_schema",)), ("mcp", ("inputSchema",))],
+)
+def test_each_schema_is_valid_and_accepts_good_calls_only(form: Any, path: Any, language: Any) -> None:
+    """A client that validates a call by the declaration accepts the example, each choice, and no other word."""
+    for tool in TOOLS.values():
+        schema = tool.rendered(form, language)
+        for key in path:
+            schema = schema[key]
+        validator = jsonschema_rs.Draft202012Validator(schema)  # refuses an invalid schema
+        validator.validate(tool.example)
+        for parameter in tool.parameters:
+            if parameter.choices:
+                is_list = parameter.kind == "texts"
+                good: Any = list(parameter.choices) if is_list else next(iter(parameter.choices))
+                assert validator.is_valid({**tool.example, parameter.name: good})
+                other: Any = ["nothing"] if is_list else "nothing"
+                assert not validator.is_valid({**tool.example, parameter.name: other})

@@ -45,7 +45,8 @@ class Parameter:
         """Return the JSON schema of the parameter."""
         one: dict[str, Any] = dict(SCHEMAS[self.kind])
         if self.choices:
-            one["enum"] = list(self.choices)
+            enum = {"enum": list(self.choices)}
+            one |= {"items": one["items"] | enum} if "items" in one else enum
         if self.bounds:
             one["minimum"], one["maximum"] = self.bounds
         if self.default is not None:
