@@ -486,7 +486,8 @@ class Network:
         self.revision += 1
         known = [entity for entity in change.entities.values() if entity.id in self.entities]
         # A statement and its entities get their ids in turn, and slots are in the order of ids.
-        for one in sorted([*change.nodes, *change.entities.values()], key=lambda added: added.id):
+        added: list[Node | Entity] = [*change.nodes, *change.entities.values()]
+        for one in sorted(added, key=lambda one: one.id):
             if isinstance(one, Entity):
                 self.put_entity(one)
             else:
