@@ -619,8 +619,8 @@ class MemoryServiceServicer:
 
     def SetImportance(self, request, context):
         """Set the strength of the links between a memory or a statement and its entities.
-        Links that the focus or a pin holds keep the strength 1 while they are held. Raise NODE_FORGOTTEN if the node
-        existed once, NODE_NOT_FOUND otherwise.
+        Links that the focus or a pin holds keep the strength 1 while they are held. Raise INVALID_VALUE for an entity,
+        NODE_FORGOTTEN if the node existed once, NODE_NOT_FOUND otherwise.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -141,8 +141,8 @@ class MemoryServiceStub:
     """
     SetImportance: _grpc.UnaryUnaryMultiCallable[_statements_pb2.SetImportanceRequest, _statements_pb2.SetImportanceResponse]
     """Set the strength of the links between a memory or a statement and its entities.
-    Links that the focus or a pin holds keep the strength 1 while they are held. Raise NODE_FORGOTTEN if the node
-    existed once, NODE_NOT_FOUND otherwise.
+    Links that the focus or a pin holds keep the strength 1 while they are held. Raise INVALID_VALUE for an entity,
+    NODE_FORGOTTEN if the node existed once, NODE_NOT_FOUND otherwise.
     """
     ListTools: _grpc.UnaryUnaryMultiCallable[_tools_pb2.ListToolsRequest, _tools_pb2.ListToolsResponse]
     """Return the declarations of the tools that a language model may call."""
@@ -343,8 +343,8 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """
     SetImportance: _aio.UnaryUnaryMultiCallable[_statements_pb2.SetImportanceRequest, _statements_pb2.SetImportanceResponse]  # type: ignore[assignment]
     """Set the strength of the links between a memory or a statement and its entities.
-    Links that the focus or a pin holds keep the strength 1 while they are held. Raise NODE_FORGOTTEN if the node
-    existed once, NODE_NOT_FOUND otherwise.
+    Links that the focus or a pin holds keep the strength 1 while they are held. Raise INVALID_VALUE for an entity,
+    NODE_FORGOTTEN if the node existed once, NODE_NOT_FOUND otherwise.
     """
     ListTools: _aio.UnaryUnaryMultiCallable[_tools_pb2.ListToolsRequest, _tools_pb2.ListToolsResponse]  # type: ignore[assignment]
     """Return the declarations of the tools that a language model may call."""
@@ -728,8 +728,8 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_statements_pb2.SetImportanceResponse, _abc.Awaitable[_statements_pb2.SetImportanceResponse]]:
         """Set the strength of the links between a memory or a statement and its entities.
-        Links that the focus or a pin holds keep the strength 1 while they are held. Raise NODE_FORGOTTEN if the node
-        existed once, NODE_NOT_FOUND otherwise.
+        Links that the focus or a pin holds keep the strength 1 while they are held. Raise INVALID_VALUE for an entity,
+        NODE_FORGOTTEN if the node existed once, NODE_NOT_FOUND otherwise.
         """
 
     @_abc_1.abstractmethod

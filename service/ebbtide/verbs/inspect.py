@@ -264,7 +264,8 @@ def not_alive(workspace: Workspace, node_id: NodeId) -> EbbtideError:
         )
     if 0 < node_id < workspace.network.next_node_id:
         return NotFound(
-            f"The node {node_text_id(node_id)} is forgotten. A search of the archive may still find its text.",
+            f"The node {node_text_id(node_id)} was forgotten or deleted. A search of the archive may still "
+            "find the text of a forgotten one.",
             reason="NODE_FORGOTTEN",
         )
     return no_node()
