@@ -329,7 +329,7 @@ def test_a_stop_does_not_wait_for_clients_that_read_nothing(tmp_path: Path) -> N
             time.sleep(1.5)
             watch = Stopwatch()
             assert daemon.stop() == 0
-            assert watch.s < 10
+            assert watch.s < 30, "half of the grace period, for a busy machine"
         assert '"level": "error"' not in daemon.log
 
 
