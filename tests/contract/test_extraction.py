@@ -443,3 +443,16 @@ async def test_a_statement_keeps_its_other_source(tmp_path: Path, caller_in: Cal
         [other] = (await done(call, "GET", "batches/b2"))["node_ids"]
         await done(call, "PATCH", f"nodes/{other}", {"metadata": {"checked": "yes"}})
         assert await values(call) == [("Kathmandu", "current")]
+
+
+@pytest.mark.parametrize("moved", ["我搬到波尔图了。", "我上个月搬到波尔图了。", "我从里斯本搬到了波尔图。"])
+async def test_a_move_ends_the_home_before(tmp_path: Path, caller_in: CallerIn, moved: str) -> None:
+    """After a move, the question where the user lives is answered by the new home only."""
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, {"extraction": "rules"})
+        earlier = {"role": "user", "content": "我住在里斯本。", "timestamp": 1_600_000_000_000}
+        await done(call, "POST", "remember", {"messages": [earlier]})
+        await said(call, moved)
+        await flushed(call)
+        found = await done(call, "POST", "statements/search", {"query": "我现在住在哪里？"})
+        assert [one["object"] for one in found["statements"]] == ["波尔图"]

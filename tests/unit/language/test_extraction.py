@@ -9,6 +9,38 @@ from ebbtide.language.builtin.unsaid import asks_for_reminder, contains_pronoun,
 from ebbtide.memory.slot_names import SLOTS, slot_of
 from ebbtide.memory.subjects import subject_name
 
+NO_PLACES = [
+    "一楼",
+    "学校",
+    "朋友家",
+    "这里",
+    "公司附近",
+    "敬老院",
+    "希尔顿",
+    "腾讯",
+    "小明那里",
+    "王阿姨那",
+    "新房子",
+    "隔壁",
+    "上铺",
+    "市场部",
+]
+"""Words after 住在 and 搬到 that name no place to live in."""
+
+PLACES = [
+    "波尔图",
+    "苏黎世",
+    "清迈",
+    "拉各斯",
+    "图卢兹",
+    "班加罗尔",
+    "伊斯坦布尔",
+    "张江",
+    "哈瓦那",
+    "格但斯克",
+]
+"""Places of which most are in no list of the rules."""
+
 STATED = [
     ("I live in Porto, near the river.", "residence", "Porto"),
     ("We moved to York last autumn.", "residence", "York"),
@@ -66,6 +98,12 @@ STATED = [
     ("我出生在青岛。", "hometown", "青岛"),
     ("我妹吃纯素。", "diet", "纯素"),
     ("I start at 7:30 and I live in York.", "residence", "York"),
+    ("We moved from Lisbon to Porto last month.", "residence", "Porto"),
+    *((f"我住在{place}。", "residence", place) for place in PLACES),
+    *((f"我搬到{place}了。", "residence", place) for place in PLACES),
+    ("我搬家到上海了。", "residence", "上海"),
+    ("我上个月从里斯本搬到了波尔图。", "residence", "波尔图"),
+    ("我在伊斯坦布尔定居了。", "residence", "伊斯坦布尔"),
 ]
 
 
@@ -173,6 +211,10 @@ def test_a_stated_fact_is_extracted_with_its_words(text: str, slot: str, value: 
         "我最喜欢停电了。",
         "我1月20号回老家过年。",
         "我出生在新疆，十岁回了河南。",
+        "你是我的教练，我是拳击手，住在拉斯维加斯。",
+        "I moved from sales to Marketing.",
+        *(f"我住在{words}。" for words in NO_PLACES),
+        *(f"我搬到{words}了。" for words in NO_PLACES),
         "",
     ],
 )

@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 from ebbtide.language.builtin.forms import Check
+from ebbtide.language.builtin.tokens import tokenize
 from ebbtide.language.builtin.word_lists import ordered_list, word_list, words
 
 NUMBER: Final = r"(?:\d{1,3}|[一二三四五六七八九十两百零]{1,4})"
@@ -64,6 +65,41 @@ def _is_city(said: str) -> bool:
             break
         rest = rest[found:].lstrip("省市区县")
     return rest == "" or (rest != said and len(rest) <= 3 and rest.endswith(("市", "区", "县", "镇", "村")))
+
+
+_NAME_TAGS: Final = words("ns nr nrt nrfg nz")
+_HAN_PLACE: Final = re.compile(r"[\u4e00-\u9fff]{2,8}")
+_NO_PLACES: Final = word_list("chinese_no_places") | word_list("chinese_firms")
+_PRONOUN_OR_INSIDE: Final = re.compile(r"[我你您他她它咱这那某里]")
+"""Characters that a known name of a place may contain, such as 那 in 那不勒斯, but that a guess has no place for."""
+_NO_PLACE_ENDS: Final = re.compile(
+    r"[院店馆所房室校层铺屋厂营舍部组处包宅楼家边]$|附近|^城[东西南北]$|^[小老].{1,2}$|^阿.$"
+    r"|^.[叔伯姨姑舅婶爷奶爸妈哥姐弟妹总]$|阿姨|老师"
+)
+
+
+def _is_named_place(said: str) -> bool:
+    """Whether the tagger knows or guesses only names in it, none of a person, firm or building: 波尔图, 张江."""
+    return (
+        _HAN_PLACE.fullmatch(said) is not None
+        and said not in _NO_PLACES
+        and not _NO_PLACE_ENDS.search(said)
+        and all(
+            token.tag in _NAME_TAGS
+            and (token.tag in ("ns", "nrt") or not _PRONOUN_OR_INSIDE.search(token.text))
+            for token in tokenize(said)
+        )
+    )
+
+
+def _is_home(said: str) -> bool:
+    """Whether it may follow 住在: also streets and buildings with a name."""
+    return _is_place(said) or _is_named_place(said)
+
+
+def _is_town(said: str) -> bool:
+    """Whether it may follow 搬到, which also means rooms and houses."""
+    return _is_city(said) or _is_named_place(said)
 
 
 def _is_origin(said: str) -> bool:
@@ -250,6 +286,8 @@ def _is_schooling(said: str) -> bool:
 CHECKS: Final[dict[str, Check]] = {
     "place": _is_place,
     "city": _is_city,
+    "home": _is_home,
+    "town": _is_town,
     "origin": _is_origin,
     "firm": _is_firm,
     "profession": _is_profession,
