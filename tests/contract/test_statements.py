@@ -402,6 +402,18 @@ async def test_a_query_finds_a_statement_by_its_topic(
         assert value in text.split("\n---\n")[0]
 
 
+async def test_a_statement_is_not_corrected_as_a_memory(tmp_path: Path, caller_in: CallerIn) -> None:
+    """A correction of a statement's node is refused, names the right request, and leaves the statement as it was."""
+    async with caller_in(tmp_path) as call:
+        told = await says(call, "residence", "Lisbon")
+        for fields in ({"content": "I like coffee."}, {"keywords": ["coffee"]}, {"metadata": {"a": 1}}):
+            error = (await call("PATCH", f"{AGENT}/nodes/{told['id']}", fields)).json()["error"]
+            assert error["reason"] == "INVALID_VALUE", fields
+            assert "CorrectStatement" in error["field_violations"][0]["description"]
+        after = await done(call, "GET", f"statements/{told['id']}")
+        assert (after["object"], after["content"]) == (told["object"], told["content"])
+
+
 async def test_an_entity_is_no_statement(tmp_path: Path, caller_in: CallerIn) -> None:
     """The id of an entity is refused with NOT_A_STATEMENT, for reading and for changing."""
     async with caller_in(tmp_path) as call:

@@ -776,7 +776,7 @@ class MemoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def UpdateNode(self, request, context):
-        """Correct a memory. NODE_NOT_FOUND if it does not live.
+        """Correct a memory. INVALID_VALUE for a statement or a concept, NODE_NOT_FOUND if it does not live.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

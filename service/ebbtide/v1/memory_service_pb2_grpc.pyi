@@ -201,7 +201,7 @@ class MemoryServiceStub:
     ListLinks: _grpc.UnaryUnaryMultiCallable[_inspect_pb2.ListLinksRequest, _inspect_pb2.ListLinksResponse]
     """List live links by source, with their current strength."""
     UpdateNode: _grpc.UnaryUnaryMultiCallable[_memories_pb2.UpdateNodeRequest, _memories_pb2.UpdateNodeResponse]
-    """Correct a memory. NODE_NOT_FOUND if it does not live."""
+    """Correct a memory. INVALID_VALUE for a statement or a concept, NODE_NOT_FOUND if it does not live."""
     DeleteNodes: _grpc.UnaryUnaryMultiCallable[_memories_pb2.DeleteNodesRequest, _memories_pb2.DeleteNodesResponse]
     """Delete many memories, a few at a time, and report the outcome of each. Irreversible.
     What is deleted stays deleted if a later step is refused (STORE_FULL, REQUEST_TIMED_OUT): send the request
@@ -403,7 +403,7 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     ListLinks: _aio.UnaryUnaryMultiCallable[_inspect_pb2.ListLinksRequest, _inspect_pb2.ListLinksResponse]  # type: ignore[assignment]
     """List live links by source, with their current strength."""
     UpdateNode: _aio.UnaryUnaryMultiCallable[_memories_pb2.UpdateNodeRequest, _memories_pb2.UpdateNodeResponse]  # type: ignore[assignment]
-    """Correct a memory. NODE_NOT_FOUND if it does not live."""
+    """Correct a memory. INVALID_VALUE for a statement or a concept, NODE_NOT_FOUND if it does not live."""
     DeleteNodes: _aio.UnaryUnaryMultiCallable[_memories_pb2.DeleteNodesRequest, _memories_pb2.DeleteNodesResponse]  # type: ignore[assignment]
     """Delete many memories, a few at a time, and report the outcome of each. Irreversible.
     What is deleted stays deleted if a later step is refused (STORE_FULL, REQUEST_TIMED_OUT): send the request
@@ -914,7 +914,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memories_pb2.UpdateNodeRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_memories_pb2.UpdateNodeResponse, _abc.Awaitable[_memories_pb2.UpdateNodeResponse]]:
-        """Correct a memory. NODE_NOT_FOUND if it does not live."""
+        """Correct a memory. INVALID_VALUE for a statement or a concept, NODE_NOT_FOUND if it does not live."""
 
     @_abc_1.abstractmethod
     def DeleteNodes(

@@ -51,7 +51,7 @@ from ebbtide.verbs.inspect import NodeDetail, NodeRequest, is_concept, node_deta
 from ebbtide.verbs.limits import FlatMetadata, MaxChars, MaxItems, NotBlank, OneLine, Several
 from ebbtide.verbs.metadata import merged_json
 from ebbtide.verbs.pii_policy import PiiPolicy
-from ebbtide.verbs.requests import AgentRequest, Response, requiring, shown, unnamed, violation
+from ebbtide.verbs.requests import AgentRequest, Response, refuse, requiring, shown, unnamed, violation
 from ebbtide.verbs.service import Service
 
 MAX_DELETED = 1000
@@ -131,7 +131,7 @@ class DeletedNodes(Response):
 
 
 async def update_node(service: Service, request: UpdateNodeRequest) -> NodeDetail:
-    """Correct a memory. NODE_NOT_FOUND if it is not a living memory."""
+    """Correct a memory. INVALID_VALUE for a statement or a concept, NODE_NOT_FOUND if it is not a living memory."""
     async with service.fleet.using(request.owner) as agent:
         # An empty list of keywords is how gRPC says that none were given.
         given = {
@@ -202,7 +202,11 @@ def _correct(
 
 
 def _living(workspace: Workspace, node_id: NodeId) -> Node:
-    """Return the living memory with this id. Raise NODE_NOT_FOUND if there is none."""
+    """Return the living memory with this id. Raise NODE_NOT_FOUND if there is none, INVALID_VALUE for a statement."""
+    if workspace.network.is_statement(node_id):
+        # Its content is made from its fields, and its source would be replaced.
+        allowed = "the id of a memory; PATCH statements/{node_id} (CorrectStatement) corrects a statement"
+        refuse("node_id", node_text_id(node_id), allowed)
     node = workspace.store.read(lambda txn: txn.nodes.get(node_id))
     if node is None:
         error = not_alive(workspace, node_id)
