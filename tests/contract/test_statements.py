@@ -9,6 +9,7 @@ import pytest
 
 from ebbtide.language.port import BadReply, ModelUnavailable, SearchPlan
 from tests.contract.test_clear import files_with
+from tests.contract.test_events import told
 from tests.support.callers import CALLERS, Caller, CallerIn, rest_in
 from tests.support.scripted_model import ScriptedModel
 from tests.support.waiting import eventually
@@ -119,6 +120,22 @@ async def test_a_contradiction_is_listed_and_settled(tmp_path: Path, caller_in: 
         assert again.json()["error"]["reason"] == "RULING_NOT_FOUND"
         wrong = await call("POST", f"{AGENT}/conflicts/resolve", {"keep": one["id"], "drop": one["id"]})
         assert wrong.json()["error"]["reason"] == "INVALID_VALUE"
+
+
+async def test_a_known_value_replaces_the_one_that_it_contradicts(
+    tmp_path: Path, caller_in: CallerIn
+) -> None:
+    """A statement that repeats a value and names the one that it replaces ends that one, and the response says so."""
+    async with caller_in(tmp_path) as call:
+        one = await says(call, "birthday", "1990-05-07")
+        two = await says(call, "birthday", "1991-05-07")
+        again = await says(call, "birthday", "1991-05-07", replaces=one["id"])
+        assert (again["id"], again.get("created", False), again["state"]) == (two["id"], False, "current")
+        assert (again["superseded"], again["conflicts_with"]) == ([one["id"]], [])
+        assert await values(call, states=PAST) == [("1990-05-07", "superseded"), ("1991-05-07", "current")]
+        assert (await done(call, "GET", "conflicts"))["conflicts"] == []
+        closed = [each for each in await told(call) if each["kind"] == "StatementClosed"]
+        assert [(each["node_id"], each["target_id"]) for each in closed] == [(one["id"], two["id"])]
 
 
 async def test_a_correction_and_a_retraction_are_kept_in_the_history(

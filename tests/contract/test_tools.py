@@ -81,9 +81,13 @@ async def test_a_fact_is_created_searched_linked_and_weighed(tmp_path: Path) -> 
         other = await call("create_memory", {"subject": "user", "topic": "residence", "object": "成都"})
         assert first["memory_id"] in other["contradicts"][0]
         assert "replaces" in other["advice"]
-        body = {"subject": "user", "topic": "residence", "object": "厦门", "replaces": first["memory_id"]}
+        body = {"subject": "user", "topic": "residence", "object": "成都", "replaces": first["memory_id"]}
+        settled = await call("create_memory", body)
+        assert (settled["status"], settled["superseded"]) == ("known", [first["memory_id"]])
+        assert (settled["contradicts"], settled["advice"]) == ([], "")
+        body = {"subject": "user", "topic": "residence", "object": "厦门", "replaces": other["memory_id"]}
         moved = await call("create_memory", body)
-        assert first["memory_id"] in moved["superseded"]
+        assert moved["superseded"] == [other["memory_id"]]
         found = await call("search_memories", {"query": "用户现在住在哪里？", "limit": "3"})
         assert found["statements"][0]["id"] == moved["memory_id"]
         cause = await call("create_memory", {"subject": "user", "topic": "allergy", "object": "grass pollen"})

@@ -132,10 +132,16 @@ def test_the_histories_reach_every_outcome() -> None:
         met["kept"] += any(oracle.kept(at, now) for at in true_at)
         for each in oracle.all_in_force(true_at[-1], now):
             met["evidence"] += len(each.said) > 1
+            met["replacing again"] += any(
+                old.replaced_by is not None
+                and old.replaced_by.statement == each.statement
+                and any(one.replaces in old.statements for one in each.said[1:])
+                for old in oracle.history(each.statement, now)
+            )
             met["narrower"] += len(oracle.in_force(each.first.subject, each.first.slot, true_at[-1], now)) > 1
         for statement in {each.statement for each in oracle.assertions(now)}:
             for each in oracle.history(statement, now):
                 met[each.state] += 1
-    outcomes = ("merged", "contested", "kept", "evidence", "narrower")
+    outcomes = ("merged", "contested", "kept", "evidence", "narrower", "replacing again")
     for each in (*outcomes, "current", "superseded", "corrected", "retracted"):
         assert met[each] >= 5, (each, met)

@@ -153,6 +153,25 @@ def test_confidence_has_a_bound_and_counts_messages() -> None:
     assert confidence(told.oracle.in_force(ANN, "residence", at(NOW), at(NOW))[0]) == 1.0
 
 
+def test_a_known_value_that_replaces_another_one_ends_it() -> None:
+    """A contested pair is settled; a value of a slot with few values ends when it was replaced."""
+    told = Told()
+    told.say("Lisbon")
+    told.say("Porto")
+    told.say("Porto", replaces=1, modality="reported")
+    assert told.conflicts() == {frozenset({1, 2})}
+    told.say("Porto", replaces=1)
+    assert told.values() == told.values(as_of=2) == ["Porto"]
+    assert told.values(as_of=1) == ["Lisbon"]
+    assert not told.conflicts()
+    told = Told()
+    told.say("Acme", "employer")
+    told.say("Beta", "employer")
+    told.say("Beta", "employer", replaces=1)
+    assert told.values(as_of=2, slot="employer") == ["Acme", "Beta"]
+    assert told.values(slot="employer") == ["Beta"]
+
+
 def test_few_and_many() -> None:
     """Few and many."""
     told = Told()

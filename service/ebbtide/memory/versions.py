@@ -365,9 +365,11 @@ class SlotReplay:
             if old.repeat(new) and old.repeats[1] > old.first.entry:
                 self._settle_by_repetition(old, before)
             self._note_stated(new.statement, old)
+            if _may_end(new):
+                self._replace_by_known(old, new)
             return
         added = Version([new], begin_of(new), new.until_ms, self)
-        if new.modality == "asserted" and new.trust >= MIN_TRUST and not added.is_empty and self.versions:
+        if _may_end(new) and not added.is_empty and self.versions:
             self._retire_others(added)
         self._append(added)
         if len(self.versions) == 1:
@@ -447,10 +449,7 @@ class SlotReplay:
     def _retire_others(self, added: Version) -> None:
         """End the versions that a new one ends, and the new one where a later one begins."""
         new, since_ms, until_ms = added.first, added.since_ms, added.until_ms
-        replaced: list[Version] = []
-        if new.replaces:
-            found = self.versions_of(new.replaces)
-            replaced = [old for old in found if not old.withdrawn and old.overlaps(since_ms, until_ms)]
+        replaced = self._replaced(new, since_ms, until_ms)
         has_cue = new.reports_change or bool(new.replaces) or self.slot.name == "age"
         if has_cue and self.slot.cardinality in ("one", "few"):
             begins: list[Version] = []
@@ -466,6 +465,22 @@ class SlotReplay:
                 added.until_ms, added.retired_by = old.since_ms, old.statement
         for old in replaced:
             self._retire(old, since_ms, added.statement)
+
+    def _replaced(self, new: Assertion, since_ms: int, until_ms: int | None) -> list[Version]:
+        """Return the versions that an assertion says it replaces, if they share a time with an interval."""
+        found = self.versions_of(new.replaces) if new.replaces else ()
+        return [old for old in found if not old.withdrawn and old.overlaps(since_ms, until_ms)]
+
+    def _replace_by_known(self, known: Version, new: Assertion) -> None:
+        """End the versions that an assertion of a known value replaces.
+
+        A contradiction is settled, as by a ruling. Another version ends when the assertion and the known version begin.
+        """
+        for old in self._replaced(new, known.since_ms, known.until_ms):
+            if old is not known:
+                is_rival = self.contradict(known, old)
+                at_ms = known.since_ms if is_rival else max(begin_of(new), known.since_ms)
+                self._retire(old, at_ms, known.statement)
 
     def _is_ended_by(self, added: Version, old: Version) -> bool:
         if added.first.negated != old.first.negated:
@@ -547,6 +562,11 @@ class SlotReplay:
         if all(entities) and self._root(entities[0]) == self._root(entities[1]):
             return "same"
         return compare_values(one.value, other.value)
+
+
+def _may_end(one: Assertion) -> bool:
+    """Return whether an assertion may end versions."""
+    return one.modality == "asserted" and one.trust >= MIN_TRUST
 
 
 def begin_of(one: Assertion) -> int:

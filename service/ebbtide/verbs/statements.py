@@ -365,7 +365,7 @@ async def create(
             words = replace(words, quota=service.quota)
             try:
                 declare = partial(workspace.declaring.declare, words, one, now_ms)
-                created = await agent.amend(partial(_created, workspace, declare, now_ms))
+                created = await agent.amend(partial(_created, workspace, declare, now_ms, one.replaces))
                 break
             except PolicyChanged:
                 continue
@@ -481,8 +481,10 @@ def not_a_statement(workspace: Workspace, number: NodeId) -> Exception:
     return error
 
 
-def _created(workspace: Workspace, store: Callable[[], Told], now_ms: int) -> CreatedStatement:
-    """Store a statement and return it."""
+def _created(
+    workspace: Workspace, store: Callable[[], Told], now_ms: int, replaces: NodeId = 0
+) -> CreatedStatement:
+    """Store a statement and return it. `replaces` is the statement that it replaces; 0 for none."""
     told = store()
 
     def read(txn: ReadTransaction) -> CreatedStatement:
@@ -490,10 +492,11 @@ def _created(workspace: Workspace, store: Callable[[], Told], now_ms: int) -> Cr
         version = view.replay.version_of(told.statement)
         if version is None:
             raise not_a_statement(workspace, told.statement)
+        replaced = version.replay.versions_of(replaces)
         ended = [
             node_text_id(other.statement)
             for other in view.replay.versions(version.first.subject, version.first.slot)
-            if told.is_new and other.retired_by == told.statement
+            if other.retired_by == version.statement and (told.is_new or other in replaced)
         ]
         return CreatedStatement(**view.fields(version), created=told.is_new, superseded=ended)
 

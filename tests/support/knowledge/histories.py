@@ -79,10 +79,14 @@ class Author:
         """Return a state, or evidence of one that was already said."""
         random, earlier = self.random, self.assertions()
         entry = self.next_entry()
+        replaceable, share = self.statements(), 0.07
         if earlier and self.is_now(0.2):
+            # A value that is known may replace another one of its slot.
             model = random.choice(earlier)
             statement, subject, slot, value = model.statement, model.subject, model.slot, model.object
             kind, negated, object_entity = model.kind, model.negated, model.object_entity
+            others = [one.statement for one in earlier if one.slot == slot and one.statement != statement]
+            replaceable, share = others or replaceable, 0.6
         else:
             statement, subject = FIRST_STATEMENT + entry, random.choice(self.entities)
             slot = random.choice(self.slots)
@@ -108,7 +112,7 @@ class Author:
             negated=negated,
             modality=random.choice(("asserted",) * 8 + ("reported", "planned")),  # type: ignore[arg-type]
             reports_change=self.is_now(0.4),
-            replaces=random.choice(self.statements()) if earlier and self.is_now(0.07) else 0,
+            replaces=random.choice(replaceable) if earlier and self.is_now(share) else 0,
             since_ms=since,
             until_ms=until,
             confidence=random.choice((0.6, 0.8, 0.9, 1.0)),

@@ -165,17 +165,19 @@ class Oracle:
         # meets the states of its time, not only the last one ("valid time decides, not arrival").
         opened = [old for old in versions if old.overlaps(version)]
         relations = [(old, self.relation(new, old, known_at_ms)) for old in opened]
+        # "N reported by A about B, or trust(N) < 0.5: retires nothing."
+        # CHOICE: it is treated like a statement without a cue. So is a plan.
+        may_retire = new.modality == "asserted" and new.trust >= 0.5
         # "same: no new node: N's slice becomes a source of O"
-        # CHOICE: the interval of O stays as it was; N retires and contests nothing, even with a cue.
+        # CHOICE: the interval of O stays as it was; N contests nothing, and retires what it replaces, in the name of O.
         for old, relation in relations:
             if relation == "same":
                 old.said.append(new)
                 self.settle_itself(old, new)
+                if may_retire:
+                    self.replace_by_known(versions, old, new)
                 return
         versions.append(version)
-        # "N reported by A about B, or trust(N) < 0.5: retires nothing."
-        # CHOICE: it is treated like a statement without a cue. So is a plan.
-        may_retire = new.modality == "asserted" and new.trust >= 0.5
         # "A new statement has a cue if its quote reports a change …, if `replaces` is given, or if the slot is `age`."
         has_cue = may_retire and (new.reports_change or bool(new.replaces) or new.slot == "age")
         for old, relation in relations:
@@ -198,6 +200,17 @@ class Oracle:
                 version.against.append(old)
                 old.against.append(version)
             # "refines, or different in `many`: both current"; "different, no cue, `few`: both current"
+
+    def replace_by_known(self, versions: list[Version], known: Version, new: Assertion) -> None:
+        # "A tool gets the old statement back and is asked to pass `replaces`."
+        # CHOICE: a pair that contests each other is settled in favour of the known value, as a ruling does. Others end
+        # when N begins, but not before the known value does, and only if they share a time with it.
+        for other in versions:
+            if new.replaces in other.statements and other is not known and other.overlaps(known):
+                if other in known.against:
+                    settle(known, other)
+                else:
+                    retire(other, known, since(new))
 
     def settle_itself(self, version: Version, new: Assertion) -> None:
         # "A contested pair is settled automatically only if ≥ 2 further messages of the subject's own speaker say one
@@ -363,10 +376,10 @@ def since(assertion: Assertion) -> int:
     return assertion.told_at_ms if assertion.since_ms is None else assertion.since_ms
 
 
-def retire(old: Version, new: Version) -> None:
-    """End a version when another one begins, and not before it began itself."""
+def retire(old: Version, new: Version, at_ms: int | None = None) -> None:
+    """End a version when another one begins or at a later time, and not before it began itself."""
     # CHOICE: an end that the words gave, or an earlier replacement, is never moved to a later time.
-    at_ms = max(old.since, new.since)
+    at_ms = max(old.since, new.since, new.since if at_ms is None else at_ms)
     if old.until is None or at_ms < old.until:
         old.until, old.state, old.replaced_by = at_ms, "superseded", new
 

@@ -105,6 +105,7 @@ def test_a_vote_that_changes_the_order_promotes_and_demotes() -> None:
         for ledger in [_ledger(seed)]
         for pair in ledger.known().conflicts(NOW_MS, NOW_MS)
         if not any(map(_votes(ledger), (pair.first, pair.second)))
+        and len(pair.first.rivals) == len(pair.second.rivals) == 1
     )
     ledger, pair = base
     number = 10_000
