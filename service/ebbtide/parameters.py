@@ -178,7 +178,8 @@ class AgentParameters(BaseModel):
     )
     time_zone: Annotated[str, AfterValidator(_checked_time_zone)] = Field(
         "UTC",
-        description="Time zone in which words such as today are read: a name of the IANA database.",
+        description="Time zone of dates in texts, and in which words such as today are read: a name of the IANA "
+        "database.",
     )
 
     @model_validator(mode="after")

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -56,15 +56,22 @@ from ebbtide.ids import NodeId, batch_text_id
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def utc_date(time_ms: int) -> str:
-    """Return the date of a time in UTC, such as 2026-03-12."""
-    return _utc_minute(time_ms)[:10]
+def local_date(time_ms: int, offset: Callable[[int], int]) -> str:
+    """Return the date of a time where local clocks are so far ahead of UTC, in ms, such as 2026-03-12.
+
+    Every date in a text for a person or a model is one, in the agent's time zone.
+    """
+    return local_minute(time_ms, offset)[:10]
 
 
-def _utc_minute(time_ms: int) -> str:
-    """Return a time in UTC to the minute, such as 2026-03-12 09:30."""
+def local_minute(time_ms: int, offset: Callable[[int], int]) -> str:
+    """Return a local time to the minute, such as 2026-03-12 09:30."""
     # `strftime` takes five times as long, and may format the year 1 as "1".
-    return (EPOCH + timedelta(milliseconds=time_ms)).isoformat(" ")[:16]
+    try:
+        local = EPOCH + timedelta(milliseconds=time_ms + offset(time_ms))
+    except OverflowError:  # the first or last day that a date can name
+        local = EPOCH + timedelta(milliseconds=time_ms)
+    return local.isoformat(" ")[:16]
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -198,10 +205,9 @@ class MessageRecord(msgspec.Struct, frozen=True, array_like=True):
         """The time of the message: the caller's timestamp, else the time of acceptance."""
         return self.accepted_at_ms if self.timestamp_ms is None else self.timestamp_ms
 
-    @property
-    def place_label(self) -> str:
-        """Time (UTC), conversation and the caller's id, for a reader; without any of them, its batch."""
-        time = "" if self.timestamp_ms is None else _utc_minute(self.timestamp_ms)
+    def place_label(self, offset: Callable[[int], int]) -> str:
+        """Return local time, conversation and the caller's id, for a reader; without any of them, its batch."""
+        time = "" if self.timestamp_ms is None else local_minute(self.timestamp_ms, offset)
         known = ", ".join(part for part in (time, self.conversation_id, self.caller_id) if part)
         return known or f"{batch_text_id(self.batch)}, {self.index + 1}"
 

@@ -781,3 +781,30 @@ async def test_a_statement_is_never_in_focus(tmp_path: Path) -> None:
         refused = await call("PUT", f"{AGENT}/focus/{home['id']}")
         assert refused.status_code == 400 and refused.json()["error"]["reason"] == "INVALID_VALUE"
         assert await done(call, "GET", "focus") == before
+
+
+async def test_dates_in_texts_are_those_of_the_time_zone(tmp_path: Path, caller_in: CallerIn) -> None:
+    """A time that is 1 October in Shanghai has that date in profiles, recalls, citations and texts for models."""
+    october_ms = 1_790_784_000_000  # 2026-09-30T16:00Z
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, {"time_zone": "Asia/Shanghai", "extraction": "rules"})
+        message = {"role": "user", "content": "I live in Porto.", "timestamp": october_ms}
+        await done(call, "POST", "remember", {"messages": [message]})
+        await done(call, "POST", "flush", {"timeout_ms": 20_000, "extraction": True})
+        await says(call, "residence", "Lisbon", since=october_ms - 86_400_000, until=october_ms)
+        asked = {"query": "Where do I live?", "dates": True, "citations": True}
+        texts = [
+            (await done(call, "GET", "profile"))["text"],
+            (await done(call, "GET", "profile", as_of=october_ms - 1))["text"],
+            (await done(call, "POST", "recall", asked))["text"],
+            (await done(call, "POST", "recall", {"keywords": ["Porto"], "dates": True}))["text"],
+            str(await done(call, "POST", "tools/create_memory", {"arguments": MADRID})),
+        ]
+        for text in texts:
+            assert "2026-10-01" in text, text
+        assert texts[1].startswith("residence: Lisbon (since 2026-09-30; until 2026-10-01")
+        assert "(since 2026-10-01)" in texts[2] and "(source: 2026-10-01 00:00" in texts[2]
+        assert all("2026-09-30" not in texts[place] for place in (0, 3, 4))
+
+
+MADRID = {"subject": "user", "topic": "residence", "object": "Madrid"}

@@ -89,14 +89,14 @@ class Answer:
     starts: tuple[Start, ...] = ()
     """With `explains`: where the search started."""
 
-    def text(self, locale: str, *, dates: bool = False) -> str:
+    def text(self, locale: str, date_of: Callable[[int], str] | None = None) -> str:
         """Return the answer for a language model to read, optionally with the date of each memory."""
-        return joined(self.blocks(locale, dates=dates))
+        return joined(self.blocks(locale, date_of))
 
-    def blocks(self, locale: str, *, dates: bool = False) -> list[str]:
+    def blocks(self, locale: str, date_of: Callable[[int], str] | None = None) -> list[str]:
         """Return the blocks of the text."""
         memories = [
-            word_memory(node.content, locale, node.label, node.created_at_ms if dates else None)
+            word_memory(node.content, locale, node.label, date_of(node.created_at_ms) if date_of else "")
             for _, node in self.memories
         ]
         return [*memories, *self.loose_ends]

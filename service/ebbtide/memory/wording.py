@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ebbtide.han import contains_han
-from ebbtide.records import utc_date
 
 SEPARATOR = "\n---\n"
 LOOSE_ENDS = 3
@@ -58,11 +57,10 @@ def one_line(text: str) -> str:
     return f"{' ' * text[0].isspace()}{line}{' ' * text[-1].isspace()}"
 
 
-def word_memory(content: str, locale: str, label: str = "", date_ms: int | None = None) -> str:
+def word_memory(content: str, locale: str, label: str = "", date: str = "") -> str:
     """Return the block of one memory, with the date if there is one."""
     mark = "[记忆] " if _is_chinese(content, locale) else "[Memory] "
-    date = "" if date_ms is None else f"[{utc_date(date_ms)}] "
-    return one_line(mark + date + label + content)
+    return one_line(mark + (date and f"[{date}] ") + label + content)
 
 
 def word_dangling(relation: str, content: str, locale: str) -> str:

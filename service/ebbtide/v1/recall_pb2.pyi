@@ -197,7 +197,7 @@ class RecallRequest(_message.Message):
     or when_needed (if living memories do not suffice). In `recall`: hybrid mode only.
     """
     dates: _builtins.bool
-    """Put the date (UTC) before each memory of the text; default: true in hybrid mode, else false."""
+    """Put the date, in the agent's time_zone, before each memory of the text; default: true in hybrid mode, else false."""
     @_builtins.property
     def keywords(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Words that a memory may contain, or that name its speaker or an entity it is linked with. Memories that match

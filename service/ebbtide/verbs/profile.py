@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Final
 
@@ -14,7 +15,7 @@ from ebbtide.han import contains_han
 from ebbtide.ids import NodeId, node_text_id, parse_node_id, parse_ruling_id, ruling_text_id
 from ebbtide.memory.slot_names import label, slot_of
 from ebbtide.memory.subjects import USER
-from ebbtide.records import utc_date
+from ebbtide.records import local_date
 from ebbtide.retrieval.tokenizers import count_tokens
 from ebbtide.statements import Ruling, RulingKind
 from ebbtide.verbs.limits import Between, MaxChars, OneOf, Several, Time
@@ -104,7 +105,7 @@ def _profile(request: GetProfileRequest, view: View) -> Profile:
             )
     entities = view.workspace.network.entities
     merged = sorted(view.replay.merged_with(entity))
-    text, is_cut = _text(slots, request.token_budget, view.workspace.parameters.locale)
+    text, is_cut = _text(slots, request.token_budget, partial(line_of, view.workspace))
     return Profile(
         entity_id=node_text_id(entity),
         name=entities[entity].name,
@@ -115,13 +116,15 @@ def _profile(request: GetProfileRequest, view: View) -> Profile:
     )
 
 
-def _text(slots: list[ProfileSlot], budget: int | None, locale: str) -> tuple[str, bool]:
+def _text(
+    slots: list[ProfileSlot], budget: int | None, line_of: Callable[[StatementInfo], str]
+) -> tuple[str, bool]:
     """Return the lines of a profile that fit the budget, and whether some do not."""
     lines: list[str] = []
     used = 0
     for slot in slots:
         for one in slot.statements:
-            line = line_of(one, locale)
+            line = line_of(one)
             cost = count_tokens(line, "estimate") if budget is not None else 0
             if budget is not None and used + cost > budget:
                 return "\n".join(lines), True
@@ -130,10 +133,12 @@ def _text(slots: list[ProfileSlot], budget: int | None, locale: str) -> tuple[st
     return "\n".join(lines), False
 
 
-def line_of(one: StatementInfo, locale: str = "auto") -> str:
+def line_of(workspace: Workspace, one: StatementInfo) -> str:
     """Return a statement in a line: `residence: Porto (since 2026-05-01) [n12]`, 住在：上海（自 2026-05-01）[n12]."""
+    locale, offset = workspace.parameters.locale, workspace.offset
     is_chinese = contains_han(f"{one.object} {one.content}") if locale == "auto" else locale == "zh"
-    since, until = utc_date(one.since), "" if one.until is None else utc_date(one.until)
+    since = local_date(one.since, offset)
+    until = "" if one.until is None else local_date(one.until, offset)
     others = ", ".join(one.conflicts_with)
     notes = [f"自 {since}" if is_chinese else f"since {since}"]
     if until:

@@ -32,7 +32,7 @@ from ebbtide.ids import node_text_id, parse_node_id
 from ebbtide.language.embedding import vector_of
 from ebbtide.memory.wording import SEPARATOR, joined
 from ebbtide.parameters import MAX_RESULTS_CEILING
-from ebbtide.records import Cue
+from ebbtide.records import Cue, local_date
 from ebbtide.retrieval.ranking_request import SIGNALS
 from ebbtide.retrieval.tokenizers import TOKENIZERS, count_tokens
 from ebbtide.verbs.attachments import cited_attachment
@@ -190,7 +190,8 @@ class RecallRequest(QueryRequest):
     explain: bool = Field(False, description="Return how the results were ranked, as `explanation`.")
     dates: bool | None = Field(
         None,
-        description="Put the date (UTC) before each memory of the text; default: true in hybrid mode, else false.",
+        description="Put the date, in the agent's time_zone, before each memory of the text; default: true in hybrid "
+        "mode, else false.",
     )
     without: Annotated[list[Annotated[str, OneOf(SIGNALS)]], Several] = Field(
         default_factory=list,
@@ -335,7 +336,8 @@ async def caught_up(service: Service, agent: Agent, request: QueryRequest, *, is
 def _recalled(workspace: Workspace, cue: Cue, request: RecallRequest) -> Recalled:
     """The job. It also writes the text, which may be of ten thousand memories, off the event loop."""
     answer, counts = workspace.recall(cue)
-    text = answer.text(workspace.parameters.locale, dates=request.with_dates)
+    date_of = partial(local_date, offset=workspace.offset) if request.with_dates else None
+    text = answer.text(workspace.parameters.locale, date_of)
     note_returned(workspace, text.split(SEPARATOR))
     recalled = Recalled(
         text=text,
@@ -434,14 +436,17 @@ async def with_meaning(service: Service, query: Query) -> Query:
 
 
 def _recollected(workspace: Workspace, query: Query, request: RecallRequest, now_ms: int) -> Recalled:
-    locale, network = workspace.parameters.locale, workspace.network
+    locale, network, offset = workspace.parameters.locale, workspace.network, workspace.offset
     if not all(0 < node_id < network.next_node_id for node_id in query.start_nodes):
         raise no_node()
     if query.start_nodes:
         query = replace(query, start_nodes=[node_id for node_id in query.start_nodes if node_id in network])
     found, counts = workspace.recollect(query, now_ms, lambda text: count_tokens(text, request.tokenizer))
     answer = Recalled(
-        text=joined(one.block(cites=query.cites, dates=query.dates, locale=locale) for one in found.memories),
+        text=joined(
+            one.block(cites=query.cites, dates=query.dates, locale=locale, offset=offset)
+            for one in found.memories
+        ),
         pending_batches=counts.pending_batches,
         parked_batches=counts.parked_batches,
         memories=[memory_info(one) for one in found.memories] if request.citations else [],

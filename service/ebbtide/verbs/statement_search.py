@@ -30,8 +30,9 @@ from ebbtide.memory.slot_names import SLOTS, slot_of
 from ebbtide.memory.statements import Version
 from ebbtide.memory.topic_words import asks_for_the_past, asks_why
 from ebbtide.memory.versions import SlotReplay
-from ebbtide.records import utc_date
+from ebbtide.records import local_date
 from ebbtide.retrieval.question_topics import question_topics
+from ebbtide.retrieval.times import Offset
 from ebbtide.verbs.causes import CausePath, shown_path
 from ebbtide.verbs.limits import EPOCH, MILLISECOND, Between, MaxChars, NotBlank, OneOf, Several, Time
 from ebbtide.verbs.recall import QueryRequest, TimeRange, query_of, with_meaning
@@ -150,8 +151,8 @@ async def _planned(service: Service, request: SearchStatementsRequest, now_ms: i
         return NO_PLAN
     async with service.fleet.using(request.owner) as agent:
         # The model reads the question as the agent would store it: redacted.
-        question = (await _query(agent, request)).text
-    today, limit_s = utc_date(now_ms), settings.planner_timeout_ms / 1000
+        question, offset = (await _query(agent, request)).text, agent.workspace.offset
+    today, limit_s = local_date(now_ms, offset), settings.planner_timeout_ms / 1000
     try:
         plan = await service.model_client.plan_search(question, today, limit_s)
     except (ModelUnavailable, BadReply) as error:
@@ -161,8 +162,8 @@ async def _planned(service: Service, request: SearchStatementsRequest, now_ms: i
         why="",
         kinds=list(plan.kinds),
         topics=list(plan.topics),
-        since=_day_ms(plan.since),
-        until=_day_ms(plan.until),
+        since=_day_ms(plan.since, offset),
+        until=_day_ms(plan.until, offset),
         expand=plan.expands,
     )
 
@@ -179,8 +180,12 @@ def _following(request: SearchStatementsRequest, plan: PlannedSearch) -> SearchS
     return request.model_copy(update=more)
 
 
-def _day_ms(day: str) -> int | None:
-    return (datetime.fromisoformat(day).replace(tzinfo=UTC) - EPOCH) // MILLISECOND if day else None
+def _day_ms(day: str, offset: Offset) -> int | None:
+    """Return when a day begins in a time zone."""
+    if not day:
+        return None
+    time_ms: int = (datetime.fromisoformat(day).replace(tzinfo=UTC) - EPOCH) // MILLISECOND
+    return time_ms - offset(time_ms)
 
 
 def _found(

@@ -19,7 +19,6 @@ import msgspec
 from pydantic import AfterValidator, Field
 
 from ebbtide.actor import actor
-from ebbtide.clock import offset_of
 from ebbtide.errors import InvalidRequest
 from ebbtide.fleet.archive.archive import passages_of
 from ebbtide.fleet.consolidation.tiers import tier
@@ -401,7 +400,7 @@ def with_stated_time(one: Declaration, workspace: Workspace, now_ms: int) -> Dec
     if one.since_ms is not None:
         return one
     reading: Reading = "plan" if one.modality == "planned" or one.kind == "task" else "event"
-    found = stated_time(one.content, now_ms, reading, offset_of(workspace.parameters.time_zone))
+    found = stated_time(one.content, now_ms, reading, workspace.offset)
     if found is None:
         return one
     return replace(one, since_ms=found.since_ms, granularity=found.granularity, time_words=found.time_words)

@@ -36,7 +36,13 @@ from ebbtide.verbs.requests import AgentRequest, Request, Response, refuse, vali
 from ebbtide.verbs.search import SearchRequest, search
 from ebbtide.verbs.service import Service
 from ebbtide.verbs.statement_search import SearchStatementsRequest, search_statements
-from ebbtide.verbs.statements import CreateStatementRequest, GetStatementRequest, create, get_statement
+from ebbtide.verbs.statements import (
+    CreateStatementRequest,
+    GetStatementRequest,
+    StatementInfo,
+    create,
+    get_statement,
+)
 
 
 class ListToolsRequest(Request):
@@ -198,10 +204,8 @@ async def create_memory(service: Service, request: CreateStatementRequest) -> Cr
         trust=TOOL_TRUST,
         confidence=TOOL_CONFIDENCE,
     )
-    others = []
-    for other in done.conflicts_with:
-        one = GetStatementRequest(agent_id=request.agent_id, node_id=other)
-        others.append(line_of(await get_statement(service, one)))
+    ids = [GetStatementRequest(agent_id=request.agent_id, node_id=one) for one in done.conflicts_with]
+    others = await _lines(service, request.owner, [await get_statement(service, one) for one in ids])
     advice = "If the new value replaces the old one, call create_memory again with replaces set to its id."
     return CreatedMemory(
         memory_id=done.id,
@@ -231,9 +235,9 @@ async def described_memory(service: Service, agent_id: str, text: str) -> str:
     if text[:1] == "n" and text[1:].isdecimal():
         return text
     facts = SearchStatementsRequest(agent_id=agent_id, query=text, max_results=MAX_CHOICES, mode="fast")
-    found = [
-        (one.id, one.score, line_of(one)) for one in (await search_statements(service, facts)).statements
-    ]
+    statements = (await search_statements(service, facts)).statements
+    lines = await _lines(service, facts.owner, statements)
+    found = [(one.id, one.score, line) for one, line in zip(statements, lines, strict=True)]
     is_plain = not found
     if is_plain:
         plain = SearchRequest(agent_id=agent_id, query=text, max_results=MAX_CHOICES)
@@ -251,6 +255,11 @@ async def described_memory(service: Service, agent_id: str, text: str) -> str:
         reason="AMBIGUOUS_MEMORY",
         metadata={number: said for number, _, said in found},
     )
+
+
+async def _lines(service: Service, owner: AgentId, statements: Sequence[StatementInfo]) -> list[str]:
+    async with service.fleet.using(owner) as agent:
+        return [line_of(agent.workspace, one) for one in statements]
 
 
 def _by_match(

@@ -20,6 +20,7 @@ from ebbtide.records import Batch, MessageRecord
 from ebbtide.retrieval import marks
 from ebbtide.retrieval.analysis import term_of
 from ebbtide.retrieval.passages import _COLUMNS, PassageIndex
+from ebbtide.retrieval.times import utc
 from ebbtide.store import layout
 from tests.property.homes import Home
 
@@ -191,7 +192,7 @@ def test_kept_shares_are_lengths_by_first_lengths(home: Home) -> None:
 def test_a_citation_has_a_four_digit_year(timestamp_ms: int | None, told: str) -> None:
     """The year has four digits; without a time the source consists of conversation and id."""
     record = MessageRecord(1, 1, 0, "user", "Ann", "m7", timestamp_ms, 5, "s1", b"key")
-    assert record.place_label == told
+    assert record.place_label(utc) == told
 
 
 def test_a_query_sees_the_focus_of_its_time(home: Home) -> None:

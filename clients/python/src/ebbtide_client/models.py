@@ -146,7 +146,7 @@ class AgentParameters:
     """Highest sum of the epsilons of counts with differential privacy."""
 
     time_zone: str
-    """Time zone in which words such as today are read: a name of the IANA database."""
+    """Time zone of dates in texts, and in which words such as today are read: a name of the IANA database."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

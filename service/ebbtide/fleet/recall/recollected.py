@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 from ebbtide.han import contains_han
 from ebbtide.ids import NodeId, message_text_id, node_text_id
 from ebbtide.memory.wording import word_memory
-from ebbtide.records import EPISODE, AttachmentPlace, MessageRecord, Node
+from ebbtide.records import EPISODE, AttachmentPlace, MessageRecord, Node, local_date
 
 if TYPE_CHECKING:
     from ebbtide.retrieval.query import ParsedQuery
     from ebbtide.retrieval.ranking import Ranking
+    from ebbtide.retrieval.times import Offset
 
 LIVING, ARCHIVED, PENDING = "living", "archived", "pending"
 
@@ -54,17 +55,17 @@ class Hit:
     is_shortened: bool = False
     """Whether the content was shortened to its key sentences."""
 
-    def block(self, *, cites: bool, dates: bool, locale: str) -> str:
+    def block(self, *, cites: bool, dates: bool, locale: str, offset: Offset) -> str:
         """Return its block of the text, with its date and its source if requested."""
         record, text = self.source.record, self.content
         if cites:
             is_chinese = contains_han(text) if locale == "auto" else locale == "zh"
-            source = record.place_label
+            source = record.place_label(offset)
             if self.source.attachment is not None:
                 number = self.source.attachment[0] + 1
                 source += f"，附件 {number}" if is_chinese else f", attachment {number}"
             text += f"（来源：{source}）" if is_chinese else f" (source: {source})"
-        return word_memory(text, locale, date_ms=record.time_ms if dates else None)
+        return word_memory(text, locale, date=local_date(record.time_ms, offset) if dates else "")
 
     @property
     def said(self) -> str:

@@ -316,7 +316,7 @@ class QueryRunner:
             yield one
             return
         nodes = [node for node in heard.nodes if any(True for _ in _within(node, one.source))]
-        found = validity_of(self.ledger, nodes, self.now_ms, self.locale)
+        found = validity_of(self.ledger, nodes, self.now_ms, self.locale, self.offset)
         for statement in found.successors:
             passage = self._passage_of(statement)
             if passage is None or passage in self._shown or passage == one.passage:
@@ -326,7 +326,7 @@ class QueryRunner:
                 self._shown.add(passage)
                 node = self.txn.nodes.get(statement)
                 made = [] if node is None else [node]
-                note = validity_of(self.ledger, made, self.now_ms, self.locale).note
+                note = validity_of(self.ledger, made, self.now_ms, self.locale, self.offset).note
                 yield replace(follower, content=follower.content + note)
         yield replace(one, content=one.content + found.note) if found.note else one
 
@@ -439,7 +439,9 @@ class QueryRunner:
 
     def _packed(self, found: Sequence[Hit], query: Query, weights: Mapping[int, float]) -> Packed:
         # Copies of one content appear once in the text, so the content identifies the entry.
-        block = partial(Hit.block, cites=query.cites, dates=query.dates, locale=self.locale)
+        block = partial(
+            Hit.block, cites=query.cites, dates=query.dates, locale=self.locale, offset=self.offset
+        )
         blocks = {one.content: block(one) for one in reversed(found)}
         by_key = {one.passage: one for one in found}
 

@@ -18,7 +18,8 @@ from ebbtide.memory.slot_names import slot_of
 from ebbtide.memory.statements import Ledger, Version
 from ebbtide.memory.subjects import USER
 from ebbtide.memory.topic_words import asked
-from ebbtide.records import Node, utc_date
+from ebbtide.records import Node, local_date
+from ebbtide.retrieval.times import Offset
 from ebbtide.statements import STATEMENT_KINDS
 
 MAX_STEPS = 16
@@ -38,7 +39,7 @@ class Validity:
 NO_STATEMENT = Validity()
 
 
-def validity_of(ledger: Ledger, nodes: Sequence[Node], now_ms: int, locale: str) -> Validity:
+def validity_of(ledger: Ledger, nodes: Sequence[Node], now_ms: int, locale: str, offset: Offset) -> Validity:
     """Return the validity of a hit with these living nodes."""
     statements = [node.id for node in nodes if node.kind in STATEMENT_KINDS]
     replay = ledger.known()
@@ -49,11 +50,11 @@ def validity_of(ledger: Ledger, nodes: Sequence[Node], now_ms: int, locale: str)
     is_chinese = contains_han(versions[0].first.object) if locale == "auto" else locale == "zh"
     if current:
         rivals = [other for one in current for other in one.rivals_at(now_ms)]
-        return Validity(_note_of_current(current[0], rivals, is_chinese))
+        return Validity(_note_of_current(current[0], rivals, is_chinese, offset))
     followers = [_follower(ledger, one, now_ms) for one in versions]
     found = [one for one in followers if one is not None]
     return Validity(
-        _note_of_past(versions[0], followers[0], is_chinese), tuple(one.statement for one in found)
+        _note_of_past(versions[0], followers[0], is_chinese, offset), tuple(one.statement for one in found)
     )
 
 
@@ -102,15 +103,15 @@ def _follower(ledger: Ledger, past: Version, now_ms: int) -> Version | None:
     return None
 
 
-def _note_of_current(one: Version, rivals: Sequence[Version], is_chinese: bool) -> str:
-    since = utc_date(one.since_ms)
+def _note_of_current(one: Version, rivals: Sequence[Version], is_chinese: bool, offset: Offset) -> str:
+    since = local_date(one.since_ms, offset)
     if rivals:
         other = rivals[0].first.object
         return f"（自 {since}；与“{other}”矛盾）" if is_chinese else f" (since {since}; contradicts: {other})"
     return f"（自 {since}）" if is_chinese else f" (since {since})"
 
 
-def _note_of_past(past: Version, follower: Version | None, is_chinese: bool) -> str:
+def _note_of_past(past: Version, follower: Version | None, is_chinese: bool, offset: Offset) -> str:
     then = "" if follower is None else follower.first.object
     if past.withdrawn == "corrected":
         return (
@@ -121,9 +122,9 @@ def _note_of_past(past: Version, follower: Version | None, is_chinese: bool) -> 
     if past.withdrawn:
         return "（已撤回）" if is_chinese else " (retracted)"
     if past.until_ms is None:
-        since = utc_date(past.since_ms)
+        since = local_date(past.since_ms, offset)
         return f"（从 {since} 起）" if is_chinese else f" (from {since} on)"
-    until = utc_date(past.until_ms)
+    until = local_date(past.until_ms, offset)
     if is_chinese:
         return f"（至 {until}；之后：{then}）" if then else f"（至 {until}）"
     return f" (until {until}; then {then})" if then else f" (until {until})"

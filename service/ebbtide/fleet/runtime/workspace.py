@@ -41,6 +41,7 @@ from ebbtide.store.lmdb.transaction import ReadTransaction
 
 if TYPE_CHECKING:
     from ebbtide.fleet.recall.recollected import Recollected
+    from ebbtide.retrieval.times import Offset
 
 
 class Workspace(State):
@@ -210,6 +211,11 @@ class Workspace(State):
         """Return the archive, loading it if necessary."""
         return self.open_archive.of(txn)
 
+    @property
+    def offset(self) -> Offset:
+        """How far local clocks of the agent's time zone are ahead of UTC, as a function of the time in ms."""
+        return offset_of(self.parameters.time_zone)
+
     def recollect(
         self, query: Query, now_ms: int, count_tokens: Callable[[str], int]
     ) -> tuple[Recollected, AgentCounts]:
@@ -221,9 +227,8 @@ class Workspace(State):
 
         def read(txn: ReadTransaction) -> tuple[Recollected, AgentCounts]:
             archive, locale = self.archive(txn), self.parameters.locale
-            offset = offset_of(self.parameters.time_zone)
             recollector = QueryRunner(
-                txn, archive, self.network, now_ms, locale, ledger, count_tokens, self.texts, offset
+                txn, archive, self.network, now_ms, locale, ledger, count_tokens, self.texts, self.offset
             )
             return recollector.answer(query), txn.counts()
 
