@@ -12,7 +12,7 @@ import pytest
 from benchmarks.churn import OPEN_AGENT_KIB, OPEN_AT_MOST, Look, faults_of
 from tests.support.tier import amount
 
-AGENTS = amount("EBBTIDE_CHURN_AGENTS", 150, 800)
+AGENTS = amount("EBBTIDE_CHURN_AGENTS", 80, 800)
 """`python -m benchmarks.churn` runs through 5000, in a minute."""
 
 

@@ -204,7 +204,9 @@ def test_kill_on_a_full_disk_loses_nothing(tmp_path: Path) -> None:
             assert daemon.recall("ann", "kettle") == "[Memory] The kettle is blue."
 
 
-@pytest.mark.parametrize("room", [0, 200_000, 500_000])
+@pytest.mark.parametrize(
+    "room", [pytest.param(0, marks=pytest.mark.full), 200_000, pytest.param(500_000, marks=pytest.mark.full)]
+)
 def test_full_disk_while_an_agent_is_copied_or_compacted(tmp_path: Path, room: int) -> None:
     """A backup and a compaction without enough space are refused and leave no file.
 

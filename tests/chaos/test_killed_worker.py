@@ -23,7 +23,7 @@ from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.chaos
 
-KILLS = amount("EBBTIDE_WORKER_KILLS", 3, 20)
+KILLS = amount("EBBTIDE_WORKER_KILLS", 2, 20)
 AGENTS = [f"agent-{number}" for number in range(6)]
 OWNERS = {agent: Shard(0, 2).owner_of(agent) for agent in AGENTS}
 VICTIM = 0

@@ -29,7 +29,7 @@ from tests.support.using import Broken, used
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(86_400)]
 
-MUTATIONS = amount("EBBTIDE_MUTATIONS", 60, 200)
+MUTATIONS = amount("EBBTIDE_MUTATIONS", 40, 200)
 FIRST_SEED = int(os.environ.get("EBBTIDE_MUTATIONS_FROM", "0"))
 
 FAST = "/dev/shm" if Path("/dev/shm").is_dir() else None

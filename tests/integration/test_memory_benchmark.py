@@ -15,6 +15,7 @@ from tests.support.quick_benchmark import run_quickly
 TIMEOUT_S = 200
 
 
+@pytest.mark.full
 @pytest.mark.timeout(TIMEOUT_S)
 def test_the_short_form_keeps_the_promises(tmp_path: Path) -> None:
     """Living memories are found by their own first keyword, facts are whole after a few batches, pins are found."""

@@ -265,7 +265,7 @@ def live(seed: int, violations: dict[str, list[str]]) -> set[str]:
 def lives() -> tuple[dict[str, list[str]], list[set[str]]]:
     """Return what histories found about each property, and what happened in each."""
     violations: dict[str, list[str]] = defaultdict(list)
-    count = amount("EBBTIDE_LIVES", 30, 300)
+    count = amount("EBBTIDE_LIVES", 16, 300)
     return violations, list(map(partial(live, violations=violations), range(count)))
 
 

@@ -212,6 +212,7 @@ def test_long_random_histories(seed: int) -> None:
     live(seed, [dice.randrange(2**32) for _ in range(200)])
 
 
+@pytest.mark.full
 def test_histories_contain_what_the_properties_are_about() -> None:
     """The random histories forget, erase, pin and leave traces; otherwise the properties would hold trivially."""
     memories = [live(seed, [Random(seed).randrange(2**32) + i for i in range(60)]) for seed in range(8)]

@@ -2,7 +2,7 @@
 
 The readers are those of `tests/support/text_readers.py`. The texts are families that each repeat a piece; for every
 compiled pattern of the package there are texts built from its own repeats. Time is the CPU time of the thread,
-without the garbage collector. `make test` tries an eighth of the families and texts, another one for each reader and
+without the garbage collector. `make test` tries a sixteenth of the families and texts, another one for each reader and
 pattern; `EBBTIDE_LONG_TEXTS=1` (`make chaos`) tries ten times the sizes.
 """
 
@@ -58,7 +58,7 @@ LEEWAY = 3.0
 CEILING_S = 8.0
 """No text of `LARGEST` characters takes longer; the slowest reader takes a third of it on a busy core."""
 
-ONE_IN = 1 if IS_ALL or IS_LONG else 8
+ONE_IN = 1 if IS_ALL or IS_LONG else 16
 """One of so many families and pumped texts is tried."""
 
 _NUMBERS = count()

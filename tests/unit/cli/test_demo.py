@@ -29,7 +29,9 @@ def printed_by(*arguments: str) -> str:
     return output.getvalue()
 
 
-@pytest.fixture(scope="module", params=[(), ("--lang", "zh")], ids=["en", "zh"])
+@pytest.fixture(
+    scope="module", params=[pytest.param((), marks=pytest.mark.full), ("--lang", "zh")], ids=["en", "zh"]
+)
 def events(request: pytest.FixtureRequest) -> list[Json]:
     """The events of one demo."""
     return [json.loads(line) for line in printed_by("--json", *request.param).splitlines()]
@@ -115,7 +117,7 @@ def test_the_last_panel_names_commands_that_exist() -> None:
     assert panel.count("ebbtide") == 3
 
 
-@pytest.mark.parametrize(("columns", "lang"), [(80, "en"), (120, "zh")])
+@pytest.mark.parametrize(("columns", "lang"), [(80, "en"), pytest.param(120, "zh", marks=pytest.mark.full)])
 def test_the_demo_fits_the_screen(columns: int, lang: str) -> None:
     """The demo is plain text without a terminal, fits the screen, truncates no memory, and ignores the locale."""
     from rich.cells import cell_len

@@ -62,7 +62,7 @@ def contested_in(oracle: Oracle) -> set[frozenset[int]]:
 @pytest.mark.parametrize("run", range(4))
 def test_a_reader_of_events_knows_what_is_closed_and_contested(run: int) -> None:
     """After every step of a history, also with merges, undo and erasure, the events so far give the oracle's state."""
-    for seed in range(run, amount("LEDGER_HISTORIES", 120, 2000), 4):
+    for seed in range(run, amount("LEDGER_HISTORIES", 48, 2000), 4):
         reader, ledger, oracle = Reader(), Ledger(), Oracle(RULES)
         for step in history(Random(seed), 20):
             reader.read(ledger, list(step.added), list(step.erased))
