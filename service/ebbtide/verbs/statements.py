@@ -33,6 +33,7 @@ from ebbtide.memory.slot_names import SLOTS, canonical
 from ebbtide.memory.statements import DAY_MS, MAX_EVIDENCE, Replay, Version
 from ebbtide.memory.subjects import ASSISTANT, USER, subject_name, unqualified
 from ebbtide.memory.values import reports_change
+from ebbtide.normalisation import is_hidden
 from ebbtide.records import Batch, MessageRecord
 from ebbtide.retrieval.time_rules import Reading
 from ebbtide.retrieval.times import stated_time
@@ -49,7 +50,18 @@ from ebbtide.store.chain import AuditEntry
 from ebbtide.store.layout import text_key
 from ebbtide.store.lmdb.transaction import ReadTransaction
 from ebbtide.verbs.inspect import not_alive
-from ebbtide.verbs.limits import MaxChars, Name, NotBlank, NotEmpty, OneLine, OneOf, Several, Time
+from ebbtide.verbs.limits import (
+    Between,
+    MaxChars,
+    Name,
+    NotBlank,
+    NotEmpty,
+    OneLine,
+    OneOf,
+    PlainText,
+    Several,
+    Time,
+)
 from ebbtide.verbs.paging import AgentPageRequest, number_from_token, to_token
 from ebbtide.verbs.pii_policy import PiiPolicy
 from ebbtide.verbs.requests import AgentRequest, Request, Response, invalid, refuse
@@ -87,11 +99,13 @@ def _attributes(given: dict[str, str]) -> dict[str, str]:
     for name in given:
         if not 0 < len(name) <= MAX_ATTRIBUTE_NAME_CHARS:
             raise invalid(name, f"names of 1-{MAX_ATTRIBUTE_NAME_CHARS} characters")
+        if any(map(is_hidden, name)):
+            raise invalid(name, "names that are shown on one line")
     return given
 
 
-Reason = Annotated[str, MaxChars(MAX_REASON_CHARS)]
-Unit = Annotated[float, Field(ge=0, le=1)]
+Reason = Annotated[str, MaxChars(MAX_REASON_CHARS), PlainText()]
+Unit = Annotated[float, Between(0, 1)]
 
 
 class CreateStatementRequest(AgentRequest):
@@ -107,19 +121,19 @@ class CreateStatementRequest(AgentRequest):
             examples=["residence"],
         )
     )
-    object: Annotated[str, MaxChars(MAX_OBJECT_CHARS)] = Field(
+    object: Annotated[str, MaxChars(MAX_OBJECT_CHARS), PlainText()] = Field(
         "", description="The value; at most 500 characters.", examples=["Porto"]
     )
     kind: Annotated[str, OneOf(KINDS)] = Field(
         "fact", description="fact, event, relation, opinion, preference, task or reflection."
     )
-    content: Annotated[str, MaxChars("max_message_chars")] = Field(
+    content: Annotated[str, MaxChars("max_message_chars"), PlainText()] = Field(
         "",
         description="The sentence to store. Default: subject, topic and object. It is searched and cited.",
         examples=["I moved to Porto in May."],
     )
     attributes: Annotated[
-        dict[str, Annotated[str, MaxChars(MAX_ATTRIBUTE_CHARS)]], AfterValidator(_attributes)
+        dict[str, Annotated[str, MaxChars(MAX_ATTRIBUTE_CHARS), PlainText()]], AfterValidator(_attributes)
     ] = Field(
         default_factory=dict,
         description="At most 16 further fields; names up to 64 characters, values up to 500.",
@@ -139,7 +153,7 @@ class CreateStatementRequest(AgentRequest):
         "", description="Id of a statement on the same topic that this one ends.", examples=["n12"]
     )
     scope: Annotated[str, OneOf(SCOPES)] = Field("private", description="private, team or public; a filter.")
-    valence: Annotated[float, Field(ge=-1, le=1)] | None = Field(
+    valence: Annotated[float, Between(-1, 1)] | None = Field(
         None, description="How pleasant it is to the subject, -1 to 1."
     )
     arousal: Unit | None = Field(None, description="How much it moves the subject, 0-1.")
@@ -188,7 +202,7 @@ class ListStatementsRequest(AgentPageRequest):
 class CorrectStatementRequest(StatementRequest):
     """The right fields of a statement."""
 
-    object: Annotated[str, MaxChars(MAX_OBJECT_CHARS)] | None = Field(
+    object: Annotated[str, MaxChars(MAX_OBJECT_CHARS), PlainText()] | None = Field(
         None, description="The right value.", examples=["Porto"]
     )
     since: Time | None = Field(None, description="The right time from which it is true.")

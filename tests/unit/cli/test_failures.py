@@ -292,7 +292,9 @@ def test_an_error_names_the_argument_of_the_command(
     """Where a command takes a field as an argument, an error names the argument and no option."""
 
     def refuse(*_: Any, **__: Any) -> Any:
-        return error_body("INVALID_VALUE", "topic: '?' is not allowed; allowed: a topic such as residence", 400)
+        return error_body(
+            "INVALID_VALUE", "topic: '?' is not allowed; allowed: a topic such as residence", 400
+        )
 
     monkeypatch.setattr(httpx.HTTPTransport, "handle_request", refuse)
     assert run("statements", "add", "I", "?", "x") == ExitCode.REFUSED
