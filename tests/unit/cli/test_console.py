@@ -28,7 +28,7 @@ def test_a_memory_cannot_control_a_terminal(
 def test_no_table_message_or_error_controls_a_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What is printed in colour, in a table or as an error has escape sequences of the console itself only."""
+    """Tables, coloured messages and errors contain no escape sequence but those of the console itself."""
     from rich.table import Table
 
     for stream in (sys.stdout, sys.stderr):
