@@ -69,6 +69,43 @@ async def test_a_change_ends_the_earlier_statement(tmp_path: Path, caller_in: Ca
         assert second["quotes"][0]["text"] == "I moved to Porto in May."
 
 
+async def test_news_of_a_change_end_an_observation(tmp_path: Path, caller_in: CallerIn) -> None:
+    """ "I moved in May" ends what was said without a time; what was true in a past year is history from the start."""
+    async with caller_in(tmp_path) as call:
+        first = await says(call, "residence", "Lisbon", content="I live in Lisbon.")
+        await says(call, "residence", "Rome", content="In 2019 I lived in Rome.")
+        await says(call, "residence", "Genoa", content="I used to live in Genoa.")
+        assert await values(call) == [("Lisbon", "current")]
+        second = await says(call, "residence", "Porto", content="I moved to Porto last month.")
+        assert (second["state"], second["superseded"]) == ("current", [first["id"]])
+        assert await values(call) == [("Porto", "current")]
+        states = "ended,superseded"
+        past = [("Lisbon", "superseded"), ("Rome", "ended"), ("Genoa", "ended")]
+        assert await values(call, states=states) == past
+        assert await values(call, as_of=1_560_000_000_000) == [("Rome", "current"), ("Porto", "planned")]
+        ended = await done(call, "GET", f"statements/{first['id']}")
+        assert ended["until"] == second["since"]
+
+
+async def test_a_replaced_statement_has_the_same_subject_and_topic(
+    tmp_path: Path, caller_in: CallerIn
+) -> None:
+    """The error names the field that differs, and what the replaced statement has."""
+    async with caller_in(tmp_path) as call:
+        first = await says(call, "residence", "Lisbon")
+        for fields, field in (({"topic": "hobby"}, "topic"), ({"subject": "Bob"}, "subject")):
+            body = {
+                "subject": "I",
+                "topic": "residence",
+                "object": "Porto",
+                "replaces": first["id"],
+                **fields,
+            }
+            error = (await call("POST", f"{AGENT}/statements", body)).json()["error"]
+            assert [one["field"] for one in error["field_violations"]] == [field]
+            assert f"of {first['id']} in replaces" in error["message"]
+
+
 async def test_a_profile_is_in_the_language_of_its_statements(tmp_path: Path, caller_in: CallerIn) -> None:
     """Each line has topic and notes in the language of its statement, or in that of the parameter locale."""
     async with caller_in(tmp_path) as call:

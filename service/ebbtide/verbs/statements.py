@@ -29,10 +29,10 @@ from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import NodeId, batch_text_id, node_text_id, parse_node_id
 from ebbtide.memory.declaration import Declaration
 from ebbtide.memory.namesakes import Namesakes
-from ebbtide.memory.slot_names import SLOTS, canonical
+from ebbtide.memory.slot_names import SLOTS, canonical, slot_of
 from ebbtide.memory.statements import DAY_MS, MAX_EVIDENCE, Replay, Version
 from ebbtide.memory.subjects import ASSISTANT, USER, subject_name, unqualified
-from ebbtide.memory.values import reports_change
+from ebbtide.memory.values import reports_change, tells_of_past
 from ebbtide.normalisation import is_hidden
 from ebbtide.records import Batch, MessageRecord
 from ebbtide.retrieval.time_rules import Reading
@@ -336,7 +336,7 @@ async def create(
     async with service.fleet.using(request.owner, create=True, agent_quota=service.agent_quota) as agent:
         while True:
             workspace = agent.workspace
-            replaced = await _replaced(agent, request.replaces, subject, slot)
+            replaced = await _replaced(agent, request, subject, slot)
             policy = PiiPolicy(workspace.parameters, workspace.identity)
             one = Declaration(
                 subject=policy.words(subject),
@@ -415,9 +415,18 @@ def with_stated_time(one: Declaration, workspace: Workspace, now_ms: int) -> Dec
         return one
     reading: Reading = "plan" if one.modality == "planned" or one.kind == "task" else "event"
     found = stated_time(one.content, now_ms, reading, workspace.offset)
+    if _was_true(one):
+        until_ms = now_ms if found is None else found.until_ms
+        one = replace(one, until_ms=until_ms, reports_change=until_ms is None and one.reports_change)
     if found is None:
         return one
     return replace(one, since_ms=found.since_ms, granularity=found.granularity, time_words=found.time_words)
+
+
+def _was_true(one: Declaration) -> bool:
+    """Return whether the words say that a state is over: "In 2019 I lived in Rome"."""
+    is_state = slot_of(one.slot).cardinality != "many" and one.modality != "planned"
+    return is_state and not one.negated and one.until_ms is None and tells_of_past(one.content)
 
 
 def keywords_of(one: Declaration) -> tuple[str, ...]:
@@ -466,19 +475,26 @@ def message(
     return IncomingBatch(batch, [record], [text], digest, passages, pii=workspace.parameters.pii)
 
 
-async def _replaced(agent: Agent, text: str, subject: str, slot: str) -> Version | None:
-    """Return the statement that a new one replaces; refuse one on another topic."""
-    if not text:
+async def _replaced(agent: Agent, request: CreateStatementRequest, subject: str, slot: str) -> Version | None:
+    """Return the statement that a new one replaces; refuse another subject or topic than that one has."""
+    if not request.replaces:
         return None
-    number, workspace = parse_node_id(text), agent.workspace
+    number, workspace = parse_node_id(request.replaces), agent.workspace
     version = await agent.run(lambda: workspace.ledger.known().version_of(number))
     if version is None:
         raise not_a_statement(workspace, number)
     entity = workspace.network.entities.get(version.first.subject)
     names = [] if entity is None else [entity.name, unqualified(entity.name)[0]]
-    if version.first.slot != slot or subject.casefold() not in map(str.casefold, names):
-        allowed = f"a statement about {entity.name if entity else 'the subject'} with the topic {version.first.slot}"
-        refuse("replaces", text, allowed)
+    if version.first.slot != slot:
+        known = version.first.slot
+        refuse(
+            "topic", request.topic, f"{known} or a name of it, the topic of {request.replaces} in replaces"
+        )
+    if subject.casefold() not in map(str.casefold, names):
+        allowed = (
+            f"{names[0] if names else 'the same subject'}, the subject of {request.replaces} in replaces"
+        )
+        refuse("subject", request.subject, allowed)
     return version
 
 

@@ -170,6 +170,9 @@ def create_statement(
     until: Annotated[int | None, _at("--until", "Until when it is true.")] = None,
     replaces: Annotated[str, typer.Option("--replaces", help="Id of the statement that it ends.")] = "",
     negated: Annotated[bool, typer.Option("--not", help="The value is denied.")] = False,
+    content: Annotated[
+        str, typer.Option("--content", help="The sentence that says it; default: subject, topic and value.")
+    ] = "",
     url: Url = DEFAULT_URL,
     api_key_file: ApiKeyFile = None,
     ca_file: CaFile = None,
@@ -180,8 +183,17 @@ def create_statement(
     from ebbtide.cli.remote import RemoteClient
 
     with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
-        fields = {"since": since, "until": until, "replaces": replaces, "negated": negated}
-        done = remote.create_statement(agent, subject, topic, value, **fields)
+        done = remote.create_statement(
+            agent,
+            subject,
+            topic,
+            value,
+            since=since,
+            until=until,
+            replaces=replaces,
+            negated=negated,
+            content=content,
+        )
     if as_json:
         write_json(done)
         return
