@@ -70,7 +70,7 @@ async def test_a_change_ends_the_earlier_statement(tmp_path: Path, caller_in: Ca
 
 
 async def test_news_of_a_change_end_an_observation(tmp_path: Path, caller_in: CallerIn) -> None:
-    """ "I moved in May" ends what was said without a time; what was true in a past year is history from the start."""
+    """ "I moved in May" ends an observation; a statement about a past year is history from the start."""
     async with caller_in(tmp_path) as call:
         first = await says(call, "residence", "Lisbon", content="I live in Lisbon.")
         await says(call, "residence", "Rome", content="In 2019 I lived in Rome.")
