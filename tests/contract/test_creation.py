@@ -254,6 +254,88 @@ async def test_its_own_vector(tmp_path: Path, caller_in: CallerIn) -> None:
     checked(tmp_path)
 
 
+async def test_the_first_vector_has_the_size_of_the_model(tmp_path: Path, caller_in: CallerIn) -> None:
+    """A vector of another size is refused for the first memory too, if the size of the model's vectors is known."""
+    async with caller_in(tmp_path, embedding={"model": "builtin"}) as call:
+        for path, body in (
+            ("nodes", {"content": "x"}),
+            ("statements", {"subject": "I", "topic": "pet", "object": "a cat"}),
+        ):
+            for size in (3, 255, 257):
+                wrong = {**body, "vector": [1.0] * size}
+                assert await call.refused("POST", f"{AGENT}/{path}", wrong) == "INVALID_VALUE", size
+        await created(call, "x", vector=[1.0] * 256)
+    checked(tmp_path)
+
+
+async def test_a_statement_with_links_metadata_and_vector(tmp_path: Path, caller_in: CallerIn) -> None:
+    """A statement has the caller's links both ways, is listed by its metadata, and is found by its own vector."""
+    async with FakeOllama(("bge-m3",)).running_here() as server:
+        model = {"model": "ollama", "base_url": server.url, "name": "bge-m3"}
+        async with caller_in(tmp_path, embedding=model) as call:
+            await remembered(call, "The kitchen needs new tiles.")
+            await call("POST", f"{AGENT}/flush", {"timeout_ms": 10_000, "vectors": True})
+            asked = vector_of("kitten", server.vector_size)
+            body = {
+                "subject": "I",
+                "topic": "pet",
+                "object": "Minka",
+                "vector": [3 * number for number in asked],
+                "links": [{"target": "n1", "name": "lies in", "strength": 0.25}],
+                "metadata": {"form": "intake", "page": 2},
+                "idempotency_key": "k",
+            }
+            first = (await call("POST", f"{AGENT}/statements", body)).json()
+            again = (await call("POST", f"{AGENT}/statements", body)).json()
+            assert again["id"] == first["id"] and not again.get("created", False)
+            other = {**body, "metadata": {"form": "other"}}
+            assert await call.refused("POST", f"{AGENT}/statements", other) == "IDEMPOTENCY_KEY_REUSED"
+            await call("POST", f"{AGENT}/statements", {"subject": "I", "topic": "pet", "object": "Rex"})
+            for is_settled in (False, True):
+                if is_settled:
+                    await call("POST", f"{AGENT}/flush", {"timeout_ms": 10_000, "vectors": True})
+                    await call("POST", f"{AGENT}/close", {})
+                found = (await call("POST", f"{AGENT}/search", {"vector": asked})).json()
+                assert found["memories"][0]["node_ids"] == [first["id"]]
+                node = (await call("GET", f"{AGENT}/nodes/{first['id']}")).json()
+                out = {(link["target"], link["relation"]): link["strength"] for link in node["links_out"]}
+                assert out["n1", "lies in"] == 0.25 and "pet" in {relation for _, relation in out}
+                back = {(link["source"], link["relation"]) for link in node["links_in"]}
+                assert ("n1", "lies in") in back
+                for path, kinds in (("statements", ""), ("nodes", "fact")):
+                    for wanted, ids in (
+                        ('{"form": "intake"}', [first["id"]]),
+                        ('{"page": 2, "form": "intake"}', [first["id"]]),
+                        ('{"form": "other"}', []),
+                    ):
+                        params = {"metadata": wanted, **({"kinds": kinds} if kinds else {})}
+                        page = (await call("GET", f"{AGENT}/{path}", params=params)).json()
+                        assert [one["id"] for one in page[path]] == ids, (path, wanted)
+    checked(tmp_path)
+
+
+async def test_what_a_known_statement_is_given(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Said again, a statement gets the further links, none with itself, and is listed by the further metadata."""
+    async with caller_in(tmp_path) as call:
+        await remembered(call, "The kitchen needs new tiles.")
+        said = {"subject": "I", "topic": "pet", "object": "Minka"}
+        first = (await call("POST", f"{AGENT}/statements", said)).json()
+        links = [{"target": target, "name": "lies in"} for target in ("n1", first["id"])]
+        again = await call("POST", f"{AGENT}/statements", {**said, "links": links, "metadata": {"form": "b"}})
+        assert again.json()["id"] == first["id"]
+        node = (await call("GET", f"{AGENT}/nodes/{first['id']}")).json()
+        assert [link["target"] for link in node["links_out"] if link["relation"] == "lies in"] == ["n1"]
+        params = {"metadata": '{"form": "b"}'}
+        page = (await call("GET", f"{AGENT}/statements", params=params)).json()
+        assert [one["id"] for one in page["statements"]] == [first["id"]]
+        wrong = {**said, "object": "Rex", "links": [{"target": "n999", "name": "about"}]}
+        assert await call.refused("POST", f"{AGENT}/statements", wrong) == "NODE_NOT_FOUND"
+        off = {**said, "object": "Rex", "vector": [1.0]}
+        assert await call.refused("POST", f"{AGENT}/statements", off) == "VECTORS_UNAVAILABLE"
+        assert len((await call("GET", f"{AGENT}/statements")).json()["statements"]) == 1
+    checked(tmp_path)
+
+
 async def test_it_is_the_same_after_a_restart(tmp_path: Path, caller_in: CallerIn) -> None:
     """The state in memory after a creation equals the state that an opened agent reads from disk."""
     async with caller_in(tmp_path) as call:

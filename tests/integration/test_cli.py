@@ -128,6 +128,17 @@ def test_why_a_statement_is_true(daemon: Daemon) -> None:
     )
 
 
+def test_a_statement_with_links_and_metadata(daemon: Daemon) -> None:
+    """`statements add` stores links and fields, and `statements list` finds the statement by them."""
+    wrist = answer(run("statements", "add", "I", "broke", "my wrist", "--json", url=daemon.url))["id"]
+    options = ("--link", f"{wrist}=caused_by:0.5", "--metadata", "form=intake", "--json")
+    added = answer(run("statements", "add", "I", "gave up", "climbing", *options, url=daemon.url))["id"]
+    (line,) = run("statements", "list", "--metadata", "form=intake", url=daemon.url).stdout.splitlines()
+    assert line.startswith(added) and "climbing" in line
+    assert run("statements", "list", "--metadata", "form=other", url=daemon.url).stdout == ""
+    assert f"{wrist:<6} [caused_by 0.50]" in run("why", added, url=daemon.url).stdout
+
+
 def test_an_attachment_goes_in_and_comes_out(daemon: Daemon, tmp_path: Path) -> None:
     """A conversation in JSON may have attachments; `messages` lists them, `attachment` writes one."""
     content = bytes(range(256)) * 4

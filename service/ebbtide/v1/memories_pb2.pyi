@@ -24,7 +24,7 @@ DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
 class NewLink(_message.Message):
-    """A link of a new memory with a living node, both ways."""
+    """A link of a new memory or statement with a living node, both ways."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -4,9 +4,11 @@ isort:skip_file
 statements: what an agent knows about the user and others."""
 
 from collections import abc as _abc
+from ebbtide.v1 import memories_pb2 as _memories_pb2
 from ebbtide.v1 import recall_pb2 as _recall_pb2
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 import builtins as _builtins
@@ -64,6 +66,9 @@ class CreateStatementRequest(_message.Message):
     AROUSAL_FIELD_NUMBER: _builtins.int
     IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
     TIMESTAMP_FIELD_NUMBER: _builtins.int
+    METADATA_FIELD_NUMBER: _builtins.int
+    LINKS_FIELD_NUMBER: _builtins.int
+    VECTOR_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
     """Id of the agent: 1-128 characters of any script."""
     subject: _builtins.str
@@ -108,6 +113,18 @@ class CreateStatementRequest(_message.Message):
     def timestamp(self) -> _timestamp_pb2.Timestamp:
         """When it was said; default: now."""
 
+    @_builtins.property
+    def metadata(self) -> _struct_pb2.Struct:
+        """Flat fields stored with its message; at most 4 KiB as JSON."""
+
+    @_builtins.property
+    def links(self) -> _containers.RepeatedCompositeFieldContainer[_memories_pb2.NewLink]:
+        """Its links with living nodes, in addition to those with its subject and value; at most 64."""
+
+    @_builtins.property
+    def vector(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
+        """The vector of its content, of the current embedding model. Default: computed in the background."""
+
     def __init__(
         self,
         *,
@@ -129,10 +146,13 @@ class CreateStatementRequest(_message.Message):
         arousal: _builtins.float | None = ...,
         idempotency_key: _builtins.str | None = ...,
         timestamp: _timestamp_pb2.Timestamp | None = ...,
+        metadata: _struct_pb2.Struct | None = ...,
+        links: _abc.Iterable[_memories_pb2.NewLink] | None = ...,
+        vector: _abc.Iterable[_builtins.float] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_arousal", b"_arousal", "_idempotency_key", b"_idempotency_key", "_importance", b"_importance", "_kind", b"_kind", "_modality", b"_modality", "_scope", b"_scope", "_subject", b"_subject", "_topic", b"_topic", "_valence", b"_valence", "arousal", b"arousal", "idempotency_key", b"idempotency_key", "importance", b"importance", "kind", b"kind", "modality", b"modality", "scope", b"scope", "since", b"since", "subject", b"subject", "timestamp", b"timestamp", "topic", b"topic", "until", b"until", "valence", b"valence"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_arousal", b"_arousal", "_idempotency_key", b"_idempotency_key", "_importance", b"_importance", "_kind", b"_kind", "_modality", b"_modality", "_scope", b"_scope", "_subject", b"_subject", "_topic", b"_topic", "_valence", b"_valence", "arousal", b"arousal", "idempotency_key", b"idempotency_key", "importance", b"importance", "kind", b"kind", "metadata", b"metadata", "modality", b"modality", "scope", b"scope", "since", b"since", "subject", b"subject", "timestamp", b"timestamp", "topic", b"topic", "until", b"until", "valence", b"valence"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_arousal", b"_arousal", "_idempotency_key", b"_idempotency_key", "_importance", b"_importance", "_kind", b"_kind", "_modality", b"_modality", "_scope", b"_scope", "_subject", b"_subject", "_topic", b"_topic", "_valence", b"_valence", "agent_id", b"agent_id", "arousal", b"arousal", "attributes", b"attributes", "content", b"content", "idempotency_key", b"idempotency_key", "importance", b"importance", "kind", b"kind", "modality", b"modality", "negated", b"negated", "object", b"object", "replaces", b"replaces", "scope", b"scope", "since", b"since", "subject", b"subject", "timestamp", b"timestamp", "topic", b"topic", "until", b"until", "valence", b"valence"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_arousal", b"_arousal", "_idempotency_key", b"_idempotency_key", "_importance", b"_importance", "_kind", b"_kind", "_modality", b"_modality", "_scope", b"_scope", "_subject", b"_subject", "_topic", b"_topic", "_valence", b"_valence", "agent_id", b"agent_id", "arousal", b"arousal", "attributes", b"attributes", "content", b"content", "idempotency_key", b"idempotency_key", "importance", b"importance", "kind", b"kind", "links", b"links", "metadata", b"metadata", "modality", b"modality", "negated", b"negated", "object", b"object", "replaces", b"replaces", "scope", b"scope", "since", b"since", "subject", b"subject", "timestamp", b"timestamp", "topic", b"topic", "until", b"until", "valence", b"valence", "vector", b"vector"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__arousal: _TypeAlias = _typing.Literal["arousal"]  # noqa: Y015
     _WhichOneofArgType__arousal: _TypeAlias = _typing.Literal["_arousal", b"_arousal"]  # noqa: Y015
@@ -418,6 +438,7 @@ class ListStatementsRequest(_message.Message):
     STATES_FIELD_NUMBER: _builtins.int
     AS_OF_FIELD_NUMBER: _builtins.int
     KNOWN_AT_FIELD_NUMBER: _builtins.int
+    METADATA_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
     """Id of the agent: 1-128 characters of any script."""
     page_size: _builtins.int
@@ -444,6 +465,10 @@ class ListStatementsRequest(_message.Message):
     def known_at(self) -> _timestamp_pb2.Timestamp:
         """Answer with what was known at this time; default: everything."""
 
+    @_builtins.property
+    def metadata(self) -> _struct_pb2.Struct:
+        """Only those that a message with each of these values supports. Over REST as JSON."""
+
     def __init__(
         self,
         *,
@@ -456,10 +481,11 @@ class ListStatementsRequest(_message.Message):
         states: _abc.Iterable[_builtins.str] | None = ...,
         as_of: _timestamp_pb2.Timestamp | None = ...,
         known_at: _timestamp_pb2.Timestamp | None = ...,
+        metadata: _struct_pb2.Struct | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "as_of", b"as_of", "known_at", b"known_at", "page_size", b"page_size"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "as_of", b"as_of", "known_at", b"known_at", "metadata", b"metadata", "page_size", b"page_size"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "agent_id", b"agent_id", "as_of", b"as_of", "kinds", b"kinds", "known_at", b"known_at", "page_size", b"page_size", "page_token", b"page_token", "states", b"states", "subject", b"subject", "topic", b"topic"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "agent_id", b"agent_id", "as_of", b"as_of", "kinds", b"kinds", "known_at", b"known_at", "metadata", b"metadata", "page_size", b"page_size", "page_token", b"page_token", "states", b"states", "subject", b"subject", "topic", b"topic"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__page_size: _TypeAlias = _typing.Literal["page_size"]  # noqa: Y015
     _WhichOneofArgType__page_size: _TypeAlias = _typing.Literal["_page_size", b"_page_size"]  # noqa: Y015

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Literal
@@ -15,8 +16,9 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from ebbtide.errors import FieldViolation, InvalidRequest, Precondition
-from ebbtide.fleet.ingest.admission import MESSAGE_WEIGHT, IncomingBatch, PolicyChanged
-from ebbtide.fleet.ingest.inbox import SuppliedMemory, TargetGone
+from ebbtide.fleet.archive.unembedded import GivenVector, check_dimension
+from ebbtide.fleet.ingest.admission import MESSAGE_WEIGHT, IncomingBatch, PolicyChanged, TargetGone
+from ebbtide.fleet.ingest.inbox import SuppliedMemory
 from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.ids import NodeId, parse_node_id
 from ebbtide.language.port import BadReply, Processed, TextTooComplex
@@ -57,7 +59,7 @@ def in_unit(strength: float) -> float:
 
 
 class NewLink(Fields):
-    """A link of a new memory with a living node, both ways."""
+    """A link of a new memory or statement with a living node, both ways."""
 
     target: str = Field(description="The memory or entity.", examples=["n1"])
     name: Annotated[str, MaxChars("max_relation_chars"), NotBlank("a name such as about"), OneLine()] = Field(
@@ -66,6 +68,9 @@ class NewLink(Fields):
     strength: Annotated[float, AfterValidator(in_unit)] | None = Field(
         None, description="Its strength now, above 0 to 1; default: 1."
     )
+
+
+OwnLinks = Annotated[list[NewLink], Several, MaxItems(MAX_OWN_LINKS)]
 
 
 class CreateNodeRequest(AgentRequest):
@@ -94,7 +99,7 @@ class CreateNodeRequest(AgentRequest):
     metadata: FlatMetadata | None = Field(
         None, description="Flat fields stored with it; at most 4 KiB as JSON."
     )
-    links: Annotated[list[NewLink], Several, MaxItems(MAX_OWN_LINKS)] = Field(
+    links: OwnLinks = Field(
         default_factory=list,
         description="Its links, instead of those with the memories in focus, which it then does not join; at most 64.",
     )
@@ -114,7 +119,7 @@ async def create_node(service: Service, request: CreateNodeRequest) -> NodeDetai
     embedding model. Otherwise refused as a batch of messages is (QUEUE_FULL, QUOTA_REACHED, IDEMPOTENCY_KEY_REUSED).
     """
     async with service.fleet.using(request.owner, create=True, agent_quota=service.agent_quota) as agent:
-        _check_vector(agent, request)
+        check_vector(agent, request.vector)
         while True:
             parameters = agent.workspace.parameters
             supplied = await _supplied(service, agent, request, parameters)
@@ -126,11 +131,43 @@ async def create_node(service: Service, request: CreateNodeRequest) -> NodeDetai
                 raise await agent.run(partial(not_alive, agent.workspace, error.node_id)) from None
 
 
-def _check_vector(agent: Agent, request: CreateNodeRequest) -> None:
-    if request.vector and agent.embedding is None:
+def check_vector(agent: Agent, vector: Sequence[float]) -> None:
+    """Refuse the caller's vector if no embedding model is configured, or if its vectors have another size."""
+    if not vector:
+        return
+    if agent.embedding is None:
         raise Precondition(
-            "there is no embedding model that this vector could be of", reason="VECTORS_UNAVAILABLE"
+            "there is no embedding model that this vector could be of; set embedding.model, or leave out vector",
+            reason="VECTORS_UNAVAILABLE",
         )
+    check_dimension(len(vector), agent.embedding.dimension)
+
+
+def own_vector(agent: Agent, vector: Sequence[float], passage_count: int) -> GivenVector | None:
+    """Return the caller's vector of a message; None if none is given. Refuse one for several passages."""
+    if not vector:
+        return None
+    if passage_count != 1:
+        description = "not allowed with a content of several passages; leave out vector, or shorten content"
+        raise InvalidRequest(
+            f"vector: {description}",
+            reason="INVALID_VALUE",
+            violations=[FieldViolation("vector", description)],
+        )
+    assert agent.embedding is not None, "check_vector refused it"
+    return GivenVector(unit_vector(vector), agent.embedding.model, agent.embedding.dimension)
+
+
+def own_links(policy: PiiPolicy, links: Sequence[NewLink]) -> tuple[OwnLink, ...]:
+    """Return the caller's links, redacted."""
+    return tuple(
+        OwnLink(
+            parse_node_id(one.target),
+            policy.words(one.name),
+            1.0 if one.strength is None else one.strength,
+        )
+        for one in links
+    )
 
 
 async def _supplied(
@@ -142,13 +179,7 @@ async def _supplied(
     size = len(request.content) + MESSAGE_WEIGHT
     said = await texts.run(size, _said, request, stamp)
     incoming = said.incoming
-    if request.vector and len(incoming.passages[0]) != 1:
-        description = "not allowed with a content of several passages; leave out vector, or shorten content"
-        raise InvalidRequest(
-            f"vector: {description}",
-            reason="INVALID_VALUE",
-            violations=[FieldViolation("vector", description)],
-        )
+    vector = own_vector(agent, request.vector, len(incoming.passages[0]))
     by_rules = await _processed(agent, incoming.texts[0])
     record = incoming.records[0]
     spoken = [(record.role, record.speaker, incoming.texts[0])]
@@ -162,13 +193,7 @@ async def _supplied(
         is_from_user=record.role == "user",
         kind=request.kind,
     )
-    return SuppliedMemory(
-        incoming,
-        memory,
-        said.links,
-        unit_vector(request.vector) if request.vector else None,
-        "" if agent.embedding is None else agent.embedding.model,
-    )
+    return SuppliedMemory(incoming, memory, said.links, vector)
 
 
 async def _processed(agent: Agent, content: str) -> Processed:
@@ -209,14 +234,7 @@ def _said(request: CreateNodeRequest, stamp: Stamp) -> _Said:
     incoming = arrival_of(screen(batch, stamp), stamp)
     policy = PiiPolicy(stamp.parameters, stamp.identity)
     keywords = tuple(map(policy.words, request.keywords))
-    links = tuple(
-        OwnLink(
-            parse_node_id(one.target),
-            policy.words(one.name),
-            1.0 if one.strength is None else one.strength,
-        )
-        for one in request.links
-    )
+    links = own_links(policy, request.links)
     if incoming.body_hash:
         links_given = [(one.other, one.relation, one.strength) for one in links]
         given = [keywords, links_given, request.vector, *([request.kind] if request.kind != EPISODE else ())]

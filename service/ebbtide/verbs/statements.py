@@ -22,18 +22,17 @@ from ebbtide.actor import actor
 from ebbtide.errors import InvalidRequest
 from ebbtide.fleet.archive.archive import passages_of
 from ebbtide.fleet.consolidation.tiers import tier
-from ebbtide.fleet.ingest.admission import IncomingBatch, PolicyChanged
-from ebbtide.fleet.ingest.declaring import Told
+from ebbtide.fleet.ingest.admission import IncomingBatch, PolicyChanged, TargetGone
+from ebbtide.fleet.ingest.declaring import Supplied, Told
 from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import NodeId, batch_text_id, node_text_id, parse_node_id
 from ebbtide.memory.declaration import Declaration
 from ebbtide.memory.namesakes import Namesakes
-from ebbtide.memory.slot_names import SLOTS, canonical, slot_of
+from ebbtide.memory.slot_names import SLOTS, canonical
 from ebbtide.memory.statements import DAY_MS, MAX_EVIDENCE, Replay, Version
 from ebbtide.memory.subjects import ASSISTANT, USER, subject_name, unqualified
-from ebbtide.memory.values import reports_change, tells_of_past
-from ebbtide.normalisation import is_hidden
+from ebbtide.memory.values import reports_change
 from ebbtide.records import Batch, MessageRecord
 from ebbtide.retrieval.time_rules import Reading
 from ebbtide.retrieval.times import stated_time
@@ -49,22 +48,24 @@ from ebbtide.statements import (
 from ebbtide.store.chain import AuditEntry
 from ebbtide.store.layout import text_key
 from ebbtide.store.lmdb.transaction import ReadTransaction
+from ebbtide.verbs.creation import OwnLinks, check_vector, own_links, own_vector
 from ebbtide.verbs.inspect import not_alive
 from ebbtide.verbs.limits import (
-    Between,
+    FlatMetadata,
     MaxChars,
     Name,
     NotBlank,
     NotEmpty,
     OneLine,
     OneOf,
-    PlainText,
     Several,
     Time,
 )
+from ebbtide.verbs.metadata import message_filter, metadata_json
 from ebbtide.verbs.paging import AgentPageRequest, number_from_token, to_token
 from ebbtide.verbs.pii_policy import PiiPolicy
 from ebbtide.verbs.requests import AgentRequest, Request, Response, invalid, refuse
+from ebbtide.verbs.search import Vector
 from ebbtide.verbs.service import Service
 
 T = TypeVar("T")
@@ -99,13 +100,11 @@ def _attributes(given: dict[str, str]) -> dict[str, str]:
     for name in given:
         if not 0 < len(name) <= MAX_ATTRIBUTE_NAME_CHARS:
             raise invalid(name, f"names of 1-{MAX_ATTRIBUTE_NAME_CHARS} characters")
-        if any(map(is_hidden, name)):
-            raise invalid(name, "names that are shown on one line")
     return given
 
 
-Reason = Annotated[str, MaxChars(MAX_REASON_CHARS), PlainText()]
-Unit = Annotated[float, Between(0, 1)]
+Reason = Annotated[str, MaxChars(MAX_REASON_CHARS)]
+Unit = Annotated[float, Field(ge=0, le=1)]
 
 
 class CreateStatementRequest(AgentRequest):
@@ -121,19 +120,19 @@ class CreateStatementRequest(AgentRequest):
             examples=["residence"],
         )
     )
-    object: Annotated[str, MaxChars(MAX_OBJECT_CHARS), PlainText()] = Field(
+    object: Annotated[str, MaxChars(MAX_OBJECT_CHARS)] = Field(
         "", description="The value; at most 500 characters.", examples=["Porto"]
     )
     kind: Annotated[str, OneOf(KINDS)] = Field(
         "fact", description="fact, event, relation, opinion, preference, task or reflection."
     )
-    content: Annotated[str, MaxChars("max_message_chars"), PlainText()] = Field(
+    content: Annotated[str, MaxChars("max_message_chars")] = Field(
         "",
         description="The sentence to store. Default: subject, topic and object. It is searched and cited.",
         examples=["I moved to Porto in May."],
     )
     attributes: Annotated[
-        dict[str, Annotated[str, MaxChars(MAX_ATTRIBUTE_CHARS), PlainText()]], AfterValidator(_attributes)
+        dict[str, Annotated[str, MaxChars(MAX_ATTRIBUTE_CHARS)]], AfterValidator(_attributes)
     ] = Field(
         default_factory=dict,
         description="At most 16 further fields; names up to 64 characters, values up to 500.",
@@ -153,10 +152,21 @@ class CreateStatementRequest(AgentRequest):
         "", description="Id of a statement on the same topic that this one ends.", examples=["n12"]
     )
     scope: Annotated[str, OneOf(SCOPES)] = Field("private", description="private, team or public; a filter.")
-    valence: Annotated[float, Between(-1, 1)] | None = Field(
+    valence: Annotated[float, Field(ge=-1, le=1)] | None = Field(
         None, description="How pleasant it is to the subject, -1 to 1."
     )
     arousal: Unit | None = Field(None, description="How much it moves the subject, 0-1.")
+    metadata: FlatMetadata | None = Field(
+        None, description="Flat fields stored with its message; at most 4 KiB as JSON."
+    )
+    links: OwnLinks = Field(
+        default_factory=list,
+        description="Its links with living nodes, in addition to those with its subject and value; at most 64.",
+    )
+    vector: Vector = Field(
+        default_factory=list,
+        description="The vector of its content, of the current embedding model. Default: computed in the background.",
+    )
     idempotency_key: Annotated[Name, NotEmpty("a text that is not empty")] | None = Field(
         None, description="Repeating a request with the same key and body has no further effect."
     )
@@ -197,12 +207,16 @@ class ListStatementsRequest(AgentPageRequest):
     known_at: Time | None = Field(
         None, description="Answer with what was known at this time; default: everything."
     )
+    metadata: FlatMetadata | None = Field(
+        None,
+        description="Only those that a message with each of these values supports. Over REST as JSON.",
+    )
 
 
 class CorrectStatementRequest(StatementRequest):
     """The right fields of a statement."""
 
-    object: Annotated[str, MaxChars(MAX_OBJECT_CHARS), PlainText()] | None = Field(
+    object: Annotated[str, MaxChars(MAX_OBJECT_CHARS)] | None = Field(
         None, description="The right value.", examples=["Porto"]
     )
     since: Time | None = Field(None, description="The right time from which it is true.")
@@ -309,7 +323,9 @@ class StoredRuling(Response):
 async def create_statement(service: Service, request: CreateStatementRequest) -> CreatedStatement:
     """Store a statement. It is durable and searchable at once; the agent is created if it does not exist.
 
-    Raise TOO_MANY_STATEMENTS at the agent's limit, and the errors of remember. In each case nothing is stored.
+    Raise TOO_MANY_STATEMENTS at the agent's limit, NODE_NOT_FOUND or NODE_FORGOTTEN if a link leads to no living node,
+    VECTORS_UNAVAILABLE for a vector without an embedding model, and the errors of remember. In each case nothing is
+    stored.
     """
     now_ms = service.clock.now_ms()
     return await create(service, request, now_ms, author="user", trust=1.0, confidence=DEFAULT_CONFIDENCE)
@@ -334,9 +350,10 @@ async def create(
     if request.since is not None and request.until is not None and request.until <= request.since:
         refuse("until", request.until, "a time after since")
     async with service.fleet.using(request.owner, create=True, agent_quota=service.agent_quota) as agent:
+        check_vector(agent, request.vector)
         while True:
             workspace = agent.workspace
-            replaced = await _replaced(agent, request, subject, slot)
+            replaced = await _replaced(agent, request.replaces, subject, slot)
             policy = PiiPolicy(workspace.parameters, workspace.identity)
             one = Declaration(
                 subject=policy.words(subject),
@@ -365,25 +382,40 @@ async def create(
             one = with_stated_time(
                 replace(one, keywords=keywords_of(one)), workspace, request.timestamp or now_ms
             )
-            words = message(
-                workspace,
-                policy,
-                one.content,
-                now_ms,
-                role="tool",
-                key=request.idempotency_key,
-                body=request,
-                said_ms=request.timestamp,
-            )
-            words = replace(words, quota=service.quota)
+            words = replace(_words(request, workspace, policy, one.content, now_ms), quota=service.quota)
+            vector = own_vector(agent, request.vector, len(words.passages[0]))
+            supplied = Supplied(own_links(policy, request.links), vector)
             try:
-                declare = partial(workspace.declaring.declare, words, one, now_ms)
+                declare = partial(workspace.declaring.declare, words, one, now_ms, supplied)
                 created = await agent.amend(partial(_created, workspace, declare, now_ms, one.replaces))
                 break
             except PolicyChanged:
                 continue
+            except TargetGone as error:
+                raise await agent.run(partial(not_alive, workspace, error.node_id)) from None
         agent.recount()
         return created
+
+
+def _words(
+    request: CreateStatementRequest, workspace: Workspace, policy: PiiPolicy, text: str, now_ms: int
+) -> IncomingBatch:
+    """Return the message of a new statement, with the caller's metadata."""
+    words = message(
+        workspace,
+        policy,
+        text,
+        now_ms,
+        role="tool",
+        key=request.idempotency_key,
+        body=request,
+        said_ms=request.timestamp,
+    )
+    if not request.metadata:
+        return words
+    metadata = metadata_json(policy.metadata(request.metadata))
+    record = msgspec.structs.replace(words.records[0], metadata_key=text_key(metadata))
+    return replace(words, records=[record], metadata={text_key(metadata): metadata})
 
 
 def content_of(request: CreateStatementRequest, subject: str) -> str:
@@ -415,18 +447,9 @@ def with_stated_time(one: Declaration, workspace: Workspace, now_ms: int) -> Dec
         return one
     reading: Reading = "plan" if one.modality == "planned" or one.kind == "task" else "event"
     found = stated_time(one.content, now_ms, reading, workspace.offset)
-    if _was_true(one):
-        until_ms = now_ms if found is None else found.until_ms
-        one = replace(one, until_ms=until_ms, reports_change=until_ms is None and one.reports_change)
     if found is None:
         return one
     return replace(one, since_ms=found.since_ms, granularity=found.granularity, time_words=found.time_words)
-
-
-def _was_true(one: Declaration) -> bool:
-    """Return whether the words say that a state is over: "In 2019 I lived in Rome"."""
-    is_state = slot_of(one.slot).cardinality != "many" and one.modality != "planned"
-    return is_state and not one.negated and one.until_ms is None and tells_of_past(one.content)
 
 
 def keywords_of(one: Declaration) -> tuple[str, ...]:
@@ -475,26 +498,19 @@ def message(
     return IncomingBatch(batch, [record], [text], digest, passages, pii=workspace.parameters.pii)
 
 
-async def _replaced(agent: Agent, request: CreateStatementRequest, subject: str, slot: str) -> Version | None:
-    """Return the statement that a new one replaces; refuse another subject or topic than that one has."""
-    if not request.replaces:
+async def _replaced(agent: Agent, text: str, subject: str, slot: str) -> Version | None:
+    """Return the statement that a new one replaces; refuse one on another topic."""
+    if not text:
         return None
-    number, workspace = parse_node_id(request.replaces), agent.workspace
+    number, workspace = parse_node_id(text), agent.workspace
     version = await agent.run(lambda: workspace.ledger.known().version_of(number))
     if version is None:
         raise not_a_statement(workspace, number)
     entity = workspace.network.entities.get(version.first.subject)
     names = [] if entity is None else [entity.name, unqualified(entity.name)[0]]
-    if version.first.slot != slot:
-        known = version.first.slot
-        refuse(
-            "topic", request.topic, f"{known} or a name of it, the topic of {request.replaces} in replaces"
-        )
-    if subject.casefold() not in map(str.casefold, names):
-        allowed = (
-            f"{names[0] if names else 'the same subject'}, the subject of {request.replaces} in replaces"
-        )
-        refuse("subject", request.subject, allowed)
+    if version.first.slot != slot or subject.casefold() not in map(str.casefold, names):
+        allowed = f"a statement about {entity.name if entity else 'the subject'} with the topic {version.first.slot}"
+        refuse("replaces", text, allowed)
     return version
 
 
@@ -742,6 +758,11 @@ class View:
             return "archived"
         return "staged" if first.entry > self._consolidated_up_to else "consolidated"
 
+    def messages_of(self, version: Version) -> Iterable[MessageRecord]:
+        """Yield the messages that support a version."""
+        found = (self._message(one.source.message) for one in version.assertions)
+        return (record for record in found if record is not None)
+
     def _quotes(self, assertions: Sequence[Assertion]) -> list[Quote]:
         """Return the words of the oldest assertions."""
         found = []
@@ -815,6 +836,7 @@ def _listed(view: View, request: ListStatementsRequest, start: NodeId) -> Iterab
         if entity is None:
             return
         subjects = view.replay.merged_with(entity)
+    matches = message_filter(view.txn, view.workspace, request.metadata)
     slot, states = canonical(request.topic) if request.topic else "", request.states or CURRENT
     for number in view.workspace.ledger.statements:
         version = view.replay.version_of(number) if number >= start else None
@@ -825,6 +847,7 @@ def _listed(view: View, request: ListStatementsRequest, start: NodeId) -> Iterab
             (subjects is not None and first.subject not in subjects)
             or (slot and first.slot != slot)
             or (request.kinds and first.kind not in request.kinds)
+            or (request.metadata and not any(matches(one) for one in view.messages_of(version)))
         ):
             continue
         one = view.info(version)

@@ -842,9 +842,16 @@ def create_statement(
     scope: Literal["private", "team", "public"] = "private",
     valence: float | None = None,
     arousal: float | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    links: Sequence[Mapping[str, Any]] = (),
+    vector: Sequence[float] = (),
     idempotency_key: str | None = None,
 ) -> Call[CreatedStatement]:
-    """Store a statement, which is durable and searchable at once. With an idempotency key it is safe to repeat."""
+    """Store a statement, which is durable and searchable at once. With an idempotency key it is safe to repeat.
+
+    `links` (`{"target": "n1", "name": "about", "strength": 0.5}`) are added to those with its subject and value.
+    `vector` is that of its content.
+    """
     form = {
         "subject": subject,
         "topic": topic,
@@ -862,6 +869,9 @@ def create_statement(
         "scope": scope,
         "valence": valence,
         "arousal": arousal,
+        "metadata": None if metadata is None else dict(metadata),
+        "links": [dict(link) for link in links] or None,
+        "vector": list(vector) or None,
         "idempotency_key": idempotency_key,
     }
     path, is_safe = _of(agent_id, "statements"), idempotency_key is not None
@@ -878,10 +888,14 @@ def list_statements(
     states: Sequence[StatementState] = (),
     as_of: Time | None = None,
     known_at: Time | None = None,
+    metadata: Mapping[str, Any] | None = None,
     page_size: int | None = None,
     page_token: str = "",
 ) -> PageCall[StatementPage, StatementInfo]:
-    """Return a page of statements by id: the current ones, or those in the given states."""
+    """Return a page of statements by id: the current ones, or those in the given states.
+
+    With `metadata`, only those that a message with each of these values supports.
+    """
     return _page(
         _of(agent_id, "statements"),
         StatementPage,
@@ -891,6 +905,7 @@ def list_statements(
         kinds=",".join(kinds),
         states=",".join(states),
         **_times(as_of, known_at),
+        metadata=_json_option(metadata),
         page_size=page_size,
         page_token=page_token,
     )

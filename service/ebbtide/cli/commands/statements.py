@@ -7,7 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from ebbtide.cli.console import one_line, say, write_json, write_text
+from ebbtide.cli.commands.create import link_of
+from ebbtide.cli.commands.listings import metadata_of
+from ebbtide.cli.console import say, write_json, write_text
 from ebbtide.cli.credentials import credentials
 from ebbtide.cli.options import DEFAULT_AGENT, DEFAULT_URL, Agent, ApiKeyFile, CaFile, ClientCert, Json, Url
 from ebbtide.cli.times import begin_ms
@@ -93,7 +95,7 @@ def _show_path(path: dict[str, Any]) -> None:
         inferred = " inferred" if step["inferred"] else ""
         link = f"{step['relation']} {step['strength']:.2f}{inferred}" if place else f"{path['strength']:.2f}"
         state = f"  ({step['state']})" if step["state"] not in ("", "current") else ""
-        write_text(f"{'  ' * place}{step['id']:<6} [{link}] {one_line(step['content'])}{state}")
+        write_text(f"{'  ' * place}{step['id']:<6} [{link}] {step['content']}{state}")
 
 
 def consolidate(
@@ -119,7 +121,7 @@ def consolidate(
     for step in done["steps"]:
         write_text(f"{step['step']:<10} looked at {step['looked']}, {verb} {step['changed']}")
         for found in step["findings"]:
-            write_text(f"  {', '.join(found['node_ids'])}: {one_line(found['text'])}")
+            write_text(f"  {', '.join(found['node_ids'])}: {found['text']}")
 
 
 @statements.command("list")
@@ -130,6 +132,12 @@ def list_statements(
     include_past: Annotated[
         bool, typer.Option("--past", help="Also those that ended, or were corrected or retracted.")
     ] = False,
+    metadata: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--metadata", metavar="NAME=VALUE", help="Only those of messages with this value; repeatable."
+        ),
+    ] = None,
     as_of: AsOf = None,
     known_at: KnownAt = None,
     url: Url = DEFAULT_URL,
@@ -145,7 +153,13 @@ def list_statements(
     states = ("current", "contested", "planned", *past) if include_past else ()
     with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
         found = remote.list_statements(
-            agent, subject=subject, topic=topic, states=states, as_of=as_of, known_at=known_at
+            agent,
+            subject=subject,
+            topic=topic,
+            states=states,
+            as_of=as_of,
+            known_at=known_at,
+            metadata=metadata_of(metadata) or None,
         )
     if as_json:
         write_json(found)
@@ -155,7 +169,7 @@ def list_statements(
 
 
 def _show(one: dict[str, Any]) -> None:
-    value = one_line(f"not {one['object']}" if one["negated"] else one["object"])
+    value = f"not {one['object']}" if one["negated"] else one["object"]
     further = f"  contradicts {', '.join(one['conflicts_with'])}" if one["conflicts_with"] else ""
     write_text(f"{one['id']:<6} {one['state']:<10} {one['subject']}  {one['slot']}: {value}{further}")
 
@@ -170,9 +184,16 @@ def create_statement(
     until: Annotated[int | None, _at("--until", "Until when it is true.")] = None,
     replaces: Annotated[str, typer.Option("--replaces", help="Id of the statement that it ends.")] = "",
     negated: Annotated[bool, typer.Option("--not", help="The value is denied.")] = False,
-    content: Annotated[
-        str, typer.Option("--content", help="The sentence that says it; default: subject, topic and value.")
-    ] = "",
+    links: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--link", metavar="NODE=NAME[:STRENGTH]", help="A further link such as n1=about:0.5; repeatable."
+        ),
+    ] = None,
+    metadata: Annotated[
+        list[str] | None,
+        typer.Option("--metadata", metavar="NAME=VALUE", help="A field to store with it; repeatable."),
+    ] = None,
     url: Url = DEFAULT_URL,
     api_key_file: ApiKeyFile = None,
     ca_file: CaFile = None,
@@ -183,17 +204,15 @@ def create_statement(
     from ebbtide.cli.remote import RemoteClient
 
     with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
-        done = remote.create_statement(
-            agent,
-            subject,
-            topic,
-            value,
-            since=since,
-            until=until,
-            replaces=replaces,
-            negated=negated,
-            content=content,
-        )
+        fields = {
+            "since": since,
+            "until": until,
+            "replaces": replaces,
+            "negated": negated,
+            "links": [link_of(option) for option in links or ()],
+            "metadata": metadata_of(metadata) or None,
+        }
+        done = remote.create_statement(agent, subject, topic, value, **fields)
     if as_json:
         write_json(done)
         return
@@ -474,9 +493,7 @@ def list_rulings(
         return
     for one in found:
         other = f" {one['other']}" if one["other"] else ""
-        write_text(
-            f"{one['id']:<6} {one['kind']:<8} {one['target']}{other}  {one_line(one['reason'])}".rstrip()
-        )
+        write_text(f"{one['id']:<6} {one['kind']:<8} {one['target']}{other}  {one['reason']}".rstrip())
 
 
 @statements.command("undo")

@@ -62,6 +62,16 @@ class Unembedded:
         return [text for one in self.lacking for text in one.texts]
 
 
+@dataclass(frozen=True, slots=True)
+class GivenVector:
+    """A caller's vector of a message: a unit vector of a model."""
+
+    numbers: Vector
+    model: str
+    dimension: int = 0
+    """That of the model's vectors; 0 while it is unknown."""
+
+
 def state_under(model: str, dimension: int, state: EmbeddingState) -> EmbeddingState:
     """Return the embedding state for a model and a dimension (0: unknown).
 
@@ -166,18 +176,19 @@ def keep_vectors(
     return kept
 
 
-def keep_given_vector(
-    txn: WriteTransaction, message: int, model: str, vector: Vector
-) -> dict[int, EmbeddedMessage]:
-    """Store the caller's vector of a message, by its number. It must be a unit vector of the current model.
+def keep_given_vector(txn: WriteTransaction, message: int, given: GivenVector) -> dict[int, EmbeddedMessage]:
+    """Store the caller's vector of a message, by its number.
 
-    Raise INVALID_VALUE if it does not have the dimension of the agent's vectors.
+    Raise INVALID_VALUE if it does not have the dimension of the model's or the agent's vectors. While both are unknown,
+    it decides the agent's; the model's own vectors replace it if theirs is another one.
     """
-    state = state_under(model, 0, _state(txn))
-    check_dimension(len(vector), state.dimension)
-    kept = EmbeddedMessage(state.stamp, (_packed(vector),))
+    size = len(given.numbers)
+    check_dimension(size, given.dimension)
+    state = state_under(given.model, given.dimension, _state(txn))
+    check_dimension(size, state.dimension)
+    kept = EmbeddedMessage(state.stamp, (_packed(given.numbers),))
     txn.vectors.put(message, kept)
-    txn.meta.set(embedding=msgspec.structs.replace(state, dimension=len(vector)))
+    txn.meta.set(embedding=msgspec.structs.replace(state, dimension=size))
     return {message: kept}
 
 

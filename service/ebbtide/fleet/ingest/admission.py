@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 import msgspec
 
 from ebbtide.errors import Conflict, EbbtideError, Exhausted
+from ebbtide.ids import NodeId
+from ebbtide.memory.digestion import OwnLink
+from ebbtide.memory.network import Network
 from ebbtide.records import AgentCounts, Batch, MessageRecord, PassageEntry, Receipt
 from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
 
@@ -32,6 +35,21 @@ UNBOUNDED = Quota()
 
 class PolicyChanged(Exception):
     """The policy on personal data changed after the batch was redacted, so it must be redacted again."""
+
+
+class TargetGone(Exception):
+    """A link that the caller supplies leads to a node that does not live."""
+
+    def __init__(self, node_id: NodeId) -> None:
+        super().__init__(node_id)
+        self.node_id = node_id
+
+
+def refuse_gone_targets(network: Network, links: Sequence[OwnLink]) -> None:
+    """Raise TargetGone for a link of the caller that leads to no living node."""
+    for link in links:
+        if link.other not in network:
+            raise TargetGone(link.other)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ language model.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -18,11 +18,14 @@ from ebbtide.errors import Exhausted
 from ebbtide.events import EventRun
 from ebbtide.fleet.archive.archive import Archive
 from ebbtide.fleet.archive.retention import PassageUpdates, remove_texts
-from ebbtide.fleet.ingest.admission import Accepted, IncomingBatch, PolicyChanged, accept
+from ebbtide.fleet.archive.unembedded import GivenVector, keep_given_vector
+from ebbtide.fleet.ingest.admission import Accepted, IncomingBatch, PolicyChanged, accept, refuse_gone_targets
 from ebbtide.fleet.state.agent_state import State
 from ebbtide.ids import NodeId
 from ebbtide.memory.declaration import Declaration, Saying, declare, evidence_of, ruled
-from ebbtide.records import Link, Source
+from ebbtide.memory.digestion import OwnLink
+from ebbtide.memory.network import Network
+from ebbtide.records import EmbeddedMessage, EmbeddingState, Link, Source
 from ebbtide.statements import CAUSES, Ruling
 from ebbtide.store.chain import AuditEntry
 from ebbtide.store.lmdb.transaction import WriteTransaction
@@ -40,16 +43,40 @@ class Told:
     """The entry number of the ruling; 0 for a statement without one."""
 
 
+@dataclass(frozen=True, slots=True)
+class Supplied:
+    """The caller's links of a statement, and the vector of its words."""
+
+    links: Sequence[OwnLink] = ()
+    vector: GivenVector | None = None
+
+
+NOTHING_SUPPLIED = Supplied()
+
+
 class Declaring:
     """The changes of the statements of one agent."""
 
     def __init__(self, state: State) -> None:
         self._state = state
 
-    def declare(self, words: IncomingBatch, one: Declaration, now_ms: int) -> Told:
-        """Store a statement. Raise TOO_MANY_STATEMENTS at the limit, and PolicyChanged as `Inbox.accept` does."""
+    def declare(
+        self, words: IncomingBatch, one: Declaration, now_ms: int, supplied: Supplied = NOTHING_SUPPLIED
+    ) -> Told:
+        """Store a statement. Raise TOO_MANY_STATEMENTS at the limit.
+
+        Raise PolicyChanged and TargetGone as `Inbox.supply` does.
+        """
         self._refuse_beyond(now_ms)
-        return self._store(words, lambda txn, saying: self._declared(txn, saying, one), now_ms)
+        network = self._state.network  # rebuilt here if necessary, not within the transaction
+
+        def write(txn: WriteTransaction, saying: Saying) -> tuple[Change, Told]:
+            refuse_gone_targets(network, supplied.links)
+            change, told = self._declared(txn, saying, one)
+            change.links += _both_ways(network, told.statement, supplied.links)
+            return change, told
+
+        return self._store(words, write, now_ms, supplied.vector)
 
     def correct(
         self, words: IncomingBatch, one: Declaration, wrong: Ruling, now_ms: int, entry: AuditEntry
@@ -121,6 +148,7 @@ class Declaring:
         incoming: IncomingBatch,
         build: Callable[[WriteTransaction, Saying], tuple[Change, Told]],
         now_ms: int,
+        vector: GivenVector | None = None,
     ) -> Told:
         """Store a message and the change that it causes in one commit."""
         state = self._state
@@ -131,14 +159,14 @@ class Declaring:
 
         runs: list[EventRun] = []
 
-        def write(txn: WriteTransaction) -> tuple[Told, Accepted, Change, PassageUpdates]:
+        def write(txn: WriteTransaction) -> _Stored:
             # The batch does not wait, so a full inbox does not refuse it.
             accepted = accept(txn, incoming, MAX_COUNT)
             if isinstance(accepted, Exception):
                 raise accepted
             if not accepted.records:
                 repeated = accepted.batch.node_ids
-                return Told(repeated[0] if repeated else 0, False), accepted, Change(), {}
+                return _Stored(Told(repeated[0] if repeated else 0, False), accepted)
             [record], [text] = accepted.records, incoming.texts
             source = Source(record.number, 0, len(text.encode()))
             change, told = build(txn, Saying(source, accepted.batch.number, record.time_ms, now_ms))
@@ -151,17 +179,44 @@ class Declaring:
             updates: PassageUpdates = {}
             if state.parameters.kept_days == 0:
                 updates = remove_texts(txn, [record.number])
-            return told, accepted, change, updates
+            embedded = {} if vector is None else keep_given_vector(txn, record.number, vector)
+            return _Stored(told, accepted, change, updates, embedded, txn.meta.embedding)
 
-        told, accepted, change, updates = state.store.write(write)
-        if accepted.records:
-            self._add_to_archive(incoming, accepted)
-            state.follow(change, updates)
+        done = state.store.write(write)
+        if done.accepted.records:
+            self._add_to_archive(incoming, done)
+            state.follow(done.change, done.updates)
             state.log.notify(runs)
-        return told
+        return done.told
 
-    def _add_to_archive(self, incoming: IncomingBatch, accepted: Accepted) -> None:
+    def _add_to_archive(self, incoming: IncomingBatch, done: _Stored) -> None:
         def update_archive(archive: Archive) -> None:
-            archive.add_messages(accepted.records, incoming.passages, incoming.metadata)
+            archive.add_messages(done.accepted.records, incoming.passages, incoming.metadata)
+            if done.embedded:
+                archive.follow(done.embedding, done.embedded.items())
 
         self._state.open_archive.follow(update_archive)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """A message and its change as written; for a repeated request only the earlier result."""
+
+    told: Told
+    accepted: Accepted
+    change: Change = field(default_factory=Change)
+    updates: PassageUpdates = field(default_factory=dict)
+    embedded: Mapping[int, EmbeddedMessage] = field(default_factory=dict)
+    embedding: EmbeddingState = field(default_factory=EmbeddingState)
+
+
+def _both_ways(network: Network, statement: NodeId, links: Sequence[OwnLink]) -> list[Link]:
+    """Return the caller's links of a statement. A known statement is not linked with itself."""
+    found = []
+    own = network.scan_count(statement) if statement in network else 0
+    for one in links:
+        if one.other != statement:
+            found.append(Link(statement, one.other, one.relation, one.strength, own))
+            anchor = network.scan_count(one.other)
+            found.append(Link(one.other, statement, one.relation, one.strength, anchor))
+    return found

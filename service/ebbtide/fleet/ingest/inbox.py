@@ -18,8 +18,8 @@ from ebbtide.errors import Exhausted, Precondition
 from ebbtide.events import EventKind, EventRun
 from ebbtide.fleet.archive.archive import Archive, passages_of
 from ebbtide.fleet.archive.retention import PassageUpdates, remove_texts
-from ebbtide.fleet.archive.unembedded import Vector, keep_given_vector
-from ebbtide.fleet.ingest.admission import Accepted, IncomingBatch, PolicyChanged, accept
+from ebbtide.fleet.archive.unembedded import GivenVector, keep_given_vector
+from ebbtide.fleet.ingest.admission import Accepted, IncomingBatch, PolicyChanged, accept, refuse_gone_targets
 from ebbtide.fleet.state.agent_state import State
 from ebbtide.fleet.state.event_builder import batch_run, build_events
 from ebbtide.ids import NodeId
@@ -72,17 +72,7 @@ class SuppliedMemory:
     memory: NewMemory
     """Its only source is the message."""
     links: Sequence[OwnLink] = ()
-    vector: Vector | None = None
-    embedding_model: str = ""
-    """The model of the vector."""
-
-
-class TargetGone(Exception):
-    """A link of a supplied memory leads to a node that does not live."""
-
-    def __init__(self, node_id: NodeId) -> None:
-        super().__init__(node_id)
-        self.node_id = node_id
+    vector: GivenVector | None = None
 
 
 class BatchChanged(Exception):
@@ -254,9 +244,7 @@ class Inbox:
             batch = accepted.batch
             if not accepted.records:
                 return _Supplied(batch.node_ids)
-            for link in supplied.links:
-                if link.other not in network:
-                    raise TargetGone(link.other)
+            refuse_gone_targets(network, supplied.links)
             (record,) = accepted.records
             source = Source(record.number, 0, len(incoming.texts[0].encode()))
             change = digestion.digest(
@@ -276,7 +264,7 @@ class Inbox:
             removed = remove_texts(txn, [record.number]) if parameters.kept_days == 0 else {}
             embedded: dict[int, EmbeddedMessage] = {}
             if supplied.vector is not None:
-                embedded = keep_given_vector(txn, record.number, supplied.embedding_model, supplied.vector)
+                embedded = keep_given_vector(txn, record.number, supplied.vector)
             return _Supplied((node.id,), change, runs, record, removed, embedded, txn.meta.embedding)
 
         done = state.store.write(write)
