@@ -60,6 +60,13 @@ def is_hidden(character: str) -> bool:
     return unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") or character in _BIDI_CONTROLS
 
 
+def on_one_line(text: str) -> str:
+    """Return a text as it is shown on one line: single spaces for white space, and no hidden characters."""
+    if not text.isprintable():
+        text = "".join(one for one in text if one.isspace() or not is_hidden(one))
+    return " ".join(text.split())
+
+
 @lru_cache(1)
 def simplified() -> dict[int, int]:
     """Return the OpenCC table from traditional to simplified characters, for `str.translate`.

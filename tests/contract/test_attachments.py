@@ -188,6 +188,8 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     (attached(caption="x" * 2001), "TEXT_TOO_LONG", "at most 2000"),
     (attached(regions=[{"caption": "nowhere"}]), "MISSING_FIELD", "page, box or begin_ms"),
     (attached(regions=[{"box": [0, 0, 1]}]), "INVALID_VALUE", "x, y, width, height"),
+    (attached(regions=[{"box": [0.8, 0, 0.3, 1]}]), "INVALID_VALUE", "x + width and y + height at most 1"),
+    (attached(regions=[{"box": [0, 0.5, 1, 0.6]}]), "INVALID_VALUE", "x + width and y + height at most 1"),
 ]
 
 

@@ -614,3 +614,16 @@ async def test_a_bad_search_is_refused(
         error = (await call("POST", f"{AGENT}/search", fields)).json()["error"]
         assert error["reason"] == reason
         assert place in error["message"]
+
+
+async def test_a_cited_message_names_what_cites_it(tmp_path: Path, caller_in: CallerIn) -> None:
+    """The error names the memories that cite a message; when they are deleted, nothing of it is left."""
+    async with caller_in(tmp_path) as call:
+        await settled(call, "Farid keeps bees in Porto.")
+        number = await saying(call, "bees")
+        answer = await call("DELETE", f"{AGENT}/nodes/m1")
+        assert (answer.status_code, answer.json()["error"]["reason"]) == (404, "NODE_NOT_FOUND")
+        assert f"m1 is left to delete: {number} cite its text" in answer.json()["error"]["message"]
+        assert (await call("DELETE", f"{AGENT}/nodes/{number}")).status_code == 200
+        answer = await call("DELETE", f"{AGENT}/nodes/m1")
+        assert "no message has this id, or it was deleted" in answer.json()["error"]["message"]

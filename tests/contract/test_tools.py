@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ebbtide.access.grants import CALLER, Caller, Grant, Reach
-from ebbtide.errors import Forbidden, NotFound
+from ebbtide.errors import EbbtideError, Forbidden, NotFound
 from ebbtide.verbs.tools import CallToolRequest, ListToolsRequest, call_tool, list_tools
 from tests.support.in_process import service_in
 
@@ -116,3 +116,45 @@ async def test_an_ambiguous_description_names_the_candidates(tmp_path: Path, des
             await call_tool(service, request)
         assert refused.value.reason == "AMBIGUOUS_MEMORY"
         assert len(refused.value.metadata) == (2 if description == "tea" else 0)
+
+
+async def test_an_error_names_only_what_a_model_can_call(tmp_path: Path) -> None:
+    """A refused call names arguments and tools, no field or route of another interface."""
+    async with service_in(tmp_path / "data") as service:
+
+        async def refused(name: str, arguments: object, reason: str) -> str:
+            request = CallToolRequest.model_validate({"agent_id": "a", "name": name, "arguments": arguments})
+            with pytest.raises(EbbtideError) as found:
+                await call_tool(service, request)
+            assert found.value.reason == reason
+            said = " ".join([found.value.message, *(one.field for one in found.value.violations)])
+            assert not any(word in said for word in ("/v1/", "GET ", "PATCH", "PUT ", "node_id", "ListNodes"))
+            return said
+
+        said = await refused("search_memories", {"query": "Where do I live?"}, "AGENT_NOT_FOUND")
+        assert "create_memory" in said
+        fields = {"subject": "user", "topic": "residence", "object": "Lisbon"}
+        request = CallToolRequest(agent_id="a", name="create_memory", arguments=fields)
+        home = (await call_tool(service, request)).result["memory_id"]
+        for arguments in ({"source": home, "target": "n99"}, {"source": "n99", "target": home}):
+            assert "search_memories" in await refused("link_memories", arguments, "NODE_NOT_FOUND")
+        said = await refused("link_memories", {"source": home, "target": home}, "INVALID_VALUE")
+        assert said.startswith("target_memory_description: ")
+        assert said.endswith(" target_memory_description")
+        said = await refused("update_memory_importance", {"memory": "n99", "importance": 1}, "NODE_NOT_FOUND")
+        assert "search_memories" in said
+        said = await refused("update_memory_importance", {"memory": "n2", "importance": 1}, "INVALID_VALUE")
+        assert said.startswith("memory: ")
+        said = await refused("forget", {"memories": ["n2"], "dry_run": True}, "INVALID_VALUE")
+        assert said.startswith("memories: ")
+        said = await refused("forget", {"memories": ["x"], "dry_run": True}, "NODE_NOT_FOUND")
+        assert "search_memories" in said
+        said = await refused("forget", {"dry_run": True}, "MISSING_FIELD")
+        assert said.startswith("topic: required; give topic or memories")
+        other = {**fields, "object": "Porto"}
+        said = await refused("create_memory", {**other, "replaces": "n99"}, "NODE_NOT_FOUND")
+        assert "search_memories" in said
+        said = await refused("create_memory", {**other, "replaces": "n2"}, "NOT_A_STATEMENT")
+        assert "search_memories" in said
+        said = await refused("create_memory", {**other, "topic": "?!"}, "INVALID_VALUE")
+        assert said.startswith("topic: ")

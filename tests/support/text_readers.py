@@ -317,7 +317,8 @@ def _relation_names(text: str) -> Any:
 
 def _statement(text: str) -> Any:
     compared = [values.compare(text, other) for other in (text[5:], text[:9], "Lisbon")]
-    return compared, slot_names.canonical(text), values.reports_change(text), subjects.unqualified(text)
+    told = values.reports_change(text), values.tells_of_past(text)
+    return compared, slot_names.canonical(text), told, subjects.unqualified(text)
 
 
 def _cause(text: str) -> Any:

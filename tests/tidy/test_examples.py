@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shlex
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,9 @@ import httpx
 import pytest
 
 from ebbtide.rest.app import create_app
+from tests.support.forks import run_command
 from tests.support.in_process import service_in
+from tests.support.process import Daemon
 from tests.tidy.pages import read, rows
 
 ANN = "/v1/agents/ann"
@@ -135,3 +139,32 @@ async def test_a_memory_fades_as_documented(client: httpx.AsyncClient) -> None:
     assert text.rpartition("\n---\n")[2] in read("docs/memory-model.md")
     _, shown = example("GET /v1/agents/eve/nodes/n1")
     assert (await client.get("/v1/agents/eve/nodes/n1")).json() == shown
+
+
+def commands(page: str) -> list[tuple[list[str], str]]:
+    """Return the commands of a page that its fenced blocks show after `$ ebbtide`, each with its output."""
+    found = []
+    for block in re.findall(r"^```\n(.*?)^```", read(page), re.MULTILINE | re.DOTALL):
+        for shown in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, _, output = shown.partition("\n")
+            program, *arguments = shlex.split(command)
+            assert program == "ebbtide", command
+            found.append((arguments, output))
+    return found
+
+
+def undated(text: str) -> str:
+    """Return a text without the dates in it."""
+    return re.sub(r"\b\d{4}-\d\d-\d\d\b", "DATE", text)
+
+
+def test_commands_on_the_page_print_what_it_shows(daemon: Daemon) -> None:
+    """Each command of docs/knowledge.md, in order, prints what the page shows, apart from dates and `…`."""
+    environment = {name: text for name, text in os.environ.items() if not name.startswith("EBBTIDE_")}
+    shown = commands("docs/knowledge.md")
+    assert len(shown) >= 10
+    for arguments, output in shown:
+        done = run_command(*arguments, env={**environment, "EBBTIDE_URL": daemon.url})
+        assert done.returncode == 0, (arguments, done.stderr)
+        if output != "…\n":
+            assert undated(done.stdout + done.stderr) == undated(output), arguments

@@ -104,6 +104,23 @@ def test_a_change_that_is_reported_late_ends_when_the_later_value_starts() -> No
     assert told.values(as_of=15, known_at=1) == []
 
 
+def test_news_of_a_change_end_what_was_only_observed() -> None:
+    """News of a change end what was only observed, unless it was observed later or the change is a year old."""
+    told = Told()
+    told.say("Lisbon", told_at_ms=at(50))
+    told.say("Porto", told_at_ms=at(51), since=20, reports_change=True)
+    assert told.values() == told.values(as_of=50) == ["Porto"]
+    assert [(each.state, each.since, each.until) for each in told.oracle.history(1, at(NOW))] == [
+        ("superseded", at(20), at(20)),
+        ("current", at(20), None),
+    ]
+    for fields in ({"told_at_ms": at(49), "since": 20}, {"told_at_ms": at(51), "since": -400}):
+        told = Told()
+        told.say("Lisbon", told_at_ms=at(50))
+        told.say("Porto", reports_change=True, **fields)
+        assert (told.values(as_of=30), told.values()) == (["Porto"], ["Lisbon"])
+
+
 @pytest.mark.parametrize("fields", [{"modality": "reported"}, {"trust": 0.4}])
 def test_hearsay_retires_nothing(fields: dict[str, Any]) -> None:
     """Hearsay retires nothing."""

@@ -10,6 +10,8 @@ from typing import Any, Final
 
 from typer.core import TyperArgument, TyperCommand
 
+from ebbtide.cli.failures import OPTIONS, Failure
+
 NAMES: Final = ("--agent", "-a")
 
 
@@ -25,6 +27,17 @@ class AgentCommand(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments, with the value of `--agent` as the first one."""
         return super().parse_args(ctx, args if self._argument is None else _with_agent_first(args))
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command. A failure names a field that is an argument here as one, not as an option."""
+        try:
+            return super().invoke(ctx)
+        except Failure as failure:
+            for one in self.params:
+                option = f"{OPTIONS.get(one.name or '')}: "
+                if isinstance(one, TyperArgument) and failure.message.startswith(option):
+                    failure.message = f"{one.name}: ".upper() + failure.message.removeprefix(option)
+            raise
 
 
 def _is_agent(parameter: Any) -> bool:

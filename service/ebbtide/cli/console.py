@@ -10,6 +10,7 @@ import json
 import os
 import re
 import sys
+from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,11 +38,21 @@ def err() -> Console:
 
 
 def _console(*, is_error_stream: bool) -> Console:
-    from rich.console import Console
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.segment import Segment
+
+    class PlainConsole(Console):
+        """A console on which no text can control the terminal."""
+
+        def render(
+            self, renderable: RenderableType, options: ConsoleOptions | None = None
+        ) -> Iterable[Segment]:
+            for text, style, control in super().render(renderable, options):
+                yield Segment(text if control else without_controls(text), style, control)
 
     stream = sys.stderr if is_error_stream else sys.stdout
     width = None if stream.isatty() or os.environ.get("COLUMNS") else PLAIN_WIDTH
-    return Console(stderr=is_error_stream, width=width, highlight=False, emoji=False)
+    return PlainConsole(stderr=is_error_stream, width=width, highlight=False, emoji=False)
 
 
 def say(text: str, style: str = "") -> None:
@@ -74,6 +85,11 @@ def write_text(text: str) -> None:
 def without_controls(text: str) -> str:
     """Return the text with a replacement character for each control character but tabs and line ends."""
     return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def one_line(text: str) -> str:
+    """Return the text with a space for every run of white space, line breaks included."""
+    return " ".join(text.split())
 
 
 def write_json(value: Any) -> None:

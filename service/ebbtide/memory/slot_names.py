@@ -34,14 +34,15 @@ name               one  text          full name, is called, called, 名字, 姓�
 birthday           one  date          date of birth, birth date, born on, 生日, 出生日期, 生于
 gender             one  text          sex, 性别
 age                one  number        years old, 年龄, 年纪, 岁数
-residence          one  place         lives in, living in, home, address, current city, lives, 住在, 居住地, 住址, 住处,
-    现居, 居住
+residence          one  place         lives in, living in, home, address, current city, lives, moved to, moves to,
+    relocated to, 住在, 居住地, 住址, 住处, 现居, 居住, 搬到, 搬去, 搬家到
 hometown           one  place         home town, from, comes from, born in, birthplace, 家乡, 老家, 故乡,
     籍贯, 出生地, 来自
 height             one  number        身高
 native_language    one  language      mother tongue, first language, 母语
 marital_status     one  text          marriage, relationship status, 婚姻状况, 婚姻, 婚否
-employer           few  organisation  works for, works at, company, 公司, 单位, 工作单位, 雇主, 就职于
+employer           few  organisation  works for, works at, company, started working at, started working for,
+    starts working at, 公司, 单位, 工作单位, 雇主, 就职于, 入职, 跳槽到
 workplace          few  place         works in, office, place of work, 工作地点, 办公地点, 上班地点
 occupation         few  text          job, profession, works as, job title, position, role, 职业, 工作, 职位, 岗位
 education          few  text          degree, studies, school, university, 学历, 学校, 教育, 毕业院校, 专业

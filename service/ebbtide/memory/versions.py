@@ -23,6 +23,8 @@ MIN_TRUST: Final = 0.5
 """A statement with less trust ends no other."""
 MAX_CONFIDENCE: Final = 0.99
 DAY_MS: Final = 86_400_000
+MAX_NEWS_AGE_MS: Final = 366 * DAY_MS
+"""A change that began longer before it was said is history, not news."""
 FOREVER: Final = 1 << 62
 MANY: Final = 48
 """From this many versions on, those that share a time are searched in arrays."""
@@ -95,6 +97,11 @@ class Version:
     def told_at_ms(self) -> int:
         """When it was said last."""
         return max([one.told_at_ms for one in self.assertions])
+
+    @property
+    def is_observation(self) -> bool:
+        """Whether no words state its beginning: it was true when it was said, and probably before."""
+        return all(one.since_ms is None for one in self.assertions)
 
     @property
     def trust(self) -> float:
@@ -453,18 +460,24 @@ class SlotReplay:
         has_cue = new.reports_change or bool(new.replaces) or self.slot.name == "age"
         if has_cue and self.slot.cardinality in ("one", "few"):
             begins: list[Version] = []
+            observed: list[Version] = []
             for timeline in self._timelines:
                 for old in list(timeline.sharing(since_ms, since_ms + 1)):
                     if old not in replaced and self._is_ended_by(added, old):
                         self._retire(old, since_ms, added.statement)
                 for old in timeline.beginning(since_ms, until_ms):
                     if old not in replaced and self._is_ended_by(added, old):
-                        begins.append(old)
-                        break
+                        if not _is_news(new, old):
+                            begins.append(old)
+                            break
+                        observed.append(old)
             for old in sorted(begins, key=lambda one: (one.since_ms, one.first.entry))[:1]:
                 added.until_ms, added.retired_by = old.since_ms, old.statement
+            for old in observed:
+                if added.until_ms is None or old.since_ms < added.until_ms:
+                    self._end(old, since_ms, added.statement)
         for old in replaced:
-            self._retire(old, since_ms, added.statement)
+            self._end(old, since_ms, added.statement)
 
     def _replaced(self, new: Assertion, since_ms: int, until_ms: int | None) -> list[Version]:
         """Return the versions that an assertion says it replaces, if they share a time with an interval."""
@@ -498,6 +511,13 @@ class SlotReplay:
         if old.is_empty:
             for periods in self._periods_of(old.first):
                 periods.remove(old)
+
+    def _end(self, old: Version, at_ms: int, statement: int) -> None:
+        """End a version at a time. A beginning that no words state moves to an earlier end."""
+        begins_later = at_ms < old.since_ms and old.is_observation
+        self._retire(old, at_ms, statement)
+        if begins_later and old.retired_by == statement:
+            old.since_ms = old.until_ms = at_ms
 
     def _settle_by_repetition(self, version: Version, before: int) -> None:
         """Settle the conflicts of a version that the speaker alone has said again twice since they began.
@@ -562,6 +582,16 @@ class SlotReplay:
         if all(entities) and self._root(entities[0]) == self._root(entities[1]):
             return "same"
         return compare_values(one.value, other.value)
+
+
+def _is_news(new: Assertion, old: Version) -> bool:
+    """Return whether an assertion reports a change to what was observed before it was said (ADR 0051)."""
+    return (
+        new.reports_change
+        and old.is_observation
+        and old.told_at_ms <= new.told_at_ms
+        and new.told_at_ms - begin_of(new) <= MAX_NEWS_AGE_MS
+    )
 
 
 def _may_end(one: Assertion) -> bool:

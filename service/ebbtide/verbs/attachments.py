@@ -86,7 +86,13 @@ def _in_unit(number: float) -> float:
 def _four(box: list[float]) -> list[float]:
     if len(box) not in (0, 4):
         raise violation("INVALID_VALUE", f"{len(box)} items; allowed: 4: x, y, width, height")
+    if any(begin + size > 1 + ROUNDING for begin, size in zip(box[:2], box[2:], strict=True)):
+        raise invalid(box, "a box within the picture: x + width and y + height at most 1")
     return box
+
+
+ROUNDING = 1e-6
+"""By how much the edge of a box may be outside the picture: shares are rounded."""
 
 
 Content = Annotated[

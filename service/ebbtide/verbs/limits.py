@@ -104,10 +104,11 @@ def MaxItems(  # noqa: N802
 def Between(least: int, limit: str | int | None, reason: str = "INVALID_VALUE") -> _Limited:  # noqa: N802
     """Limit a number to a range, both ends included."""
 
-    def check(number: int, info: ValidationInfo) -> int:
+    def check(number: float, info: ValidationInfo) -> float:
         most = _limit(info, limit)
         if number < least or (most is not None and number > most):
-            raise invalid(number, f"at least {least}" if most is None else f"{least}-{most}", reason)
+            span = f"{least} to {most}" if least < 0 else f"{least}-{most}"
+            raise invalid(number, f"at least {least}" if most is None else span, reason)
         return number
 
     return _Limited(check, {"minimum": least, "maximum": limit})
@@ -144,6 +145,21 @@ def OneLine() -> _Limited:  # noqa: N802
         return text
 
     return _Limited(check, {})
+
+
+def PlainText() -> _Limited:  # noqa: N802
+    """Refuse control characters other than tabs and line breaks, and those that change the direction of text."""
+
+    def check(text: str, _: ValidationInfo) -> str:
+        if not text.isprintable() and any(one not in _LAYOUT and is_hidden(one) for one in text):
+            raise invalid(text, "text without control characters other than tabs and line breaks")
+        return text
+
+    return _Limited(check, {})
+
+
+_LAYOUT = "\t\n\r\u2028\u2029"
+"""Tabs and line breaks."""
 
 
 @dataclass(frozen=True, slots=True)

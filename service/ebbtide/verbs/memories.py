@@ -21,6 +21,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from ebbtide.actor import actor
 from ebbtide.errors import EbbtideError, InvalidRequest, NotFound, Precondition, no_node
+from ebbtide.fleet.archive.reading import living_nodes
 from ebbtide.fleet.deletion.removal import (
     Correction,
     Deleted,
@@ -241,6 +242,10 @@ async def delete_node(service: Service, request: NodeRequest) -> DeletedNode:
     )
 
 
+MAX_CITING = 5
+"""Most memories that an error names."""
+
+
 def _is_entity(text: str, step: str) -> NotFound:
     return NotFound(f"The node {text} is an entity. {step}", reason="NODE_NOT_FOUND")
 
@@ -248,10 +253,16 @@ def _is_entity(text: str, step: str) -> NotFound:
 def _not_there(target: Memory | Uncited, text: str, workspace: Workspace) -> EbbtideError:
     why = ""
     if isinstance(target, Uncited):
-        why = (
-            f"Nothing of {text} is left to delete: no message has this id, or living memories cite the rest. "
-            "Delete those memories."
-        )
+        citing = workspace.store.read(lambda txn: living_nodes(txn, txn.citings.of(target.message)))
+        if not citing:
+            why = f"Nothing of {text} is left to delete: no message has this id, or it was deleted."
+        else:
+            named = [node_text_id(node.id) for node in citing]
+            more = f" and {len(named) - MAX_CITING} more" if len(named) > MAX_CITING else ""
+            why = (
+                f"Nothing of {text} is left to delete: {', '.join(named[:MAX_CITING])}{more} cite its text. "
+                "Delete these by their ids; the text is deleted with them."
+            )
     elif target.node in workspace.network.entities:
         return _is_entity(text, "It is deleted with the last memory that names it.")
     elif (error := not_alive(workspace, target.node)).reason != "NODE_FORGOTTEN":

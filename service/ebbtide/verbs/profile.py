@@ -15,6 +15,7 @@ from ebbtide.han import contains_han
 from ebbtide.ids import NodeId, node_text_id, parse_node_id, parse_ruling_id, ruling_text_id
 from ebbtide.memory.slot_names import label, slot_of
 from ebbtide.memory.subjects import USER
+from ebbtide.normalisation import on_one_line
 from ebbtide.records import local_date
 from ebbtide.retrieval.tokenizers import count_tokens
 from ebbtide.statements import Ruling, RulingKind
@@ -149,9 +150,9 @@ def line_of(workspace: Workspace, one: StatementInfo) -> str:
         notes.append(_CHINESE_STATES[one.state] if is_chinese else one.state)
     if is_chinese:
         value = f"不是{one.object}" if one.negated else one.object
-        return f"{label(one.slot, 'zh')}：{value or one.content}（{'；'.join(notes)}）[{one.id}]"
+        return on_one_line(f"{label(one.slot, 'zh')}：{value or one.content}（{'；'.join(notes)}）[{one.id}]")
     value = f"not {one.object}" if one.negated else one.object
-    return f"{label(one.slot, 'en')}: {value or one.content} ({'; '.join(notes)}) [{one.id}]"
+    return on_one_line(f"{label(one.slot, 'en')}: {value or one.content} ({'; '.join(notes)}) [{one.id}]")
 
 
 _CHINESE_STATES: Final = {
@@ -230,7 +231,7 @@ async def resolve_conflict(service: Service, request: ResolveConflictRequest) ->
         if not await agent.run(is_conflict):
             raise InvalidRequest(
                 f"drop: {request.drop} does not contradict {request.keep}; allowed: a pair of "
-                "GET /v1/agents/{agent_id}/conflicts",
+                "GET /v1/agents/{agent_id}/conflicts (ListConflicts)",
                 reason="INVALID_VALUE",
             )
         ruling = Ruling(1, "settle", keep, now_ms, other=drop)
@@ -432,5 +433,7 @@ def _entity(workspace: Workspace, field: str, words: str) -> NodeId:
     # The names of two entities to merge are exact: "Anna" is not "Anna (colleague)".
     number = workspace.network.entity_of_key.get(entity_key(words)) or entity_meant(workspace, words)
     if number is None:
-        refuse(field, words, "the name or id of an entity of GET /v1/agents/{agent_id}/entities")
+        refuse(
+            field, words, "the name or id of an entity of GET /v1/agents/{agent_id}/entities (ListEntities)"
+        )
     return number

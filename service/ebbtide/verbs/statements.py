@@ -29,10 +29,11 @@ from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import NodeId, batch_text_id, node_text_id, parse_node_id
 from ebbtide.memory.declaration import Declaration
 from ebbtide.memory.namesakes import Namesakes
-from ebbtide.memory.slot_names import SLOTS, canonical
+from ebbtide.memory.slot_names import SLOTS, canonical, slot_of
 from ebbtide.memory.statements import DAY_MS, MAX_EVIDENCE, Replay, Version
 from ebbtide.memory.subjects import ASSISTANT, USER, subject_name, unqualified
-from ebbtide.memory.values import reports_change
+from ebbtide.memory.values import reports_change, tells_of_past
+from ebbtide.normalisation import is_hidden
 from ebbtide.records import Batch, MessageRecord
 from ebbtide.retrieval.time_rules import Reading
 from ebbtide.retrieval.times import stated_time
@@ -51,6 +52,7 @@ from ebbtide.store.lmdb.transaction import ReadTransaction
 from ebbtide.verbs.creation import OwnLinks, check_vector, own_links, own_vector
 from ebbtide.verbs.inspect import not_alive
 from ebbtide.verbs.limits import (
+    Between,
     FlatMetadata,
     MaxChars,
     Name,
@@ -58,6 +60,7 @@ from ebbtide.verbs.limits import (
     NotEmpty,
     OneLine,
     OneOf,
+    PlainText,
     Several,
     Time,
 )
@@ -100,11 +103,13 @@ def _attributes(given: dict[str, str]) -> dict[str, str]:
     for name in given:
         if not 0 < len(name) <= MAX_ATTRIBUTE_NAME_CHARS:
             raise invalid(name, f"names of 1-{MAX_ATTRIBUTE_NAME_CHARS} characters")
+        if any(map(is_hidden, name)):
+            raise invalid(name, "names that are shown on one line")
     return given
 
 
-Reason = Annotated[str, MaxChars(MAX_REASON_CHARS)]
-Unit = Annotated[float, Field(ge=0, le=1)]
+Reason = Annotated[str, MaxChars(MAX_REASON_CHARS), PlainText()]
+Unit = Annotated[float, Between(0, 1)]
 
 
 class CreateStatementRequest(AgentRequest):
@@ -120,19 +125,19 @@ class CreateStatementRequest(AgentRequest):
             examples=["residence"],
         )
     )
-    object: Annotated[str, MaxChars(MAX_OBJECT_CHARS)] = Field(
+    object: Annotated[str, MaxChars(MAX_OBJECT_CHARS), PlainText()] = Field(
         "", description="The value; at most 500 characters.", examples=["Porto"]
     )
     kind: Annotated[str, OneOf(KINDS)] = Field(
         "fact", description="fact, event, relation, opinion, preference, task or reflection."
     )
-    content: Annotated[str, MaxChars("max_message_chars")] = Field(
+    content: Annotated[str, MaxChars("max_message_chars"), PlainText()] = Field(
         "",
         description="The sentence to store. Default: subject, topic and object. It is searched and cited.",
         examples=["I moved to Porto in May."],
     )
     attributes: Annotated[
-        dict[str, Annotated[str, MaxChars(MAX_ATTRIBUTE_CHARS)]], AfterValidator(_attributes)
+        dict[str, Annotated[str, MaxChars(MAX_ATTRIBUTE_CHARS), PlainText()]], AfterValidator(_attributes)
     ] = Field(
         default_factory=dict,
         description="At most 16 further fields; names up to 64 characters, values up to 500.",
@@ -152,7 +157,7 @@ class CreateStatementRequest(AgentRequest):
         "", description="Id of a statement on the same topic that this one ends.", examples=["n12"]
     )
     scope: Annotated[str, OneOf(SCOPES)] = Field("private", description="private, team or public; a filter.")
-    valence: Annotated[float, Field(ge=-1, le=1)] | None = Field(
+    valence: Annotated[float, Between(-1, 1)] | None = Field(
         None, description="How pleasant it is to the subject, -1 to 1."
     )
     arousal: Unit | None = Field(None, description="How much it moves the subject, 0-1.")
@@ -216,7 +221,7 @@ class ListStatementsRequest(AgentPageRequest):
 class CorrectStatementRequest(StatementRequest):
     """The right fields of a statement."""
 
-    object: Annotated[str, MaxChars(MAX_OBJECT_CHARS)] | None = Field(
+    object: Annotated[str, MaxChars(MAX_OBJECT_CHARS), PlainText()] | None = Field(
         None, description="The right value.", examples=["Porto"]
     )
     since: Time | None = Field(None, description="The right time from which it is true.")
@@ -353,7 +358,7 @@ async def create(
         check_vector(agent, request.vector)
         while True:
             workspace = agent.workspace
-            replaced = await _replaced(agent, request.replaces, subject, slot)
+            replaced = await _replaced(agent, request, subject, slot)
             policy = PiiPolicy(workspace.parameters, workspace.identity)
             one = Declaration(
                 subject=policy.words(subject),
@@ -447,9 +452,18 @@ def with_stated_time(one: Declaration, workspace: Workspace, now_ms: int) -> Dec
         return one
     reading: Reading = "plan" if one.modality == "planned" or one.kind == "task" else "event"
     found = stated_time(one.content, now_ms, reading, workspace.offset)
+    if _was_true(one):
+        until_ms = now_ms if found is None else found.until_ms
+        one = replace(one, until_ms=until_ms, reports_change=until_ms is None and one.reports_change)
     if found is None:
         return one
     return replace(one, since_ms=found.since_ms, granularity=found.granularity, time_words=found.time_words)
+
+
+def _was_true(one: Declaration) -> bool:
+    """Return whether the words say that a state is over: "In 2019 I lived in Rome"."""
+    is_state = slot_of(one.slot).cardinality != "many" and one.modality != "planned"
+    return is_state and not one.negated and one.until_ms is None and tells_of_past(one.content)
 
 
 def keywords_of(one: Declaration) -> tuple[str, ...]:
@@ -498,19 +512,26 @@ def message(
     return IncomingBatch(batch, [record], [text], digest, passages, pii=workspace.parameters.pii)
 
 
-async def _replaced(agent: Agent, text: str, subject: str, slot: str) -> Version | None:
-    """Return the statement that a new one replaces; refuse one on another topic."""
-    if not text:
+async def _replaced(agent: Agent, request: CreateStatementRequest, subject: str, slot: str) -> Version | None:
+    """Return the statement that a new one replaces; refuse another subject or topic than that one has."""
+    if not request.replaces:
         return None
-    number, workspace = parse_node_id(text), agent.workspace
+    number, workspace = parse_node_id(request.replaces), agent.workspace
     version = await agent.run(lambda: workspace.ledger.known().version_of(number))
     if version is None:
         raise not_a_statement(workspace, number)
     entity = workspace.network.entities.get(version.first.subject)
     names = [] if entity is None else [entity.name, unqualified(entity.name)[0]]
-    if version.first.slot != slot or subject.casefold() not in map(str.casefold, names):
-        allowed = f"a statement about {entity.name if entity else 'the subject'} with the topic {version.first.slot}"
-        refuse("replaces", text, allowed)
+    if version.first.slot != slot:
+        known = version.first.slot
+        refuse(
+            "topic", request.topic, f"{known} or a name of it, the topic of {request.replaces} in replaces"
+        )
+    if subject.casefold() not in map(str.casefold, names):
+        allowed = (
+            f"{names[0] if names else 'the same subject'}, the subject of {request.replaces} in replaces"
+        )
+        refuse("subject", request.subject, allowed)
     return version
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, WithJsonSchema
@@ -20,7 +21,7 @@ from ebbtide.access.requirements import ADMIN, READ, WRITE, Scope, of_agent
 from ebbtide.actor import actor
 from ebbtide.bounds import EARLIEST_MS, LATEST_MS
 from ebbtide.clock import offset_of
-from ebbtide.errors import NotFound
+from ebbtide.errors import EbbtideError, FieldViolation, InvalidRequest, NotFound
 from ebbtide.ids import AgentId
 from ebbtide.retrieval.analysis import words_of
 from ebbtide.retrieval.times import Offset, stated_time, utc
@@ -121,6 +122,8 @@ class Execution:
     verb: Callable[[Service, Any], Awaitable[BaseModel]]
     described: tuple[str, ...] = ()
     """The arguments that may describe a memory instead of giving its id."""
+    arguments: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """The argument that gives a field of the request, where it has another name."""
 
 
 def _to_remember(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -140,6 +143,11 @@ def _to_recall(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _to_forget(given: Mapping[str, Any]) -> dict[str, Any]:
+    if not given["topic"] and not given["memories"]:
+        missing = "required; give topic or memories"
+        raise InvalidRequest(
+            f"topic: {missing}", reason="MISSING_FIELD", violations=[FieldViolation("topic", missing)]
+        )
     return {"topic": given["topic"], "nodes": given["memories"] or [], "dry_run": given["dry_run"]}
 
 
@@ -278,18 +286,37 @@ def _by_match(
 
 
 EXECUTIONS: Mapping[str, Execution] = {
-    "create_memory": Execution(WRITE, CreateStatementRequest, _to_create, create_memory),
-    "search_memories": Execution(READ, SearchStatementsRequest, _to_search, search_statements),
+    "create_memory": Execution(
+        *(WRITE, CreateStatementRequest, _to_create, create_memory),
+        arguments={"kind": "memory_type", "since": "time"},
+    ),
+    "search_memories": Execution(
+        *(READ, SearchStatementsRequest, _to_search, search_statements), arguments={"kinds": "memory_types"}
+    ),
     "link_memories": Execution(
         *(WRITE, CreateLinkRequest, _to_link, create_link),
         described=("source_memory_description", "target_memory_description"),
+        arguments={
+            "source": "source_memory_description",
+            "target": "target_memory_description",
+            "relation": "relation_type",
+            "strength": "importance",
+        },
     ),
     "update_memory_importance": Execution(
-        *(WRITE, SetImportanceRequest, _to_weigh, set_importance), described=("memory",)
+        *(WRITE, SetImportanceRequest, _to_weigh, set_importance),
+        described=("memory",),
+        arguments={"node_id": "memory"},
     ),
-    "remember": Execution(WRITE, RememberRequest, _to_remember, remember),
+    "remember": Execution(
+        *(WRITE, RememberRequest, _to_remember, remember),
+        arguments={"messages[0].timestamp": "time"}
+        | {f"messages[0].{name}": name for name in ("role", "content", "speaker")},
+    ),
     "recall": Execution(READ, RecallRequest, _to_recall, recall),
-    "forget": Execution(ADMIN, ForgetRequest, _to_forget, forget_memories),
+    "forget": Execution(
+        *(ADMIN, ForgetRequest, _to_forget, forget_memories), arguments={"nodes": "memories"}
+    ),
 }
 """How each tool is performed, by its name."""
 
@@ -322,11 +349,54 @@ async def call_tool(service: Service, request: CallToolRequest) -> ToolResult:
     read_time = partial(period, reference_ms=service.clock.now_ms(), offset=offset)
     reading: Reading = read_arguments(tool, request.arguments, read_time)
     arguments = dict(reading.arguments)
-    for name in execution.described:
-        arguments[name] = await described_memory(service, request.agent_id, arguments[name])
-    fields = {"agent_id": request.agent_id, **execution.fields(arguments)}
-    done = await execution.verb(service, validated(execution.request, fields, service.settings.limits))
+    try:
+        for name in execution.described:
+            arguments[name] = await described_memory(service, request.agent_id, arguments[name])
+        fields = {"agent_id": request.agent_id, **execution.fields(arguments)}
+        done = await execution.verb(service, validated(execution.request, fields, service.settings.limits))
+    except EbbtideError as error:
+        raise _for_model(error, execution.arguments) from error
     return ToolResult(result=done.model_dump(mode="json"), noticed=reading.noticed)
+
+
+_STEPS: Mapping[str, str] = {
+    "AGENT_NOT_FOUND": "Nothing is stored yet; create_memory and remember store a memory.",
+    "NODE_NOT_FOUND": "search_memories finds the ids of facts.",
+    "NODE_FORGOTTEN": "search_memories finds the ids of other facts.",
+    "NOT_A_STATEMENT": "search_memories finds the ids of facts.",
+}
+"""The next step of a model, by reason."""
+
+_ROUTES = ("/v1/", "PATCH ", "PUT ")
+"""Parts of the clauses that only a program can follow."""
+
+
+def _for_model(error: EbbtideError, arguments: Mapping[str, str]) -> EbbtideError:
+    """Return an error of an operation with arguments for its fields, and a tool to call for its routes."""
+    clauses = _with_arguments(error.message, arguments).replace("; ", ";\0").replace(". ", ".\0").split("\0")
+    kept = [clause for clause in clauses if not any(route in clause for route in _ROUTES)]
+    message = " ".join(kept)
+    message = f"{message.removesuffix(';').removesuffix('.')}." if len(kept) < len(clauses) else message
+    if step := _STEPS.get(error.reason):
+        message = f"{message} {step}"
+    return type(error)(
+        message,
+        reason=error.reason,
+        metadata=error.metadata,
+        violations=[
+            FieldViolation(_with_arguments(f"{one.field}:", arguments)[:-1], one.description)
+            for one in error.violations
+        ],
+        retry_after_s=error.retry_after_s,
+    )
+
+
+def _with_arguments(message: str, arguments: Mapping[str, str]) -> str:
+    """Return a message with the argument in place of the field with which it begins."""
+    for name, argument in arguments.items():
+        if message.startswith((f"{name}:", f"{name}[", f"{name}.")):
+            return argument + message.removeprefix(name)
+    return message
 
 
 async def _offset(service: Service, owner: AgentId) -> Offset:

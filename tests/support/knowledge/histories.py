@@ -95,6 +95,8 @@ class Author:
             object_entity = random.choice(self.entities) if self.is_now(0.1) else 0
         told_at = self.at(self.day if self.is_now(0.7) else random.randint(0, self.day))
         since = self.some_day() if self.is_now(0.4) else None
+        if since is not None and self.is_now(0.1):
+            since -= 400 * DAY_MS
         until = None
         if self.is_now(0.1):
             until = (told_at if since is None else since) + random.randint(-1, 6) * DAY_MS

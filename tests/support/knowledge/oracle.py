@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from ebbtide.statements import Assertion, Ruling
 
 DAY_MS = 86_400_000
+YEAR_MS = 366 * DAY_MS
 
 
 @dataclass(frozen=True)
@@ -180,26 +181,35 @@ class Oracle:
         versions.append(version)
         # "A new statement has a cue if its quote reports a change …, if `replaces` is given, or if the slot is `age`."
         has_cue = may_retire and (new.reports_change or bool(new.replaces) or new.slot == "age")
+        later: list[Version] = []
         for old, relation in relations:
             # "The statement that the caller says this one replaces"
             # CHOICE: it is replaced in every slot and whatever its value; if it began later, it was never true.
             if may_retire and new.replaces in old.statements:
-                retire(old, version)
+                end(old, version)
             # "Opposite `negated` with a cue counts as `different`: in `one`/`few` the later supersedes the earlier, in
             # `many` the pair is contested."
             elif relation in ("different", "opposite") and has_cue and slot in ("one", "few"):
                 # "different, cue, since(N) ≥ since(O), one/few: O.until = since(N); N supersedes O"
                 if version.since >= old.since:
                     retire(old, version)
-                # "different, cue, one/few, reported late: since(N) < since(O): N.until = since(O)"
-                # CHOICE: of several later ones, the first ends it.
                 else:
-                    retire(version, old)
+                    later.append(old)
             # "different, no cue, `one`; or opposite `negated`: contested: both current, `contradicts` both ways"
             elif relation == "opposite" or (relation == "different" and slot == "one"):
                 version.against.append(old)
                 old.against.append(version)
             # "refines, or different in `many`: both current"; "different, no cue, `few`: both current"
+        # "different, cue, one/few, reported late: since(N) < since(O): N.until = since(O)"
+        # CHOICE: of several later ones, the first ends it.
+        news = [old for old in later if is_news(new, old)]
+        for old in later:
+            if old not in news:
+                retire(version, old)
+        # ADR 0051: news of a change ends what was only observed before, unless the new one ends first.
+        for old in news:
+            if old.overlaps(version):
+                end(old, version)
 
     def replace_by_known(self, versions: list[Version], known: Version, new: Assertion) -> None:
         # "A tool gets the old statement back and is asked to pass `replaces`."
@@ -382,6 +392,29 @@ def retire(old: Version, new: Version, at_ms: int | None = None) -> None:
     at_ms = max(old.since, new.since, new.since if at_ms is None else at_ms)
     if old.until is None or at_ms < old.until:
         old.until, old.state, old.replaced_by = at_ms, "superseded", new
+
+
+def is_news(new: Assertion, old: Version) -> bool:
+    """Return whether an assertion is news of a change to a version that begins later."""
+    # ADR 0051: "An observation is a statement without a stated beginning. It ends when a change is reported that was
+    # said later and began at most a year before it was said."
+    # CHOICE: an observation that was said again later than the change is not ended; nor is one of which any message
+    # states the beginning.
+    return (
+        new.reports_change
+        and all(one.since_ms is None for one in old.said)
+        and all(one.told_at_ms <= new.told_at_ms for one in old.said)
+        and new.told_at_ms - since(new) <= YEAR_MS
+    )
+
+
+def end(old: Version, new: Version) -> None:
+    """End a version when another one begins. A beginning that no words state moves to an earlier end."""
+    # CHOICE: the version is then current at no time, and the history shows it before the one that ended it.
+    begins_later = old.since > new.since and all(one.since_ms is None for one in old.said)
+    retire(old, new)
+    if begins_later and old.replaced_by is new:
+        old.since = old.until = new.since
 
 
 def settle(kept: Version, other: Version) -> None:

@@ -284,3 +284,21 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     """`ebbtide --version` prints name and version."""
     assert run("--version") == ExitCode.OK
     assert capsys.readouterr().out.startswith("ebbtide ")
+
+
+def test_an_error_names_the_argument_of_the_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where a command takes a field as an argument, an error names the argument and no option."""
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        return error_body(
+            "INVALID_VALUE", "topic: '?' is not allowed; allowed: a topic such as residence", 400
+        )
+
+    monkeypatch.setattr(httpx.HTTPTransport, "handle_request", refuse)
+    assert run("statements", "add", "I", "?", "x") == ExitCode.REFUSED
+    assert "TOPIC: '?' is not allowed" in (said := capsys.readouterr().err)
+    assert "--topic" not in said
+    assert run("statements", "list", "--topic", "?") == ExitCode.REFUSED
+    assert "--topic: '?' is not allowed" in capsys.readouterr().err

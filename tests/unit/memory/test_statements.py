@@ -9,7 +9,7 @@ import pytest
 
 from ebbtide.memory.slot_names import SLOTS, canonical, slot_of
 from ebbtide.memory.statements import DAY_MS, Entry, Ledger, Version
-from ebbtide.memory.values import compare, reports_change
+from ebbtide.memory.values import compare, reports_change, tells_of_past
 from ebbtide.records import Source
 from ebbtide.statements import Assertion, Ruling
 
@@ -84,10 +84,57 @@ def test_a_narrower_value_ends_no_wider_one(wide: str, narrow: str) -> None:
 def test_a_change_that_is_reported_late_was_true_before() -> None:
     """A value from an earlier time with a cue was true until the known one began."""
     late = says(6, "residence", "Lisbon", since_ms=2 * DAY_MS, reports_change=True)
-    ledger = Ledger([says(5, "residence", "Porto"), late])
+    ledger = Ledger([says(5, "residence", "Porto", since_ms=5 * DAY_MS), late])
     assert values(ledger, "residence") == ["Porto"]
     assert values(ledger, "residence", day=3) == ["Lisbon"]
     assert values(ledger, "residence", day=3, known=5) == []
+
+
+@pytest.mark.parametrize("slot", ["residence", "employer"])
+def test_news_of_a_change_end_what_was_only_observed(slot: str) -> None:
+    """A change that is said later ends an observation, though it began before; the history shows the order."""
+    ledger = Ledger(
+        [says(600, slot, "Lisbon"), says(601, slot, "Porto", reports_change=True, since_ms=DAY_MS * 400)]
+    )
+    assert values(ledger, slot) == ["Porto"]
+    assert values(ledger, slot, day=600) == ["Porto"]
+    assert values(ledger, slot, known=600) == ["Lisbon"]
+    found = ledger.known().history(1600)
+    assert [(one.first.object, one.since_ms, one.until_ms) for one in found] == [
+        ("Lisbon", DAY_MS * 400, DAY_MS * 400),
+        ("Porto", DAY_MS * 400, None),
+    ]
+    assert found[0].retired_by == 1601
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ({"since_ms": DAY_MS * 590}, {}),
+        ({}, {"day": 599}),
+        ({}, {"since_ms": DAY_MS * 100}),
+    ],
+    ids=["its beginning is stated", "it was said after the change", "the change is long ago"],
+)
+def test_a_change_that_is_no_news_is_history(old: dict[str, Any], new: dict[str, Any]) -> None:
+    """Such a change ends where the other statement begins, whatever the order of arrival."""
+    fields = {"reports_change": True, "since_ms": DAY_MS * 400} | new
+    ledger = Ledger([says(600, "residence", "Lisbon", **old), says(601, "residence", "Porto", **fields)])
+    assert values(ledger, "residence") == ["Lisbon"]
+    assert values(ledger, "residence", day=500) == ["Porto"]
+
+
+def test_news_that_end_before_an_observation_leave_it() -> None:
+    """A change that a later stated one ends does not reach the observations after that."""
+    ledger = Ledger(
+        [
+            says(600, "residence", "Rome", since_ms=DAY_MS * 500),
+            says(601, "residence", "Lisbon"),
+            says(602, "residence", "Porto", reports_change=True, since_ms=DAY_MS * 400),
+        ]
+    )
+    assert values(ledger, "residence", day=450) == ["Porto"]
+    assert sorted(values(ledger, "residence")) == ["Lisbon", "Rome"]
 
 
 def test_without_a_cue_a_few_values_are_true_together() -> None:
@@ -301,6 +348,9 @@ def test_every_known_slot_is_its_own_canonical_name() -> None:
     assert canonical("My favourite colour") == canonical("favorite colour") == "favourite:colour"
     assert slot_of(canonical("最喜欢的颜色")).cardinality == "one"
     assert canonical("Lives in") == canonical("住在") == "residence"
+    assert canonical("moved to") == canonical("搬到") == "residence"
+    assert canonical("started working at") == canonical("入职") == "employer"
+    assert canonical("joined") == "joined", "people also join clubs"
     assert slot_of(canonical("Shoe size")).cardinality == "many"
 
 
@@ -336,6 +386,9 @@ def test_values_are_compared_after_normalisation(first: str, second: str, expect
         ("I quit smoking", True),
         ("我现在住在波尔图", True),
         ("我换了工作", True),
+        ("I joined Globex in May", True),
+        ("I started working at Globex", True),
+        ("我五月入职华为", True),
         ("I live in Lisbon", False),
         ("I am left-handed", False),
         ("every now and then I run", False),
@@ -346,3 +399,21 @@ def test_values_are_compared_after_normalisation(first: str, second: str, expect
 def test_cues_of_a_change(quote: str, expected: bool) -> None:
     """Only words of a change are a cue."""
     assert reports_change(quote) is expected
+
+
+@pytest.mark.parametrize(
+    ("quote", "expected"),
+    [
+        ("In 2019 I lived in Rome", True),
+        ("I used to work at Acme", True),
+        ("我以前住在罗马", True),
+        ("I have lived in Rome since 2019", False),
+        ("I used to live in Rome, now I live in Lisbon", False),
+        ("I lived in Rome and moved to Lisbon", False),
+        ("我以前住在罗马，现在住在里斯本", False),
+        ("I live in Lisbon", False),
+    ],
+)
+def test_words_about_the_past(quote: str, expected: bool) -> None:
+    """Words that say what was true are about the past, unless they report another change."""
+    assert tells_of_past(quote) is expected

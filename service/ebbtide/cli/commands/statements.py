@@ -9,7 +9,7 @@ import typer
 
 from ebbtide.cli.commands.create import link_of
 from ebbtide.cli.commands.listings import metadata_of
-from ebbtide.cli.console import say, write_json, write_text
+from ebbtide.cli.console import one_line, say, write_json, write_text
 from ebbtide.cli.credentials import credentials
 from ebbtide.cli.options import DEFAULT_AGENT, DEFAULT_URL, Agent, ApiKeyFile, CaFile, ClientCert, Json, Url
 from ebbtide.cli.times import begin_ms
@@ -95,7 +95,7 @@ def _show_path(path: dict[str, Any]) -> None:
         inferred = " inferred" if step["inferred"] else ""
         link = f"{step['relation']} {step['strength']:.2f}{inferred}" if place else f"{path['strength']:.2f}"
         state = f"  ({step['state']})" if step["state"] not in ("", "current") else ""
-        write_text(f"{'  ' * place}{step['id']:<6} [{link}] {step['content']}{state}")
+        write_text(f"{'  ' * place}{step['id']:<6} [{link}] {one_line(step['content'])}{state}")
 
 
 def consolidate(
@@ -121,7 +121,7 @@ def consolidate(
     for step in done["steps"]:
         write_text(f"{step['step']:<10} looked at {step['looked']}, {verb} {step['changed']}")
         for found in step["findings"]:
-            write_text(f"  {', '.join(found['node_ids'])}: {found['text']}")
+            write_text(f"  {', '.join(found['node_ids'])}: {one_line(found['text'])}")
 
 
 @statements.command("list")
@@ -169,7 +169,7 @@ def list_statements(
 
 
 def _show(one: dict[str, Any]) -> None:
-    value = f"not {one['object']}" if one["negated"] else one["object"]
+    value = one_line(f"not {one['object']}" if one["negated"] else one["object"])
     further = f"  contradicts {', '.join(one['conflicts_with'])}" if one["conflicts_with"] else ""
     write_text(f"{one['id']:<6} {one['state']:<10} {one['subject']}  {one['slot']}: {value}{further}")
 
@@ -184,6 +184,9 @@ def create_statement(
     until: Annotated[int | None, _at("--until", "Until when it is true.")] = None,
     replaces: Annotated[str, typer.Option("--replaces", help="Id of the statement that it ends.")] = "",
     negated: Annotated[bool, typer.Option("--not", help="The value is denied.")] = False,
+    content: Annotated[
+        str, typer.Option("--content", help="The sentence that says it; default: subject, topic and value.")
+    ] = "",
     links: Annotated[
         list[str] | None,
         typer.Option(
@@ -209,6 +212,7 @@ def create_statement(
             "until": until,
             "replaces": replaces,
             "negated": negated,
+            "content": content,
             "links": [link_of(option) for option in links or ()],
             "metadata": metadata_of(metadata) or None,
         }
@@ -493,7 +497,9 @@ def list_rulings(
         return
     for one in found:
         other = f" {one['other']}" if one["other"] else ""
-        write_text(f"{one['id']:<6} {one['kind']:<8} {one['target']}{other}  {one['reason']}".rstrip())
+        write_text(
+            f"{one['id']:<6} {one['kind']:<8} {one['target']}{other}  {one_line(one['reason'])}".rstrip()
+        )
 
 
 @statements.command("undo")
