@@ -194,6 +194,82 @@ async def test_a_correction_and_a_retraction_are_kept_in_the_history(
         assert [r["details"]["kind"] for r in audit if r["action"] == "ruled"] == ["correct", "retract"]
 
 
+async def test_a_correction_ends_what_the_corrected_statement_ended(
+    tmp_path: Path, caller_in: CallerIn
+) -> None:
+    """A change and a replacement stay what they are, in the same place of time; `replaces` can be taken away."""
+    async with caller_in(tmp_path) as call:
+        home = await says(call, "residence", "Lisbon", content="I live in Lisbon.")
+        second = await says(call, "residence", "Porto", content="I moved to Porto last month.")
+        await says(call, "residence", "Braga", content="I moved to Braga.")
+        fixed = await done(call, "PATCH", f"statements/{second['id']}", {"object": "Maia"})
+        assert (fixed["state"], fixed["since"]) == ("superseded", second["since"])
+        assert (fixed["superseded"], fixed["time_words"]) == ([home["id"]], "last month")
+        assert await values(call) == [("Braga", "current")]
+        one = await says(call, "birthday", "1990-05-07")
+        two = await says(call, "birthday", "1991-05-07", replaces=one["id"])
+        fixed = await done(call, "PATCH", f"statements/{two['id']}", {"object": "1991-05-08"})
+        assert fixed["superseded"] == [one["id"]]
+        fixed = await done(call, "PATCH", f"statements/{two['id']}", {"replaces": ""})
+        assert (fixed["object"], fixed["state"]) == ("1991-05-08", "contested")
+        fixed = await done(call, "PATCH", f"statements/{two['id']}", {"replaces": one["id"]})
+        assert (fixed["state"], fixed["superseded"]) == ("current", [one["id"]])
+
+
+async def test_the_id_of_a_corrected_statement_means_its_last_correction(
+    tmp_path: Path, caller_in: CallerIn
+) -> None:
+    """Corrections, replacements and retractions of an old id change the newest statement, and contest nothing."""
+    async with caller_in(tmp_path) as call:
+        first = await says(call, "residence", "Lisbn")
+        for value in ("Lisbo", "Lisbon"):
+            await done(call, "PATCH", f"statements/{first['id']}", {"object": value})
+            assert await values(call) == [(value, "current")]
+        last = await says(call, "residence", "Porto", replaces=first["id"])
+        assert await values(call) == [("Porto", "current")]
+        fixed = await done(call, "PATCH", f"statements/{last['id']}", {"object": "Braga"})
+        await done(call, "POST", f"statements/{last['id']}/retract")
+        assert await values(call) == [("Lisbon", "current")]
+        assert (await done(call, "GET", f"statements/{fixed['id']}"))["state"] == "retracted"
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"object": " "}, "object"),
+        ({"since": 1_700_000_000_000, "until": 1_600_000_000_000}, "until"),
+        ({"until": 1_600_000_000_000}, "until"),
+    ],
+)
+async def test_a_correction_is_checked_as_a_new_statement_is(
+    tmp_path: Path, caller_in: CallerIn, fields: dict[str, Any], field: str
+) -> None:
+    """Neither may be true at no time, or have no value in a topic that has one; the error names the field."""
+    async with caller_in(tmp_path) as call:
+        given = {"object": "Lisbon", "since": 1_650_000_000_000}
+        first = await says(call, "residence", value=given["object"], since=given["since"])
+        body = {"subject": "I", "topic": "residence", **given, **fields}
+        path = f"{AGENT}/statements"
+        refused = [await call("POST", path, body), await call("PATCH", f"{path}/{first['id']}", fields)]
+        for response in refused:
+            error = response.json()["error"]
+            assert (error["reason"], error["field_violations"][0]["field"]) == ("INVALID_VALUE", field)
+        assert await values(call, states=PAST) == [("Lisbon", "current")]
+
+
+async def test_a_topic_without_a_value(tmp_path: Path, caller_in: CallerIn) -> None:
+    """A topic of one's own may say all by itself, and a value may be denied without naming one."""
+    async with caller_in(tmp_path) as call:
+        assert (await says(call, "retired", ""))["state"] == "current"
+        assert (await says(call, "employer", "", negated=True))["state"] == "current"
+        gone = await says(call, "residence", "Rome", until=1_600_000_000_000)
+        assert (gone["state"], gone["since"], gone["until"]) == (
+            "ended",
+            1_600_000_000_000,
+            1_600_000_000_000,
+        )
+
+
 async def test_merged_entities_are_one_until_it_is_undone(tmp_path: Path, caller_in: CallerIn) -> None:
     """A merge shows the statements of both under either name; undoing it separates them exactly."""
     async with caller_in(tmp_path) as call:

@@ -325,6 +325,7 @@ class Replay:
         self._roots: dict[int, int] = {}
         self._members: dict[int, set[int]] = {}
         self._withdrawn: dict[int, tuple[int, Withdrawal]] = {}
+        self._corrections: dict[int, int] = {}
         self._settled: dict[int, list[Ruling]] = {}
         """The rulings that settle a conflict, by the statement to keep."""
         self._votes: dict[int, dict[str, float]] = {}
@@ -362,6 +363,7 @@ class Replay:
                     self._withdrawn[ruling.target] = ruling.entry, "retracted"
                 elif ruling.kind == "correct":
                     self._withdrawn[ruling.target] = ruling.entry, "corrected"
+                    self._corrections[ruling.target] = ruling.other
                 elif ruling.kind == "settle":
                     self._settled.setdefault(ruling.target, []).append(ruling)
                 elif ruling.kind == "vote":
@@ -494,6 +496,19 @@ class Replay:
         """Return the last version that an assertion of a statement supports."""
         slot = self._slot_of(statement)
         return None if slot is None else slot.version_of(statement)
+
+    def correction_of(self, statement: int) -> int:
+        """Return the statement that corrects a statement; 0 if none does."""
+        assert self.rulings is not None
+        return self._corrections.get(statement, 0)
+
+    def newest(self, statement: int) -> int:
+        """Return the last correction of a statement; the statement itself if none corrects it."""
+        seen = set()
+        while statement not in seen and (correction := self.correction_of(statement)):
+            seen.add(statement)
+            statement = correction
+        return statement
 
     def _slot_of(self, statement: int) -> SlotReplay | None:
         """Return the replay of the slot of a statement; None if there is no such statement."""

@@ -600,5 +600,7 @@ def _may_end(one: Assertion) -> bool:
 
 
 def begin_of(one: Assertion) -> int:
-    """Return the time from which an assertion is true."""
-    return one.told_at_ms if one.since_ms is None else one.since_ms
+    """Return the time from which an assertion is true. A beginning that no words state is not after the end."""
+    if one.since_ms is not None:
+        return one.since_ms
+    return one.told_at_ms if one.until_ms is None else min(one.told_at_ms, one.until_ms)

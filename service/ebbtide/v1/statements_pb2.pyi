@@ -970,6 +970,7 @@ class CorrectStatementRequest(_message.Message):
     UNTIL_FIELD_NUMBER: _builtins.int
     NEGATED_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
+    REPLACES_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
     """Id of the agent: 1-128 characters of any script."""
     node_id: _builtins.str
@@ -980,6 +981,8 @@ class CorrectStatementRequest(_message.Message):
     """Whether the statement denies the value."""
     reason: _builtins.str
     """Why, for the audit of the agent's knowledge."""
+    replaces: _builtins.str
+    """Id of a statement on the same topic that this one ends; empty for none. Default: as before."""
     @_builtins.property
     def since(self) -> _timestamp_pb2.Timestamp:
         """The right time from which it is true."""
@@ -998,19 +1001,24 @@ class CorrectStatementRequest(_message.Message):
         until: _timestamp_pb2.Timestamp | None = ...,
         negated: _builtins.bool | None = ...,
         reason: _builtins.str = ...,
+        replaces: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_negated", b"_negated", "_object", b"_object", "negated", b"negated", "object", b"object", "since", b"since", "until", b"until"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_negated", b"_negated", "_object", b"_object", "_replaces", b"_replaces", "negated", b"negated", "object", b"object", "replaces", b"replaces", "since", b"since", "until", b"until"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_negated", b"_negated", "_object", b"_object", "agent_id", b"agent_id", "negated", b"negated", "node_id", b"node_id", "object", b"object", "reason", b"reason", "since", b"since", "until", b"until"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_negated", b"_negated", "_object", b"_object", "_replaces", b"_replaces", "agent_id", b"agent_id", "negated", b"negated", "node_id", b"node_id", "object", b"object", "reason", b"reason", "replaces", b"replaces", "since", b"since", "until", b"until"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__negated: _TypeAlias = _typing.Literal["negated"]  # noqa: Y015
     _WhichOneofArgType__negated: _TypeAlias = _typing.Literal["_negated", b"_negated"]  # noqa: Y015
     _WhichOneofReturnType__object: _TypeAlias = _typing.Literal["object"]  # noqa: Y015
     _WhichOneofArgType__object: _TypeAlias = _typing.Literal["_object", b"_object"]  # noqa: Y015
+    _WhichOneofReturnType__replaces: _TypeAlias = _typing.Literal["replaces"]  # noqa: Y015
+    _WhichOneofArgType__replaces: _TypeAlias = _typing.Literal["_replaces", b"_replaces"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__negated) -> _WhichOneofReturnType__negated | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__object) -> _WhichOneofReturnType__object | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__replaces) -> _WhichOneofReturnType__replaces | None: ...
 
 Global___CorrectStatementRequest: _TypeAlias = CorrectStatementRequest  # noqa: Y015
 

@@ -227,6 +227,11 @@ class CorrectStatementRequest(StatementRequest):
     since: Time | None = Field(None, description="The right time from which it is true.")
     until: Time | None = Field(None, description="The right time until which it is true.")
     negated: bool | None = Field(None, description="Whether the statement denies the value.")
+    replaces: str | None = Field(
+        None,
+        description="Id of a statement on the same topic that this one ends; empty for none. Default: as before.",
+        examples=["n12"],
+    )
     reason: Reason = Field("", description="Why, for the audit of the agent's knowledge.")
 
 
@@ -352,13 +357,14 @@ async def create(
     slot = canonical(request.topic)
     if not slot:
         refuse("topic", request.topic, "a topic such as residence")
-    if request.since is not None and request.until is not None and request.until <= request.since:
-        refuse("until", request.until, "a time after since")
+    _check(slot, request.object, request.since, request.until, negated=request.negated)
     async with service.fleet.using(request.owner, create=True, agent_quota=service.agent_quota) as agent:
         check_vector(agent, request.vector)
         while True:
             workspace = agent.workspace
-            replaced = await _replaced(agent, request, subject, slot)
+            replaced = await _replaced(
+                agent, request.replaces, subject, slot, (request.subject, request.topic)
+            )
             policy = PiiPolicy(workspace.parameters, workspace.identity)
             one = Declaration(
                 subject=policy.words(subject),
@@ -387,6 +393,7 @@ async def create(
             one = with_stated_time(
                 replace(one, keywords=keywords_of(one)), workspace, request.timestamp or now_ms
             )
+            _check(slot, request.object, one.since_ms, one.until_ms, one.time_words, negated=request.negated)
             words = replace(_words(request, workspace, policy, one.content, now_ms), quota=service.quota)
             vector = own_vector(agent, request.vector, len(words.passages[0]))
             supplied = Supplied(own_links(policy, request.links), vector)
@@ -421,6 +428,20 @@ def _words(
     metadata = metadata_json(policy.metadata(request.metadata))
     record = msgspec.structs.replace(words.records[0], metadata_key=text_key(metadata))
     return replace(words, records=[record], metadata={text_key(metadata): metadata})
+
+
+def _check(
+    slot: str, value: str, since: int | None, until: int | None, time_words: str = "", *, negated: bool
+) -> None:
+    """Refuse a statement, new or corrected, that says nothing: without a value, or true at no time.
+
+    A topic with one or few values needs a value, unless it is denied ("no employer"). Another topic may say all by
+    itself ("retired").
+    """
+    if not value.strip() and not negated and slot_of(slot).cardinality != "many":
+        refuse("object", value, f"a value, which the topic {slot} has")
+    if since is not None and until is not None and until <= since:
+        refuse("until", until, "a time after since" + (f" ({time_words})" if time_words else ""))
 
 
 def content_of(request: CreateStatementRequest, subject: str) -> str:
@@ -512,26 +533,29 @@ def message(
     return IncomingBatch(batch, [record], [text], digest, passages, pii=workspace.parameters.pii)
 
 
-async def _replaced(agent: Agent, request: CreateStatementRequest, subject: str, slot: str) -> Version | None:
-    """Return the statement that a new one replaces; refuse another subject or topic than that one has."""
-    if not request.replaces:
+async def _replaced(
+    agent: Agent, replaces: str | None, subject: str, slot: str, given: tuple[str, str] | None = None
+) -> Version | None:
+    """Return the statement that another one replaces, or its correction; refuse another subject or topic.
+
+    `given` are the words of the caller for subject and topic. Without them `replaces` is at fault.
+    """
+    if not replaces:
         return None
-    number, workspace = parse_node_id(request.replaces), agent.workspace
-    version = await agent.run(lambda: workspace.ledger.known().version_of(number))
+    number, workspace = parse_node_id(replaces), agent.workspace
+    version = await agent.run(lambda: _newest_version(workspace, number))
     if version is None:
         raise not_a_statement(workspace, number)
     entity = workspace.network.entities.get(version.first.subject)
     names = [] if entity is None else [entity.name, unqualified(entity.name)[0]]
-    if version.first.slot != slot:
-        known = version.first.slot
-        refuse(
-            "topic", request.topic, f"{known} or a name of it, the topic of {request.replaces} in replaces"
-        )
-    if subject.casefold() not in map(str.casefold, names):
-        allowed = (
-            f"{names[0] if names else 'the same subject'}, the subject of {request.replaces} in replaces"
-        )
-        refuse("subject", request.subject, allowed)
+    about, known = names[0] if names else "the same subject", version.first.slot
+    is_other_subject = subject.casefold() not in map(str.casefold, names)
+    if given is None and (known != slot or is_other_subject):
+        refuse("replaces", replaces, f"a statement about {subject} with the topic {slot}")
+    if given is not None and known != slot:
+        refuse("topic", given[1], f"{known} or a name of it, the topic of {replaces} in replaces")
+    if given is not None and is_other_subject:
+        refuse("subject", given[0], f"{about}, the subject of {replaces} in replaces")
     return version
 
 
@@ -570,20 +594,26 @@ def _created(
 
 
 async def correct_statement(service: Service, request: CorrectStatementRequest) -> CreatedStatement:
-    """Correct a statement. The old one stays in the history as corrected.
+    """Correct a statement. The old one stays in the history as corrected. An old id means the last correction.
 
     Raise NOT_A_STATEMENT for a memory or an entity, NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
     """
-    given = (request.object, request.since, request.until, request.negated)
+    given = (request.object, request.since, request.until, request.negated, request.replaces)
     if all(value is None for value in given):
-        raise InvalidRequest("object: required; give object, since, until or negated", reason="MISSING_FIELD")
+        raise InvalidRequest(
+            "object: required; give object, since, until, negated or replaces", reason="MISSING_FIELD"
+        )
     now_ms = service.clock.now_ms()
     async with service.fleet.using(request.owner) as agent:
         while True:
             workspace = agent.workspace
-            old = await agent.run(partial(_last_assertion, workspace, parse_node_id(request.node_id)))
+            old = await agent.run(partial(_newest, workspace, parse_node_id(request.node_id)))
             policy = PiiPolicy(workspace.parameters, workspace.identity)
             one = _corrected(workspace, old, request, policy)
+            _check(one.slot, one.object, one.since_ms, one.until_ms, one.time_words, negated=one.negated)
+            replaced = await _replaced(agent, request.replaces, one.subject, one.slot)
+            if request.replaces is not None:
+                one = replace(one, replaces=0 if replaced is None else replaced.statement)
             words = message(workspace, policy, one.content, now_ms, role="user")
             wrong = Ruling(
                 1, "correct", old.statement, now_ms, reason=policy.words(request.reason), author=actor()
@@ -591,28 +621,38 @@ async def correct_statement(service: Service, request: CorrectStatementRequest) 
             entry = AuditEntry(
                 now_ms, actor(), "ruled", {"kind": "correct", "node": node_text_id(old.statement)}
             )
-            correct = partial(workspace.declaring.correct, words, one, wrong, now_ms, entry)
+            correct = partial(workspace.declaring.correct, words, one, wrong, old.told_at_ms, now_ms, entry)
             try:
                 return await agent.amend(partial(_created, workspace, correct, now_ms))
             except PolicyChanged:
                 continue
 
 
-def _last_assertion(workspace: Workspace, number: NodeId) -> Assertion:
-    found = workspace.ledger.assertions_of(number)
-    if not found:
+def _newest_version(workspace: Workspace, number: NodeId) -> Version | None:
+    """Return the version of a statement, or of its last correction; None for another node."""
+    replay = workspace.ledger.known()
+    return replay.version_of(replay.newest(number))
+
+
+def _newest(workspace: Workspace, number: NodeId) -> Assertion:
+    """Return the oldest assertion of a statement, or of its last correction, in its last version."""
+    version = _newest_version(workspace, number)
+    if version is None:
         raise not_a_statement(workspace, number)
-    return found[-1]
+    newest = workspace.ledger.known().newest(number)
+    return next(one for one in version.assertions if one.statement == newest)
 
 
 def _corrected(
     workspace: Workspace, old: Assertion, request: CorrectStatementRequest, policy: PiiPolicy
 ) -> Declaration:
+    """Return a statement with the right fields, and everything else as in the wrong one."""
     entity = workspace.network.entities.get(old.subject)
     subject = entity.name if entity is not None else USER
     value = old.object if request.object is None else policy.words(request.object.strip())
     negated = old.negated if request.negated is None else request.negated
     parts = [subject, old.slot.replace("_", " "), "not" if negated else "", value]
+    said = workspace.ledger.assertions_of(old.statement)
     one = Declaration(
         subject=subject,
         about=old.subject,
@@ -623,29 +663,34 @@ def _corrected(
         attributes=old.attributes,
         negated=negated,
         modality=old.modality,
+        reports_change=old.reports_change,
+        replaces=next((each.replaces for each in reversed(said) if each.replaces), 0),
         since_ms=old.since_ms if request.since is None else request.since,
         until_ms=old.until_ms if request.until is None else request.until,
+        granularity=old.granularity if request.since is None else "",
+        time_words=old.time_words if request.since is None else "",
         importance=old.importance,
         confidence=1.0,
         trust=1.0,
         author="user",
+        valence=old.valence,
+        arousal=old.arousal,
         scope=old.scope,
     )
-    if one.since_ms is None:
-        one = replace(one, since_ms=old.told_at_ms)
     return replace(one, keywords=keywords_of(one))
 
 
 async def retract_statement(service: Service, request: RetractStatementRequest) -> StoredRuling:
     """Retract a statement: it was never true, and a statement that it ended is current again. It stays in the history.
 
-    Raise NOT_A_STATEMENT for a memory or an entity, NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
+    An old id means the last correction. Raise NOT_A_STATEMENT for a memory or an entity, NODE_FORGOTTEN if it existed
+    once, NODE_NOT_FOUND otherwise.
     """
     async with service.fleet.using(request.owner) as agent:
-        number = parse_node_id(request.node_id)
-        await agent.run(partial(_last_assertion, agent.workspace, number))
-        ruling = Ruling(1, "retract", number, service.clock.now_ms())
-        return await store_ruling(service, agent, ruling, request.reason, {"node": request.node_id})
+        old = await agent.run(partial(_newest, agent.workspace, parse_node_id(request.node_id)))
+        ruling = Ruling(1, "retract", old.statement, service.clock.now_ms())
+        details: dict[str, object] = {"node": node_text_id(old.statement)}
+        return await store_ruling(service, agent, ruling, request.reason, details)
 
 
 async def store_ruling(

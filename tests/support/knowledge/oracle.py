@@ -383,7 +383,10 @@ class Oracle:
 def since(assertion: Assertion) -> int:
     """Return the time from which an assertion is true."""
     # "since = the time in the quote, else the time of the message."
-    return assertion.told_at_ms if assertion.since_ms is None else assertion.since_ms
+    # ADR 0051: a beginning that no words state is not after the end.
+    begin = assertion.told_at_ms if assertion.since_ms is None else assertion.since_ms
+    is_stated = assertion.since_ms is not None or assertion.until_ms is None
+    return begin if is_stated else min(begin, assertion.until_ms)
 
 
 def retire(old: Version, new: Version, at_ms: int | None = None) -> None:

@@ -938,10 +938,12 @@ def correct_statement(
     since: Time | None = None,
     until: Time | None = None,
     negated: bool | None = None,
+    replaces: str | None = None,
     reason: str = "",
 ) -> Call[CreatedStatement]:
     """Correct a statement. The old one stays in the history."""
-    form = {"object": object, "since": since, "until": until, "negated": negated, "reason": reason or None}
+    form = {"object": object, "since": since, "until": until, "negated": negated, "replaces": replaces}
+    form |= {"reason": reason or None}
     return Call(
         "PATCH", _of(agent_id, "statements", node_id), _reads(CreatedStatement), body=_body(_given(form))
     )

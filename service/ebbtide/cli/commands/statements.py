@@ -223,6 +223,10 @@ def create_statement(
     _show(done)
     if not done["created"]:
         say("It was known already; its confidence has grown.", "dim")
+    _show_ended(done)
+
+
+def _show_ended(done: dict[str, Any]) -> None:
     if done["superseded"]:
         say(f"It ended {', '.join(done['superseded'])}.", "dim")
 
@@ -332,18 +336,39 @@ def correct_statement(
     value: Annotated[str | None, typer.Option("--value", help="The right value.")] = None,
     since: Annotated[int | None, _at("--since", "The right time from which it is true.")] = None,
     until: Annotated[int | None, _at("--until", "The right time until which it is true.")] = None,
+    replaces: Annotated[
+        str | None, typer.Option("--replaces", help="Id of the statement that it ends; empty for none.")
+    ] = None,
+    negated: Annotated[
+        bool | None, typer.Option("--not/--affirmed", help="Whether the value is denied.")
+    ] = None,
     reason: Reason = "",
     agent: Agent = DEFAULT_AGENT,
     url: Url = DEFAULT_URL,
     api_key_file: ApiKeyFile = None,
     ca_file: CaFile = None,
     client_cert: ClientCert = None,
+    as_json: Json = False,
 ) -> None:
     """Correct a statement; the old one stays in the history."""
     from ebbtide.cli.remote import RemoteClient
 
     with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
-        _show(remote.correct_statement(agent, node, object=value, since=since, until=until, reason=reason))
+        done = remote.correct_statement(
+            agent,
+            node,
+            object=value,
+            since=since,
+            until=until,
+            negated=negated,
+            replaces=replaces,
+            reason=reason,
+        )
+    if as_json:
+        write_json(done)
+        return
+    _show(done)
+    _show_ended(done)
 
 
 @statements.command("retract")

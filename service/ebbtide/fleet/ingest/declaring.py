@@ -8,7 +8,7 @@ language model.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
@@ -79,9 +79,18 @@ class Declaring:
         return self._store(words, write, now_ms, supplied.vector)
 
     def correct(
-        self, words: IncomingBatch, one: Declaration, wrong: Ruling, now_ms: int, entry: AuditEntry
+        self,
+        words: IncomingBatch,
+        one: Declaration,
+        wrong: Ruling,
+        told_at_ms: int,
+        now_ms: int,
+        entry: AuditEntry,
     ) -> Told:
-        """Store a statement that corrects another one, and the ruling that says so."""
+        """Store a statement that corrects another one, and the ruling that says so.
+
+        It counts as said when the other one was, so that it ends nothing that was said since.
+        """
 
         def write(txn: WriteTransaction, saying: Saying) -> tuple[Change, Told]:
             state = self._state
@@ -90,7 +99,8 @@ class Declaring:
             )
             change = ruled(txn.meta.ledger, ruling)
             assert change.ledger is not None
-            done = declare(state.network, state.ledger, change.ledger, saying, one, None)
+            placed = replace(saying, told_at_ms=told_at_ms)
+            done = declare(state.network, state.ledger, change.ledger, placed, one, None)
             done.change.rulings = change.rulings
             txn.audit.append(entry, state.identity.agent_id)
             return done.change, Told(done.statement, True, change.rulings[0].entry)

@@ -86,14 +86,7 @@ def _follower(ledger: Ledger, past: Version, now_ms: int) -> Version | None:
     for _ in range(MAX_STEPS):
         number = one.retired_by
         if one.withdrawn == "corrected":
-            number = next(
-                (
-                    ruling.other
-                    for ruling in reversed(ledger.rulings())
-                    if ruling.kind == "correct" and ruling.target == one.statement
-                ),
-                0,
-            )
+            number = replay.correction_of(one.statement)
         following = replay.version_of(number) if number else None
         if following is None or following is one:
             return None
