@@ -270,6 +270,57 @@ async def test_a_topic_without_a_value(tmp_path: Path, caller_in: CallerIn) -> N
         )
 
 
+async def test_plans_come_after_what_is_true_and_are_marked(tmp_path: Path, caller_in: CallerIn) -> None:
+    """A plan stays a plan when its time has come, until a statement says that it happened. Lists end with it."""
+    async with caller_in(tmp_path) as call:
+        plan = {"modality": "planned", "since": 1_760_000_000_000}
+        first = await says(call, "residence", "Porto", content="We will move to Porto.", **plan)
+        assert first["state"] == "planned"
+        await says(call, "residence", "Lisbon", content="I live in Lisbon.", since=1_700_000_000_000)
+        expected = [("Lisbon", "current"), ("Porto", "planned")]
+        assert await values(call) == expected
+        page = await done(call, "GET", "statements", page_size=1)
+        rest = await done(call, "GET", "statements", page_size=1, page_token=page["next_page_token"])
+        assert [page["statements"][0]["object"], rest["statements"][0]["object"]] == ["Lisbon", "Porto"]
+        assert rest["next_page_token"] == ""
+        body = {"query": "Where do I live?"}
+        for as_of in (None, 1_750_000_000_000, 1_770_000_000_000):
+            at = {} if as_of is None else {"as_of": as_of}
+            found = (await done(call, "POST", "statements/search", body | at))["statements"]
+            assert [(one["object"], one["state"]) for one in found] == expected
+        lines = (await done(call, "GET", "profile"))["text"].splitlines()
+        assert [line.partition(" [")[0] for line in lines] == [
+            "residence: Lisbon (since 2023-11-14)",
+            "residence: Porto (planned for 2025-10-09)",
+        ]
+        text = (await call("POST", f"{AGENT}/recall", {"query": "Where will we move?"})).json()["text"]
+        assert "We will move to Porto. (planned for 2025-10-09)" in text
+        moved = await says(call, "residence", "Porto", content="I moved to Porto.")
+        assert await values(call, states="current") == [("Porto", "current")]
+        assert moved["id"] != first["id"]
+
+
+async def test_the_value_of_an_earlier_time_comes_first(tmp_path: Path, caller_in: CallerIn) -> None:
+    """A search as of an earlier time returns what was true then before what was still to come, marked as planned."""
+    async with caller_in(tmp_path) as call:
+        await says(call, "residence", "Porto", content="I moved to Porto in May.")
+        await says(
+            call,
+            "residence",
+            "Lisbon",
+            content="I live in Lisbon.",
+            since=1_700_000_000_000,
+            until=1_735_000_000_000,
+        )
+        earlier: dict[str, Any] = {"as_of": 1_710_000_000_000}
+        expected = [("Lisbon", "current"), ("Porto", "planned")]
+        assert await values(call, **earlier) == expected
+        body = {"query": "Where do I live?", **earlier}
+        found = (await done(call, "POST", "statements/search", body))["statements"]
+        assert [(one["object"], one["state"]) for one in found] == expected
+        assert "Porto" not in (await done(call, "GET", "profile", **earlier))["text"]
+
+
 async def test_merged_entities_are_one_until_it_is_undone(tmp_path: Path, caller_in: CallerIn) -> None:
     """A merge shows the statements of both under either name; undoing it separates them exactly."""
     async with caller_in(tmp_path) as call:

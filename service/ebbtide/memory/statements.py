@@ -467,17 +467,18 @@ class Replay:
         found = [version for version in slot.versions if version.holds_at(as_of_ms)]
         if len(found) < 2:
             return found
-        # Contested versions by priority, then narrower before wider ones, and newer before older ones.
+        # Plans last. Contested versions by priority, then narrower before wider ones, and newer before older ones.
         others = [(len(one.first.object), one.value) for one in found[:MAX_EVIDENCE]]
         may_contradict = slot.may_contradict
 
-        def order(version: Version) -> tuple[bool, float, int]:
+        def order(version: Version) -> tuple[bool, bool, float, int]:
             is_contested = may_contradict and version.is_contested(as_of_ms)
             value, length = version.value, len(version.first.object)
             is_wider = any(
                 size > length and compare_values(other, value) == "refines" for size, other in others
             )
-            return is_wider, -self.priority(version, now_ms) if is_contested else 0.0, -version.since_ms
+            is_plan, priority = version.first.modality == "planned", self.priority(version, now_ms)
+            return is_plan, is_wider, -priority if is_contested else 0.0, -version.since_ms
 
         return sorted(found, key=order)
 
@@ -520,6 +521,8 @@ class Replay:
         if version.withdrawn:
             return version.withdrawn
         if version.holds_at(as_of_ms):
+            if version.first.modality == "planned":
+                return "planned"
             return "contested" if version.is_contested(as_of_ms) else "current"
         if version.since_ms > as_of_ms and (version.until_ms is None or version.until_ms > version.since_ms):
             return "planned"

@@ -673,7 +673,7 @@ class ListStatementsResponse(_message.Message):
     """Empty on the last page."""
     @_builtins.property
     def statements(self) -> _containers.RepeatedCompositeFieldContainer[Global___Statement]:
-        """The statements of this page, in the order of their ids."""
+        """The statements of this page: those that are or were true, then planned ones, each by id."""
 
     def __init__(
         self,

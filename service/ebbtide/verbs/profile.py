@@ -142,11 +142,16 @@ def line_of(workspace: Workspace, one: StatementInfo) -> str:
     until = "" if one.until is None else local_date(one.until, offset)
     others = ", ".join(one.conflicts_with)
     notes = [f"自 {since}" if is_chinese else f"since {since}"]
+    is_plan = one.state == "planned" and one.modality == "planned"
+    if is_plan:
+        said_at = one.quotes[0].said_at if one.quotes else one.told_at
+        at = "" if said_at == one.since else f"于 {since}" if is_chinese else f" for {since}"
+        notes = [f"计划{at or '中'}" if is_chinese else f"planned{at}"]
     if until:
         notes.append(f"至 {until}" if is_chinese else f"until {until}")
     if one.state != "current" and others:
         notes.append(f"与 {others} 矛盾" if is_chinese else f"contradicts {others}")
-    elif one.state != "current":
+    elif one.state != "current" and not is_plan:
         notes.append(_CHINESE_STATES[one.state] if is_chinese else one.state)
     if is_chinese:
         value = f"不是{one.object}" if one.negated else one.object

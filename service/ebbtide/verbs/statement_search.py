@@ -245,7 +245,7 @@ class _Search:
         causes = self._causes(similar) if self._asks_why else []
         for path in causes:
             self._follow(path, similar, reached)
-        best = sorted(self._scored(similar, reached), key=lambda one: (-one.score, one.statement))
+        best = self._plans_last(list(self._scored(similar, reached)))
         best = best[: self._request.max_results or 10]
         self._workspace.statement_uses.note(one.statement for one in best)
         shown = {one.statement for one in best}
@@ -281,13 +281,30 @@ class _Search:
                 + weights.use_weight * used
             )
             rivals = self._other_values(version) if state in CURRENT else []
-            is_latest = all(one.since_ms <= version.since_ms for one in rivals)
+            is_latest = state != "planned" and all(one.since_ms <= version.since_ms for one in rivals)
             if self._asks_for_past and state in CURRENT and is_latest:
                 score -= PAST_PENALTY
             elif rivals and is_latest:
                 near = max(similar.get(one.statement, 0.0) for one in (version, *rivals))
                 score += weights.similarity_weight * (near * LATEST_SHARE - similar.get(statement, 0.0))
             yield _Scored(score, statement, version, distance)
+
+    def _plans_last(self, scored: list[_Scored]) -> list[_Scored]:
+        """Return statements, best first, a planned value of a topic after the values that are true."""
+        true: dict[SlotReplay, float] = {}
+        for one in scored:
+            if not self._is_planned(one.version):
+                true[one.version.replay] = min(one.score, true.get(one.version.replay, one.score))
+
+        def order(one: _Scored) -> tuple[float, bool, NodeId]:
+            is_planned = self._is_planned(one.version) and bool(self._other_values(one.version))
+            score = min(one.score, true.get(one.version.replay, one.score)) if is_planned else one.score
+            return -score, is_planned, one.statement
+
+        return sorted(scored, key=order)
+
+    def _is_planned(self, version: Version) -> bool:
+        return self._view.replay.state(version, self._view.as_of_ms) == "planned"
 
     def _other_values(self, version: Version) -> list[Version]:
         """Return the other values of the topic of a version that are true, if one may have followed the other.
@@ -301,7 +318,11 @@ class _Search:
             return []
         if slot not in self._true_values:
             as_of_ms = self._view.as_of_ms
-            true = [one for one in slot.versions if not one.first.negated and one.holds_at(as_of_ms)]
+            true = [
+                one
+                for one in slot.versions
+                if not one.first.negated and one.first.modality != "planned" and one.holds_at(as_of_ms)
+            ]
             self._true_values[slot] = true
         return [one for one in self._true_values[slot] if one is not version]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from itertools import islice
@@ -65,7 +65,7 @@ from ebbtide.verbs.limits import (
     Time,
 )
 from ebbtide.verbs.metadata import message_filter, metadata_json
-from ebbtide.verbs.paging import AgentPageRequest, number_from_token, to_token
+from ebbtide.verbs.paging import AgentPageRequest, from_token, number_from_token, to_token
 from ebbtide.verbs.pii_policy import PiiPolicy
 from ebbtide.verbs.requests import AgentRequest, Request, Response, invalid, refuse
 from ebbtide.verbs.search import Vector
@@ -301,7 +301,7 @@ class StatementPage(Response):
     """A page of statements."""
 
     statements: list[StatementInfo] = Field(
-        description="The statements of this page, in the order of their ids."
+        description="The statements of this page: those that are or were true, then planned ones, each by id."
     )
     next_page_token: str = Field(description="Empty on the last page.")
 
@@ -732,15 +732,28 @@ async def get_statement_history(service: Service, request: GetStatementRequest) 
 
 
 async def list_statements(service: Service, request: ListStatementsRequest) -> StatementPage:
-    """List statements by id, at a time, as they were known at a time."""
-    start, size = number_from_token(request.page_token, "statements"), request.size
+    """List statements by id, planned ones last, at a time, as they were known at a time."""
+    start, size = _first_of_page(request.page_token), request.size
 
     def read(view: View) -> StatementPage:
         found = list(islice(_listed(view, request, start), size + 1))
-        token = to_token(found[size].id[1:], "statements") if len(found) > size else ""
-        return StatementPage(statements=found[:size], next_page_token=token)
+        token = to_token(found[size][0], "statements") if len(found) > size else ""
+        return StatementPage(statements=[one for _, one in found[:size]], next_page_token=token)
 
     return await read_at(service, request.owner, request.as_of, request.known_at, read)
+
+
+PLANNED = "planned-"
+"""The beginning of a position among the planned statements, which a list has last."""
+
+
+def _first_of_page(token: str) -> tuple[bool, NodeId]:
+    """Return whether a page begins among the planned statements, and the first statement that may be on it."""
+    position = from_token(token, "statements")
+    number = position.removeprefix(PLANNED)
+    return position != number, number_from_token(
+        to_token(number, "statements") if number else "", "statements"
+    )
 
 
 class View:
@@ -895,7 +908,19 @@ def _history(text: str, view: View) -> StatementHistory:
     return StatementHistory(statements=[view.info(one) for one in versions])
 
 
-def _listed(view: View, request: ListStatementsRequest, start: NodeId) -> Iterable[StatementInfo]:
+def _listed(
+    view: View, request: ListStatementsRequest, start: tuple[bool, NodeId]
+) -> Iterator[tuple[str, StatementInfo]]:
+    """Yield the statements of a list from a position on, each with its position."""
+    begins_planned, number = start
+    if not begins_planned:
+        yield from _listed_by_id(view, request, number, are_planned=False)
+    yield from _listed_by_id(view, request, number if begins_planned else 0, are_planned=True)
+
+
+def _listed_by_id(
+    view: View, request: ListStatementsRequest, start: NodeId, *, are_planned: bool
+) -> Iterator[tuple[str, StatementInfo]]:
     subjects: Collection[NodeId] | None = None
     if request.subject:
         entity = view.entity(request.subject)
@@ -913,12 +938,13 @@ def _listed(view: View, request: ListStatementsRequest, start: NodeId) -> Iterab
             (subjects is not None and first.subject not in subjects)
             or (slot and first.slot != slot)
             or (request.kinds and first.kind not in request.kinds)
+            or (view.replay.state(version, view.as_of_ms) == "planned") != are_planned
             or (request.metadata and not any(matches(one) for one in view.messages_of(version)))
         ):
             continue
         one = view.info(version)
         if one.state in states:
-            yield one
+            yield f"{PLANNED if are_planned else ''}{number}", one
 
 
 def recency(version: Version, settings: SearchSettings, now_ms: int) -> float:

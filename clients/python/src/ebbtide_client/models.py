@@ -1260,7 +1260,7 @@ class StatementPage:
     """A page of statements."""
 
     statements: Sequence[StatementInfo]
-    """The statements of this page, in the order of their ids."""
+    """The statements of this page: those that are or were true, then planned ones, each by id."""
 
     next_page_token: str
     """Empty on the last page."""

@@ -75,7 +75,7 @@ def messages_on_record(ledger: Ledger, network: Network, query: str, now_ms: int
         message
         for slot in named
         for one in replay.versions(subject, slot)
-        if one.holds_at(now_ms)
+        if one.holds_at(now_ms) and one.first.modality != "planned"
         for message in one.messages
     )
 
@@ -98,10 +98,18 @@ def _follower(ledger: Ledger, past: Version, now_ms: int) -> Version | None:
 
 def _note_of_current(one: Version, rivals: Sequence[Version], is_chinese: bool, offset: Offset) -> str:
     since = local_date(one.since_ms, offset)
+    if one.first.modality == "planned":
+        return _note_of_plan(one, since, is_chinese)
     if rivals:
         other = rivals[0].first.object
         return f"（自 {since}；与“{other}”矛盾）" if is_chinese else f" (since {since}; contradicts: {other})"
     return f"（自 {since}）" if is_chinese else f" (since {since})"
+
+
+def _note_of_plan(one: Version, since: str, is_chinese: bool) -> str:
+    if one.is_observation:
+        return "（计划中）" if is_chinese else " (planned)"
+    return f"（计划于 {since}）" if is_chinese else f" (planned for {since})"
 
 
 def _note_of_past(past: Version, follower: Version | None, is_chinese: bool, offset: Offset) -> str:
@@ -116,6 +124,8 @@ def _note_of_past(past: Version, follower: Version | None, is_chinese: bool, off
         return "（已撤回）" if is_chinese else " (retracted)"
     if past.until_ms is None:
         since = local_date(past.since_ms, offset)
+        if past.first.modality == "planned":
+            return _note_of_plan(past, since, is_chinese)
         return f"（从 {since} 起）" if is_chinese else f" (from {since} on)"
     until = local_date(past.until_ms, offset)
     if is_chinese:
