@@ -54,7 +54,7 @@ STATED = [
     ("I'm 34 and I love it.", "age", "34"),
     ("I’m allergic to penicillin, so please note that.", "allergy", "penicillin"),
     ("I have type 2 diabetes.", "health", "type 2 diabetes"),
-    ("I take 20mg of omeprazole before breakfast.", "medication", "20mg of omeprazole"),
+    ("I take 20mg of omeprazole before breakfast.", "medication", "omeprazole"),
     ("I'm on a keto diet.", "diet", "keto diet"),
     ("My sister's name is Clara.", "sister", "Clara"),
     ("Tom is my boss.", "boss", "Tom"),
@@ -90,7 +90,7 @@ STATED = [
     ("我考过了驾照。", "event", "考过了驾照"),
     ("My favourite film is still Alien.", "favourite:film", "Alien"),
     ("I live in Portland, Maine.", "residence", "Portland, Maine"),
-    ("I take 20mg of omeprazole, two in the evening.", "medication", "20mg of omeprazole"),
+    ("I take 20mg of omeprazole, two in the evening.", "medication", "omeprazole"),
     ("One correction: I live in York.", "residence", "York"),
     ("更正：我住在苏州。", "residence", "苏州"),
     ("自我介绍：我是一名护士。", "occupation", "护士"),
@@ -105,6 +105,58 @@ STATED = [
     ("我上个月从里斯本搬到了波尔图。", "residence", "波尔图"),
     ("我在伊斯坦布尔定居了。", "residence", "伊斯坦布尔"),
 ]
+
+
+DOSES = {
+    "二甲双胍": [
+        "我每天吃两次二甲双胍。",
+        "我每天两次吃二甲双胍。",
+        "我每天吃二甲双胍两次。",
+        "我吃二甲双胍500毫克。",
+        "我每天吃1000毫克二甲双胍。",
+        "我每天吃两次500毫克的二甲双胍。",
+    ],
+    "阿司匹林": ["我早晚各吃一片阿司匹林。", "我每天早上吃半片阿司匹林。"],
+    "布洛芬": ["我一天吃三次布洛芬。"],
+    "胰岛素": ["我每天打两针胰岛素。"],
+    "褪黑素": ["我每晚吃一粒褪黑素。", "我每周吃一次褪黑素。"],
+    "metformin": [
+        "I take two metformin.",
+        "I take two metformin every day.",
+        "I take my two metformin with breakfast.",
+        "I take metformin twice a day.",
+        "I take one metformin a day.",
+        "I take two tablets of metformin daily.",
+        "I take 500 mg metformin every morning.",
+        "I take metformin 500mg.",
+        "I'm taking 500 mg of metformin.",
+        "I've been taking 500mg of metformin since 2020.",
+        "My mum takes half a tablet of metformin at night.",
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(value, text) for value, texts in DOSES.items() for text in texts]
+)
+def test_a_dose_is_no_part_of_the_name_of_a_medicine(value: str, text: str) -> None:
+    """Numbers of times, tablets and milligrams, before and after the name, are the dose."""
+    assert [each.object for each in extract(text) if each.slot == "medication"] == [value]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I take two ibuprofen when my head hurts.",
+        "I take two buses every day.",
+        "我吃了两片布洛芬。",
+        "我每天吃两次水果。",
+        "我每天打两次篮球。",
+    ],
+)
+def test_what_is_taken_once_is_no_medication(text: str) -> None:
+    """Doses of an occasion, and other things that are taken, eaten or played, are no medication."""
+    assert [each for each in extract(text) if each.slot == "medication"] == []
 
 
 @pytest.mark.parametrize(("text", "slot", "value"), STATED)

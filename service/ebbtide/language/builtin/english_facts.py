@@ -67,6 +67,12 @@ _PARTS: Final = {
     "NOT": r"(?: don't| do not| dont| doesn't| does not| doesnt| no longer| never)",
     "NAME_OBJECT": rf"(?P<o>[^\W_]{_WORD}(?: {_WORD}){{0,4}}?)",
     "OBJECT": rf"(?P<o>{_WORD}(?: {_WORD}){{0,5}}?)",
+    "AMOUNT": r"\d{1,4}(?:\.\d{1,2})? ?(?:mg|mcg|g|ml|milligrams?|micrograms?|units?)",
+    "COUNT": (
+        r"(?:half|an?|one|two|three|four|\d)(?: an?)?(?: (?:tablets?|pills?|capsules?|drops?|puffs?|doses?) of)? "
+        r"(?=[\w-]{4,24}(?: tablets?)?$|[^\n]{4,60} (?:daily|every|each|(?:a|per) (?:day|night|week)|at night"
+        r"|in the (?:morning|evening)|(?:with|before|after) (?:breakfast|lunch|dinner|meals|food))\b)"
+    ),
     "MONTH": MONTH,
     "DATE": _DATE,
     "HEALTH": "|".join(sorted(ordered_list("english_health"), key=len, reverse=True)),
