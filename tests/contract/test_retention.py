@@ -90,3 +90,33 @@ async def test_an_invalid_retention_is_refused(tmp_path: Path, caller_in: Caller
         assert (answer.status_code, error["reason"]) == (400, "INVALID_VALUE")
         assert error["message"].startswith(f"retention: '{bad}' is not allowed; allowed: keep, none, days:N")
         assert (await call("GET", AGENT)).json()["parameters"]["retention"] == "days:7"
+
+
+def without_note(content: str) -> str:
+    """Return the content of a memory without the note on its validity."""
+    return content.partition(" (")[0].partition("（")[0]
+
+
+async def test_removed_texts_are_recalled_as_their_memories_say(tmp_path: Path, caller_in: CallerIn) -> None:
+    """With extraction, a recall has each memory once; statements do not repeat its words."""
+    batches = [
+        ["My sister Clara lives in Porto. I am allergic to peanuts.", "I work at Acme as a nurse."],
+        ["I no longer work at Acme. I now work at Bosch.", "我每天吃阿司匹林。我妹妹叫小芳。"],
+        ["Actually I moved to Berlin because I work at Bosch."],
+    ]
+    async with caller_in(tmp_path, embedding={"model": "off"}) as call:
+        await call("PUT", AGENT, {"retention": "none", "extraction": "rules"})
+        for batch in batches:
+            messages = [{"role": "user", "speaker": "Ann", "content": text} for text in batch]
+            await call("POST", f"{AGENT}/remember", {"messages": messages})
+        await call("POST", f"{AGENT}/flush", {"timeout_ms": 10_000, "extraction": True})
+        statements = (await call("GET", f"{AGENT}/statements")).json()["statements"]
+        assert {"Berlin", "Bosch", "peanuts"} <= {one["object"] for one in statements}
+        texts = {text for batch in batches for text in batch}
+        for query in ("Where does Clara live?", "Where do I work?", "我吃什么药？"):
+            found = (await call("POST", f"{AGENT}/search", {"query": query})).json()["memories"]
+            assert found and {without_note(one["content"]) for one in found} <= texts, query
+            recalled = (await call("POST", f"{AGENT}/recall", {"query": query})).json()["text"]
+            assert all(recalled.count(one["content"]) == 1 for one in found), recalled
+            assert all(recalled.count(text.rstrip(".")[:12]) <= 1 for text in texts), recalled
+            assert "then Acme" not in recalled

@@ -27,6 +27,7 @@ from ebbtide.retrieval.lexical import WordScores
 from ebbtide.retrieval.marks import current
 from ebbtide.retrieval.passages import Entry, IndexedPassage, PassageIndex, cut, entries_of, entry_of
 from ebbtide.retrieval.vectors import Vectors
+from ebbtide.statements import STATEMENT_KINDS
 from ebbtide.store.lmdb.transaction import ReadTransaction
 
 
@@ -61,14 +62,27 @@ def passages_from_memories(
     for begin, length in spans:
         overlapping = [node for node in nodes if _overlaps(node, record.number, begin, length)]
         # Marks describe the text, which was removed.
-        entry = replace(entry_of(content_of(overlapping), record.speaker, begin), length=length, marks=0)
+        entry = replace(
+            entry_of(content_of(overlapping, record.number), record.speaker, begin), length=length, marks=0
+        )
         entries.append(_kept(entry, tuple(node.id for node in overlapping)))
     return entries
 
 
-def content_of(nodes: Iterable[Node]) -> str:
-    """Return the content of memories."""
-    return " ".join(node.content for node in nodes)
+def content_of(nodes: Sequence[Node], message: int) -> str:
+    """Return the content of the nodes that cite a message: its memories, then its other statements.
+
+    A statement repeats words of a memory while that is whole, so it is left out if its value is there. The words of a
+    statement that an earlier message made first are those of that message.
+    """
+    said = " ".join(node.content for node in nodes if node.kind not in STATEMENT_KINDS)
+    for node in nodes:
+        if node.kind not in STATEMENT_KINDS or node.sources[0].message != message:
+            continue
+        value = node.keywords[0] if node.keywords else node.content
+        if value.casefold() not in said.casefold():
+            said = f"{said} {node.content}".lstrip()
+    return said
 
 
 def _overlaps(node: Node, message: int, begin: int, length: int) -> bool:

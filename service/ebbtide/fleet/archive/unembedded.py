@@ -134,7 +134,7 @@ def _spoken(txn: ReadTransaction, record: MessageRecord, kept: list[PassageEntry
     text = txn.messages.text(record)
     if text is None:
         for entry in kept or ():
-            said = content_of(living_nodes(txn, entry.told_by))
+            said = content_of(living_nodes(txn, entry.told_by), record.number)
             yield with_speaker(said, record.speaker) if said else ""
         return
     spans = cut(text) if kept is None else [(one.begin, one.begin + one.length) for one in kept]

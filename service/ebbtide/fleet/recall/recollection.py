@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ebbtide.errors import Precondition
-from ebbtide.fleet.archive.archive import Archive, terms_of
+from ebbtide.fleet.archive.archive import Archive, content_of, terms_of
 from ebbtide.fleet.archive.retention import is_digested
 from ebbtide.fleet.archive.unembedded import check_dimension
 from ebbtide.fleet.recall.query import Query, allowed_passages
@@ -55,6 +55,7 @@ from ebbtide.retrieval.restating import SMALL
 from ebbtide.retrieval.sentences import key_sentences
 from ebbtide.retrieval.times import Offset, utc
 from ebbtide.retrieval.topics import topics_of
+from ebbtide.statements import STATEMENT_KINDS
 from ebbtide.store.lmdb.transaction import ReadTransaction
 
 MIN_CANDIDATES = 20
@@ -353,12 +354,15 @@ class QueryRunner:
         if heard.text is not None and heard.record.attachments:
             place = self._attachment_of(heard.record, heard.text.encode(), source)
             source = replace(source, attachment=place, text=heard.text)
-        living = [node for node in heard.nodes if any(True for _ in _within(node, source))]
+        cited = [node for node in heard.nodes if any(True for _ in _within(node, source))]
+        # Memories before statements, which may be older: without a text they are made before the digest.
+        living = sorted(cited, key=lambda node: node.kind in STATEMENT_KINDS)
         label = living[0].label if living else f"{heard.record.speaker}: " if heard.record.speaker else ""
         if heard.text is None or not with_archive:
-            if not living:
+            said = content_of(living, heard.record.number)
+            if not said:
                 return None
-            state, content = LIVING, label + " ".join(node.content for node in living)
+            state, content = LIVING, label + said
         elif _is_covered_by(living, stretch, source):
             state, content = LIVING, label + stretch
         else:

@@ -113,7 +113,7 @@ def _note_of_plan(one: Version, since: str, is_chinese: bool) -> str:
 
 
 def _note_of_past(past: Version, follower: Version | None, is_chinese: bool, offset: Offset) -> str:
-    then = "" if follower is None else follower.first.object
+    then = "" if follower is None or follower.first.negated else follower.first.object
     if past.withdrawn == "corrected":
         return (
             (f"（已更正：{then}）" if then else "（已更正）")
