@@ -28,6 +28,7 @@ from ebbtide.verbs import recall as recall_verb
 from ebbtide.verbs.service import Service
 from tests.support import looking
 from tests.support.in_process import service_in, settings_for, settle, tell
+from tests.support.keys import KEYS_ON
 from tests.support.rest_in_process import Raw, raw, served
 from tests.support.scripted_model import ScriptedModel
 from tests.support.waiting import Stopwatch, eventually
@@ -462,6 +463,18 @@ async def test_unknown_routes_and_methods_have_the_one_error_body(site: Site) ->
     assert (response.status_code, reason(response)) == (400, "UNKNOWN_FIELD")
     response = await site.client.get("/v1/agents?page_size=many")
     assert (response.status_code, reason(response)) == (400, "INVALID_PAGE")
+
+
+@pytest.mark.parametrize("keys", [{}, {"access": KEYS_ON}], ids=["open", "keys"])
+async def test_nobody_finds_an_oauth_server(tmp_path: Path, keys: dict[str, Any]) -> None:
+    """Where clients of MCP look for one after a 401, they get a 404; another 401 would tell them that there is one."""
+    async with site_in(tmp_path, **keys) as site:
+        for path in ("oauth-protected-resource/mcp", "oauth-authorization-server", "openid-configuration"):
+            answer = await site.client.get(f"/.well-known/{path}")
+            assert (answer.status_code, answer.json()["error"]["reason"]) == (404, "ROUTE_NOT_FOUND")
+        assert (await site.client.post("/register", json={"client_name": "x"})).status_code == 404
+        refused = await site.client.get("/v1/agents")
+        assert refused.status_code == (401 if keys else 200)
 
 
 async def test_long_responses_are_compressed_on_request(site: Site) -> None:

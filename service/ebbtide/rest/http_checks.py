@@ -59,6 +59,11 @@ WATCH_AFTER_S = 0.05
 PAGES = frozenset({"/", "/docs"})
 """Pages that a link on another site may open: they contain no data."""
 
+SEARCHED_FOR_OAUTH = ("/.well-known/", "/register")
+"""Where a client looks for an OAuth server after a 401. There is none: with and without a key they answer 404, because
+a client reads a second 401 as a server that exists.
+"""
+
 _OWN_SITE = frozenset({"none", "same-origin"})
 """Values of `Sec-Fetch-Site` for requests by the user or by the daemon's own pages; others are refused."""
 
@@ -240,6 +245,7 @@ class HttpChecks:
         """Authenticate the caller. A browser's preflight request has no credentials."""
         is_preflight = scope["method"] == "OPTIONS" and "access-control-request-method" in headers
         is_open = f"{scope['method']} {scope['path']}" in OPEN_ROUTES
+        is_open = is_open or scope["path"].startswith(SEARCHED_FOR_OAUTH)
         if is_open or (is_preflight and self._origins):
             return
         # The address of the connection: an attacker could choose that in a header.
