@@ -190,6 +190,8 @@ Strategy = Literal["scan", "slots"]
 """How a pass chooses its nodes."""
 OwedPasses = Annotated[int, Meta(ge=0, le=_of_parameter("max_owed_passes")["le"])]
 """Compression passes that an agent owes."""
+UncountedTokens = Annotated[int, Meta(ge=0, le=_of_parameter("pass_every_tokens")["le"])]
+"""Tokens of memories for which no compression pass is owed yet."""
 Focus = Annotated[tuple[Id, ...], Meta(max_length=MAX_FOCUS)]
 """The nodes in focus."""
 Drawn = Annotated[tuple[Id, ...], Meta(max_length=MAX_DRAWN)]

@@ -53,6 +53,8 @@ class Change(msgspec.Struct):
     """The value of the parameter that takes effect."""
     next_node_id: NodeId | None = None
     owed_passes: int | None = None
+    uncounted_tokens: int | None = None
+    """Tokens of new memories for which no pass is owed yet, under `pass_every_tokens`."""
     finished_passes: int | None = None
     pass_state: PassState | None = None
     pass_ended: bool = False

@@ -140,6 +140,10 @@ class AgentParameters(BaseModel):
     max_owed_passes: Annotated[int, Field(ge=1, le=100_000)] = Field(
         100, description="Most compression passes that an agent can owe; further ones are merged."
     )
+    pass_every_tokens: Annotated[int, Field(ge=0, le=1_000_000)] = Field(
+        0,
+        description="One compression pass is owed for every so many tokens of new memories; 0: one for each batch.",
+    )
     segment_max_chars: Annotated[int, Field(ge=20, le=2000)] = Field(
         200, description="Recommended longest segment, in characters."
     )

@@ -532,6 +532,40 @@ async def test_compress_owes_passes_up_to_the_limit(tmp_path: Path, caller_in: C
         assert await call.refused("POST", f"{AGENT}/flush", {"timeout_ms": 600_001}) == "INVALID_VALUE"
 
 
+async def test_passes_can_be_owed_by_tokens(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Under `pass_every_tokens`, batches add up to a pass, also over a restart of the agent; 0 is one a batch again."""
+
+    async def remember(*numbers: int) -> int:
+        await settled(
+            call,
+            *({"messages": [{"role": "user", "content": f"I saw {one} gulls today."}]} for one in numbers),
+        )
+        return int((await call("GET", AGENT)).json()["finished_passes"])
+
+    async with caller_in(tmp_path) as call:
+        assert (await call("PUT", AGENT, {"pass_every_tokens": 25})).status_code == 201
+        assert await remember(1, 2, 3) == 0, "8 tokens each"
+        await call("POST", f"{AGENT}/close")
+        assert await remember(4) == 1, "32 of 25 tokens"
+        assert await remember(5, 6, 7) == 2, "56 of 50 tokens"
+        assert (await call("PATCH", AGENT, {"pass_every_tokens": 0})).status_code == 200
+        assert await remember(8, 9) == 4
+        refused = {"pass_every_tokens": 1_000_001}
+        assert await call.refused("PATCH", AGENT, refused) == "INVALID_VALUE"
+
+
+async def test_results_say_when_their_message_was_accepted(tmp_path: Path, caller_in: CallerIn) -> None:
+    """`created_at` is the acceptance of the message, whatever `timestamp` it has."""
+    told = {"messages": [{"role": "user", "content": "I moved to Lisbon.", "timestamp": 1577836800000}]}
+    async with caller_in(tmp_path) as call:
+        await settled(call, told)
+        accepted = (await call("GET", f"{AGENT}/batches/b1")).json()["accepted_at"]
+        query = {"query": "Where did I move?"}
+        (recalled,) = (await call("POST", f"{AGENT}/recall", query | {"citations": True})).json()["memories"]
+        (found,) = (await call("POST", f"{AGENT}/search", query)).json()["memories"]
+        assert recalled["created_at"] == found["created_at"] == accepted
+
+
 async def test_close_then_any_verb_opens_again_with_equal_recalls(
     tmp_path: Path, caller_in: CallerIn
 ) -> None:

@@ -134,6 +134,11 @@ def _by_key(names: Sequence[tuple[str, str]]) -> dict[str, str]:
     return found
 
 
+def passes_due(tokens: int, every: int) -> tuple[int, int]:
+    """Return how many passes a digested batch owes, and the tokens that are left for the next; 0: one a batch."""
+    return divmod(tokens, every) if every else (1, 0)
+
+
 def digest(
     network: Network,
     items: Sequence[DigestItem],
@@ -141,13 +146,16 @@ def digest(
     *,
     batch: int,
     owed_passes: int,
+    tokens: int = 0,
     rng: Random,
     own_links: Sequence[OwnLink] = (),
 ) -> Change:
     """Return the change for a batch of segments in text order.
 
-    `owed_passes` is the current number. `rng` is used only under `slots`. A batch of one memory may have links of its
-    own instead of those with the focus, which it then does not enter: a memory in focus has no strengths of its own.
+    `owed_passes` is the current number. `tokens` are those of the new memories and of earlier ones for which no pass is
+    owed yet; they count under `pass_every_tokens`. `rng` is used only under `slots`. A batch of one memory may have
+    links of its own instead of those with the focus, which it then does not enter: a memory in focus has no strengths
+    of its own.
     """
     parameters = network.parameters
     if not items:
@@ -176,7 +184,8 @@ def digest(
     change.links = _latest_of_each(change.links + builder.links)
     if memories:
         change.next_node_id = builder.next_id
-        change.owed_passes = min(owed_passes + 1, max(owed_passes, parameters.max_owed_passes))
+        passes, change.uncounted_tokens = passes_due(tokens, parameters.pass_every_tokens)
+        change.owed_passes = min(owed_passes + passes, max(owed_passes, parameters.max_owed_passes))
     return change
 
 

@@ -36,6 +36,7 @@ from ebbtide.bounds import (
     OwedPasses,
     RelationId,
     RelationName,
+    UncountedTokens,
 )
 from ebbtide.events import EventRecord, decode_events, encode_events
 from ebbtide.records import (
@@ -338,6 +339,8 @@ class MetaEntries:
     """The number of memories whose links an entity in focus holds; None before the first pass."""
     owed_passes = Entry(number(OwedPasses), 0, "agent.owed_passes")
     """Compression passes that the agent owes, including the current one."""
+    uncounted_tokens = Entry(number(UncountedTokens), 0, "agent.uncounted_tokens")
+    """Tokens of memories for which no pass is owed yet, under the parameter `pass_every_tokens`."""
     finished_passes = Entry(number(Count), 0, "agent.finished_passes", MAX_COUNT)
     """The number of the last completed pass."""
     pass_state = Entry[PassState | None](record(PassState), None, "agent.current_pass")

@@ -404,6 +404,7 @@ class RecalledMemory(_message.Message):
     STATE_FIELD_NUMBER: _builtins.int
     NODE_IDS_FIELD_NUMBER: _builtins.int
     SOURCES_FIELD_NUMBER: _builtins.int
+    CREATED_AT_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Id of its node, or of its message if no node of it lives."""
     kind: _builtins.str
@@ -412,6 +413,8 @@ class RecalledMemory(_message.Message):
     """The text of the memory, without the label of its speaker."""
     state: Global___MemoryState.ValueType
     """living, archived (shortened or forgotten since) or pending (not digested)."""
+    created_at: _builtins.int
+    """When its message was accepted, ms since the epoch."""
     @_builtins.property
     def node_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Living nodes made from it."""
@@ -429,10 +432,11 @@ class RecalledMemory(_message.Message):
         state: Global___MemoryState.ValueType = ...,
         node_ids: _abc.Iterable[_builtins.str] | None = ...,
         sources: _abc.Iterable[Global___CitedSource] | None = ...,
+        created_at: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "id", b"id", "kind", b"kind", "node_ids", b"node_ids", "sources", b"sources", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "created_at", b"created_at", "id", b"id", "kind", b"kind", "node_ids", b"node_ids", "sources", b"sources", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -135,6 +135,7 @@ class FoundMemory(_message.Message):
     NODE_IDS_FIELD_NUMBER: _builtins.int
     SOURCES_FIELD_NUMBER: _builtins.int
     SCORE_FIELD_NUMBER: _builtins.int
+    CREATED_AT_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Id of its node, or of its message if no node of it lives."""
     kind: _builtins.str
@@ -145,6 +146,8 @@ class FoundMemory(_message.Message):
     """living, archived (shortened or forgotten since) or pending (not digested)."""
     score: _builtins.float
     """The combined score of the signals; comparable within one response only."""
+    created_at: _builtins.int
+    """When its message was accepted, ms since the epoch."""
     @_builtins.property
     def node_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Living nodes made from it."""
@@ -163,10 +166,11 @@ class FoundMemory(_message.Message):
         node_ids: _abc.Iterable[_builtins.str] | None = ...,
         sources: _abc.Iterable[_recall_pb2.CitedSource] | None = ...,
         score: _builtins.float = ...,
+        created_at: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "id", b"id", "kind", b"kind", "node_ids", b"node_ids", "score", b"score", "sources", b"sources", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "created_at", b"created_at", "id", b"id", "kind", b"kind", "node_ids", b"node_ids", "score", b"score", "sources", b"sources", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

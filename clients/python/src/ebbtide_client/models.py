@@ -115,6 +115,9 @@ class AgentParameters:
     max_owed_passes: int
     """Most compression passes that an agent can owe; further ones are merged."""
 
+    pass_every_tokens: int
+    """One compression pass is owed for every so many tokens of new memories; 0: one for each batch."""
+
     segment_max_chars: int
     """Recommended longest segment, in characters."""
 
@@ -1803,6 +1806,9 @@ class FoundMemory:
     sources: Sequence[CitedSource]
     """The slices of messages that it was made from."""
 
+    created_at: int
+    """When its message was accepted, ms since the epoch."""
+
     score: float
     """The combined score of the signals; comparable within one response only."""
 
@@ -2049,6 +2055,9 @@ class RecalledMemory:
 
     sources: Sequence[CitedSource]
     """The slices of messages that it was made from."""
+
+    created_at: int
+    """When its message was accepted, ms since the epoch."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,7 +6,7 @@ whether a batch is accepted; `digest.py` works off the inbox.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -23,6 +23,7 @@ from ebbtide.fleet.ingest.admission import Accepted, IncomingBatch, PolicyChange
 from ebbtide.fleet.state.agent_state import State
 from ebbtide.fleet.state.event_builder import batch_run, build_events
 from ebbtide.ids import NodeId
+from ebbtide.language.tokens import estimate
 from ebbtide.memory import digestion
 from ebbtide.memory.digestion import LinkNames, Mention, NewMemory, OwnLink
 from ebbtide.records import Batch, BatchState, EmbeddedMessage, EmbeddingState, MessageRecord, Source
@@ -180,7 +181,9 @@ class Inbox:
         self._state.store.read(lambda txn: _refuse_changed(txn, batch))
         if tuple(expected_focus) != self._state.network.focus[: self._state.parameters.focus_limit]:
             return False
-        owed = self._state.store.read(lambda txn: txn.meta.owed_passes)
+        owed, uncounted = self._state.store.read(
+            lambda txn: (txn.meta.owed_passes, txn.meta.uncounted_tokens)
+        )
         if self._state.parameters.strategy == "slots":
             self._state.keep_statements(is_new_pass=False)
         change = digestion.digest(
@@ -189,6 +192,7 @@ class Inbox:
             names,
             batch=batch.number,
             owed_passes=owed,
+            tokens=uncounted + self._tokens_of(one.memory for one in items if isinstance(one, MemoryDraft)),
             rng=self._state.rng("digest", batch.number),
         )
         drafts = [one for one in items if isinstance(one, MemoryDraft)]
@@ -226,6 +230,12 @@ class Inbox:
         self._state.log.notify(runs)
         return True
 
+    def _tokens_of(self, memories: Iterable[NewMemory]) -> int:
+        """Return the estimated tokens of new memories, if passes are owed by them."""
+        return (
+            sum(estimate(one.content) for one in memories) if self._state.parameters.pass_every_tokens else 0
+        )
+
     def supply(self, supplied: SuppliedMemory, now_ms: int) -> NodeId:
         """Store a message and the memory that it becomes in one commit. Return the id of the memory.
 
@@ -253,6 +263,7 @@ class Inbox:
                 LinkNames(),
                 batch=batch.number,
                 owed_passes=txn.meta.owed_passes,
+                tokens=txn.meta.uncounted_tokens + self._tokens_of([supplied.memory]),
                 rng=state.rng("digest", batch.number),
                 own_links=supplied.links,
             )

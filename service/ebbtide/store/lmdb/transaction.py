@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 IN_META = (
     *("focus", "entity_focus", "entity_memories", "next_node_id"),
-    *("owed_passes", "finished_passes", "pass_state", "ledger"),
+    *("owed_passes", "uncounted_tokens", "finished_passes", "pass_state", "ledger"),
 )
 """The fields of a change that are entries of META."""
 

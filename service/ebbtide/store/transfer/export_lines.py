@@ -52,6 +52,7 @@ from ebbtide.bounds import (
     Text,
     TextLength,
     Time,
+    UncountedTokens,
     Vectors,
     Version,
 )
@@ -153,6 +154,7 @@ class AgentLine(Line, frozen=True, tag="agent"):
     entity_focus: Focus = ()
     entity_memories: Count | None = None
     owed_passes: OwedPasses = 0
+    uncounted_tokens: UncountedTokens = 0
     finished_passes: FirstCount = 0
     pass_state: PassLine | None = field(default=None, name="current_pass")
     next_node_id: NextId = field(default=1, name="next_node")
