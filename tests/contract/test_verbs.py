@@ -554,16 +554,21 @@ async def test_passes_can_be_owed_by_tokens(tmp_path: Path, caller_in: CallerIn)
         assert await call.refused("PATCH", AGENT, refused) == "INVALID_VALUE"
 
 
-async def test_results_say_when_their_message_was_accepted(tmp_path: Path, caller_in: CallerIn) -> None:
-    """`created_at` is the acceptance of the message, whatever `timestamp` it has."""
-    told = {"messages": [{"role": "user", "content": "I moved to Lisbon.", "timestamp": 1577836800000}]}
+async def test_results_have_the_creation_time_of_their_node(tmp_path: Path, caller_in: CallerIn) -> None:
+    """`created_at` is when it was said, or else when its message was accepted."""
+    texts = {"I moved to Lisbon.": {"timestamp": 1577836800000}, "The kettle is blue.": {}}
     async with caller_in(tmp_path) as call:
-        await settled(call, told)
-        accepted = (await call("GET", f"{AGENT}/batches/b1")).json()["accepted_at"]
-        query = {"query": "Where did I move?"}
-        (recalled,) = (await call("POST", f"{AGENT}/recall", query | {"citations": True})).json()["memories"]
-        (found,) = (await call("POST", f"{AGENT}/search", query)).json()["memories"]
-        assert recalled["created_at"] == found["created_at"] == accepted
+        for number, (text, time) in enumerate(texts.items(), 1):
+            await settled(call, {"messages": [{"role": "user", "content": text, **time}]})
+            accepted = (await call("GET", f"{AGENT}/batches/b{number}")).json()["accepted_at"]
+            query = {"query": text, "max_results": 1}
+            (recalled,) = (await call("POST", f"{AGENT}/recall", query | {"citations": True})).json()[
+                "memories"
+            ]
+            (found,) = (await call("POST", f"{AGENT}/search", query)).json()["memories"]
+            node = (await call("GET", f"{AGENT}/nodes/{found['id']}")).json()
+            expected = time.get("timestamp", accepted)
+            assert recalled["created_at"] == found["created_at"] == node["created_at"] == expected
 
 
 async def test_close_then_any_verb_opens_again_with_equal_recalls(

@@ -414,7 +414,7 @@ class RecalledMemory(_message.Message):
     state: Global___MemoryState.ValueType
     """living, archived (shortened or forgotten since) or pending (not digested)."""
     created_at: _builtins.int
-    """When its message was accepted, ms since the epoch."""
+    """When it was said, else when its message was accepted; ms since the epoch."""
     @_builtins.property
     def node_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Living nodes made from it."""

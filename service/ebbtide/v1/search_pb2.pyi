@@ -147,7 +147,7 @@ class FoundMemory(_message.Message):
     score: _builtins.float
     """The combined score of the signals; comparable within one response only."""
     created_at: _builtins.int
-    """When its message was accepted, ms since the epoch."""
+    """When it was said, else when its message was accepted; ms since the epoch."""
     @_builtins.property
     def node_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Living nodes made from it."""

@@ -256,7 +256,9 @@ class RecalledMemory(Response):
     )
     node_ids: list[str] = Field(description="Living nodes made from it.")
     sources: list[CitedSource] = Field(description="The slices of messages that it was made from.")
-    created_at: int = Field(description="When its message was accepted, ms since the epoch.")
+    created_at: int = Field(
+        description="When it was said, else when its message was accepted; ms since the epoch."
+    )
 
 
 class Recalled(Response):
@@ -471,5 +473,5 @@ def memory_info(one: Hit) -> RecalledMemory:
         state=one.state,
         node_ids=[node_text_id(node_id) for node_id in one.node_ids],
         sources=[source],
-        created_at=record.accepted_at_ms,
+        created_at=record.time_ms,
     )

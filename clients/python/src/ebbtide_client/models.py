@@ -1807,7 +1807,7 @@ class FoundMemory:
     """The slices of messages that it was made from."""
 
     created_at: int
-    """When its message was accepted, ms since the epoch."""
+    """When it was said, else when its message was accepted; ms since the epoch."""
 
     score: float
     """The combined score of the signals; comparable within one response only."""
@@ -2057,7 +2057,7 @@ class RecalledMemory:
     """The slices of messages that it was made from."""
 
     created_at: int
-    """When its message was accepted, ms since the epoch."""
+    """When it was said, else when its message was accepted; ms since the epoch."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
