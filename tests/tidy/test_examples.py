@@ -141,6 +141,38 @@ async def test_a_memory_fades_as_documented(client: httpx.AsyncClient) -> None:
     assert (await client.get("/v1/agents/eve/nodes/n1")).json() == shown
 
 
+def holds(shown: Any, given: Any) -> bool:
+    """Return whether a response is as shown, apart from times, scores and what is cut off."""
+    if isinstance(shown, dict):
+        compared = {name for name in shown if name not in (*CHANGING, "since", "until")}
+        return all(name in given and holds(shown[name], given[name]) for name in compared)
+    if isinstance(shown, list):
+        return len(shown) == len(given) and all(map(holds, shown, given))
+    return bool(undated(shown) == undated(given)) if isinstance(shown, str) else bool(shown == given)
+
+
+async def test_statements_on_the_page_are_those_of_the_daemon(client: httpx.AsyncClient) -> None:
+    """The life of a statement in docs/api.md, from its creation to its retraction, is what the daemon returns."""
+    home = {"subject": "user", "topic": "residence", "object": "Lisbon", "content": "I live in Lisbon."}
+    await client.post(f"{ANN}/statements", json=home)
+    section = (
+        read("docs/api.md")
+        .partition("\n## Statements\n")[2]
+        .partition("\n### GET /v1/agents/{agent_id}/conflicts")[0]
+    )
+    pattern = r"```http\n(\w+) (\S+)\n(.*?)\n?HTTP/1\.1 (\d+) [^\n]*\n(.*?)```"
+    found = re.findall(pattern, section, re.DOTALL)
+    about = [one for one in found if "/statements" in one[1] or one[1].endswith("/profile")]
+    assert len(about) == 8
+    # The profile and the search come after the retraction on the page.
+    about.sort(key=lambda one: one[0] == "PATCH" or "/retract" in one[1])
+    for method, path, body, status, shown in about:
+        answer = await client.request(method, path, json=json.loads(body) if body.strip() else None)
+        assert answer.status_code == int(status), (path, answer.text)
+        expected = json.loads(re.sub(r",?\s*…", "", shown))
+        assert holds(expected, answer.json()), (method, path, expected, answer.json())
+
+
 def commands(page: str) -> list[tuple[list[str], str]]:
     """Return the commands of a page that its fenced blocks show after `$ ebbtide`, each with its output."""
     found = []
@@ -158,6 +190,7 @@ def undated(text: str) -> str:
     return re.sub(r"\b\d{4}-\d\d-\d\d\b", "DATE", text)
 
 
+@pytest.mark.timeout(300)
 def test_commands_on_the_page_print_what_it_shows(daemon: Daemon) -> None:
     """Each command of docs/knowledge.md, in order, prints what the page shows, apart from dates and `…`."""
     environment = {name: text for name, text in os.environ.items() if not name.startswith("EBBTIDE_")}
