@@ -1024,3 +1024,25 @@ async def test_a_number_out_of_its_range_is_refused_with_the_range(
         response = await call("POST", f"{AGENT}/statements", body)
         assert response.status_code == 400
         assert f"{field}: {value} is not allowed; allowed: {allowed}" in response.text
+
+
+@pytest.mark.parametrize("question", ["What do you know about me?", "你知道我什么？", "你对我了解多少？"])
+async def test_a_question_for_everything_finds_what_is_true_of_the_user(
+    tmp_path: Path, caller_in: CallerIn, question: str
+) -> None:
+    """Search, recall and the tool list what is true of the user, and no past value and no fact about others."""
+    async with caller_in(tmp_path) as call:
+        await says(call, "residence", "Lisbon")
+        await says(call, "residence", "Porto", content="I moved to Porto.")
+        await says(call, "过敏", "花生")
+        await says(call, "likes", "green tea")
+        await says(call, "residence", "Ghent", subject="Anna")
+        await call("POST", f"{AGENT}/remember", {"messages": [{"role": "user", "content": "It rained a lot."}]})
+        await call("POST", f"{AGENT}/flush", {"timeout_ms": 10_000, "vectors": True})
+        body = {"query": question}
+        found = (await done(call, "POST", "statements/search", body))["statements"]
+        assert {one["object"] for one in found} == {"Porto", "花生", "green tea"}
+        text = (await done(call, "POST", "recall", body))["text"]
+        assert all(value in text for value in ("Porto", "花生", "green tea"))
+        answer = await done(call, "POST", "tools/search_memories", {"arguments": {"query": question}})
+        assert {one["object"] for one in answer["result"]["statements"]} == {"Porto", "花生", "green tea"}

@@ -429,6 +429,7 @@ READERS: Mapping[str, Reader] = {
         topic_words.asked(text),
         topic_words.asks_for_the_past(text),
         topic_words.asks_why(text),
+        topic_words.asks_for_everything(text[:80]),
         topic_words.topics_of_value(text),
         topic_words.are_same_relative(text, "sister"),
         topic_words.names("Ann", topic_words.asked(text)),

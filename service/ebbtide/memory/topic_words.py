@@ -104,6 +104,28 @@ _PAST: Final = re.compile(
 _WHY: Final = re.compile(
     r"\b(?:why|because|reasons?|related|connect(?:s|ed|ion)?|caus(?:e|es|ed))\b|为什么|为何|原因|相关|有关|导致"
 )
+MAX_GENERAL_CHARS: Final = 80
+"""Most characters of a question for everything about the user."""
+
+_EVERYTHING: Final = re.compile(
+    r"(?:\b(?:you|we) (?:(?:already|still|now|have|do) )?"
+    r"(?:know|remember|recall|learned|learnt|stored|saved|noted|have)"
+    r"|\b(?:is|are) (?:known|stored|remembered|saved)|\b(?:everything|anything|all|facts))"
+    r"(?: so far| already)? (?:about|on) (?:me|myself|the user|user)(?: so far| already| now| by now| yet| at all)?"
+    r"|who am i|(?:please )?(?:tell me about|describe|summari[sz]e) (?:me|myself|the user|user)"
+)
+"""The end of a question for everything that is known about the user."""
+_EVERYTHING_HAN: Final = re.compile(
+    r"(?:你|您|我们|都|还|已经|目前|现在|请|告诉我|关于(?:我|用户)的?|对(?:我|用户)|,| ){0,6}"
+    r"(?:(?:我|用户)的(?:情况|信息)你?)?"
+    r"(?:有|都|还){0,2}(?:知道|了解|记得|记住了?|掌握|存了|保存了){1,2}[了的]?"
+    r"(?:关于)?(?:(?:我|用户)的?)?(?:多少|哪些|些?什么|一切|所有)(?:关于(?:我|用户)的?)?"
+    r"(?:事情|事|信息|情况|东西|内容|了解)?(?:呢|吗|啊)?"
+    r"|(?:你|您)?对(?:我|用户)有(?:多少|哪些|什么)了解|我是谁|(?:请)?(?:介绍|描述|总结)一下(?:我|用户)"
+    r"|(?:说说|告诉我)你(?:知道|了解|记得)的(?:我|用户)"
+)
+"""The same in Chinese, as a whole question that names the user."""
+_USER_HAN: Final = re.compile("我(?!们)|用户")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +171,17 @@ def asked(question: str) -> Asked:
 def asks_for_the_past(question: str) -> bool:
     """Return whether the words of a question ask for an earlier time."""
     return _PAST.search(normalised(question)) is not None
+
+
+def asks_for_everything(question: str) -> bool:
+    """Return whether a question asks for everything that is known about the user."""
+    text = normalised(question)
+    if len(text) > MAX_GENERAL_CHARS:
+        return False
+    if contains_han(text):
+        return _USER_HAN.search(text) is not None and _EVERYTHING_HAN.fullmatch(text) is not None
+    found = _EVERYTHING.search(text)
+    return found is not None and found.end() == len(text)
 
 
 def asks_why(question: str) -> bool:

@@ -28,7 +28,7 @@ from ebbtide.language.port import BadReply, ModelUnavailable
 from ebbtide.memory.causal_paths import MAX_DEPTH, CausalPath, causal_paths
 from ebbtide.memory.slot_names import SLOTS, slot_of
 from ebbtide.memory.statements import Version
-from ebbtide.memory.topic_words import asks_for_the_past, asks_why
+from ebbtide.memory.topic_words import asks_for_everything, asks_for_the_past, asks_why
 from ebbtide.memory.versions import SlotReplay
 from ebbtide.records import local_date
 from ebbtide.retrieval.question_topics import question_topics
@@ -355,7 +355,7 @@ class _Search:
 
     def _expands(self, found_count: int) -> bool:
         depth = 1 if self._request.expand_depth is None else self._request.expand_depth
-        if self._request.mode == "fast" or depth == 0:
+        if self._request.mode == "fast" or depth == 0 or asks_for_everything(self._request.query):
             return False
         return self._request.mode == "deep" or self._asks_why or found_count < 3
 

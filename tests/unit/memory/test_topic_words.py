@@ -7,6 +7,7 @@ import pytest
 from ebbtide.memory.topic_words import (
     are_same_relative,
     asked,
+    asks_for_everything,
     asks_for_the_past,
     asks_why,
     names,
@@ -75,3 +76,42 @@ def test_times_reasons_values_and_names() -> None:
     assert asks_why("Why did I move?") and asks_why("我为什么搬家？") and not asks_why("Who is Ida?")
     assert "vehicle" in topics_of_value("a cargo bike") and "vehicle" in topics_of_value("电动三轮车")
     assert names("Ida", asked("Who is Ida?")) and not names("Ida", asked("Who is Idalia?"))
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What do you know about me?",
+        "what have you learned about me so far",
+        "Tell me everything you know about me.",
+        "What is known about the user?",
+        "Who am I?",
+        "你知道我什么？",
+        "你对我了解多少？",
+        "你都记得我哪些事？",
+        "關於我，你知道些什麼？",
+        "你对用户有什么了解？",
+    ],
+)
+def test_a_question_asks_for_everything_about_the_user(question: str) -> None:
+    """A question without a topic about what is known of the user is one for all of it."""
+    assert asks_for_everything(question)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What do you know about my sister?",
+        "What do you know about me and tea?",
+        "What did Anna know about me?",
+        "Where do I live?",
+        "你知道我喜欢什么？",
+        "你知道我的生日吗？",
+        "你记得我买了什么吗？",
+        "我知道什么？",
+        "你知道我们什么时候出发吗？",
+    ],
+)
+def test_a_question_with_a_topic_does_not_ask_for_everything(question: str) -> None:
+    """A topic, another person or another speaker limits a question."""
+    assert not asks_for_everything(question)

@@ -39,6 +39,7 @@ from ebbtide.memory.association import associate
 from ebbtide.memory.network import Network
 from ebbtide.memory.pagerank import closeness
 from ebbtide.memory.statements import Ledger
+from ebbtide.memory.topic_words import asks_for_everything
 from ebbtide.memory.wording import joined
 from ebbtide.offload.pool import INLINE, TextWorkers
 from ebbtide.records import EPISODE, AttachmentPlace, MessageRecord, Node
@@ -207,7 +208,8 @@ class QueryRunner:
 
     def _on_record(self, question: ParsedQuery) -> NDArray[np.int64]:
         """Return the passages of statements that are true and answer a query about the user by their topic."""
-        if not self.ledger.statement_count or not question.is_about_user or not question.recency:
+        is_answered = asks_for_everything(question.query) or (question.is_about_user and question.recency)
+        if not self.ledger.statement_count or not is_answered:
             return np.zeros(0, dtype=np.int64)
         messages = messages_on_record(self.ledger, self.network, question.query, self.now_ms)
         return np.flatnonzero(np.isin(self.archive.index.column("message"), messages))

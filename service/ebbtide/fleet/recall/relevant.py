@@ -54,6 +54,7 @@ def are_relevant(
         return ~found
     if query.is_size_open and len(index) <= SMALL:
         found[:CANDIDATES] = relevances >= LEAST_SHARE * relevances.max()
+        found[:CANDIDATES] |= np.isin(first, request.on_record)
     return found
 
 

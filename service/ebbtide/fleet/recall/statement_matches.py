@@ -31,7 +31,7 @@ from ebbtide.fleet.recall.statement_evidence import (
 )
 from ebbtide.ids import NodeId
 from ebbtide.memory.network import Network
-from ebbtide.memory.slot_names import SLOTS, canonical
+from ebbtide.memory.slot_names import SLOTS, canonical, slot_of
 from ebbtide.memory.statements import Ledger, Replay, Version
 from ebbtide.memory.subjects import USER, unqualified
 from ebbtide.memory.topic_words import (
@@ -40,6 +40,7 @@ from ebbtide.memory.topic_words import (
     Asked,
     are_same_relative,
     asked,
+    asks_for_everything,
     names,
     topics_of_value,
 )
@@ -56,6 +57,9 @@ LEAST_TOPIC = 0.1
 
 VALUE_SHARE = 0.8
 """Weight of a topic that only the value of a statement names, in other words than the question."""
+
+PASSING_SHARE = 0.5
+"""Similarity of a statement on a topic that is not lasting, to a question for everything about the user."""
 
 
 @dataclass(slots=True)
@@ -90,6 +94,8 @@ class StatementMatches:
 
     def find(self, hits: Recollected) -> dict[NodeId, float]:
         """Return the similarity of each statement that may answer the question; empty if nothing answers it."""
+        if asks_for_everything(self.question):
+            return dict(self._about_user())
         statements, answer = self.evidence(hits)
         weights = WITH_TOPICS if self.topics else WITHOUT_TOPICS
         probable = probability(score(answer, weights.of_answer))
@@ -98,6 +104,13 @@ class StatementMatches:
         scores = {one: score(each, weights.of_statement) for one, each in statements.items()}
         best = max(scores.values())
         return {one: probable * math.exp((each - best) / SPREAD) for one, each in scores.items()}
+
+    def _about_user(self) -> Iterator[tuple[NodeId, float]]:
+        """Yield every statement about the user, those on lasting topics as more similar."""
+        for statement in self.ledger.about(self._merged(self._user())):
+            version = self.version_of(statement)
+            if version is not None:
+                yield statement, 1.0 if slot_of(version.first.slot).is_lasting else PASSING_SHARE
 
     def evidence(self, hits: Recollected) -> tuple[dict[NodeId, Evidence], AnswerEvidence]:
         """Return the evidence for each statement that may answer the question, and for an answer."""

@@ -17,7 +17,7 @@ from ebbtide.memory.network import Network
 from ebbtide.memory.slot_names import slot_of
 from ebbtide.memory.statements import Ledger, Version
 from ebbtide.memory.subjects import USER
-from ebbtide.memory.topic_words import asked
+from ebbtide.memory.topic_words import asked, asks_for_everything
 from ebbtide.records import Node, local_date
 from ebbtide.retrieval.times import Offset
 from ebbtide.statements import STATEMENT_KINDS
@@ -62,7 +62,7 @@ def messages_on_record(ledger: Ledger, network: Network, query: str, now_ms: int
     """Return the messages of statements that are true, in the topics that a query names.
 
     They are about the user, or about the relative of the user whom the query names. A topic with many values says too
-    little about which of them is meant.
+    little about which of them is meant. A query for everything about the user names all topics.
     """
     question = asked(query)
     relatives = [one.replace("_", " ") for one in sorted(question.relatives - {"partner"})]
@@ -70,7 +70,10 @@ def messages_on_record(ledger: Ledger, network: Network, query: str, now_ms: int
     if subject is None:
         return []
     replay = ledger.known()
-    named = [slot for slot in sorted(question.topics) if slot_of(slot).is_lasting]
+    if asks_for_everything(query):
+        named = sorted(ledger.slots_of(replay.merged_with(subject)))
+    else:
+        named = [slot for slot in sorted(question.topics) if slot_of(slot).is_lasting]
     return sorted(
         message
         for slot in named
