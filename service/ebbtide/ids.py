@@ -61,9 +61,14 @@ def node_text_id(node_id: NodeId) -> str:
     return f"n{node_id}"
 
 
+def node_number(text: str) -> NodeId | None:
+    """Return the node id of a text form, or None for any other text."""
+    return _numbered(text, "n")
+
+
 def parse_node_id(text: str) -> NodeId:
     """Return the node id of a text form. Raise NODE_NOT_FOUND for any other text."""
-    number = _numbered(text, "n")
+    number = node_number(text)
     if number is None:
         raise no_node()
     return number

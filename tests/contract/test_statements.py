@@ -1037,7 +1037,9 @@ async def test_a_question_for_everything_finds_what_is_true_of_the_user(
         await says(call, "过敏", "花生")
         await says(call, "likes", "green tea")
         await says(call, "residence", "Ghent", subject="Anna")
-        await call("POST", f"{AGENT}/remember", {"messages": [{"role": "user", "content": "It rained a lot."}]})
+        await call(
+            "POST", f"{AGENT}/remember", {"messages": [{"role": "user", "content": "It rained a lot."}]}
+        )
         await call("POST", f"{AGENT}/flush", {"timeout_ms": 10_000, "vectors": True})
         body = {"query": question}
         found = (await done(call, "POST", "statements/search", body))["statements"]
@@ -1046,3 +1048,75 @@ async def test_a_question_for_everything_finds_what_is_true_of_the_user(
         assert all(value in text for value in ("Porto", "花生", "green tea"))
         answer = await done(call, "POST", "tools/search_memories", {"arguments": {"query": question}})
         assert {one["object"] for one in answer["result"]["statements"]} == {"Porto", "花生", "green tea"}
+
+
+async def test_an_id_means_that_node(tmp_path: Path, caller_in: CallerIn) -> None:
+    """An id of no entity is refused wherever a name or an id is allowed, and no entity is named after an id."""
+    async with caller_in(tmp_path) as call:
+        one = await says(call, "residence", "Lisbon", subject="Anna")
+        anna = one["subject_id"]
+        assert (await done(call, "GET", "profile", entity=anna))["name"] == "Anna"
+        assert (await done(call, "GET", "profile", entity="Unknown Name"))["entity_id"] == ""
+        again = await says(call, "likes", "tea", subject=anna)
+        assert (again["subject"], again["subject_id"]) == ("Anna", anna)
+        told = {"topic": "likes", "object": "tea"}
+        for bad, status, reason in (("n999", 404, "NODE_NOT_FOUND"), (one["id"], 400, "INVALID_VALUE")):
+            for method, path, body, params in (
+                ("GET", "profile", None, {"entity": bad}),
+                ("GET", "statements", None, {"subject": bad}),
+                ("POST", "statements", {"subject": bad, **told}, {}),
+                ("POST", "merges", {"entity": bad, "other": anna}, {}),
+            ):
+                response = await call(method, f"{AGENT}/{path}", body, params=params)
+                assert response.status_code == status, (path, bad, response.text)
+                assert response.json()["error"]["reason"] == reason
+        names = {entity["name"] for entity in (await done(call, "GET", "entities"))["entities"]}
+        assert names == {"Anna", "Lisbon"}
+        assert (await call("DELETE", f"{AGENT}/nodes/{again['id']}")).status_code == 200
+        response = await call("GET", f"{AGENT}/profile", None, params={"entity": again["id"]})
+        assert (response.status_code, response.json()["error"]["reason"]) == (404, "NODE_FORGOTTEN")
+
+
+async def test_a_statement_has_one_pin(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Feedback and the pin of the node are the same; the list has the one in effect; undoing restores it."""
+    async with caller_in(tmp_path) as call:
+        one = (await says(call, "likes", "tea"))["id"]
+
+        async def pins() -> tuple[bool, str, list[str]]:
+            rulings = (await done(call, "GET", "rulings"))["rulings"]
+            statement = await done(call, "GET", f"statements/{one}")
+            node = await done(call, "GET", f"nodes/{one}")
+            listed = (await done(call, "GET", "nodes", kinds="fact"))["nodes"]
+            assert [found["pinned"] for found in listed] == [node["pinned"]]
+            return statement["pinned"], node["pinned"], [ruling["kind"] for ruling in rulings]
+
+        assert await pins() == (False, "none", [])
+        first = await done(call, "POST", "feedback", {"node_id": one, "action": "pin"})
+        assert await pins() == (True, "by_hand", ["pin"])
+        assert (await done(call, "PUT", f"nodes/{one}/pin"))["pinned"] == "by_hand"
+        assert await done(call, "POST", "feedback", {"node_id": one, "action": "pin"}) == first
+        assert await pins() == (True, "by_hand", ["pin"])
+        assert (await done(call, "DELETE", f"nodes/{one}/pin"))["pinned"] == "none"
+        assert await pins() == (False, "none", ["unpin"])
+        [unpinned] = (await done(call, "GET", "rulings"))["rulings"]
+        await done(call, "DELETE", f"rulings/{unpinned['id']}")
+        assert await pins() == (True, "by_hand", ["pin"])
+        await done(call, "DELETE", f"rulings/{first['ruling_id']}")
+        assert await pins() == (False, "none", [])
+        assert (await done(call, "PUT", f"nodes/{one}/pin"))["pinned"] == "by_hand"
+        assert await pins() == (True, "by_hand", ["pin"])
+
+
+async def test_a_second_retraction_changes_nothing(tmp_path: Path, caller_in: CallerIn) -> None:
+    """A retracted statement has one ruling for it. After an undo, it can be retracted again."""
+    async with caller_in(tmp_path) as call:
+        one = (await says(call, "likes", "tea"))["id"]
+        first = await done(call, "POST", f"statements/{one}/retract", {"reason": "A mistake."})
+        assert await done(call, "POST", f"statements/{one}/retract", {}) == first
+        [ruling] = (await done(call, "GET", "rulings"))["rulings"]
+        assert (ruling["id"], ruling["reason"]) == (first["ruling_id"], "A mistake.")
+        await done(call, "DELETE", f"rulings/{first['ruling_id']}")
+        assert await values(call) == [("tea", "current")]
+        again = await done(call, "POST", f"statements/{one}/retract", {})
+        assert again != first
+        assert await values(call) == []

@@ -16,6 +16,7 @@ from ebbtide.ids import NodeId, parse_node_id
 from ebbtide.store.lmdb.transaction import ReadTransaction
 from ebbtide.verbs.entities import EntityInfo, entity_info
 from ebbtide.verbs.inspect import NodeDetail, NodeInfo, NodeRequest, node_detail, node_info, not_alive
+from ebbtide.verbs.profile import pin_statement
 from ebbtide.verbs.reading import ReadingService
 from ebbtide.verbs.requests import AgentRequest, Response, refuse
 from ebbtide.verbs.service import Service
@@ -63,10 +64,11 @@ async def unfocus_node(service: Service, request: NodeRequest) -> FocusInfo:
 async def pin_node(service: Service, request: NodeRequest) -> NodeDetail:
     """Pin a memory: it is neither shortened nor forgotten until it is unpinned. Lost text does not come back.
 
+    The pin of a statement is a ruling, as by GiveFeedback, and `max_pinned` does not count it.
     TOO_MANY_PINNED if the agent has `max_pinned` pinned memories. NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND
     otherwise.
     """
-    return await _change_pin(service, request, _pin)
+    return await _change_pin(service, request, "pin", _pin)
 
 
 def _pin(workspace: Workspace, node_id: NodeId) -> None:
@@ -84,7 +86,7 @@ async def unpin_node(service: Service, request: NodeRequest) -> NodeDetail:
 
     NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
     """
-    return await _change_pin(service, request, lambda workspace, one: workspace.unpin_by_hand(one))
+    return await _change_pin(service, request, "unpin", lambda workspace, one: workspace.unpin_by_hand(one))
 
 
 Action = Callable[[Workspace, NodeId], None]
@@ -104,9 +106,12 @@ async def _change_focus(service: Service, request: NodeRequest, change: Action) 
         return await agent.run(job)
 
 
-async def _change_pin(service: Service, request: NodeRequest, change: Action) -> NodeDetail:
+async def _change_pin(service: Service, request: NodeRequest, action: str, change: Action) -> NodeDetail:
     node_id = parse_node_id(request.node_id)
     async with service.fleet.using(request.owner) as agent:
+        is_statement = await agent.run(lambda: agent.workspace.network.is_statement(node_id))
+        if is_statement:
+            await pin_statement(service, agent, node_id, action)
 
         def job() -> NodeDetail:
             workspace = agent.workspace
@@ -114,7 +119,8 @@ async def _change_pin(service: Service, request: NodeRequest, change: Action) ->
                 raise not_alive(workspace, node_id)
             if node_id in workspace.network.entities:
                 refuse("node_id", request.node_id, "the id of a memory; this is an entity")
-            change(workspace, node_id)
+            if not is_statement:
+                change(workspace, node_id)
             return workspace.store.read(lambda txn: _detail(txn, workspace, node_id))
 
         return await agent.run(job)

@@ -358,6 +358,13 @@ def _concept_fields(node: Concept) -> dict[str, Any]:
     }
 
 
+def _pin(txn: ReadTransaction, workspace: Workspace, node: Node) -> str:
+    """Return how a memory is pinned. The pin of a statement is a ruling."""
+    if not workspace.network.is_statement(node.id):
+        return node.pinned
+    return "by_hand" if node.id in workspace.ledger_in(txn).known().pinned() else "none"
+
+
 def _fields(txn: ReadTransaction, workspace: Workspace, node: AnyNode) -> dict[str, Any]:
     if isinstance(node, Concept):
         return _concept_fields(node)
@@ -389,7 +396,7 @@ def _fields(txn: ReadTransaction, workspace: Workspace, node: AnyNode) -> dict[s
         "created_at": node.created_at_ms,
         "original_length": node.original_length,
         "in_focus": node.id in network.focus,
-        "pinned": node.pinned,
+        "pinned": _pin(txn, workspace, node),
         "entities": _entities(workspace, node.id),
         "sources": [_source(txn, source) for source in node.sources],
         "rewrites": [

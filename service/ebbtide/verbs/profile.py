@@ -10,9 +10,10 @@ from pydantic import Field
 
 from ebbtide.entity_names import entity_key
 from ebbtide.errors import InvalidRequest, no_ruling
+from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.han import contains_han
-from ebbtide.ids import NodeId, node_text_id, parse_node_id, parse_ruling_id, ruling_text_id
+from ebbtide.ids import NodeId, node_number, node_text_id, parse_node_id, parse_ruling_id, ruling_text_id
 from ebbtide.memory.slot_names import label, slot_of
 from ebbtide.memory.subjects import USER
 from ebbtide.normalisation import on_one_line
@@ -24,6 +25,7 @@ from ebbtide.verbs.paging import AgentPageRequest, number_from_token, to_token
 from ebbtide.verbs.requests import AgentRequest, Response, refuse
 from ebbtide.verbs.service import Service
 from ebbtide.verbs.statements import (
+    AN_ENTITY,
     CURRENT,
     MAX_SUBJECT_CHARS,
     Reason,
@@ -31,6 +33,7 @@ from ebbtide.verbs.statements import (
     StoredRuling,
     View,
     entity_meant,
+    last_ruling,
     not_a_statement,
     read_at,
     store_ruling,
@@ -84,13 +87,16 @@ class Profile(Response):
 
 
 async def get_profile(service: Service, request: GetProfileRequest) -> Profile:
-    """Return the knowledge about a person or a thing, by topic, with the words that support it."""
+    """Return the knowledge about a person or a thing, by topic, with the words that support it.
+
+    Raise NODE_FORGOTTEN if an id existed once, NODE_NOT_FOUND if it did not. A name may be unknown.
+    """
     return await read_at(service, request.owner, request.as_of, request.known_at, partial(_profile, request))
 
 
 def _profile(request: GetProfileRequest, view: View) -> Profile:
     words = request.entity or USER
-    entity = view.entity(words)
+    entity = view.entity(words, "entity")
     if entity is None:
         return Profile(entity_id="", name=words, names=[], slots=[], text="", is_cut=False)
     slots = []
@@ -361,16 +367,36 @@ class GiveFeedbackRequest(AgentRequest):
 
 
 async def give_feedback(service: Service, request: GiveFeedbackRequest) -> StoredRuling:
-    """Pin a statement, or vote on it. A vote orders statements that contradict each other, and ends none."""
+    """Pin a statement, or vote on it. A vote orders statements that contradict each other, and ends none.
+
+    To pin a pinned statement, or to unpin one that was unpinned, changes nothing and returns the ruling in effect.
+    """
     number = parse_node_id(request.node_id)
     async with service.fleet.using(request.owner) as agent:
         workspace = agent.workspace
         if not await agent.run(lambda: workspace.ledger.assertions_of(number)):
             raise not_a_statement(workspace, number)
-        value = {"upvote": 1.0, "downvote": -1.0}.get(request.action, 0.0)
-        kind: RulingKind = "vote" if value else request.action  # type: ignore[assignment]
-        ruling = Ruling(1, kind, number, service.clock.now_ms(), value=value)
+        if request.action in PINS:
+            return await pin_statement(service, agent, number, request.action, request.reason)
+        value = {"upvote": 1.0, "downvote": -1.0}[request.action]
+        ruling = Ruling(1, "vote", number, service.clock.now_ms(), value=value)
         return await store_ruling(service, agent, ruling, request.reason, {"node": request.node_id})
+
+
+PINS: Final = ("pin", "unpin")
+"""Of the rulings of these kinds about a statement, the last one is in effect."""
+
+
+async def pin_statement(
+    service: Service, agent: Agent, number: NodeId, action: str, reason: str = ""
+) -> StoredRuling:
+    """Pin or unpin a statement. Return the ruling in effect if that is what it says."""
+    last = await agent.run(partial(last_ruling, agent.workspace, number, PINS))
+    if last is not None and last.kind == action:
+        return StoredRuling(ruling_id=ruling_text_id(last.entry))
+    kind: RulingKind = "pin" if action == "pin" else "unpin"
+    ruling = Ruling(1, kind, number, service.clock.now_ms())
+    return await store_ruling(service, agent, ruling, reason, {"node": node_text_id(number)})
 
 
 class RulingPage(Response):
@@ -399,10 +425,14 @@ async def list_rulings(service: Service, request: ListRulingsRequest) -> RulingP
     start, size = number_from_token(request.page_token, "rulings"), request.size
 
     def read(view: View) -> RulingPage:
+        rulings = view.workspace.ledger.rulings()
+        pins = {one.target: one for one in rulings if one.kind in PINS}
         found = [
             one
-            for one in view.workspace.ledger.rulings()
-            if one.entry >= start and (not request.kinds or one.kind in request.kinds)
+            for one in rulings
+            if one.entry >= start
+            and (not request.kinds or one.kind in request.kinds)
+            and (one.kind not in PINS or pins[one.target] is one)
         ]
         token = to_token(str(found[size].entry), "rulings") if len(found) > size else ""
         return RulingPage(rulings=[_ruling_info(one) for one in found[:size]], next_page_token=token)
@@ -436,9 +466,8 @@ async def undo_ruling(service: Service, request: RulingRequest) -> StoredRuling:
 
 def _entity(workspace: Workspace, field: str, words: str) -> NodeId:
     # The names of two entities to merge are exact: "Anna" is not "Anna (colleague)".
-    number = workspace.network.entity_of_key.get(entity_key(words)) or entity_meant(workspace, words)
+    number = None if node_number(words.strip()) else workspace.network.entity_of_key.get(entity_key(words))
+    number = number or entity_meant(workspace, words, field)
     if number is None:
-        refuse(
-            field, words, "the name or id of an entity of GET /v1/agents/{agent_id}/entities (ListEntities)"
-        )
+        refuse(field, words, AN_ENTITY)
     return number

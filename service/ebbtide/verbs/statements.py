@@ -26,7 +26,7 @@ from ebbtide.fleet.ingest.admission import IncomingBatch, PolicyChanged, TargetG
 from ebbtide.fleet.ingest.declaring import Supplied, Told
 from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.fleet.runtime.workspace import Workspace
-from ebbtide.ids import NodeId, batch_text_id, node_text_id, parse_node_id
+from ebbtide.ids import NodeId, batch_text_id, node_number, node_text_id, parse_node_id, ruling_text_id
 from ebbtide.memory.declaration import Declaration
 from ebbtide.memory.namesakes import Namesakes
 from ebbtide.memory.slot_names import SLOTS, canonical, slot_of
@@ -88,6 +88,9 @@ STATES = (
 )
 CURRENT = ("current", "contested", "planned")
 assert set(KINDS) == STATEMENT_KINDS
+
+AN_ENTITY = "the name or id of an entity of GET /v1/agents/{agent_id}/entities (ListEntities)"
+"""What a request may name, in errors."""
 
 MAX_SUBJECT_CHARS = 200
 MAX_TOPIC_CHARS = 64
@@ -351,7 +354,8 @@ async def create(
     confidence: float,
 ) -> CreatedStatement:
     """Store a statement of an author."""
-    subject = subject_name(request.subject)
+    has_id = node_number(request.subject.strip()) is not None
+    subject = "" if has_id else subject_name(request.subject)
     if subject is None:
         refuse("subject", request.subject, "a name of 2-30 characters, or I")
     slot = canonical(request.topic)
@@ -361,7 +365,10 @@ async def create(
     async with service.fleet.using(request.owner, create=True, agent_quota=service.agent_quota) as agent:
         check_vector(agent, request.vector)
         while True:
-            workspace = agent.workspace
+            workspace, about = agent.workspace, 0
+            if has_id:
+                about = await agent.run(partial(_entity, workspace, request.subject))
+                subject = workspace.network.entities[about].name
             replaced = await _replaced(
                 agent, request.replaces, subject, slot, (request.subject, request.topic)
             )
@@ -378,7 +385,7 @@ async def create(
                 negated=request.negated,
                 modality=request.modality,  # type: ignore[arg-type]
                 reports_change=reports_change(f"{request.topic} {request.content}"),
-                about=0 if replaced is None else replaced.first.subject,
+                about=about if replaced is None else replaced.first.subject,
                 replaces=0 if replaced is None else replaced.statement,
                 since_ms=request.since,
                 until_ms=request.until,
@@ -683,14 +690,24 @@ def _corrected(
 async def retract_statement(service: Service, request: RetractStatementRequest) -> StoredRuling:
     """Retract a statement: it was never true, and a statement that it ended is current again. It stays in the history.
 
-    An old id means the last correction. Raise NOT_A_STATEMENT for a memory or an entity, NODE_FORGOTTEN if it existed
-    once, NODE_NOT_FOUND otherwise.
+    If it was retracted before, nothing changes, and the response has the earlier ruling. An old id means the last
+    correction. Raise NOT_A_STATEMENT for a memory or an entity, NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND
+    otherwise.
     """
     async with service.fleet.using(request.owner) as agent:
         old = await agent.run(partial(_newest, agent.workspace, parse_node_id(request.node_id)))
+        earlier = await agent.run(partial(last_ruling, agent.workspace, old.statement, ("retract",)))
+        if earlier is not None and earlier.entry > old.entry:
+            return StoredRuling(ruling_id=ruling_text_id(earlier.entry))
         ruling = Ruling(1, "retract", old.statement, service.clock.now_ms())
         details: dict[str, object] = {"node": node_text_id(old.statement)}
         return await store_ruling(service, agent, ruling, request.reason, details)
+
+
+def last_ruling(workspace: Workspace, number: NodeId, kinds: Collection[str]) -> Ruling | None:
+    """Return the last ruling of some kinds about a statement that was not undone; None if there is none."""
+    rulings = reversed(workspace.ledger.rulings())
+    return next((one for one in rulings if one.target == number and one.kind in kinds), None)
 
 
 async def store_ruling(
@@ -780,9 +797,9 @@ class View:
             self._shown[version] = next(alive, version.statement)
         return self._shown[version]
 
-    def entity(self, words: str) -> NodeId | None:
-        """Return the entity that a name, I or an id means; None if there is none."""
-        return entity_meant(self.workspace, words)
+    def entity(self, words: str, field: str) -> NodeId | None:
+        """Return the entity that a name, I or an id means; None if no entity has this name."""
+        return entity_meant(self.workspace, words, field)
 
     def info(self, version: Version) -> StatementInfo:
         """Return a version of a statement."""
@@ -883,13 +900,28 @@ async def read_at(
         return await agent.run(job)
 
 
-def entity_meant(workspace: Workspace, words: str) -> NodeId | None:
-    """Return the entity that a name, I or an id means; None if there is none."""
-    if words[:1] == "n" and words[1:].isdecimal():
-        number = int(words[1:])
-        return number if number in workspace.network.entities else None
+def entity_meant(workspace: Workspace, words: str, field: str) -> NodeId | None:
+    """Return the entity that a name, I or an id means; None if no entity has this name.
+
+    A text with the form of an id means that node. NODE_FORGOTTEN or NODE_NOT_FOUND if there is none, INVALID_VALUE if
+    it is no entity.
+    """
+    number = node_number(words.strip())
+    if number in workspace.network.entities:
+        return number
+    if number is not None:
+        if number in workspace.network:
+            refuse(field, words, AN_ENTITY)
+        raise not_alive(workspace, number)
     name = subject_name(words)
     return None if name is None else Namesakes(workspace.network, workspace.ledger).meant(name).entity or None
+
+
+def _entity(workspace: Workspace, words: str) -> NodeId:
+    """Return the entity that an id means."""
+    found = entity_meant(workspace, words, "subject")
+    assert found is not None, "an id means a node, or is refused"
+    return found
 
 
 def _one(text: str, view: View) -> StatementInfo:
@@ -923,7 +955,7 @@ def _listed_by_id(
 ) -> Iterator[tuple[str, StatementInfo]]:
     subjects: Collection[NodeId] | None = None
     if request.subject:
-        entity = view.entity(request.subject)
+        entity = view.entity(request.subject, "subject")
         if entity is None:
             return
         subjects = view.replay.merged_with(entity)

@@ -22,7 +22,7 @@ from ebbtide.actor import actor
 from ebbtide.bounds import EARLIEST_MS, LATEST_MS
 from ebbtide.clock import offset_of
 from ebbtide.errors import EbbtideError, FieldViolation, InvalidRequest, NotFound
-from ebbtide.ids import AgentId
+from ebbtide.ids import AgentId, node_number
 from ebbtide.retrieval.analysis import words_of
 from ebbtide.retrieval.times import Offset, stated_time, utc
 from ebbtide.tools import schema
@@ -240,7 +240,7 @@ async def described_memory(service: Service, agent_id: str, text: str) -> str:
 
     Raise AMBIGUOUS_MEMORY with up to five candidates if none or more than one fits.
     """
-    if text[:1] == "n" and text[1:].isdecimal():
+    if node_number(text) is not None:
         return text
     facts = SearchStatementsRequest(agent_id=agent_id, query=text, max_results=MAX_CHOICES, mode="fast")
     statements = (await search_statements(service, facts)).statements

@@ -84,8 +84,12 @@ class State:
     @property
     def ledger(self) -> Ledger:
         """The ledger of statements, read from the store on first use."""
+        return self.store.read(self.ledger_in) if self._ledger is None else self._ledger
+
+    def ledger_in(self, txn: ReadTransaction) -> Ledger:
+        """Return the ledger within a transaction of a reader."""
         if self._ledger is None:
-            self._ledger = self.store.read(lambda txn: Ledger(txn.statements.entries()))
+            self._ledger = Ledger(txn.statements.entries())
         return self._ledger
 
     def is_full_of_statements(self, now_ms: int) -> bool:
