@@ -8,8 +8,8 @@ import pytest
 from ebbtide.fleet.recall.statement_evidence import (
     WITH_TOPICS,
     WITHOUT_TOPICS,
-    AnswerEvidence,
     Evidence,
+    Weights,
     log_odds,
     probability,
     score,
@@ -53,9 +53,9 @@ def test_related_topics_raise_each_other() -> None:
 
 
 @pytest.mark.parametrize("weights", [WITH_TOPICS, WITHOUT_TOPICS])
-def test_all_evidence_points_where_it_should(weights: tuple[Evidence, AnswerEvidence]) -> None:
+def test_all_evidence_points_where_it_should(weights: Weights) -> None:
     """More of what speaks for a statement or an answer never lowers its score, and strangers lower it."""
-    of_statement, of_answer = weights
+    of_statement, of_answer, _ = weights
     assert all(weight >= 0 for weight in of_statement[:-1])
     assert of_statement.stranger < 0
     assert of_answer.relevance > 0

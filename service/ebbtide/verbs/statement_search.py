@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, NamedTuple
@@ -209,6 +209,7 @@ class _Scored(NamedTuple):
     statement: NodeId
     version: Version
     distance: int
+    similarity: float
 
 
 class _Search:
@@ -245,7 +246,7 @@ class _Search:
         causes = self._causes(similar) if self._asks_why else []
         for path in causes:
             self._follow(path, similar, reached)
-        best = self._plans_last(list(self._scored(similar, reached)))
+        best = self._plans_last(self._near_best(self._scored(similar, reached), causes))
         best = best[: self._request.max_results or 10]
         self._workspace.statement_uses.note(one.statement for one in best)
         shown = {one.statement for one in best}
@@ -282,12 +283,35 @@ class _Search:
             )
             rivals = self._other_values(version) if state in CURRENT else []
             is_latest = state != "planned" and all(one.since_ms <= version.since_ms for one in rivals)
+            near = similar.get(statement, 0.0)
             if self._asks_for_past and state in CURRENT and is_latest:
                 score -= PAST_PENALTY
             elif rivals and is_latest:
-                near = max(similar.get(one.statement, 0.0) for one in (version, *rivals))
-                score += weights.similarity_weight * (near * LATEST_SHARE - similar.get(statement, 0.0))
-            yield _Scored(score, statement, version, distance)
+                best = max(similar.get(one.statement, 0.0) for one in (version, *rivals)) * LATEST_SHARE
+                score += weights.similarity_weight * (best - near)
+                near = best
+            yield _Scored(score, statement, version, distance, near)
+
+    def _near_best(self, scored: Iterable[_Scored], causes: Sequence[CausalPath]) -> list[_Scored]:
+        """Return the statements that are not much less similar than the best one, and those reached along links.
+
+        With past ones, the values of a topic belong together.
+        """
+        found = list(scored)
+        linked = {cause.node_id for path in causes for cause in path.causes}
+        near: dict[object, float] = {}
+        for one in found:
+            matter = self._matter(one)
+            near[matter] = max(one.similarity, near.get(matter, 0.0))
+        least = self._matches.weights.least_share * max(near.values(), default=0.0)
+        return [
+            one
+            for one in found
+            if one.distance or one.statement in linked or near[self._matter(one)] >= least
+        ]
+
+    def _matter(self, one: _Scored) -> object:
+        return one.version.replay if self._request.include_past else one.statement
 
     def _plans_last(self, scored: list[_Scored]) -> list[_Scored]:
         """Return statements, best first, a planned value of a topic after the values that are true."""
@@ -364,6 +388,8 @@ class _Search:
         depth = 1 if self._request.expand_depth is None else self._request.expand_depth
         network, ledger = self._workspace.network, self._workspace.ledger
         found = dict.fromkeys(starts, 0)
+        # Everything is about the user: only a deep search follows the links of that entity.
+        hubs = set() if self._request.mode == "deep" else self._matches.user()
         # An entity between two statements is no step of its own.
         waiting = deque((one, 0) for one in found if one in network)
         seen = set(found)
@@ -378,6 +404,8 @@ class _Search:
                 is_entity = other in network.entities
                 steps = distance if is_entity else distance + 1
                 if other in seen or steps > depth or not (is_entity or is_statement):
+                    continue
+                if other in hubs:
                     continue
                 seen.add(other)
                 if not is_entity:

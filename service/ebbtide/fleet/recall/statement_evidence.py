@@ -79,13 +79,15 @@ class Weights(NamedTuple):
 
     of_statement: Evidence
     of_answer: AnswerEvidence
+    least_share: float
+    """Least similarity of a statement that is found, as a share of the best one. The others are on other matters."""
 
 
 WITH_TOPICS: Final = Weights(
-    Evidence(2.9, 3.3, 1.1, 3.5, 0.9, -0.1), AnswerEvidence(0.5, -0.7, 0.0, 0.7, 5.3, -1.4, -1.7)
+    Evidence(2.9, 3.3, 1.1, 3.5, 0.9, -0.1), AnswerEvidence(0.5, -0.7, 0.0, 0.7, 5.3, -1.4, -1.7), 0.1
 )
 WITHOUT_TOPICS: Final = Weights(
-    Evidence(1.5, 0.0, 2.6, 0.0, 0.5, -1.0), AnswerEvidence(0.3, 0.0, 0.0, 2.7, 0.0, -2.9, -0.55)
+    Evidence(1.5, 0.0, 2.6, 0.0, 0.5, -1.0), AnswerEvidence(0.3, 0.0, 0.0, 2.7, 0.0, -2.9, -0.55), 0.2
 )
 
 

@@ -23,6 +23,7 @@ from ebbtide.fleet.recall.statement_evidence import (
     WITHOUT_TOPICS,
     AnswerEvidence,
     Evidence,
+    Weights,
     log_odds,
     probability,
     score,
@@ -92,12 +93,17 @@ class StatementMatches:
         self.topics = with_related(self.topics)
         self._words = frozenset(word.casefold() for word in words_of(self.question))
 
+    @property
+    def weights(self) -> Weights:
+        """The weights of the evidence: those for vectors that know topics, or the others."""
+        return WITH_TOPICS if self.topics else WITHOUT_TOPICS
+
     def find(self, hits: Recollected) -> dict[NodeId, float]:
         """Return the similarity of each statement that may answer the question; empty if nothing answers it."""
         if asks_for_everything(self.question):
             return dict(self._about_user())
         statements, answer = self.evidence(hits)
-        weights = WITH_TOPICS if self.topics else WITHOUT_TOPICS
+        weights = self.weights
         probable = probability(score(answer, weights.of_answer))
         if not statements or probable < self.min_relevance:
             return {}
@@ -107,7 +113,7 @@ class StatementMatches:
 
     def _about_user(self) -> Iterator[tuple[NodeId, float]]:
         """Yield every statement about the user, those on lasting topics as more similar."""
-        for statement in self.ledger.about(self._merged(self._user())):
+        for statement in self.ledger.about(self._merged(self.user())):
             version = self.version_of(statement)
             if version is not None:
                 yield statement, 1.0 if slot_of(version.first.slot).is_lasting else PASSING_SHARE
@@ -119,7 +125,7 @@ class StatementMatches:
         named_topics = self._on_topic(others)
         about = set(self.ledger.about(self._merged(others)))
         names_someone = bool(others or self.asked.relatives)
-        user = self._user()
+        user = self.user()
         found: dict[NodeId, Evidence] = {}
         for statement in {**words, **named_topics, **dict.fromkeys(sorted(about))}:
             version = self.version_of(statement)
@@ -208,7 +214,7 @@ class StatementMatches:
         """Return the weight of the statements on the topics of the question, about those whom it names."""
         subjects = set(others)
         if self.asked.is_in_first_person or not (others or self.asked.relatives):
-            subjects |= self._user()
+            subjects |= self.user()
         found: dict[NodeId, float] = {}
         topics = self.asked.topics
         is_asked = bool(topics or self.topics)
@@ -238,13 +244,14 @@ class StatementMatches:
                 weight *= VALUE_SHARE
         return weight
 
-    def _user(self) -> set[NodeId]:
+    def user(self) -> set[NodeId]:
+        """Return the entity of the user, if there is one."""
         user = self.network.entity_of_key.get(entity_key(USER))
         return set() if user is None else {user}
 
     def _others(self) -> set[NodeId]:
         """Return the persons and things other than the user that the question names, by name or by relation."""
-        user = self._user()
+        user = self.user()
         found = set[NodeId]()
         for subject in self.ledger.subjects():
             entity = self.network.entities.get(subject)
@@ -266,8 +273,9 @@ class StatementMatches:
         key = self.network.entity_of_key.get(entity_key(f"{USER}'s {relative.replace('_', ' ')}"))
         if key is not None:
             yield key
-        user = self._user()
-        topics = {relative, *RELATION_TOPICS}
+        user = self.user()
+        names_of_it = relative, relative.replace("_", " ")
+        topics = {*names_of_it, *RELATION_TOPICS}
         subjects = self.ledger.subjects_in(topics)
         stated_of: dict[NodeId, list[Assertion]] = {}
         for one in self.ledger.said_about(self._merged(subjects), topics.__contains__):
@@ -275,6 +283,8 @@ class StatementMatches:
         for subject in subjects:
             stated = stated_of[self.replay.root(subject)]
             if subject in user:
-                yield from (one.object_entity for one in stated if one.slot == relative and one.object_entity)
-            elif any(one.slot == relative or are_same_relative(one.object, relative) for one in stated):
+                yield from (
+                    one.object_entity for one in stated if one.slot in names_of_it and one.object_entity
+                )
+            elif any(one.slot in names_of_it or are_same_relative(one.object, relative) for one in stated):
                 yield subject
