@@ -1120,3 +1120,56 @@ async def test_a_second_retraction_changes_nothing(tmp_path: Path, caller_in: Ca
         again = await done(call, "POST", f"statements/{one}/retract", {})
         assert again != first
         assert await values(call) == []
+
+
+@pytest.mark.parametrize(("question", "value"), [("Where do I live?", "Porto"), ("我对什么过敏？", "花生")])
+async def test_a_search_stops_after_what_answers(
+    tmp_path: Path, caller_in: CallerIn, question: str, value: str
+) -> None:
+    """A question on one topic is not followed by everything else about the user."""
+    async with caller_in(tmp_path) as call:
+        for topic, said in (("residence", "Porto"), ("过敏", "花生"), ("birthday", "1990-05-07")):
+            await says(call, topic, said)
+        for said in ("green tea", "long walks", "old maps"):
+            await says(call, "likes", said)
+        await call("POST", f"{AGENT}/flush", {"timeout_ms": 10_000, "vectors": True})
+        found = (await done(call, "POST", "statements/search", {"query": question}))["statements"]
+        assert found[0]["object"] == value
+        assert len(found) < 3
+
+
+async def test_a_statement_without_a_sentence_is_worded_in_its_language(
+    tmp_path: Path, caller_in: CallerIn
+) -> None:
+    """The sentence of a Chinese statement is Chinese, that of an English one English, also after a correction."""
+    async with caller_in(tmp_path) as call:
+        one = await says(call, "住址", "里斯本")
+        assert one["content"] == "用户的住址：里斯本"
+        right = await done(call, "PATCH", f"statements/{one['id']}", {"object": "波尔图", "negated": True})
+        assert right["content"] == "用户不住在波尔图"
+        sister = await says(call, "occupation", "护士", subject="my sister", attributes={"城市": "青岛"})
+        assert sister["content"] == "用户的姐妹的职业：护士（城市：青岛）"
+        assert (await says(call, "likes", "tea", negated=True))["content"] == "user likes not tea"
+        text = (await done(call, "POST", "recall", {"query": "我姐妹是做什么的？"}))["text"]
+        assert "护士" in text
+
+
+async def test_one_topic_and_one_value_have_many_words(tmp_path: Path, caller_in: CallerIn) -> None:
+    """Underscores make no other topic, and a value of a closed topic is the same in both languages."""
+    async with caller_in(tmp_path) as call:
+        for topic, value, again in (
+            ("gender", "female", "女"),
+            ("婚姻状况", "单身", "single"),
+            ("母语", "中文", "Chinese"),
+        ):
+            one = await says(call, topic, value)
+            other = await says(call, topic, again)
+            assert (other["id"], other.get("created", False)) == (one["id"], False)
+        assert (await done(call, "GET", "conflicts"))["conflicts"] == []
+        one = await says(call, "younger_sister", "Clara")
+        assert (await says(call, "younger sister", "Clara"))["id"] == one["id"]
+        assert (await says(call, "Younger-Sister", "Clara"))["id"] == one["id"]
+        one = await says(call, "blood_type", "A")
+        assert (await says(call, "blood type", "A"))["id"] == one["id"]
+        changed = await says(call, "婚姻状况", "已婚")
+        assert changed["state"] == "contested"

@@ -159,7 +159,9 @@ def canonical(topic: str) -> str:
 
     The result is empty if the topic has no word.
     """
-    key = normalised(topic)
+    key = normalised(topic.replace("_", " "))
+    if (spaced := key.replace("-", " ")) in ALIASES:
+        key = spaced
     for prefix in ("", "my ", "我的", "has ", "is ", "有"):
         if key.startswith(prefix) and key.removeprefix(prefix) in ALIASES:
             return ALIASES[key.removeprefix(prefix)]

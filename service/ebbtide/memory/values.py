@@ -129,6 +129,34 @@ def _in_digits(match: re.Match[str]) -> str:
     return str(total + _DIGITS.get(parts[2], 0))
 
 
+_EQUAL: Final = {
+    other: value
+    for value, others in {
+        "female": ("woman", "女", "女性", "女的", "女生"),
+        "male": ("man", "男", "男性", "男的", "男生"),
+        "single": ("unmarried", "not married", "单身", "未婚", "没结婚"),
+        "married": ("已婚", "结婚了", "已经结婚"),
+        "divorced": ("离异", "离婚", "离婚了", "已离婚"),
+        "widowed": ("丧偶",),
+        "engaged": ("订婚", "已订婚", "订婚了"),
+        "english": ("英语", "英文"),
+        "chinese": ("中文", "汉语"),
+        "mandarin": ("普通话", "国语"),
+        "cantonese": ("粤语", "广东话"),
+        "japanese": ("日语", "日文"),
+        "korean": ("韩语", "韩文"),
+        "french": ("法语", "法文"),
+        "german": ("德语", "德文"),
+        "spanish": ("西班牙语", "西语"),
+        "portuguese": ("葡萄牙语", "葡语"),
+        "italian": ("意大利语",),
+        "russian": ("俄语", "俄文"),
+        "arabic": ("阿拉伯语",),
+    }.items()
+    for other in others
+}
+"""Values of closed topics in other words: gender, marital status and languages."""
+
 Date = tuple[int, int, int]
 """Year, month and day; 0 for what is not stated."""
 
@@ -166,7 +194,8 @@ def _measured(value: str) -> str:
 
 def canonical_value(text: str) -> str:
     """Return a value without differences of spelling and unit. Values with equal results are the same."""
-    return _measured(normalised(text))
+    value = normalised(text)
+    return _EQUAL.get(value) or _measured(value)
 
 
 class Value(NamedTuple):

@@ -6,13 +6,18 @@ becomes single spaces, so no content can contain a separator. There are no ids a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from ebbtide.han import contains_han
+from ebbtide.memory.slot_names import SLOTS, canonical, label
+from ebbtide.memory.subjects import ASSISTANT, USER
 
 SEPARATOR = "\n---\n"
 LOOSE_ENDS = 3
 """Most sentences about forgotten memories in one answer."""
+
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 _BELONGED = ("它属于某个已遗忘的事物", "It belonged to something now forgotten")
 _INVOLVED = ("它涉及某个已遗忘的事物", "It involved something now forgotten")
@@ -61,6 +66,71 @@ def word_memory(content: str, locale: str, label: str = "", date: str = "") -> s
     """Return the block of one memory, with the date if there is one."""
     mark = "[记忆] " if _is_chinese(content, locale) else "[Memory] "
     return one_line(mark + (date and f"[{date}] ") + label + content)
+
+
+_VERBS = frozenset(
+    [
+        *(
+            "住在",
+            "居住",
+            "居住在",
+            "现居",
+            "搬到",
+            "搬去",
+            "搬家到",
+            "生于",
+            "来自",
+            "叫",
+            "就职于",
+            "入职",
+            "跳槽到",
+        ),
+        *("喜欢", "爱", "喜爱", "爱吃", "不喜欢", "讨厌", "会说", "说", "擅长", "打算"),
+    ]
+)
+"""Chinese topics that are the verb of a sentence."""
+
+_PERSONS = {USER: "用户", ASSISTANT: "助手"}
+
+
+def word_statement(
+    subject: str, topic: str, value: str, *, negated: bool = False, attributes: Mapping[str, str] = _NONE
+) -> str:
+    """Return the sentence of a statement that was made without one, in the language of its topic and value.
+
+    `user residence Lisbon`, 用户的住址：里斯本. It has the words of the value, the attributes and an unknown topic.
+    """
+    if not contains_han("\n".join((topic, value, *attributes, *attributes.values()))):
+        parts = [subject, topic, "not" if negated else "", value]
+        further = ", ".join(f"{name}: {text}" for name, text in attributes.items())
+        return " ".join(part for part in parts if part) + (f" ({further})" if further else "")
+    further = "，".join(f"{name}：{text}" for name, text in attributes.items())
+    return _chinese_sentence(_in_chinese(subject), topic, value, negated) + (
+        f"（{further}）" if further else ""
+    )
+
+
+def _chinese_sentence(who: str, topic: str, value: str, negated: bool) -> str:
+    known = label(canonical(topic), "zh")
+    words = topic if contains_han(topic) or not contains_han(known) else known
+    if "…" in words:
+        return f"{who}{'不' if negated else ''}{words.replace('…', value)}"
+    if words in _VERBS:
+        no = ("并非" if words.startswith("不") else "不") if negated else ""
+        return f"{who}{no}{words}{value}"
+    if words.startswith("最"):
+        return f"{who}{words}{'不是' if negated else '是'}{value}"
+    if not value:
+        return f"{who}没有{words}" if negated else f"{who}的{words}"
+    return f"{who}的{words}{'不是' if negated else '：'}{value}"
+
+
+def _in_chinese(subject: str) -> str:
+    """Return the name of a subject in Chinese, also that of a relative: `user's sister` is 用户的姐妹."""
+    owner, is_owned, kin = subject.partition("'s ")
+    if is_owned and owner in _PERSONS and canonical(kin) in SLOTS:
+        return f"{_PERSONS[owner]}的{label(canonical(kin), 'zh')}"
+    return _PERSONS.get(subject, subject)
 
 
 def word_dangling(relation: str, content: str, locale: str) -> str:

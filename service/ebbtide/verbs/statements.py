@@ -33,6 +33,7 @@ from ebbtide.memory.slot_names import SLOTS, canonical, slot_of
 from ebbtide.memory.statements import DAY_MS, MAX_EVIDENCE, Replay, Version
 from ebbtide.memory.subjects import ASSISTANT, USER, subject_name, unqualified
 from ebbtide.memory.values import reports_change, tells_of_past
+from ebbtide.memory.wording import word_statement
 from ebbtide.normalisation import is_hidden
 from ebbtide.records import Batch, MessageRecord
 from ebbtide.retrieval.time_rules import Reading
@@ -469,9 +470,8 @@ def content_of(request: CreateStatementRequest, subject: str) -> str:
 
 def sentence(request: CreateStatementRequest, subject: str) -> str:
     """Return the sentence of a statement: subject, topic, value and attributes."""
-    parts = [subject, request.topic.strip(), "not" if request.negated else "", request.object.strip()]
-    further = ", ".join(f"{name}: {text}" for name, text in request.attributes.items())
-    return " ".join(part for part in parts if part) + (f" ({further})" if further else "")
+    topic, value = request.topic.strip(), request.object.strip()
+    return word_statement(subject, topic, value, negated=request.negated, attributes=request.attributes)
 
 
 def with_stated_time(one: Declaration, workspace: Workspace, now_ms: int) -> Declaration:
@@ -658,13 +658,12 @@ def _corrected(
     subject = entity.name if entity is not None else USER
     value = old.object if request.object is None else policy.words(request.object.strip())
     negated = old.negated if request.negated is None else request.negated
-    parts = [subject, old.slot.replace("_", " "), "not" if negated else "", value]
     said = workspace.ledger.assertions_of(old.statement)
     one = Declaration(
         subject=subject,
         about=old.subject,
         slot=old.slot,
-        content=" ".join(part for part in parts if part),
+        content=word_statement(subject, old.slot.replace("_", " "), value, negated=negated),
         kind=old.kind,
         object=value,
         attributes=old.attributes,

@@ -19,6 +19,7 @@ from ebbtide.han import contains_han
 from ebbtide.memory.habits import Habit, habits
 from ebbtide.memory.statements import MAX_EVIDENCE
 from ebbtide.memory.values import normalised
+from ebbtide.memory.wording import word_statement
 from ebbtide.records import Link, Node
 from ebbtide.statements import HABITS_AUTHOR, Assertion, is_inferred
 
@@ -121,7 +122,7 @@ def _assertions(
 def _add(view: View, change: Change, node_id: int, value: str, assertions: Sequence[Assertion]) -> None:
     subject = assertions[0].subject
     name = view.network.entities[subject].name
-    content = f"{name} {SLOT}: {value}"
+    content = word_statement(name, SLOT, value) if contains_han(value) else f"{name} {SLOT}: {value}"
     change.nodes.append(
         Node(
             id=node_id,
