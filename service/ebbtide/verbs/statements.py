@@ -91,7 +91,7 @@ CURRENT = ("current", "contested", "planned")
 assert set(KINDS) == STATEMENT_KINDS
 
 AN_ENTITY = "the name or id of an entity of GET /v1/agents/{agent_id}/entities (ListEntities)"
-"""What a request may name, in errors."""
+"""The allowed names of entities, in errors."""
 
 MAX_SUBJECT_CHARS = 200
 MAX_TOPIC_CHARS = 64
