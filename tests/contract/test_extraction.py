@@ -445,6 +445,39 @@ async def test_a_statement_keeps_its_other_source(tmp_path: Path, caller_in: Cal
         assert await values(call) == [("Kathmandu", "current")]
 
 
+async def test_a_change_of_metadata_moves_the_statements_of_a_memory(
+    tmp_path: Path, caller_in: CallerIn
+) -> None:
+    """They cite the message that the memory becomes, with the same words, once, also after a further change."""
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, {"extraction": "rules"})
+        await said(call, "你好。I live in Kathmandu because I work at Acme.")
+        await flushed(call)
+        await done(call, "POST", "consolidate")
+        before = (await done(call, "GET", "statements"))["statements"]
+        assert {one["object"] for one in before} == {"Kathmandu", "Acme"}
+        assert len((await done(call, "GET", "rulings", kinds="cause"))["rulings"]) == 1
+        for number, checked in enumerate(("yes", "no")):
+            await done(call, "PATCH", "nodes/n1", {"metadata": {"checked": checked}})
+            await flushed(call)
+            if number:
+                await done(call, "POST", "close")
+            node = await done(call, "GET", "nodes/n1")
+            after = (await done(call, "GET", "statements"))["statements"]
+            assert [one["id"] for one in after] == [one["id"] for one in before]
+            for one, earlier in zip(after, before, strict=True):
+                [quote], [first] = one["quotes"], earlier["quotes"]
+                assert quote["text"] == first["text"] and one["confidence"] == earlier["confidence"]
+                shown = await done(call, "GET", f"nodes/{one['id']}")
+                assert shown["sources"][0]["metadata"] == {"checked": checked}
+                assert quote["message_index"] == node["sources"][0]["message_index"]
+            assert len((await done(call, "GET", "rulings", kinds="cause"))["rulings"]) == 1
+            listed = await done(call, "GET", "nodes", kinds="fact", metadata=f'{{"checked": "{checked}"}}')
+            assert len(listed["nodes"]) == 2
+        await done(call, "DELETE", "nodes/n1")
+        assert (await done(call, "GET", "statements"))["statements"] == []
+
+
 @pytest.mark.parametrize("moved", ["我搬到波尔图了。", "我上个月搬到波尔图了。", "我从里斯本搬到了波尔图。"])
 async def test_a_move_ends_the_home_before(tmp_path: Path, caller_in: CallerIn, moved: str) -> None:
     """After a move, the question where the user lives is answered by the new home only."""

@@ -17,7 +17,7 @@ the file must be rewritten (`State.compact`).
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import singledispatchmethod
 from itertools import chain, islice
@@ -29,7 +29,7 @@ from ebbtide.changes import Change
 from ebbtide.events import EventRun
 from ebbtide.fleet.archive import retention
 from ebbtide.fleet.archive.archive import Archive, passage_of, passages_from_memories, passages_of, spans_of
-from ebbtide.fleet.archive.reading import living_nodes, message_with_text
+from ebbtide.fleet.archive.reading import living_nodes, message_with_text, text_of
 from ebbtide.fleet.deletion import words
 from ebbtide.fleet.deletion.link_names import links_at, without_names
 from ebbtide.fleet.deletion.proofs import Proofs
@@ -119,7 +119,8 @@ def _follow(archive: Archive, removed: Removed) -> None:
     if removed.own is not None and removed.node is not None:
         record, metadata = removed.own.record, removed.own.metadata
         archive.add_messages([record], [removed.own.passages], {record.metadata_key or b"": metadata or "{}"})
-        archive.replace_sources(removed.node)
+        for node in (removed.node, *removed.moved):
+            archive.replace_sources(node)
 
 
 @dataclass(slots=True)
@@ -157,6 +158,8 @@ class Step:
     """Entities to delete in any case."""
     changed: dict[NodeId, Node] = field(default_factory=dict)
     """The corrected memory, and statements that lost some of their sources."""
+    moved: dict[Source, Source] = field(default_factory=dict)
+    """Words of statements that moved with the corrected memory to its own message: from where, and to where."""
     rejected: dict[NodeId, list[Source]] = field(default_factory=dict)
     """The sources of the inferred statements among the items, which must not be inferred from them again."""
 
@@ -340,12 +343,44 @@ class Step:
             if before.first_key:
                 txn.texts.drop(before.first_key)
             node = msgspec.structs.replace(node, first_key=first_key, original_length=len(text))
+            if correction.content is None:
+                self._move_statements(before, record.number, text.encode())
         self.done.own = OwnSource(record, passages, metadata)
         return node
+
+    def _move_statements(self, before: Node, number: int, data: bytes) -> None:
+        """Let statements cite the own message of a memory instead of the words that moved there.
+
+        The message is not read for statements again if the extraction was done with all others.
+        """
+        txn = self.txn
+        for source in before.sources:
+            begin, end = span_of(source)
+            found = data.find(text_of(txn, source.message).encode()[begin:end])
+            said = [one.source for one in self.ledger.said_in([source.message])] if found >= 0 else []
+            # The words of a ruling join two statements.
+            rulings = self.ledger.all_rulings() if said else ()
+            said += [one for ruling in rulings for one in ruling.sources if one.message == source.message]
+            for one in said:
+                first, last = span_of(one)
+                if begin <= first and last <= end:
+                    self.moved[one] = Source(number, found + first - begin, last - first)
+            ids = txn.citings.of(source.message) if self.moved else ()
+            for node in living_nodes(txn, ids):
+                if node.kind in STATEMENT_KINDS and not self.moved.keys().isdisjoint(node.sources):
+                    self._put(msgspec.structs.replace(node, sources=self._moved(node.sources)))
+                    self.done.moved.append(self.changed[node.id])
+        if self.moved and txn.meta.ledger.extracted_up_to == number - 1:
+            self.done.change.ledger = msgspec.structs.replace(txn.meta.ledger, extracted_up_to=number)
+
+    def _moved(self, sources: Iterable[Source]) -> tuple[Source, ...]:
+        return tuple(self.moved.get(one, one) for one in sources)
 
     # --- what derives from the items: see REGISTER -------------------------------------------------
 
     def _is_erased(self, source: Source) -> bool:
+        if source in self.moved:
+            return False
         return source.message in self.whole or overlaps(source, self.erased.get(source.message, ()))
 
     def release_words(self) -> None:
@@ -513,9 +548,26 @@ class Step:
 
     # --- the end of a step -------------------------------------------------------------------------
 
+    def _move_entries(self) -> None:
+        """Let assertions and rulings cite the words that moved."""
+        if not self.moved:
+            return
+        change = self.done.change
+        change.assertions += [
+            msgspec.structs.replace(one, source=self.moved[one.source])
+            for one in self.ledger.said_in({one.message for one in self.moved})
+            if one.source in self.moved and one.entry not in change.removed_entries
+        ]
+        changed = {one.entry: one for one in change.rulings}
+        for ruling in self.ledger.all_rulings():
+            one = changed.get(ruling.entry, ruling)
+            if not self.moved.keys().isdisjoint(one.sources) and one.entry not in change.removed_entries:
+                changed[one.entry] = msgspec.structs.replace(one, sources=self._moved(one.sources))
+        change.rulings = list(changed.values())
+
     def _reject(self, now_ms: int) -> None:
         """Retract the inferred statements among the items: a ruling keeps the places of their sources, and no word."""
-        change, ledger = self.done.change, self.txn.meta.ledger
+        change, ledger = self.done.change, self.done.change.ledger or self.txn.meta.ledger
         for node_id, sources in self.rejected.items():
             if left := tuple(one for one in sources if not self._is_erased(one)):
                 change.rulings.append(Ruling(ledger.next_entry, "retract", node_id, now_ms, sources=left))
@@ -529,6 +581,7 @@ class Step:
             one.remove(self)
         for node in self.reworded:
             txn.messages.note_faded(node)
+        self._move_entries()
         self._reject(entry.at_ms)
         focus = tuple(node_id for node_id in txn.meta.focus if node_id not in change.deleted)
         if focus != txn.meta.focus:

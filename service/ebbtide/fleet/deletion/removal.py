@@ -142,6 +142,8 @@ class Removed:
     node: Node | None = None
     """The corrected memory."""
     own: OwnSource | None = None
+    moved: list[Node] = field(default_factory=list)
+    """Statements whose words moved with the corrected memory."""
 
 
 @dataclass(slots=True)
