@@ -37,6 +37,21 @@ async def audited(call: Caller) -> list[tuple[str, dict[str, Any]]]:
     return [(record["action"], record["details"]) for record in records]
 
 
+async def test_a_restored_backup_keeps_what_was_spent(tmp_path: Path, caller_in: CallerIn) -> None:
+    """A copy from a backup has the budget of its original; one from an export, and a cleared agent, a whole one."""
+    async with caller_in(tmp_path) as call:
+        await remember(call, "Clara plays the cello in Porto.")
+        await stats_of(call, epsilon=0.5)
+        for form, name, spent in (("backup", "bob", 0.6), ("export", "cid", 0.1)):
+            file = await call.download(f"{AGENT}/{form}")
+            copied = await call.upload(f"/v1/agents/{name}/restore", file, rename=True)
+            assert copied.status_code == 200, copied.text
+            found = await call("GET", f"/v1/agents/{name}/stats", params={"epsilon": 0.1})
+            assert found.json()["privacy_spent"] == spent
+        await call("POST", f"{AGENT}/clear", {})
+        assert (await stats_of(call, epsilon=0.1))["privacy_spent"] == 0.1
+
+
 async def test_exact_counts_are_those_of_the_agent(tmp_path: Path, caller_in: CallerIn) -> None:
     """Exact counts agree with the listings, cost no budget and leave no record."""
     async with caller_in(tmp_path) as call:
