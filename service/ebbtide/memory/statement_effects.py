@@ -193,6 +193,9 @@ def _compare_versions(
             found.demoted.append(was_first)
     for pairs in (found.found, found.settled):
         pairs.sort()
+    # A statement may come first, or no longer, in several pairs.
+    for statements in (found.promoted, found.demoted):
+        statements[:] = dict.fromkeys(statements)
 
 
 def _by_statement(versions: Sequence[Version]) -> dict[int, Version]:

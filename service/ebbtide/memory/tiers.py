@@ -17,7 +17,7 @@ LONG_CONFIDENCE: Final = 0.8
 
 
 def is_short(age_ms: int, *, was_found: bool = False) -> bool:
-    """Return whether a statement of an age is in the short tier, whatever supports it."""
+    """Return whether a statement of an age is in the short tier."""
     return age_ms < (SHORT_DAYS + FOUND_DAYS * was_found) * DAY_MS
 
 
@@ -26,7 +26,7 @@ def tier_of(
 ) -> Tier:
     """Return the tier of a statement of an age, supported by messages of conversations.
 
-    A young statement is in the short tier, whatever supports it.
+    A young statement is in the short tier, however many messages support it.
     """
     if is_short(age_ms, was_found=was_found):
         return "short"

@@ -8,6 +8,7 @@ import pytest
 
 from ebbtide.memory.statement_effects import effects_of
 from ebbtide.memory.statements import Ledger, Version
+from ebbtide.records import Source
 from ebbtide.statements import Assertion, Ruling
 from tests.property.test_ledger_against_oracle import RULES
 from tests.support.knowledge.histories import ENTITIES, FIRST_DAY_MS, history
@@ -118,6 +119,26 @@ def test_a_vote_that_changes_the_order_promotes_and_demotes() -> None:
         ledger.apply([vote])
         number += 1
     pytest.skip("no votes outweigh the other signs")
+
+
+def test_a_statement_is_promoted_once() -> None:
+    """A statement that comes before several others at once is promoted once; each of these is demoted once."""
+    ledger = Ledger(
+        Assertion(
+            entry=number,
+            statement=number,
+            subject=9,
+            slot="birthday",
+            object=value,
+            source=Source(number, 0, 4),
+            told_at_ms=FIRST_DAY_MS,
+            known_at_ms=FIRST_DAY_MS,
+        )
+        for number, value in enumerate(("7 May", "8 May", "9 May"), start=1)
+    )
+    vote = Ruling(4, "vote", 3, NOW_MS, value=1, author="ann")
+    found = effects_of(ledger, [vote], [], NOW_MS)
+    assert (found.promoted, found.demoted) == ([3], [1, 2])
 
 
 def _ledger(seed: int) -> Ledger:
