@@ -445,6 +445,22 @@ async def test_a_statement_keeps_its_other_source(tmp_path: Path, caller_in: Cal
         assert await values(call) == [("Kathmandu", "current")]
 
 
+@pytest.mark.parametrize("text", ["My birthday is 7 May 1990.", "我的生日是1990年5月7日。"])
+async def test_a_birthday_is_no_time_of_its_statement(tmp_path: Path, caller_in: CallerIn, text: str) -> None:
+    """The date is the value alone. The statement is true from when it was said, and is shown without a time."""
+    async with caller_in(tmp_path) as call:
+        await call("PUT", AGENT, {"extraction": "rules"})
+        await said(call, text)
+        await flushed(call)
+        [one] = (await done(call, "GET", "statements"))["statements"]
+        assert (one["slot"], one.get("time_words", "")) == ("birthday", "")
+        assert one["since"] == one["told_at"]
+        shown = (await done(call, "GET", "profile"))["text"]
+        assert "since" not in shown and "自" not in shown and one["object"] in shown
+        recalled = (await done(call, "POST", "recall", {"query": text}))["text"]
+        assert "since" not in recalled and "自" not in recalled
+
+
 async def test_a_change_of_metadata_moves_the_statements_of_a_memory(
     tmp_path: Path, caller_in: CallerIn
 ) -> None:

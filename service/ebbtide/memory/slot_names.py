@@ -120,6 +120,9 @@ KIN: Final = frozenset(
 _LASTING: Final = KIN | {"allergy", "medication", "pet", "language"}
 """The lasting slots of cardinality `many`. All slots of the other cardinalities are lasting."""
 
+DATES: Final = frozenset({"birthday"})
+"""The slots whose value is a date. It is not the time from which the statement is true."""
+
 _FAVOURITES: Final = ("favourite ", "favorite ", "最喜欢的", "最爱的", "最喜欢")
 
 

@@ -14,7 +14,7 @@ from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.han import contains_han
 from ebbtide.ids import NodeId, node_number, node_text_id, parse_node_id, parse_ruling_id, ruling_text_id
-from ebbtide.memory.slot_names import label, slot_of
+from ebbtide.memory.slot_names import DATES, label, slot_of
 from ebbtide.memory.subjects import USER
 from ebbtide.normalisation import on_one_line
 from ebbtide.records import local_date
@@ -147,7 +147,7 @@ def line_of(workspace: Workspace, one: StatementInfo) -> str:
     since = local_date(one.since, offset)
     until = "" if one.until is None else local_date(one.until, offset)
     others = ", ".join(one.conflicts_with)
-    notes = [f"自 {since}" if is_chinese else f"since {since}"]
+    notes = [] if one.slot in DATES else [f"自 {since}" if is_chinese else f"since {since}"]
     is_plan = one.state == "planned" and one.modality == "planned"
     if is_plan:
         said_at = one.quotes[0].said_at if one.quotes else one.told_at
@@ -161,9 +161,11 @@ def line_of(workspace: Workspace, one: StatementInfo) -> str:
         notes.append(_CHINESE_STATES[one.state] if is_chinese else one.state)
     if is_chinese:
         value = f"不是{one.object}" if one.negated else one.object
-        return on_one_line(f"{label(one.slot, 'zh')}：{value or one.content}（{'；'.join(notes)}）[{one.id}]")
+        note = f"（{'；'.join(notes)}）" if notes else ""
+        return on_one_line(f"{label(one.slot, 'zh')}：{value or one.content}{note}[{one.id}]")
     value = f"not {one.object}" if one.negated else one.object
-    return on_one_line(f"{label(one.slot, 'en')}: {value or one.content} ({'; '.join(notes)}) [{one.id}]")
+    note = f" ({'; '.join(notes)})" if notes else ""
+    return on_one_line(f"{label(one.slot, 'en')}: {value or one.content}{note} [{one.id}]")
 
 
 _CHINESE_STATES: Final = {

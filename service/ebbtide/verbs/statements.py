@@ -29,7 +29,7 @@ from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import NodeId, batch_text_id, node_number, node_text_id, parse_node_id, ruling_text_id
 from ebbtide.memory.declaration import Declaration
 from ebbtide.memory.namesakes import Namesakes
-from ebbtide.memory.slot_names import SLOTS, canonical, slot_of
+from ebbtide.memory.slot_names import DATES, SLOTS, canonical, slot_of
 from ebbtide.memory.statements import DAY_MS, MAX_EVIDENCE, Replay, Version
 from ebbtide.memory.subjects import ASSISTANT, USER, subject_name, unqualified
 from ebbtide.memory.values import reports_change, tells_of_past
@@ -476,7 +476,7 @@ def sentence(request: CreateStatementRequest, subject: str) -> str:
 
 def with_stated_time(one: Declaration, workspace: Workspace, now_ms: int) -> Declaration:
     """Return a statement without a given time with the time that its words state, if they state one."""
-    if one.since_ms is not None:
+    if one.since_ms is not None or one.slot in DATES:
         return one
     reading: Reading = "plan" if one.modality == "planned" or one.kind == "task" else "event"
     found = stated_time(one.content, now_ms, reading, workspace.offset)

@@ -23,6 +23,7 @@ from ebbtide.fleet.ingest.inbox import DigestTask
 from ebbtide.fleet.state.agent_state import State
 from ebbtide.language.port import ProposedStatement, Utterance
 from ebbtide.memory.declaration import Declaration, Saying, declare, evidence_of
+from ebbtide.memory.slot_names import DATES
 from ebbtide.memory.values import reports_change
 from ebbtide.records import BatchState, MessageRecord, Source
 from ebbtide.retrieval.times import stated_time
@@ -253,7 +254,11 @@ class ExtractionJobs:
         quote = heard.text[begin + one.begin : begin + one.end]
         is_task = one.kind == "task"
         zone = offset_of(self._state.parameters.time_zone)
-        stated = stated_time(quote, heard.record.time_ms, "plan" if is_task else "event", zone)
+        stated = (
+            None
+            if one.slot in DATES
+            else stated_time(quote, heard.record.time_ms, "plan" if is_task else "event", zone)
+        )
         is_planned = is_task and stated is not None
         return Declaration(
             subject=one.subject,

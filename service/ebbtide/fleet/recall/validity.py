@@ -14,7 +14,7 @@ from ebbtide.entity_names import entity_key
 from ebbtide.han import contains_han
 from ebbtide.ids import NodeId
 from ebbtide.memory.network import Network
-from ebbtide.memory.slot_names import slot_of
+from ebbtide.memory.slot_names import DATES, slot_of
 from ebbtide.memory.statements import Ledger, Version
 from ebbtide.memory.subjects import USER
 from ebbtide.memory.topic_words import asked, asks_for_everything
@@ -106,6 +106,8 @@ def _note_of_current(one: Version, rivals: Sequence[Version], is_chinese: bool, 
     if rivals:
         other = rivals[0].first.object
         return f"（自 {since}；与“{other}”矛盾）" if is_chinese else f" (since {since}; contradicts: {other})"
+    if one.first.slot in DATES:
+        return ""
     return f"（自 {since}）" if is_chinese else f" (since {since})"
 
 
