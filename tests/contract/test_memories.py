@@ -623,7 +623,7 @@ async def test_a_cited_message_names_what_cites_it(tmp_path: Path, caller_in: Ca
         number = await saying(call, "bees")
         answer = await call("DELETE", f"{AGENT}/nodes/m1")
         assert (answer.status_code, answer.json()["error"]["reason"]) == (404, "NODE_NOT_FOUND")
-        assert f"m1 is left to delete: {number} cite its text" in answer.json()["error"]["message"]
+        assert f"m1 is left to delete: its text is cited by {number}." in answer.json()["error"]["message"]
         assert (await call("DELETE", f"{AGENT}/nodes/{number}")).status_code == 200
         answer = await call("DELETE", f"{AGENT}/nodes/m1")
         assert "no message has this id, or it was deleted" in answer.json()["error"]["message"]

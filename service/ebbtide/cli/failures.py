@@ -42,6 +42,8 @@ def as_failure(error: EbbtideError) -> Failure:
 NEXT_STEPS = {
     "AGENT_NOT_FOUND": "`{program} agents` lists the agents; `{program} remember` creates one.",
     "NODE_NOT_FOUND": "`{program} search` finds memories with their ids.",
+    "NOT_A_STATEMENT": "`{program} statements list` lists statements with their ids.",
+    "RULING_NOT_FOUND": "`{program} statements rulings` lists rulings with their ids.",
     "AGENT_EXISTS": "Pass --replace to overwrite it.",
 }
 """The next step on the command line, by reason, for errors whose message gives the step of another interface."""
@@ -74,7 +76,9 @@ _FIELD = re.compile(r"([a-z_.]++)(?:\[\d++\])?: ")
 def in_options(message: str, reason: str = "") -> tuple[str, str]:
     """Return an error's message with options in place of fields, and the next step if it replaces the message's."""
     if reason in NEXT_STEPS and _OTHER_INTERFACE.search(message):
-        return message.partition(". ")[0], NEXT_STEPS[reason].replace("{program}", program())
+        return message.partition(". ")[0].partition("; ")[0], NEXT_STEPS[reason].replace(
+            "{program}", program()
+        )
     field = _FIELD.match(message)
     if field is None or field[1] not in OPTIONS:
         return message, ""

@@ -260,7 +260,7 @@ def _not_there(target: Memory | Uncited, text: str, workspace: Workspace) -> Ebb
             named = [node_text_id(node.id) for node in citing]
             more = f" and {len(named) - MAX_CITING} more" if len(named) > MAX_CITING else ""
             why = (
-                f"Nothing of {text} is left to delete: {', '.join(named[:MAX_CITING])}{more} cite its text. "
+                f"Nothing of {text} is left to delete: its text is cited by {', '.join(named[:MAX_CITING])}{more}. "
                 "Delete these by their ids; the text is deleted with them."
             )
     elif target.node in workspace.network.entities:

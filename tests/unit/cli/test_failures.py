@@ -302,3 +302,20 @@ def test_an_error_names_the_argument_of_the_command(
     assert "--topic" not in said
     assert run("statements", "list", "--topic", "?") == ExitCode.REFUSED
     assert "--topic: '?' is not allowed" in capsys.readouterr().err
+
+
+def test_an_error_about_a_statement_names_a_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The next step is a command, and no route of REST."""
+    message = "The node n7 is not a statement; list them with GET /v1/agents/{agent_id}/statements (ListStatements)."
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        return error_body("NOT_A_STATEMENT", message, 400)
+
+    monkeypatch.setattr(httpx.HTTPTransport, "handle_request", refuse)
+    assert run("statements", "retract", "n7") == ExitCode.REFUSED
+    said = capsys.readouterr().err
+    assert "The node n7 is not a statement. [NOT_A_STATEMENT]" in said
+    assert "statements list" in said
+    assert "GET " not in said

@@ -9,7 +9,7 @@ import typer
 
 from ebbtide.cli.commands.inspect import in_focus
 from ebbtide.cli.connection import connected
-from ebbtide.cli.console import out, say, write_json, write_text
+from ebbtide.cli.console import one_line, out, say, write_json, write_text
 from ebbtide.cli.credentials import credentials
 from ebbtide.cli.options import DEFAULT_URL, ApiKeyFile, CaFile, ClientCert, DataDir, Json, MasterKeyFile, Url
 
@@ -140,7 +140,7 @@ def _show_pins(nodes: list[dict[str, Any]], *, as_json: bool) -> None:
         return
     for node in nodes:
         state = "not pinned" if node["pinned"] == "none" else f"pinned {node['pinned'].replace('_', ' ')}"
-        write_text(f"{node['id']:<6} {state}: {node['label']}{node['content']}")
+        write_text(f"{node['id']:<6} {state}: {one_line(node['label'] + node['content'])}")
 
 
 def _show_focus(found: dict[str, Any], *, as_json: bool) -> None:

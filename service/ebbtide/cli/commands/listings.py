@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from ebbtide.cli.connection import connected
-from ebbtide.cli.console import counted, local_time, say, write_json, write_text
+from ebbtide.cli.console import counted, local_time, one_line, say, write_json, write_text
 from ebbtide.cli.credentials import credentials
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
@@ -108,7 +108,7 @@ def nodes(
         write_json({"nodes": found})
         return
     for one in found:
-        write_text(f"{one['id']:<6} {one['label']}{one['content'] or one['phrase']}")
+        write_text(f"{one['id']:<6} {one_line(one['label'] + (one['content'] or one['phrase']))}")
     if not found:
         say("No memories." if kinds is None else "No nodes of these kinds.", "dim")
 
