@@ -11,6 +11,7 @@ import math
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final, Literal, TypeVar
 
 import numpy as np
@@ -327,6 +328,9 @@ class SlotReplay:
         self._periods: dict[Same, _Periods] = {}
         self._events: dict[Same, dict[int, _Periods]] = {}
         """The versions that are events in a slot of any number of values, by day."""
+        self._changes: list[tuple[int, int, Version]] = []
+        """The versions whose first assertions end others, by their first begin and entry."""
+        self._last_change_told_ms = -FOREVER
         self._timelines: tuple[_Timeline, ...] = ()
         """The versions that affirm a value, and those that negate it, without plans. Empty for an only version."""
         self._stating: dict[int, list[Version]] | None = None
@@ -376,8 +380,10 @@ class SlotReplay:
                 self._replace_by_known(old, new)
             return
         added = Version([new], begin_of(new), new.until_ms, self)
-        if _may_end(new) and not added.is_empty and self.versions:
-            self._retire_others(added)
+        if not added.is_empty and self.versions:
+            if _may_end(new):
+                self._retire_others(added)
+            self._end_by_known_change(added)
         self._append(added)
         if len(self.versions) == 1:
             self._only = added
@@ -439,6 +445,9 @@ class SlotReplay:
         if not self._timelines:
             self._timelines = _Timeline(), _Timeline()
         one = version.first
+        if self._is_change(one) and not version.is_empty:
+            insort(self._changes, (version.since_ms, one.entry, version))
+            self._last_change_told_ms = max(self._last_change_told_ms, one.told_at_ms)
         if one.modality != "planned":
             self._timelines[one.negated].add(version)
         if version.is_empty:
@@ -457,8 +466,7 @@ class SlotReplay:
         """End the versions that a new one ends, and the new one where a later one begins."""
         new, since_ms, until_ms = added.first, added.since_ms, added.until_ms
         replaced = self._replaced(new, since_ms, until_ms)
-        has_cue = new.reports_change or bool(new.replaces) or self.slot.name == "age"
-        if has_cue and self.slot.cardinality in ("one", "few"):
+        if self._is_change(new):
             begins: list[Version] = []
             observed: list[Version] = []
             for timeline in self._timelines:
@@ -478,6 +486,35 @@ class SlotReplay:
                     self._end(old, since_ms, added.statement)
         for old in replaced:
             self._end(old, since_ms, added.statement)
+
+    def _is_change(self, one: Assertion) -> bool:
+        """Return whether an assertion ends other values by its words or its slot."""
+        has_cue = one.reports_change or bool(one.replaces) or self.slot.name == "age"
+        return has_cue and self.slot.cardinality != "many" and _may_end(one)
+
+    def _end_by_known_change(self, added: Version) -> None:
+        """End a version that was said before a change that arrived earlier, as if it had arrived in order."""
+        new = added.first
+        if new.told_at_ms >= self._last_change_told_ms or new.modality == "planned" or self._is_change(new):
+            return
+        begin = bisect_left(self._changes, (added.since_ms,))
+        oldest = bisect_left(self._changes, (added.since_ms - MAX_NEWS_AGE_MS,))
+
+        def ends(old: Version) -> bool:
+            is_later = old.first.told_at_ms > new.told_at_ms
+            return is_later and old.overlaps(added.since_ms, added.until_ms) and self._is_ended_by(old, added)
+
+        before = (old for _, _, old in islice(self._changes, oldest, begin))
+        news = [old for old in before if ends(old) and _is_news(old.first, added)]
+        later = next(
+            (old for _, _, old in islice(self._changes, begin, None) if not news and ends(old)), None
+        )
+        if news:
+            old = min(news, key=_arrival)
+            added.since_ms = added.until_ms = old.since_ms
+            added.retired_by = old.statement
+        elif later is not None:
+            added.until_ms, added.retired_by = later.since_ms, later.statement
 
     def _replaced(self, new: Assertion, since_ms: int, until_ms: int | None) -> list[Version]:
         """Return the versions that an assertion says it replaces, if they share a time with an interval."""

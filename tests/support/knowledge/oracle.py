@@ -206,6 +206,24 @@ class Oracle:
         for old in later:
             if old not in news:
                 retire(version, old)
+        # ADR 0051: a statement that was said before a known change, and arrives after it, is ended by it as in order.
+        known = [
+            old
+            for old, relation in relations
+            if relation in ("different", "opposite")
+            and slot in ("one", "few")
+            and not has_cue
+            and is_change(old.first)
+            and old.first.told_at_ms > new.told_at_ms
+        ]
+        # CHOICE: of several news, the first that arrived; else the change that began first.
+        before = [old for old in known if old.since < version.since and is_news(old.first, version)]
+        if before:
+            end(version, before[0])
+        else:
+            for old in known:
+                if old.since >= version.since:
+                    retire(version, old)
         # ADR 0051: news of a change ends what was only observed before, unless the new one ends first.
         for old in news:
             if old.overlaps(version):
@@ -395,6 +413,12 @@ def retire(old: Version, new: Version, at_ms: int | None = None) -> None:
     at_ms = max(old.since, new.since, new.since if at_ms is None else at_ms)
     if old.until is None or at_ms < old.until:
         old.until, old.state, old.replaced_by = at_ms, "superseded", new
+
+
+def is_change(one: Assertion) -> bool:
+    """Return whether an assertion may end others by its words or its slot."""
+    has_cue = one.reports_change or bool(one.replaces) or one.slot == "age"
+    return has_cue and one.modality == "asserted" and one.trust >= 0.5
 
 
 def is_news(new: Assertion, old: Version) -> bool:

@@ -124,6 +124,21 @@ def test_a_change_that_is_no_news_is_history(old: dict[str, Any], new: dict[str,
     assert values(ledger, "residence", day=500) == ["Porto"]
 
 
+@pytest.mark.parametrize("slot", ["residence", "employer"])
+@pytest.mark.parametrize(
+    ("told", "until"), [(300, 400), (500, 400), (700, None)], ids=["before", "after the change", "later"]
+)
+def test_a_message_that_is_imported_late_meets_the_change(slot: str, told: int, until: int | None) -> None:
+    """A change ends the statements that were said before it, as in order of arrival, and none that were said later."""
+    change = says(601, slot, "Porto", day=600, reports_change=True, since_ms=DAY_MS * 400)
+    ledger = Ledger([change, says(602, slot, "Lisbon", day=told)])
+    late = next(one for one in ledger.known().history(1602) if one.statement == 1602)
+    assert late.until_ms == (None if until is None else DAY_MS * until)
+    assert late.retired_by == (0 if until is None else 1601)
+    assert ("Lisbon" in values(ledger, slot, day=350)) == (told == 300)
+    assert "Porto" in values(ledger, slot)
+
+
 def test_news_that_end_before_an_observation_leave_it() -> None:
     """A change that a later stated one ends does not reach the observations after that."""
     ledger = Ledger(
