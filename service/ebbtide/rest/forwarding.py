@@ -104,6 +104,17 @@ class Forwarding:
         return is_received and is_sent
 
 
+async def pass_on(peers: Peers, scope: Scope, receive: Receive, send: Send) -> None:
+    """Pass a request whose agent is not in the path it was sent to on to the owner; `scope` has a path with the agent.
+
+    Raise the error to respond with if there was no response.
+    """
+    agent_id = scope["path"][len(AGENTS) :].partition("/")[0]
+    error = await _Passage(peers, peers.owner_of(agent_id), scope, receive, send).run()
+    if error is not None:
+        raise error
+
+
 class _Passage:
     """One request to another worker: its body is passed on to the owner of the agent, the response to the client."""
 

@@ -697,12 +697,15 @@ class ListNodesRequest(_message.Message):
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     KINDS_FIELD_NUMBER: _builtins.int
     METADATA_FIELD_NUMBER: _builtins.int
+    NEWEST_FIRST_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
     """Id of the agent: 1-128 characters of any script."""
     page_size: _builtins.int
     """Most items on the page, 1-1000; default 100."""
     page_token: _builtins.str
     """`next_page_token` of the page before; empty for the first page."""
+    newest_first: _builtins.bool
+    """Whether the newest are listed first; memories only."""
     @_builtins.property
     def kinds(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Only nodes of these kinds: episode, entity, kinds of statements, or your own; default: episode."""
@@ -719,10 +722,11 @@ class ListNodesRequest(_message.Message):
         page_token: _builtins.str = ...,
         kinds: _abc.Iterable[_builtins.str] | None = ...,
         metadata: _struct_pb2.Struct | None = ...,
+        newest_first: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "metadata", b"metadata", "page_size", b"page_size"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "agent_id", b"agent_id", "kinds", b"kinds", "metadata", b"metadata", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "agent_id", b"agent_id", "kinds", b"kinds", "metadata", b"metadata", "newest_first", b"newest_first", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__page_size: _TypeAlias = _typing.Literal["page_size"]  # noqa: Y015
     _WhichOneofArgType__page_size: _TypeAlias = _typing.Literal["_page_size", b"_page_size"]  # noqa: Y015

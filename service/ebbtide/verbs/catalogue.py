@@ -529,11 +529,13 @@ CATALOGUE: tuple[Operation, ...] = (
 PAGES: Mapping[str, tuple[str, Requirement]] = {
     "Home": ("GET /", OPEN),
     "OpenApi": ("GET /openapi.json", ANY_KEY),
+    "Mcp": ("POST /mcp", ANY_KEY),
+    "AgentMcp": (f"POST {A}/mcp", ANY_SCOPE),
     "Documentation": ("GET /docs", ANY_KEY),
     "DocumentationStart": ("GET /docs/start.js", ANY_KEY),
     "DocumentationFiles": ("GET /docs/files", ANY_KEY),
 }
-"""The documentation: routes without a verb."""
+"""Routes without a verb: the documentation, and the MCP server, whose tools require what their verbs do."""
 
 OPERATIONS: Mapping[str, Operation] = {operation.name: operation for operation in CATALOGUE}
 """The catalogue by name."""

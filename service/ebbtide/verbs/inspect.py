@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from heapq import merge
 from operator import attrgetter
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from ebbtide.errors import EbbtideError, FieldViolation, InvalidRequest, NotFound, no_node
 from ebbtide.fleet.runtime.workspace import Workspace
@@ -21,7 +21,7 @@ from ebbtide.verbs.limits import FlatMetadata, Kind, MaxItems, Several
 from ebbtide.verbs.metadata import message_filter
 from ebbtide.verbs.paging import AgentPageRequest, from_token, number_from_token, to_token
 from ebbtide.verbs.reading import ReadingService
-from ebbtide.verbs.requests import AgentRequest, Response
+from ebbtide.verbs.requests import AgentRequest, Response, violation
 from ebbtide.verbs.service import Service
 
 AnyNode = Node | Entity | Concept
@@ -183,6 +183,13 @@ class ListNodesRequest(AgentPageRequest):
         None,
         description="Only memories of a message that was stored with each of these values. Over REST as JSON.",
     )
+    newest_first: bool = Field(False, description="Whether the newest are listed first; memories only.")
+
+    @model_validator(mode="after")
+    def _lists_memories(self) -> Self:
+        if self.newest_first and not {ENTITY, CONCEPT}.isdisjoint(self.kinds):
+            raise violation("INVALID_VALUE", "not allowed with kinds entity or concept", "newest_first")
+        return self
 
 
 class NodeRequest(AgentRequest):
@@ -207,7 +214,9 @@ def _node_page(
     matches = message_filter(txn, workspace, request.metadata)
     found: list[NodeInfo] = []
     looked_at = 0
-    for node in _nodes(txn, request.kinds or (EPISODE,), start):
+    kinds = request.kinds or (EPISODE,)
+    nodes = _newest(txn, workspace, kinds, start) if request.newest_first else _nodes(txn, kinds, start)
+    for node in nodes:
         if len(found) == request.size or looked_at >= MAX_LOOKED_AT:
             return NodePage(nodes=found, next_page_token=to_token(str(node.id), "nodes"))
         if request.metadata:
@@ -226,6 +235,16 @@ def _nodes(txn: ReadTransaction, kinds: Collection[str], start: NodeId) -> Itera
     entities = txn.entities.all(start) if ENTITY in kinds else ()
     concepts = txn.concepts.all(start) if CONCEPT in kinds else ()
     return merge(memories, entities, concepts, key=attrgetter("id"))
+
+
+def _newest(
+    txn: ReadTransaction, workspace: Workspace, kinds: Collection[str], start: NodeId
+) -> Iterator[AnyNode]:
+    """Yield the memories of these kinds from the highest id down; `start` 0 is the newest."""
+    for node_id in reversed(workspace.network.node_ids()):
+        node = txn.nodes.get(node_id) if not start or node_id <= start else None
+        if node is not None and node.kind in kinds:
+            yield node
 
 
 async def get_node(service: ReadingService, request: NodeRequest) -> NodeDetail:

@@ -345,7 +345,7 @@ async def call_tool(service: Service, request: CallToolRequest) -> ToolResult:
     execution = EXECUTIONS[tool.name]
     # The rate of the agent was counted when the call arrived; this checks the scope of the tool only.
     CALLER.get().grant.refuse_beyond(of_agent(execution.scope), request.agent_id)
-    offset = await _offset(service, request.owner)
+    offset = await offset_of_agent(service, request.owner)
     read_time = partial(period, reference_ms=service.clock.now_ms(), offset=offset)
     reading: Reading = read_arguments(tool, request.arguments, read_time)
     arguments = dict(reading.arguments)
@@ -355,7 +355,7 @@ async def call_tool(service: Service, request: CallToolRequest) -> ToolResult:
         fields = {"agent_id": request.agent_id, **execution.fields(arguments)}
         done = await execution.verb(service, validated(execution.request, fields, service.settings.limits))
     except EbbtideError as error:
-        raise _for_model(error, execution.arguments) from error
+        raise for_model(error, execution.arguments) from error
     return ToolResult(result=done.model_dump(mode="json"), noticed=reading.noticed)
 
 
@@ -371,13 +371,15 @@ _ROUTES = ("/v1/", "PATCH ", "PUT ")
 """Parts of the clauses that only a program can follow."""
 
 
-def _for_model(error: EbbtideError, arguments: Mapping[str, str]) -> EbbtideError:
+def for_model(
+    error: EbbtideError, arguments: Mapping[str, str], steps: Mapping[str, str] = _STEPS
+) -> EbbtideError:
     """Return an error of an operation with arguments for its fields, and a tool to call for its routes."""
     clauses = _with_arguments(error.message, arguments).replace("; ", ";\0").replace(". ", ".\0").split("\0")
     kept = [clause for clause in clauses if not any(route in clause for route in _ROUTES)]
     message = " ".join(kept)
     message = f"{message.removesuffix(';').removesuffix('.')}." if len(kept) < len(clauses) else message
-    if step := _STEPS.get(error.reason):
+    if step := steps.get(error.reason):
         message = f"{message} {step}"
     return type(error)(
         message,
@@ -399,7 +401,7 @@ def _with_arguments(message: str, arguments: Mapping[str, str]) -> str:
     return message
 
 
-async def _offset(service: Service, owner: AgentId) -> Offset:
+async def offset_of_agent(service: Service, owner: AgentId) -> Offset:
     """Return the offset of the agent's time zone. An agent that does not exist yet will have the daemon's default."""
     zone = service.settings.memory.time_zone
     with suppress(NotFound):

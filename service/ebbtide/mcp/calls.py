@@ -1,0 +1,285 @@
+"""Calls of MCP tools: each performs operations of the catalogue for one agent and answers with text and structure.
+
+The text is for the model; it has the ids that `correct` and `forget` take, because many clients pass only the text on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Literal
+
+from ebbtide.access.grants import CALLER
+from ebbtide.errors import EbbtideError, NotFound
+from ebbtide.ids import AgentId
+from ebbtide.mcp.declarations import DEFAULT, SEARCH_FETCH, McpTool
+from ebbtide.memory.wording import SEPARATOR
+from ebbtide.retrieval.tokenizers import count_tokens
+from ebbtide.telemetry import verb_span
+from ebbtide.tools.reading import read_arguments
+from ebbtide.verbs.batches import BatchRequest, get_batch
+from ebbtide.verbs.catalogue import OPERATIONS
+from ebbtide.verbs.inspect import NodeInfo, NodeRequest, get_node
+from ebbtide.verbs.merging import perform
+from ebbtide.verbs.requests import validated
+from ebbtide.verbs.service import Service
+from ebbtide.verbs.tools import for_model, offset_of_agent, period
+
+Language = Literal["en", "zh"]
+
+PATIENCE_MS = 500
+"""How long a recall waits for what was remembered just before."""
+
+PASS_EVERY_TOKENS = 2_000
+"""The parameter `pass_every_tokens` of an agent that is created here: every call of `remember` is a batch."""
+
+MAX_FOUND = 10
+"""Most results of `search`."""
+
+TITLE_CHARS = 80
+
+NOTHING = {"en": "Nothing is remembered about this.", "zh": "没有与此有关的记忆。"}
+NOTHING_YET = {"en": "Nothing is remembered yet.", "zh": "还没有任何记忆。"}
+STORED = {"en": "Stored.", "zh": "已保存。"}
+KNOWN = {"en": "Not stored: recall returned this just before.", "zh": "未保存：这是刚才 recall 返回的内容。"}
+CORRECTED = {"en": "Corrected.", "zh": "已更正。"}
+DELETED = {"en": "Deleted", "zh": "已删除"}
+NOT_FOUND = {"en": "Not found", "zh": "未找到"}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The result of a call: a text for the model, and the same as data."""
+
+    text: str
+    structure: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What a request is about: the agent, and the language of fixed texts."""
+
+    service: Service
+    agent_id: str
+    language: Language
+
+    async def perform(self, name: str, /, **fields: Any) -> Any:
+        """Perform an operation for the agent, if the caller may. Return its response."""
+        operation = OPERATIONS[name]
+        with verb_span(operation.verb_name):
+            self.service.authentication.permit(CALLER.get(), operation.requires, self.agent_id)
+            given = {"agent_id": self.agent_id, **fields}
+            request = validated(operation.request, given, self.service.settings.limits)
+            return await perform(self.service, operation, request)
+
+    async def call(self, tool: McpTool, sent: Any) -> Answer:
+        """Call a tool with arguments as a model sent them. Raise EbbtideError, worded for a model."""
+        offset = await offset_of_agent(self.service, AgentId(self.agent_id))
+        read_time = partial(period, reference_ms=self.service.clock.now_ms(), offset=offset)
+        given = read_arguments(tool.tool, sent, read_time).arguments
+        try:
+            return await CALLS[tool.tool.name](self, given)
+        except EbbtideError as error:
+            raise for_model(error, FIELDS, STEPS) from error
+
+
+STEPS: Mapping[str, str] = {
+    "AGENT_NOT_FOUND": "Nothing is stored yet; remember stores a memory.",
+    "NODE_NOT_FOUND": "recall and recent_memories return ids.",
+    "NODE_FORGOTTEN": "recall and recent_memories return ids.",
+}
+"""The next step of a model, by reason."""
+
+FIELDS: Mapping[str, str] = {
+    "messages[0].content": "text",
+    "node_id": "id",
+    "content": "text",
+    "node_ids": "ids",
+}
+"""The argument for a field that an error names."""
+
+
+def _iso(time_ms: int | None) -> str:
+    """Return a time as ISO 8601 in UTC; empty for none."""
+    if time_ms is None:
+        return ""
+    return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+async def _recall(session: Session, given: Mapping[str, Any]) -> Answer:
+    fields: dict[str, Any] = {
+        "query": given["query"],
+        "citations": True,
+        "token_budget": given["max_tokens"],
+        "patience_ms": PATIENCE_MS,
+    }
+    if given["since"] is not None or given["until"] is not None:
+        fields["time_range"] = {"begin": given["since"], "end": given["until"]}
+    if given["speakers"]:
+        fields["speakers"] = given["speakers"]
+    found = await session.perform("Recall", **fields)
+    blocks = found.text.split(SEPARATOR) if found.text else []
+    lines = [f"{one.id}: {block}" for one, block in zip(found.memories, blocks, strict=True)]
+    memories = [
+        {"id": one.id, "said": one.content, "said_at": _iso(one.created_at), "state": one.state}
+        for one in found.memories
+    ]
+    # The ids count too.
+    while lines and count_tokens(SEPARATOR.join(lines), "estimate") > given["max_tokens"]:
+        lines.pop()
+    text = SEPARATOR.join(lines)
+    structure = {
+        "text": text,
+        "memories": memories[: len(lines)],
+        "pending_batches": found.pending_batches,
+    }
+    return Answer(text or NOTHING[session.language], structure)
+
+
+async def _remember(session: Session, given: Mapping[str, Any]) -> Answer:
+    await _ensure(session)
+    message = {"role": "user", "content": given["text"]}
+    message |= {"speaker": given["speaker"]} if given["speaker"] else {}
+    message |= {"timestamp": given["said_at"]} if given["said_at"] is not None else {}
+    fields: dict[str, Any] = {"messages": [message]}
+    fields |= {"conversation_id": given["conversation"]} if given["conversation"] else {}
+    begun_ms, earlier = session.service.clock.now_ms(), ""
+    done = await session.perform("Remember", **fields, idempotency_key=_key(session, given, earlier))
+    while done.batch_id != earlier and await _is_gone(session, done.batch_id, begun_ms):
+        earlier = done.batch_id
+        done = await session.perform("Remember", **fields, idempotency_key=_key(session, given, earlier))
+    lines = sum(bool(line.strip()) for line in given["text"].splitlines())
+    is_stored = done.dropped_recalled < lines
+    structure = {
+        "batch_id": done.batch_id,
+        "stored": is_stored,
+        "dropped_recalled": done.dropped_recalled,
+    }
+    return Answer((STORED if is_stored else KNOWN)[session.language], structure)
+
+
+async def _is_gone(session: Session, batch_id: str, begun_ms: int) -> bool:
+    """Whether a batch is of an earlier call and none of its memories is left: what was deleted may be said again.
+
+    The caller need not be allowed to read: it learns only that its text is stored again.
+    """
+    service, agent = session.service, {"agent_id": session.agent_id}
+    try:
+        batch = await get_batch(service, BatchRequest(**agent, batch_id=batch_id))
+    except NotFound:
+        return True
+    if batch.accepted_at >= begun_ms or batch.state != "digested":
+        return False
+    for node_id in batch.node_ids:
+        with suppress(NotFound):
+            await get_node(service, NodeRequest(**agent, node_id=node_id))
+            return False
+    return True
+
+
+async def _ensure(session: Session) -> None:
+    """Create the agent if it does not exist, so that it does not owe a pass for every call."""
+    if session.service.settings.memory.pass_every_tokens:
+        return
+    try:
+        await session.perform("OpenAgent", parameters={"pass_every_tokens": PASS_EVERY_TOKENS})
+    except EbbtideError as error:
+        if error.reason != "PARAMETERS_DIFFER":
+            raise
+
+
+def _key(session: Session, given: Mapping[str, Any], earlier: str) -> str:
+    """Return the idempotency key of a call: a client that repeats it on the same day stores it once.
+
+    `earlier` is the batch of an equal call whose memories are gone since; empty for none.
+    """
+    day = session.service.clock.now_ms() // 86_400_000
+    parts = (given[name] for name in ("text", "speaker", "said_at", "conversation"))
+    same = [session.agent_id, day, earlier, *parts]
+    return "mcp-" + hashlib.sha256(json.dumps(same).encode()).hexdigest()
+
+
+async def _correct(session: Session, given: Mapping[str, Any]) -> Answer:
+    done = await session.perform("UpdateNode", node_id=given["id"], content=given["text"])
+    return Answer(CORRECTED[session.language], {"id": done.id, "said": done.content})
+
+
+async def _forget(session: Session, given: Mapping[str, Any]) -> Answer:
+    done = await session.perform("DeleteNodes", node_ids=given["ids"])
+    deleted = [one.node_id for one in done.results if one.deleted]
+    missing = [one.node_id for one in done.results if not one.deleted]
+    parts = [(DELETED, deleted), (NOT_FOUND, missing)]
+    text = "\n".join(f"{words[session.language]}: {', '.join(ids)}" for words, ids in parts if ids)
+    return Answer(text, {"deleted": deleted, "not_found": missing})
+
+
+async def _recent(session: Session, given: Mapping[str, Any]) -> Answer:
+    limit = given["limit"]
+    try:
+        focus = await session.perform("GetFocus")
+        newest = await session.perform("ListNodes", page_size=limit, newest_first=True)
+        counts = (await session.perform("GetAgent")).counts
+    except EbbtideError as error:
+        if error.reason != "AGENT_NOT_FOUND":
+            raise
+        return Answer(NOTHING_YET[session.language], {"memories": [], "total": 0})
+    nodes = list({one.id: one for one in (*focus.nodes, *newest.nodes)}.values())[:limit]
+    structure = {"memories": [_listed(one) for one in nodes], "total": counts.nodes}
+    return Answer(_lines(nodes) or NOTHING_YET[session.language], structure)
+
+
+def _listed(node: NodeInfo) -> dict[str, str]:
+    return {"id": node.id, "said": node.content, "said_at": _iso(node.created_at), "state": "living"}
+
+
+def _lines(nodes: Sequence[NodeInfo]) -> str:
+    return "\n".join(
+        f"{one.id}: [{_iso(one.created_at)[:10]}] {' '.join(f'{one.label}{one.content}'.split())}"
+        for one in nodes
+    )
+
+
+def _address(session: Session, memory_id: str) -> str:
+    return f"ebbtide://memories/{memory_id}?agent={session.agent_id}"
+
+
+async def _search(session: Session, given: Mapping[str, Any]) -> Answer:
+    found = await session.perform("Search", query=given["query"], max_results=MAX_FOUND)
+    results = [
+        {"id": one.id, "title": one.content[:TITLE_CHARS], "url": _address(session, one.id)}
+        for one in found.memories
+        if one.node_ids
+    ]
+    structure = {"results": results}
+    return Answer(json.dumps(structure, ensure_ascii=False), structure)
+
+
+async def _fetch(session: Session, given: Mapping[str, Any]) -> Answer:
+    node = await session.perform("GetNode", node_id=given["id"])
+    structure = {
+        "id": node.id,
+        "title": node.content[:TITLE_CHARS],
+        "text": f"{node.label}{node.content}",
+        "url": _address(session, node.id),
+        "metadata": {"created_at": _iso(node.created_at), "kind": node.kind},
+    }
+    return Answer(json.dumps(structure, ensure_ascii=False), structure)
+
+
+CALLS: Mapping[str, Callable[[Session, Mapping[str, Any]], Awaitable[Answer]]] = {
+    "recall": _recall,
+    "remember": _remember,
+    "correct": _correct,
+    "forget": _forget,
+    "recent_memories": _recent,
+    "search": _search,
+    "fetch": _fetch,
+}
+"""How each tool is performed, by its name."""
+
+assert CALLS.keys() == DEFAULT.keys() | SEARCH_FETCH.keys()

@@ -1,0 +1,116 @@
+"""MCP over streamable HTTP: `POST /mcp` and `POST /v1/agents/{agent_id}/mcp`.
+
+The HTTP checks have authenticated the caller. The MCP SDK is imported with the first request, on a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+from urllib.parse import quote, unquote_to_bytes
+
+from starlette.datastructures import Headers, QueryParams
+from starlette.routing import BaseRoute, Match, Route
+from starlette.types import Receive, Scope, Send
+
+from ebbtide.access.grants import CALLER, Caller
+from ebbtide.errors import FieldViolation, InvalidRequest, Unavailable
+from ebbtide.ids import parse_agent_id
+from ebbtide.mcp.calls import Session
+from ebbtide.mcp.sets import SETS
+from ebbtide.rest.forwarding import pass_on
+from ebbtide.verbs.catalogue import ANY_SCOPE
+from ebbtide.verbs.requests import echo
+from ebbtide.verbs.service import Service
+
+AGENT_HEADER = "x-ebbtide-agent"
+TOOLS_HEADER = "x-ebbtide-tools"
+LANGUAGES = ("en", "zh")
+
+
+class McpRoute(Route):
+    """A route to the MCP server."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, _Endpoint(), name="mcp")
+        # A stateless server has no stream to open and no session to delete; clients accept 405 for both.
+        self.methods = {"POST"}
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Return whether a request is for this route, and what to add to its scope: the route, for the metrics."""
+        match, found = super().matches(scope)
+        return match, found if match is Match.NONE else {**found, "route": self}
+
+
+class _Endpoint:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer an MCP request."""
+        service: Service = scope["app"].state.service
+        agent_id = agent_of(scope, CALLER.get(), service.settings.mcp.agent)
+        service.authentication.permit(CALLER.get(), ANY_SCOPE, agent_id)
+        path = f"/v1/agents/{agent_id}/mcp"
+        if service.peers is not None and service.peers.owner_of(agent_id) != service.peers.shard.index:
+            target = {
+                **scope,
+                "path": path,
+                "raw_path": f"/v1/agents/{quote(agent_id, safe='')}/mcp".encode(),
+            }
+            await pass_on(service.peers, target, receive, send)
+            return
+        options = QueryParams(scope["query_string"])
+        headers = Headers(scope=scope)
+        name = _choice("tools", options.get("tools") or headers.get(TOOLS_HEADER) or SETS[0], SETS)
+        language: Any = _choice("lang", options.get("lang") or LANGUAGES[0], LANGUAGES)
+        server = await _server()
+        session = Session(service, agent_id, language)
+        await server.answer(name, session, service.settings.limits.max_body_bytes, scope, receive, send)
+
+
+def agent_of(scope: Scope, caller: Caller, default: str) -> str:
+    """Return the agent that a request is for: of the path, the header `X-Ebbtide-Agent`, the key, or the default.
+
+    A key names an agent if it is bound to this one only. The header is UTF-8, percent-encoded. Raise INVALID_AGENT_ID.
+    """
+    in_path = scope.get("path_params", {}).get("agent_id")
+    if in_path:
+        return parse_agent_id(in_path)
+    given = Headers(scope=scope).getlist(AGENT_HEADER)
+    if len(given) > 1:
+        raise InvalidRequest(
+            "X-Ebbtide-Agent: given more than once; allowed: once", reason="INVALID_AGENT_ID"
+        )
+    if given:
+        try:
+            return parse_agent_id(unquote_to_bytes(given[0].encode("latin-1")).decode())
+        except UnicodeDecodeError as error:
+            fault = "is not UTF-8; percent-encode it"
+            raise InvalidRequest(f"X-Ebbtide-Agent: {fault}", reason="INVALID_AGENT_ID") from error
+    reach = caller.grant.reach
+    if not reach.is_everywhere and not reach.prefixes and len(reach.agents) == 1:
+        return next(iter(reach.agents))
+    return parse_agent_id(default)
+
+
+def _choice(name: str, given: str, allowed: Sequence[str]) -> Any:
+    if given in allowed:
+        return given
+    description = f"{echo(given)} is not allowed; allowed: {', '.join(allowed)}"
+    raise InvalidRequest(f"{name}: {description}", violations=[FieldViolation(name, description)])
+
+
+async def _server() -> Any:
+    """Return the module of the server, imported on a thread: other requests are served meanwhile."""
+    try:
+        return await asyncio.to_thread(import_module, "ebbtide.mcp.server")
+    except ModuleNotFoundError as error:
+        raise Unavailable(
+            "The MCP server is not installed. Install ebbtide with the extra mcp: pip install 'ebbtide[mcp]'.",
+            reason="MCP_NOT_INSTALLED",
+        ) from error
+
+
+def mcp_routes() -> list[BaseRoute]:
+    """Return the routes to the MCP server."""
+    return [McpRoute("/mcp"), McpRoute("/v1/agents/{agent_id}/mcp")]
