@@ -129,13 +129,14 @@ async def _recall(session: Session, given: Mapping[str, Any]) -> Answer:
         {"id": one.id, "said": one.content, "said_at": _iso(one.created_at), "state": one.state}
         for one in found.memories
     ]
-    # The ids count too.
+    # The ids count too; without room for one, the first memory is shown as it fits.
     while lines and count_tokens(SEPARATOR.join(lines), "estimate") > given["max_tokens"]:
         lines.pop()
-    text = SEPARATOR.join(lines)
+    shown = lines or blocks[:1]
+    text = SEPARATOR.join(shown)
     structure = {
         "text": text,
-        "memories": memories[: len(lines)],
+        "memories": memories[: len(shown)],
         "pending_batches": found.pending_batches,
     }
     return Answer(text or NOTHING[session.language], structure)

@@ -83,9 +83,9 @@ def agent_of(scope: Scope, caller: Caller, default: str) -> str:
         )
     if given:
         try:
-            return parse_agent_id(unquote_to_bytes(given[0].encode("latin-1")).decode())
-        except UnicodeDecodeError as error:
-            fault = "is not UTF-8; percent-encode it"
+            return parse_agent_id(unquote_to_bytes(given[0].encode("ascii")).decode())
+        except UnicodeError as error:
+            fault = "is not percent-encoded UTF-8, such as %E6%9E%97%E6%9C%88 for 林月"
             raise InvalidRequest(f"X-Ebbtide-Agent: {fault}", reason="INVALID_AGENT_ID") from error
     reach = caller.grant.reach
     if not reach.is_everywhere and not reach.prefixes and len(reach.agents) == 1:
