@@ -68,6 +68,10 @@ class RemoteClient:
 
     # --- operations --------------------------------------------------------------------------------
 
+    def get_me(self) -> Json:
+        """Return what the key allows."""
+        return self._send(calls.get_me)
+
     def remember(self, agent_id: str, body: Json) -> Json:
         """Store one batch."""
         return self._send(calls.remember, agent_id, **body)
