@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import io
 import json
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Literal
@@ -15,6 +19,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
+from ebbtide.cli.mcp_bridge import Bridge
 from ebbtide.mcp.declarations import INSTRUCTIONS
 from ebbtide.verbs.service import Service
 from tests.support.in_process import ask, service_in, settle
@@ -127,7 +132,7 @@ async def test_recall_keeps_its_budget_with_ids_and_ranges(tmp_path: Path) -> No
 
 
 async def test_what_was_recalled_or_repeated_is_stored_once(tmp_path: Path) -> None:
-    """A repeated call is stored once a day; what was forgotten may be said again; recalled text is not stored."""
+    """A repeated call is stored once a day; deleted text may be stored again; recalled text is not stored."""
     said = "The spare key hangs behind the blue barometer in the hall."
     async with site(tmp_path) as (service, url), client(url + ANN) as one:
         for _ in range(3):
@@ -180,7 +185,7 @@ BAD_CALLS: dict[str, tuple[str, dict[str, Any], str]] = {
 async def test_a_refused_call_is_a_result_that_says_what_is_allowed(
     tmp_path: Path, era: Era, kind: str
 ) -> None:
-    """A model reads the error and corrects its call; the connection goes on."""
+    """A model reads the error and corrects its call; the connection continues."""
     name, arguments, words = BAD_CALLS[kind]
     async with site(tmp_path) as (_, url), client(url + ANN, era) as one:
         await called(one, "remember", text="I like tea.")
@@ -276,3 +281,61 @@ async def test_other_sets_are_offered_on_request(tmp_path: Path) -> None:
             answer = await raw.post(f"{ANN}?tools=graph", json=PING)
             assert answer.status_code == 400
             assert "default, statements, search-fetch" in answer.json()["error"]["message"]
+
+
+async def test_a_client_that_starts_its_servers_reaches_the_daemon(tmp_path: Path) -> None:
+    """`ebbtide mcp` passes both eras on over standard input and output, with the key, and ends without a daemon."""
+    from mcp import StdioServerParameters
+    from mcp.client.stdio import stdio_client
+
+    key = new_key(tmp_path, "read", "write", agents=["林月"])
+    async with site(tmp_path, access=KEYS_ON) as (_, url):
+        arguments = ["-m", "ebbtide", "mcp", "--agent", "林月", "--lang", "zh", "--url", url]
+        for era in ERAS:
+            started = StdioServerParameters(
+                command=sys.executable, args=arguments, env={"EBBTIDE_API_KEY": key}
+            )
+            async with Client(stdio_client(started), mode=era) as one:
+                assert len((await one.list_tools()).tools) == 5
+                assert text_of(await called(one, "remember", text="我五月搬到了青岛。")) == "已保存。"
+                assert "青岛" in text_of(await called(one, "recall", query="我五月搬到了哪里？"))
+                with pytest.raises(MCPError):
+                    await one.read_resource("ebbtide://memories/n9")
+        refused = await asyncio.to_thread(
+            *(subprocess.run, [sys.executable, *arguments]),
+            input=b"",
+            capture_output=True,
+            env={"EBBTIDE_API_KEY": "ebb_x"},
+            timeout=60,
+        )
+        assert (refused.returncode, refused.stdout) == (3, b"") and b"API key" in refused.stderr
+    gone = await asyncio.to_thread(
+        *(subprocess.run, [sys.executable, *arguments]), input=b"", capture_output=True, timeout=60
+    )
+    assert (gone.returncode, gone.stdout) == (4, b"")
+    assert b"No daemon answers" in gone.stderr
+
+
+def test_the_bridge_answers_what_it_cannot_pass_on() -> None:
+    """Lines that are no JSON, and a daemon that does not answer, become errors with the id of the request."""
+    answers = [httpx.Response(503, text="busy"), httpx.Response(403, json={"error": {"message": "No."}})]
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if not answers:
+            raise httpx.ConnectError("gone", request=request)
+        return answers.pop(0)
+
+    output = io.BytesIO()
+    with httpx.Client(transport=httpx.MockTransport(answer)) as http:
+        for line in (b"{\n", b'{"id":1,"method":"initialize"}\n', b'{"id":2,"method":"initialize"}\n'):
+            Bridge(http, "http://localhost/mcp", output).run([line, b"\n"])
+        Bridge(http, "http://localhost/mcp", output).run(
+            [b'{"id":"a","method":"ping"}', b'{"method":"notifications/x"}']
+        )
+    replies = [json.loads(line) for line in output.getvalue().splitlines()]
+    assert [(one["id"], one["error"]["message"]) for one in replies] == [
+        (None, "The line is no JSON."),
+        (1, "The daemon answered 503."),
+        (2, "No."),
+        ("a", "The daemon does not answer: ConnectError."),
+    ]

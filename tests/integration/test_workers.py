@@ -102,6 +102,21 @@ def test_every_connection_reaches_every_agent_over_rest(daemon: Daemon) -> None:
                 assert agent in found.json()["text"]
 
 
+def test_mcp_reaches_the_agent_of_a_header_in_its_owner(daemon: Daemon) -> None:
+    """An MCP request whose agent is only in a header is answered by the owner of the agent, and by no other worker."""
+    headers = {"Accept": "application/json, text/event-stream"}
+    call = {"name": "recall", "arguments": {"query": "What is my lighthouse called?"}}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    for _ in range(4):
+        with httpx.Client(base_url=daemon.url, timeout=30, headers=headers) as client:
+            for agent in AGENTS:
+                answer = client.post("/mcp", json=message, headers={"X-Ebbtide-Agent": agent})
+                assert answer.status_code == 200, answer.text
+                assert agent in answer.json()["result"]["content"][0]["text"]
+    for index in (0, 1):
+        assert opened_by(daemon, index) == {agent for agent, owner in OWNERS.items() if owner == index}
+
+
 def test_every_connection_reaches_every_agent_over_grpc(daemon: Daemon) -> None:
     """The same over gRPC, where one connection has calls for agents of both workers."""
     for number in range(4):

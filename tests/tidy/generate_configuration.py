@@ -26,6 +26,7 @@ SPOKEN = {
 """Defaults that depend on the machine, in words."""
 
 CHOICES = {
+    "agent": "an agent id",
     "retention": f'`"keep"`, `"days:N"` with N from 1 to {MAX_DAYS}, `"none"`',
     "time_zone": "a name of the IANA database, such as `UTC` or `Europe/Berlin`",
 }

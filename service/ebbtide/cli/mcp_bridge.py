@@ -29,7 +29,7 @@ NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"
 SERVER_ERROR = -32000
 PARSE_ERROR = -32700
 
-_PLAIN = re.compile(r"[!-~](?:[ -~]*[!-~])?")
+_PLAIN = re.compile(r"[ -~]++")
 
 
 class Bridge:
@@ -117,7 +117,7 @@ class Bridge:
 
 def _encoded(text: str) -> str:
     """Return a header value; one that HTTP cannot carry is encoded as MCP defines."""
-    if _PLAIN.fullmatch(text) and not text.startswith("=?base64?"):
+    if _PLAIN.fullmatch(text) and text == text.strip() and not text.startswith("=?base64?"):
         return text
     return f"=?base64?{base64.b64encode(text.encode()).decode()}?="
 

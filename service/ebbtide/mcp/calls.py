@@ -62,7 +62,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What a request is about: the agent, and the language of fixed texts."""
+    """The subject of a request: the agent, and the language of fixed texts."""
 
     service: Service
     agent_id: str
@@ -197,7 +197,7 @@ async def _ensure(session: Session) -> None:
 def _key(session: Session, given: Mapping[str, Any], earlier: str) -> str:
     """Return the idempotency key of a call: a client that repeats it on the same day stores it once.
 
-    `earlier` is the batch of an equal call whose memories are gone since; empty for none.
+    `earlier` is the batch of an equal call of which no memory is left; empty for none.
     """
     day = session.service.clock.now_ms() // 86_400_000
     parts = (given[name] for name in ("text", "speaker", "said_at", "conversation"))

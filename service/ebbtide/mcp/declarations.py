@@ -17,7 +17,7 @@ IDS = "n12"
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """What a call changes: nothing; or it deletes or overwrites; and whether a repeated call changes nothing more."""
+    """The effect of a call: whether it only reads, whether it deletes or overwrites, and whether it can be repeated."""
 
     reads_only: bool = False
     destroys: bool = False
@@ -92,7 +92,7 @@ REMEMBER = McpTool(
         "把以后的对话用得到的一件事存入记忆，写成完整的句子；不要存 recall 返回的内容。",
         (
             Parameter(
-                *("text", "text", "What was said, as a full sentence.", "说过的话，写成完整的句子。"),
+                *("text", "text", "The statement, as a full sentence.", "说过的话，写成完整的句子。"),
                 is_required=True,
                 aliases=("content", "message", "memory", "fact", "内容"),
                 max_chars=20_000,
@@ -240,4 +240,4 @@ INSTRUCTIONS: Mapping[str, Mapping[str, str]] = {
         "zh": "以前对话的记忆：search 查找，fetch 返回其中一条。",
     },
 }
-"""What a client tells its model about a set of tools, by language; at most 400 characters."""
+"""Instructions on a set of tools for the model of a client, by language; at most 400 characters."""

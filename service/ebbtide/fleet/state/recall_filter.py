@@ -39,7 +39,7 @@ MIN_HAN_CHARS = 12
 SEPARATOR = "---"
 
 _BULLET = re.compile(r"^(?:[-*•>]\s++|\d{1,3}[.)]\s++|[nm]\d{1,16}:\s++|<[a-z][^<>]{0,40}>)++")
-"""What clients put before a line: bullets, numbers, ids of memories, tags."""
+"""The marks that clients put before a line: bullets, numbers, ids of memories, tags."""
 _CLOSING = re.compile(r"</[a-z][^<>]{0,40}>$")
 _BULLETS = frozenset("-*•><nm")
 MARKS = ("[memory] ", "[记忆] ")
