@@ -86,7 +86,10 @@ def _server(name: SetName, language: Language) -> Server[Any]:
 
     async def list_resources(_: Any, __: Any) -> types.ListResourcesResult:
         focus = types.Resource(
-            uri=FOCUS, name="focus", description="The memories and entities in focus.", mime_type="application/json"
+            uri=FOCUS,
+            name="focus",
+            description="The memories and entities in focus.",
+            mime_type="application/json",
         )
         return types.ListResourcesResult(resources=[focus])
 
