@@ -16,9 +16,13 @@ TIMEOUT_S = 120.0
 HEAD_END = b"\r\n\r\n"
 
 
-def request_bytes(method: str, host: str, path: str, body: bytes = b"", key: str = "") -> bytes:
-    """Return the bytes of an HTTP/1.1 request, with an API key if there is one."""
+def request_bytes(
+    method: str, host: str, path: str, body: bytes = b"", key: str = "", accept: str = ""
+) -> bytes:
+    """Return the bytes of an HTTP/1.1 request, with an API key and an Accept header if there are any."""
     head = f"{method} {path} HTTP/1.1\r\nhost: {host}\r\n"
+    if accept:
+        head += f"accept: {accept}\r\n"
     if key:
         head += f"authorization: Bearer {key}\r\n"
     if body:
@@ -36,10 +40,10 @@ def answer_size(head: bytes) -> tuple[int, int]:
 class KeepAlive:
     """One connection, one request at a time."""
 
-    def __init__(self, url: str, key: str = "") -> None:
+    def __init__(self, url: str, key: str = "", accept: str = "") -> None:
         place = urlsplit(url)
         assert place.hostname is not None and place.port is not None, "a URL of a daemon names a port"
-        self._host, self._key = place.netloc, key
+        self._host, self._key, self._accept = place.netloc, key, accept
         self._socket = socket.create_connection((place.hostname, place.port), TIMEOUT_S)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
@@ -52,7 +56,7 @@ class KeepAlive:
     def ask(self, method: str, path: str, body: Any = None) -> tuple[bytes, float]:
         """Return the body of the response and its latency in ms. Raise RuntimeError unless the status is a success."""
         encoded = b"" if body is None else json.dumps(body, ensure_ascii=False).encode()
-        request = request_bytes(method, self._host, path, encoded, self._key)
+        request = request_bytes(method, self._host, path, encoded, self._key, self._accept)
         begun = time.perf_counter_ns()
         self._socket.sendall(request)
         status, answer = self._read()

@@ -25,6 +25,7 @@ from benchmarks import (
     rows_entities,
     rows_footprint,
     rows_isolation,
+    rows_mcp,
     rows_pass,
     rows_questions,
     rows_recall,
@@ -55,6 +56,7 @@ ROWS: dict[str, Callable[[Plan], list[Figure]]] = {
     "P12": rows_isolation.isolation,
     "P13": rows_recall.growth,
     "P14": rows_entities.recall_with_entities,
+    "P15": rows_mcp.recall_over_mcp,
 }
 """By the numbers under which the targets are known."""
 

@@ -119,7 +119,7 @@ def memory_with_entities(graph: Graph, seed: int) -> tuple[Network, dict[int, No
         list(RELATIONS),
     )
     known = np.flatnonzero(counts)
-    scans = ScanColumns(known, counts[known], np.ones(len(known), dtype=np.int64))
+    scans = ScanColumns(known, counts[known], np.ones(len(known), dtype=np.int64), known < 0)
     network = load_network(
         AgentParameters(),
         nodes.values(),
