@@ -182,7 +182,7 @@ REASONS: dict[str, Reason] = {
         "The request waited too long for its agent, or a transfer took too long.",
     ),
     "MCP_NOT_INSTALLED": Reason(
-        501, "UNIMPLEMENTED", "Unavailable", "The daemon was installed without the extra `mcp`."
+        501, "UNIMPLEMENTED", "NotFound", "The daemon was installed without the extra `mcp`."
     ),
     "SHUTTING_DOWN": _unavailable("The daemon is stopping."),
     "WORKER_RESTARTING": _unavailable("The process that serves the agent is being restarted."),

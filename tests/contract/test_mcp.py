@@ -259,6 +259,18 @@ async def test_the_agent_is_that_of_path_header_key_or_setting(tmp_path: Path) -
                 assert (answer.status_code, answer.json()["error"]["reason"]) == (400, "INVALID_AGENT_ID")
 
 
+async def test_without_the_extra_a_client_learns_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A daemon that was installed without the SDK answers 501, names the extra, and serves the rest."""
+    monkeypatch.setitem(sys.modules, "ebbtide.mcp.server", None)
+    async with site(tmp_path) as (_, url), httpx.AsyncClient(base_url=url, headers=HEADERS) as raw:
+        answer = await raw.post(ANN, json=PING)
+        assert (answer.status_code, answer.json()["error"]["reason"]) == (501, "MCP_NOT_INSTALLED")
+        assert "ebbtide[mcp]" in answer.json()["error"]["message"]
+        assert (await raw.get("/v1/agents")).status_code == 200
+
+
 async def test_other_sets_are_offered_on_request(tmp_path: Path) -> None:
     """`?tools=` or a header chooses the set and `?lang=` the language; an unknown one is refused with the choices."""
     async with site(tmp_path) as (_, url):

@@ -16,7 +16,7 @@ from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Receive, Scope, Send
 
 from ebbtide.access.grants import CALLER, Caller
-from ebbtide.errors import FieldViolation, InvalidRequest, Unavailable
+from ebbtide.errors import FieldViolation, InvalidRequest, NotFound
 from ebbtide.ids import parse_agent_id
 from ebbtide.mcp.calls import Session
 from ebbtide.mcp.sets import SETS
@@ -105,7 +105,7 @@ async def _server() -> Any:
     try:
         return await asyncio.to_thread(import_module, "ebbtide.mcp.server")
     except ModuleNotFoundError as error:
-        raise Unavailable(
+        raise NotFound(
             "The MCP server is not installed. Install ebbtide with the extra mcp: pip install 'ebbtide[mcp]'.",
             reason="MCP_NOT_INSTALLED",
         ) from error

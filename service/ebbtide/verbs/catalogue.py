@@ -529,7 +529,7 @@ CATALOGUE: tuple[Operation, ...] = (
 PAGES: Mapping[str, tuple[str, Requirement]] = {
     "Home": ("GET /", OPEN),
     "OpenApi": ("GET /openapi.json", ANY_KEY),
-    "Mcp": ("POST /mcp", ANY_KEY),
+    "Mcp": ("POST /mcp", ANY_SCOPE),
     "AgentMcp": (f"POST {A}/mcp", ANY_SCOPE),
     "Documentation": ("GET /docs", ANY_KEY),
     "DocumentationStart": ("GET /docs/start.js", ANY_KEY),
