@@ -1,7 +1,7 @@
 """The MCP server: one for each set of tools and language, without sessions, behind Ebbtide's HTTP checks.
 
 Every request is complete in itself, in the revisions with a handshake and in those without. This module imports the MCP
-SDK, which takes a second and 55 MiB; so it is imported with the first request.
+SDK, which takes up to a second; so it is imported with the first request.
 """
 
 from __future__ import annotations
