@@ -234,6 +234,40 @@ async def test_the_id_of_a_corrected_statement_means_its_last_correction(
 
 
 @pytest.mark.parametrize(
+    ("order", "expected"),
+    [((2, 1, 0), ("Braga", "Porto", "Lisbon")), ((1, 2, 0), ("Porto", "Porto", "Lisbon"))],
+)
+async def test_an_undone_correction_was_never_made(
+    tmp_path: Path, caller_in: CallerIn, order: tuple[int, ...], expected: tuple[str, ...]
+) -> None:
+    """The statement before it is true again and nothing is contested, also after several corrections and a deletion."""
+    async with caller_in(tmp_path) as call:
+        first = await says(call, "residence", "Lisbon")
+        for value in ("Porto", "Braga", "Faro"):
+            await done(call, "PATCH", f"statements/{first['id']}", {"object": value})
+        rulings = (await done(call, "GET", "rulings"))["rulings"]
+        corrections = sorted((each["id"] for each in rulings), key=lambda each: int(each[1:]))
+        for place, value in zip(order, expected, strict=True):
+            await done(call, "DELETE", f"rulings/{corrections[place]}")
+            assert await values(call) == [(value, "current")]
+        assert dict(await values(call, states=PAST))["Faro"] == "retracted"
+        await done(call, "DELETE", f"nodes/{first['id']}")
+        assert await values(call, states=PAST) == []
+
+
+async def test_a_retracted_statement_is_not_corrected(tmp_path: Path, caller_in: CallerIn) -> None:
+    """A correction would make true what was never true; the error says what to do."""
+    async with caller_in(tmp_path) as call:
+        first = await says(call, "residence", "Lisbon")
+        await done(call, "POST", f"statements/{first['id']}/retract")
+        response = await call("PATCH", f"{AGENT}/statements/{first['id']}", {"object": "Porto"})
+        error = response.json()["error"]
+        assert (error["reason"], error["field_violations"][0]["field"]) == ("INVALID_VALUE", "node_id")
+        assert "add a new statement" in error["message"]
+        assert await values(call, states=PAST) == [("Lisbon", "retracted")]
+
+
+@pytest.mark.parametrize(
     ("fields", "field"),
     [
         ({"object": " "}, "object"),

@@ -250,6 +250,20 @@ def test_corrections_and_retractions_can_be_undone() -> None:
     assert told.values() == ["Lisbon"]
 
 
+def test_an_undone_correction_was_never_made() -> None:
+    """The corrected statement is current again, and the one that the correction made was never true."""
+    told = Told()
+    told.say("Lisbon")
+    correction = told.rule("correct", 1, 3)
+    told.say("Porto")
+    assert told.values() == ["Porto"]
+    undo = told.rule("undo", correction)
+    assert told.values() == ["Lisbon"]
+    assert [each.state for each in told.oracle.history(1, at(NOW))] == ["current", "retracted"]
+    told.rule("undo", undo)
+    assert told.values() == ["Porto"]
+
+
 def test_what_an_erased_statement_retired_is_in_force_again() -> None:
     """A statement that an erased one ended is current again."""
     told = Told()

@@ -66,7 +66,7 @@ class Lost(NamedTuple):
     changed: list[Ruling]
     """The rulings that lose some of their sources."""
     inferred: list[int]
-    """The inferred statements without any assertion left, which are deleted too."""
+    """The inferred statements, and those of undone corrections, without any assertion left; they are deleted too."""
 
 
 class Ledger:
@@ -227,6 +227,14 @@ class Ledger:
             for statement in {one.statement for one in removed}
             if all(one.entry in entries for one in self.assertions_of(statement))
         )
+        # The assertion of an undone correction goes with the corrected statement: without the ruling, it would be true.
+        for one in self.undone_corrections(None):
+            made = self.assertion(one.entry + 1)
+            if one.target in ended and made is not None and made.statement == one.other:
+                entries.add(made.entry)
+                inferred.add(made.statement)
+                if all(each.entry in entries for each in self.assertions_of(made.statement)):
+                    ended.add(made.statement)
         rulings: list[Ruling] = []
         changed: list[Ruling] = []
         undone: set[int] = set()
@@ -309,6 +317,28 @@ class Ledger:
         left.reverse()
         return left
 
+    def undone_corrections(self, before: int | None) -> list[Ruling]:
+        """Return the corrections that are undone, up to an entry number, in order.
+
+        A correction of a statement that an undone correction made is undone with it.
+        """
+        known = [one for one in self.all_rulings() if before is None or one.entry < before]
+        if not any(one.kind == "undo" for one in known):
+            return []
+        known.sort(key=lambda one: one.entry)
+        undone: dict[int, int] = {}
+        for one in reversed(known):
+            if one.kind == "undo" and one.entry not in undone:
+                undone.setdefault(one.target, one.entry)
+        made: dict[int, int] = {}
+        found: list[Ruling] = []
+        for one in known:
+            undo = max(undone.get(one.entry, 0), made.get(one.target, 0))
+            if one.kind == "correct" and undo > one.entry:
+                made[one.other] = undo
+                found.append(one)
+        return found
+
 
 class Replay:
     """The versions of all slots, computed from the entries up to one."""
@@ -326,6 +356,8 @@ class Replay:
         self._members: dict[int, set[int]] = {}
         self._withdrawn: dict[int, tuple[int, Withdrawal]] = {}
         self._corrections: dict[int, int] = {}
+        self._unmade: dict[int, int] = {}
+        """The statements of undone corrections, by the entry that made each."""
         self._settled: dict[int, list[Ruling]] = {}
         """The rulings that settle a conflict, by the statement to keep."""
         self._votes: dict[int, dict[str, float]] = {}
@@ -356,7 +388,12 @@ class Replay:
         """The rulings in effect, in order."""
         if self._rulings is None:
             self._rulings = self._ledger.rulings_before(self.before)
+            undone = {one.entry: one.other for one in self._ledger.undone_corrections(self.before)}
+            # The assertion of a correction follows its ruling.
+            self._unmade = {entry + 1: statement for entry, statement in undone.items()}
             for ruling in self._rulings:
+                if ruling.entry in undone:
+                    continue
                 if ruling.kind == "merge":
                     self._merge(ruling.target, ruling.other)
                 elif ruling.kind == "retract":
@@ -447,6 +484,8 @@ class Replay:
         withdrawn = self._withdrawn.get(assertion.statement)
         if withdrawn is not None and assertion.entry < withdrawn[0]:
             slot.add_withdrawn(assertion, withdrawn[1])
+        elif self._unmade.get(assertion.entry) == assertion.statement:
+            slot.add_withdrawn(assertion, "retracted")
         else:
             slot.add(assertion)
 

@@ -603,7 +603,8 @@ def _created(
 async def correct_statement(service: Service, request: CorrectStatementRequest) -> CreatedStatement:
     """Correct a statement. The old one stays in the history as corrected. An old id means the last correction.
 
-    Raise NOT_A_STATEMENT for a memory or an entity, NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
+    A retracted statement is refused, since it was never true. Raise NOT_A_STATEMENT for a memory or an entity,
+    NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
     """
     given = (request.object, request.since, request.until, request.negated, request.replaces)
     if all(value is None for value in given):
@@ -614,7 +615,9 @@ async def correct_statement(service: Service, request: CorrectStatementRequest) 
     async with service.fleet.using(request.owner) as agent:
         while True:
             workspace = agent.workspace
-            old = await agent.run(partial(_newest, workspace, parse_node_id(request.node_id)))
+            old, withdrawn = await agent.run(partial(_newest, workspace, parse_node_id(request.node_id)))
+            if withdrawn == "retracted":
+                refuse("node_id", request.node_id, "a statement that was not retracted; add a new statement")
             policy = PiiPolicy(workspace.parameters, workspace.identity)
             one = _corrected(workspace, old, request, policy)
             _check(one.slot, one.object, one.since_ms, one.until_ms, one.time_words, negated=one.negated)
@@ -641,13 +644,16 @@ def _newest_version(workspace: Workspace, number: NodeId) -> Version | None:
     return replay.version_of(replay.newest(number))
 
 
-def _newest(workspace: Workspace, number: NodeId) -> Assertion:
-    """Return the oldest assertion of a statement, or of its last correction, in its last version."""
+def _newest(workspace: Workspace, number: NodeId) -> tuple[Assertion, str]:
+    """Return the oldest assertion of a statement, or of its last correction, in its last version.
+
+    The second value says whether the version is corrected or retracted; it is empty if neither.
+    """
     version = _newest_version(workspace, number)
     if version is None:
         raise not_a_statement(workspace, number)
     newest = workspace.ledger.known().newest(number)
-    return next(one for one in version.assertions if one.statement == newest)
+    return next(one for one in version.assertions if one.statement == newest), version.withdrawn
 
 
 def _corrected(
@@ -694,7 +700,7 @@ async def retract_statement(service: Service, request: RetractStatementRequest) 
     otherwise.
     """
     async with service.fleet.using(request.owner) as agent:
-        old = await agent.run(partial(_newest, agent.workspace, parse_node_id(request.node_id)))
+        old, _ = await agent.run(partial(_newest, agent.workspace, parse_node_id(request.node_id)))
         earlier = await agent.run(partial(last_ruling, agent.workspace, old.statement, ("retract",)))
         if earlier is not None and earlier.entry > old.entry:
             return StoredRuling(ruling_id=ruling_text_id(earlier.entry))

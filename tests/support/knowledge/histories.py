@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from random import Random
 
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from ebbtide.records import Source
 from ebbtide.statements import Assertion, Ruling
@@ -143,6 +144,20 @@ class Author:
         value = random.choice((1.0, -1.0)) if kind == "vote" else 0.0
         return Ruling(entry, kind, target, known_at, value=value)  # type: ignore[arg-type]
 
+    def correction(self) -> list[Assertion | Ruling]:
+        """Return the correction of a statement, and the statement that it makes."""
+        old = self.random.choice(self.assertions())
+        entry, known_at = self.next_entry(), self.at(self.day)
+        made = replace(
+            old,
+            entry=self.next_entry(),
+            statement=FIRST_STATEMENT + self.entry,
+            object=self.random.choice(SLOTS[old.slot]),
+            source=Source(entry, 0, 10),
+            known_at_ms=known_at,
+        )
+        return [Ruling(entry, "correct", old.statement, known_at, other=made.statement), made]
+
     def step(self) -> Step:
         if self.left and self.is_now(0.12):
             entries = self.random.sample(
@@ -154,6 +169,9 @@ class Author:
         # Some commits share a time.
         self.day += self.random.choice((0, 1, 1, 2))
         added: list[Assertion | Ruling] = []
+        if self.assertions() and self.is_now(0.1):
+            added += self.correction()
+            self.left |= {each.entry: each for each in added}
         for _ in range(self.random.choice((1, 1, 1, 2))):
             each = self.ruling() if self.is_now(0.35) else self.assertion()
             added.append(each)

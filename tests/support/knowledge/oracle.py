@@ -108,6 +108,22 @@ class Oracle:
                 undone |= {each.target} if each.target < each.entry else set()
         return [each for each in known if each.entry not in undone and each.kind in kinds]
 
+    def undone_corrections(self, known_at_ms: int) -> list[Ruling]:
+        """Return the corrections that are undone, in order."""
+        undos = self.rulings(known_at_ms, "undo")
+        found: list[Ruling] = []
+        undone_at: dict[int, int] = {}
+        for each in self.entries:
+            if not isinstance(each, Ruling) or each.kind != "correct" or each.known_at_ms > known_at_ms:
+                continue
+            last = max([one.entry for one in undos if one.target == each.entry], default=0)
+            # CHOICE: a correction of a statement that exists only by an undone correction is undone with it.
+            last = max(last, undone_at.get(each.target, 0))
+            if last > each.entry:
+                undone_at[each.other] = last
+                found.append(each)
+        return found
+
     # Entities.
 
     def group(self, entity: int, known_at_ms: int) -> frozenset[int]:
@@ -265,17 +281,25 @@ class Oracle:
                 if ruling.target in kept.statements and ruling.other in other.statements:
                     settle(kept, other)
 
-    def taken_back_by(self, assertion: Assertion, known_at_ms: int) -> Ruling | None:
-        """Return the correction or retraction that takes back an assertion."""
+    def taken_back_by(self, assertion: Assertion, known_at_ms: int) -> str:
+        """Return `corrected` or `retracted` if an assertion is taken back, else nothing."""
         # "The old statement stays in history as `corrected`."
         # "`retract` means that the statement was never true."
         # CHOICE: it takes back what was said until then. A later repetition starts from scratch.
+        undone = self.undone_corrections(known_at_ms)
         rulings = [
             each
             for each in self.rulings(known_at_ms, "correct", "retract")
-            if each.target == assertion.statement and each.entry > assertion.entry
+            if each.target == assertion.statement and each.entry > assertion.entry and each not in undone
         ]
-        return rulings[-1] if rulings else None
+        if rulings:
+            return "corrected" if rulings[-1].kind == "correct" else "retracted"
+        # "Undo: as if it had never been made": what the correction itself said was never true.
+        # CHOICE: that is the next entry. Further assertions of the same statement stay.
+        is_unmade = any(
+            each.entry + 1 == assertion.entry and each.other == assertion.statement for each in undone
+        )
+        return "retracted" if is_unmade else ""
 
     def versions(self, subject: int, slot: str, known_at_ms: int) -> list[Version]:
         """Return every version of the slot, in order of arrival, without those that were taken back."""
@@ -283,7 +307,7 @@ class Oracle:
         entries: list[Assertion | Ruling] = [
             each
             for each in self.assertions(known_at_ms)
-            if each.subject in group and each.slot == slot and self.taken_back_by(each, known_at_ms) is None
+            if each.subject in group and each.slot == slot and not self.taken_back_by(each, known_at_ms)
         ]
         entries += self.rulings(known_at_ms, "settle")
         versions: list[Version] = []
@@ -328,12 +352,11 @@ class Oracle:
         group = self.group(subject, known_at_ms)
         found: dict[int, Version] = {}
         for each in self.assertions(known_at_ms):
-            ruling = self.taken_back_by(each, known_at_ms)
-            if each.subject in group and each.slot == slot and ruling is not None:
+            state = self.taken_back_by(each, known_at_ms)
+            if each.subject in group and each.slot == slot and state:
                 if each.statement in found:
                     found[each.statement].said.append(each)
                 else:
-                    state = "corrected" if ruling.kind == "correct" else "retracted"
                     found[each.statement] = Version([each], since(each), each.until_ms, state)
         return list(found.values())
 

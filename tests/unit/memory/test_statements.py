@@ -243,6 +243,26 @@ def test_withdrawn_statements_were_never_true() -> None:
     assert states(ledger, 1001)["Lisbon"] == "corrected"
 
 
+def test_an_undone_correction_was_never_made() -> None:
+    """The corrected statement is true again, its correction was never true, and later assertions of the value stay."""
+    entries: list[Entry] = [
+        says(1, "residence", "Lisbon"),
+        rules(2, "correct", 1001, other=1003),
+        says(3, "residence", "Porto", statement=1003),
+        rules(4, "correct", 1003, other=1005),
+        says(5, "residence", "Braga", statement=1005),
+    ]
+    ledger = Ledger(entries)
+    ledger.apply([rules(6, "undo", 4)])
+    assert values(ledger, "residence") == ["Porto"]
+    ledger.apply([rules(7, "undo", 6), rules(8, "undo", 2)])
+    assert values(ledger, "residence") == ["Lisbon"]
+    assert states(ledger, 1001) == {"Lisbon": "current", "Porto": "retracted", "Braga": "retracted"}
+    assert values(ledger, "residence", known=5) == ["Braga"]
+    ledger.apply([rules(9, "undo", 8), says(10, "residence", "Braga", statement=1005), rules(11, "undo", 2)])
+    assert sorted(values(ledger, "residence")) == ["Braga", "Lisbon"]
+
+
 def test_a_merge_joins_two_entities_and_can_be_undone() -> None:
     """Statements about merged entities are replayed together, and apart again after the merge is undone."""
     entries: list[Entry] = [
