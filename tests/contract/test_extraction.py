@@ -505,3 +505,168 @@ async def test_a_move_ends_the_home_before(tmp_path: Path, caller_in: CallerIn, 
         await flushed(call)
         found = await done(call, "POST", "statements/search", {"query": "我现在住在哪里？"})
         assert [one["object"] for one in found["statements"]] == ["波尔图"]
+
+
+async def recalled_by(call: Caller, query: str) -> list[str]:
+    """Return the memories that a query recalls, as they are shown."""
+    text: str = (await done(call, "POST", "recall", {"query": query}))["text"]
+    return text.split("\n---\n")
+
+
+async def remembered(call: Caller, *texts: str) -> None:
+    """Remember messages of the user, one batch each, with the statements that the rules find."""
+    await call("PUT", AGENT, {"extraction": "rules"})
+    for text in texts:
+        await said(call, text)
+        await flushed(call)
+
+
+@pytest.mark.parametrize(
+    ("texts", "query", "now", "then"),
+    [
+        (
+            ["I live in Leeds with my husband Tom.", "I like tea.", "I moved to Sheffield."],
+            "Where do I live now?",
+            ("I moved to Sheffield.", "(since "),
+            ("I live in Leeds", "; then Sheffield)"),
+        ),
+        (
+            ["My name is Ann and I live in Lisbon. I am allergic to nuts.", "I moved to Porto."],
+            "Where do I live now?",
+            ("I moved to Porto.", "(since "),
+            ("I live in Lisbon", "; then Porto)"),
+        ),
+        (
+            ["我住在里斯本，在华为工作。", "我搬到了波尔图。"],
+            "我现在住在哪里？",
+            ("我搬到了波尔图。", "（自 "),
+            ("我住在里斯本", "；之后：波尔图）"),
+        ),
+    ],
+)
+async def test_a_fact_that_is_still_true_hides_no_past_one(
+    tmp_path: Path,
+    caller_in: CallerIn,
+    texts: list[str],
+    query: str,
+    now: tuple[str, str],
+    then: tuple[str, str],
+) -> None:
+    """A message with a past value and a current one is marked as past for the question about the past one."""
+    async with caller_in(tmp_path) as call:
+        await remembered(call, *texts)
+        first, *others = await recalled_by(call, query)
+        assert all(words in first for words in now)
+        [past] = [one for one in others if then[0] in one]
+        assert past.endswith(then[1]) and now[1] not in past
+
+
+@pytest.mark.parametrize(
+    ("text", "asks_for_other", "note"),
+    [
+        ("I live in Leeds with my husband Tom.", "Who is my husband?", "(since "),
+        ("我住在里斯本，在华为工作。", "我在哪里工作？", "（自 "),
+    ],
+)
+async def test_a_past_fact_ends_no_other_of_its_message(
+    tmp_path: Path, caller_in: CallerIn, text: str, asks_for_other: str, note: str
+) -> None:
+    """The question about the fact that is still true is answered with since when."""
+    async with caller_in(tmp_path) as call:
+        await remembered(call, text, "I moved to Sheffield." if text.isascii() else "我搬到了波尔图。")
+        recalled = await recalled_by(call, asks_for_other)
+        [shown] = [one for one in recalled if text in one]
+        assert note in shown
+
+
+async def test_words_that_name_the_old_and_the_new_value_are_current(
+    tmp_path: Path, caller_in: CallerIn
+) -> None:
+    """A message that states both the past value and the one that followed is not marked as past."""
+    async with caller_in(tmp_path) as call:
+        await remembered(call, "I like tea.", "I moved from Leeds to Sheffield.")
+        [shown] = [one for one in await recalled_by(call, "Where do I live now?") if "Leeds" in one]
+        assert "(since " in shown
+
+
+async def test_a_correction_marks_the_message_with_other_facts(tmp_path: Path, caller_in: CallerIn) -> None:
+    """The corrected value comes first, and the message is marked as corrected, whatever else it states."""
+    async with caller_in(tmp_path) as call:
+        await remembered(call, "My name is Ann and I live in Lisbon.", "I like tea.")
+        [home] = (await done(call, "GET", "statements", topic="residence"))["statements"]
+        await done(call, "PATCH", f"statements/{home['id']}", {"object": "Porto"})
+        first, *others = await recalled_by(call, "Where do I live now?")
+        assert "Porto" in first and "(since " in first
+        assert any("Lisbon" in one and one.endswith("(corrected: Porto)") for one in others)
+
+
+@pytest.mark.parametrize(
+    ("text", "query", "note"),
+    [
+        ("My name is Ann and my birthday is on 3 April.", "When is my birthday?", "(retracted)"),
+        ("我叫李娜，我的生日是4月3日。", "我的生日是哪天？", "（已撤回）"),
+    ],
+)
+async def test_a_retraction_marks_the_message_with_other_facts(
+    tmp_path: Path, caller_in: CallerIn, text: str, query: str, note: str
+) -> None:
+    """The message of a retracted statement is marked as retracted, whatever else it states."""
+    async with caller_in(tmp_path) as call:
+        await remembered(call, text)
+        [day] = (await done(call, "GET", "statements", topic="birthday"))["statements"]
+        await done(call, "POST", f"statements/{day['id']}/retract", {})
+        [shown] = [one for one in await recalled_by(call, query) if text in one]
+        assert shown.endswith(note)
+
+
+@pytest.mark.parametrize(
+    ("texts", "query", "notes"),
+    [
+        (["我的电话是13800138000。"], "我的电话是多少？", ["（自 "]),
+        (["我在Google工作。", "我现在在Apple工作。"], "我在哪里工作？", ["（自 ", "；之后：Apple）"]),
+        (["I live in Leeds.", "I moved to York."], "Where do I live?", ["(since ", "; then York)"]),
+    ],
+)
+async def test_the_times_are_in_the_language_of_the_sentence(
+    tmp_path: Path, caller_in: CallerIn, texts: list[str], query: str, notes: list[str]
+) -> None:
+    """The times of a Chinese memory are in Chinese, also if the value is a number or a Latin name."""
+    async with caller_in(tmp_path) as call:
+        await remembered(call, *texts)
+        recalled = await recalled_by(call, query)
+        assert len(recalled) == len(notes)
+        assert all(note in one for one, note in zip(recalled, notes, strict=True))
+
+
+async def test_two_birthdays_are_shown_without_a_time(tmp_path: Path, caller_in: CallerIn) -> None:
+    """A birthday that another one contradicts is shown with the other one, and without since when."""
+    async with caller_in(tmp_path) as call:
+        await remembered(call, "My birthday is on 7 May 1991.", "I was born on 8 May 1991.")
+        recalled = await recalled_by(call, "When is my birthday?")
+        assert any(one.endswith("(contradicts: 8 May 1991)") for one in recalled)
+        assert not any("since" in one for one in recalled)
+
+
+@pytest.mark.parametrize(
+    ("texts", "query", "answer"),
+    [
+        (
+            ["我叫李娜，我住在成都。", "我喜欢喝茶。", "我现在不吃肉了。", "我搬到了杭州。"],
+            "我现在住在哪里？",
+            "我搬到了杭州。",
+        ),
+        (["我现在住在杭州。", "我喜欢喝茶。", "我现在不吃肉了。"], "我现在住在哪里？", "我现在住在杭州。"),
+        (
+            ["My name is Ann and I live in Leeds.", "I do not eat meat now.", "I moved to York."],
+            "Where do I live now?",
+            "I moved to York.",
+        ),
+    ],
+)
+async def test_now_in_another_message_is_no_answer(
+    tmp_path: Path, caller_in: CallerIn, texts: list[str], query: str, answer: str
+) -> None:
+    """A question about the present is answered by the true statement on its topic, before other news."""
+    async with caller_in(tmp_path) as call:
+        await remembered(call, *texts)
+        assert answer in (await recalled_by(call, query))[0]

@@ -32,7 +32,7 @@ from ebbtide.fleet.recall.recollected import (
     Recollected,
 )
 from ebbtide.fleet.recall.relevant import are_relevant, best_relevance
-from ebbtide.fleet.recall.validity import messages_on_record, validity_of
+from ebbtide.fleet.recall.validity import Validity, Wanted, messages_on_record, validity_of, wanted_by
 from ebbtide.han import contains_han
 from ebbtide.ids import NodeId
 from ebbtide.memory.association import associate
@@ -101,6 +101,8 @@ class QueryRunner:
     """The passages of the hits so far."""
     _followers: set[int] = field(default_factory=set)
     """The passages shown because what they state is true instead of a hit."""
+    _wanted: Wanted | None = None
+    """The statements that the query asks for, once a hit has some."""
     _terms: Mapping[int, float] = field(default_factory=dict)
     """The terms of the query, with their weights."""
 
@@ -319,7 +321,9 @@ class QueryRunner:
             yield one
             return
         nodes = [node for node in heard.nodes if any(True for _ in _within(node, one.source))]
-        found = validity_of(self.ledger, nodes, self.now_ms, self.locale, self.offset)
+        if self._wanted is None:
+            self._wanted = wanted_by(self.ledger, self.network, query.text)
+        found = self._validity_of(one, nodes, self._wanted)
         for statement in found.successors:
             passage = self._passage_of(statement)
             if passage is None or passage in self._shown or passage == one.passage:
@@ -329,9 +333,13 @@ class QueryRunner:
                 self._shown.add(passage)
                 node = self.txn.nodes.get(statement)
                 made = [] if node is None else [node]
-                note = validity_of(self.ledger, made, self.now_ms, self.locale, self.offset).note
+                note = self._validity_of(follower, made, self._wanted).note
                 yield replace(follower, content=follower.content + note)
         yield replace(one, content=one.content + found.note) if found.note else one
+
+    def _validity_of(self, one: Hit, nodes: Sequence[Node], wanted: Wanted) -> Validity:
+        is_chinese = contains_han(one.said) if self.locale == "auto" else self.locale == "zh"
+        return validity_of(self.ledger, nodes, self.now_ms, self.offset, is_chinese=is_chinese, wanted=wanted)
 
     def _passage_of(self, statement: NodeId) -> int | None:
         """Return the passage of the first words of a statement."""

@@ -1,17 +1,17 @@
 """Validity: which hits of a query state something that is no longer true, and the statement that is true now.
 
 A memory of which a statement was made is shown with the times of that statement: since when it is true, until when it
-was, and the value that followed. The value that followed is placed before it. A query about the user that names a topic
-prefers the messages of statements that are true and on this topic.
+was, and the value that followed. The value that followed is placed before it. If a memory states several facts, the one
+that the query asks for counts, and among those a past one before a current one. A query about the user that names a
+topic prefers the messages of statements that are true and on this topic.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ebbtide.entity_names import entity_key
-from ebbtide.han import contains_han
 from ebbtide.ids import NodeId
 from ebbtide.memory.network import Network
 from ebbtide.memory.slot_names import DATES, slot_of
@@ -39,22 +39,79 @@ class Validity:
 NO_STATEMENT = Validity()
 
 
-def validity_of(ledger: Ledger, nodes: Sequence[Node], now_ms: int, locale: str, offset: Offset) -> Validity:
-    """Return the validity of a hit with these living nodes."""
+RELATIVE_WEIGHT = 0.1
+"""Weight of the statement that names a relative, for a query that names the relative: other topics matter more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which statements a query asks for: those on its topics, about the user or about others."""
+
+    topics: Mapping[str, float]
+    """The weight of each slot."""
+    relatives: frozenset[str]
+    """The slots of the relatives whom it names. Their statements are about the user in any case."""
+    user: frozenset[NodeId]
+    """The entities that are the user."""
+    is_about_user: bool | None
+    """Whether it is about the user, or else about another person; None if its words do not say."""
+
+    def among(self, versions: Sequence[Version]) -> list[Version]:
+        """Return the versions on the topic that weighs most; empty if none is on any."""
+        weights = [self._weight(one) for one in versions]
+        most = max(weights)
+        return [one for one, weight in zip(versions, weights, strict=True) if most and weight == most]
+
+    def _weight(self, one: Version) -> float:
+        said = one.first
+        if said.slot in self.relatives:
+            return RELATIVE_WEIGHT
+        if self.is_about_user is not None and self.is_about_user != (said.subject in self.user):
+            return 0.0
+        return self.topics.get(said.slot, 0.0)
+
+
+def wanted_by(ledger: Ledger, network: Network, query: str) -> Wanted:
+    """Return which statements a query asks for, by its words."""
+    question = asked(query)
+    user = network.entity_of_key.get(entity_key(USER))
+    merged = frozenset[NodeId]() if user is None else ledger.known().merged_with(user)
+    names_relatives = bool(question.relatives)
+    is_about_user = None if question.is_in_first_person == names_relatives else not names_relatives
+    return Wanted(question.topics, question.relatives, merged, is_about_user)
+
+
+def validity_of(
+    ledger: Ledger, nodes: Sequence[Node], now_ms: int, offset: Offset, *, is_chinese: bool, wanted: Wanted
+) -> Validity:
+    """Return the validity of a hit with these living nodes, for a query that asks for some statements."""
     statements = [node.id for node in nodes if node.kind in STATEMENT_KINDS]
     replay = ledger.known()
-    versions = [one for number in statements if (one := replay.version_of(number)) is not None]
-    if not versions:
+    stated = [one for number in statements if (one := replay.version_of(number)) is not None]
+    if not stated:
         return NO_STATEMENT
+    versions = wanted.among(stated) or stated
     current = [one for one in versions if one.holds_at(now_ms)]
-    is_chinese = contains_han(versions[0].first.object) if locale == "auto" else locale == "zh"
+    followers = {one.statement: _follower(ledger, one, now_ms) for one in versions if one not in current}
     if current:
-        rivals = [other for one in current for other in one.rivals_at(now_ms)]
-        return Validity(_note_of_current(current[0], rivals, is_chinese, offset))
-    followers = [_follower(ledger, one, now_ms) for one in versions]
-    found = [one for one in followers if one is not None]
+        # A past value that the same words replace is not shown as current by them.
+        replaced = [
+            one
+            for one in versions
+            if one not in current
+            and (one.withdrawn or one.retired_by)
+            and followers[one.statement] not in current
+        ]
+        if not replaced:
+            rivals = [other for one in current for other in one.rivals_at(now_ms)]
+            return Validity(_note_of_current(current[0], rivals, is_chinese, offset))
+        versions, is_asked = replaced, versions is not stated
+    else:
+        is_asked = True
+    found = [one for each in versions if (one := followers[each.statement]) is not None]
     return Validity(
-        _note_of_past(versions[0], followers[0], is_chinese, offset), tuple(one.statement for one in found)
+        _note_of_past(versions[0], followers[versions[0].statement], is_chinese, offset),
+        tuple(one.statement for one in found) if is_asked else (),
     )
 
 
@@ -103,12 +160,15 @@ def _note_of_current(one: Version, rivals: Sequence[Version], is_chinese: bool, 
     since = local_date(one.since_ms, offset)
     if one.first.modality == "planned":
         return _note_of_plan(one, since, is_chinese)
+    notes = []
+    if one.first.slot not in DATES:
+        notes.append(f"自 {since}" if is_chinese else f"since {since}")
     if rivals:
         other = rivals[0].first.object
-        return f"（自 {since}；与“{other}”矛盾）" if is_chinese else f" (since {since}; contradicts: {other})"
-    if one.first.slot in DATES:
+        notes.append(f"与“{other}”矛盾" if is_chinese else f"contradicts: {other}")
+    if not notes:
         return ""
-    return f"（自 {since}）" if is_chinese else f" (since {since})"
+    return f"（{'；'.join(notes)}）" if is_chinese else f" ({'; '.join(notes)})"
 
 
 def _note_of_plan(one: Version, since: str, is_chinese: bool) -> str:
