@@ -87,6 +87,58 @@ async def test_news_of_a_change_end_an_observation(tmp_path: Path, caller_in: Ca
         assert ended["until"] == second["since"]
 
 
+EARLY = 1_764_218_760_000
+"""A night at 04:46 UTC."""
+
+
+@pytest.mark.parametrize(
+    ("content", "is_plan"),
+    [
+        ("I moved to Porto this morning.", False),
+        ("I moved to Porto this evening.", False),
+        ("I moved to Porto tonight.", False),
+        ("我今天下午搬到了波尔图。", False),
+        ("今晚我搬到了波尔图。", False),
+        ("I will have moved to Porto tonight.", True),
+        ("我打算今晚搬到波尔图。", True),
+    ],
+)
+async def test_what_has_happened_is_not_planned(tmp_path: Path, content: str, is_plan: bool) -> None:
+    """A change in a part of the day that lies ahead in the time zone of the agent begins when it was said."""
+    async with rest_in(tmp_path) as call:
+        await says(call, "residence", "Lisbon", content="I live in Lisbon.", timestamp=EARLY - 1000)
+        second = await says(call, "residence", "Porto", content=content, timestamp=EARLY)
+        states = dict(await values(call, states=f"{PAST},planned", as_of=EARLY))
+        assert (states["Porto"], second["since"] > EARLY) == (
+            ("planned", True) if is_plan else ("current", False)
+        )
+        assert is_plan or states["Lisbon"] == "superseded"
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [("I am 33.", "I turned 34 today."), ("我33岁。", "我今天满34岁了。")]
+)
+@pytest.mark.parametrize("is_extracted", [False, True])
+async def test_a_birthday_ends_the_age_of_the_same_day(
+    tmp_path: Path, first: str, second: str, is_extracted: bool
+) -> None:
+    """The age that someone turned "today" is true, also if the earlier one was said on that day."""
+    async with rest_in(tmp_path) as call:
+        if is_extracted:
+            await call("PUT", AGENT, {"extraction": "rules"})
+            for offset, text in enumerate((first, second)):
+                message = {"role": "user", "content": text, "timestamp": EARLY + offset}
+                await done(call, "POST", "remember", {"messages": [message]})
+            await done(call, "POST", "flush", {"timeout_ms": 10_000, "extraction": True})
+        else:
+            await says(call, "age", "33", content=first, timestamp=EARLY)
+            await says(call, "age", "34", content=second, timestamp=EARLY + 1)
+        assert [(value.strip("岁"), state) for value, state in await values(call, states=PAST)] == [
+            ("33", "superseded"),
+            ("34", "current"),
+        ]
+
+
 async def test_a_replaced_statement_has_the_same_subject_and_topic(
     tmp_path: Path, caller_in: CallerIn
 ) -> None:

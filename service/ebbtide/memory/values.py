@@ -86,7 +86,9 @@ _AGE: Final = re.compile(r"(\d{1,3}) ?(?:岁|周岁|years? old|years?)")
 _CUES: Final = re.compile(
     r"\b(?:now(?! and then)|nowadays|these days|no longer|any ?more|moved(?! by)|relocated|switched|changed|became"
     r"|become|turned into|left(?![- ](?:hand|side|wing|over|foot|leg|arm|eye|ear|turn))|quit|resigned"
-    r"|used to|stopped|joined|started (?:work(?:ing)?|(?:a|my) new job))\b"
+    r"|used to|stopped|joined|started (?:work(?:ing)?|(?:a|my) new job)"
+    r"|turned (?:\d{1,3}|(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)))\b"
+    r"|满[ ]?[\d零一二两三四五六七八九十百]{1,5}[ ]?周?岁"
     r"|现在|如今|目前|不再|已经不|再也不|搬(?:到|去|家|进|来|回|了)|换(?:了|成|到|工作|公司|号)|改(?:成|为|叫|名|了|用)"
     r"|变成|变为|成为了|成了|辞(?:职|了)|离(?:职|婚|开了)|戒了|跳槽|入职|升(?:职|为|任)|转(?:行|到|成|为)"
 )
@@ -94,6 +96,13 @@ _CUES: Final = re.compile(
 
 _PAST: Final = re.compile(
     r"\b(?:used to|(?<!ve )(?<!s )(?<!always )(?:lived|worked|studied))\b|住过|待过|当过|以前|曾"
+)
+
+_DONE: Final = re.compile(
+    r"\b(?:moved|relocated|switched|changed|became|turned|left|quit|resigned|stopped|joined|started)\b|[了过]"
+)
+_PLAN: Final = re.compile(
+    r"\b(?:will|going to|gonna|plan|plans|planning|would)\b|'ll|打算|准备|计划|会|要|将|想"
 )
 
 
@@ -271,6 +280,13 @@ def _is_latin(character: str) -> bool:
 def reports_change(quote: str) -> bool:
     """Return whether the words of a clause report a change, such as "now", "moved", 现在 or 换成."""
     return _CUES.search(nfkc(quote[:MAX_CHARS]).casefold().translate(simplified())) is not None
+
+
+def is_done(quote: str) -> bool:
+    """Return whether the words of a clause say that a change has happened: "moved", 搬到了, and no word of a plan."""
+    plain = nfkc(quote[:MAX_CHARS]).casefold().translate(simplified())
+    has_happened = _CUES.search(plain) is not None and _DONE.search(plain) is not None
+    return has_happened and _PLAN.search(plain) is None
 
 
 def tells_of_past(quote: str) -> bool:

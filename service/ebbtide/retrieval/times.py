@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final, Literal
 
@@ -127,6 +127,14 @@ def stated_time(
     }[one.relation]
     words = text[one.core : one.end]
     return StatedTime(one.core, len(words), since, until, _granularity(one.span), words)
+
+
+def not_ahead(found: StatedTime, said_ms: int, offset: Offset = utc) -> StatedTime:
+    """Return a time of something that has happened. A part of the day on which it was said does not begin later."""
+    if found.since_ms is None or found.since_ms <= said_ms:
+        return found
+    days = {(each + offset(each)) // (DAY * MINUTE_MS) for each in (found.since_ms, said_ms)}
+    return replace(found, since_ms=said_ms) if len(days) == 1 else found
 
 
 def _now(reference_ms: int, offset: Offset, reading: Reading) -> Now:

@@ -32,12 +32,12 @@ from ebbtide.memory.namesakes import Namesakes
 from ebbtide.memory.slot_names import DATES, SLOTS, canonical, slot_of
 from ebbtide.memory.statements import DAY_MS, MAX_EVIDENCE, Replay, Version
 from ebbtide.memory.subjects import ASSISTANT, USER, subject_name, unqualified
-from ebbtide.memory.values import reports_change, tells_of_past
+from ebbtide.memory.values import is_done, reports_change, tells_of_past
 from ebbtide.memory.wording import word_statement
 from ebbtide.normalisation import is_hidden
 from ebbtide.records import Batch, MessageRecord
 from ebbtide.retrieval.time_rules import Reading
-from ebbtide.retrieval.times import stated_time
+from ebbtide.retrieval.times import not_ahead, stated_time
 from ebbtide.settings import SearchSettings
 from ebbtide.statements import (
     MAX_ATTRIBUTE_CHARS,
@@ -485,6 +485,8 @@ def with_stated_time(one: Declaration, workspace: Workspace, now_ms: int) -> Dec
         one = replace(one, until_ms=until_ms, reports_change=until_ms is None and one.reports_change)
     if found is None:
         return one
+    if one.modality != "planned" and one.kind != "task" and is_done(one.content):
+        found = not_ahead(found, now_ms, workspace.offset)
     return replace(one, since_ms=found.since_ms, granularity=found.granularity, time_words=found.time_words)
 
 

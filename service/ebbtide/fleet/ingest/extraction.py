@@ -24,9 +24,9 @@ from ebbtide.fleet.state.agent_state import State
 from ebbtide.language.port import ProposedStatement, Utterance
 from ebbtide.memory.declaration import Declaration, Saying, declare, evidence_of
 from ebbtide.memory.slot_names import DATES
-from ebbtide.memory.values import reports_change
+from ebbtide.memory.values import is_done, reports_change
 from ebbtide.records import BatchState, MessageRecord, Source
-from ebbtide.retrieval.times import stated_time
+from ebbtide.retrieval.times import not_ahead, stated_time
 from ebbtide.statements import is_extracted
 from ebbtide.store.lmdb.texts import is_tombstone
 from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
@@ -259,6 +259,8 @@ class ExtractionJobs:
             if one.slot in DATES
             else stated_time(quote, heard.record.time_ms, "plan" if is_task else "event", zone)
         )
+        if stated is not None and not is_task and is_done(quote):
+            stated = not_ahead(stated, heard.record.time_ms, zone)
         is_planned = is_task and stated is not None
         return Declaration(
             subject=one.subject,
