@@ -826,6 +826,52 @@ async def test_a_question_that_nothing_answers_finds_nothing(tmp_path: Path, cal
         assert sister["id"] in [one["id"] for one in found["statements"]]
 
 
+async def test_a_question_about_somebody_else_does_not_find_the_user(tmp_path: Path) -> None:
+    """A question that names another person finds only what is about that person or mentions them."""
+    async with rest_in(tmp_path) as call:
+        await says(call, "residence", "Porto")
+
+        async def found(question: str) -> list[tuple[str, str]]:
+            answer = await done(call, "POST", "statements/search", {"query": question})
+            return [(one["subject"], one["object"]) for one in answer.get("statements", [])]
+
+        strangers = [
+            *("Where does Zorblax live?", "小张住在哪里？", "我老板住在哪里？", "Where does my boss live?"),
+            *("Where does my friend Anna live?", "Where does Bob live?", "Where does my uncle live?"),
+            *("我的同事住在哪里？", "王芳住在哪里？", "Anna住在哪里？"),
+        ]
+        for question in strangers:
+            assert await found(question) == [], question
+        for question in ("Where do I live?", "我住在哪里？", "Where is my home?", "Do I live in Porto?"):
+            assert await found(question) == [("user", "Porto")], question
+        await says(call, "name", "Maeve")
+        assert ("user", "Porto") in await found("Where does Maeve live?")
+        await says(call, "residence", "Galway", "Bob")
+        await says(call, "boss", "Marta")
+        assert await found("Where does Bob live?") == [("Bob", "Galway")]
+        assert ("user", "Marta") in await found("Who is my boss?")
+
+
+async def test_an_open_plan_is_in_the_profile(tmp_path: Path, caller_in: CallerIn) -> None:
+    """A plan is in the profile before its time, after the values that are true and marked, and at its time."""
+    async with caller_in(tmp_path) as call:
+        start = 1_750_000_000_000
+        await says(call, "residence", "Porto", since=start, timestamp=start)
+        ahead = {"modality": "planned", "since": 4_000_000_000_000, "timestamp": start}
+        plan = await says(call, "residence", "Rome", **ahead)
+        await says(call, "appointment", "dentist", **ahead)
+        profile = await done(call, "GET", "profile")
+        lines = profile["text"].splitlines()
+        assert [line.split(" [")[0] for line in lines] == [
+            "residence: Porto (since 2025-06-15)",
+            "residence: Rome (planned for 2096-10-02)",
+            "appointment: dentist (planned for 2096-10-02)",
+        ]
+        assert "planned" not in (await done(call, "GET", "profile", as_of=start - 1)).get("text", "")
+        await done(call, "POST", f"statements/{plan['id']}/retract", {})
+        assert "Rome" not in (await done(call, "GET", "profile"))["text"]
+
+
 async def test_the_latest_of_several_true_values_comes_first(tmp_path: Path, caller_in: CallerIn) -> None:
     """Two values that nothing orders are both true: the latest answers for the present, the other one for the past."""
     async with caller_in(tmp_path) as call:

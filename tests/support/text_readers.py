@@ -433,6 +433,7 @@ READERS: Mapping[str, Reader] = {
         topic_words.topics_of_value(text),
         topic_words.are_same_relative(text, "sister"),
         topic_words.names("Ann", topic_words.asked(text)),
+        topic_words.mentions(text, topic_words.asked("Where does my boss Ann live?")),
     ),
     "fidelity of a shortening": _fidelity,
     "names of links": _relation_names,

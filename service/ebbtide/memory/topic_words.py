@@ -15,7 +15,7 @@ from typing import Final
 
 from ebbtide.han import contains_han
 from ebbtide.memory.slot_names import ALIASES, KIN, SLOTS, slot_of
-from ebbtide.memory.values import normalised
+from ebbtide.memory.values import MAX_CHARS, normalised
 
 TASKS: Final = "task"
 """Stands for statements of the kind task, whatever their topic."""
@@ -90,6 +90,83 @@ brother_in_law: brother-in-law, 姐夫, 妹夫, 大舅子
 daughter_in_law: daughter-in-law, 儿媳, 儿媳妇
 son_in_law: son-in-law, 女婿
 """
+_PERSON_WORDS: Final = """
+boss: boss, manager, supervisor, 老板, 上司, 领导, 经理, 主管, 导师
+friend: friend, friends, buddy, buddies, mate, mates, 朋友, 好友, 闺蜜, 哥们
+colleague: colleague, colleagues, coworker, coworkers, co-worker, co-workers, teammate, workmate, 同事
+neighbour: neighbour, neighbours, neighbor, neighbors, 邻居
+flatmate: flatmate, flatmates, roommate, roommates, housemate, 室友, 舍友
+classmate: classmate, classmates, 同学, 校友
+teacher: teacher, professor, tutor, coach, trainer, 老师, 教授, 教练
+doctor: doctor, physician, therapist, 医生, 大夫
+dentist: dentist, 牙医
+landlord: landlord, landlady, 房东
+client: client, clients, customer, 客户
+fiance: fiance, fiancé, fiancee, fiancée, 未婚夫, 未婚妻
+partner: 女友, 男友, 媳妇
+stepmother: stepmother, 继母, 后妈
+stepfather: stepfather, 继父, 后爸
+aunt: 舅妈, 婶婶, 伯母
+uncle: 姑父, 姨父, 伯父
+"""
+"""Words for a person of the user, besides relatives, by whom they mean."""
+_OWNED_PERSON: Final = re.compile(
+    # A normalised text does not begin with "my" or 我的.
+    r"(?:^|\b(?:my|our) )(?:(?:best|good|close|old|new|former|current|previous|next-door|upstairs) )?(WORDS)\b"
+    r"|(?:^|我(?:们|家)?的?)(?:最好的|前|好|老|新|楼上的?|楼下的?|隔壁的?)?(HAN)".replace(
+        "WORDS",
+        "|".join(one for one in re.findall(r"[\w-]+", _PERSON_WORDS) if not contains_han(one)),
+    ).replace("HAN", "|".join(one for one in re.findall(r"[\w-]+", _PERSON_WORDS) if contains_han(one)))
+)
+"""My boss, 我老板: the user's words for somebody else."""
+_CAPITALISED: Final = r"[A-Z][a-zA-Z0-9À-ɏ-]{0,30}(?: [A-Z][a-zA-Z0-9À-ɏ-]{0,30}){0,3}"
+_NAMED: Final = re.compile(
+    rf"\b(?:[Dd]oes|[Dd]id|[Ii]s|[Aa]re|[Ww]as|[Ww]ere|[Hh]as|[Hh]ad|[Cc]an|[Ww]ill|about|[Mm]y [\w-]+|我\w{{1,6}})"
+    rf" ?({_CAPITALISED})"
+    rf"|\b({_CAPITALISED})'s\b|(?:^|[，。：, ])({_CAPITALISED}) ?(?=[\u4e00-\u9fff])"
+)
+"""A name where a question has a person or a thing that it is about."""
+_NO_NAMES: Final = frozenset(
+    [
+        "i",
+        "user",
+        "users",
+        "assistant",
+        "what",
+        "where",
+        "who",
+        "whom",
+        "when",
+        "how",
+        "why",
+        "which",
+        "it",
+        "that",
+        "there",
+        "here",
+        "this",
+        "he",
+        "she",
+        "let",
+        "today",
+        "tomorrow",
+        "yesterday",
+    ]
+)
+_SURNAMES: Final = (
+    "王李张刘陈杨赵黄周吴徐孙胡朱林何郭罗梁宋郑谢韩唐冯于董萧程曹袁邓许傅沈曾彭吕苏卢蒋蔡贾丁魏薛叶阎余潘杜"
+    "戴夏钟汪田任姜范姚谭廖邹熊陆郝孔崔邱秦顾侯邵孟龙段雷汤尹黎乔贺赖龚"
+)
+_HAN_NAMED: Final = re.compile(
+    rf"(?:^|[，。：, ]|请问|知道)([小老阿][{_SURNAMES}]|(?!周[一二三四五六日末年])[{_SURNAMES}][\u4e00-\u9fff]{{1,2}}?)"
+    r"(?=住|在哪|在什么|在做|在干|是谁|是做|是哪|是什么|多大|几岁|今年|喜欢|做什么|干什么|叫|养|结婚"
+    r"|的(?:电话|手机|生日|工作|邮箱|老家|家|职业|公司|年龄|地址|名字|住址))"
+)
+"""A Chinese name at the beginning of a clause: 小张, 王芳."""
+_BESIDES: Final = re.compile(r"\b(?:to|for|with|from|by|than|as) (?:my|our)\b")
+"""Words before a person whom a question names, but is not about: a present for my sister."""
+_TELL: Final = re.compile(r"\b(?:tell|remind|show) me\b|告诉我|提醒我")
+
 _OWNERS: Final = ("my ", "our ", "我的", "我们", "我家", "我", "")
 
 RELATION_TOPICS: Final = ("kin", "relation", "relationship", "亲属", "关系")
@@ -140,6 +217,12 @@ class Asked:
     """The relatives of the user that it names: slots of relatives, or other words for them."""
     is_in_first_person: bool
     """Whether the user speaks of himself, other than as the owner of a relative."""
+    persons: frozenset[str] = frozenset()
+    """The other persons of the user that it names, such as the boss."""
+    named: frozenset[str] = frozenset()
+    """The words of the names in it."""
+    is_about_others: bool = False
+    """Whether it names somebody else, and the user speaks of himself only as the owner of a person."""
 
 
 @lru_cache(maxsize=256)
@@ -165,7 +248,36 @@ def asked(question: str) -> Asked:
             if slot in SLOTS and slot_of(slot).range not in allowed:
                 topics[slot] *= _UNFIT_SHARE
     topics |= {one: 1.0 for one in relatives if one == "partner"}
-    return Asked(text, topics, frozenset(relatives), _FIRST_PERSON.search(text) is not None)
+    persons = frozenset(_person_of()[found[1] or found[2]] for found in _OWNED_PERSON.finditer(text))
+    named = frozenset(_named(question))
+    rest = _TELL.sub(" ", _OWNED_PERSON.sub(" ", text))
+    is_about_others = (
+        bool(relatives or persons or named)
+        and _FIRST_PERSON.search(rest) is None
+        and _BESIDES.search(normalised(question)) is None
+    )
+    is_in_first_person = _FIRST_PERSON.search(text) is not None
+    return Asked(text, topics, frozenset(relatives), is_in_first_person, persons, named, is_about_others)
+
+
+def _named(question: str) -> Iterator[str]:
+    """Yield the words of the names of persons or things that a question is about, normalised."""
+    text = question[:MAX_CHARS].replace("’", "'")
+    found = [one[1] or one[2] or one[3] for one in _NAMED.finditer(text)]
+    text = _OWNED_PERSON.sub("，", normalised(text))
+    found += [one[1] for one in _HAN_NAMED.finditer(text)]
+    for name in found:
+        yield from (word for word in normalised(name).split() if word not in _NO_NAMES)
+
+
+def mentions(words: str, asked_: Asked) -> bool:
+    """Return whether a text mentions somebody whom a question names: by name, or by relation if there is no name."""
+    text = normalised(words)
+    if asked_.named:
+        return any(_cut(name, text) is not None for name in asked_.named)
+    wanted = asked_.relatives | asked_.persons
+    listed = (*_relatives(), *_person_of().items())
+    return any(whom in wanted and word in text and _cut(word, text) is not None for word, whom in listed)
 
 
 def asks_for_the_past(question: str) -> bool:
@@ -247,6 +359,11 @@ def _relatives() -> tuple[tuple[str, str], ...]:
     found = {alias: slot for alias, slot in ALIASES.items() if slot in KIN or slot == "partner"}
     found |= {word: relative for relative, word in _listed(_RELATIVE_WORDS)}
     return tuple(sorted(found.items(), key=lambda pair: (-len(pair[0]), pair)))
+
+
+@cache
+def _person_of() -> dict[str, str]:
+    return {word: person for person, word in _listed(_PERSON_WORDS)}
 
 
 @cache

@@ -42,9 +42,11 @@ from ebbtide.memory.topic_words import (
     are_same_relative,
     asked,
     asks_for_everything,
+    mentions,
     names,
     topics_of_value,
 )
+from ebbtide.memory.values import normalised
 from ebbtide.memory.versions import SlotReplay
 from ebbtide.retrieval.analysis import words_of
 from ebbtide.statements import Assertion
@@ -126,6 +128,7 @@ class StatementMatches:
         about = set(self.ledger.about(self._merged(others)))
         names_someone = bool(others or self.asked.relatives)
         user = self.user()
+        is_about_others = self.asked.is_about_others and not self._names_user()
         found: dict[NodeId, Evidence] = {}
         for statement in {**words, **named_topics, **dict.fromkeys(sorted(about))}:
             version = self.version_of(statement)
@@ -133,6 +136,8 @@ class StatementMatches:
                 continue
             said = version.first
             is_about = statement in about or said.object_entity in others
+            if is_about_others and not is_about and not self._mentions(said):
+                continue
             is_stranger = not is_about if names_someone else said.subject not in user
             found[statement] = Evidence(
                 words.get(statement, 0.0),
@@ -208,6 +213,27 @@ class StatementMatches:
         words = {word.casefold() for word in words_of(text)}
         return len(self._words & words) / len(self._words) if self._words else 1.0
 
+    def _mentions(self, said: Assertion) -> bool:
+        """Return whether a statement mentions somebody whom the question names."""
+        node, subject = self.txn.nodes.get(said.statement), self.network.entities.get(said.subject)
+        parts = (
+            "" if subject is None else subject.name,
+            said.slot.replace("_", " "),
+            said.object,
+            "" if node is None else node.content,
+        )
+        return mentions("，".join(parts), self.asked)
+
+    def _names_user(self) -> bool:
+        """Return whether a name in the question is the user's."""
+        merged = self._merged(self.user())
+        stated = (
+            [one.object for one in self.ledger.said_about(merged, "name".__eq__)] if self.asked.named else []
+        )
+        stated += [self.network.entities[one].name for one in merged if one in self.network.entities]
+        words = {word for name in stated for word in normalised(name).split()}
+        return not words.isdisjoint(self.asked.named)
+
     # --- topics and persons ------------------------------------------------------------------------
 
     def _on_topic(self, others: Set[NodeId]) -> dict[NodeId, float]:
@@ -264,7 +290,7 @@ class StatementMatches:
         for one in self.ledger.in_slots(RELATION_TOPICS, None):
             if one.object and one.subject not in user and names(one.object, self.asked):
                 found.add(one.subject)
-        for relative in self.asked.relatives:
+        for relative in self.asked.relatives | self.asked.persons:
             found |= set(self._relatives(relative))
         return found
 
