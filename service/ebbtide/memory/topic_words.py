@@ -118,10 +118,11 @@ _OWNED_PERSON: Final = re.compile(
         "|".join(one for one in re.findall(r"[\w-]+", _PERSON_WORDS) if not contains_han(one)),
     ).replace("HAN", "|".join(one for one in re.findall(r"[\w-]+", _PERSON_WORDS) if contains_han(one)))
 )
-"""My boss, 我老板: the user's words for somebody else."""
-_CAPITALISED: Final = r"[A-Z][a-zA-Z0-9À-ɏ-]{0,30}(?: [A-Z][a-zA-Z0-9À-ɏ-]{0,30}){0,3}"
+"""My boss, 我老板: the user's words for another person."""
+_CAPITALISED: Final = r"[A-Z][a-zA-Z0-9À-ɏ-]{0,30}+(?: [A-Z][a-zA-Z0-9À-ɏ-]{0,30}+){0,3}+"
 _NAMED: Final = re.compile(
-    rf"\b(?:[Dd]oes|[Dd]id|[Ii]s|[Aa]re|[Ww]as|[Ww]ere|[Hh]as|[Hh]ad|[Cc]an|[Ww]ill|about|[Mm]y [\w-]+|我\w{{1,6}})"
+    rf"\b(?:[Dd]oes|[Dd]id|[Ii]s|[Aa]re|[Ww]as|[Ww]ere|[Hh]as|[Hh]ad|[Cc]an|[Ww]ill|about"
+    rf"|[Mm]y [a-z-]{{1,20}}+|我[\u4e00-\u9fff]{{1,6}}+)"
     rf" ?({_CAPITALISED})"
     rf"|\b({_CAPITALISED})'s\b|(?:^|[，。：, ])({_CAPITALISED}) ?(?=[\u4e00-\u9fff])"
 )
@@ -222,7 +223,7 @@ class Asked:
     named: frozenset[str] = frozenset()
     """The words of the names in it."""
     is_about_others: bool = False
-    """Whether it names somebody else, and the user speaks of himself only as the owner of a person."""
+    """Whether it names another person, and the user speaks of himself only as the owner of a person."""
 
 
 @lru_cache(maxsize=256)
@@ -271,7 +272,7 @@ def _named(question: str) -> Iterator[str]:
 
 
 def mentions(words: str, asked_: Asked) -> bool:
-    """Return whether a text mentions somebody whom a question names: by name, or by relation if there is no name."""
+    """Return whether a text mentions a person whom a question names: by name, or by relation if there is no name."""
     text = normalised(words)
     if asked_.named:
         return any(_cut(name, text) is not None for name in asked_.named)

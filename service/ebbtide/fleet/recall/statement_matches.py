@@ -214,7 +214,7 @@ class StatementMatches:
         return len(self._words & words) / len(self._words) if self._words else 1.0
 
     def _mentions(self, said: Assertion) -> bool:
-        """Return whether a statement mentions somebody whom the question names."""
+        """Return whether a statement mentions a person whom the question names."""
         node, subject = self.txn.nodes.get(said.statement), self.network.entities.get(said.subject)
         parts = (
             "" if subject is None else subject.name,
