@@ -522,19 +522,10 @@ class Replay:
         return sorted(found, key=order)
 
     def profile(self, subject: int, as_of_ms: int, now_ms: int) -> Iterator[tuple[str, list[Version]]]:
-        """Yield each slot of an entity with the versions that are true at a time, the lasting slots first.
-
-        Plans for a later time that were known then follow, by time.
-        """
+        """Yield each slot of an entity with the versions that are true at a time, the lasting slots first."""
         for name, slot in self.each_slot(subject):
-            plans = [version for version in slot.versions if self._is_ahead(version, as_of_ms)]
-            if found := [*self._in_force(slot, as_of_ms, now_ms), *sorted(plans, key=by_time)]:
+            if found := self._in_force(slot, as_of_ms, now_ms):
                 yield name, found
-
-    def _is_ahead(self, version: Version, as_of_ms: int) -> bool:
-        """Return whether a version is a plan for a later time."""
-        is_later = version.since_ms > as_of_ms >= version.told_at_ms
-        return is_later and version.first.modality == "planned" and self.state(version, as_of_ms) == "planned"
 
     def history(self, statement: int) -> list[Version]:
         """Return all versions of the slot of a statement, by the time from which they are true."""
