@@ -852,6 +852,26 @@ async def test_a_question_about_somebody_else_does_not_find_the_user(tmp_path: P
         assert ("user", "Marta") in await found("Who is my boss?")
 
 
+async def test_an_open_plan_is_in_the_profile(tmp_path: Path, caller_in: CallerIn) -> None:
+    """A plan is in the profile before its time, after the values that are true and marked, and at its time."""
+    async with caller_in(tmp_path) as call:
+        start = 1_750_000_000_000
+        await says(call, "residence", "Porto", since=start, timestamp=start)
+        ahead = {"modality": "planned", "since": 4_000_000_000_000, "timestamp": start}
+        plan = await says(call, "residence", "Rome", **ahead)
+        await says(call, "appointment", "dentist", **ahead)
+        profile = await done(call, "GET", "profile")
+        lines = profile["text"].splitlines()
+        assert [line.split(" [")[0] for line in lines] == [
+            "residence: Porto (since 2025-06-15)",
+            "residence: Rome (planned for 2096-10-02)",
+            "appointment: dentist (planned for 2096-10-02)",
+        ]
+        assert "planned" not in (await done(call, "GET", "profile", as_of=start - 1)).get("text", "")
+        await done(call, "POST", f"statements/{plan['id']}/retract", {})
+        assert "Rome" not in (await done(call, "GET", "profile"))["text"]
+
+
 async def test_the_latest_of_several_true_values_comes_first(tmp_path: Path, caller_in: CallerIn) -> None:
     """Two values that nothing orders are both true: the latest answers for the present, the other one for the past."""
     async with caller_in(tmp_path) as call:

@@ -522,10 +522,15 @@ class Replay:
         return sorted(found, key=order)
 
     def profile(self, subject: int, as_of_ms: int, now_ms: int) -> Iterator[tuple[str, list[Version]]]:
-        """Yield each slot of an entity with the versions that are true at a time, the lasting slots first."""
+        """Yield each slot of an entity with the versions that are true at a time, the lasting slots first.
+
+        Open plans follow: those that were made up to this time, for a later one.
+        """
         for name, slot in self.each_slot(subject):
-            if found := self._in_force(slot, as_of_ms, now_ms):
-                yield name, found
+            plans = [version for version in slot.versions if version.is_open_plan(as_of_ms)]
+            found = self._in_force(slot, as_of_ms, now_ms)
+            if found or plans:
+                yield name, [*found, *sorted(plans, key=by_time)]
 
     def history(self, statement: int) -> list[Version]:
         """Return all versions of the slot of a statement, by the time from which they are true."""

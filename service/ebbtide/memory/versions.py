@@ -133,6 +133,16 @@ class Version:
             and (self.until_ms is None or time_ms < self.until_ms)
         )
 
+    def is_open_plan(self, time_ms: int) -> bool:
+        """Return whether it is a plan for a later time, and was made up to a time."""
+        return (
+            self.since_ms > time_ms
+            and self.first.modality == "planned"
+            and not self.withdrawn
+            and not self.is_empty
+            and any(one.told_at_ms <= time_ms for one in self.assertions)
+        )
+
     def is_contested(self, time_ms: int) -> bool:
         """Return whether another version contradicts it at a time."""
         return self.holds_at(time_ms) and any(self.replay.rivals(self, time_ms))

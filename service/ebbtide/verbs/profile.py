@@ -67,7 +67,9 @@ class ProfileSlot(Response):
     slot: str = Field(description="The topic.", examples=["residence"])
     cardinality: str = Field(description="How many values it has at a time: one, few or many.")
     lasting: bool = Field(description="Whether statements on it are never forgotten while they are true.")
-    statements: list[StatementInfo] = Field(description="The statements that are true, the best first.")
+    statements: list[StatementInfo] = Field(
+        description="The true statements, the best first; then open plans."
+    )
 
 
 class Profile(Response):

@@ -88,7 +88,12 @@ def assert_same(oracle: Oracle, ledger: Ledger, slots: list[str]) -> None:
                     expected_ones = [of_oracle(one) for one in oracle.in_force(entity, slot, as_of, known)]
                     versions = replay.in_force(entity, slot, as_of, later)
                     assert by_first([of_ledger(one) for one in versions]) == by_first(expected_ones)
-                    assert found.get(slot, []) == versions
+                    shown = found.get(slot, [])
+                    assert shown[: len(versions)] == versions
+                    plans = expected_slots.get(slot, [])[len(versions) :]
+                    assert [of_ledger(one) for one in shown[len(versions) :]] == [
+                        of_oracle(one) for one in plans
+                    ]
             conflicts = replay.conflicts(as_of, later)
             expected_pairs = oracle.conflicts(as_of, known)
             assert {

@@ -330,12 +330,14 @@ class Oracle:
         return [each for each in self.versions(subject, slot, known_at_ms) if each.contains(as_of_ms)]
 
     def profile(self, subject: int, as_of_ms: int, known_at_ms: int) -> dict[str, list[Version]]:
-        """Return the statements current, by slot."""
-        found = {
-            slot: self.in_force(subject, slot, as_of_ms, known_at_ms)
-            for slot in self.slots(subject, known_at_ms)
-        }
-        return {slot: versions for slot, versions in found.items() if versions}
+        """Return the statements current, by slot, and after them the open plans."""
+        found = {}
+        for slot in self.slots(subject, known_at_ms):
+            versions = self.versions(subject, slot, known_at_ms)
+            shown = [each for each in versions if each.contains(as_of_ms)] + open_plans(versions, as_of_ms)
+            if shown:
+                found[slot] = shown
+        return found
 
     def history(self, statement: int, known_at_ms: int) -> list[Version]:
         """Return the versions of the statement's slot, with those taken back, in order of arrival."""
@@ -428,6 +430,21 @@ def since(assertion: Assertion) -> int:
     begin = assertion.told_at_ms if assertion.since_ms is None else assertion.since_ms
     is_stated = assertion.since_ms is not None or assertion.until_ms is None
     return begin if is_stated else min(begin, assertion.until_ms)
+
+
+def open_plans(versions: list[Version], as_of_ms: int) -> list[Version]:
+    """Return the plans whose time has not come, by time."""
+    # "A profile also lists plans whose time has not come", "after the values that are true".
+    # CHOICE: at an earlier time, a plan is open if it had been made by then. One that was replaced for its whole time
+    # is open at no time.
+    plans = [
+        each
+        for each in versions
+        if each.first.modality == "planned"
+        and min(one.told_at_ms for one in each.said) <= as_of_ms < each.since
+        and (each.until is None or each.since < each.until)
+    ]
+    return sorted(plans, key=lambda each: (each.since, each.first.entry))
 
 
 def retire(old: Version, new: Version, at_ms: int | None = None) -> None:

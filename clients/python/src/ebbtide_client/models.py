@@ -2031,7 +2031,7 @@ class ProfileSlot:
     """Whether statements on it are never forgotten while they are true."""
 
     statements: Sequence[StatementInfo]
-    """The statements that are true, the best first."""
+    """The true statements, the best first; then open plans."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
