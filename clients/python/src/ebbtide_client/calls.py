@@ -584,12 +584,14 @@ def list_nodes(
     *,
     kinds: Sequence[str] = (),
     metadata: Mapping[str, Any] | None = None,
+    newest_first: bool = False,
     page_size: int | None = None,
     page_token: str = "",
 ) -> PageCall[NodePage, NodeInfo]:
     """Return a page of nodes by id: living memories, or the given kinds; with `metadata`, those of such messages."""
     path = _of(agent_id, "nodes")
     options = {"kinds": ",".join(kinds) or None, "metadata": _json_option(metadata)}
+    options["newest_first"] = "true" if newest_first else None
     return _page(path, NodePage, "nodes", **options, page_size=page_size, page_token=page_token)
 
 
