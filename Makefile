@@ -77,7 +77,7 @@ proto: $(READY_DEV)  ## check the schema of the gRPC interface and regenerate it
 eval-model: $(READY_DEV)  ## measure the quality of a language model; make eval-model MODEL_URL=http://127.0.0.1:11434
 	$(BIN)/python -m benchmarks.eval_model --url "$(MODEL_URL)" --kind "$(or $(MODEL_KIND),ollama)" --model "$(or $(MODEL_NAME),qwen2.5:7b)"
 
-openapi-tools: $(READY_DEV)  ## install the TypeScript tools that a test runs on the OpenAPI document (45 MB)
+openapi-tools: $(READY_DEV)  ## install the tools of the TypeScript client, which tests run (70 MB)
 	$(BIN)/python -m tests.support.node
 
 model-server: $(READY_DEV)  ## install llama.cpp's server and a small model for the tests with a real model (200 MB)

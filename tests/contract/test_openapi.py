@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -18,7 +17,7 @@ import pytest
 from ebbtide.errors import REASONS
 from ebbtide.events import EventKind
 from ebbtide.settings import LimitSettings
-from tests.support.node import TYPESCRIPT, node
+from tests.support.node import PACKAGE, SAMPLE, TSC, require_tools, run_node, skip_locally
 from tests.support.openapi import openapi_document
 from tests.tidy.pages import ROOT
 
@@ -251,33 +250,15 @@ def test_no_internal_keys_are_left(document: dict[str, Any]) -> None:
 # --- generators --------------------------------------------------------------------------------------
 
 
-def skip_locally(reason: str) -> None:
-    """Skip where a tool is missing, but not in CI: there the tool must be installed."""
-    if os.environ.get("CI"):
-        pytest.fail(reason)
-    pytest.skip(reason)
-
-
 def test_typescript_compiles_a_program_on_the_document(document: dict[str, Any], tmp_path: Path) -> None:
     """openapi-typescript generates types on which a sample compiles, strict and with exact optional fields."""
-    executable = node()
-    if executable is None:
-        skip_locally("Node is not installed")
-    assert executable is not None
-    if not (TYPESCRIPT / "node_modules").is_dir():
-        skip_locally("the TypeScript tools are not installed; `make openapi-tools` installs them")
-    for name in ("package.json", "tsconfig.json", "generate.mjs", "sample.ts"):
-        shutil.copy(TYPESCRIPT / name, tmp_path)
-    (tmp_path / "node_modules").symlink_to(TYPESCRIPT / "node_modules")
+    require_tools()
+    for file in (PACKAGE / "package.json", PACKAGE / "generate.mjs", *SAMPLE.iterdir()):
+        shutil.copy(file, tmp_path)
+    (tmp_path / "node_modules").symlink_to(PACKAGE / "node_modules")
     (tmp_path / "openapi.json").write_text(json.dumps(document))
-    for command in (
-        ["generate.mjs", "openapi.json", "schema.d.ts"],
-        ["node_modules/typescript/bin/tsc", "--project", "."],
-    ):
-        done = subprocess.run(
-            [executable, *command], cwd=tmp_path, capture_output=True, text=True, timeout=100
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
+    run_node(tmp_path, "generate.mjs", "openapi.json", "schema.d.ts")
+    run_node(tmp_path, TSC, "--project", ".")
 
 
 def test_a_python_client_is_generated_and_imported(document: dict[str, Any], tmp_path: Path) -> None:

@@ -1,14 +1,20 @@
-"""Node and the TypeScript tools; `python -m tests.support.node` installs the tools from their lock file."""
+"""Node and the tools of clients/typescript; `python -m tests.support.node` installs them from their lock file."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import subprocess
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
-TYPESCRIPT = Path(__file__).parent / "typescript"
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "clients" / "typescript"
+SAMPLE = Path(__file__).parent / "typescript"
+TSC = "node_modules/typescript/bin/tsc"
 
 
 def node() -> str | None:
@@ -20,14 +26,47 @@ def node() -> str | None:
 
 
 def install() -> None:
-    """Install the tools below tests/support/typescript."""
+    """Install the tools below clients/typescript."""
     executable = node()
     assert executable is not None, "Node is not installed"
     npm = Path(executable).parents[1] / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
     # Scripts that npm starts look for Node on the PATH.
     path = f"{Path(executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     command = [executable, str(npm), "ci", "--no-progress"]
-    subprocess.run(command, cwd=TYPESCRIPT, env={**os.environ, "PATH": path}, check=True)
+    subprocess.run(command, cwd=PACKAGE, env={**os.environ, "PATH": path}, check=True)
+
+
+def skip_locally(reason: str) -> None:
+    """Skip where a tool is missing, but not in CI: there the tool must be installed."""
+    if os.environ.get("CI"):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+def require_tools() -> str:
+    """Return the path of Node. Skip the test if Node or the tools are missing, and fail it in CI."""
+    executable = node()
+    if executable is None:
+        skip_locally("Node is not installed")
+    assert executable is not None
+    if not (PACKAGE / "node_modules").is_dir():
+        skip_locally("the TypeScript tools are not installed; `make openapi-tools` installs them")
+    return executable
+
+
+def run_node(cwd: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> str:
+    """Run Node and return what it printed. Raise AssertionError if it fails."""
+    done = subprocess.run(
+        [require_tools(), *arguments],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+        env={**os.environ, **(environment or {})},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 if __name__ == "__main__":

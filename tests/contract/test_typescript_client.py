@@ -1,0 +1,65 @@
+"""The TypeScript client as its users get it: built, type-checked, and run in Node against a real daemon."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.support.conformance import FOLDER
+from tests.support.node import PACKAGE, TSC, require_tools, run_node
+from tests.support.process import Daemon
+from tests.tidy.pages import read
+
+PAGES = ("clients/typescript/README.md", "docs/clients.md")
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project in which the built package is installed, with the package's tests."""
+    require_tools()
+    home = tmp_path_factory.mktemp("typescript")
+    modules = home / "node_modules"
+    modules.mkdir()
+    for tool in (PACKAGE / "node_modules").iterdir():
+        (modules / tool.name).symlink_to(tool)
+    package = modules / "ebbtide-client"
+    package.mkdir()
+    shutil.copy(PACKAGE / "package.json", package)
+    run_node(PACKAGE, TSC, "--outDir", str(package / "dist"))
+    shutil.copytree(PACKAGE / "test", home / "test")
+    for name in ("tsconfig.json", "tsconfig.test.json"):
+        shutil.copy(PACKAGE / name, home)
+    (home / "package.json").write_text('{"type": "module"}')
+    return home
+
+
+def snippets(page: str) -> list[str]:
+    """Return the TypeScript programs of a page."""
+    found: list[str] = re.findall(r"<!-- run: typescript -->\n```ts\n(.*?)```", read(page), re.DOTALL)
+    return found
+
+
+def test_the_tests_and_the_snippets_of_the_pages_compile(project: Path) -> None:
+    """Under `strict` and `exactOptionalPropertyTypes`, with the types that the built package has."""
+    count = 0
+    for page in PAGES:
+        for block in snippets(page):
+            count += 1
+            (project / "test" / f"snippet-{count}.ts").write_text(f"{block}\nexport {{}};\n")
+    assert count >= 2
+    run_node(project, TSC, "--project", "tsconfig.test.json")
+
+
+def test_the_client_works(project: Path, daemon: Daemon) -> None:
+    """Its own tests, the shared cases and the example of its README succeed against a real daemon."""
+    environment = {"EBBTIDE_TEST_URL": daemon.url, "CONFORMANCE_CASES": str(FOLDER)}
+    tests = sorted(str(path) for path in (project / "test").glob("*.test.ts"))
+    printed = run_node(project, "--test", "--test-reporter", "tap", *tests, environment=environment)
+    passed = re.search(r"# pass (\d+)\n# fail 0\n", printed)
+    assert passed is not None and int(passed[1]) > 20, printed
+    example = snippets(PAGES[0])[0].replace("http://127.0.0.1:8420", daemon.url)
+    (project / "example.ts").write_text(example)
+    assert "I moved to Lisbon in May." in run_node(project, "example.ts")
