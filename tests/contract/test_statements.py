@@ -872,6 +872,29 @@ async def test_an_open_plan_is_in_the_profile(tmp_path: Path, caller_in: CallerI
         assert "Rome" not in (await done(call, "GET", "profile"))["text"]
 
 
+async def test_a_denial_that_reports_a_change_ends_one_of_many_values(tmp_path: Path) -> None:
+    """The value ends with the denial, nothing is contested, and a question about an earlier time finds it."""
+    async with rest_in(tmp_path) as call:
+        start = 1_750_000_000_000
+        for topic, value, denial in (
+            ("pet", "dog", "I no longer have a dog."),
+            ("habit", "coffee", "I gave up coffee."),
+            ("allergy", "cats", "I'm not allergic to cats any more."),
+            ("爱养", "狗", "我不养狗了。"),
+            ("喜欢", "咖啡", "我不喝咖啡了。"),
+        ):
+            old = await says(call, topic, value, timestamp=start)
+            other = await says(call, topic, "another one", timestamp=start)
+            body = {"negated": True, "content": denial, "timestamp": start + 2}
+            new = await says(call, topic, value, **body)
+            assert (new["superseded"], new["state"]) == ([old["id"]], "current")
+            for times, first in (({}, new), ({"as_of": start + 1}, old)):
+                found = await done(call, "GET", "statements", topic=topic, **times)
+                true = {one["id"] for one in found["statements"] if one["state"] == "current"}
+                assert true == {first["id"], other["id"]}
+        assert (await done(call, "GET", "conflicts"))["conflicts"] == []
+
+
 async def test_the_latest_of_several_true_values_comes_first(tmp_path: Path, caller_in: CallerIn) -> None:
     """Two values that nothing orders are both true: the latest answers for the present, the other one for the past."""
     async with caller_in(tmp_path) as call:

@@ -19,7 +19,7 @@ Comparison = Literal["same", "refines", "different"]
 
 _OUTER: Final = " \t\r\n\"'“”‘’《》「」『』()[].,;:!?。，、；：！？"
 _SPACE: Final = re.compile(r"\s{1,500}")
-_ARTICLES: Final = ("a ", "an ", "the ", "my ", "一个", "一名", "一位", "我的")
+_ARTICLES: Final = ("a ", "an ", "the ", "my ", "一个", "一名", "一位", "一只", "一条", "一辆", "我的")
 _WORDS: Final = {
     word: str(number)
     for number, word in enumerate(
@@ -93,6 +93,12 @@ _CUES: Final = re.compile(
     r"|变成|变为|成为了|成了|辞(?:职|了)|离(?:职|婚|开了)|戒了|跳槽|入职|升(?:职|为|任)|转(?:行|到|成|为)"
 )
 
+
+_DENIED_CUES: Final = re.compile(
+    r"\b(?:g[ai]ve(?:n)? up|giving up|got(?:ten)? rid of|let go of|cut out|went off|gone off|grew out of|outgrew)\b"
+    r"|(?:不|没|戒)[^，。！？；,.!?;了]{1,16}了(?=[啊呀哦哈啦呢嘛吧的]?(?:[\s，。！？；,.!?;）)]|$))"
+)
+"""Words of a denial that report a change: "gave up", 不…了."""
 
 _PAST: Final = re.compile(
     r"\b(?:used to|(?<!ve )(?<!s )(?<!always )(?:lived|worked|studied))\b|住过|待过|当过|以前|曾"
@@ -277,9 +283,13 @@ def _is_latin(character: str) -> bool:
     return character.isalnum() and not contains_han(character)
 
 
-def reports_change(quote: str) -> bool:
-    """Return whether the words of a clause report a change, such as "now", "moved", 现在 or 换成."""
-    return _CUES.search(nfkc(quote[:MAX_CHARS]).casefold().translate(simplified())) is not None
+def reports_change(quote: str, *, negated: bool = False) -> bool:
+    """Return whether the words of a clause report a change, such as "now", "moved", 现在 or 换成.
+
+    Some words do so only in a denial, such as "gave up" and 不…了.
+    """
+    plain = nfkc(quote[:MAX_CHARS]).casefold().translate(simplified())
+    return _CUES.search(plain) is not None or (negated and _DENIED_CUES.search(plain) is not None)
 
 
 def is_done(quote: str) -> bool:

@@ -500,7 +500,8 @@ class SlotReplay:
     def _is_change(self, one: Assertion) -> bool:
         """Return whether an assertion ends other values by its words or its slot."""
         has_cue = one.reports_change or bool(one.replaces) or self.slot.name == "age"
-        return has_cue and self.slot.cardinality != "many" and _may_end(one)
+        # Where many values are true together, only a denial ends one.
+        return has_cue and (one.negated or self.slot.cardinality != "many") and _may_end(one)
 
     def _end_by_known_change(self, added: Version) -> None:
         """End a version that was said before a change that arrived earlier, as if it had arrived in order."""
@@ -543,6 +544,10 @@ class SlotReplay:
                 self._retire(old, at_ms, known.statement)
 
     def _is_ended_by(self, added: Version, old: Version) -> bool:
+        """Return whether a change ends another version, if both are true at a time."""
+        if self.slot.cardinality == "many":
+            is_denial = added.first.negated and not old.first.negated
+            return is_denial and self._disagree(added, old) and self._compare(added, old) == "same"
         if added.first.negated != old.first.negated:
             return self._compare(added, old) != "different"
         return not added.first.negated and self._compare(added, old) == "different"

@@ -385,7 +385,7 @@ async def create(
                 },
                 negated=request.negated,
                 modality=request.modality,  # type: ignore[arg-type]
-                reports_change=reports_change(f"{request.topic} {request.content}"),
+                reports_change=reports_change(f"{request.topic} {request.content}", negated=request.negated),
                 about=about if replaced is None else replaced.first.subject,
                 replaces=0 if replaced is None else replaced.statement,
                 since_ms=request.since,

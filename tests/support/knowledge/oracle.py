@@ -156,11 +156,7 @@ class Oracle:
         is_plan = new.modality == "planned"
         if is_plan != (first.modality == "planned"):
             return "apart"
-        value = self.rules.compare(new.object, first.object, new.slot)
-        # "Reads go through union-find."
-        # CHOICE: objects that are one entity are the same value, whatever their words.
-        if new.object_entity and first.object_entity in self.group(new.object_entity, known_at_ms):
-            value = "same"
+        value = self.value(new, first, known_at_ms)
         # "Events (SAME_AS): equal (subject, slot, object, day ± 1) is `same`; nothing looser is."
         # CHOICE: it applies if both are events of a slot with many values. Two equal events of different days agree.
         are_events = self.rules.cardinality(new.slot) == "many" and new.kind == first.kind == "event"
@@ -173,6 +169,31 @@ class Oracle:
         if value == "different" and (is_plan or new.negated or first.negated):
             return "apart"
         return value
+
+    def value(self, one: Assertion, other: Assertion, known_at_ms: int) -> str:
+        """Compare the values of two assertions."""
+        # "Reads go through union-find."
+        # CHOICE: objects that are one entity are the same value, whatever their words.
+        if one.object_entity and other.object_entity in self.group(one.object_entity, known_at_ms):
+            return "same"
+        return self.rules.compare(one.object, other.object, one.slot)
+
+    def may_end(self, one: Assertion) -> bool:
+        """Return whether an assertion ends other values by its words or its slot."""
+        # ADR 0053: in a slot with many values, only a denial ends one.
+        return is_change(one) and (one.negated or self.rules.cardinality(one.slot) in ("one", "few"))
+
+    def ends(self, change: Assertion, other: Assertion, relation: str, known_at_ms: int) -> bool:
+        """Return whether a change ends another assertion, if both are true at a time."""
+        if not self.may_end(change):
+            return False
+        # "Opposite `negated` with a cue counts as `different`: in `one`/`few` the later supersedes the earlier."
+        if self.rules.cardinality(change.slot) in ("one", "few"):
+            return relation in ("different", "opposite")
+        # ADR 0053: in a topic with many values, a denial that reports a change ends the same value. A narrower or wider
+        # one is contested.
+        is_same = relation == "opposite" and self.value(change, other, known_at_ms) == "same"
+        return is_same and change.negated
 
     def replay(self, versions: list[Version], new: Assertion, known_at_ms: int) -> None:
         """Apply the table of §3 to one new assertion."""
@@ -195,17 +216,15 @@ class Oracle:
                     self.replace_by_known(versions, old, new)
                 return
         versions.append(version)
-        # "A new statement has a cue if its quote reports a change …, if `replaces` is given, or if the slot is `age`."
-        has_cue = may_retire and (new.reports_change or bool(new.replaces) or new.slot == "age")
         later: list[Version] = []
         for old, relation in relations:
             # "The statement that the caller says this one replaces"
             # CHOICE: it is replaced in every slot and whatever its value; if it began later, it was never true.
             if may_retire and new.replaces in old.statements:
                 end(old, version)
-            # "Opposite `negated` with a cue counts as `different`: in `one`/`few` the later supersedes the earlier, in
-            # `many` the pair is contested."
-            elif relation in ("different", "opposite") and has_cue and slot in ("one", "few"):
+            # "A new statement has a cue if its quote reports a change …, if `replaces` is given, or if the slot is
+            # `age`."
+            elif self.ends(new, old.first, relation, known_at_ms):
                 # "different, cue, since(N) ≥ since(O), one/few: O.until = since(N); N supersedes O"
                 if version.since >= old.since:
                     retire(old, version)
@@ -226,10 +245,8 @@ class Oracle:
         known = [
             old
             for old, relation in relations
-            if relation in ("different", "opposite")
-            and slot in ("one", "few")
-            and not has_cue
-            and is_change(old.first)
+            if self.ends(old.first, new, relation, known_at_ms)
+            and not self.may_end(new)
             and old.first.told_at_ms > new.told_at_ms
         ]
         # CHOICE: of several news, the first that arrived; else the change that began first.

@@ -192,17 +192,53 @@ def test_the_speaker_settles_a_conflict_by_repetition() -> None:
 
 
 def test_the_opposite_is_contested_or_a_change() -> None:
-    """A denial without a cue is contested; with one it ends the value, but in slots of many values never."""
+    """A denial without a cue is contested; with one it ends the value, from then on."""
     likes = says(1, "likes", "jazz")
-    for has_cue in (False, True):
-        denied = says(2, "likes", "jazz", negated=True, reports_change=has_cue)
-        assert set(states(Ledger([likes, denied]), 1001).values()) == {"contested"}
+    denied = Ledger([likes, says(2, "likes", "jazz", negated=True)])
+    assert set(states(denied, 1001).values()) == {"contested"}
+    ended = Ledger([likes, says(2, "likes", "jazz", negated=True, reports_change=True)])
+    assert states(ended, 1001) == {"jazz": "current"}
+    assert [one.retired_by for one in ended.known().history(1001)] == [1002, 0]
+    assert not ended.known().in_force(ANN, "likes", DAY_MS, LATER)[0].first.negated
     home = says(1, "residence", "Lisbon")
     assert len(values(Ledger([home, says(2, "residence", "Lisbon", negated=True)]), "residence")) == 2
     left = Ledger([home, says(2, "residence", "Lisbon", negated=True, reports_change=True)])
     assert [one.first.negated for one in left.known().in_force(ANN, "residence", LATER, LATER)] == [True]
     other = Ledger([home, says(2, "residence", "Porto", negated=True)])
     assert set(states(other, 1001).values()) == {"current"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fields", "expected"),
+    [
+        ("dog", "a dog", {"negated": True}, "superseded"),
+        ("狗", "一只狗", {"negated": True}, "superseded"),
+        ("dog", "cat", {"negated": True}, "current"),
+        ("dog named Rex", "dog", {"negated": True}, "contested"),
+        ("dog", "dog named Rex", {}, "current"),
+        ("dog", "cat", {}, "current"),
+        ("dog", "dog", {"negated": True, "modality": "reported"}, "contested"),
+        ("dog", "dog", {"negated": True, "since_ms": -DAY_MS * 900}, "current"),
+    ],
+)
+def test_where_many_values_are_true_only_their_denial_is_a_change(
+    old: str, new: str, fields: dict[str, Any], expected: str
+) -> None:
+    """News that deny the same value end it. Other values stay, and so does what began after an old story."""
+    found = Ledger([says(1, "pet", old), says(2, "pet", new, reports_change=True, **fields)]).known()
+    version = found.version_of(1001)
+    assert version is not None and found.state(version, LATER) == expected
+
+
+def test_a_denied_value_may_be_true_again() -> None:
+    """A message from before the denial meets it, and a value that is said again later is contested."""
+    gone = says(2, "pet", "dog", day=20, negated=True, reports_change=True)
+    late = Ledger([gone, says(3, "pet", "dog", day=10)]).known()
+    version = late.version_of(1003)
+    assert version is not None and (version.until_ms, version.retired_by) == (20 * DAY_MS, 1002)
+    again = Ledger([says(1, "pet", "dog", day=10), gone, says(3, "pet", "dog", day=30)])
+    assert [one.first.entry for one in again.known().in_force(ANN, "pet", 15 * DAY_MS, LATER)] == [1]
+    assert len(again.known().conflicts(LATER, LATER)) == 1
 
 
 @pytest.mark.parametrize("fields", [{"modality": "reported"}, {"trust": 0.4}, {"modality": "planned"}])
@@ -439,6 +475,28 @@ def test_values_are_compared_after_normalisation(first: str, second: str, expect
 def test_cues_of_a_change(quote: str, expected: bool) -> None:
     """Only words of a change are a cue."""
     assert reports_change(quote) is expected
+
+
+@pytest.mark.parametrize(
+    ("quote", "expected"),
+    [
+        ("I gave up coffee", True),
+        ("I've given up dairy", True),
+        ("we got rid of the car", True),
+        ("我不养狗了", True),
+        ("我不喝咖啡了，太贵", True),
+        ("我没车了", True),
+        ("我戒酒了", True),
+        ("I don't like jazz", False),
+        ("我不了解爵士乐", False),
+        ("我不喜欢爵士", False),
+        ("我没养狗", False),
+    ],
+)
+def test_cues_of_a_denial(quote: str, expected: bool) -> None:
+    """Some words report a change only where something is denied."""
+    assert reports_change(quote, negated=True) is expected
+    assert not reports_change(quote)
 
 
 @pytest.mark.parametrize(

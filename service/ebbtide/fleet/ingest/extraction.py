@@ -270,7 +270,7 @@ class ExtractionJobs:
             object=one.object,
             negated=one.negated,
             modality="planned" if is_planned else "reported" if one.reported else "asserted",
-            reports_change=reports_change(quote),
+            reports_change=reports_change(quote, negated=one.negated),
             since_ms=None if stated is None else stated.since_ms,
             granularity="" if stated is None else stated.granularity,
             time_words="" if stated is None else stated.time_words,
