@@ -257,6 +257,8 @@ async def opened(
             yield service
         finally:
             service.is_accepting = False
+            for stop in service.at_stop:
+                await stop()
 
 
 def _fleet(settings: Settings, shared: SharedResources) -> Fleet:

@@ -104,6 +104,7 @@ class Metrics:
             "ebbtide_event_loop_lag_seconds", "Event-loop scheduling lag in seconds.", LAG_BUCKETS
         )
         self._add_extraction()
+        self._add_proxy()
         self._add_gauges()
         self._known: dict[tuple[str, ...], Any] = {}
 
@@ -117,6 +118,21 @@ class Metrics:
         self.extraction_rejections = Counter(
             "ebbtide_extraction_rejections_total",
             "Extracted statements that the acceptance gate refused, by reason.",
+            ("reason",),
+            registry=self.registry,
+        )
+
+    def _add_proxy(self) -> None:
+        """Create the counters of the memory proxy."""
+        self.proxy_recalls = Counter(
+            "ebbtide_proxy_recalls_total",
+            "Chats through the memory proxy, by whether memories were added.",
+            ("outcome",),
+            registry=self.registry,
+        )
+        self.proxy_turns_dropped = Counter(
+            "ebbtide_proxy_turns_dropped_total",
+            "Turns through the memory proxy that were not remembered, by reason.",
             ("reason",),
             registry=self.registry,
         )
@@ -207,6 +223,14 @@ class Metrics:
         self.extracted_statements.inc(count)
         for reason, refused in rejected.items():
             self._child(self.extraction_rejections, reason).inc(refused)
+
+    def proxy_recalled(self, outcome: str) -> None:
+        """Count a chat through the memory proxy."""
+        self._child(self.proxy_recalls, outcome).inc()
+
+    def turn_dropped(self, reason: str) -> None:
+        """Count a turn through the memory proxy that was not remembered."""
+        self._child(self.proxy_turns_dropped, reason).inc()
 
     def accepted(self) -> None:
         """Count a stored batch."""

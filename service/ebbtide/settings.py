@@ -353,6 +353,67 @@ class McpSettings(_Section):
     )
 
 
+Upstream = Literal["openai", "ollama"]
+
+
+class UpstreamSettings(_Section):
+    """A model server behind the memory proxy."""
+
+    url: str
+    """The address that its clients are given: https://api.openai.com/v1, http://127.0.0.1:11434."""
+    api_key_file: str = ""
+    """File with the key of the server; empty: clients send theirs."""
+
+    @field_validator("url")
+    @classmethod
+    def _is_address(cls, value: str) -> str:
+        if not _URL.fullmatch(value):
+            raise ValueError("must be like https://api.openai.com/v1, without user name or query")
+        return value
+
+
+class ProxySettings(_Section):
+    """The memory proxy for OpenAI and Ollama clients."""
+
+    upstreams: dict[Upstream, UpstreamSettings] = Field(
+        {},
+        description="Model servers, each with `url` and, if Ebbtide adds the key, `api_key_file`. Empty: no proxy.",
+    )
+    agent: Annotated[str, Field(min_length=1, max_length=128)] = Field(
+        "default",
+        description="The agent of requests to /proxy that name none and whose key is not bound to one agent.",
+    )
+    agent_headers: tuple[str, ...] = Field(
+        (), description="Headers that name the agent, such as x-openwebui-user-id. They are not passed on."
+    )
+    conversation_headers: tuple[str, ...] = Field(
+        (),
+        description="Headers that name the conversation, such as x-openwebui-chat-id. They are not passed on.",
+    )
+    token_budget: Annotated[int, Field(ge=1, le=100_000)] = Field(
+        800, description="Most tokens of recalled memories in a request."
+    )
+    recall_timeout_ms: Annotated[int, Field(ge=1, le=60_000)] = Field(
+        300, description="Longest time that a request waits for memories; then it continues without them."
+    )
+    position: Literal["system", "before_user"] = Field(
+        "system",
+        description="Where memories are put: at the end of the first system message, or in one of their own before the "
+        "last message of the user, which keeps the cache of a provider longer.",
+    )
+    remember: Literal["statements", "user", "all", "off"] = Field(
+        "statements",
+        description="What is remembered: turns in which the user states something, only the user's messages of these, "
+        "all turns, or nothing.",
+    )
+    timeout_s: Annotated[float, Field(gt=0, le=86_400)] = Field(
+        600.0, description="Longest time that a model server may be silent."
+    )
+    max_body_bytes: Annotated[int, Field(ge=1024, le=1 << 30)] = Field(
+        64 * MIB, description="Largest request body; images are within it."
+    )
+
+
 class LimitSettings(_Section):
     """Limits on requests."""
 
@@ -533,6 +594,7 @@ class Settings(BaseSettings):
     memory: MemorySettings = MemorySettings.model_construct()
     search: SearchSettings = DEFAULT_SEARCH
     mcp: McpSettings = McpSettings.model_construct()
+    proxy: ProxySettings = ProxySettings.model_construct()
     limits: LimitSettings = LimitSettings.model_construct()
     log: LogSettings = LogSettings.model_construct()
     metrics: MetricsSettings = MetricsSettings.model_construct()

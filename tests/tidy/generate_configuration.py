@@ -26,6 +26,7 @@ SPOKEN = {
 """Defaults that depend on the machine, in words."""
 
 CHOICES = {
+    "upstreams": "`openai`, `ollama`: a table with `url`, `api_key_file`",
     "agent": "an agent id",
     "retention": f'`"keep"`, `"days:N"` with N from 1 to {MAX_DAYS}, `"none"`',
     "time_zone": "a name of the IANA database, such as `UTC` or `Europe/Berlin`",
@@ -76,6 +77,8 @@ def _default(name: str, field: FieldInfo) -> str:
     value = field.default
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
+    if isinstance(value, dict):
+        return "`{}`"
     if isinstance(value, tuple):
         return "`[]`" if not value else f"`{list(value)}`"
     if isinstance(value, str):

@@ -14,19 +14,15 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Literal
 
-from ebbtide.access.grants import CALLER
 from ebbtide.errors import EbbtideError, NotFound
 from ebbtide.ids import AgentId
 from ebbtide.mcp.declarations import DEFAULT, SEARCH_FETCH, McpTool
 from ebbtide.memory.wording import SEPARATOR
 from ebbtide.retrieval.tokenizers import count_tokens
-from ebbtide.telemetry import verb_span
 from ebbtide.tools.reading import read_arguments
 from ebbtide.verbs.batches import BatchRequest, get_batch
-from ebbtide.verbs.catalogue import OPERATIONS
+from ebbtide.verbs.calling import call_operation, ensure_agent
 from ebbtide.verbs.inspect import NodeInfo, NodeRequest, get_node
-from ebbtide.verbs.merging import perform
-from ebbtide.verbs.requests import validated
 from ebbtide.verbs.service import Service
 from ebbtide.verbs.tools import for_model, offset_of_agent, period
 
@@ -34,9 +30,6 @@ Language = Literal["en", "zh"]
 
 PATIENCE_MS = 500
 """How long a recall waits for what was remembered just before."""
-
-PASS_EVERY_TOKENS = 2_000
-"""The parameter `pass_every_tokens` of an agent that is created here: every call of `remember` is a batch."""
 
 MAX_FOUND = 10
 """Most results of `search`."""
@@ -70,12 +63,7 @@ class Session:
 
     async def perform(self, name: str, /, **fields: Any) -> Any:
         """Perform an operation for the agent, if the caller may. Return its response."""
-        operation = OPERATIONS[name]
-        with verb_span(operation.verb_name):
-            self.service.authentication.permit(CALLER.get(), operation.requires, self.agent_id)
-            given = {"agent_id": self.agent_id, **fields}
-            request = validated(operation.request, given, self.service.settings.limits)
-            return await perform(self.service, operation, request)
+        return await call_operation(self.service, self.agent_id, name, **fields)
 
     async def call(self, tool: McpTool, sent: Any) -> Answer:
         """Call a tool with arguments as a model sent them. Raise EbbtideError, worded for a model."""
@@ -143,7 +131,7 @@ async def _recall(session: Session, given: Mapping[str, Any]) -> Answer:
 
 
 async def _remember(session: Session, given: Mapping[str, Any]) -> Answer:
-    await _ensure(session)
+    await ensure_agent(session.service, session.agent_id)
     message = {"role": "user", "content": given["text"]}
     message |= {"speaker": given["speaker"]} if given["speaker"] else {}
     message |= {"timestamp": given["said_at"]} if given["said_at"] is not None else {}
@@ -181,17 +169,6 @@ async def _is_gone(session: Session, batch_id: str, begun_ms: int) -> bool:
             await get_node(service, NodeRequest(**agent, node_id=node_id))
             return False
     return True
-
-
-async def _ensure(session: Session) -> None:
-    """Create the agent if it does not exist, so that it does not owe a pass for every call."""
-    if session.service.settings.memory.pass_every_tokens:
-        return
-    try:
-        await session.perform("OpenAgent", parameters={"pass_every_tokens": PASS_EVERY_TOKENS})
-    except EbbtideError as error:
-        if error.reason != "PARAMETERS_DIFFER":
-            raise
 
 
 def _key(session: Session, given: Mapping[str, Any], earlier: str) -> str:

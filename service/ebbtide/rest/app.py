@@ -16,6 +16,7 @@ from ebbtide.rest.forwarding import Forwarding
 from ebbtide.rest.home import home
 from ebbtide.rest.http_checks import HttpChecks
 from ebbtide.rest.mcp import mcp_routes
+from ebbtide.rest.proxy_paths import api_of
 from ebbtide.rest.routes import routes
 from ebbtide.verbs.service import Service
 
@@ -33,19 +34,28 @@ normalised for each request.
 
 
 class _Compression(GZipMiddleware):
-    """Compresses responses except files: these are compressed already, or too large for the event loop."""
+    """Compresses responses except files, which are compressed already or too large for the event loop, and except those
+    of the memory proxy, which are passed on as they are.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         super().__init__(app, COMPRESSED_FROM_BYTES, COMPRESSION_LEVEL)
         self.exclude_content_types = UNCOMPRESSED
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await (self.app if moving.is_file(scope) else super().__call__)(scope, receive, send)
+        is_sent_as_is = moving.is_file(scope) or (scope["type"] == "http" and api_of(scope["path"]))
+        await (self.app if is_sent_as_is else super().__call__)(scope, receive, send)
 
 
 def create_app(service: Service) -> ASGIApp:
     """Return the ASGI application of a service."""
     app = Starlette(routes=[*routes(), *mcp_routes(), Route("/", home), *documents()])
+    if service.settings.proxy.upstreams:
+        # Imported here, so that only daemons with a proxy load it and an HTTP client.
+        from ebbtide.rest.proxy import proxy_routes
+
+        app.state.proxy, proxied = proxy_routes(service)
+        app.router.routes.extend(proxied)
     # A path with a slash at its end does not exist.
     app.router.redirect_slashes = False
     app.state.service = service

@@ -46,6 +46,7 @@ from ebbtide.errors import (
 from ebbtide.metrics import Metrics
 from ebbtide.rest.connections import PIECE_BYTES, Holder, connection_of
 from ebbtide.rest.problems import RESOURCE_POLICY, note_outcome, outcome_of, problem, supports_head
+from ebbtide.rest.proxy_paths import api_of, authorizations
 from ebbtide.settings import Settings
 from ebbtide.telemetry import get_log, request_id_from, span
 from ebbtide.verbs.catalogue import OPEN_ROUTES
@@ -105,6 +106,8 @@ class HttpChecks:
         self._authentication = authentication
         self._metrics = metrics
         self._max_body_bytes = settings.limits.max_body_bytes
+        self._max_proxied_bytes = settings.proxy.max_body_bytes
+        self._is_proxy = bool(settings.proxy.upstreams)
         self._hosts = frozenset(h.lower() for h in (settings.server.host, *settings.server.allowed_hosts))
         self._origins = frozenset(settings.server.cors_origins)
         self._log = get_log("rest")
@@ -128,7 +131,8 @@ class HttpChecks:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
-                headers["X-Request-Id"] = request_id
+                # The answer of a model server may have one.
+                headers.setdefault("X-Request-Id", request_id)
                 headers[RESOURCE_POLICY[0]] = RESOURCE_POLICY[1]
             if len(message.get("body", b"")) > PIECE_BYTES:
                 await _send_in_pieces(message, connection, send)
@@ -154,13 +158,13 @@ class HttpChecks:
             task.uncancel()
             interrupted = stopping()
             note_outcome(scope, interrupted)
-            await problem(interrupted)(scope, receive, answer)
+            await problem(interrupted, scope)(scope, receive, answer)
         except Exception as error:
             # Usually the app has answered and logged it already. An error raised again must not reach the
             # server's own log with its message.
             if status == 0:
                 self._log.error("request failed", reason="INTERNAL", exc_info=error)
-                await problem(Internal("unexpected"))(scope, receive, answer)
+                await problem(Internal("unexpected"), scope)(scope, receive, answer)
         finally:
             if connection is not None:
                 # A connection has one request at a time.
@@ -195,7 +199,7 @@ class HttpChecks:
             return
         except EbbtideError as error:
             note_outcome(scope, error)
-            await problem(error)(scope, receive, send)
+            await problem(error, scope)(scope, receive, send)
             return
         await _with_watch(self._app, scope, body, receive, send)
 
@@ -250,48 +254,56 @@ class HttpChecks:
             return
         # The address of the connection: an attacker could choose that in a header.
         address = scope["client"][0] if scope.get("client") else ""
-        caller = self._authentication.admit(headers.getlist("authorization"), address)
+        given = authorizations(headers) if self._api(scope) else headers.getlist("authorization")
+        caller = self._authentication.admit(given, address)
         let_ask(caller)
         if caller.key_id:
             structlog.contextvars.bind_contextvars(key=caller.key_id)
 
+    def _api(self, scope: Scope) -> str:
+        """Return the API of a request to the memory proxy; empty for other requests."""
+        return api_of(scope["path"]) if self._is_proxy else ""
+
     # --- what arrives ------------------------------------------------------------------------------
 
     async def _read_body(self, scope: Scope, headers: Headers, receive: Receive) -> bytes:
+        limit = self._max_proxied_bytes if self._api(scope) else self._max_body_bytes
         declared = headers.get("content-length", "")
-        if declared.isascii() and declared.isdigit() and int(declared) > self._max_body_bytes:
-            raise self._too_large()
+        if declared.isascii() and declared.isdigit() and int(declared) > limit:
+            raise _too_large(limit)
         try:
             async with asyncio.timeout(BODY_TIMEOUT_S):
-                body = await self._collect(connection_of(scope), receive)
+                body = await _collect(connection_of(scope), receive, limit)
         except TimeoutError:
             raise Deadline("The body did not arrive in time.", reason="REQUEST_TIMED_OUT") from None
-        if body and scope["method"] in _WITH_BODY:
+        if body and scope["method"] in _WITH_BODY and not self._api(scope):
             _check_media_type(headers)
         return body
 
-    async def _collect(self, connection: Holder | None, receive: Receive) -> bytes:
-        parts: list[bytes] = []
-        size = held = 0
-        while True:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise _Gone
-            part = message.get("body", b"")
-            size += len(part)
-            if size > self._max_body_bytes:
-                raise self._too_large()
-            if connection is not None and size > PIECE_BYTES:
-                if not connection.hold(size - held):
-                    busy = "Too many bytes of requests and responses are in memory. Retry later."
-                    raise Exhausted(busy, reason="SERVER_BUSY", retry_after_s=1.0)
-                held = size
-            parts.append(part)
-            if not message.get("more_body", False):
-                return b"".join(parts)
 
-    def _too_large(self) -> InvalidRequest:
-        return InvalidRequest(f"The body exceeds {self._max_body_bytes} bytes.", reason="BODY_TOO_LARGE")
+async def _collect(connection: Holder | None, receive: Receive, limit: int) -> bytes:
+    parts: list[bytes] = []
+    size = held = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise _Gone
+        part = message.get("body", b"")
+        size += len(part)
+        if size > limit:
+            raise _too_large(limit)
+        if connection is not None and size > PIECE_BYTES:
+            if not connection.hold(size - held):
+                busy = "Too many bytes of requests and responses are in memory. Retry later."
+                raise Exhausted(busy, reason="SERVER_BUSY", retry_after_s=1.0)
+            held = size
+        parts.append(part)
+        if not message.get("more_body", False):
+            return b"".join(parts)
+
+
+def _too_large(limit: int) -> InvalidRequest:
+    return InvalidRequest(f"The body exceeds {limit} bytes.", reason="BODY_TOO_LARGE")
 
 
 def _route(scope: Scope) -> str:

@@ -9,23 +9,21 @@ import asyncio
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
-from urllib.parse import quote, unquote_to_bytes
 
 from starlette.datastructures import Headers, QueryParams
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Receive, Scope, Send
 
-from ebbtide.access.grants import CALLER, Caller
+from ebbtide.access.grants import CALLER
 from ebbtide.errors import FieldViolation, InvalidRequest, NotFound
-from ebbtide.ids import parse_agent_id
 from ebbtide.mcp.calls import Session
 from ebbtide.mcp.sets import SETS
+from ebbtide.rest.agent_of_request import agent_of, scope_for
 from ebbtide.rest.forwarding import pass_on
 from ebbtide.verbs.catalogue import ANY_SCOPE
 from ebbtide.verbs.requests import echo
 from ebbtide.verbs.service import Service
 
-AGENT_HEADER = "x-ebbtide-agent"
 TOOLS_HEADER = "x-ebbtide-tools"
 LANGUAGES = ("en", "zh")
 
@@ -50,14 +48,8 @@ class _Endpoint:
         service: Service = scope["app"].state.service
         agent_id = agent_of(scope, CALLER.get(), service.settings.mcp.agent)
         service.authentication.permit(CALLER.get(), ANY_SCOPE, agent_id)
-        path = f"/v1/agents/{agent_id}/mcp"
         if service.peers is not None and service.peers.owner_of(agent_id) != service.peers.shard.index:
-            target = {
-                **scope,
-                "path": path,
-                "raw_path": f"/v1/agents/{quote(agent_id, safe='')}/mcp".encode(),
-            }
-            await pass_on(service.peers, target, receive, send)
+            await pass_on(service.peers, scope_for(scope, agent_id, "/mcp", b"/mcp"), receive, send)
             return
         options = QueryParams(scope["query_string"])
         headers = Headers(scope=scope)
@@ -66,31 +58,6 @@ class _Endpoint:
         server = await _server()
         session = Session(service, agent_id, language)
         await server.answer(name, session, service.settings.limits.max_body_bytes, scope, receive, send)
-
-
-def agent_of(scope: Scope, caller: Caller, default: str) -> str:
-    """Return the agent that a request is for: of the path, the header `X-Ebbtide-Agent`, the key, or the default.
-
-    A key names an agent if it is bound to this one only. The header is UTF-8, percent-encoded. Raise INVALID_AGENT_ID.
-    """
-    in_path = scope.get("path_params", {}).get("agent_id")
-    if in_path:
-        return parse_agent_id(in_path)
-    given = Headers(scope=scope).getlist(AGENT_HEADER)
-    if len(given) > 1:
-        raise InvalidRequest(
-            "X-Ebbtide-Agent: given more than once; allowed: once", reason="INVALID_AGENT_ID"
-        )
-    if given:
-        try:
-            return parse_agent_id(unquote_to_bytes(given[0].encode("ascii")).decode())
-        except UnicodeError as error:
-            fault = "is not percent-encoded UTF-8, such as %E6%9E%97%E6%9C%88 for 林月"
-            raise InvalidRequest(f"X-Ebbtide-Agent: {fault}", reason="INVALID_AGENT_ID") from error
-    reach = caller.grant.reach
-    if not reach.is_everywhere and not reach.prefixes and len(reach.agents) == 1:
-        return next(iter(reach.agents))
-    return parse_agent_id(default)
 
 
 def _choice(name: str, given: str, allowed: Sequence[str]) -> Any:

@@ -30,6 +30,7 @@ from ebbtide.errors import (
     NotFound,
     Unauthenticated,
 )
+from ebbtide.rest.proxy_paths import api_of, as_failure
 from ebbtide.telemetry import get_log
 from ebbtide.verbs import requests
 
@@ -85,8 +86,18 @@ def outcome_of(scope: Mapping[str, Any], status: int) -> str:
     return str(scope.get(OUTCOME, "ok" if status < 400 else "Internal"))
 
 
-def problem(error: EbbtideError) -> Response:
-    """Return the response for an error."""
+def problem(error: EbbtideError, scope: Mapping[str, Any] | None = None) -> Response:
+    """Return the response for an error; for a path of the memory proxy in the shape that its clients read."""
+    api = api_of(scope["path"]) if scope is not None else ""
+    response = as_failure(api, error) if api else _problem(error)
+    if error.retry_after_s is not None:
+        response.headers["Retry-After"] = str(max(1, math.ceil(error.retry_after_s)))
+    if isinstance(error, Unauthenticated):
+        response.headers["WWW-Authenticate"] = 'Bearer realm="ebbtide"'
+    return response
+
+
+def _problem(error: EbbtideError) -> Response:
     is_quiet = isinstance(error, (Corrupted, Internal))
     body: dict[str, Any] = {
         "code": error.http,
@@ -99,15 +110,9 @@ def problem(error: EbbtideError) -> Response:
         body["field_violations"] = [
             {"field": v.field, "description": v.description} for v in error.violations
         ]
-    headers = {}
-    if error.retry_after_s is not None:
-        headers["Retry-After"] = str(max(1, math.ceil(error.retry_after_s)))
-    if isinstance(error, Unauthenticated):
-        headers["WWW-Authenticate"] = 'Bearer realm="ebbtide"'
     return Response(
         msgspec.json.encode({"error": body}),
         status_code=error.http,
-        headers=headers,
         media_type="application/json",
     )
 
@@ -118,7 +123,7 @@ async def on_ebbtide_error(request: Request, error: Exception) -> Response:
     note_outcome(request.scope, error)
     if isinstance(error, (Corrupted, Internal)):
         get_log("rest").error("request failed", reason=error.reason, exc_info=error)
-    return problem(error)
+    return problem(error, request.scope)
 
 
 async def on_http_exception(request: Request, error: Exception) -> Response:
@@ -130,14 +135,14 @@ async def on_http_exception(request: Request, error: Exception) -> Response:
             "This path does not support this method. See the Allow header.", reason="METHOD_NOT_ALLOWED"
         )
         note_outcome(request.scope, refusal)
-        response = problem(refusal)
+        response = problem(refusal, request.scope)
         # The router reports the methods of one route; a path may have several.
         response.headers["Allow"] = ", ".join(sorted(_methods_at(request)))
         return response
     if error.status_code == 404:
         refused = NotFound("This path does not exist. See /docs for the paths.", reason="ROUTE_NOT_FOUND")
     note_outcome(request.scope, refused)
-    return problem(refused)
+    return problem(refused, request.scope)
 
 
 _WITHOUT_HEAD = re.compile(r"/v1/agents/[^/]++/(?:backup|export|events)")
@@ -156,7 +161,7 @@ def _methods_at(request: Request) -> set[str]:
     return methods | {"HEAD"} if "GET" in methods and supports_head(request.scope["path"]) else methods
 
 
-async def on_fault(_: Request, error: Exception) -> Response:
+async def on_fault(request: Request, error: Exception) -> Response:
     """Respond to an unexpected exception."""
     get_log("rest").error("request failed", reason="INTERNAL", exc_info=error)
-    return problem(Internal("unexpected"))
+    return problem(Internal("unexpected"), request.scope)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
@@ -62,6 +62,8 @@ class Service:
     """The other workers of this daemon; None without workers."""
     is_accepting: bool = True
     """Whether requests are accepted; False once a stop begins."""
+    at_stop: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
+    """What ends after the servers and before the agents close."""
 
     @property
     def quota(self) -> Quota:
