@@ -403,8 +403,8 @@ class ProxySettings(_Section):
     )
     remember: Literal["statements", "user", "all", "off"] = Field(
         "statements",
-        description="What is remembered: turns in which the user states something, only the user's messages of these, "
-        "all turns, or nothing.",
+        description="The turns to remember: those in which the user states something, only the user's messages of "
+        "these, all turns, or none.",
     )
     timeout_s: Annotated[float, Field(gt=0, le=86_400)] = Field(
         600.0, description="Longest time that a model server may be silent."

@@ -246,7 +246,7 @@ async def test_the_setting_says_what_is_remembered(
 
 
 async def test_every_round_of_a_tool_loop_gets_the_same_block(tmp_path: Path) -> None:
-    """What is stored between two rounds does not change the block, and the turn is remembered at its end."""
+    """A memory stored between two rounds does not change the block, and the turn is remembered at its end."""
     async with site(tmp_path) as at:
         await tell(at.service, "ann", JASMINE)
         question: dict[str, Any] = {"role": "user", "content": "I wonder which tea I drink. Look it up."}
@@ -399,7 +399,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("number", range(len(HOSTILE)))
 async def test_requests_that_are_not_understood_are_relayed(tmp_path: Path, number: int) -> None:
-    """Whatever the body is, its bytes arrive unchanged, without memory."""
+    """The bytes of any other body arrive unchanged, without memory."""
     body = HOSTILE[number]
     async with site(tmp_path) as at:
         got = await at.client.post(CHAT, content=body)

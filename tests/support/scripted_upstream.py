@@ -34,7 +34,7 @@ class Reply:
     status: int = 200
     headers: dict[str, str] = field(default_factory=lambda: {"content-type": "application/json"})
     hangs: bool = False
-    """Send nothing until the client is gone."""
+    """Send nothing until the client closes the connection."""
     breaks_before: bool = False
     """Close the connection instead of a head."""
     breaks_after: bool = False

@@ -69,6 +69,7 @@ from ebbtide.records import MessageRecord
 from ebbtide.rest import http_checks
 from ebbtide.rest.moving import is_file
 from ebbtide.rest.problems import supports_head
+from ebbtide.rest.proxy_paths import api_of
 from ebbtide.retrieval import (
     analysis,
     marks,
@@ -459,6 +460,10 @@ READERS: Mapping[str, Reader] = {
     "request id": lambda text: bool(request_id_from(text)),
     "memory on a terminal": without_controls,
     "error of the daemon": lambda text: in_options(f"{text}: GET /v1/"),
+    "paths of the memory proxy": lambda text: (
+        api_of(f"/v1/agents/{text}/ollama/api/chat"),
+        api_of(text),
+    ),
     "paths without HEAD": lambda text: supports_head(f"/v1/agents/{text}/backup"),
     "agent id": lambda text: _agent_id(text),
     "holds Han": contains_han,
