@@ -63,7 +63,7 @@ class Service:
     is_accepting: bool = True
     """Whether requests are accepted; False once a stop begins."""
     at_stop: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
-    """What ends after the servers and before the agents close."""
+    """Calls at a stop of the daemon, after the servers and before the agents close."""
 
     @property
     def quota(self) -> Quota:
