@@ -8,7 +8,10 @@ from collections.abc import Iterator
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
-from ebbtide_client import Client, EbbtideError
+import httpx
+import pytest
+
+from ebbtide_client import Client, EbbtideError, Retries, Unavailable
 from tests.tidy.pages import ROOT
 
 FOLDER = ROOT / "clients" / "conformance"
@@ -99,3 +102,43 @@ def check_error(error: EbbtideError, expected: dict[str, Any] | None, place: str
     )
     if "fields" in expected:
         assert [one.field for one in error.violations] == expected["fields"], place
+
+
+# --- requests ------------------------------------------------------------------------------------------
+
+BUSY = {"code": 503, "status": "UNAVAILABLE", "reason": "SERVER_BUSY", "message": "busy", "metadata": {}}
+
+
+def request_cases() -> list[dict[str, Any]]:
+    """Return what each operation sends."""
+    rows: list[dict[str, Any]] = json.loads((FOLDER / "requests" / "requests.json").read_text())
+    return rows
+
+
+def check_request(row: dict[str, Any]) -> None:
+    """Call an operation of a client whose daemon is busy, and compare what it sends."""
+    sent: list[httpx.Request] = []
+
+    def busy(request: httpx.Request) -> httpx.Response:
+        sent.append(request)
+        return httpx.Response(503, json={"error": BUSY})
+
+    retries = Retries(attempts=2, first_pause_s=0)
+    client = Client("http://daemon", transport=httpx.MockTransport(busy), retries=retries)
+    with client, pytest.raises(Unavailable):
+        call(client, row, {})
+    place = f"{row['call']} {row['args']}"
+    request = sent[0]
+    assert (request.method, request.url.raw_path.decode().partition("?")[0]) == (row["method"], row["path"])
+    query = row.get("query", {})
+    found = {name: read_like(text, query.get(name)) for name, text in request.url.params.items()}
+    assert found == query, place
+    if "body" in row:
+        check(json.loads(request.content), row["body"], place)
+    assert len(sent) == (2 if row["repeats"] else 1), place
+    assert sent[-1].content == request.content, place
+
+
+def read_like(text: str, expected: Any) -> Any:
+    """Return an option of a query, read as JSON if an object is expected."""
+    return json.loads(text) if isinstance(expected, dict) else text

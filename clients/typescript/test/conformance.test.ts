@@ -50,10 +50,10 @@ async function run(one: Case, agent: string): Promise<void> {
   }
 }
 
-async function call(step: Step, names: { [name: string]: Json }): Promise<Json> {
+async function call(step: Omit<Step, "save">, names: { [name: string]: Json }, target = memory): Promise<Json> {
   const args = step.args.map((one) => filled(one, names));
   if (step.options) args.push(filled(step.options, names));
-  const result = (memory as unknown as Methods)[step.call]!(...args);
+  const result = (target as unknown as Methods)[step.call]!(...args);
   if (!isIterable(result)) return (await result) as Json;
   const items: Json[] = [];
   for await (const one of result) items.push(one);
@@ -96,3 +96,37 @@ function check(found: Json | undefined, expected: Json, place: string): void {
     }
   }
 }
+
+// What each operation sends to a daemon that is busy.
+interface Sent extends Omit<Step, "expect" | "error" | "save"> {
+  method: string;
+  path: string;
+  query?: { [name: string]: Json };
+  body?: Json;
+  repeats: boolean;
+}
+
+const BUSY = { error: { code: 503, status: "UNAVAILABLE", reason: "SERVER_BUSY", message: "busy", metadata: {} } };
+
+test("requests are those of the shared cases, and only what is safe is repeated", async () => {
+  const rows = JSON.parse(readFileSync(join(folder, "requests", "requests.json"), "utf8")) as Sent[];
+  assert.ok(rows.length > 60);
+  for (const row of rows) {
+    const place = `${row.call} ${JSON.stringify(row.args)}`;
+    const requests: { url: URL; init: RequestInit }[] = [];
+    const fetch = async (input: unknown, init?: RequestInit) => {
+      requests.push({ url: new URL(String(input)), init: init! });
+      return Response.json(BUSY, { status: 503 });
+    };
+    const busy = new client.Ebbtide({ baseUrl: "http://daemon", fetch, retries: { attempts: 2, firstPauseMs: 0 } });
+    await assert.rejects(call(row, {}, busy), client.Unavailable, place);
+    const { url, init } = requests[0]!;
+    assert.deepEqual([init.method, url.pathname], [row.method, row.path], place);
+    const { query = {} } = row;
+    const found = [...url.searchParams].map(([name, text]) => [name, typeof query[name] === "object" ? JSON.parse(text) : text]);
+    assert.deepEqual(Object.fromEntries(found), query, place);
+    if (row.body !== undefined) check(JSON.parse(String(init.body)), row.body, place);
+    assert.equal(requests.length, row.repeats ? 2 : 1, place);
+    assert.equal(requests.at(-1)!.init.body, init.body, place);
+  }
+});
