@@ -12,7 +12,7 @@ import pytest
 
 from ebbtide.language.port import BadReply, ModelUnavailable, ProposedStatement, Utterance
 from ebbtide.verbs.metrics import get_metrics
-from tests.contract.test_statements import done, values
+from tests.contract.test_statements import done, says, values
 from tests.support.callers import CALLERS, Caller, CallerIn, rest_in
 from tests.support.looking import opened_agent
 from tests.support.scripted_model import ScriptedModel
@@ -94,6 +94,58 @@ async def test_a_model_extracts_statements(tmp_path: Path, caller_in: CallerIn) 
         assert [quote["text"] for quote in home["quotes"]] == ["I LIVE in\u00a0Lisbon"]
         assert rejections(call) == {"quote": 1}
         assert len(model.asked) == 1
+
+
+CHANGES = [
+    ("employer", "Initech", "Globex", "I got a new job at Globex."),
+    ("employer", "Globex", "Hooli", "I started at Hooli last week."),
+    ("employer", "Hooli", "字节", "我换工作了，现在在字节上班。"),
+    ("employer", "字节", "腾讯", "我跳槽到了腾讯。"),
+    ("occupation", "engineer", "team lead", "I was promoted to team lead."),
+    ("occupation", "team lead", "经理", "我被提拔为经理了。"),
+    ("partner", "Tom", "Ben", "I married Ben last week."),
+    ("marital_status", "married", "离婚", "我离婚了。"),
+    ("diet", "meat", "vegan", "I went vegan."),
+    ("diet", "vegan", "素", "我开始吃素了。"),
+]
+"""Topics with the value before, and the value after words that report a change."""
+
+
+async def test_free_words_of_a_change_end_the_value_before(tmp_path: Path) -> None:
+    """Only the new value is true, whether a client or a rule made the statement. Other topics are left alone."""
+    async with rest_in(tmp_path) as call:
+        await call("PUT", AGENT, {"extraction": "rules"})
+        owned = {"residence": "Lisbon"} | {topic: old for topic, old, *_ in reversed(CHANGES)}
+        for subject in ("I", "Ann Walsh"):
+            for topic, old in owned.items():
+                await says(call, topic, old, subject)
+        for topic, _, new, words in CHANGES:
+            await says(call, topic, new, "Ann Walsh", content=words)
+            await said(call, words)
+            await flushed(call)
+            owned[topic] = new
+            for subject in ("I", "Ann Walsh"):
+                profile = await done(call, "GET", "profile", entity=subject)
+                found = {
+                    one["slot"]: [each["object"] for each in one["statements"]] for one in profile["slots"]
+                }
+                assert found == {slot: [value] for slot, value in owned.items()}, words
+
+
+async def test_the_end_of_a_marriage_ends_the_partner(tmp_path: Path) -> None:
+    """A denial in free words ends the value that it names, by a client and by a rule."""
+    async with rest_in(tmp_path) as call:
+        await call("PUT", AGENT, {"extraction": "rules"})
+        for subject in ("I", "Ann Walsh"):
+            await says(call, "partner", "Tom", subject)
+        ended = await says(call, "partner", "Tom", "Ann Walsh", negated=True, content="We split up.")
+        assert len(ended["superseded"]) == 1
+        await said(call, "I divorced Tom.")
+        await flushed(call)
+        found = (await done(call, "GET", "statements", topic="partner"))["statements"]
+        assert [(one["object"], one["negated"], one["state"]) for one in found] == [
+            ("Tom", True, "current")
+        ] * 2
 
 
 async def test_entities_and_statements_of_one_message_are_applied_in_memory(

@@ -86,13 +86,22 @@ _AGE: Final = re.compile(r"(\d{1,3}) ?(?:岁|周岁|years? old|years?)")
 _CUES: Final = re.compile(
     r"\b(?:now(?! and then)|nowadays|these days|no longer|any ?more|moved(?! by)|relocated|switched|changed|became"
     r"|become|turned into|left(?![- ](?:hand|side|wing|over|foot|leg|arm|eye|ear|turn))|quit|resigned"
-    r"|used to|stopped|joined|started (?:work(?:ing)?|(?:a|my) new job)"
+    r"|used to|stopped|joined|started (?:work(?:ing)?|(?:a|my) new job|at|as|eating)|promoted|transferred to|laid off"
+    r"|(?:got|found|landed|took) (?:a|an|my|the|this) (?:new |better |different |other )?(?:job|position|role|post)"
+    r"|my new (?:job|position|role|employer|company|boss|manager|(?:phone |mobile )?number|e-?mail|address|flat"
+    r"|apartment|place|home|house|partner|girlfriend|boyfriend|wife|husband)"
+    r"|(?:got|was|been|were) (?:hired|fired)|got (?:re)?(?:married|divorced|engaged)"
+    r"|(?:i|we|he|she|they|[’']ve|have|has|just|recently|finally) (?:divorced|retired|(?:re)?married(?! (?:to|for)\b))"
+    r"|(?:broke|split|broken) up|(?:went|gone|turned) (?:back to |fully |completely )?(?:vegan|vegetarian|veggie"
+    r"|pescatarian|keto|halal|kosher|gluten[- ]free|plant[- ]based|freelance|part[- ]time|full[- ]time)(?! for\b)"
     r"|turned (?:\d{1,3}|(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)))\b"
     r"|满[ ]?[\d零一二两三四五六七八九十百]{1,5}[ ]?周?岁"
-    r"|现在|如今|目前|不再|已经不|再也不|搬(?:到|去|家|进|来|回|了)|换(?:了|成|到|工作|公司|号)|改(?:成|为|叫|名|了|用)"
-    r"|变成|变为|成为了|成了|辞(?:职|了)|离(?:职|婚|开了)|戒了|跳槽|入职|升(?:职|为|任)|转(?:行|到|成|为)"
+    r"|现在|如今|目前|不再|已经不|再也不|搬(?:到|去|家|进|来|回|了)|换(?:了|成|到|工作|公司|号)"
+    r"|改(?:成|为|叫|名|了|用|吃|喝|做|当|行)|变成|变为|成为了|成了|辞(?:职|了)|离(?:职|婚|开了)|戒了|跳槽|入职"
+    r"|升(?:职|为|任|到|成)|晋升|提拔|提升为|当上|转(?:行|到|成|为|正)|(?<![空声])调(?:到|去|往|岗)"
+    r"|离开[^，。！？；,.!?;]{1,12}(?:去了|到了|来了|加入)|开始(?:吃|喝|在|做|当|上班)|分手|再婚|[结订]婚了|失业|下岗|被裁|被开除"
+    r"|退休了|(?:我|的)新(?:工作|公司|单位|号码|手机号|电话|邮箱|地址|住址|老板|领导|女友|男友|女朋友|男朋友)"
 )
-
 
 _DENIED_CUES: Final = re.compile(
     r"\b(?:g[ai]ve(?:n)? up|giving up|got(?:ten)? rid of|let go of|cut out|went off|gone off|grew out of|outgrew)\b"
@@ -105,7 +114,8 @@ _PAST: Final = re.compile(
 )
 
 _DONE: Final = re.compile(
-    r"\b(?:moved|relocated|switched|changed|became|turned|left|quit|resigned|stopped|joined|started)\b|[了过]"
+    r"\b(?:moved|relocated|switched|changed|became|turned|left|quit|resigned|stopped|joined|started"
+    r"|promoted|divorced)\b|[了过]"
 )
 _PLAN: Final = re.compile(
     r"\b(?:will|going to|gonna|plan|plans|planning|would)\b|'ll|打算|准备|计划|会|要|将|想"

@@ -289,11 +289,42 @@ def test_a_sentence_that_states_nothing_gives_nothing(text: str) -> None:
         ("我不吃牛肉。", "diet", "牛肉"),
         ("我已经不住在广州了。", "residence", "广州"),
         ("我上个月从腾讯离职了。", "employer", "腾讯"),
+        ("I gave up coffee last month.", "diet", "coffee"),
+        ("I stopped eating meat.", "diet", "meat"),
+        ("I no longer have a dog.", "pet", "a dog"),
+        ("We don't have a cat any more.", "pet", "a cat"),
+        ("I divorced Tom.", "partner", "Tom"),
+        ("我不养狗了。", "pet", "狗"),
+        ("我不喝咖啡了。", "diet", "咖啡"),
+        ("我戒咖啡了。", "diet", "咖啡"),
+        ("我和小林分手了。", "partner", "小林"),
     ],
 )
 def test_a_denial_is_negated(text: str, slot: str, value: str) -> None:
     """A denial, a dislike or an end is a negated statement on the same topic."""
     assert [(one.slot, one.object, one.negated) for one in extract(text)] == [(slot, value, True)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I started at Lisbon and walked to Porto.",
+        "I started at Oxford in September.",
+        "I started at 6 today.",
+        "I went vegan for a month.",
+        "I gave up coffee for Lent.",
+        "I married into money.",
+        "We split up.",
+        "我今天不喝咖啡了。",
+        "我不吃早饭了。",
+        "我升到十级了。",
+        "我和老婆离婚了。",
+        "我和公司分手了。",
+    ],
+)
+def test_words_near_a_change_are_no_fact(text: str) -> None:
+    """A journey, a school, a time, a short trial, one day, and a person without a name change nothing that lasts."""
+    assert [one for one in extract(text) if one.slot in ("employer", "diet", "partner", "occupation")] == []
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,9 @@ _DATE_WORDS: Final = word_list("english_months") | word_list("english_weekdays")
 _TRAITS: Final = word_list("english_traits")
 _FIRMS: Final = word_list("english_firms")
 _NO_FOOD: Final = word_list("english_no_food")
+_SCHOOLS: Final = words(
+    "university uni college school academy oxford cambridge harvard yale stanford mit trinity"
+)
 _LOOSE_ENDS: Final = words(
     "like just really so too very back up out off today tonight enough to than if my best most together lately itself"
     " right then there"
@@ -134,6 +137,11 @@ def _is_employer(said: str) -> bool:
     if folded.startswith(("a ", "an ")):
         return folded.split(" ")[-1] in _FIRMS
     return _is_capitalised(said) and folded not in _DATE_WORDS and first_word(folded) not in _LANGUAGES
+
+
+def _is_new_employer(said: str) -> bool:
+    """Whether a text after "started at" is an employer: no place, where a journey starts, and no school."""
+    return _is_employer(said) and fold(said) not in _PLACES and _SCHOOLS.isdisjoint(fold(said).split(" "))
 
 
 def first_word(text: str) -> str:
@@ -285,6 +293,7 @@ def _is_plan(said: str) -> bool:
 CHECKS: Final[dict[str, Check]] = {
     "place": _is_place,
     "employer": _is_employer,
+    "new_employer": _is_new_employer,
     "profession": _is_profession,
     "name": is_name,
     "allergen": _is_allergen,
