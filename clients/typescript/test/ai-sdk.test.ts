@@ -39,7 +39,7 @@ function streams(...texts: string[]): { stream: ReadableStream<Part> } {
 
 function remembering(model: MockLanguageModelV4 | MockLanguageModelV3, options: Omit<MemoryOptions, "client"> & { client?: Ebbtide }) {
   const onError = (error: unknown) => assert.fail(String(error));
-  return wrapLanguageModel({ model, middleware: ebbtideMiddleware({ client, onError, ...options }) });
+  return wrapLanguageModel({ model, middleware: ebbtideMiddleware({ client, onError, timeoutMs: 60_000, ...options }) });
 }
 
 async function stored(agent: string): Promise<[string, string | null][]> {

@@ -47,7 +47,10 @@ test("events arrive while they are watched", async () => {
   const stop = new AbortController();
   const writing = (async () => {
     // The stream begins with the next event, so messages are sent until it has begun.
-    while (!stop.signal.aborted) await memory.remember("watched", "Rain again.");
+    while (!stop.signal.aborted) {
+      await memory.remember("watched", "Rain again.");
+      await memory.flush("watched");
+    }
   })();
   const { value } = await first;
   stop.abort();
