@@ -667,3 +667,45 @@ def test_a_daemon_without_a_proxy_imports_nothing_of_it() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("api", ["openai", "ollama"])
+async def test_a_chat_on_the_command_line(tmp_path: Path, api: str) -> None:
+    """`ebbtide chat` prints answers as they arrive and says what the memory added; two chats share a memory."""
+    models = {"data": [{"id": "small"}], "models": [{"name": "small"}]}
+    lines = b"".join(
+        json.dumps({"message": {"role": "assistant", "content": text}, "done": done}).encode() + b"\n"
+        for text, done in (("Ni", False), ("ce \x1b[2J!", True))
+    )
+    answer = streamed("Ni", "ce \x1b[2J!")
+    if api == "ollama":
+        answer = Reply((lines,), headers={"content-type": "application/x-ndjson"})
+    async with ScriptedUpstream().running() as upstream:
+        url = upstream.url if api == "ollama" else f"{upstream.url}/v1"
+        async with site(tmp_path, {"upstreams": {api: {"url": url}}}) as at:
+            for said in (JASMINE, "Which tea do I drink?"):
+                upstream.replies += [Reply((json.dumps(models).encode(),)), answer]
+                done = await chat_command(str(at.client.base_url), said)
+                assert done.returncode == 0, done.stderr
+                assert done.stdout == "Nice \N{REPLACEMENT CHARACTER}[2J!\n"
+                assert "default talks with small." in done.stderr
+                await at.settle()
+            assert "memory: used; tokens=" in done.stderr
+            assert JASMINE in upstream.requests[-1].json["messages"][0]["content"]
+            upstream.always = Reply((b'{"error": {"message": "Too many requests."}}',), status=429)
+            refused = await chat_command(str(at.client.base_url), "Hello.")
+            assert refused.returncode != 0 and "Too many requests." in refused.stderr
+        async with site(tmp_path / "two", {"upstreams": {}}) as at:
+            alone = await chat_command(str(at.client.base_url), "Hello.")
+            assert alone.returncode == 3 and "ollama pull" in alone.stderr
+
+
+async def chat_command(url: str, *lines: str) -> subprocess.CompletedProcess[str]:
+    """Run `ebbtide chat` with lines of input."""
+    return await asyncio.to_thread(
+        *(subprocess.run, [sys.executable, "-m", "ebbtide", "chat", "--url", url]),
+        input="\n".join(lines),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )

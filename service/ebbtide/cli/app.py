@@ -45,6 +45,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "statements": ("ebbtide.cli.commands.statements", "statements", USE),
     "consolidate": ("ebbtide.cli.commands.statements", "consolidate", USE),
     "tools": ("ebbtide.cli.commands.tools", "tools", USE),
+    "chat": ("ebbtide.cli.commands.chat", "chat", USE),
     "mcp": ("ebbtide.cli.commands.mcp", "mcp", USE),
     "agents": ("ebbtide.cli.commands.agents", "agents", LOOK),
     "stats": ("ebbtide.cli.commands.stats", "stats", LOOK),
