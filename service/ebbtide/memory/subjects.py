@@ -36,6 +36,25 @@ _RELATED: Final = KIN | {"partner", "boss"}
 """The slots whose words name a person of the owner, such as "my wife"."""
 
 
+_OTHER_WORDS: Final = {
+    word: slot
+    for slot, words in {
+        "mother": "mummy mommy momma mama 妈 老妈 妈咪 娘",
+        "father": "daddy papa 爸 老爸 爹",
+        "elder_sister": "big-sister elder-sister 姐 大姐 老姐",
+        "younger_sister": "baby-sister 妹 小妹 老妹",
+        "elder_brother": "big-brother elder-brother 哥 大哥 老哥",
+        "younger_brother": "baby-brother 弟 小弟 老弟",
+        "daughter": "闺女",
+        "grandmother": "granny gran nana",
+        "grandfather": "granddad grandad gramps",
+        "partner": "hubby gf bf 女友 男友 媳妇 爱人 老伴 太太",
+    }.items()
+    for word in words.split()
+}
+"""Words for a person of the owner that are no topic, with the slot that they mean. A hyphen may be a space."""
+
+
 PERSONS: Final = frozenset(slot.name for slot in SLOTS.values() if slot.range == "person")
 """The slots whose values are persons: the relations that may follow a name."""
 
@@ -79,6 +98,11 @@ def _called(words: str) -> str | None:
     return qualified(found[2], canonical(found[1]))
 
 
+def _related(words: str) -> str:
+    """Return the slot of the words for a person of the owner, such as mother for "mum" and 妈."""
+    return _OTHER_WORDS.get(words.replace(" ", "-")) or canonical(words)
+
+
 def subject_name(words: str, speaker: str = USER) -> str | None:
     """Return the name of the entity that words mean; None if they are no name of 2-30 characters.
 
@@ -93,7 +117,7 @@ def subject_name(words: str, speaker: str = USER) -> str | None:
     for prefix, owner in _OWNERS.items():
         if plain.startswith(prefix) and owner == USER and (name := _called(said[len(prefix) :])):
             return name if is_entity(name, entity_key(name)) else None
-        if plain.startswith(prefix) and (kin := canonical(plain.removeprefix(prefix))) in _RELATED:
+        if plain.startswith(prefix) and (kin := _related(plain.removeprefix(prefix))) in _RELATED:
             return f"{speaker if owner == USER else owner}'s {kin.replace('_', ' ')}"
     name = " ".join(words.split())
     return name if is_entity(name, entity_key(name)) else None

@@ -353,6 +353,30 @@ def test_a_relative_belongs_to_the_speaker() -> None:
     assert subject_name("my sister", "Ann") == "Ann's sister"
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("user's mother", "my mum, my Mom, my mummy, 我妈, 我的老妈, 我妈妈"),
+        ("user's father", "my dad, my daddy, 我爸, 我老爸, 用户的爸爸"),
+        ("user's elder sister", "my big sister, my older sister, 我姐, 我大姐"),
+        ("user's younger brother", "my little brother, my baby brother, 我弟, 我小弟"),
+        ("user's grandmother", "my gran, my granny, my grandma, 我奶奶"),
+        ("user's partner", "my hubby, my wife, 我女友, 我媳妇"),
+    ],
+)
+def test_a_relative_is_one_person_in_every_word(name: str, words: str) -> None:
+    """Informal words of both languages mean the same relative of the user."""
+    assert {subject_name(one) for one in words.split(", ")} == {name}
+
+
+@pytest.mark.parametrize(
+    "words", ["我娘家", "我哥们", "我妈的同事", "my mummy bear", "my granny flat", "Gran"]
+)
+def test_words_that_begin_like_a_relative_are_other_names(words: str) -> None:
+    """Only the whole word for a relative, with its owner, means the relative."""
+    assert subject_name(words) == words
+
+
 @pytest.mark.parametrize("text", ["My cousin lives in Perth.", "我同事在杭州工作。"])
 def test_a_relative_who_may_be_one_of_several_needs_a_name(text: str) -> None:
     """Facts about two cousins must not become facts about one."""
