@@ -118,6 +118,45 @@ async def test_an_ambiguous_description_names_the_candidates(tmp_path: Path, des
         assert len(refused.value.metadata) == (2 if description == "tea" else 0)
 
 
+async def test_the_sentence_tells_a_change_from_a_contradiction(tmp_path: Path) -> None:
+    """A value with the user's own words of a change ends the earlier value; each word form of the field is read."""
+    async with service_in(tmp_path / "data") as service:
+
+        async def create(**fields: object) -> dict[str, Any]:
+            body = {"subject": "user", "topic": "residence", **fields}
+            request = CallToolRequest(agent_id="a", name="create_memory", arguments=body)
+            return (await call_tool(service, request)).result
+
+        first = await create(object="Lisbon")
+        second = await create(object="Porto", sentence="I moved to Porto in May.")
+        assert (second["superseded"], second["contradicts"]) == ([first["memory_id"]], [])
+        third = await create(content="I moved to Faro yesterday.", value="Faro")
+        assert (third["normalized"]["object"], third["superseded"]) == ("Faro", [second["memory_id"]])
+
+
+async def test_a_description_never_chooses_another_memory(tmp_path: Path) -> None:
+    """Words of a fact that is over mean that fact, words that are shared mean the present one, others mean none."""
+    async with service_in(tmp_path / "data") as service:
+
+        async def call(name: str, **arguments: object) -> dict[str, Any]:
+            request = CallToolRequest(agent_id="a", name=name, arguments=arguments)
+            return (await call_tool(service, request)).result
+
+        ids = {}
+        for value, said in (("Lisbon", "I live in Lisbon"), ("Porto", "I moved to Porto")):
+            fields = {"subject": "user", "topic": "residence", "object": value, "sentence": said}
+            ids[value] = (await call("create_memory", **fields))["memory_id"]
+        for description, meant in (("Lisbon", "Lisbon"), ("Porto", "Porto"), ("the residence", "Porto")):
+            done = await call("link_memories", source=ids[_other(meant)], target=description)
+            assert done["target"] == ids[meant]
+        with pytest.raises(NotFound):
+            await call("update_memory_importance", memory="the holiday house", importance=1)
+
+
+def _other(value: str) -> str:
+    return "Porto" if value == "Lisbon" else "Lisbon"
+
+
 async def test_an_error_names_only_what_a_model_can_call(tmp_path: Path) -> None:
     """A refused call names arguments and tools, no field or route of another interface."""
     async with service_in(tmp_path / "data") as service:

@@ -183,14 +183,17 @@ def _by_parameter(reading: Reading, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values by the parameters that they mean. The name of a parameter wins over its aliases."""
     parameters = [one.name for one in reading.tool.parameters]
     found: dict[str, Any] = {name: value for name, value in given.items() if name in parameters}
-    for name, value in given.items():
-        if name in parameters or _present(value) is None:
-            continue
-        key = _folded(name) if len(name) <= MAX_NAME_CHARS else ""
-        meant = _meant_by(reading.tool, key)
-        if meant is not None and _present(found.get(meant)) is None:
-            found[meant] = value
-            reading.notice(f"{_shown(name)}: read as {meant}")
+    meanings = {
+        name: _meant_by(reading.tool, _folded(name)) if len(name) <= MAX_NAME_CHARS else []
+        for name, value in given.items()
+        if name not in parameters and _present(value) is not None
+    }
+    # A name with one meaning takes its parameter before a name that can mean another one too.
+    for name in sorted(meanings, key=lambda one: len(meanings[one])):
+        free = [one for one in meanings[name] if _present(found.get(one)) is None]
+        if free:
+            found[free[0]] = given[name]
+            reading.notice(f"{_shown(name)}: read as {free[0]}")
         elif reading.tool.is_strict:
             reading.refuse(_shown(name), "no such field", ", ".join(parameters), "UNKNOWN_FIELD")
         else:
@@ -198,11 +201,10 @@ def _by_parameter(reading: Reading, given: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _meant_by(tool: Tool, folded: str) -> str | None:
-    """Return the parameter that a folded name means; None if there is none."""
-    names = ((_folded(one.name), one.name) for one in tool.parameters)
-    aliases = ((_folded(alias), one.name) for one in tool.parameters for alias in one.aliases)
-    return dict([*aliases, *names]).get(folded)
+def _meant_by(tool: Tool, folded: str) -> list[str]:
+    """Return the parameters that a folded name can mean: the one of this name, else each with this alias in order."""
+    named = [one.name for one in tool.parameters if _folded(one.name) == folded]
+    return named or [one.name for one in tool.parameters if folded in map(_folded, one.aliases)]
 
 
 def _folded(name: str) -> str:
@@ -265,7 +267,7 @@ def _text(reading: Reading, parameter: Parameter, value: Any) -> str | None:
         if len(parts) > MAX_ITEMS or None in parts:
             reading.refuse(parameter.name, "not a text", _allowed(parameter), "WRONG_TYPE")
         reading.notice(f"{parameter.name}: a list joined to one text")
-        text: str | None = "\n".join(part for part in parts if part)
+        text: str | None = parameter.separator.join(part for part in parts if part)
     else:
         text = _plain_text(value)
         if text is not None and not isinstance(value, str):

@@ -40,6 +40,8 @@ class Parameter:
     default: Any = None
     bounds: tuple[float, float] | None = None
     max_chars: int = MAX_TEXT_CHARS
+    separator: str = ", "
+    """Text between the items of a list that a model sends for one text."""
 
     def schema(self, language: Language) -> dict[str, Any]:
         """Return the JSON schema of the parameter."""
@@ -187,6 +189,17 @@ CREATE_MEMORY = Tool(
             max_chars=500,
         ),
         Parameter(
+            "sentence",
+            "text",
+            "The user's own words, such as I moved to Porto in May; they tell a change from a contradiction.",
+            "用户的原话，例如“我五月搬到了青岛”；由它看出是变化还是矛盾。",
+            aliases=(
+                *("quote", "utterance", "original", "said", "source_text", "原话", "原文", "句子"),
+                *("content", "text", "description", "memory", "内容"),
+            ),
+            max_chars=1_000,
+        ),
+        Parameter(
             "attributes",
             "attributes",
             "Further details as an object of texts.",
@@ -218,7 +231,13 @@ CREATE_MEMORY = Tool(
             max_chars=40,
         ),
     ),
-    {"subject": "user", "memory_type": "fact", "topic": "residence", "object": "Porto", "time": "2026-05-01"},
+    {
+        "subject": "user",
+        "memory_type": "fact",
+        "topic": "residence",
+        "object": "Porto",
+        "sentence": "I moved to Porto in May.",
+    },
 )
 
 LINK_MEMORIES = Tool(
@@ -366,6 +385,7 @@ REMEMBER = Tool(
             is_required=True,
             aliases=("text", "message", "messages", "memory", "value", "fact", "statement", "内容"),
             max_chars=20_000,
+            separator="\n",
         ),
         Parameter(
             "role",

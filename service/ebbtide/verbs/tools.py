@@ -156,6 +156,7 @@ def _to_create(given: Mapping[str, Any]) -> dict[str, Any]:
         "subject": given["subject"],
         "topic": given["topic"],
         "object": given["object"] or "",
+        "content": given["sentence"] or "",
         "kind": given["memory_type"],
         "attributes": given["attributes"] or {},
         "importance": float(given["importance"]),
@@ -231,8 +232,11 @@ TOOL_TRUST, TOOL_CONFIDENCE = 0.8, 0.8
 MAX_CHOICES = 5
 """Most memories that an error names."""
 
+PRESENT, OVER = ("current", "contested", "planned"), ("superseded", "ended")
+"""The states of statements that a description may mean."""
+
 CLEAR_LEAD = 0.9
-"""A description is ambiguous if the second memory matches it this well, as a share of the first."""
+"""A description is ambiguous if another memory has this share of the words that the best one has of it."""
 
 
 async def described_memory(service: Service, agent_id: str, text: str) -> str:
@@ -242,27 +246,45 @@ async def described_memory(service: Service, agent_id: str, text: str) -> str:
     """
     if node_number(text) is not None:
         return text
-    facts = SearchStatementsRequest(agent_id=agent_id, query=text, max_results=MAX_CHOICES, mode="fast")
+    facts = SearchStatementsRequest(
+        agent_id=agent_id, query=text, max_results=MAX_CHOICES, mode="fast", include_past=True
+    )
     statements = (await search_statements(service, facts)).statements
     lines = await _lines(service, facts.owner, statements)
-    found = [(one.id, one.score, line) for one, line in zip(statements, lines, strict=True)]
-    is_plain = not found
-    if is_plain:
+    found = [
+        Candidate(one.id, line, one.content, is_past=one.state in OVER)
+        for one, line in zip(statements, lines, strict=True)
+        if one.state in (*PRESENT, *OVER)
+    ]
+    if not found:
         plain = SearchRequest(agent_id=agent_id, query=text, max_results=MAX_CHOICES)
         memories = (await search(service, plain)).memories
-        found = [(one.id, one.score, one.content) for one in memories if one.node_ids]
-    # A memory that is no statement must share a word with the description, or the wrong one could be changed.
-    found = _by_match(text, found, needs_words=is_plain)
-    if found and (len(found) == 1 or found[1][1] < CLEAR_LEAD * found[0][1]):
-        return found[0][0]
+        found = [Candidate(one.id, one.content) for one in memories if one.node_ids]
+    fitting = _fitting(text, found)
+    if len(fitting) == 1:
+        return fitting[0].id
+    # A description means a fact that is no longer true only if no present one fits it.
+    present = [one for one in fitting if not one.is_past]
+    if len(present) == 1:
+        return present[0].id
     raise NotFound(
         "No memory fits the description; use search_memories to find its id."
-        if not found
+        if not fitting
         else "More than one memory fits the description; pass the id of one of them: "
-        + "; ".join(f"{number}: {said}" for number, _, said in found),
+        + "; ".join(f"{one.id}: {one.line}" for one in fitting),
         reason="AMBIGUOUS_MEMORY",
-        metadata={number: said for number, _, said in found},
+        metadata={one.id: one.line for one in fitting},
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A memory that a description may mean."""
+
+    id: str
+    line: str
+    content: str = ""
+    is_past: bool = False
 
 
 async def _lines(service: Service, owner: AgentId, statements: Sequence[StatementInfo]) -> list[str]:
@@ -270,25 +292,23 @@ async def _lines(service: Service, owner: AgentId, statements: Sequence[Statemen
         return [line_of(agent.workspace, one) for one in statements]
 
 
-def _by_match(
-    text: str, found: Sequence[tuple[str, float, str]], *, needs_words: bool
-) -> list[tuple[str, float, str]]:
-    """Return memories by the share of the description's words that they contain.
+def _fitting(text: str, found: Sequence[Candidate]) -> list[Candidate]:
+    """Return the memories that share about as many words with a description as the best one; at least one word.
 
-    If none contains any, return them by score, or none with `needs_words`.
+    A memory without a word of the description is never chosen, or the wrong one could be changed.
     """
     words = {word.casefold() for word in words_of(text)}
-    shares = [len(words & {word.casefold() for word in words_of(said)}) for _, _, said in found]
-    if not any(shares):
-        return [] if needs_words else list(found)
-    matched = [(number, float(share), said) for (number, _, said), share in zip(found, shares, strict=True)]
-    return sorted((one for one in matched if one[1]), key=lambda one: -one[1])
+    shares = [
+        len(words & {word.casefold() for word in words_of(f"{one.line} {one.content}")}) for one in found
+    ]
+    least = CLEAR_LEAD * max(shares, default=0)
+    return [one for one, share in zip(found, shares, strict=True) if share and share >= least]
 
 
 EXECUTIONS: Mapping[str, Execution] = {
     "create_memory": Execution(
         *(WRITE, CreateStatementRequest, _to_create, create_memory),
-        arguments={"kind": "memory_type", "since": "time"},
+        arguments={"kind": "memory_type", "since": "time", "content": "sentence"},
     ),
     "search_memories": Execution(
         *(READ, SearchStatementsRequest, _to_search, search_statements), arguments={"kinds": "memory_types"}
