@@ -93,7 +93,7 @@ async def test_a_deleted_memory_is_removed_with_its_words(tmp_path: Path, caller
         answer = await call("DELETE", f"{AGENT}/nodes/{gone}")
         assert (answer.status_code, answer.json()) == (
             200,
-            {"node_id": gone, "links_removed": len(mine), "bytes_withdrawn": cited["length"]},
+            {"node_id": gone, "links_removed": len(mine), "bytes_withdrawn": cited["length"], "cited_by": []},
         )
         del before[gone]
         for name, node in (await nodes(call)).items():
@@ -172,10 +172,22 @@ async def test_words_stay_where_another_living_memory_has_them(tmp_path: Path) -
     model.always["segment"] = lambda: [Segment("Ann likes tar.", (0,)), Segment("Ann likes oranges.", (0,))]
     async with rest_in(tmp_path, model) as call:
         await settled(call, "Tar and oranges, that is what I like.")
-        assert (await call("DELETE", f"{AGENT}/nodes/n1")).json()["bytes_withdrawn"] == 0
+        kept = (await call("DELETE", f"{AGENT}/nodes/n1")).json()
+        assert (kept["bytes_withdrawn"], kept["cited_by"]) == (0, ["n2"])
         assert len(await answered(call, "oranges")) == 1
         assert (await call("DELETE", f"{AGENT}/nodes/n2")).json()["bytes_withdrawn"] == 37
         assert await answered(call, "oranges") == []
+
+
+async def test_memories_deleted_together_keep_no_words_for_each_other(tmp_path: Path) -> None:
+    """A deletion of both memories that cite a text reports neither as one that still cites it."""
+    model = ScriptedModel()
+    model.always["segment"] = lambda: [Segment("Ann likes tar.", (0,)), Segment("Ann likes oranges.", (0,))]
+    async with rest_in(tmp_path, model) as call:
+        await settled(call, "Tar and oranges, that is what I like.")
+        answer = (await call("POST", f"{AGENT}/nodes/delete", {"node_ids": ["n1", "n2"]})).json()
+        assert [one["cited_by"] for one in answer["results"]] == [[], []]
+        assert sum(one["bytes_withdrawn"] for one in answer["results"]) == 37
 
 
 async def test_many_deletions_report_each_result(tmp_path: Path, caller_in: CallerIn) -> None:
@@ -234,7 +246,7 @@ async def test_a_forgotten_memory_can_be_deleted(tmp_path: Path, caller_in: Call
         answer = await call("DELETE", f"{AGENT}/nodes/m1")
         assert (answer.status_code, answer.json()) == (
             200,
-            {"node_id": "m1", "links_removed": 0, "bytes_withdrawn": len("Theoldharboursmellsoftar.")},
+            {"node_id": "m1", "links_removed": 0, "bytes_withdrawn": 25, "cited_by": []},
         )
         del before["m1"]
         assert await shown(call, "harbour") == before

@@ -469,22 +469,30 @@ class DeleteNodeResponse(_message.Message):
     NODE_ID_FIELD_NUMBER: _builtins.int
     LINKS_REMOVED_FIELD_NUMBER: _builtins.int
     BYTES_WITHDRAWN_FIELD_NUMBER: _builtins.int
+    CITED_BY_FIELD_NUMBER: _builtins.int
     node_id: _builtins.str
     """The id from the request."""
     links_removed: _builtins.int
     """Number of links from or to it."""
     bytes_withdrawn: _builtins.int
     """Bytes of source text removed from the archive."""
+    @_builtins.property
+    def cited_by(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Ids of other memories that cite its source text, which stays for them; at most 5. Delete these too to remove the
+        text.
+        """
+
     def __init__(
         self,
         *,
         node_id: _builtins.str = ...,
         links_removed: _builtins.int = ...,
         bytes_withdrawn: _builtins.int = ...,
+        cited_by: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bytes_withdrawn", b"bytes_withdrawn", "links_removed", b"links_removed", "node_id", b"node_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bytes_withdrawn", b"bytes_withdrawn", "cited_by", b"cited_by", "links_removed", b"links_removed", "node_id", b"node_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -529,6 +537,7 @@ class NodeDeletion(_message.Message):
     BYTES_WITHDRAWN_FIELD_NUMBER: _builtins.int
     DELETED_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
+    CITED_BY_FIELD_NUMBER: _builtins.int
     node_id: _builtins.str
     """The id from the request."""
     links_removed: _builtins.int
@@ -539,6 +548,12 @@ class NodeDeletion(_message.Message):
     """Whether it existed and was deleted."""
     reason: _builtins.str
     """Why it was not deleted: NODE_NOT_FOUND, BATCH_NOT_DIGESTED or INVALID_VALUE (a concept); else empty."""
+    @_builtins.property
+    def cited_by(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Ids of other memories that cite its source text, which stays for them; at most 5. Delete these too to remove the
+        text.
+        """
+
     def __init__(
         self,
         *,
@@ -547,10 +562,11 @@ class NodeDeletion(_message.Message):
         bytes_withdrawn: _builtins.int = ...,
         deleted: _builtins.bool = ...,
         reason: _builtins.str = ...,
+        cited_by: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bytes_withdrawn", b"bytes_withdrawn", "deleted", b"deleted", "links_removed", b"links_removed", "node_id", b"node_id", "reason", b"reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bytes_withdrawn", b"bytes_withdrawn", "cited_by", b"cited_by", "deleted", b"deleted", "links_removed", b"links_removed", "node_id", b"node_id", "reason", b"reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

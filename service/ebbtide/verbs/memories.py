@@ -109,6 +109,10 @@ class DeletedNode(Response):
     node_id: str = Field(description="The id from the request.", examples=["n1"])
     links_removed: int = Field(description="Number of links from or to it.")
     bytes_withdrawn: int = Field(description="Bytes of source text removed from the archive.")
+    cited_by: list[str] = Field(
+        description="Ids of other memories that cite its source text, which stays for them; at most 5. Delete these "
+        "too to remove the text."
+    )
 
 
 class NodeDeletion(DeletedNode):
@@ -235,15 +239,11 @@ async def delete_node(service: Service, request: NodeRequest) -> DeletedNode:
             f"The batch {batch_text_id(outcome.batch)} of {node_id} is not digested yet. Flush, then delete again.",
             reason="BATCH_NOT_DIGESTED",
         )
-    return DeletedNode(
-        node_id=node_id,
-        links_removed=outcome.links_removed,
-        bytes_withdrawn=outcome.bytes_withdrawn,
-    )
+    return DeletedNode.model_validate({"node_id": node_id, **_counts(outcome)})
 
 
 MAX_CITING = 5
-"""Most memories that an error names."""
+"""Most citing memories that a response or an error names."""
 
 
 def _is_entity(text: str, step: str) -> NotFound:
@@ -291,6 +291,15 @@ async def delete_nodes(service: Service, request: DeleteNodesRequest) -> Deleted
             if isinstance(one, Memory) and not done
         ]
         concepts = await agent.run(lambda: {one for one in left if is_concept(agent.workspace, one)})
+    # A memory that was deleted in a later step of the same request cites nothing any more.
+    gone = {
+        one.node
+        for one, done in zip(targets, outcomes, strict=True)
+        if isinstance(one, Memory) and isinstance(done, Deleted)
+    }
+    for done in outcomes:
+        if isinstance(done, Deleted):
+            done.cited_by -= gone
     named = [
         _shown(text) if target == _NOTHING else text
         for text, target in zip(request.node_ids, targets, strict=True)
@@ -324,16 +333,21 @@ def _shown(text: str) -> str:
 
 def _result(text: str, outcome: Outcome, is_concept: bool) -> NodeDeletion:
     if isinstance(outcome, Deleted):
-        return NodeDeletion(
-            node_id=text,
-            links_removed=outcome.links_removed,
-            bytes_withdrawn=outcome.bytes_withdrawn,
-            deleted=True,
-            reason="",
+        return NodeDeletion.model_validate(
+            {"node_id": text, **_counts(outcome), "deleted": True, "reason": ""}
         )
     not_there = "INVALID_VALUE" if is_concept else "NODE_NOT_FOUND"
     reason = not_there if outcome is None else "BATCH_NOT_DIGESTED"
-    return NodeDeletion(node_id=text, links_removed=0, bytes_withdrawn=0, deleted=False, reason=reason)
+    nothing = _counts(Deleted(links_removed=0))
+    return NodeDeletion.model_validate({"node_id": text, **nothing, "deleted": False, "reason": reason})
+
+
+def _counts(outcome: Deleted) -> dict[str, object]:
+    return {
+        "links_removed": outcome.links_removed,
+        "bytes_withdrawn": outcome.bytes_withdrawn,
+        "cited_by": [node_text_id(one) for one in sorted(outcome.cited_by)[:MAX_CITING]],
+    }
 
 
 def _deletion(targets: Sequence[Memory | Uncited]) -> Removal:

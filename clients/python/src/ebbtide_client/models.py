@@ -416,6 +416,9 @@ class DeletedNode:
     bytes_withdrawn: int
     """Bytes of source text removed from the archive."""
 
+    cited_by: Sequence[str]
+    """Ids of other memories that cite its source text, which stays for them; at most 5. Delete these too to remove the text."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EmbedderInfo:
@@ -856,6 +859,9 @@ class NodeDeletion:
 
     bytes_withdrawn: int
     """Bytes of source text removed from the archive."""
+
+    cited_by: Sequence[str]
+    """Ids of other memories that cite its source text, which stays for them; at most 5. Delete these too to remove the text."""
 
     deleted: bool
     """Whether it existed and was deleted."""

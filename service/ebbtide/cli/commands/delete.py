@@ -77,3 +77,8 @@ def _report(answer: dict[str, Any]) -> None:
     byte_count = sum(one["bytes_withdrawn"] for one in answer["results"])
     gone = counted(answer["deleted_count"], "memory", "memories")
     say(f"Deleted {gone}, {counted(links, 'link')}, {counted(byte_count, 'byte')} of messages.")
+    citing = dict.fromkeys(name for one in answer["results"] for name in one["cited_by"])
+    if citing:
+        say(
+            f"Other memories cite their words, which stay: {', '.join(citing)}. Delete these too to remove the words."
+        )

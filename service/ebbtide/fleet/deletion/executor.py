@@ -391,6 +391,8 @@ class Step:
             kept = words.kept_in(self.txn, message)
             for span, deleted in released:
                 own = list(outside([span], kept))
+                if deleted is not None and own != [span]:
+                    deleted.cited_by |= words.citing(self.txn, message, span)
                 if own:
                     self._erase(message, own)
                     for one in own:

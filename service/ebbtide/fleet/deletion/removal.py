@@ -81,6 +81,8 @@ class Deleted:
 
     links_removed: int
     bytes_withdrawn: int = 0
+    cited_by: set[NodeId] = field(default_factory=set)
+    """Living memories that cite some of its words, which therefore stay."""
 
 
 @dataclass(frozen=True, slots=True)

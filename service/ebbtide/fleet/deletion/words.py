@@ -55,6 +55,16 @@ def kept_in(txn: ReadTransaction, message: int, without: Collection[NodeId] = ()
     return sorted(span_of(source) for node in nodes for source in node.sources if source.message == message)
 
 
+def citing(txn: ReadTransaction, message: int, span: Span) -> set[NodeId]:
+    """Return the living memories that cite a byte of a part of a message."""
+    nodes = living_nodes(txn, txn.citings.of(message))
+    return {
+        node.id
+        for node in nodes
+        if any(source.message == message and overlaps(source, [span]) for source in node.sources)
+    }
+
+
 def requoted(txn: ReadTransaction, node: Node, is_erased: Callable[[Source], bool]) -> Node | None:
     """Return a statement without its erased sources, with the words of the oldest one left; None if none is left."""
     if node.kind not in STATEMENT_KINDS:
