@@ -17,13 +17,14 @@ from grpc_status import rpc_status
 
 from ebbtide.shard import Shard
 from ebbtide.v1 import memory_service_pb2_grpc, remember_pb2
+from ebbtide.workers.parent import MAX_PAUSE_S
 from tests.support.process import Daemon, running_daemon
 from tests.support.tier import amount
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.chaos
 
-KILLS = amount("EBBTIDE_WORKER_KILLS", 2, 20)
+KILLS = amount("EBBTIDE_WORKER_KILLS", 2, 8)
 AGENTS = [f"agent-{number}" for number in range(6)]
 OWNERS = {agent: Shard(0, 2).owner_of(agent) for agent in AGENTS}
 VICTIM = 0
@@ -146,7 +147,8 @@ def test_a_killed_worker_loses_nothing_and_stops_no_other(tmp_path: Path, transp
                 wait_until(lambda seen=seen: all(len(w.acknowledged) > n + 2 for w, n in seen.items()))  # type: ignore[misc]
                 pid = daemon.workers[VICTIM]
                 os.kill(pid, signal.SIGKILL)
-                wait_until(lambda pid=pid: daemon.workers[VICTIM] != pid)  # type: ignore[misc]
+                # A worker that keeps ending is restarted after a pause that doubles, up to 30 s.
+                wait_until(lambda pid=pid: daemon.workers[VICTIM] != pid, MAX_PAUSE_S + 30)  # type: ignore[misc]
         finally:
             for writer in writers:
                 writer.is_over = True

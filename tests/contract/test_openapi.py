@@ -17,6 +17,7 @@ import pytest
 from ebbtide.errors import REASONS
 from ebbtide.events import EventKind
 from ebbtide.settings import LimitSettings
+from ebbtide.verbs.catalogue import CATALOGUE
 from tests.support.node import PACKAGE, SAMPLE, TSC, require_tools, run_node, skip_locally
 from tests.support.openapi import openapi_document
 from tests.tidy.pages import ROOT
@@ -103,6 +104,14 @@ def test_every_response_has_a_schema(operations: dict[str, Any]) -> None:
     assert body["application/octet-stream"]["schema"] == {**text, "format": "binary"}
     assert body["application/x-ndjson"]["schema"] == text
     assert operations["getReadiness"]["responses"]["503"]["content"]["application/json"]["schema"]
+
+
+def test_every_status_of_a_creation_is_documented(operations: dict[str, Any]) -> None:
+    """An operation that answers 201 for a new item and 200 for a known one documents both."""
+    both = [one.verb_name for one in CATALOGUE if not isinstance(one.status, int)]
+    assert "CreateStatement" in both
+    for name in both:
+        assert {"200", "201"} <= operations[name[0].lower() + name[1:]]["responses"].keys()
 
 
 def test_enumerations_have_every_value(schemas: dict[str, Any], operations: dict[str, Any]) -> None:

@@ -121,8 +121,9 @@ async def test_conversation_is_digested_with_a_real_model(
             print(f"\nreal model, {len(nodes)} memories of 4 messages")
             for name, task in model.tasks.items():
                 print(f"  {name:8} {task.calls:3} calls, parse rate {task.parse_rate}")
-        for task in model.tasks.values():
-            assert task.parse_rate is not None and task.parse_rate >= 0.5
+        for name, task in model.tasks.items():
+            # The agent neither extracts statements nor plans searches.
+            assert task.calls == 0 if name in ("extract", "plan") else (task.parse_rate or 0) >= 0.5, name
         assert sum(task.unavailable for task in model.tasks.values()) == 0
 
 

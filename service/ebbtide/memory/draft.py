@@ -93,7 +93,8 @@ class Draft:
         """Return the importance of many nodes, each at the moment of its visit.
 
         `rank` contains, by slot, the position in this pass of nodes still to be visited, from 1; 0 for all others. A
-        link whose source is visited before its target counts decayed by one more scan, unless it is held.
+        link whose source is visited before its target counts decayed by one more scan, unless it is held or its source
+        is kept: a pass skips kept statements.
         """
         network = self.network
         member = network.scratch().member
@@ -103,7 +104,8 @@ class Draft:
         table = network.links.rows
         sources, targets = table["source"][rows], table["target"][rows]
         ranks, turns = rank[sources], rank[targets]
-        support = self._support(rows, sources, self._scans_of(sources) + ((ranks > 0) & (ranks < turns)))
+        scanned = (ranks > 0) & (ranks < turns) & ~network.slots["is_kept"][sources]
+        support = self._support(rows, sources, self._scans_of(sources) + scanned)
         by_rank = np.bincount(turns, weights=support, minlength=int(rank[slots].max()) + 1)
         importances: Array = by_rank[rank[slots]]
         return importances

@@ -32,6 +32,7 @@ from ebbtide.verbs.recall import Recalled
 from ebbtide.verbs.remember import Remembered, RememberRequest
 from ebbtide.verbs.requests import echo, read_request, validated
 from ebbtide.verbs.service import Service
+from ebbtide.verbs.statements import CreatedStatement
 
 Handler = Callable[[Request], Awaitable[Response]]
 JSON = "application/json"
@@ -122,6 +123,12 @@ SPECIAL: Mapping[str, Special] = {
         responses={
             200: {"description": "The agent exists with the same parameters."},
             201: {"model": AgentInfo, "description": "The agent was created."},
+        }
+    ),
+    "CreateStatement": Special(
+        responses={
+            200: {"description": "An earlier statement already said this; it is returned."},
+            201: {"model": CreatedStatement, "description": "The statement was stored."},
         }
     ),
     "WatchEvents": Special(

@@ -126,6 +126,19 @@ def test_links_into_a_statement_decay_once_it_is_no_longer_kept(is_reopened: boo
     assert scans > 0 and strength_of(engine, 1, 2) == pytest.approx(0.5 * 0.97**scans)
 
 
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_the_visit_of_a_kept_statement_decays_none_of_its_links(is_kept: bool) -> None:
+    """A pass skips it, so a memory that is visited after it has the importance that it had before."""
+    engine = PureEngine(AgentParameters(decay_rate=0.5))
+    nodes = [made(1, "episode", "by_hand"), made(2, "fact"), made(3, "episode")]
+    # One that is not kept needs support, or the pass forgets it before the memory is visited.
+    links = [Link(1, 2, "", 1.0, 0), Link(2, 3, "because", 0.6, 0)]
+    engine.commit(Change(nodes=nodes, links=links, next_node_id=4))
+    engine.keep([2] if is_kept else [])
+    run_passes(engine, 1)
+    assert len(engine.ground.nodes[3].content) == (60 if is_kept else 30)
+
+
 def test_a_kept_statement_lends_its_entity_no_strength() -> None:
     """The importance of the entity is that of its memories alone, so they fade as without the statement."""
     engine = kept_fact(1.0)
