@@ -204,11 +204,17 @@ def test_few_and_many() -> None:
 
 
 def test_a_negation() -> None:
-    """A negation."""
-    told = Told()
-    told.say("tea", "likes")
-    told.say("tea", "likes", negated=True, reports_change=True)
-    assert told.conflicts() == {frozenset({1, 2})}
+    """A negation contradicts, or ends the same value if it reports a change, also where many values are true."""
+    for has_cue, value, conflicts in (
+        (False, "tea", {frozenset({1, 2})}),
+        (True, "green tea", {frozenset({1, 2})}),
+        (True, "tea", set[frozenset[int]]()),
+    ):
+        told = Told()
+        told.say("tea", "likes")
+        told.say(value, "likes", negated=True, reports_change=has_cue)
+        assert told.conflicts() == conflicts
+    assert [one.first.negated for one in told.oracle.in_force(ANN, "likes", at(NOW), at(NOW))] == [True]
     told = Told()
     told.say("Lisbon")
     told.say("Lisbon", negated=True, reports_change=True)
