@@ -72,7 +72,7 @@ def looking_on(daemon: Daemon, agent: str = "bystander", *, is_known: bool = Fal
 
     def look() -> None:
         with httpx.Client(base_url=daemon.url, timeout=30.0) as client:
-            while not is_over.is_set():
+            while True:
                 begin_s, cpu_s = time.monotonic(), seen.cpu_s
                 try:
                     body = {"keywords": ["kettle"], "patience_ms": 0}
@@ -83,7 +83,8 @@ def looking_on(daemon: Daemon, agent: str = "bystander", *, is_known: bool = Fal
                     seen.failures.append(repr(error))
                 seen.recalls.append((seen.cpu_s - cpu_s, time.monotonic() - begin_s, seen.under_way))
                 seen.most_disk_bytes = max(seen.most_disk_bytes, transfer_bytes(daemon.data_dir))
-                is_over.wait(0.02)
+                if is_over.wait(0.02):
+                    return
 
     thread = threading.Thread(target=look, daemon=True)
     thread.start()
