@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
+from benchmarks.proxy import SCRIPTS
 from ebbtide.shard import Shard
 from ebbtide.verbs.service import Service
 from tests.support.in_process import ask, service_in, settle, tell
@@ -709,3 +710,11 @@ async def chat_command(url: str, *lines: str) -> subprocess.CompletedProcess[str
         text=True,
         timeout=60,
     )
+
+
+def test_the_measured_chat_can_be_answered() -> None:
+    """Each later question of the benchmark has its answer in exactly one message of the user."""
+    for script in SCRIPTS.values():
+        assert (len(script.turns), len(script.probes)) == (30, 12)
+        for _, answer in script.probes:
+            assert sum(answer in said for said, _ in script.turns) == 1, answer

@@ -48,6 +48,9 @@ CHATS: dict[str, Api] = {
 ROOTS: dict[Upstream, str] = {"openai": "openai/v1", "ollama": "ollama"}
 """The path of each upstream below `/proxy` and the path of an agent."""
 
+MAX_QUESTION_CHARS = 2_000
+"""A longer message states something, whatever it asks."""
+
 REALTIME = "openai/realtime"
 
 HOP_BY_HOP = frozenset(
@@ -208,7 +211,8 @@ def _remember(proxy: Proxy, request: _Request, answer: str) -> None:
     is_refused = request.mode in ("off", "read-only") or WRITE not in CALLER.get().grant.scopes
     if chat is None or not answer or is_refused or not chat.is_kept or kept == "off":
         return
-    if kept != "all" and not split_questions(chat.text)[1]:
+    is_short = len(chat.text) <= MAX_QUESTION_CHARS
+    if kept != "all" and is_short and not split_questions(chat.text)[1]:
         # The words of a question are recalled for similar questions, in place of what answers them.
         return
     texts = (("user", chat.text),) if kept == "user" else (("user", chat.text), ("assistant", answer))
