@@ -718,3 +718,20 @@ def test_the_measured_chat_can_be_answered() -> None:
         assert (len(script.turns), len(script.probes)) == (30, 12)
         for _, answer in script.probes:
             assert sum(answer in said for said, _ in script.turns) == 1, answer
+
+
+async def test_pages_of_other_sites_cannot_use_the_proxy(tmp_path: Path) -> None:
+    """A body of any type is passed on, but not one that a foreign page sends, nor one for a foreign host."""
+    body = b'{"messages": [{"role": "user", "content": "My boat is blue."}]}'
+    async with site(tmp_path) as at:
+        for headers, status, code in (
+            ({"origin": "http://evil.example"}, 403, "ORIGIN_NOT_ALLOWED"),
+            ({"sec-fetch-site": "cross-site"}, 403, "ORIGIN_NOT_ALLOWED"),
+            ({"host": "evil.example"}, 421, "MISDIRECTED_REQUEST"),
+        ):
+            given = {"content-type": "text/plain", **headers}
+            got = await at.client.post(CHAT, content=body, headers=given)
+            assert (got.status_code, got.json()["error"]["code"]) == (status, code)
+        assert at.upstream.requests == []
+        got = await at.client.post(CHAT, content=body, headers={"content-type": "text/plain"})
+        assert got.status_code == 200
