@@ -1863,6 +1863,8 @@ export interface components {
             links_removed: number;
             /** @description Bytes of source text removed from the archive. */
             bytes_withdrawn: number;
+            /** @description Ids of other memories that cite its source text, which stays for them; at most 5. Delete these too to remove the text. */
+            cited_by: string[];
         };
         /** @description The result for each memory, in the order of the request. */
         DeletedNodes: {
@@ -2527,6 +2529,8 @@ export interface components {
             links_removed: number;
             /** @description Bytes of source text removed from the archive. */
             bytes_withdrawn: number;
+            /** @description Ids of other memories that cite its source text, which stays for them; at most 5. Delete these too to remove the text. */
+            cited_by: string[];
             /** @description Whether it existed and was deleted. */
             deleted: boolean;
             /** @description Why it was not deleted: NODE_NOT_FOUND, BATCH_NOT_DIGESTED or INVALID_VALUE (a concept); else empty. */
@@ -6410,8 +6414,18 @@ export interface operations {
             };
         };
         responses: {
-            /** @description A stored statement, and what it changed. */
+            /** @description An earlier statement already said this; it is returned. */
             200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatedStatement"];
+                };
+            };
+            /** @description The statement was stored. */
+            201: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
                     [name: string]: unknown;
