@@ -417,6 +417,11 @@ async def test_merged_entities_are_one_until_it_is_undone(tmp_path: Path, caller
             profile = await done(call, "GET", "profile", entity=name)
             assert {slot["slot"] for slot in profile["slots"]} == {"allergy", "occupation"}
             assert sorted(profile["names"]) == ["Bobby", "Robert"]
+        again = await done(call, "POST", "merges", {"entity": "Robert", "other": "Bobby"})
+        assert again["ruling_id"] == ruling
+        refused = await call("POST", f"{AGENT}/merges/reject", {"entity": "Bobby", "other": "Robert"})
+        assert refused.json()["error"]["reason"] == "INVALID_VALUE" and ruling in refused.text
+        assert len((await done(call, "GET", "rulings"))["rulings"]) == 1
         await done(call, "DELETE", f"rulings/{ruling}")
         profile = await done(call, "GET", "profile", entity="Bobby")
         assert [slot["slot"] for slot in profile["slots"]] == ["allergy"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Annotated, Final
 
@@ -270,7 +270,10 @@ class MergeEntitiesRequest(AgentRequest):
 
 
 async def merge_entities(service: Service, request: MergeEntitiesRequest) -> StoredRuling:
-    """Treat two entities as one in every answer. UndoRuling separates them again, exactly."""
+    """Treat two entities as one in every answer. UndoRuling separates them again, exactly.
+
+    To merge them again changes nothing and returns the ruling in effect.
+    """
     return await _rule_on(service, request, "merge")
 
 
@@ -282,9 +285,27 @@ async def _rule_on(service: Service, request: MergeEntitiesRequest, kind: Ruling
             numbers.append(number)
         if numbers[0] == numbers[1]:
             raise InvalidRequest("other: the same entity; allowed: another entity", reason="INVALID_VALUE")
+        last = await agent.run(partial(_last_decision, workspace, numbers))
+        if last is not None and last.kind == kind:
+            return StoredRuling(ruling_id=ruling_text_id(last.entry))
+        if last is not None and last.kind == "merge":
+            undo = f"undo {ruling_text_id(last.entry)} first (DELETE rulings/{{ruling_id}}, UndoRuling)"
+            refuse("other", request.other, f"an entity that is not merged with the first; {undo}")
         ruling = Ruling(1, kind, numbers[0], service.clock.now_ms(), other=numbers[1])
         details: dict[str, object] = {"entities": [node_text_id(number) for number in numbers]}
         return await store_ruling(service, agent, ruling, request.reason, details)
+
+
+def _last_decision(workspace: Workspace, pair: Collection[NodeId]) -> Ruling | None:
+    """Return the last decision on two entities that was not undone; None if there is none."""
+    return next(
+        (
+            one
+            for one in reversed(workspace.ledger.rulings())
+            if one.kind in ("merge", "distinct") and {one.target, one.other} == set(pair)
+        ),
+        None,
+    )
 
 
 class RulingInfo(Response):
@@ -353,7 +374,10 @@ async def list_merges(service: Service, request: ListMergesRequest) -> MergePage
 
 
 async def reject_merge(service: Service, request: MergeEntitiesRequest) -> StoredRuling:
-    """Reject a proposal: the two names are not proposed again. UndoRuling takes the rejection back."""
+    """Reject a proposal: the two names are not proposed again. UndoRuling takes the rejection back.
+
+    INVALID_VALUE for entities that are merged: undo that ruling first.
+    """
     return await _rule_on(service, request, "distinct")
 
 
