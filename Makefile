@@ -7,6 +7,8 @@ WORKERS ?= 3
 READY := $(VENV)/.ready
 READY_DEV := $(VENV)/.ready-dev
 TESTS = $(BIN)/python -m pytest
+# Only their files, because the collection of all tests takes half a minute.
+ALONE = $(shell grep --recursive --files-with-matches --include 'test_*.py' 'mark\.alone' tests)
 PARALLEL_TESTS = $(TESTS) --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo demo-picture serve test test-all lint curve bench bench-recall bench-memory bench-peers soak chaos proto eval-model eval-practical eval-relevance eval-knowledge openapi-tools model-server clean
@@ -22,12 +24,12 @@ serve: $(READY)  ## run the daemon on http://127.0.0.1:8420
 
 test: $(READY_DEV)  ## a sample of every kind of test: in parallel, then the tests that measure time; make test WORKERS=6 on a larger machine
 	$(PARALLEL_TESTS) -m "not alone and not full"
-	$(TESTS) -m "alone and not full"
+	$(TESTS) -m "alone and not full" $(ALONE)
 
 test-all: export EBBTIDE_TEST_TIER = all
 test-all: $(READY_DEV) model-server  ## all tests in full, an hour or two, before an issue is resolved
 	$(PARALLEL_TESTS) -m "not alone"
-	$(TESTS) -m alone
+	$(TESTS) -m alone $(ALONE)
 
 lint: $(READY_DEV)  ## check style, types and the directions of imports
 	$(BIN)/ruff check .

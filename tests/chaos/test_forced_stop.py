@@ -218,6 +218,7 @@ def test_daemon_does_not_need_its_guardian(tmp_path: Path) -> None:
         assert lines(daemon, "stopped")
 
 
+@pytest.mark.alone
 def test_stall_is_logged_once_with_its_place(tmp_path: Path) -> None:
     """A stall of two seconds is logged once, with its function, also while a C call holds the interpreter lock.
 

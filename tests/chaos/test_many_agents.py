@@ -127,6 +127,7 @@ async def prepare(data_dir: Path) -> None:
         await tell(service, "Behind!", "The spoon is green.")
 
 
+@pytest.mark.full
 def test_start_with_ten_thousand_agents_opens_only_those_with_work(tmp_path: Path) -> None:
     """A start costs no more with idle agents on disk, opens those with work, and continues it without a request."""
     data_dir = tmp_path / "data"

@@ -1,4 +1,4 @@
-"""The number of examples: `FUZZ_EXAMPLES` requests of a kind, or 5 in `make test` and 15 in `make test-all`.
+"""The number of examples: `FUZZ_EXAMPLES` requests of a kind, or 3 in `make test` and 15 in `make test-all`.
 
 The examples are the same every time unless the variable is set.
 """
@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 from tests.support.tier import amount
 
 IS_RANDOM = "FUZZ_EXAMPLES" in os.environ
-EXAMPLES = amount("FUZZ_EXAMPLES", 5, 15)
+EXAMPLES = amount("FUZZ_EXAMPLES", 3, 15)
 
 FUZZING = settings(
     max_examples=EXAMPLES,

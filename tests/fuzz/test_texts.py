@@ -101,6 +101,7 @@ def test_agent_ids_are_accepted_unchanged_or_refused(fuzzed: Daemon, agent_id: s
         assert response.status_code in (400, 404, 405), response.text
 
 
+@pytest.mark.full
 def test_lines_of_a_megabyte_are_refused_by_name_and_length(fuzzed: Daemon) -> None:
     """A text over the limit is TEXT_TOO_LONG with the name of the field; one at the limit is stored whole."""
     limit = 100_000

@@ -172,6 +172,7 @@ def test_texts_are_as_described() -> None:
 
 
 @pytest.mark.timeout(QUICK_TIMEOUT_S)
+@pytest.mark.full
 def test_every_row_can_be_measured(tmp_path: Path) -> None:
     """The quick run measures each requested row, shows it, and writes JSON and a picture."""
     places = {

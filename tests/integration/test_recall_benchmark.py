@@ -337,6 +337,7 @@ def test_the_cost_of_forgetting_is_reported_separately() -> None:
 
 
 @pytest.mark.timeout(QUICK_TIMEOUT_S)
+@pytest.mark.full
 def test_the_short_form_runs(tmp_path: Path) -> None:
     """The quick run asks the tiny set under each condition through a real daemon, and keeps every question."""
     places = {

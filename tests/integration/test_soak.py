@@ -14,6 +14,7 @@ SECONDS, AGENTS = (12.0, 12) if IS_ALL else (5.0, 6)
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="processes are looked at in /proc")
+@pytest.mark.full
 def test_everything_at_once_loses_nothing(tmp_path: Path) -> None:
     """Under a mixed load over both transports no request fails, no batch is lost or duplicated, and stores are valid.
 

@@ -153,6 +153,7 @@ def of_store(txn: ReadTransaction) -> Any:
     return inferred, events, txn.meta.consolidation.consolidated_up_to
 
 
+@pytest.mark.full
 async def test_a_killed_run_continues_where_it_was(tmp_path: Path) -> None:
     """After a kill at any part of a run, the next start ends it: same habits, each step reported once."""
     async with service_in(tmp_path / "whole") as service:

@@ -274,6 +274,7 @@ def test_many_short_histories(begin: int) -> None:
         live(number)
 
 
+@pytest.mark.full
 def test_long_life_with_defaults() -> None:
     """With default parameters and one pass per batch, contents shrink and end at the same pass in both."""
     pair = Pair({"decay_rate": 0.9})

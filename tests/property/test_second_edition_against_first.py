@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import isclose
 from random import Random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -227,6 +228,7 @@ def happen(both: BothEditions, event: int) -> None:
 
 @examples(240)
 @given(seed=st.integers(0, 2**32), events=st.lists(st.integers(0, 2**32), min_size=12, max_size=45))
+@pytest.mark.full
 def test_nodes_reproduces_the_first_edition(seed: int, events: list[int]) -> None:
     """Importance, decay and reach under `focus_policy = nodes` equal the first edition's, number for number."""
     dice = Random(seed)

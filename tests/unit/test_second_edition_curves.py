@@ -107,6 +107,7 @@ def eight_facts(kind: str, batches: int) -> dict[int, tuple[int, int, int]]:
     return counts
 
 
+@pytest.mark.full
 def test_facts_said_once() -> None:
     """A fact said once is whole at 50 batches, short at 150 and 300, forgotten at 600. The page: one whole at 150."""
     assert eight_facts("once", 600) == {50: (8, 0, 0), 150: (0, 8, 0), 300: (0, 8, 0), 600: (0, 0, 8)}
@@ -159,6 +160,7 @@ def peanuts(*, pinned: bool) -> tuple[SecondEdition, int]:
     return memory, allergy
 
 
+@pytest.mark.full
 def test_peanuts() -> None:
     """An allergy said once is whole, then short, then something once known, then nothing."""
     memory, _ = peanuts(pinned=False)

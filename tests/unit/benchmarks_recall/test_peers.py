@@ -65,6 +65,7 @@ def test_the_driver_needs_no_other_package(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["recall"] == 50.0
 
 
+@pytest.mark.full
 def test_a_memory_that_cannot_be_installed_has_a_reason(tmp_path: Path) -> None:
     """Promise: a failed installation has pip's last line as its reason, and does not count as complete."""
     peer = Peer("none", "none", (str(tmp_path / "missing.whl"),), "none")

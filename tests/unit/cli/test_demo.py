@@ -108,6 +108,7 @@ def screen_of(columns: int, lang: str) -> str:
         return printed_by(*(("--lang", "zh") if lang == "zh" else ()))
 
 
+@pytest.mark.full
 def test_the_last_panel_names_commands_that_exist() -> None:
     """Each command that the demo suggests begins with the path of the script."""
     text = screen_of(80, "en")

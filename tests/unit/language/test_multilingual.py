@@ -259,6 +259,7 @@ def _directly_embedded() -> np.ndarray:
     return np.frombuffer(done.stdout, dtype=np.float32).reshape(2, -1)
 
 
+@pytest.mark.full
 async def test_strange_and_endless_texts_get_vectors_in_time(real: MultilingualEmbedder) -> None:
     """NUL, lone surrogates, combining marks and 40 000 letters without a space cost seconds at most."""
     texts = ["a\0b", "a \ud83d house", "e" + "\u0301" * 5000, "xq" * 20_000, "龘" * 5000, "\x07"]

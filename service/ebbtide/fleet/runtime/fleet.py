@@ -324,7 +324,8 @@ class Fleet:
     async def _shut(self, agent: Agent) -> None:
         await self.scheduler.remove(agent.id)
         await agent.close()
-        self.scheduler.ring.leave(agent.id)
+        # One that asked for a turn meanwhile would be opened again.
+        await self.scheduler.remove(agent.id)
         self._log.debug("agent closed", agent_id=agent.id)
 
     async def delete_agent(self, agent_id: AgentId) -> AuditRecord:
