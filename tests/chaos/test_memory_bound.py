@@ -64,6 +64,8 @@ async def test_growing_agents_close_idle_ones(tmp_path: Path) -> None:
             await tell(service, agent, "The kettle is blue.")
             await settle(service, agent)
         await ask(service, "first", "kettle")
+        # One that still embeds its memories is not closed.
+        await eventually(lambda: all(agent.is_idle for agent in service.fleet.open_agents))
         memory_budget = service.fleet.memory_budget
         assert memory_budget.held_bytes > 4 * OPEN_AGENT_BYTES
         memory_budget.most_bytes = memory_budget.held_bytes + 5000
