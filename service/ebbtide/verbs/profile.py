@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Final
 
@@ -285,7 +285,7 @@ async def _rule_on(service: Service, request: MergeEntitiesRequest, kind: Ruling
             numbers.append(number)
         if numbers[0] == numbers[1]:
             raise InvalidRequest("other: the same entity; allowed: another entity", reason="INVALID_VALUE")
-        last = await agent.run(partial(_last_decision, workspace, numbers))
+        last = await agent.run(partial(last_ruling, workspace, numbers, ("merge", "distinct")))
         if last is not None and last.kind == kind:
             return StoredRuling(ruling_id=ruling_text_id(last.entry))
         if last is not None and last.kind == "merge":
@@ -294,18 +294,6 @@ async def _rule_on(service: Service, request: MergeEntitiesRequest, kind: Ruling
         ruling = Ruling(1, kind, numbers[0], service.clock.now_ms(), other=numbers[1])
         details: dict[str, object] = {"entities": [node_text_id(number) for number in numbers]}
         return await store_ruling(service, agent, ruling, request.reason, details)
-
-
-def _last_decision(workspace: Workspace, pair: Collection[NodeId]) -> Ruling | None:
-    """Return the last decision on two entities that was not undone; None if there is none."""
-    return next(
-        (
-            one
-            for one in reversed(workspace.ledger.rulings())
-            if one.kind in ("merge", "distinct") and {one.target, one.other} == set(pair)
-        ),
-        None,
-    )
 
 
 class RulingInfo(Response):
@@ -419,7 +407,7 @@ async def pin_statement(
     service: Service, agent: Agent, number: NodeId, action: str, reason: str = ""
 ) -> StoredRuling:
     """Pin or unpin a statement. Return the ruling in effect if that is what it says."""
-    last = await agent.run(partial(last_ruling, agent.workspace, number, PINS))
+    last = await agent.run(partial(last_ruling, agent.workspace, [number], PINS))
     if last is not None and last.kind == action:
         return StoredRuling(ruling_id=ruling_text_id(last.entry))
     kind: RulingKind = "pin" if action == "pin" else "unpin"

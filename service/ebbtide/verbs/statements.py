@@ -703,7 +703,7 @@ async def retract_statement(service: Service, request: RetractStatementRequest) 
     """
     async with service.fleet.using(request.owner) as agent:
         old, _ = await agent.run(partial(_newest, agent.workspace, parse_node_id(request.node_id)))
-        earlier = await agent.run(partial(last_ruling, agent.workspace, old.statement, ("retract",)))
+        earlier = await agent.run(partial(last_ruling, agent.workspace, [old.statement], ("retract",)))
         if earlier is not None and earlier.entry > old.entry:
             return StoredRuling(ruling_id=ruling_text_id(earlier.entry))
         ruling = Ruling(1, "retract", old.statement, service.clock.now_ms())
@@ -711,10 +711,16 @@ async def retract_statement(service: Service, request: RetractStatementRequest) 
         return await store_ruling(service, agent, ruling, request.reason, details)
 
 
-def last_ruling(workspace: Workspace, number: NodeId, kinds: Collection[str]) -> Ruling | None:
-    """Return the last ruling of some kinds about a statement that was not undone; None if there is none."""
+def last_ruling(workspace: Workspace, about: Collection[NodeId], kinds: Collection[str]) -> Ruling | None:
+    """Return the last ruling of some kinds about a statement, or about two nodes in either order.
+
+    Rulings that were undone do not count. Return None if there is none.
+    """
     rulings = reversed(workspace.ledger.rulings())
-    return next((one for one in rulings if one.target == number and one.kind in kinds), None)
+    nodes = set(about)
+    return next(
+        (one for one in rulings if one.kind in kinds and {one.target, one.other} - {0} == nodes), None
+    )
 
 
 async def store_ruling(
