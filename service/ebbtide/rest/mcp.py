@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any
 
 from starlette.datastructures import Headers, QueryParams
-from starlette.routing import BaseRoute, Match, Route
+from starlette.routing import BaseRoute
 from starlette.types import Receive, Scope, Send
 
 from ebbtide.access.grants import CALLER
@@ -20,6 +20,7 @@ from ebbtide.mcp.calls import Session
 from ebbtide.mcp.sets import SETS
 from ebbtide.rest.agent_of_request import agent_of, scope_for
 from ebbtide.rest.forwarding import pass_on
+from ebbtide.rest.measured_route import MeasuredRoute
 from ebbtide.verbs.catalogue import ANY_SCOPE
 from ebbtide.verbs.requests import echo
 from ebbtide.verbs.service import Service
@@ -28,18 +29,13 @@ TOOLS_HEADER = "x-ebbtide-tools"
 LANGUAGES = ("en", "zh")
 
 
-class McpRoute(Route):
+class McpRoute(MeasuredRoute):
     """A route to the MCP server."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path, _Endpoint(), name="mcp")
         # A stateless server has no stream to open and no session to delete; clients accept 405 for both.
         self.methods = {"POST"}
-
-    def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Return whether a request is for this route, and what to add to its scope: the route, for the metrics."""
-        match, found = super().matches(scope)
-        return match, found if match is Match.NONE else {**found, "route": self}
 
 
 class _Endpoint:

@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 from starlette.datastructures import Headers
-from starlette.routing import BaseRoute, Match, Route
+from starlette.routing import BaseRoute
 from starlette.types import Message, Receive, Scope, Send
 
 from ebbtide.access.grants import CALLER
@@ -25,6 +25,7 @@ from ebbtide.proxy.recalls import OFF, Recalled, Recalls
 from ebbtide.proxy.turns import Turn, Turns
 from ebbtide.rest.agent_of_request import AGENT_HEADER, agent_of, scope_for
 from ebbtide.rest.forwarding import pass_on
+from ebbtide.rest.measured_route import MeasuredRoute
 from ebbtide.rest.problems import OUTCOME
 from ebbtide.rest.proxy_paths import CONVERSATION_HEADER, MEMORY_HEADER, failure
 from ebbtide.retrieval.questions import split_questions
@@ -49,7 +50,7 @@ ROOTS: dict[Upstream, str] = {"openai": "openai/v1", "ollama": "ollama"}
 """The path of each upstream below `/proxy` and the path of an agent."""
 
 MAX_QUESTION_CHARS = 2_000
-"""A longer message states something, whatever it asks."""
+"""A longer message counts as a statement, even if it only asks."""
 
 REALTIME = "openai/realtime"
 
@@ -62,18 +63,13 @@ HOP_BY_HOP = frozenset(
 NOT_SENT = HOP_BY_HOP | {"host", "content-length", "accept-encoding", "expect"}
 
 
-class ProxyRoute(Route):
+class ProxyRoute(MeasuredRoute):
     """A route to one upstream, for every path below it."""
 
     def __init__(self, path: str, upstream: Upstream) -> None:
         super().__init__(f"{path}/{{rest:path}}", _Endpoint(upstream), name=f"proxy_{upstream}")
         self.methods = {"GET", "POST", "DELETE"}
         self.path = path
-
-    def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Return whether a request is for this route, and what to add to its scope: the route, for the metrics."""
-        match, found = super().matches(scope)
-        return match, found if match is Match.NONE else {**found, "route": self}
 
 
 class Proxy:

@@ -15,12 +15,12 @@ from urllib.parse import quote
 from pydantic_core import from_json
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Match, Route
-from starlette.types import Scope
+from starlette.routing import BaseRoute
 
 from ebbtide.access.grants import CALLER
 from ebbtide.errors import FieldViolation, InvalidRequest
 from ebbtide.metrics import CONTENT_TYPE
+from ebbtide.rest.measured_route import MeasuredRoute
 from ebbtide.rest.moving import BINARY, FileResponse, attached_file
 from ebbtide.rest.streams import ServerSentEvents, position
 from ebbtide.telemetry import verb_span
@@ -290,7 +290,7 @@ def _as_bool(text: str) -> bool | str:
 # --- routes ----------------------------------------------------------------------------------------------
 
 
-class VerbRoute(Route):
+class VerbRoute(MeasuredRoute):
     """The route of an operation."""
 
     def __init__(self, operation: Operation) -> None:
@@ -298,11 +298,6 @@ class VerbRoute(Route):
         super().__init__(operation.path, handler, name=operation.verb_name)
         # Starlette would add HEAD to GET.
         self.methods = {operation.method}
-
-    def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Return whether a request is for this route, and what to add to its scope: the route, for the metrics."""
-        match, found = super().matches(scope)
-        return match, found if match is Match.NONE else {**found, "route": self}
 
 
 def routes() -> list[BaseRoute]:
