@@ -642,7 +642,7 @@ async def test_words_that_name_the_old_and_the_new_value_are_current(
 
 
 async def test_a_correction_marks_the_message_with_other_facts(tmp_path: Path, caller_in: CallerIn) -> None:
-    """The corrected value comes first, and the message is marked as corrected, whatever else it states."""
+    """The corrected value comes first, and the message is marked as corrected, even if it states more."""
     async with caller_in(tmp_path) as call:
         await remembered(call, "My name is Ann and I live in Lisbon.", "I like tea.")
         [home] = (await done(call, "GET", "statements", topic="residence"))["statements"]
@@ -662,7 +662,7 @@ async def test_a_correction_marks_the_message_with_other_facts(tmp_path: Path, c
 async def test_a_retraction_marks_the_message_with_other_facts(
     tmp_path: Path, caller_in: CallerIn, text: str, query: str, note: str
 ) -> None:
-    """The message of a retracted statement is marked as retracted, whatever else it states."""
+    """The message of a retracted statement is marked as retracted, even if it states more."""
     async with caller_in(tmp_path) as call:
         await remembered(call, text)
         [day] = (await done(call, "GET", "statements", topic="birthday"))["statements"]

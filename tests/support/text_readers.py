@@ -318,8 +318,8 @@ def _relation_names(text: str) -> Any:
 
 def _statement(text: str) -> Any:
     compared = [values.compare(text, other) for other in (text[5:], text[:9], "Lisbon")]
-    told = values.reports_change(text, negated=True), values.tells_of_past(text), values.is_done(text)
-    return compared, slot_names.canonical(text), told, subjects.unqualified(text)
+    cues = values.reports_change(text, negated=True), values.tells_of_past(text), values.is_done(text)
+    return compared, slot_names.canonical(text), cues, subjects.unqualified(text)
 
 
 def _cause(text: str) -> Any:

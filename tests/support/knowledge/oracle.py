@@ -173,7 +173,7 @@ class Oracle:
     def value(self, one: Assertion, other: Assertion, known_at_ms: int) -> str:
         """Compare the values of two assertions."""
         # "Reads go through union-find."
-        # CHOICE: objects that are one entity are the same value, whatever their words.
+        # CHOICE: objects that are one entity are the same value, also in different words.
         if one.object_entity and other.object_entity in self.group(one.object_entity, known_at_ms):
             return "same"
         return self.rules.compare(one.object, other.object, one.slot)
