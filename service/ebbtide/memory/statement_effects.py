@@ -45,11 +45,12 @@ def effects_of(ledger: Ledger, added: Sequence[Entry], removed: Collection[int],
         if not slots:
             return found
     changed = _ChangedLedger(ledger, added, removed)
-    after = Replay(changed, None)
+    after = changed.known()
     for ruling in rulings:
         slots.update(_slots_of(ruling, ledger, changed, before, after))
     _compare_entities(rulings, before, after, found)
     _compare_versions(_versions(before, slots), _versions(after, slots), before, after, now_ms, found)
+    changed.release()
     return found
 
 

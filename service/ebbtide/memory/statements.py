@@ -109,6 +109,10 @@ class Ledger:
         for one in removed:
             self._now.forget(one)
 
+    def release(self) -> None:
+        """Drop the replays. They refer to the ledger: such a cycle would keep it in memory. It is not used again."""
+        del self._now, self._past
+
     def known(self, known_at_ms: int | None = None) -> Replay:
         """Return what was known at a time, or everything."""
         if known_at_ms is None:
@@ -461,7 +465,7 @@ class Replay:
     def _replayed(self, name: str, assertions: Sequence[Assertion]) -> SlotReplay:
         """Replay a slot."""
         assert self.rulings is not None
-        slot = SlotReplay(slot_of(name), self.root)
+        slot = SlotReplay(slot_of(name), self._roots)
         steps: Sequence[Entry] = assertions
         if self._settled:
             statements = {one.statement for one in assertions}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, Literal, TypeVar
@@ -325,14 +325,14 @@ def _arrival(version: Version) -> int:
 
 
 class SlotReplay:
-    """The versions of one slot of an entity. `root` returns the entity that stands for all that are merged with one."""
+    """The versions of one slot of an entity. `roots` has the entity that stands for all that are merged with one."""
 
-    def __init__(self, slot: Slot, root: Callable[[int], int]) -> None:
+    def __init__(self, slot: Slot, roots: Mapping[int, int]) -> None:
         self.slot = slot
         self.versions: list[Version] = []
         """All versions in order of arrival, withdrawn and empty ones included."""
         self.assertion_count = self.last_entry = 0
-        self._root = root
+        self._roots = roots
         self._only: Version | None = None
         """The only version of a slot. It is compared with nothing before there is another assertion."""
         self._periods: dict[Same, _Periods] = {}
@@ -345,6 +345,9 @@ class SlotReplay:
         """The versions that affirm a value, and those that negate it, without plans. Empty for an only version."""
         self._stating: dict[int, list[Version]] | None = None
         """By statement, the versions that it states. Set when a question needs it."""
+
+    def _root(self, entity: int) -> int:
+        return self._roots.get(entity, entity)
 
     def versions_of(self, statement: int) -> Sequence[Version]:
         """Return the versions that an assertion of a statement supports, in order of arrival."""

@@ -23,7 +23,8 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from functools import partial
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
+from weakref import WeakMethod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,10 +55,28 @@ from ebbtide.store.chain import AuditEntry
 from ebbtide.store.lmdb.transaction import ReadTransaction
 from ebbtide.telemetry import get_log, in_background, origin
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 SHORT_RECALL_S = 0.01
 """A recall up to this long is short: ten times as long as most."""
+
+
+def weakly(method: Callable[P, T]) -> Callable[P, T]:
+    """Return a function that calls a bound method without keeping its object alive.
+
+    A part that held its agent would form a cycle with it, and the agent would stay in memory after its close until
+    the next full garbage collection. A call after the object is gone raises a ReferenceError.
+    """
+    reference = WeakMethod(method)
+
+    def call(*arguments: P.args, **named: P.kwargs) -> T:
+        alive = reference()
+        if alive is None:
+            raise ReferenceError("the agent is closed")
+        return alive(*arguments, **named)
+
+    return call
 
 
 class Agent:
@@ -74,12 +93,14 @@ class Agent:
         self.id = agent_id
         self.workspace = workspace
         self.mailbox = Mailbox(shared.pool, size=shared.mailbox_size, background_pool=shared.background_pool)
-        self.extraction = Extraction(workspace, self.mailbox, shared, self._on_extracted, self._settle)
+        self.extraction = Extraction(
+            workspace, self.mailbox, shared, weakly(self._on_extracted), weakly(self._settle)
+        )
         self.digest = Digest(
             workspace,
             self.mailbox,
             shared,
-            on_digested=self._on_digested,
+            on_digested=weakly(self._on_digested),
             before_digest=self.extraction.before_digest,
         )
         self.retention_task = RetentionTask(workspace, self.mailbox, shared)
@@ -98,7 +119,7 @@ class Agent:
         self._request_turn = request_turn
         self._compressor = Compressor(workspace, self.mailbox, shared)
         take_turn = partial(request_turn, agent_id)
-        self.consolidator = Consolidator(workspace, self.mailbox, shared, take_turn, self._vectors_of)
+        self.consolidator = Consolidator(workspace, self.mailbox, shared, take_turn, weakly(self._vectors_of))
         self._is_marked = False
         self._last_recall_s = 0.0
         """Processor time of the last small recall."""
@@ -440,4 +461,4 @@ class Agent:
             # The file is as good as before, only larger than necessary.
             get_log("agent").warning("store not trimmed", agent_id=self.id, exc_info=error)
         finally:
-            self.workspace.store.close()
+            self.workspace.close()

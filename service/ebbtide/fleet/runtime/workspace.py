@@ -85,6 +85,19 @@ class Workspace(State):
         if self.store.read(self.statement_uses.differ):
             self.store.write(lambda _: None)
 
+    def close(self) -> None:
+        """Close the store and release the parts. No job runs any more.
+
+        The parts refer to the workspace. Such a cycle would stay in memory until the next full garbage collection.
+        """
+        try:
+            self.store.close()
+        finally:
+            del self.inbox, self.passes, self.declaring, self.consolidation, self.extraction
+            del self.statement_uses, self._executor
+            if self._ledger is not None:
+                self._ledger.release()
+
     # --- vectors -----------------------------------------------------------------------------------
 
     def next_unembedded(self, model: str, dimension: int, texts_per_round: int) -> Unembedded | None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 
 from ebbtide.changes import Change
@@ -60,7 +61,7 @@ class State:
         self._is_kept_due = True
         """Whether the network must learn which statements are kept."""
         self.open_archive: OpenArchive
-        self.recall_filter = RecallFilter(lambda: self.log.now_ms())
+        self.recall_filter = RecallFilter(self.log.now_ms)
         self.epoch = 0
         """Incremented when everything computed from the network becomes invalid."""
         self.is_compaction_due = store.read(lambda txn: txn.meta.compaction_due)
@@ -120,19 +121,13 @@ class State:
         parameters = self._resolve(self.overrides)
         written_with = parameters.decay_rate if rate is None else rate
         self._is_kept_due = True
-        self._network = self.store.read(
-            lambda txn: _read_network(
-                txn, parameters.model_copy(update={"decay_rate": written_with}), self._read_texts
-            )
-        )
+        as_written = parameters.model_copy(update={"decay_rate": written_with})
+        read_texts = partial(_read_texts, self.store)
+        self._network = self.store.read(lambda txn: _read_network(txn, as_written, read_texts))
         self.epoch += 1
         if rate != parameters.decay_rate:
             self._reanchor(self.overrides, parameters)
         self.network.parameters = parameters
-
-    def _read_texts(self, fold: Callable[[Iterable[NodeText]], FoldedTexts]) -> FoldedTexts:
-        """Return the folded texts of the last commit, also within a transaction that writes."""
-        return self.store.read(lambda txn: fold(txn.nodes.texts()))
 
     @property
     def parameters(self) -> AgentParameters:
@@ -308,6 +303,11 @@ class State:
 
 def _has_entries(change: Change) -> bool:
     return bool(change.assertions or change.rulings or change.removed_entries)
+
+
+def _read_texts(store: LmdbStore, fold: Callable[[Iterable[NodeText]], FoldedTexts]) -> FoldedTexts:
+    """Return the folded texts of the last commit, also within a transaction that writes."""
+    return store.read(lambda txn: fold(txn.nodes.texts()))
 
 
 def _read_network(txn: ReadTransaction, parameters: AgentParameters, read_texts: TextReader) -> Network:

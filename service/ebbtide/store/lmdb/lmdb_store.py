@@ -98,12 +98,7 @@ class LmdbStore:
         self._closed = False
         self._is_lost = False
         """Whether the environment is closed, or must not be used, until `_reopen` has opened it again."""
-        self.on_reopened: Callable[[], None] = lambda: None
-        """Called when a failed commit made the store open its files again: state in memory may be stale."""
-        self.sources_of: SourcesOf = lambda _: None
-        self.before_commit: Callable[[WriteTransaction], None] = lambda _: None
-        """Adds to every transaction that writes. It may run again, as the function of the transaction."""
-        """Returns the sources of the links to a node, from the network in memory."""
+        self._reset_callbacks()
         self._copies = CopyGate()
         self._seen_by_copies: list[int] = []
         """The latest commits that the copies in progress read."""
@@ -240,6 +235,16 @@ class LmdbStore:
             with self._copies.standstill():
                 self._environment.close()
             note_closed(self.path)
+            # They refer to the store's user, which would stay in memory as part of a cycle.
+            self._reset_callbacks()
+
+    def _reset_callbacks(self) -> None:
+        self.on_reopened: Callable[[], None] = lambda: None
+        """Called when a failed commit made the store open its files again: state in memory may be stale."""
+        self.sources_of: SourcesOf = lambda _: None
+        """Returns the sources of the links to a node, from the network in memory."""
+        self.before_commit: Callable[[WriteTransaction], None] = lambda _: None
+        """Adds to every transaction that writes. It may run again, as the function of the transaction."""
 
     # --- transactions ------------------------------------------------------------------------------
 
