@@ -66,7 +66,7 @@ def weakly(method: Callable[P, T]) -> Callable[P, T]:
     """Return a function that calls a bound method without keeping its object alive.
 
     A part that held its agent would form a cycle with it, and the agent would stay in memory after its close until
-    the next full garbage collection. A call after the object is gone raises a ReferenceError.
+    the next full garbage collection. A call after that raises a ReferenceError.
     """
     reference = WeakMethod(method)
 
