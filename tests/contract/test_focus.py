@@ -11,7 +11,13 @@ import pytest
 from tests.support.callers import CALLERS, Caller, CallerIn
 
 AGENT = "/v1/agents/ann"
-NOTHING = {"text": "", "pending_batches": 0, "parked_batches": 0, "relations_unknown": []}
+NOTHING = {
+    "text": "",
+    "pending_batches": 0,
+    "parked_batches": 0,
+    "unembedded_messages": 0,
+    "relations_unknown": [],
+}
 
 
 @pytest.fixture(params=CALLERS)
@@ -307,7 +313,12 @@ async def test_an_unknown_agent_recalls_nothing(tmp_path: Path, caller_in: Calle
             assert found.get("explanation") is None
         for body in ({"query": "Where?"}, {"vector": [1.0]}):
             response = await call("POST", f"{AGENT}/search", body)
-            assert response.json() == {"memories": [], "pending_batches": 0, "parked_batches": 0}
+            assert response.json() == {
+                "memories": [],
+                "pending_batches": 0,
+                "parked_batches": 0,
+                "unembedded_messages": 0,
+            }
         assert (await call("GET", "/v1/agents")).json()["agents"] == []
 
 

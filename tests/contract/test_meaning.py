@@ -102,7 +102,11 @@ async def test_vectors_from_a_server(tmp_path: Path, caller_in: CallerIn) -> Non
 
 
 async def test_an_embedder_that_is_away(tmp_path: Path, caller_in: CallerIn) -> None:
-    """While no embedder is available, words answer. Messages of that time are embedded when it is back."""
+    """While no embedder is available, words answer, and answers count the messages that only words find.
+
+    Messages of that time are embedded when it is back.
+    """
+    asked = {"query": "Where did Ann move?"}
     async with FakeOllama(("bge-m3",)).running_here() as server:
         server.always = Reaction(status=503, body=b"later")
         async with caller_in(tmp_path, **on(server)) as call:
@@ -110,10 +114,18 @@ async def test_an_embedder_that_is_away(tmp_path: Path, caller_in: CallerIn) -> 
             off = await why_off(call)
             assert off["semantic"].startswith("no embedder is available")
             assert (await call("GET", AGENT)).json()["unembedded_messages"] == 6
+            told = {"subject": "Ann", "topic": "residence", "object": "Lisbon"}
+            assert (await call("POST", f"{AGENT}/statements", told)).status_code in (200, 201)
+            for path in ("recall", "search", "statements/search"):
+                answer = (await call("POST", f"{AGENT}/{path}", asked)).json()
+                assert answer["unembedded_messages"] == 7, path
+            assert (await call("POST", f"{AGENT}/recall", {})).json()["unembedded_messages"] == 0
             server.always = Reaction()
         async with caller_in(tmp_path, **on(server)) as call:
             await embedded(call)
             assert "semantic" not in await why_off(call)
+            answer = (await call("POST", f"{AGENT}/statements/search", asked)).json()
+            assert answer["unembedded_messages"] == 0 and answer["statements"]
 
 
 async def test_a_slow_embedder_does_not_hold_a_question(tmp_path: Path, caller_in: CallerIn) -> None:

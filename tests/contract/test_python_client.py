@@ -157,7 +157,14 @@ ACCEPTED: dict[str, Any] = {
 }
 DONE = httpx.Response(202, json=ACCEPTED)
 RECALLED = httpx.Response(
-    200, json={"text": "[Memory] x", "pending_batches": 0, "parked_batches": 0, "relations_unknown": []}
+    200,
+    json={
+        "text": "[Memory] x",
+        "pending_batches": 0,
+        "parked_batches": 0,
+        "unembedded_messages": 0,
+        "relations_unknown": [],
+    },
 )
 
 

@@ -73,6 +73,7 @@ async def test_recall_is_byte_for_byte_as_specified(tmp_path: Path, caller_in: C
             "text": "[Memory] Ann: I moved to Lisbon in May with my cat Miso.",
             "pending_batches": 0,
             "parked_batches": 0,
+            "unembedded_messages": 0,
             "relations_unknown": [],
         }
 

@@ -63,7 +63,7 @@ async def live_through(client: httpx.AsyncClient) -> None:
     body, _ = example(f"POST {ANN}/remember")
     for batch in (json.loads(body), *({"messages": [{"role": "user", **said}]} for said in LATER)):
         assert (await client.post(f"{ANN}/remember", json=batch)).status_code == 202
-        await client.post(f"{ANN}/flush", json={"passes": True})
+        await client.post(f"{ANN}/flush", json={"passes": True, "vectors": True})
 
 
 def fixed(answer: Any) -> Any:
@@ -94,7 +94,7 @@ async def test_answers_on_the_page_are_those_of_the_daemon(client: httpx.AsyncCl
 async def test_recall_as_text_is_that_of_the_daemon(client: httpx.AsyncClient) -> None:
     """The recall shown as text is the daemon's, byte for byte."""
     await live_through(client)
-    found = re.search(r"X-Parked-Batches: 0\n\n(.*?)\n```", read("docs/api.md"), re.DOTALL)
+    found = re.search(r"X-Unembedded-Messages: 0\n\n(.*?)\n```", read("docs/api.md"), re.DOTALL)
     assert found is not None
     cue = {"keywords": ["lisbon", "青岛"]}
     answer = await client.post(f"{ANN}/recall", json=cue, headers={"accept": "text/plain"})

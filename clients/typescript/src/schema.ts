@@ -2202,6 +2202,11 @@ export interface components {
              * @example 0
              */
             parked_batches: number;
+            /**
+             * @description Messages, those of new statements included, that a query finds only by their words so far, since they have no vectors yet. 0 without a query or an embedding model.
+             * @example 0
+             */
+            unembedded_messages: number;
         };
         /** @description A found memory. */
         FoundMemory: {
@@ -2327,6 +2332,11 @@ export interface components {
             paths: components["schemas"]["CausePath"][];
             /** @description The plan of the search, if the daemon has a planner. */
             plan: components["schemas"]["PlannedSearch"];
+            /**
+             * @description Messages, those of new statements included, that a query finds only by their words so far, since they have no vectors yet. 0 without a query or an embedding model.
+             * @example 0
+             */
+            unembedded_messages: number;
         };
         /** @description The process is alive. */
         Health: {
@@ -2778,6 +2788,11 @@ export interface components {
              * @example 0
              */
             parked_batches: number;
+            /**
+             * @description Messages, those of new statements included, that a query finds only by their words so far, since they have no vectors yet. 0 without a query or an embedding model.
+             * @example 0
+             */
+            unembedded_messages: number;
             /**
              * @description Requested `relations` that no link and no entity has; they were ignored.
              * @example []
@@ -4082,6 +4097,8 @@ export interface operations {
                     /** @description With text/plain: batches parked after failures. */
                     "X-Parked-Batches"?: string;
                     "X-Request-Id": components["headers"]["RequestId"];
+                    /** @description With text/plain: messages found only by their words so far. */
+                    "X-Unembedded-Messages"?: string;
                     [name: string]: unknown;
                 };
                 content: {

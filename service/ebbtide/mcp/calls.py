@@ -37,6 +37,10 @@ MAX_FOUND = 10
 TITLE_CHARS = 80
 
 NOTHING = {"en": "Nothing is remembered about this.", "zh": "没有与此有关的记忆。"}
+BY_WORDS = {
+    "en": " New messages that are found only by their own words so far: {}.",
+    "zh": "另有 {} 条新消息目前只能按原词找到。",
+}
 NOTHING_YET = {"en": "Nothing is remembered yet.", "zh": "还没有任何记忆。"}
 STORED = {"en": "Stored.", "zh": "已保存。"}
 KNOWN = {"en": "Not stored: recall returned this just before.", "zh": "未保存：这是刚才 recall 返回的内容。"}
@@ -126,8 +130,14 @@ async def _recall(session: Session, given: Mapping[str, Any]) -> Answer:
         "text": text,
         "memories": memories[: len(shown)],
         "pending_batches": found.pending_batches,
+        "unembedded_messages": found.unembedded_messages,
     }
-    return Answer(text or NOTHING[session.language], structure)
+    return Answer(text or _nothing(session.language, found.unembedded_messages), structure)
+
+
+def _nothing(language: Language, unembedded: int) -> str:
+    """Return the text of an empty answer. It says so if the answer may lack messages that have no vectors yet."""
+    return NOTHING[language] + (BY_WORDS[language].format(unembedded) if unembedded else "")
 
 
 async def _remember(session: Session, given: Mapping[str, Any]) -> Answer:

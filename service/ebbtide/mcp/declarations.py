@@ -82,7 +82,7 @@ RECALL = McpTool(
         {"query": "Where does Ann live?"},
     ),
     READS,
-    _object(text=TEXT, memories=MEMORIES, pending_batches=NUMBER),
+    _object(text=TEXT, memories=MEMORIES, pending_batches=NUMBER, unembedded_messages=NUMBER),
 )
 
 REMEMBER = McpTool(

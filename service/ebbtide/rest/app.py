@@ -70,7 +70,10 @@ def create_app(service: Service) -> ASGIApp:
             allow_origins=list(origins),
             allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
             allow_headers=["authorization", "content-type", "idempotency-key", "x-request-id"],
-            expose_headers=["x-request-id", "x-pending-batches", "x-parked-batches", "location"],
+            expose_headers=[
+                *("x-request-id", "location"),
+                *("x-pending-batches", "x-parked-batches", "x-unembedded-messages"),
+            ],
         )
     checked = HttpChecks(app, service.settings, service.authentication, service.metrics)
     if service.peers is None:

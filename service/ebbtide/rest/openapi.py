@@ -99,6 +99,7 @@ RESPONSE_HEADERS: Mapping[tuple[str, str], Mapping[str, str]] = {
     ("recall", "200"): {
         "X-Pending-Batches": "With text/plain: accepted batches not yet digested.",
         "X-Parked-Batches": "With text/plain: batches parked after failures.",
+        "X-Unembedded-Messages": "With text/plain: messages found only by their words so far.",
     },
     ("backupAgent", "200"): {"Content-Disposition": "Suggested file name."},
     ("exportAgent", "200"): {"Content-Disposition": "Suggested file name."},

@@ -90,6 +90,7 @@ def _recalled(request: Request, answer: Recalled) -> Response:
     headers = {
         "X-Pending-Batches": str(answer.pending_batches),
         "X-Parked-Batches": str(answer.parked_batches),
+        "X-Unembedded-Messages": str(answer.unembedded_messages),
     }
     return Response(answer.text, headers=headers, media_type="text/plain; charset=utf-8")
 

@@ -720,12 +720,17 @@ class RecallResponse(_message.Message):
     MEMORIES_FIELD_NUMBER: _builtins.int
     EXPLANATION_FIELD_NUMBER: _builtins.int
     RELATIONS_UNKNOWN_FIELD_NUMBER: _builtins.int
+    UNEMBEDDED_MESSAGES_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """Memories for a language model to read; empty if there are none."""
     pending_batches: _builtins.int
     """Accepted batches not yet digested."""
     parked_batches: _builtins.int
     """Batches parked after repeated failures."""
+    unembedded_messages: _builtins.int
+    """Messages, those of new statements included, that a query finds only by their words so far, since they have no
+    vectors yet. 0 without a query or an embedding model.
+    """
     @_builtins.property
     def memories(self) -> _containers.RepeatedCompositeFieldContainer[Global___RecalledMemory]:
         """With `citations`: the memories of the text."""
@@ -747,10 +752,11 @@ class RecallResponse(_message.Message):
         memories: _abc.Iterable[Global___RecalledMemory] | None = ...,
         explanation: Global___Explanation | None = ...,
         relations_unknown: _abc.Iterable[_builtins.str] | None = ...,
+        unembedded_messages: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["explanation", b"explanation"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["explanation", b"explanation", "memories", b"memories", "parked_batches", b"parked_batches", "pending_batches", b"pending_batches", "relations_unknown", b"relations_unknown", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["explanation", b"explanation", "memories", b"memories", "parked_batches", b"parked_batches", "pending_batches", b"pending_batches", "relations_unknown", b"relations_unknown", "text", b"text", "unembedded_messages", b"unembedded_messages"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

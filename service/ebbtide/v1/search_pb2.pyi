@@ -185,10 +185,15 @@ class SearchResponse(_message.Message):
     MEMORIES_FIELD_NUMBER: _builtins.int
     PENDING_BATCHES_FIELD_NUMBER: _builtins.int
     PARKED_BATCHES_FIELD_NUMBER: _builtins.int
+    UNEMBEDDED_MESSAGES_FIELD_NUMBER: _builtins.int
     pending_batches: _builtins.int
     """Accepted batches not yet digested."""
     parked_batches: _builtins.int
     """Batches parked after repeated failures."""
+    unembedded_messages: _builtins.int
+    """Messages, those of new statements included, that a query finds only by their words so far, since they have no
+    vectors yet. 0 without a query or an embedding model.
+    """
     @_builtins.property
     def memories(self) -> _containers.RepeatedCompositeFieldContainer[Global___FoundMemory]:
         """The memories."""
@@ -199,10 +204,11 @@ class SearchResponse(_message.Message):
         memories: _abc.Iterable[Global___FoundMemory] | None = ...,
         pending_batches: _builtins.int = ...,
         parked_batches: _builtins.int = ...,
+        unembedded_messages: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["memories", b"memories", "parked_batches", b"parked_batches", "pending_batches", b"pending_batches"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["memories", b"memories", "parked_batches", b"parked_batches", "pending_batches", b"pending_batches", "unembedded_messages", b"unembedded_messages"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

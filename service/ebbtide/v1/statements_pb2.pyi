@@ -1518,6 +1518,11 @@ class SearchStatementsResponse(_message.Message):
     STATEMENTS_FIELD_NUMBER: _builtins.int
     PATHS_FIELD_NUMBER: _builtins.int
     PLAN_FIELD_NUMBER: _builtins.int
+    UNEMBEDDED_MESSAGES_FIELD_NUMBER: _builtins.int
+    unembedded_messages: _builtins.int
+    """Messages, those of new statements included, that a query finds only by their words so far, since they have no
+    vectors yet. 0 without a query or an embedding model.
+    """
     @_builtins.property
     def statements(self) -> _containers.RepeatedCompositeFieldContainer[Global___FoundStatement]:
         """The statements, best first."""
@@ -1536,10 +1541,11 @@ class SearchStatementsResponse(_message.Message):
         statements: _abc.Iterable[Global___FoundStatement] | None = ...,
         paths: _abc.Iterable[Global___CausePath] | None = ...,
         plan: Global___PlannedSearch | None = ...,
+        unembedded_messages: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["plan", b"plan"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["paths", b"paths", "plan", b"plan", "statements", b"statements"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["paths", b"paths", "plan", b"plan", "statements", b"statements", "unembedded_messages", b"unembedded_messages"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -261,6 +261,13 @@ class RecalledMemory(Response):
     )
 
 
+UNEMBEDDED: Any = Field(
+    description="Messages, those of new statements included, that a query finds only by their words so far, since "
+    "they have no vectors yet. 0 without a query or an embedding model.",
+    examples=[0],
+)
+
+
 class Recalled(Response):
     """The result of a recall."""
 
@@ -270,6 +277,7 @@ class Recalled(Response):
     )
     pending_batches: int = Field(description="Accepted batches not yet digested.", examples=[0])
     parked_batches: int = Field(description="Batches parked after repeated failures.", examples=[0])
+    unembedded_messages: int = UNEMBEDDED
     relations_unknown: list[str] = Field(
         default_factory=list,
         description="Requested `relations` that no link and no entity has; they were ignored.",
@@ -295,7 +303,9 @@ async def recall(service: Service, request: RecallRequest) -> Recalled:
     """
 
     def nothing() -> Recalled:
-        return _requested(Recalled(text="", pending_batches=0, parked_batches=0), request)
+        return _requested(
+            Recalled(text="", pending_batches=0, parked_batches=0, unembedded_messages=0), request
+        )
 
     recalled = await unless_unknown(_recall(service, request), nothing)
     if recalled.relations_unknown:
@@ -346,6 +356,7 @@ def _recalled(workspace: Workspace, cue: Cue, request: RecallRequest) -> Recalle
         text=text,
         pending_batches=counts.pending_batches,
         parked_batches=counts.parked_batches,
+        unembedded_messages=0,
         relations_unknown=list(answer.relations_unknown),
         explanation=explain_association(answer, workspace.network) if request.explain else None,
     )
@@ -452,6 +463,7 @@ def _recollected(workspace: Workspace, query: Query, request: RecallRequest, now
         ),
         pending_batches=counts.pending_batches,
         parked_batches=counts.parked_batches,
+        unembedded_messages=found.unembedded_count,
         memories=[memory_info(one) for one in found.memories] if request.citations else [],
         explanation=explained(found) if request.explain else None,
     )

@@ -26,6 +26,7 @@ from ebbtide.language.embedding import MAX_DIMENSIONS
 from ebbtide.retrieval.ranking_request import SIGNALS
 from ebbtide.verbs.limits import MaxItems, Several, Time
 from ebbtide.verbs.recall import (
+    UNEMBEDDED,
     QueryRequest,
     RecalledMemory,
     caught_up,
@@ -100,6 +101,7 @@ class Found(Response):
     memories: list[FoundMemory] = Field(description="The memories, best first.")
     pending_batches: int = Field(description="Accepted batches not yet digested.", examples=[0])
     parked_batches: int = Field(description="Batches parked after repeated failures.", examples=[0])
+    unembedded_messages: int = UNEMBEDDED
 
 
 async def search(service: Service, request: SearchRequest) -> Found:
@@ -109,7 +111,7 @@ async def search(service: Service, request: SearchRequest) -> Found:
     """
 
     def nothing() -> Found:
-        return Found(memories=[], pending_batches=0, parked_batches=0)
+        return Found(memories=[], pending_batches=0, parked_batches=0, unembedded_messages=0)
 
     return await unless_unknown(_search(service, request), nothing)
 
@@ -147,6 +149,7 @@ def _found(workspace: Workspace, query: Query, now_ms: int) -> Found:
         memories=[_memory(one) for one in found.memories],
         pending_batches=counts.pending_batches,
         parked_batches=counts.parked_batches,
+        unembedded_messages=found.unembedded_count,
     )
 
 

@@ -35,7 +35,7 @@ from ebbtide.retrieval.question_topics import question_topics
 from ebbtide.retrieval.times import Offset
 from ebbtide.verbs.causes import CausePath, shown_path
 from ebbtide.verbs.limits import EPOCH, MILLISECOND, Between, MaxChars, NotBlank, OneOf, Several, Time
-from ebbtide.verbs.recall import QueryRequest, TimeRange, query_of, with_meaning
+from ebbtide.verbs.recall import UNEMBEDDED, QueryRequest, TimeRange, query_of, with_meaning
 from ebbtide.verbs.requests import AgentRequest, Response
 from ebbtide.verbs.service import Service
 from ebbtide.verbs.statements import CURRENT, KINDS, StatementInfo, View, recency
@@ -125,6 +125,7 @@ class FoundStatements(Response):
         description="The paths to causes that the search followed, if the question asks why; at most 5."
     )
     plan: PlannedSearch = Field(description="The plan of the search, if the daemon has a planner.")
+    unembedded_messages: int = UNEMBEDDED
 
 
 async def search_statements(service: Service, request: SearchStatementsRequest) -> FoundStatements:
@@ -260,6 +261,7 @@ class _Search:
             ],
             paths=[shown_path(self._view, path) for path in followed[:MAX_PATHS]],
             plan=self._plan,
+            unembedded_messages=hits.unembedded_count,
         )
 
     def _scored(self, similar: dict[NodeId, float], reached: dict[NodeId, int]) -> Iterator[_Scored]:

@@ -1930,6 +1930,9 @@ class FoundStatements:
     plan: PlannedSearch
     """The plan of the search, if the daemon has a planner."""
 
+    unembedded_messages: int
+    """Messages, those of new statements included, that a query finds only by their words so far, since they have no vectors yet. 0 without a query or an embedding model."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MergePage:
@@ -2128,6 +2131,9 @@ class Found:
     parked_batches: int
     """Batches parked after repeated failures."""
 
+    unembedded_messages: int
+    """Messages, those of new statements included, that a query finds only by their words so far, since they have no vectors yet. 0 without a query or an embedding model."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NodeDetail:
@@ -2287,6 +2293,9 @@ class Recalled:
 
     parked_batches: int
     """Batches parked after repeated failures."""
+
+    unembedded_messages: int
+    """Messages, those of new statements included, that a query finds only by their words so far, since they have no vectors yet. 0 without a query or an embedding model."""
 
     relations_unknown: Sequence[str]
     """Requested `relations` that no link and no entity has; they were ignored."""

@@ -5,7 +5,8 @@ Standard output contains exactly this text. Messages for the person go to standa
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -158,7 +159,7 @@ def _print(
         write_text(answer["text"])
     else:
         say(f"There is no agent {agent}." if is_unknown else nothing, "dim")
-    waiting = waiting_note(answer["pending_batches"], answer["parked_batches"])
+    waiting = waiting_note(answer)
     if waiting:
         say(waiting, "dim")
 
@@ -186,11 +187,13 @@ def nothing_found(
     return f"No memories: {agent} has nothing in focus yet."
 
 
-def waiting_note(pending: int, parked: int) -> str:
-    """Return a note about batches that the answer does not include; empty without any."""
+def waiting_note(answer: Mapping[str, Any]) -> str:
+    """Return a note about what the answer may lack; empty if it lacks nothing."""
     parts = []
-    if pending:
+    if pending := answer.get("pending_batches", 0):
         parts.append(f"{counted(pending, 'batch', 'batches')} not digested yet")
-    if parked:
+    if parked := answer.get("parked_batches", 0):
         parts.append(f"{counted(parked, 'batch', 'batches')} parked after failures")
+    if unembedded := answer["unembedded_messages"]:
+        parts.append(f"{counted(unembedded, 'message', 'messages')} found only by words so far")
     return f"({'; '.join(parts)})" if parts else ""

@@ -64,7 +64,7 @@ def search(
         out().print(_table(answer["memories"]))
     else:
         say(f"There is no agent {agent}." if is_unknown else nothing_found([], agent, text), "dim")
-    waiting = waiting_note(answer["pending_batches"], answer["parked_batches"])
+    waiting = waiting_note(answer)
     if waiting:
         say(waiting, "dim")
 

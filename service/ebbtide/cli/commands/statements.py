@@ -9,6 +9,7 @@ import typer
 
 from ebbtide.cli.commands.create import link_of
 from ebbtide.cli.commands.listings import metadata_of
+from ebbtide.cli.commands.recall import waiting_note
 from ebbtide.cli.console import one_line, say, write_json, write_text
 from ebbtide.cli.credentials import credentials
 from ebbtide.cli.options import DEFAULT_AGENT, DEFAULT_URL, Agent, ApiKeyFile, CaFile, ClientCert, Json, Url
@@ -254,6 +255,8 @@ def search_statements(
         return
     for one in found["statements"]:
         _show(one)
+    if waiting := waiting_note(found):
+        say(waiting, "dim")
 
 
 @statements.command("link")

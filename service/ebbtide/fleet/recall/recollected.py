@@ -95,6 +95,8 @@ class Recollected:
     """The similarity in meaning of each ranked message, for such a query; empty without vectors."""
     relevance: float | None = None
     """The estimated relevance of the most relevant passage, for such a query; None if it cannot be estimated."""
+    unembedded_count: int = 0
+    """Messages that the query could find only by their words, since they have no vectors yet."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,19 @@ at a time. Jobs commit first and then apply the change to memory; `agent_state.p
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ebbtide.changes import Change
 from ebbtide.clock import offset_of
 from ebbtide.fleet.archive.archive import Archive
-from ebbtide.fleet.archive.unembedded import Unembedded, Vector, keep_vectors, next_unembedded
+from ebbtide.fleet.archive.unembedded import (
+    Unembedded,
+    Vector,
+    keep_vectors,
+    next_unembedded,
+    unembedded_count,
+)
 from ebbtide.fleet.compression.passes import Passes
 from ebbtide.fleet.consolidation.consolidation import Consolidation
 from ebbtide.fleet.deletion.executor import Executor
@@ -243,6 +250,11 @@ class Workspace(State):
             recollector = QueryRunner(
                 txn, archive, self.network, now_ms, locale, ledger, count_tokens, self.texts, self.offset
             )
-            return recollector.answer(query), txn.counts()
+            found, counts = recollector.answer(query), txn.counts()
+            if query.embedding_model:
+                dimension = 0 if query.vector is None else len(query.vector)
+                behind = unembedded_count(txn, query.embedding_model, dimension)
+                found = replace(found, unembedded_count=behind)
+            return found, counts
 
         return self.store.read(read)
