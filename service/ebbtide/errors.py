@@ -67,7 +67,7 @@ REASONS: dict[str, Reason] = {
     "MISSING_FIELD": _invalid("A required field is missing."),
     "WRONG_TYPE": _invalid("The value of a field has the wrong JSON type."),
     "INVALID_VALUE": _invalid(
-        "The value of a field is outside its range or list, or a query option is given twice."
+        "The value of a field is outside its range or list, or a field or a query option is given twice."
     ),
     "EMPTY_MESSAGES": _invalid("`messages` is missing or empty."),
     "TOO_MANY_MESSAGES": _invalid("`messages` has more messages than a batch may have."),

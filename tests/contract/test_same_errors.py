@@ -34,6 +34,7 @@ FREE = {
 """Fields whose texts are ids, which are looked up instead of validated; only their number is limited."""
 
 MESSAGE = {"role": "user", "content": "I like tea."}
+JSON = {"content-type": "application/json"}
 FILE = {"mime": "image/png", "bytes": "aGVsbG8="}
 BAD_ATTACHMENTS: list[list[dict[str, Any]]] = [
     [FILE] * 17,
@@ -176,6 +177,41 @@ async def test_an_unknown_field_is_named(both: tuple[RestCaller, GrpcCaller]) ->
                 assert error["reason"] == "UNKNOWN_FIELD", operation.name
                 assert error["field_violations"][0]["field"].endswith("surprise")
                 assert error["field_violations"][0]["description"] == "no such field"
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ('{"query": "tea", "max_results": 1, "query": "a: \\"b\\": c"}', "query"),
+        ('{"query": "tea", "qu\\u0065ry"\n: "coffee"}', "query"),
+        ('{"query": "tea", "time_range": {"begin": 1, "end": 2, "begin": 1}}', "begin"),
+        ('{"query": "tea", "metadata": {"a": ' + "9" * 50 + ', "a": 1}}', "a"),
+    ],
+)
+async def test_a_field_that_is_given_twice_is_named(
+    both: tuple[RestCaller, GrpcCaller], body: str, field: str
+) -> None:
+    """A JSON body in which an object has a field twice is refused by this field, at any depth and in any spelling."""
+    response = await both[0]("POST", "/v1/agents/ann/recall", content=body, headers=JSON)
+    error = response.json()["error"]
+    assert (response.status_code, error["reason"]) == (400, "INVALID_VALUE")
+    assert error["field_violations"] == [
+        {"field": field, "description": "given more than once; give it once"}
+    ]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"query": "a \\"query\\": b, \\": : "}',
+        '{"query": "": ":", "keywords": [": ", "x"], "metadata": {"query": "":"}}'.replace('":', '\\":'),
+    ],
+)
+async def test_words_that_look_like_a_field_are_no_second_one(
+    both: tuple[RestCaller, GrpcCaller], body: str
+) -> None:
+    """Quotes and colons in the texts of a body are no fields."""
+    assert (await both[0]("POST", "/v1/agents/ann/recall", content=body, headers=JSON)).status_code == 200
 
 
 async def test_a_value_of_the_wrong_type_names_its_field(both: tuple[RestCaller, GrpcCaller]) -> None:
