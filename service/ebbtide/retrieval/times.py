@@ -98,7 +98,7 @@ def date_ranges(text: str, reference_ms: int, offset: Offset = utc) -> list[Date
         if one.relation == "since":
             end = max(end, now.number * DAY + DAY)
         span = begin // DAY * DAY, -(-end // DAY) * DAY
-        words = text[one.begin : one.end].strip()
+        words = _without_stop(text[one.begin : one.end].strip())
         found = DateRange(_in_ms(span[0], offset), _in_ms(span[1], offset), words, "year" not in one.said)
         ranges.setdefault(span, found)
     return list(ranges.values())[:MAX_RANGES]
@@ -125,8 +125,13 @@ def stated_time(
         "until": (None, end),
         "before": (None, end if one.is_end else begin),
     }[one.relation]
-    words = text[one.core : one.end]
+    words = _without_stop(text[one.core : one.end])
     return StatedTime(one.core, len(words), since, until, _granularity(one.span), words)
+
+
+def _without_stop(words: str) -> str:
+    """Return words of a time without a full stop at their end, but for that of "p.m."."""
+    return words[:-1] if words.endswith(".") and "." not in words[-4:-1] else words
 
 
 def not_ahead(found: StatedTime, said_ms: int, offset: Offset = utc) -> StatedTime:

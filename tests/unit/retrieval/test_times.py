@@ -464,6 +464,23 @@ def test_a_time_has_a_granularity(text: str, granularity: str) -> None:
     assert found is not None and found.granularity == granularity
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("We met on 3 May.", "3 May"),
+        ("I start on Mon.", "Mon"),
+        ("I moved here in May.", "May"),
+        ("I left at 5 p.m.", "5 p.m."),
+        ("On Oct. 3 I left.", "Oct. 3"),
+    ],
+)
+def test_the_words_of_a_time_have_no_full_stop(text: str, words: str) -> None:
+    """The stop of the sentence is no part of the words; that of "p.m." is."""
+    found = stated_time(text, REFERENCE_MS)
+    assert found is not None
+    assert found.time_words == words
+
+
 def test_days_are_those_of_the_time_zone() -> None:
     """Yesterday is a local day. A day on which clocks change has 23 or 25 hours."""
     late = int(datetime(2023, 3, 26, 23, 30, tzinfo=UTC).timestamp() * 1000)
