@@ -15,7 +15,10 @@ from typing import Final
 from ebbtide.han import contains_han
 from ebbtide.normalisation import is_hidden, nfkc
 
-MAX_KEY_CHARS: Final = 30
+MAX_NAME_CHARS: Final = 30
+"""Most characters of a key that is read from a text."""
+MAX_KEY_CHARS: Final = 200
+"""Most characters of a key that a caller gives."""
 MIN_SHORT_CHARS: Final = 2
 """Fewest characters of a key with Han, or of a name in capitals and digits."""
 MIN_CHARS: Final = 3
@@ -125,14 +128,17 @@ def is_name(text: str, key: str) -> bool:
     may_be_short = contains_han(key) or all(
         c.isupper() or c.isdigit() for c in plain_name(text[:MAX_READ_CHARS])
     )
-    return (MIN_SHORT_CHARS if may_be_short else MIN_CHARS) <= len(key) <= MAX_KEY_CHARS
+    return (MIN_SHORT_CHARS if may_be_short else MIN_CHARS) <= len(key) <= MAX_NAME_CHARS
 
 
 def is_entity(name: str, key: str) -> bool:
-    """Return whether an entity can have this name and key: the key is that of the name, or the name itself."""
-    shortest = min(MIN_SHORT_CHARS, MIN_CHARS)
+    """Return whether an entity can have this name and key: the key is that of the name, or the name itself.
+
+    A name of one character is a letter or a digit, and no pronoun.
+    """
     return (
-        shortest <= len(key) <= MAX_KEY_CHARS
+        0 < len(key) <= MAX_KEY_CHARS
+        and (len(key) > 1 or (key.isalnum() and key not in _NEVER_NAMES))
         and key in (name, entity_key(name))
         and not any(map(is_hidden, name))
     )

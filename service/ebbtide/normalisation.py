@@ -60,6 +60,15 @@ def is_hidden(character: str) -> bool:
     return unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") or character in _BIDI_CONTROLS
 
 
+_ZERO_WIDTH = "\u00ad\u061c\u180e\u200b\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff"
+"""Characters without width, except the joiners that Persian, Indian and emoji spellings need."""
+
+
+def is_invisible(character: str) -> bool:
+    """Return whether a character is hidden or has no width, so that two names would look alike."""
+    return is_hidden(character) or character in _ZERO_WIDTH
+
+
 def on_one_line(text: str) -> str:
     """Return a text as it is shown on one line: single spaces for white space, and no hidden characters."""
     if not text.isprintable():

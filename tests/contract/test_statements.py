@@ -509,7 +509,12 @@ async def test_no_file_has_an_erased_statement(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fields", "reason", "field"),
     [
-        ({"subject": "x" * 40}, "INVALID_VALUE", "subject"),
+        ({"subject": "x" * 201}, "TEXT_TOO_LONG", "subject"),
+        ({"subject": "*"}, "INVALID_VALUE", "subject"),
+        ({"subject": "他"}, "INVALID_VALUE", "subject"),
+        ({"subject": "An\u200bna"}, "INVALID_VALUE", "subject"),
+        ({"topic": "hob\u00adby"}, "INVALID_VALUE", "topic"),
+        ({"attributes": {"no\u2060te": "x"}}, "INVALID_VALUE", "attributes"),
         ({"topic": "..."}, "INVALID_VALUE", "topic"),
         ({"importance": 1.5}, "INVALID_VALUE", "importance"),
         ({"kind": "rumour"}, "INVALID_VALUE", "kind"),
@@ -914,6 +919,32 @@ async def test_the_latest_of_several_true_values_comes_first(tmp_path: Path, cal
         question["query"] = "Who was my manager before?"
         found = await done(call, "POST", "statements/search", question)
         assert [one["id"] for one in found["statements"]] == in_order
+
+
+@pytest.mark.parametrize(
+    ("name", "question"),
+    [
+        ("林", "林住在哪里？"),
+        ("Wolfeschlegelsteinhausenbergerdorff", "Where does Wolfeschlegelsteinhausenbergerdorff live?"),
+        ("Q", "Where does Q live?"),
+    ],
+)
+async def test_a_person_has_a_name_of_any_length(tmp_path: Path, name: str, question: str) -> None:
+    """A name of one character and a long one have a profile, are found, merged, and imported again."""
+    async with rest_in(tmp_path) as call:
+        await says(call, "residence", "Porto")
+        one = await says(call, "residence", "Rome", name)
+        assert one["subject"] == name
+        await call("POST", f"{AGENT}/flush", {"vectors": True})
+        found = (await done(call, "POST", "statements/search", {"query": question}))["statements"]
+        assert [each["id"] for each in found] == [one["id"]]
+        assert (await done(call, "GET", "profile", entity=name))["name"] == name
+        await says(call, "residence", "Rome", "Linda Lin")
+        await done(call, "POST", "merges", {"entity": name, "other": "Linda Lin"})
+        content = await call.download(f"{AGENT}/export")
+        restored = await call.upload(f"{AGENT}/restore", content, replace=True)
+        assert restored.status_code < 300, restored.text
+        assert (await done(call, "GET", "profile", entity=name))["names"] == [name, "Linda Lin"]
 
 
 async def test_a_relation_names_a_person(tmp_path: Path, caller_in: CallerIn) -> None:

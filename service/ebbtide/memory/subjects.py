@@ -104,7 +104,7 @@ def _related(words: str) -> str:
 
 
 def subject_name(words: str, speaker: str = USER) -> str | None:
-    """Return the name of the entity that words mean; None if they are no name of 2-30 characters.
+    """Return the name of the entity that words mean; None if they are no name of 1-200 characters.
 
     `speaker` is the name of the entity that "I" means.
     """

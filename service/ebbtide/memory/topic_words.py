@@ -164,6 +164,7 @@ _HAN_NAMED: Final = re.compile(
     r"|的(?:电话|手机|生日|工作|邮箱|老家|家|职业|公司|年龄|地址|名字|住址))"
 )
 """A Chinese name at the beginning of a clause: 小张, 王芳."""
+_CLAUSE_END: Final = re.compile("[，。：；？！、,.:;?! ]")
 _BESIDES: Final = re.compile(r"\b(?:to|for|with|from|by|than|as) (?:my|our)\b")
 """Words before a person whom a question names, but is not about: a present for my sister."""
 _TELL: Final = re.compile(r"\b(?:tell|remind|show) me\b|告诉我|提醒我")
@@ -327,8 +328,11 @@ def are_same_relative(stated: str, named: str) -> bool:
 
 
 def names(words: str, asked_: Asked) -> bool:
-    """Return whether a question contains a name."""
-    return _cut(normalised(words), asked_.text) is not None
+    """Return whether a question contains a name. One of a single Chinese character begins a clause."""
+    name, text = normalised(words), asked_.text
+    if len(name) == 1 and contains_han(name):
+        return any(clause.lstrip().startswith(name) for clause in _CLAUSE_END.split(text))
+    return _cut(name, text) is not None
 
 
 def _topics_in(text: str) -> Iterator[tuple[str, float]]:

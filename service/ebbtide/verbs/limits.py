@@ -27,7 +27,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from ebbtide.bounds import EARLIEST_MS, LATEST_MS
-from ebbtide.normalisation import is_hidden
+from ebbtide.normalisation import is_hidden, is_invisible
 from ebbtide.privacy.spans import redacted
 from ebbtide.settings import LimitSettings
 from ebbtide.verbs.requests import invalid, shown, violation
@@ -137,11 +137,11 @@ def NotBlank(allowed: str) -> _Limited:  # noqa: N802
 
 
 def OneLine() -> _Limited:  # noqa: N802
-    """Refuse a text with control characters, line breaks, or characters that change the direction of text."""
+    """Refuse a text with control characters, line breaks, or characters that are invisible or change the direction."""
 
     def check(text: str, _: ValidationInfo) -> str:
-        if not text.isprintable() and any(map(is_hidden, text)):
-            raise invalid(text, "characters that are shown on one line")
+        if not text.isprintable() and any(map(is_invisible, text)):
+            raise invalid(text, "characters that are visible on one line")
         return text
 
     return _Limited(check, {})

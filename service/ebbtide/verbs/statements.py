@@ -34,7 +34,7 @@ from ebbtide.memory.statements import DAY_MS, MAX_EVIDENCE, Replay, Version
 from ebbtide.memory.subjects import ASSISTANT, USER, subject_name, unqualified
 from ebbtide.memory.values import is_done, reports_change, tells_of_past
 from ebbtide.memory.wording import word_statement
-from ebbtide.normalisation import is_hidden
+from ebbtide.normalisation import is_invisible
 from ebbtide.records import Batch, MessageRecord
 from ebbtide.retrieval.time_rules import Reading
 from ebbtide.retrieval.times import not_ahead, stated_time
@@ -107,8 +107,8 @@ def _attributes(given: dict[str, str]) -> dict[str, str]:
     for name in given:
         if not 0 < len(name) <= MAX_ATTRIBUTE_NAME_CHARS:
             raise invalid(name, f"names of 1-{MAX_ATTRIBUTE_NAME_CHARS} characters")
-        if any(map(is_hidden, name)):
-            raise invalid(name, "names that are shown on one line")
+        if any(map(is_invisible, name)):
+            raise invalid(name, "names that are visible on one line")
     return given
 
 
@@ -358,7 +358,7 @@ async def create(
     has_id = node_number(request.subject.strip()) is not None
     subject = "" if has_id else subject_name(request.subject)
     if subject is None:
-        refuse("subject", request.subject, "a name of 2-30 characters, or I")
+        refuse("subject", request.subject, "a name of 1-200 characters, or I")
     slot = canonical(request.topic)
     if not slot:
         refuse("topic", request.topic, "a topic such as residence")

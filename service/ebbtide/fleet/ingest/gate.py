@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal, get_args
 
-from ebbtide.entity_names import entity_key, find_word, is_latin, is_name
+from ebbtide.entity_names import MAX_NAME_CHARS, MIN_SHORT_CHARS, entity_key, find_word, is_latin, is_name
 from ebbtide.han import contains_han
 from ebbtide.language.builtin.extraction import MAX_STATEMENTS
 from ebbtide.language.builtin.negation import denies
@@ -333,7 +333,9 @@ class _Judgement:
     def _subject_by_rules(self) -> str | None:
         """Return whom a rule found something about; None for a name that names no entity."""
         speaker = subject_name(self._said.speaker) if self._said.speaker else USER
-        return None if speaker is None else subject_name(self._one.subject, speaker)
+        name = None if speaker is None else subject_name(self._one.subject, speaker)
+        is_usual = name is None or MIN_SHORT_CHARS <= len(entity_key(name)) <= MAX_NAME_CHARS
+        return name if is_usual or name == speaker else None
 
     def _subject(self, quote: str, clause: tuple[int, int], value: str, slot: str) -> tuple[str, float]:
         one, said = self._one, self._said
