@@ -189,7 +189,7 @@ async def test_an_error_names_only_what_a_model_can_call(tmp_path: Path) -> None
         said = await refused("forget", {"memories": ["x"], "dry_run": True}, "NODE_NOT_FOUND")
         assert "search_memories" in said
         said = await refused("forget", {"dry_run": True}, "MISSING_FIELD")
-        assert said.startswith("topic: required; give topic or memories")
+        assert said.startswith("arguments.topic: required; allowed: topic or memories. Example: {")
         other = {**fields, "object": "Porto"}
         said = await refused("create_memory", {**other, "replaces": "n99"}, "NODE_NOT_FOUND")
         assert "search_memories" in said

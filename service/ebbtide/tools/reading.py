@@ -116,6 +116,8 @@ def read_arguments(tool: Tool, sent: Any, read_time: ReadTime) -> Reading:
                 reading.refuse(parameter.name, "required", _allowed(parameter), "MISSING_FIELD")
             value = parameter.default
         reading.arguments[parameter.name] = value
+    if tool.one_of and not any(reading.arguments[name] for name in tool.one_of):
+        reading.refuse(tool.one_of[0], "required", " or ".join(tool.one_of), "MISSING_FIELD")
     return reading
 
 

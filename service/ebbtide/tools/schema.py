@@ -81,6 +81,8 @@ class Tool:
     """Arguments of a good call, returned with a refusal."""
     is_strict: bool = False
     """Whether unknown and unreadable arguments are refused, since a misread call would destroy data."""
+    one_of: tuple[str, ...] = ()
+    """Parameters of which a call has at least one."""
 
     def rendered(self, form: Format, language: Language) -> dict[str, Any]:
         """Return the declaration of the tool as a vendor or a protocol expects it."""
@@ -491,6 +493,7 @@ FORGET = Tool(
     ),
     {"topic": "Project Heron", "dry_run": True},
     is_strict=True,
+    one_of=("topic", "memories"),
 )
 
 ALL = (REMEMBER, RECALL, CREATE_MEMORY, SEARCH_MEMORIES, LINK_MEMORIES, UPDATE_MEMORY_IMPORTANCE, FORGET)

@@ -21,7 +21,7 @@ from ebbtide.access.requirements import ADMIN, READ, WRITE, Scope, of_agent
 from ebbtide.actor import actor
 from ebbtide.bounds import EARLIEST_MS, LATEST_MS
 from ebbtide.clock import offset_of
-from ebbtide.errors import EbbtideError, FieldViolation, InvalidRequest, NotFound
+from ebbtide.errors import EbbtideError, FieldViolation, NotFound
 from ebbtide.ids import AgentId, node_number
 from ebbtide.retrieval.analysis import words_of
 from ebbtide.retrieval.times import Offset, stated_time, utc
@@ -143,11 +143,6 @@ def _to_recall(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _to_forget(given: Mapping[str, Any]) -> dict[str, Any]:
-    if not given["topic"] and not given["memories"]:
-        missing = "required; give topic or memories"
-        raise InvalidRequest(
-            f"topic: {missing}", reason="MISSING_FIELD", violations=[FieldViolation("topic", missing)]
-        )
     return {"topic": given["topic"], "nodes": given["memories"] or [], "dry_run": given["dry_run"]}
 
 
