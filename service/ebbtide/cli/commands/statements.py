@@ -9,7 +9,7 @@ import typer
 
 from ebbtide.cli.commands.create import link_of
 from ebbtide.cli.commands.listings import metadata_of
-from ebbtide.cli.commands.recall import waiting_note
+from ebbtide.cli.commands.recall import exists, waiting_note
 from ebbtide.cli.console import one_line, say, write_json, write_text
 from ebbtide.cli.credentials import credentials
 from ebbtide.cli.options import DEFAULT_AGENT, DEFAULT_URL, Agent, ApiKeyFile, CaFile, ClientCert, Json, Url
@@ -41,7 +41,11 @@ Reason = Annotated[str, typer.Option("--reason", help="Why; stored with the chan
 
 def profile(
     entity: Annotated[
-        str, typer.Argument(metavar="[ENTITY]", help="A name, or the id of an entity; default: the user.")
+        str,
+        typer.Argument(
+            metavar="[ENTITY]",
+            help="The person or thing, by its name or id; default: the user. Use --agent for the agent.",
+        ),
     ] = "",
     agent: Agent = DEFAULT_AGENT,
     as_of: AsOf = None,
@@ -57,12 +61,14 @@ def profile(
 
     with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
         found = remote.get_profile(agent, entity, as_of=as_of, known_at=known_at)
+        is_agent = not found["text"] and bool(entity) and entity != agent and exists(remote, entity)
     if as_json:
         write_json(found)
     elif found["text"]:
         write_text(found["text"])
     else:
-        say(f"Nothing is known about {found['name']}.", "dim")
+        hint = f" For the agent {entity}, use --agent {entity}." if is_agent else ""
+        say(f"The agent {agent} knows nothing about {found['name']}.{hint}", "dim")
 
 
 def why(
