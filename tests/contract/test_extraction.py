@@ -580,19 +580,19 @@ async def remembered(call: Caller, *texts: str) -> None:
             ["I live in Leeds with my husband Tom.", "I like tea.", "I moved to Sheffield."],
             "Where do I live now?",
             ("I moved to Sheffield.", "(since "),
-            ("I live in Leeds", "; then Sheffield)"),
+            ("I live in Leeds", "(Leeds until ", "; then Sheffield)"),
         ),
         (
             ["My name is Ann and I live in Lisbon. I am allergic to nuts.", "I moved to Porto."],
             "Where do I live now?",
             ("I moved to Porto.", "(since "),
-            ("I live in Lisbon", "; then Porto)"),
+            ("I live in Lisbon", "(Lisbon until ", "; then Porto)"),
         ),
         (
             ["我住在里斯本，在华为工作。", "我搬到了波尔图。"],
             "我现在住在哪里？",
             ("我搬到了波尔图。", "（自 "),
-            ("我住在里斯本", "；之后：波尔图）"),
+            ("我住在里斯本", "（里斯本：至 ", "；之后：波尔图）"),
         ),
     ],
 )
@@ -602,15 +602,18 @@ async def test_a_fact_that_is_still_true_hides_no_past_one(
     texts: list[str],
     query: str,
     now: tuple[str, str],
-    then: tuple[str, str],
+    then: tuple[str, str, str],
 ) -> None:
-    """A message with a past value and a current one is marked as past for the question about the past one."""
+    """A message with a past value and a current one is marked as past for the question about the past one.
+
+    The mark names the value that is over.
+    """
     async with caller_in(tmp_path) as call:
         await remembered(call, *texts)
         first, *others = await recalled_by(call, query)
         assert all(words in first for words in now)
         [past] = [one for one in others if then[0] in one]
-        assert past.endswith(then[1]) and now[1] not in past
+        assert then[1] in past and past.endswith(then[2]) and now[1] not in past
 
 
 @pytest.mark.parametrize(

@@ -1358,6 +1358,14 @@ async def test_one_topic_and_one_value_have_many_words(tmp_path: Path, caller_in
             assert (other["id"], other.get("created", False)) == (one["id"], False)
         assert (await done(call, "GET", "conflicts"))["conflicts"] == []
         one = await says(call, "younger_sister", "Clara")
+        for topic, subject, content, line in (
+            ("works for", "I", "user has no employer", "employer: none"),
+            ("婚姻", "小王", "小王没有婚姻", "婚姻状况：无"),
+            ("retired", "Tom", "Tom not retired", "retired: no"),
+            ("退休", "老李", "老李没有退休", "退休：否"),
+        ):
+            assert (await says(call, topic, "", subject, negated=True))["content"] == content
+            assert line in (await done(call, "GET", "profile", entity=subject))["text"]
         assert (await says(call, "younger sister", "Clara"))["id"] == one["id"]
         assert (await says(call, "Younger-Sister", "Clara"))["id"] == one["id"]
         one = await says(call, "blood_type", "A")

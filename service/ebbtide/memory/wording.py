@@ -98,16 +98,30 @@ def word_statement(
 ) -> str:
     """Return the sentence of a statement that was made without one, in the language of its topic and value.
 
-    `user residence Lisbon`, 用户的住址：里斯本. It has the words of the value, the attributes and an unknown topic.
+    `user residence Lisbon`, 用户的住址：里斯本, `user has no employer`. It has the words of the value, the attributes
+    and an unknown topic.
     """
     if not contains_han("\n".join((topic, value, *attributes, *attributes.values()))):
-        parts = [subject, topic, "not" if negated else "", value]
+        if negated and not value:
+            is_known = (slot := canonical(topic)) in SLOTS
+            topic = f"has no {label(slot, 'en')}" if is_known else f"not {topic}"
+        parts = [subject, topic, "not" if negated and value else "", value]
         further = ", ".join(f"{name}: {text}" for name, text in attributes.items())
         return " ".join(part for part in parts if part) + (f" ({further})" if further else "")
     further = "，".join(f"{name}：{text}" for name, text in attributes.items())
     return _chinese_sentence(_in_chinese(subject), topic, value, negated) + (
         f"（{further}）" if further else ""
     )
+
+
+def word_value(slot: str, value: str, *, negated: bool, is_chinese: bool) -> str:
+    """Return the value of a statement, or the denial of it: `not Porto`, `none`, or `no` for a topic of no slot."""
+    if not negated:
+        return value
+    if not value:
+        chinese, english = ("无", "none") if slot in SLOTS else ("否", "no")
+        return chinese if is_chinese else english
+    return f"不是{value}" if is_chinese else f"not {value}"
 
 
 def _chinese_sentence(who: str, topic: str, value: str, negated: bool) -> str:

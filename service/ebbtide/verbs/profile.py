@@ -16,6 +16,7 @@ from ebbtide.han import contains_han
 from ebbtide.ids import NodeId, node_number, node_text_id, parse_node_id, parse_ruling_id, ruling_text_id
 from ebbtide.memory.slot_names import DATES, label, slot_of
 from ebbtide.memory.subjects import USER
+from ebbtide.memory.wording import word_value
 from ebbtide.normalisation import on_one_line
 from ebbtide.records import local_date
 from ebbtide.retrieval.tokenizers import count_tokens
@@ -149,7 +150,9 @@ def line_of(workspace: Workspace, one: StatementInfo) -> str:
     since = local_date(one.since, offset)
     until = "" if one.until is None else local_date(one.until, offset)
     others = ", ".join(one.conflicts_with)
-    notes = [] if one.slot in DATES else [f"自 {since}" if is_chinese else f"since {since}"]
+    # It is not known since when an observation was true that news end before it was said (ADR 0051).
+    is_begin_shown = one.slot not in DATES and one.since != one.until
+    notes = [f"自 {since}" if is_chinese else f"since {since}"] if is_begin_shown else []
     is_plan = one.state == "planned" and one.modality == "planned"
     if is_plan:
         said_at = one.quotes[0].said_at if one.quotes else one.told_at
@@ -161,11 +164,10 @@ def line_of(workspace: Workspace, one: StatementInfo) -> str:
         notes.append(f"与 {others} 矛盾" if is_chinese else f"contradicts {others}")
     elif one.state != "current" and not is_plan:
         notes.append(_CHINESE_STATES[one.state] if is_chinese else one.state)
+    value = word_value(one.slot, one.object, negated=one.negated, is_chinese=is_chinese)
     if is_chinese:
-        value = f"不是{one.object}" if one.negated else one.object
         note = f"（{'；'.join(notes)}）" if notes else ""
         return on_one_line(f"{label(one.slot, 'zh')}：{value or one.content}{note}[{one.id}]")
-    value = f"not {one.object}" if one.negated else one.object
     note = f" ({'; '.join(notes)})" if notes else ""
     return on_one_line(f"{label(one.slot, 'en')}: {value or one.content}{note} [{one.id}]")
 

@@ -176,7 +176,9 @@ def list_statements(
 
 
 def _show(one: dict[str, Any]) -> None:
-    value = one_line(f"not {one['object']}" if one["negated"] else one["object"])
+    from ebbtide.memory.wording import word_value
+
+    value = one_line(word_value(one["slot"], one["object"], negated=one["negated"], is_chinese=False))
     further = f"  contradicts {', '.join(one['conflicts_with'])}" if one["conflicts_with"] else ""
     write_text(f"{one['id']:<6} {one['state']:<10} {one['subject']}  {one['slot']}: {value}{further}")
 

@@ -18,6 +18,7 @@ from ebbtide.memory.slot_names import DATES, slot_of
 from ebbtide.memory.statements import Ledger, Version
 from ebbtide.memory.subjects import USER
 from ebbtide.memory.topic_words import asked, asks_for_everything
+from ebbtide.memory.wording import word_value
 from ebbtide.records import Node, local_date
 from ebbtide.retrieval.times import Offset
 from ebbtide.statements import STATEMENT_KINDS
@@ -109,8 +110,11 @@ def validity_of(
     else:
         is_asked = True
     found = [one for each in versions if (one := followers[each.statement]) is not None]
+    past = versions[0]
+    # Of several facts in one memory, the note names the value that is over.
+    value = past.first.object if len(stated) > 1 and not past.first.negated else ""
     return Validity(
-        _note_of_past(versions[0], followers[versions[0].statement], is_chinese, offset),
+        _note_of_past(past, followers[past.statement], is_chinese, offset, value),
         tuple(one.statement for one in found) if is_asked else (),
     )
 
@@ -164,7 +168,8 @@ def _note_of_current(one: Version, rivals: Sequence[Version], is_chinese: bool, 
     if one.first.slot not in DATES:
         notes.append(f"自 {since}" if is_chinese else f"since {since}")
     if rivals:
-        other = rivals[0].first.object
+        rival = rivals[0].first
+        other = word_value(rival.slot, rival.object, negated=rival.negated, is_chinese=is_chinese)
         notes.append(f"与“{other}”矛盾" if is_chinese else f"contradicts: {other}")
     if not notes:
         return ""
@@ -177,7 +182,9 @@ def _note_of_plan(one: Version, since: str, is_chinese: bool) -> str:
     return f"（计划于 {since}）" if is_chinese else f" (planned for {since})"
 
 
-def _note_of_past(past: Version, follower: Version | None, is_chinese: bool, offset: Offset) -> str:
+def _note_of_past(
+    past: Version, follower: Version | None, is_chinese: bool, offset: Offset, value: str
+) -> str:
     then = "" if follower is None or follower.first.negated else follower.first.object
     if past.withdrawn == "corrected":
         return (
@@ -194,5 +201,7 @@ def _note_of_past(past: Version, follower: Version | None, is_chinese: bool, off
         return f"（从 {since} 起）" if is_chinese else f" (from {since} on)"
     until = local_date(past.until_ms, offset)
     if is_chinese:
-        return f"（至 {until}；之后：{then}）" if then else f"（至 {until}）"
-    return f" (until {until}; then {then})" if then else f" (until {until})"
+        over = f"{value}：至 {until}" if value else f"至 {until}"
+        return f"（{over}；之后：{then}）" if then else f"（{over}）"
+    over = f"{value} until {until}" if value else f"until {until}"
+    return f" ({over}; then {then})" if then else f" ({over})"
