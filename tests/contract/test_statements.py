@@ -307,6 +307,23 @@ async def test_an_undone_correction_was_never_made(
         assert await values(call, states=PAST) == []
 
 
+async def test_feedback_and_settlements_follow_a_correction(tmp_path: Path, caller_in: CallerIn) -> None:
+    """The id of a corrected statement means its correction in feedback and in a conflict; its metadata stays."""
+    async with caller_in(tmp_path) as call:
+        first = (await says(call, "hometown", "Gent", metadata={"form": "7"}))["id"]
+        right = (await done(call, "PATCH", f"statements/{first}", {"object": "Ghent"}))["id"]
+        by_form = await done(call, "GET", "statements", metadata='{"form": "7"}', states=PAST)
+        assert {one["id"] for one in by_form["statements"]} == {first, right}
+        other = (await says(call, "hometown", "Bruges"))["id"]
+        await done(call, "POST", "feedback", {"node_id": first, "action": "pin"})
+        await done(call, "POST", "feedback", {"node_id": first, "action": "upvote"})
+        assert (await done(call, "GET", f"statements/{right}"))["pinned"] is True
+        await done(call, "POST", "conflicts/resolve", {"keep": first, "drop": other})
+        assert await values(call) == [("Ghent", "current")]
+        rulings = (await done(call, "GET", "rulings", kinds="pin,vote,settle"))["rulings"]
+        assert {one["target"] for one in rulings} == {right}
+
+
 async def test_a_retracted_statement_is_not_corrected(tmp_path: Path, caller_in: CallerIn) -> None:
     """A correction would make true what was never true; the error says what to do."""
     async with caller_in(tmp_path) as call:
@@ -1341,6 +1358,14 @@ async def test_a_statement_without_a_sentence_is_worded_in_its_language(
         sister = await says(call, "occupation", "护士", subject="my sister", attributes={"城市": "青岛"})
         assert sister["content"] == "用户的姐妹的职业：护士（城市：青岛）"
         assert (await says(call, "likes", "tea", negated=True))["content"] == "user likes not tea"
+        for topic, subject, content, line in (
+            ("works for", "I", "user has no employer", "employer: none"),
+            ("婚姻", "小王", "小王没有婚姻", "婚姻状况：无"),
+            ("retired", "Tom", "Tom not retired", "retired: no"),
+            ("退休", "老李", "老李没有退休", "退休：否"),
+        ):
+            assert (await says(call, topic, "", subject, negated=True))["content"] == content
+            assert line in (await done(call, "GET", "profile", entity=subject))["text"]
         text = (await done(call, "POST", "recall", {"query": "我姐妹是做什么的？"}))["text"]
         assert "护士" in text
 
@@ -1358,14 +1383,6 @@ async def test_one_topic_and_one_value_have_many_words(tmp_path: Path, caller_in
             assert (other["id"], other.get("created", False)) == (one["id"], False)
         assert (await done(call, "GET", "conflicts"))["conflicts"] == []
         one = await says(call, "younger_sister", "Clara")
-        for topic, subject, content, line in (
-            ("works for", "I", "user has no employer", "employer: none"),
-            ("婚姻", "小王", "小王没有婚姻", "婚姻状况：无"),
-            ("retired", "Tom", "Tom not retired", "retired: no"),
-            ("退休", "老李", "老李没有退休", "退休：否"),
-        ):
-            assert (await says(call, topic, "", subject, negated=True))["content"] == content
-            assert line in (await done(call, "GET", "profile", entity=subject))["text"]
         assert (await says(call, "younger sister", "Clara"))["id"] == one["id"]
         assert (await says(call, "Younger-Sister", "Clara"))["id"] == one["id"]
         one = await says(call, "blood_type", "A")

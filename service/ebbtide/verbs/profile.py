@@ -35,7 +35,7 @@ from ebbtide.verbs.statements import (
     View,
     entity_meant,
     last_ruling,
-    not_a_statement,
+    newest_statement,
     read_at,
     store_ruling,
 )
@@ -230,29 +230,33 @@ async def list_conflicts(service: Service, request: ListConflictsRequest) -> Con
 
 
 async def resolve_conflict(service: Service, request: ResolveConflictRequest) -> StoredRuling:
-    """Settle a conflict in favour of one statement. The other one ends and stays in the history."""
-    keep, drop = parse_node_id(request.keep), parse_node_id(request.drop)
+    """Settle a conflict in favour of one statement. The other one ends and stays in the history.
+
+    The id of a corrected statement means its last correction.
+    """
+    ids = parse_node_id(request.keep), parse_node_id(request.drop)
     async with service.fleet.using(request.owner) as agent:
         workspace, now_ms = agent.workspace, service.clock.now_ms()
 
-        def is_conflict() -> bool:
+        def rivals() -> tuple[NodeId, NodeId] | None:
+            """Return the two statements if they contradict each other."""
+            keep, drop = (newest_statement(workspace, one) for one in ids)
             replay = workspace.ledger.known()
             kept, other = replay.version_of(keep), replay.version_of(drop)
-            for number, version in ((keep, kept), (drop, other)):
-                if version is None:
-                    raise not_a_statement(workspace, number)
-            assert kept is not None
-            assert other is not None
-            return kept.replay.contradict(kept, other)
+            assert kept is not None, "a statement supports a version"
+            assert other is not None, "a statement supports a version"
+            return (keep, drop) if kept.replay.contradict(kept, other) else None
 
-        if not await agent.run(is_conflict):
+        found = await agent.run(rivals)
+        if found is None:
             raise InvalidRequest(
                 f"drop: {request.drop} does not contradict {request.keep}; allowed: a pair of "
                 "GET /v1/agents/{agent_id}/conflicts (ListConflicts)",
                 reason="INVALID_VALUE",
             )
+        keep, drop = found
         ruling = Ruling(1, "settle", keep, now_ms, other=drop)
-        details: dict[str, object] = {"keep": request.keep, "drop": request.drop}
+        details: dict[str, object] = {"keep": node_text_id(keep), "drop": node_text_id(drop)}
         return await store_ruling(service, agent, ruling, request.reason, details)
 
 
@@ -387,18 +391,17 @@ class GiveFeedbackRequest(AgentRequest):
 async def give_feedback(service: Service, request: GiveFeedbackRequest) -> StoredRuling:
     """Pin a statement, or vote on it. A vote orders statements that contradict each other, and ends none.
 
-    To pin a pinned statement, or to unpin one that was unpinned, changes nothing and returns the ruling in effect.
+    To pin a pinned statement, or to unpin one that was unpinned, changes nothing and returns the ruling in effect. The
+    id of a corrected statement means its last correction.
     """
     number = parse_node_id(request.node_id)
     async with service.fleet.using(request.owner) as agent:
-        workspace = agent.workspace
-        if not await agent.run(lambda: workspace.ledger.assertions_of(number)):
-            raise not_a_statement(workspace, number)
+        number = await agent.run(partial(newest_statement, agent.workspace, number))
         if request.action in PINS:
             return await pin_statement(service, agent, number, request.action, request.reason)
         value = {"upvote": 1.0, "downvote": -1.0}[request.action]
         ruling = Ruling(1, "vote", number, service.clock.now_ms(), value=value)
-        return await store_ruling(service, agent, ruling, request.reason, {"node": request.node_id})
+        return await store_ruling(service, agent, ruling, request.reason, {"node": node_text_id(number)})
 
 
 PINS: Final = ("pin", "unpin")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from itertools import islice
@@ -431,9 +431,15 @@ def _words(
         body=request,
         said_ms=request.timestamp,
     )
-    if not request.metadata:
+    return _with_metadata(words, policy, request.metadata)
+
+
+def _with_metadata(
+    words: IncomingBatch, policy: PiiPolicy, given: Mapping[str, object] | None
+) -> IncomingBatch:
+    if not given:
         return words
-    metadata = metadata_json(policy.metadata(request.metadata))
+    metadata = metadata_json(policy.metadata(given))
     record = msgspec.structs.replace(words.records[0], metadata_key=text_key(metadata))
     return replace(words, records=[record], metadata={text_key(metadata): metadata})
 
@@ -605,8 +611,8 @@ def _created(
 async def correct_statement(service: Service, request: CorrectStatementRequest) -> CreatedStatement:
     """Correct a statement. The old one stays in the history as corrected. An old id means the last correction.
 
-    A retracted statement is refused, since it was never true. Raise NOT_A_STATEMENT for a memory or an entity,
-    NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
+    The correction has the metadata of the old statement. A retracted statement is refused, since it was never true.
+    Raise NOT_A_STATEMENT for a memory or an entity, NODE_FORGOTTEN if it existed once, NODE_NOT_FOUND otherwise.
     """
     given = (request.object, request.since, request.until, request.negated, request.replaces)
     if all(value is None for value in given):
@@ -626,7 +632,9 @@ async def correct_statement(service: Service, request: CorrectStatementRequest) 
             replaced = await _replaced(agent, request.replaces, one.subject, one.slot)
             if request.replaces is not None:
                 one = replace(one, replaces=0 if replaced is None else replaced.statement)
+            metadata = await agent.run(partial(_metadata_of, workspace, old))
             words = message(workspace, policy, one.content, now_ms, role="user")
+            words = _with_metadata(words, policy, metadata)
             wrong = Ruling(
                 1, "correct", old.statement, now_ms, reason=policy.words(request.reason), author=actor()
             )
@@ -646,15 +654,35 @@ def _newest_version(workspace: Workspace, number: NodeId) -> Version | None:
     return replay.version_of(replay.newest(number))
 
 
+def newest_statement(workspace: Workspace, number: NodeId) -> NodeId:
+    """Return the last correction of a statement; the statement itself if none corrects it.
+
+    Raise NOT_A_STATEMENT for another node, NODE_FORGOTTEN or NODE_NOT_FOUND.
+    """
+    newest: NodeId = workspace.ledger.known().newest(number)
+    if not workspace.ledger.is_said(newest):
+        raise not_a_statement(workspace, number)
+    return newest
+
+
+def _metadata_of(workspace: Workspace, one: Assertion) -> dict[str, object]:
+    """Return the metadata of the message of an assertion; empty if the message is deleted."""
+
+    def read(txn: ReadTransaction) -> dict[str, object]:
+        record = txn.messages.get(one.source.message)
+        return {} if record is None else txn.messages.metadata(record)
+
+    return workspace.store.read(read)
+
+
 def _newest(workspace: Workspace, number: NodeId) -> tuple[Assertion, str]:
     """Return the oldest assertion of a statement, or of its last correction, in its last version.
 
     The second value says whether the version is corrected or retracted; it is empty if neither.
     """
-    version = _newest_version(workspace, number)
-    if version is None:
-        raise not_a_statement(workspace, number)
-    newest = workspace.ledger.known().newest(number)
+    newest = newest_statement(workspace, number)
+    version = workspace.ledger.known().version_of(newest)
+    assert version is not None, "a statement supports a version"
     return next(one for one in version.assertions if one.statement == newest), version.withdrawn
 
 
