@@ -45,6 +45,21 @@ MAX_CAPTION_CHARS: Final = 2000
 MAX_MIME_CHARS: Final = 127
 """Characters of a media type."""
 
+# --- records -------------------------------------------------------------------------------------------
+
+MAX_LABELS: Final = 16
+"""Labels of a namespace."""
+MAX_LABEL_CHARS: Final = 200
+"""Characters of a label."""
+MAX_RECORD_KEY_CHARS: Final = 500
+"""Characters of the key of a record."""
+MAX_RECORD_BYTES: Final = 256 << 10
+"""Bytes of the value of a record as JSON."""
+MAX_RECORD_DEPTH: Final = 30
+"""Levels of objects and lists in the value of a record: protobuf reads no more."""
+MAX_TTL_MINUTES: Final = 100 * 366 * 24 * 60
+"""Minutes until a record expires."""
+
 # --- numbers -------------------------------------------------------------------------------------------
 
 MAX_NUMBER: Final = 1 << 53
@@ -125,6 +140,19 @@ RecordingTime = Annotated[int, Meta(ge=-1, le=MAX_COUNT)]
 """Milliseconds from the begin of a recording; -1 for none."""
 Hash = Annotated[bytes, Meta(max_length=64)]
 """A hash, or the key of a text; empty for none."""
+
+Label = Annotated[str, Meta(min_length=1, max_length=REDACTION_GROWTH * MAX_LABEL_CHARS + LABEL_CHARS)]
+"""One part of the namespace of a record."""
+Namespace = Annotated[tuple[Label, ...], Meta(min_length=1, max_length=MAX_LABELS)]
+"""The place of a record, from the outermost label on."""
+RecordKey = Annotated[
+    str, Meta(min_length=1, max_length=REDACTION_GROWTH * MAX_RECORD_KEY_CHARS + LABEL_CHARS)
+]
+"""The name of a record in its namespace."""
+RecordText = Annotated[str, Meta(max_length=REDACTION_GROWTH * MAX_RECORD_BYTES)]
+"""The value of a record as JSON."""
+Minutes = Annotated[int, Meta(ge=0, le=MAX_TTL_MINUTES)]
+"""Minutes until something expires; 0 for never."""
 
 # --- lists ---------------------------------------------------------------------------------------------
 

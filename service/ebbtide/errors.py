@@ -128,6 +128,7 @@ REASONS: dict[str, Reason] = {
     ),
     "IDEMPOTENCY_KEY_REUSED": _conflict("The idempotency key was used with a different body."),
     "PARAMETERS_DIFFER": _conflict("The agent exists with different parameters; PATCH changes them."),
+    "VERSION_DIFFERS": _conflict("A record has another version than `if_version`; nothing was changed."),
     "AGENT_EXISTS": _conflict(
         "An agent with this id already exists, and the request does not allow replacing it."
     ),

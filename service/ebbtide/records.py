@@ -37,10 +37,14 @@ from ebbtide.bounds import (
     Marks,
     MediaType,
     MessageCount,
+    Minutes,
     Name,
+    Namespace,
     Number,
     PersonalCounts,
     RecordingTime,
+    RecordKey,
+    RecordText,
     RelationName,
     Seed,
     Strategy,
@@ -385,6 +389,25 @@ class NodeFacts(msgspec.Struct, frozen=True, array_like=True, gc=False):
     kind: msgspec.Raw
     speaker: Name
     pinned: StoredPin
+
+
+class StoredRecord(msgspec.Struct, frozen=True, array_like=True):
+    """A JSON object that the caller stores and reads again as it was. It is no memory: it never fades."""
+
+    namespace: Namespace
+    key: RecordKey
+    value: RecordText
+    """A JSON object."""
+    version: Id
+    """From one sequence of the agent: no two values of records have the same."""
+    created_at_ms: Time
+    updated_at_ms: Time
+    ttl_minutes: Minutes = 0
+    expires_at_ms: Time | None = None
+
+    def is_expired(self, now_ms: int) -> bool:
+        """Return whether the record has expired."""
+        return self.expires_at_ms is not None and self.expires_at_ms <= now_ms
 
 
 class Concept(msgspec.Struct, frozen=True, array_like=True):

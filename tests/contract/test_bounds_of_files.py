@@ -38,14 +38,15 @@ NODE = {"type": "node", "id": 1, "content": "a b c", "created_at": 5, "original_
 ENTITY = {"type": "entity", "id": 2, "name": "Lisbons", "key": "lisbon", "named_by": 1}
 RELATION = {"type": "relation", "id": 1, "name": "next"}
 LINK = {"type": "link", "source": 1, "target": 1, "relation": "next", "strength": 0.5, "anchor": 0}
-NEXT = {"next_node": 3, "next_message": 2, "next_batch": 2, "next_position": 2, "next_relation": 2}
+RECORD = {"type": "record", "namespace": ["n"], "key": "k", "value": {}, "version": 1, "created_at": 5, "updated_at": 5}
+NEXT = {"next_node": 3, "next_message": 2, "next_batch": 2, "next_position": 2, "next_relation": 2, "next_record_version": 2}
 
 FAR = (-1, 2**53 + 1, 2**63, 2**64 - 1, 10**30)
 
 
 def export(agent: dict[str, Any] | None = None, **changes: dict[str, Any]) -> bytes:
     """Return an export of one line of each type, with some fields changed, by the type of the line."""
-    lines = [HEADER, AGENT | NEXT | (agent or {}), RELATION, MESSAGE, BATCH, NODE, ENTITY, LINK]
+    lines = [HEADER, AGENT | NEXT | (agent or {}), RELATION, MESSAGE, BATCH, NODE, ENTITY, RECORD, LINK]
     lines = [line | changes.get(str(line["type"]), {}) for line in lines]
     end = {"type": "end", "lines": len(lines)}
     return b"".join(json.dumps(line).encode() + b"\n" for line in [*lines, end])
@@ -91,6 +92,11 @@ CASES: dict[str, bytes] = {
         for name in (*NEXT, "next_digested", "finished_passes")
         for far in FAR
     },
+    "a record under no label": export(record={"namespace": []}),
+    "a record with a value that is a list": export(record={"value": []}),
+    "a record nested too deeply": export(record={"value": json.loads('{"a":' * 31 + "1" + "}" * 31)}),
+    "a record of a version to come": export(record={"version": 9}),
+    "a record of version 0": export(record={"version": 0}),
     **{f"node id {far}": export(node={"id": far}) for far in FAR},
     **{f"message number {far}": export(message={"number": far}) for far in FAR},
     **{f"batch number {far}": export(batch={"number": far}) for far in FAR},

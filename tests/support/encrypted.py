@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from ebbtide.records import (
     PassageEntry,
     Receipt,
     Source,
+    StoredRecord,
 )
 from ebbtide.statements import Assertion, LedgerState, Ruling
 from ebbtide.store import layout
@@ -52,6 +54,9 @@ TEXTS = (
     "object-Marzipan",
     "attribute-Holunder",
     "reason-Zwetschge",
+    "label-Weichsel",
+    "record-Dirndl",
+    "value-Mirabelle",
 )
 """All texts of messages, and those derived from them."""
 
@@ -127,6 +132,9 @@ def fill(txn: Any) -> None:
         ledger=LedgerState(3, 1),
     )
     txn.apply(change)
+    value = json.dumps({TEXTS[19]: TEXTS[19]})
+    txn.records.put(StoredRecord((TEXTS[17], TEXTS[18]), TEXTS[18], value, 1, 5, 5))
+    txn.meta.set(next_record_version=2)
 
 
 def traces() -> dict[str, bytes]:
@@ -135,6 +143,7 @@ def traces() -> dict[str, bytes]:
     wanted |= {f"hash of {text}": hashlib.sha256(text.encode()).digest() for text in TEXTS}
     wanted |= {f"part of {text}": text.encode()[3:12] for text in TEXTS}
     wanted |= {f"packed {text}": COMPRESSED.encode(text.encode())[:12] for text in SAID}
+    wanted["key of a record"] = layout.record_key((TEXTS[17],))
     return wanted | {"vector": VECTOR[:32], "terms": TERMS}
 
 
@@ -159,6 +168,7 @@ def everything(store: LmdbStore) -> dict[str, Any]:
             "citings": list(txn.citings.all()),
             "entries": list(txn.statements.entries()),
             "ledger": txn.meta.ledger,
+            "records": sorted(txn.records.all(), key=lambda one: (one.namespace, one.key)),
             "first": [txn.nodes.first_content(node) for node in txn.nodes.all()],
             "links": list(txn.links.all()),
             "scans": list(txn.scans.all()),

@@ -35,7 +35,7 @@ def content_of(store: Any) -> dict[str, Any]:
             found[name] = getattr(txn.meta, name)
         for name in ("texts_from", "withdrawn", "embedding", "ledger"):
             found[name] = getattr(txn.meta, name)
-        for name in ("next_position", "next_digested", "next_relation_id"):
+        for name in ("next_position", "next_digested", "next_relation_id", "next_record_version"):
             found[name] = getattr(txn.meta, name)
         return found
 

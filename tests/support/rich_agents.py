@@ -62,6 +62,19 @@ ATTACHED = [
 ]
 
 
+RECORDS = [
+    {
+        "op": "put",
+        "namespace": ["旅行", "Lisbon"],
+        "key": "hôtel",
+        "value": {"n": [1, 2.5, None, {"ok": True}]},
+    },
+    {"op": "put", "namespace": ["旅行"], "key": "gone", "value": {}},
+    {"op": "put", "namespace": ["cache"], "key": "x", "value": {"mail": "🚣"}, "ttl_minutes": 600},
+    {"op": "delete", "namespace": ["旅行"], "key": "gone"},
+]
+
+
 async def files(path: Path, names: tuple[str, ...] = tuple(KINDS)) -> dict[tuple[str, str], bytes]:
     """Return the export and the backup of each agent, by (agent, form)."""
     for name in names:
@@ -146,6 +159,7 @@ async def _live(call: RestCaller, agent: str, parameters: dict[str, Any], model:
     )
     await call("DELETE", f"{agent}/nodes/n3")
     await _done(call("POST", f"{agent}/forget", {"messages": ["m4"]}))
+    await _done(call("POST", f"{agent}/records/batch", {"ops": RECORDS}))
     for _ in range(3):
         await _done(call("POST", f"{agent}/compress", {"passes": 3}))
         await _flush(call, agent)

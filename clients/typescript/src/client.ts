@@ -372,6 +372,12 @@ export class Ebbtide {
     return this.#send("POST", path`/v1/agents/${agentId}/consolidate`, { body: request }, options);
   }
 
+  /** Read and write records in one transaction: all writes happen, in order, or none. Reads see the state before it. */
+  batchRecords(agentId: string, request: RequestOf<"batchRecords">, options?: CallOptions): Result<"batchRecords"> {
+    const safe = request.ops.every((one) => one.op !== "put" && one.op !== "delete" && one.refresh_ttl !== true);
+    return this.#send("POST", path`/v1/agents/${agentId}/records/batch`, { body: request, safe }, options);
+  }
+
   /** Return the declarations of the tools that a language model may call. */
   listTools(request: RequestOf<"listTools"> = {}, options?: CallOptions): Result<"listTools"> {
     return this.#send("GET", "/v1/tools", { query: request }, options);

@@ -1008,6 +1008,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/agents/{agent_id}/records/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Batch Records
+         * @description Read and write records in one transaction: all writes happen, in order, or none.
+         */
+        post: operations["batchRecords"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/tools": {
         parameters: {
             query?: never;
@@ -1493,7 +1513,7 @@ export interface components {
             /** @description Id of the caller's key; - if unknown. */
             actor: string;
             /**
-             * @description created, parameters_changed, corrected, deleted, forgotten, passes_owed, renamed, restored, cleared, stats_released, ruled.
+             * @description created, parameters_changed, corrected, deleted, record_deleted, forgotten, passes_owed, renamed, restored, cleared, stats_released, ruled.
              * @example forgotten
              */
             action: string;
@@ -2017,7 +2037,7 @@ export interface components {
              * @description The reason code, for programs; see docs/errors.md.
              * @example INVALID_DEPTH
              */
-            reason: ("AGENT_BEING_ERASED" | "AGENT_BEING_RESTORED" | "AGENT_BUSY" | "AGENT_CLOSING" | "AGENT_EXISTS" | "AGENT_ID_MISMATCH" | "AGENT_NOT_FOUND" | "AMBIGUOUS_MEMORY" | "ATTACHMENT_NOT_FOUND" | "ATTACHMENT_TOO_LARGE" | "BACKUP_OF_ANOTHER_AGENT" | "BACKUP_UNREADABLE" | "BATCH_NOT_DIGESTED" | "BATCH_NOT_FOUND" | "BATCH_NOT_PARKED" | "BODY_TOO_LARGE" | "DATA_DIRECTORY_LOCKED" | "DATA_KEY_MISSING" | "EMPTY_MESSAGES" | "EVENTS_GONE" | "FORMAT_TOO_NEW" | "FORMAT_TOO_OLD" | "IDEMPOTENCY_KEYS_DIFFER" | "IDEMPOTENCY_KEY_REUSED" | "INSECURE_BIND" | "INTERNAL" | "INVALID_AGENT_ID" | "INVALID_DEPTH" | "INVALID_JSON" | "INVALID_KEY" | "INVALID_PAGE" | "INVALID_PARAMETERS" | "INVALID_VALUE" | "KEY_FILE_UNUSABLE" | "KEY_NOT_FOR_AGENT" | "MALFORMED_REQUEST" | "MASTER_KEY_REFUSED" | "MCP_NOT_INSTALLED" | "METADATA_TOO_LARGE" | "METHOD_NOT_ALLOWED" | "MISDIRECTED_REQUEST" | "MISSING_EXTRA" | "MISSING_FIELD" | "MISSING_KEY" | "NODE_FORGOTTEN" | "NODE_NOT_FOUND" | "NOT_A_STATEMENT" | "ORIGIN_NOT_ALLOWED" | "PARAMETERS_DIFFER" | "PRIVACY_BUDGET_SPENT" | "QUEUE_FULL" | "QUOTA_REACHED" | "RATE_LIMITED" | "RATE_LIMITED_TRIES" | "REQUEST_TIMED_OUT" | "ROUTE_NOT_FOUND" | "RULING_NOT_FOUND" | "SCOPE_MISSING" | "SERVER_BUSY" | "SHUTTING_DOWN" | "STORE_CORRUPTED" | "STORE_FULL" | "STORE_UNAVAILABLE" | "TEXT_TOO_COMPLEX" | "TEXT_TOO_LONG" | "TLS_UNUSABLE" | "TOO_MANY_AGENTS" | "TOO_MANY_ITEMS" | "TOO_MANY_MESSAGES" | "TOO_MANY_PASSES" | "TOO_MANY_PINNED" | "TOO_MANY_STATEMENTS" | "TOO_MANY_STREAMS" | "TOO_MANY_TRANSFERS" | "UNKNOWN_FIELD" | "UNSUPPORTED_MEDIA_TYPE" | "VECTORS_UNAVAILABLE" | "WORKER_KILLED" | "WORKER_RESTARTING" | "WRONG_TYPE") | string;
+            reason: ("AGENT_BEING_ERASED" | "AGENT_BEING_RESTORED" | "AGENT_BUSY" | "AGENT_CLOSING" | "AGENT_EXISTS" | "AGENT_ID_MISMATCH" | "AGENT_NOT_FOUND" | "AMBIGUOUS_MEMORY" | "ATTACHMENT_NOT_FOUND" | "ATTACHMENT_TOO_LARGE" | "BACKUP_OF_ANOTHER_AGENT" | "BACKUP_UNREADABLE" | "BATCH_NOT_DIGESTED" | "BATCH_NOT_FOUND" | "BATCH_NOT_PARKED" | "BODY_TOO_LARGE" | "DATA_DIRECTORY_LOCKED" | "DATA_KEY_MISSING" | "EMPTY_MESSAGES" | "EVENTS_GONE" | "FORMAT_TOO_NEW" | "FORMAT_TOO_OLD" | "IDEMPOTENCY_KEYS_DIFFER" | "IDEMPOTENCY_KEY_REUSED" | "INSECURE_BIND" | "INTERNAL" | "INVALID_AGENT_ID" | "INVALID_DEPTH" | "INVALID_JSON" | "INVALID_KEY" | "INVALID_PAGE" | "INVALID_PARAMETERS" | "INVALID_VALUE" | "KEY_FILE_UNUSABLE" | "KEY_NOT_FOR_AGENT" | "MALFORMED_REQUEST" | "MASTER_KEY_REFUSED" | "MCP_NOT_INSTALLED" | "METADATA_TOO_LARGE" | "METHOD_NOT_ALLOWED" | "MISDIRECTED_REQUEST" | "MISSING_EXTRA" | "MISSING_FIELD" | "MISSING_KEY" | "NODE_FORGOTTEN" | "NODE_NOT_FOUND" | "NOT_A_STATEMENT" | "ORIGIN_NOT_ALLOWED" | "PARAMETERS_DIFFER" | "PRIVACY_BUDGET_SPENT" | "QUEUE_FULL" | "QUOTA_REACHED" | "RATE_LIMITED" | "RATE_LIMITED_TRIES" | "REQUEST_TIMED_OUT" | "ROUTE_NOT_FOUND" | "RULING_NOT_FOUND" | "SCOPE_MISSING" | "SERVER_BUSY" | "SHUTTING_DOWN" | "STORE_CORRUPTED" | "STORE_FULL" | "STORE_UNAVAILABLE" | "TEXT_TOO_COMPLEX" | "TEXT_TOO_LONG" | "TLS_UNUSABLE" | "TOO_MANY_AGENTS" | "TOO_MANY_ITEMS" | "TOO_MANY_MESSAGES" | "TOO_MANY_PASSES" | "TOO_MANY_PINNED" | "TOO_MANY_STATEMENTS" | "TOO_MANY_STREAMS" | "TOO_MANY_TRANSFERS" | "UNKNOWN_FIELD" | "UNSUPPORTED_MEDIA_TYPE" | "VECTORS_UNAVAILABLE" | "VERSION_DIFFERS" | "WORKER_KILLED" | "WORKER_RESTARTING" | "WRONG_TYPE") | string;
             /** @description Details of some errors, such as the limit that was reached. */
             metadata: {
                 [key: string]: string;
@@ -2153,6 +2173,8 @@ export interface components {
             bytes: number;
             /** @description Links that remain but lose their name, since the name reveals the topic. */
             relations: number;
+            /** @description Records. */
+            records: number;
         };
         /** @description The proof: records of the audit log, and keyed hashes of the erased texts. */
         ForgetProof: {
@@ -2179,6 +2201,8 @@ export interface components {
             messages: string[];
             /** @description The messages of which only sentences are erased; the first 1000. */
             partly: string[];
+            /** @description In a dry run the records, whose names may reveal the topic; the first 1000. */
+            records: components["schemas"]["RecordName"][];
             /** @description Memories and messages that also mention it and remain; the first 1000. */
             also_found_in: string[];
             /** @description The total number. */
@@ -2829,6 +2853,58 @@ export interface components {
             /** @description When it was said, else when its message was accepted; ms since the epoch. */
             created_at: number;
         };
+        /** @description A record. */
+        RecordInfo: {
+            /** @description Its place, from the outermost label on. */
+            namespace: string[];
+            /**
+             * @description Its name in the namespace.
+             * @example theme
+             */
+            key: string;
+            /** @description The value, as it was put. */
+            value: {
+                [key: string]: unknown;
+            };
+            /** @description Version of the value. It grows with every put and is never used again. */
+            version: number;
+            /** @description When the record was first put, ms since the epoch. */
+            created_at: number;
+            /** @description When it was last put, ms since the epoch. */
+            updated_at: number;
+            /** @description When it expires, ms since the epoch; null for never. */
+            expires_at: number | null;
+        };
+        /** @description A record by its place and name. */
+        RecordName: {
+            /** @description Its place, from the outermost label on. */
+            namespace: string[];
+            /** @description Its name in the namespace. */
+            key: string;
+        };
+        /** @description A namespace that has records. */
+        RecordNamespace: {
+            /** @description Its labels, from the outermost on. */
+            labels: string[];
+        };
+        /** @description The result of one operation; fields of other operations are null or empty. */
+        RecordResult: {
+            /** @description put: the version of the new value. */
+            version: number | null;
+            /** @description delete: how many records were deleted. */
+            deleted: number | null;
+            /** @description get: the record; null if there is none. */
+            record: components["schemas"]["RecordInfo"] | null;
+            /** @description search: the records, in order. */
+            records: components["schemas"]["RecordInfo"][];
+            /** @description namespaces: those that fit, in order. */
+            namespaces: components["schemas"]["RecordNamespace"][];
+        };
+        /** @description The result of each operation. */
+        RecordResults: {
+            /** @description One result for each operation, in the order of the request. */
+            results: components["schemas"]["RecordResult"][];
+        };
         /** @description A part of an attachment. */
         RegionInfo: {
             /** @description Its page, from 1; null if none was given. */
@@ -3202,6 +3278,11 @@ export interface components {
             /** @description Parts of it that can be found and cited, at most 64. */
             regions?: components["schemas"]["Region"][];
         };
+        /** @description Operations on records. */
+        BatchRecordsRequest: {
+            /** @description The operations, in order; 1-1000. */
+            ops: components["schemas"]["RecordOperation"][];
+        };
         /** @description A call by a language model. */
         CallToolRequest: {
             /**
@@ -3458,16 +3539,18 @@ export interface components {
              */
             messages?: string[];
             /**
-             * @description Every sentence and memory that names this. `limits.max_keyword_chars` sets the limit.
+             * @description Every sentence, memory and record that names this. `limits.max_keyword_chars` sets the limit.
              * @example Project Heron
              */
             topic?: string | null;
-            /** @description Messages of this period. */
+            /** @description Messages of this period, and records that were created or updated in it. */
             time_range?: components["schemas"]["TimeRange"] | null;
             /** @description Messages of these conversations. `limits.max_name_chars` sets the limit. */
             conversations?: string[];
             /** @description Messages of these speakers. `limits.max_name_chars` sets the limit. */
             speakers?: string[];
+            /** @description These records. */
+            records?: components["schemas"]["RecordSelection"][];
             /**
              * @description Only report what would be forgotten.
              * @default false
@@ -3644,6 +3727,92 @@ export interface components {
             dates?: boolean | null;
             /** @description Signals to leave out: words, neighbours, semantic, window, speaker, dates, conversation, graph, naming, pagerank, weight, learned; hybrid mode only. */
             without?: ("words" | "neighbours" | "semantic" | "window" | "speaker" | "dates" | "conversation" | "graph" | "naming" | "pagerank" | "weight" | "learned")[];
+        };
+        /** @description One operation of a batch. Which fields it takes depends on `op`. */
+        RecordOperation: {
+            /**
+             * @description put, get, delete, search or namespaces.
+             * @example put
+             * @enum {string}
+             */
+            op: "put" | "get" | "delete" | "search" | "namespaces";
+            /**
+             * @description put, get, delete: the place of the record; 1-16 labels of 1-200 characters.
+             * @example [
+             *       "users",
+             *       "ann"
+             *     ]
+             */
+            namespace?: string[];
+            /**
+             * @description put, get, delete: the name of the record; 1-500 characters.
+             * @example theme
+             */
+            key?: string | null;
+            /**
+             * @description put: a JSON object of at most 256 KiB and 30 levels.
+             * @example {
+             *       "dark": true
+             *     }
+             */
+            value?: {
+                [key: string]: unknown;
+            } | null;
+            /** @description put: minutes until the record expires; default: never. */
+            ttl_minutes?: number | null;
+            /** @description put, delete: refuse the batch unless the record has this version; 0 if none may exist. */
+            if_version?: number | null;
+            /**
+             * @description get, search: let the records expire as long after now as after their last put.
+             * @default false
+             */
+            refresh_ttl?: boolean;
+            /** @description search: only in this namespace and below it. delete: delete all records there. */
+            prefix?: string[];
+            /**
+             * @description search: only records with these values, also nested, or values that match $eq, $ne, $gt, $gte, $lt and $lte.
+             * @example {
+             *       "dark": true,
+             *       "size": {
+             *         "$gte": 2
+             *       }
+             *     }
+             */
+            filter?: {
+                [key: string]: unknown;
+            } | null;
+            /** @description search, namespaces: most results, 1-1000; default 10, or 100 namespaces. */
+            limit?: number | null;
+            /** @description search, namespaces: how many results to leave out first; default 0. */
+            offset?: number | null;
+            /** @description search: key, by namespace and key (default), or -key, the reverse. */
+            order?: ("key" | "-key") | null;
+            /** @description namespaces: only those that fit every pattern. */
+            match?: components["schemas"]["RecordPattern"][];
+            /** @description namespaces: cut them to this many labels, each once. */
+            max_depth?: number | null;
+        };
+        /** @description The first or the last labels of a namespace. */
+        RecordPattern: {
+            /**
+             * @description prefix or suffix.
+             * @enum {string}
+             */
+            type: "prefix" | "suffix";
+            /** @description The labels; `*` matches any one. */
+            path?: string[];
+        };
+        /** @description A record, or all records in a namespace and below it. */
+        RecordSelection: {
+            /**
+             * @description Its place; 1-16 labels.
+             * @example [
+             *       "users"
+             *     ]
+             */
+            namespace?: string[];
+            /** @description Its name; default: all records there. */
+            key?: string | null;
         };
         /** @description A part of an attachment: of a page, a picture or a recording, with words for it. */
         Region: {
@@ -7452,6 +7621,62 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Consolidated"];
+                };
+            };
+            /** @description The request, the agent or a limit does not allow it. */
+            "4XX": {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Temporarily unavailable, or an internal error. */
+            "5XX": {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    "Retry-After": components["headers"]["RetryAfter"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    batchRecords: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Id of the request in the daemon's log. The daemon creates one if it is missing or malformed. */
+                "X-Request-Id"?: components["parameters"]["RequestId"];
+            };
+            path: {
+                /**
+                 * @description Id of the agent: 1-128 characters of any script.
+                 * @example ann
+                 */
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BatchRecordsRequest"];
+            };
+        };
+        responses: {
+            /** @description The result of each operation. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecordResults"];
                 };
             };
             /** @description The request, the agent or a limit does not allow it. */

@@ -44,6 +44,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "why": ("ebbtide.cli.commands.statements", "why", LOOK),
     "statements": ("ebbtide.cli.commands.statements", "statements", USE),
     "consolidate": ("ebbtide.cli.commands.statements", "consolidate", USE),
+    "records": ("ebbtide.cli.commands.records", "records", USE),
     "tools": ("ebbtide.cli.commands.tools", "tools", USE),
     "chat": ("ebbtide.cli.commands.chat", "chat", USE),
     "mcp": ("ebbtide.cli.commands.mcp", "mcp", USE),

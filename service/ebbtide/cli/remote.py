@@ -92,6 +92,11 @@ class RemoteClient:
         """Delete a selection for good, or return what would be deleted."""
         return self._send(calls.forget_memories, agent_id, **_with_range(options))
 
+    def batch_records(self, agent_id: str, ops: list[Json]) -> list[Json]:
+        """Read and write records. Return the result of each operation."""
+        results: list[Json] = self._send(calls.batch_records, agent_id, ops)["results"]
+        return results
+
     def list_tools(self, format: Literal["openai", "anthropic", "mcp"], lang: Literal["en", "zh"]) -> Json:  # noqa: A002
         """Return the declarations of the tools for language models."""
         return self._send(calls.list_tools, format=format, lang=lang)

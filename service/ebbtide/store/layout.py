@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Generic, NamedTuple, Self, TypeVar, cast, overload
 
@@ -53,6 +53,7 @@ from ebbtide.records import (
     PassageEntry,
     PassState,
     Receipt,
+    StoredRecord,
 )
 from ebbtide.statements import Assertion, ConsolidationState, LedgerState, Ruling
 from ebbtide.store.chain import HASH_BYTES, KEY_BYTES, AuditRecord, ChainHead
@@ -149,6 +150,31 @@ def chunk_key(content: bytes) -> bytes:
     return hashlib.sha256(content).digest()
 
 
+NAME_BYTES: Final = 16
+"""The size of the hash of each label in the key of a record."""
+
+
+def record_key(namespace: Sequence[str], key: str = "") -> bytes:
+    """Return the key of a record, or without `key` the first bytes of the keys of all records in a namespace.
+
+    It is a hash for each label, of the path up to there, and one of the record's key. So the records of a namespace
+    and of those below it are adjacent, and a key has a limited size.
+    """
+    path, hashes = hashlib.sha256(), []
+    for label in namespace:
+        path.update(_sized(label))
+        hashes.append(path.digest()[:NAME_BYTES])
+    if key:
+        path.update(b"\0" + _sized(key))
+        hashes.append(path.digest()[:NAME_BYTES])
+    return b"".join(hashes)
+
+
+def _sized(name: str) -> bytes:
+    data = name.encode()
+    return b"\1" + u32(len(data)) + data
+
+
 SHARED_TREE: Final = b"small"
 """The name of the tree that the tables with a prefix share."""
 
@@ -170,6 +196,8 @@ class Table(Generic[V]):
     """Whether values contain or derive from text, and so are encrypted in an encrypted store."""
     text_kind: bytes = b""
     """The kind of text that keys are made from; an encrypted store has HMACs of them."""
+    name_bytes: int = 0
+    """The size of the hashes that keys are made of, one for each name in a path; 0 for keys that are one."""
     is_derived: bool = False
     """Whether the table is computed again from others where entries are missing."""
     has_duplicates: bool = False
@@ -246,6 +274,16 @@ RECEIPTS = Table[Receipt](
     is_sealed=True,
     text_kind=b"idempotency key",
 )
+RECORDS = Table[StoredRecord](
+    b"records",
+    fixed(),
+    record(StoredRecord),
+    b"\x0c",
+    "record",
+    is_sealed=True,
+    text_kind=b"record",
+    name_bytes=NAME_BYTES,
+)
 AUDIT = Table[AuditRecord](b"audit", _ID, record(AuditRecord), b"\4", is_sealed=True)
 EVENTS = Table[EventRecord](  # under the number of its first event
     b"events", _ID, Codec(encode_events, decode_events)
@@ -273,6 +311,7 @@ TABLES: Final[tuple[Table[Any], ...]] = (
     PARKED,
     DIGESTED,
     RECEIPTS,
+    RECORDS,
     AUDIT,
     EVENTS,
     META,
@@ -355,6 +394,8 @@ class MetaEntries:
     next_relation_id = _next("agent.next_relation", RelationId, MAX_COUNT)
     # A replacement raises it to a number derived from the clock, so it has no bound of its own.
     next_event = Entry(number(Id), 1)
+    next_record_version = _next("agent.next_record_version")
+    """The version of the next value of a record."""
     texts_from = _next("agent.texts_from")
     """Every message before this one has lost its text."""
     withdrawn = Entry(FLAG, default=False, exported="agent.holds_withdrawn")

@@ -27,7 +27,7 @@ from google.protobuf import struct_pb2 as google_dot_protobuf_dot_struct__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17\x65\x62\x62tide/v1/forget.proto\x12\nebbtide.v1\x1a\x17\x65\x62\x62tide/v1/recall.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xcd\x01\n\x15\x46orgetMemoriesRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\r\n\x05nodes\x18\x02 \x03(\t\x12\x10\n\x08messages\x18\x03 \x03(\t\x12\x12\n\x05topic\x18\x04 \x01(\tH\x00\x88\x01\x01\x12)\n\ntime_range\x18\x05 \x01(\x0b\x32\x15.ebbtide.v1.TimeRange\x12\x15\n\rconversations\x18\x06 \x03(\t\x12\x10\n\x08speakers\x18\x07 \x03(\t\x12\x0f\n\x07\x64ry_run\x18\x08 \x01(\x08\x42\x08\n\x06_topic\"q\n\x0c\x46orgetCounts\x12\r\n\x05nodes\x18\x01 \x01(\x03\x12\r\n\x05links\x18\x02 \x01(\x03\x12\x10\n\x08messages\x18\x03 \x01(\x03\x12\x0f\n\x07\x62\x61tches\x18\x04 \x01(\x03\x12\r\n\x05\x62ytes\x18\x05 \x01(\x03\x12\x11\n\trelations\x18\x06 \x01(\x03\"p\n\x0b\x46orgetProof\x12\x14\n\x0c\x66irst_record\x18\x01 \x01(\x03\x12\x13\n\x0blast_record\x18\x02 \x01(\x03\x12\x13\n\x0brecord_hash\x18\x03 \x01(\t\x12\r\n\x05hmacs\x18\x04 \x03(\t\x12\x12\n\nhmac_count\x18\x05 \x01(\x03\"\xf0\x01\n\x16\x46orgetMemoriesResponse\x12\x0f\n\x07\x64ry_run\x18\x01 \x01(\x08\x12(\n\x06\x63ounts\x18\x02 \x01(\x0b\x32\x18.ebbtide.v1.ForgetCounts\x12\r\n\x05nodes\x18\x03 \x03(\t\x12\x10\n\x08messages\x18\x04 \x03(\t\x12\x0e\n\x06partly\x18\x05 \x03(\t\x12\x15\n\ralso_found_in\x18\x06 \x03(\t\x12\x18\n\x10\x61lso_found_count\x18\x07 \x01(\x03\x12&\n\x05proof\x18\x08 \x01(\x0b\x32\x17.ebbtide.v1.ForgetProof\x12\x11\n\tcompacted\x18\t \x01(\x08\"e\n\x17ListAuditRecordsRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x16\n\tpage_size\x18\x02 \x01(\x05H\x00\x88\x01\x01\x12\x12\n\npage_token\x18\x03 \x01(\tB\x0c\n\n_page_size\"\xdd\x01\n\x0b\x41uditRecord\x12\x0e\n\x06number\x18\x01 \x01(\x03\x12&\n\x02\x61t\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05\x61\x63tor\x18\x03 \x01(\t\x12\x0e\n\x06\x61\x63tion\x18\x04 \x01(\t\x12(\n\x07\x64\x65tails\x18\x05 \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x13\n\x0bproof_count\x18\x06 \x01(\x03\x12\x15\n\rprevious_hash\x18\x07 \x01(\t\x12\x13\n\x0brecord_hash\x18\x08 \x01(\t\x12\x0c\n\x04line\x18\t \x01(\t\"]\n\x18ListAuditRecordsResponse\x12(\n\x07records\x18\x01 \x03(\x0b\x32\x17.ebbtide.v1.AuditRecord\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"5\n\x12VerifyAuditRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\r\n\x05texts\x18\x02 \x03(\t\"-\n\x0bTextVerdict\x12\x0e\n\x06\x65rased\x18\x01 \x01(\x08\x12\x0e\n\x06record\x18\x02 \x01(\x03\"\x9b\x01\n\x13VerifyAuditResponse\x12\x0e\n\x06intact\x18\x01 \x01(\x08\x12\x0f\n\x07records\x18\x02 \x01(\x03\x12\x13\n\x0brecord_hash\x18\x03 \x01(\t\x12\x15\n\rbroken_record\x18\x04 \x01(\x03\x12\x0f\n\x07problem\x18\x05 \x01(\t\x12&\n\x05texts\x18\x06 \x03(\x0b\x32\x17.ebbtide.v1.TextVerdictb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17\x65\x62\x62tide/v1/forget.proto\x12\nebbtide.v1\x1a\x17\x65\x62\x62tide/v1/recall.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xfb\x01\n\x15\x46orgetMemoriesRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\r\n\x05nodes\x18\x02 \x03(\t\x12\x10\n\x08messages\x18\x03 \x03(\t\x12\x12\n\x05topic\x18\x04 \x01(\tH\x00\x88\x01\x01\x12)\n\ntime_range\x18\x05 \x01(\x0b\x32\x15.ebbtide.v1.TimeRange\x12\x15\n\rconversations\x18\x06 \x03(\t\x12\x10\n\x08speakers\x18\x07 \x03(\t\x12\x0f\n\x07\x64ry_run\x18\x08 \x01(\x08\x12,\n\x07records\x18\t \x03(\x0b\x32\x1b.ebbtide.v1.RecordSelectionB\x08\n\x06_topic\">\n\x0fRecordSelection\x12\x11\n\tnamespace\x18\x01 \x03(\t\x12\x10\n\x03key\x18\x02 \x01(\tH\x00\x88\x01\x01\x42\x06\n\x04_key\"\x82\x01\n\x0c\x46orgetCounts\x12\r\n\x05nodes\x18\x01 \x01(\x03\x12\r\n\x05links\x18\x02 \x01(\x03\x12\x10\n\x08messages\x18\x03 \x01(\x03\x12\x0f\n\x07\x62\x61tches\x18\x04 \x01(\x03\x12\r\n\x05\x62ytes\x18\x05 \x01(\x03\x12\x11\n\trelations\x18\x06 \x01(\x03\x12\x0f\n\x07records\x18\x07 \x01(\x03\",\n\nRecordName\x12\x11\n\tnamespace\x18\x01 \x03(\t\x12\x0b\n\x03key\x18\x02 \x01(\t\"p\n\x0b\x46orgetProof\x12\x14\n\x0c\x66irst_record\x18\x01 \x01(\x03\x12\x13\n\x0blast_record\x18\x02 \x01(\x03\x12\x13\n\x0brecord_hash\x18\x03 \x01(\t\x12\r\n\x05hmacs\x18\x04 \x03(\t\x12\x12\n\nhmac_count\x18\x05 \x01(\x03\"\x99\x02\n\x16\x46orgetMemoriesResponse\x12\x0f\n\x07\x64ry_run\x18\x01 \x01(\x08\x12(\n\x06\x63ounts\x18\x02 \x01(\x0b\x32\x18.ebbtide.v1.ForgetCounts\x12\r\n\x05nodes\x18\x03 \x03(\t\x12\x10\n\x08messages\x18\x04 \x03(\t\x12\x0e\n\x06partly\x18\x05 \x03(\t\x12\x15\n\ralso_found_in\x18\x06 \x03(\t\x12\x18\n\x10\x61lso_found_count\x18\x07 \x01(\x03\x12&\n\x05proof\x18\x08 \x01(\x0b\x32\x17.ebbtide.v1.ForgetProof\x12\x11\n\tcompacted\x18\t \x01(\x08\x12\'\n\x07records\x18\n \x03(\x0b\x32\x16.ebbtide.v1.RecordName\"e\n\x17ListAuditRecordsRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x16\n\tpage_size\x18\x02 \x01(\x05H\x00\x88\x01\x01\x12\x12\n\npage_token\x18\x03 \x01(\tB\x0c\n\n_page_size\"\xdd\x01\n\x0b\x41uditRecord\x12\x0e\n\x06number\x18\x01 \x01(\x03\x12&\n\x02\x61t\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05\x61\x63tor\x18\x03 \x01(\t\x12\x0e\n\x06\x61\x63tion\x18\x04 \x01(\t\x12(\n\x07\x64\x65tails\x18\x05 \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x13\n\x0bproof_count\x18\x06 \x01(\x03\x12\x15\n\rprevious_hash\x18\x07 \x01(\t\x12\x13\n\x0brecord_hash\x18\x08 \x01(\t\x12\x0c\n\x04line\x18\t \x01(\t\"]\n\x18ListAuditRecordsResponse\x12(\n\x07records\x18\x01 \x03(\x0b\x32\x17.ebbtide.v1.AuditRecord\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"5\n\x12VerifyAuditRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\r\n\x05texts\x18\x02 \x03(\t\"-\n\x0bTextVerdict\x12\x0e\n\x06\x65rased\x18\x01 \x01(\x08\x12\x0e\n\x06record\x18\x02 \x01(\x03\"\x9b\x01\n\x13VerifyAuditResponse\x12\x0e\n\x06intact\x18\x01 \x01(\x08\x12\x0f\n\x07records\x18\x02 \x01(\x03\x12\x13\n\x0brecord_hash\x18\x03 \x01(\t\x12\x15\n\rbroken_record\x18\x04 \x01(\x03\x12\x0f\n\x07problem\x18\x05 \x01(\t\x12&\n\x05texts\x18\x06 \x03(\x0b\x32\x17.ebbtide.v1.TextVerdictb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,23 +35,27 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'ebbtide.v1.forget_pb2', _gl
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_FORGETMEMORIESREQUEST']._serialized_start=128
-  _globals['_FORGETMEMORIESREQUEST']._serialized_end=333
-  _globals['_FORGETCOUNTS']._serialized_start=335
-  _globals['_FORGETCOUNTS']._serialized_end=448
-  _globals['_FORGETPROOF']._serialized_start=450
-  _globals['_FORGETPROOF']._serialized_end=562
-  _globals['_FORGETMEMORIESRESPONSE']._serialized_start=565
-  _globals['_FORGETMEMORIESRESPONSE']._serialized_end=805
-  _globals['_LISTAUDITRECORDSREQUEST']._serialized_start=807
-  _globals['_LISTAUDITRECORDSREQUEST']._serialized_end=908
-  _globals['_AUDITRECORD']._serialized_start=911
-  _globals['_AUDITRECORD']._serialized_end=1132
-  _globals['_LISTAUDITRECORDSRESPONSE']._serialized_start=1134
-  _globals['_LISTAUDITRECORDSRESPONSE']._serialized_end=1227
-  _globals['_VERIFYAUDITREQUEST']._serialized_start=1229
-  _globals['_VERIFYAUDITREQUEST']._serialized_end=1282
-  _globals['_TEXTVERDICT']._serialized_start=1284
-  _globals['_TEXTVERDICT']._serialized_end=1329
-  _globals['_VERIFYAUDITRESPONSE']._serialized_start=1332
-  _globals['_VERIFYAUDITRESPONSE']._serialized_end=1487
+  _globals['_FORGETMEMORIESREQUEST']._serialized_end=379
+  _globals['_RECORDSELECTION']._serialized_start=381
+  _globals['_RECORDSELECTION']._serialized_end=443
+  _globals['_FORGETCOUNTS']._serialized_start=446
+  _globals['_FORGETCOUNTS']._serialized_end=576
+  _globals['_RECORDNAME']._serialized_start=578
+  _globals['_RECORDNAME']._serialized_end=622
+  _globals['_FORGETPROOF']._serialized_start=624
+  _globals['_FORGETPROOF']._serialized_end=736
+  _globals['_FORGETMEMORIESRESPONSE']._serialized_start=739
+  _globals['_FORGETMEMORIESRESPONSE']._serialized_end=1020
+  _globals['_LISTAUDITRECORDSREQUEST']._serialized_start=1022
+  _globals['_LISTAUDITRECORDSREQUEST']._serialized_end=1123
+  _globals['_AUDITRECORD']._serialized_start=1126
+  _globals['_AUDITRECORD']._serialized_end=1347
+  _globals['_LISTAUDITRECORDSRESPONSE']._serialized_start=1349
+  _globals['_LISTAUDITRECORDSRESPONSE']._serialized_end=1442
+  _globals['_VERIFYAUDITREQUEST']._serialized_start=1444
+  _globals['_VERIFYAUDITREQUEST']._serialized_end=1497
+  _globals['_TEXTVERDICT']._serialized_start=1499
+  _globals['_TEXTVERDICT']._serialized_end=1544
+  _globals['_VERIFYAUDITRESPONSE']._serialized_start=1547
+  _globals['_VERIFYAUDITRESPONSE']._serialized_end=1702
 # @@protoc_insertion_point(module_scope)

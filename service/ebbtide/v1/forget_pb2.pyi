@@ -35,10 +35,11 @@ class ForgetMemoriesRequest(_message.Message):
     CONVERSATIONS_FIELD_NUMBER: _builtins.int
     SPEAKERS_FIELD_NUMBER: _builtins.int
     DRY_RUN_FIELD_NUMBER: _builtins.int
+    RECORDS_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
     """Id of the agent: 1-128 characters of any script."""
     topic: _builtins.str
-    """Every sentence and memory that names this."""
+    """Every sentence, memory and record that names this."""
     dry_run: _builtins.bool
     """Only report what would be forgotten."""
     @_builtins.property
@@ -51,7 +52,7 @@ class ForgetMemoriesRequest(_message.Message):
 
     @_builtins.property
     def time_range(self) -> _recall_pb2.TimeRange:
-        """Messages of this period."""
+        """Messages of this period, and records that were created or updated in it."""
 
     @_builtins.property
     def conversations(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -60,6 +61,10 @@ class ForgetMemoriesRequest(_message.Message):
     @_builtins.property
     def speakers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Messages of these speakers."""
+
+    @_builtins.property
+    def records(self) -> _containers.RepeatedCompositeFieldContainer[Global___RecordSelection]:
+        """These records."""
 
     def __init__(
         self,
@@ -72,16 +77,47 @@ class ForgetMemoriesRequest(_message.Message):
         conversations: _abc.Iterable[_builtins.str] | None = ...,
         speakers: _abc.Iterable[_builtins.str] | None = ...,
         dry_run: _builtins.bool = ...,
+        records: _abc.Iterable[Global___RecordSelection] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_topic", b"_topic", "time_range", b"time_range", "topic", b"topic"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_topic", b"_topic", "agent_id", b"agent_id", "conversations", b"conversations", "dry_run", b"dry_run", "messages", b"messages", "nodes", b"nodes", "speakers", b"speakers", "time_range", b"time_range", "topic", b"topic"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_topic", b"_topic", "agent_id", b"agent_id", "conversations", b"conversations", "dry_run", b"dry_run", "messages", b"messages", "nodes", b"nodes", "records", b"records", "speakers", b"speakers", "time_range", b"time_range", "topic", b"topic"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__topic: _TypeAlias = _typing.Literal["topic"]  # noqa: Y015
     _WhichOneofArgType__topic: _TypeAlias = _typing.Literal["_topic", b"_topic"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__topic) -> _WhichOneofReturnType__topic | None: ...
 
 Global___ForgetMemoriesRequest: _TypeAlias = ForgetMemoriesRequest  # noqa: Y015
+
+@_typing.final
+class RecordSelection(_message.Message):
+    """A record, or all records in a namespace and below it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    key: _builtins.str
+    """Its name; default: all records there."""
+    @_builtins.property
+    def namespace(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Its place; 1-16 labels."""
+
+    def __init__(
+        self,
+        *,
+        namespace: _abc.Iterable[_builtins.str] | None = ...,
+        key: _builtins.str | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_key", b"_key", "key", b"key"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_key", b"_key", "key", b"key", "namespace", b"namespace"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__key: _TypeAlias = _typing.Literal["key"]  # noqa: Y015
+    _WhichOneofArgType__key: _TypeAlias = _typing.Literal["_key", b"_key"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__key) -> _WhichOneofReturnType__key | None: ...
+
+Global___RecordSelection: _TypeAlias = RecordSelection  # noqa: Y015
 
 @_typing.final
 class ForgetCounts(_message.Message):
@@ -95,6 +131,7 @@ class ForgetCounts(_message.Message):
     BATCHES_FIELD_NUMBER: _builtins.int
     BYTES_FIELD_NUMBER: _builtins.int
     RELATIONS_FIELD_NUMBER: _builtins.int
+    RECORDS_FIELD_NUMBER: _builtins.int
     nodes: _builtins.int
     """Memories."""
     links: _builtins.int
@@ -107,6 +144,8 @@ class ForgetCounts(_message.Message):
     """Bytes of message text."""
     relations: _builtins.int
     """Links that remain but lose their name, since the name reveals the topic."""
+    records: _builtins.int
+    """Records."""
     def __init__(
         self,
         *,
@@ -116,14 +155,43 @@ class ForgetCounts(_message.Message):
         batches: _builtins.int = ...,
         bytes: _builtins.int = ...,
         relations: _builtins.int = ...,
+        records: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["batches", b"batches", "bytes", b"bytes", "links", b"links", "messages", b"messages", "nodes", b"nodes", "relations", b"relations"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["batches", b"batches", "bytes", b"bytes", "links", b"links", "messages", b"messages", "nodes", b"nodes", "records", b"records", "relations", b"relations"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ForgetCounts: _TypeAlias = ForgetCounts  # noqa: Y015
+
+@_typing.final
+class RecordName(_message.Message):
+    """A record by its place and name."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    key: _builtins.str
+    """Its name in the namespace."""
+    @_builtins.property
+    def namespace(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Its place, from the outermost label on."""
+
+    def __init__(
+        self,
+        *,
+        namespace: _abc.Iterable[_builtins.str] | None = ...,
+        key: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "namespace", b"namespace"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecordName: _TypeAlias = RecordName  # noqa: Y015
 
 @_typing.final
 class ForgetProof(_message.Message):
@@ -180,6 +248,7 @@ class ForgetMemoriesResponse(_message.Message):
     ALSO_FOUND_COUNT_FIELD_NUMBER: _builtins.int
     PROOF_FIELD_NUMBER: _builtins.int
     COMPACTED_FIELD_NUMBER: _builtins.int
+    RECORDS_FIELD_NUMBER: _builtins.int
     dry_run: _builtins.bool
     """Whether nothing was changed."""
     also_found_count: _builtins.int
@@ -210,6 +279,10 @@ class ForgetMemoriesResponse(_message.Message):
     def proof(self) -> Global___ForgetProof:
         """The proof of the erasure."""
 
+    @_builtins.property
+    def records(self) -> _containers.RepeatedCompositeFieldContainer[Global___RecordName]:
+        """In a dry run the records, whose names may reveal the topic; the first 1000."""
+
     def __init__(
         self,
         *,
@@ -222,10 +295,11 @@ class ForgetMemoriesResponse(_message.Message):
         also_found_count: _builtins.int = ...,
         proof: Global___ForgetProof | None = ...,
         compacted: _builtins.bool = ...,
+        records: _abc.Iterable[Global___RecordName] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["counts", b"counts", "proof", b"proof"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["also_found_count", b"also_found_count", "also_found_in", b"also_found_in", "compacted", b"compacted", "counts", b"counts", "dry_run", b"dry_run", "messages", b"messages", "nodes", b"nodes", "partly", b"partly", "proof", b"proof"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["also_found_count", b"also_found_count", "also_found_in", b"also_found_in", "compacted", b"compacted", "counts", b"counts", "dry_run", b"dry_run", "messages", b"messages", "nodes", b"nodes", "partly", b"partly", "proof", b"proof", "records", b"records"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -283,7 +357,7 @@ class AuditRecord(_message.Message):
     actor: _builtins.str
     """Id of the caller's key; - if unknown."""
     action: _builtins.str
-    """created, parameters_changed, corrected, deleted, forgotten, passes_owed, renamed, restored."""
+    """created, parameters_changed, corrected, deleted, record_deleted, forgotten, passes_owed, renamed, restored."""
     proof_count: _builtins.int
     """Number of keyed hashes of erased texts in this record."""
     previous_hash: _builtins.str

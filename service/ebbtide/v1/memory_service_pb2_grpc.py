@@ -13,6 +13,7 @@ from ebbtide.v1 import inspect_pb2 as ebbtide_dot_v1_dot_inspect__pb2
 from ebbtide.v1 import memories_pb2 as ebbtide_dot_v1_dot_memories__pb2
 from ebbtide.v1 import moving_pb2 as ebbtide_dot_v1_dot_moving__pb2
 from ebbtide.v1 import recall_pb2 as ebbtide_dot_v1_dot_recall__pb2
+from ebbtide.v1 import records_pb2 as ebbtide_dot_v1_dot_records__pb2
 from ebbtide.v1 import remember_pb2 as ebbtide_dot_v1_dot_remember__pb2
 from ebbtide.v1 import search_pb2 as ebbtide_dot_v1_dot_search__pb2
 from ebbtide.v1 import statements_pb2 as ebbtide_dot_v1_dot_statements__pb2
@@ -206,6 +207,11 @@ class MemoryServiceStub:
                 '/ebbtide.v1.MemoryService/SetImportance',
                 request_serializer=ebbtide_dot_v1_dot_statements__pb2.SetImportanceRequest.SerializeToString,
                 response_deserializer=ebbtide_dot_v1_dot_statements__pb2.SetImportanceResponse.FromString,
+                _registered_method=True)
+        self.BatchRecords = channel.unary_unary(
+                '/ebbtide.v1.MemoryService/BatchRecords',
+                request_serializer=ebbtide_dot_v1_dot_records__pb2.BatchRecordsRequest.SerializeToString,
+                response_deserializer=ebbtide_dot_v1_dot_records__pb2.BatchRecordsResponse.FromString,
                 _registered_method=True)
         self.ListTools = channel.unary_unary(
                 '/ebbtide.v1.MemoryService/ListTools',
@@ -621,6 +627,16 @@ class MemoryServiceServicer:
         """Set the strength of the links between a memory or a statement and its entities.
         Links that the focus or a pin holds keep the strength 1 while they are held. Raise INVALID_VALUE for an entity,
         NODE_FORGOTTEN if the node existed once, NODE_NOT_FOUND otherwise.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def BatchRecords(self, request, context):
+        """Read and write records in one transaction: all writes happen, in order, or none.
+        Reads see the state before the batch. A put creates the agent. Raise VERSION_DIFFERS if a record has another version
+        than `if_version`, TOO_MANY_ITEMS if the batch reads or deletes too much, SCOPE_MISSING for a write (put, delete,
+        `refresh_ttl`) without the scope write or another operation without the scope read.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -1044,6 +1060,11 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.SetImportance,
                     request_deserializer=ebbtide_dot_v1_dot_statements__pb2.SetImportanceRequest.FromString,
                     response_serializer=ebbtide_dot_v1_dot_statements__pb2.SetImportanceResponse.SerializeToString,
+            ),
+            'BatchRecords': grpc.unary_unary_rpc_method_handler(
+                    servicer.BatchRecords,
+                    request_deserializer=ebbtide_dot_v1_dot_records__pb2.BatchRecordsRequest.FromString,
+                    response_serializer=ebbtide_dot_v1_dot_records__pb2.BatchRecordsResponse.SerializeToString,
             ),
             'ListTools': grpc.unary_unary_rpc_method_handler(
                     servicer.ListTools,
@@ -2063,6 +2084,33 @@ class MemoryService:
             '/ebbtide.v1.MemoryService/SetImportance',
             ebbtide_dot_v1_dot_statements__pb2.SetImportanceRequest.SerializeToString,
             ebbtide_dot_v1_dot_statements__pb2.SetImportanceResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def BatchRecords(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ebbtide.v1.MemoryService/BatchRecords',
+            ebbtide_dot_v1_dot_records__pb2.BatchRecordsRequest.SerializeToString,
+            ebbtide_dot_v1_dot_records__pb2.BatchRecordsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -14,6 +14,7 @@ from ebbtide.v1 import inspect_pb2 as _inspect_pb2
 from ebbtide.v1 import memories_pb2 as _memories_pb2
 from ebbtide.v1 import moving_pb2 as _moving_pb2
 from ebbtide.v1 import recall_pb2 as _recall_pb2
+from ebbtide.v1 import records_pb2 as _records_pb2
 from ebbtide.v1 import remember_pb2 as _remember_pb2
 from ebbtide.v1 import search_pb2 as _search_pb2
 from ebbtide.v1 import statements_pb2 as _statements_pb2
@@ -143,6 +144,12 @@ class MemoryServiceStub:
     """Set the strength of the links between a memory or a statement and its entities.
     Links that the focus or a pin holds keep the strength 1 while they are held. Raise INVALID_VALUE for an entity,
     NODE_FORGOTTEN if the node existed once, NODE_NOT_FOUND otherwise.
+    """
+    BatchRecords: _grpc.UnaryUnaryMultiCallable[_records_pb2.BatchRecordsRequest, _records_pb2.BatchRecordsResponse]
+    """Read and write records in one transaction: all writes happen, in order, or none.
+    Reads see the state before the batch. A put creates the agent. Raise VERSION_DIFFERS if a record has another version
+    than `if_version`, TOO_MANY_ITEMS if the batch reads or deletes too much, SCOPE_MISSING for a write (put, delete,
+    `refresh_ttl`) without the scope write or another operation without the scope read.
     """
     ListTools: _grpc.UnaryUnaryMultiCallable[_tools_pb2.ListToolsRequest, _tools_pb2.ListToolsResponse]
     """Return the declarations of the tools that a language model may call."""
@@ -345,6 +352,12 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """Set the strength of the links between a memory or a statement and its entities.
     Links that the focus or a pin holds keep the strength 1 while they are held. Raise INVALID_VALUE for an entity,
     NODE_FORGOTTEN if the node existed once, NODE_NOT_FOUND otherwise.
+    """
+    BatchRecords: _aio.UnaryUnaryMultiCallable[_records_pb2.BatchRecordsRequest, _records_pb2.BatchRecordsResponse]  # type: ignore[assignment]
+    """Read and write records in one transaction: all writes happen, in order, or none.
+    Reads see the state before the batch. A put creates the agent. Raise VERSION_DIFFERS if a record has another version
+    than `if_version`, TOO_MANY_ITEMS if the batch reads or deletes too much, SCOPE_MISSING for a write (put, delete,
+    `refresh_ttl`) without the scope write or another operation without the scope read.
     """
     ListTools: _aio.UnaryUnaryMultiCallable[_tools_pb2.ListToolsRequest, _tools_pb2.ListToolsResponse]  # type: ignore[assignment]
     """Return the declarations of the tools that a language model may call."""
@@ -730,6 +743,18 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         """Set the strength of the links between a memory or a statement and its entities.
         Links that the focus or a pin holds keep the strength 1 while they are held. Raise INVALID_VALUE for an entity,
         NODE_FORGOTTEN if the node existed once, NODE_NOT_FOUND otherwise.
+        """
+
+    @_abc_1.abstractmethod
+    def BatchRecords(
+        self,
+        request: _records_pb2.BatchRecordsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_records_pb2.BatchRecordsResponse, _abc.Awaitable[_records_pb2.BatchRecordsResponse]]:
+        """Read and write records in one transaction: all writes happen, in order, or none.
+        Reads see the state before the batch. A put creates the agent. Raise VERSION_DIFFERS if a record has another version
+        than `if_version`, TOO_MANY_ITEMS if the batch reads or deletes too much, SCOPE_MISSING for a write (put, delete,
+        `refresh_ttl`) without the scope write or another operation without the scope read.
         """
 
     @_abc_1.abstractmethod

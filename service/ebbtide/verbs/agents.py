@@ -313,7 +313,7 @@ def _kept(txn: ReadTransaction) -> dict[str, object]:
     """Return what a cleared agent keeps: its parameters, and the next numbers of its ids."""
     names = (
         *("overrides", "decay_rate", "entity_memories"),
-        *("next_node_id", "next_message_number", "next_batch_number"),
+        *("next_node_id", "next_message_number", "next_batch_number", "next_record_version"),
     )
     found = {name: getattr(txn.meta, name) for name in names}
     return {name: value for name, value in found.items() if value is not None}

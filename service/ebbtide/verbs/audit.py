@@ -33,8 +33,8 @@ class AuditRecordInfo(Response):
     at: int = Field(description="Time, ms since the epoch.")
     actor: str = Field(description="Id of the caller's key; - if unknown.")
     action: str = Field(
-        description="created, parameters_changed, corrected, deleted, forgotten, passes_owed, renamed, restored, "
-        "cleared, stats_released, ruled.",
+        description="created, parameters_changed, corrected, deleted, record_deleted, forgotten, passes_owed, "
+        "renamed, restored, cleared, stats_released, ruled.",
         examples=["forgotten"],
     )
     details: dict[str, object] = Field(description="Ids, names and counts; never content.")

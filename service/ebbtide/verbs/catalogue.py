@@ -40,6 +40,7 @@ from ebbtide.verbs import (
     paging,
     profile,
     recall,
+    records,
     remember,
     search,
     service,
@@ -172,10 +173,19 @@ TOOL_CALLS: Examples = {
     "as a model sends it": {"arguments": '{"q": "Where does Ann live?", "limit": "5"}'},
     "as an object": {"arguments": {"query": "Where does Ann live?"}},
 }
+RECORDS: Examples = {
+    "write and read": {
+        "ops": [
+            {"op": "put", "namespace": ["users", "ann"], "key": "theme", "value": {"dark": True}},
+            {"op": "search", "prefix": ["users"], "filter": {"dark": True}},
+        ]
+    }
+}
 TEXTS = ["I moved to Lisbon in May."]
 
 
 READ_AGENT, WRITE_AGENT, ADMIN_AGENT = of_agent(READ), of_agent(WRITE), of_agent(ADMIN)
+READ_OR_WRITE = Requirement(Needs.AGENT, (READ, WRITE))
 ANY_SCOPE = Requirement(Needs.AGENT, (READ, WRITE, ADMIN))
 OPEN = Requirement(Needs.NOTHING)
 ANY_KEY = Requirement(Needs.KEY)
@@ -482,6 +492,12 @@ CATALOGUE: tuple[Operation, ...] = (
         *("Consolidate", f"POST {A}/consolidate", WRITE_AGENT, consolidation.consolidate),
         *(consolidation.ConsolidateRequest, consolidation.Consolidated, "statements"),
         examples={"a rehearsal": {"dry_run": True}},
+    ),
+    # --- records
+    Operation(
+        *("BatchRecords", f"POST {A}/records/batch", READ_OR_WRITE, records.batch_records),
+        *(records.BatchRecordsRequest, records.RecordResults, "records"),
+        examples=RECORDS,
     ),
     # --- tools
     Operation(

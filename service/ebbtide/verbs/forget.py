@@ -1,4 +1,4 @@
-"""forget: erase messages permanently, with everything derived from them, also from the agent's files.
+"""forget: erase messages with everything derived from them, and records, permanently, also from the agent's files.
 
 The steps: resolve the selection in short jobs (`fleet/deletion/selection.py`); a `dry_run` ends here. Erase it, a few
 milliseconds at a time, each step one commit with its own audit record (`fleet/deletion/executor.py`). Then rewrite the
@@ -35,7 +35,8 @@ from ebbtide.telemetry import get_log, in_background
 from ebbtide.verbs.limits import MaxChars, MaxItems, Name, NotBlank, Several
 from ebbtide.verbs.pii_policy import PiiPolicy
 from ebbtide.verbs.recall import TimeRange
-from ebbtide.verbs.requests import AgentRequest, Response, invalid, refuse, violation
+from ebbtide.verbs.records import Key, Labels
+from ebbtide.verbs.requests import AgentRequest, Fields, Response, invalid, refuse, violation
 from ebbtide.verbs.service import Service
 
 MAX_NAMED = 1000
@@ -51,12 +52,30 @@ def _is_message(text: str) -> str:
     return text
 
 
+def _has_label(labels: list[str]) -> list[str]:
+    if not labels:
+        raise violation("MISSING_FIELD", "empty; give at least one label")
+    return labels
+
+
 def _is_topic(words: str) -> str:
     try:
         Topic(words)
     except ValueError:
         raise invalid(words, "at least one word") from None
     return words
+
+
+class RecordSelection(Fields):
+    """A record, or all records in a namespace and below it."""
+
+    namespace: Annotated[Labels, AfterValidator(_has_label)] = Field(
+        default_factory=list,
+        validate_default=True,
+        description="Its place; 1-16 labels.",
+        examples=[["users"]],
+    )
+    key: Key | None = Field(None, description="Its name; default: all records there.")
 
 
 _Named = Annotated[Name, NotBlank("a name; an empty one would select everything without one")]
@@ -76,14 +95,19 @@ class ForgetRequest(AgentRequest):
         )
     )
     topic: Annotated[str, MaxChars("max_keyword_chars"), AfterValidator(_is_topic)] | None = Field(
-        None, description="Every sentence and memory that names this.", examples=["Project Heron"]
+        None, description="Every sentence, memory and record that names this.", examples=["Project Heron"]
     )
-    time_range: TimeRange | None = Field(None, description="Messages of this period.")
+    time_range: TimeRange | None = Field(
+        None, description="Messages of this period, and records that were created or updated in it."
+    )
     conversations: Annotated[list[_Named], Several, MaxItems(MAX_NAMED)] = Field(
         default_factory=list, description="Messages of these conversations."
     )
     speakers: Annotated[list[_Named], Several, MaxItems(MAX_NAMED)] = Field(
         default_factory=list, description="Messages of these speakers."
+    )
+    records: Annotated[list[RecordSelection], Several, MaxItems(MAX_NAMED)] = Field(
+        default_factory=list, description="These records."
     )
     dry_run: bool = Field(False, description="Only report what would be forgotten.")
 
@@ -94,8 +118,11 @@ class ForgetRequest(AgentRequest):
             raise invalid(
                 {}, "begin, end, or both; to delete everything, delete the agent", field="time_range"
             )
-        if not (self.nodes or self.messages or self.topic or time or self.conversations or self.speakers):
-            needed = "selects nothing; give nodes, messages, topic, time_range, conversations or speakers"
+        by_id = self.nodes or self.messages or self.records
+        if not (by_id or self.topic or time or self.conversations or self.speakers):
+            needed = (
+                "selects nothing; give nodes, messages, topic, time_range, conversations, speakers or records"
+            )
             raise violation("MISSING_FIELD", needed, "the body")
         return self
 
@@ -111,6 +138,7 @@ class ForgetCounts(Response):
     relations: int = Field(
         description="Links that remain but lose their name, since the name reveals the topic."
     )
+    records: int = Field(description="Records.")
 
 
 class ForgetProof(Response):
@@ -123,6 +151,13 @@ class ForgetProof(Response):
     hmac_count: int = Field(description="The total number.")
 
 
+class RecordName(Response):
+    """A record by its place and name."""
+
+    namespace: list[str] = Field(description="Its place, from the outermost label on.")
+    key: str = Field(description="Its name in the namespace.")
+
+
 class Forgotten(Response):
     """The erased items; in a dry run, the items that would be erased."""
 
@@ -131,6 +166,9 @@ class Forgotten(Response):
     nodes: list[str] = Field(description="The memories; the first 1000.")
     messages: list[str] = Field(description="The messages erased as a whole; the first 1000.")
     partly: list[str] = Field(description="The messages of which only sentences are erased; the first 1000.")
+    records: list[RecordName] = Field(
+        description="In a dry run the records, whose names may reveal the topic; the first 1000."
+    )
     also_found_in: list[str] = Field(
         description="Memories and messages that also mention it and remain; the first 1000."
     )
@@ -150,7 +188,13 @@ async def forget_memories(service: Service, request: ForgetRequest) -> Forgotten
         async with service.fleet.using(owner) as agent:
             look = await _looked_up(service, agent, selection, request)
             relation_count = await agent.run(partial(agent.workspace.unnamed_count, look))
-            found = Tally(len(look.nodes), 0, len(look.gone_whole), 0, look.byte_count, relation_count)
+            found = Tally(
+                len(look.nodes),
+                messages=len(look.gone_whole),
+                bytes=look.byte_count,
+                relations=relation_count,
+                records=len(look.records),
+            )
             return _forgotten(look, _Outcome(found), is_dry=True)
     erasing = in_background(_forget(service, owner, selection, request, asker))
     # An erasure that has started completes: no caller wants half a selection erased.
@@ -170,6 +214,7 @@ def _selection(request: ForgetRequest) -> Selection:
         begin_ms=time.begin,
         end_ms=time.end,
         topic=None if request.topic is None else Topic(request.topic),
+        records=frozenset((tuple(one.namespace), one.key or "") for one in request.records),
     )
 
 
@@ -208,6 +253,10 @@ def _as_stored(workspace: Workspace, selection: Selection, request: ForgetReques
     return replace(
         selection,
         conversations=frozenset(form for one in request.conversations for form in policy.forms(one)),
+        records=selection.records
+        | frozenset(
+            (tuple(map(policy.name, namespace)), policy.name(key)) for namespace, key in selection.records
+        ),
         topic=selection.topic and OffloadedTopic(selection.topic, workspace.texts),
         about=workspace.statements_about(selection),
         redacted_speakers=speakers,
@@ -264,6 +313,10 @@ def _forgotten(look: SelectionSearch, done: _Outcome, *, is_dry: bool = False) -
         nodes=list(map(node_text_id, islice(look.nodes, MAX_LISTED))),
         messages=list(map(message_text_id, islice(look.gone_whole, MAX_LISTED))),
         partly=list(map(message_text_id, islice(look.partially_erased, MAX_LISTED))),
+        records=[
+            RecordName(namespace=list(one.namespace), key=one.key)
+            for one in islice(look.records if is_dry else (), MAX_LISTED)
+        ],
         also_found_in=look.elsewhere,
         also_found_count=look.elsewhere_count,
         proof=ForgetProof(

@@ -218,6 +218,8 @@ class AsyncClient:
     undo_ruling = _operation(calls.undo_ruling)
     consolidate = _operation(calls.consolidate)
 
+    batch_records = _operation(calls.batch_records)
+
     list_tools = _operation(calls.list_tools)
     get_tool_prompt = _operation(calls.get_tool_prompt)
     call_tool = _operation(calls.call_tool)

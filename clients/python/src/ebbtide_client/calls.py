@@ -69,6 +69,7 @@ from ebbtide_client.models import (
     Profile,
     Readiness,
     Recalled,
+    RecordResults,
     Remembered,
     Restored,
     RulingInfo,
@@ -712,17 +713,20 @@ def forget_memories(
     time_range: TimeRange | None = None,
     conversations: Sequence[str] = (),
     speakers: Sequence[str] = (),
+    records: Sequence[Mapping[str, Any]] = (),
     dry_run: bool = False,
 ) -> Call[Forgotten]:
     """Delete a selection for good, including its bytes on disk. `dry_run` returns what would be deleted. Irreversible.
 
-    Topic, time_range, conversations and speakers select together; nodes and messages are added.
+    Topic, time_range, conversations and speakers select together; nodes, messages and records are added. A record is
+    `{"namespace": [...], "key": "..."}`; without `key` it means all records in the namespace and below it.
     """
     lists = {"nodes": nodes, "messages": messages, "conversations": conversations, "speakers": speakers}
     form = {
         **{name: words or None for name, words in lists.items()},
         "topic": topic,
         "time_range": _span(time_range),
+        "records": [dict(one) for one in records] or None,
         "dry_run": dry_run or None,
     }
     return Call(
@@ -1107,6 +1111,24 @@ def _times(as_of: Time | None, known_at: Time | None) -> dict[str, str]:
         for name, time in given.items()
         if time is not None
     }
+
+
+# --- records -------------------------------------------------------------------------------------------
+
+RECORD_READS = ("get", "search", "namespaces")
+"""The operations on records that change nothing."""
+
+
+@checked
+def batch_records(agent_id: str, ops: Sequence[Mapping[str, Any]]) -> Call[RecordResults]:
+    """Read and write records in one transaction: all writes happen, in order, or none. Reads see the state before it.
+
+    An operation is an object such as `{"op": "put", "namespace": ["users"], "key": "ann", "value": {...}}`. A batch
+    with writes is not repeated after a lost connection: it may have been performed.
+    """
+    is_safe = all(one.get("op") in RECORD_READS and not one.get("refresh_ttl") for one in ops)
+    body = _body({"ops": [dict(one) for one in ops]})
+    return Call("POST", _of(agent_id, "records", "batch"), _reads(RecordResults), body=body, is_safe=is_safe)
 
 
 # --- tools ---------------------------------------------------------------------------------------------

@@ -195,7 +195,7 @@ class AuditRecordInfo:
     """Id of the caller's key; - if unknown."""
 
     action: str
-    """created, parameters_changed, corrected, deleted, forgotten, passes_owed, renamed, restored, cleared, stats_released, ruled."""
+    """created, parameters_changed, corrected, deleted, record_deleted, forgotten, passes_owed, renamed, restored, cleared, stats_released, ruled."""
 
     details: Mapping[str, Any]
     """Ids, names and counts; never content."""
@@ -675,6 +675,9 @@ class ForgetCounts:
     relations: int
     """Links that remain but lose their name, since the name reveals the topic."""
 
+    records: int
+    """Records."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ForgetProof:
@@ -694,38 +697,6 @@ class ForgetProof:
 
     hmac_count: int
     """The total number."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Forgotten:
-    """The erased items; in a dry run, the items that would be erased."""
-
-    dry_run: bool
-    """Whether this was a dry run, which erases nothing."""
-
-    counts: ForgetCounts
-    """The amount of erased data."""
-
-    nodes: Sequence[str]
-    """The memories; the first 1000."""
-
-    messages: Sequence[str]
-    """The messages erased as a whole; the first 1000."""
-
-    partly: Sequence[str]
-    """The messages of which only sentences are erased; the first 1000."""
-
-    also_found_in: Sequence[str]
-    """Memories and messages that also mention it and remain; the first 1000."""
-
-    also_found_count: int
-    """The total number."""
-
-    proof: ForgetProof
-    """The records of the audit log that prove the erasure."""
-
-    compacted: bool
-    """Whether the files no longer contain any byte of it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -993,6 +964,79 @@ class RecallStart:
 
     keyword: str
     """The keyword that names it; empty for the focus."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RecordInfo:
+    """A record."""
+
+    namespace: Sequence[str]
+    """Its place, from the outermost label on."""
+
+    key: str
+    """Its name in the namespace."""
+
+    value: Mapping[str, Any]
+    """The value, as it was put."""
+
+    version: int
+    """Version of the value. It grows with every put and is never used again."""
+
+    created_at: int
+    """When the record was first put, ms since the epoch."""
+
+    updated_at: int
+    """When it was last put, ms since the epoch."""
+
+    expires_at: int | None
+    """When it expires, ms since the epoch; null for never."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RecordName:
+    """A record by its place and name."""
+
+    namespace: Sequence[str]
+    """Its place, from the outermost label on."""
+
+    key: str
+    """Its name in the namespace."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RecordNamespace:
+    """A namespace that has records."""
+
+    labels: Sequence[str]
+    """Its labels, from the outermost on."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RecordResult:
+    """The result of one operation; fields of other operations are null or empty."""
+
+    version: int | None
+    """put: the version of the new value."""
+
+    deleted: int | None
+    """delete: how many records were deleted."""
+
+    record: RecordInfo | None
+    """get: the record; null if there is none."""
+
+    records: Sequence[RecordInfo]
+    """search: the records, in order."""
+
+    namespaces: Sequence[RecordNamespace]
+    """namespaces: those that fit, in order."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RecordResults:
+    """The result of each operation."""
+
+    results: Sequence[RecordResult]
+    """One result for each operation, in the order of the request."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -1788,6 +1832,41 @@ class Explanation:
 
     memories: Sequence[ExplainedMemory]
     """The memories of the response, then those left out."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Forgotten:
+    """The erased items; in a dry run, the items that would be erased."""
+
+    dry_run: bool
+    """Whether this was a dry run, which erases nothing."""
+
+    counts: ForgetCounts
+    """The amount of erased data."""
+
+    nodes: Sequence[str]
+    """The memories; the first 1000."""
+
+    messages: Sequence[str]
+    """The messages erased as a whole; the first 1000."""
+
+    partly: Sequence[str]
+    """The messages of which only sentences are erased; the first 1000."""
+
+    records: Sequence[RecordName]
+    """In a dry run the records, whose names may reveal the topic; the first 1000."""
+
+    also_found_in: Sequence[str]
+    """Memories and messages that also mention it and remain; the first 1000."""
+
+    also_found_count: int
+    """The total number."""
+
+    proof: ForgetProof
+    """The records of the audit log that prove the erasure."""
+
+    compacted: bool
+    """Whether the files no longer contain any byte of it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -33,6 +33,7 @@ from ebbtide.fleet.archive.reading import living_nodes, message_with_text, text_
 from ebbtide.fleet.deletion import words
 from ebbtide.fleet.deletion.link_names import links_at, without_names
 from ebbtide.fleet.deletion.proofs import Proofs
+from ebbtide.fleet.deletion.records import delete_record
 from ebbtide.fleet.deletion.removal import (
     Correction,
     Deleted,
@@ -40,6 +41,7 @@ from ebbtide.fleet.deletion.removal import (
     Memory,
     Outcome,
     OwnSource,
+    Record,
     Removal,
     Removed,
     Text,
@@ -231,6 +233,14 @@ class Step:
     @remove.register
     def _(self, item: Text) -> Outcome:
         self.done.without_text |= retention.remove_texts(self.txn, [item.message])
+        return None
+
+    @remove.register
+    def _(self, item: Record) -> Outcome:
+        record = self.txn.records.get(item.namespace, item.key)
+        if record is not None and record.version == item.version:
+            delete_record(self.txn, record, self.proofs if self.removal.action else None)
+            self.done.tally.records += 1
         return None
 
     @remove.register
@@ -596,8 +606,8 @@ class Step:
         if removal.is_permanent:
             done.erased_messages.update(done.without_text, done.rewritten)
         counts = done.tally
-        has_effect = (counts.nodes or counts.messages or counts.relations or done.rewritten or done.node) or (
-            change.entities or change.deleted_entities or change.removed_links
+        has_effect = (counts.nodes or counts.messages or counts.relations or counts.records) or (
+            done.rewritten or done.node or change.entities or change.deleted_entities or change.removed_links
         )
         if removal.action and has_effect:
             details = removal.details(counts, removal.items[removal.done_count :], done.outcomes)
@@ -633,5 +643,6 @@ REGISTER: Final = (
 )
 """The data that derives from memories and messages, in the order of removal. A test requires every table here."""
 
-NOT_DERIVED: Final = (layout.AUDIT, layout.EVENTS, layout.META)
-"""Tables of ids, numbers and keyed hashes, which a deletion leaves."""
+NOT_DERIVED: Final = (layout.RECORDS, layout.AUDIT, layout.EVENTS, layout.META)
+"""Tables from which a deletion of memories removes nothing: records, which are items of their own, and tables of ids,
+numbers and keyed hashes."""

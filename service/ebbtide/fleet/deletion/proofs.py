@@ -29,8 +29,12 @@ class Proofs:
     def add(self, text: str) -> None:
         """Hash a text and its sentences."""
         for one in (text, *islice(sentences_of(text), MAX_SENTENCES)):
-            if one.strip():
-                self.found[proof_of(self.key, one)] = None
+            self.add_whole(one)
+
+    def add_whole(self, text: str) -> None:
+        """Hash a text, but not its sentences."""
+        if text.strip():
+            self.found[proof_of(self.key, text)] = None
 
     def add_stretches(self, text: str, spans: Sequence[tuple[int, int]]) -> None:
         """Hash parts of a text, given in UTF-8 bytes."""

@@ -49,6 +49,15 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
+class Record:
+    """A record, unless it was written again meanwhile."""
+
+    namespace: tuple[str, ...]
+    key: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
 class Traces:
     """Remains of deleted words: loose ends of forgotten memories, names of links, and entities."""
 
@@ -72,7 +81,7 @@ class Correction:
     """Personal data in the content."""
 
 
-Item = Memory | Uncited | Words | Text | Traces | Correction
+Item = Memory | Uncited | Words | Text | Record | Traces | Correction
 
 
 @dataclass(slots=True)
@@ -106,6 +115,7 @@ class Tally(msgspec.Struct):
     bytes: int = 0
     relations: int = 0
     """Links that lost their name."""
+    records: int = 0
 
     def add(self, other: Tally) -> None:
         """Add the counts of another step."""

@@ -19,7 +19,8 @@ from functools import partial
 import msgspec
 
 from ebbtide.fleet.archive.reading import living_nodes, text_of
-from ebbtide.fleet.deletion.removal import Item, Memory, Removal, Tally, Traces, Words
+from ebbtide.fleet.deletion.records import texts_in, value_of
+from ebbtide.fleet.deletion.removal import Item, Memory, Record, Removal, Tally, Traces, Words
 from ebbtide.fleet.deletion.words import (
     Span,
     kept_in,
@@ -33,7 +34,7 @@ from ebbtide.fleet.deletion.words import (
 from ebbtide.ids import NodeId
 from ebbtide.memory.statements import Ledger
 from ebbtide.offload.pool import TextWorkers
-from ebbtide.records import Link, MessageRecord, Node, Source
+from ebbtide.records import Link, MessageRecord, Node, Source, StoredRecord
 from ebbtide.retrieval.sentences import sentences_of
 from ebbtide.retrieval.topic import Topic
 from ebbtide.store.lmdb.texts import is_tombstone
@@ -79,6 +80,8 @@ class Selection:
     begin_ms: int | None = None
     end_ms: int | None = None
     topic: Topic | None = None
+    records: frozenset[tuple[tuple[str, ...], str]] = frozenset()
+    """Namespaces, each with the key of a record, or with an empty key for all records in it and below it."""
     about: frozenset[NodeId] = frozenset()
     """The statements about entities of the topic's name."""
     redacted_speakers: frozenset[str] = frozenset()
@@ -101,6 +104,7 @@ class Selection:
             "time_range": (self.begin_ms, self.end_ms) != (None, None),
             "conversations": self.conversations,
             "speakers": self.speakers,
+            "records": self.records,
         }
         return [name for name, value in given.items() if value]
 
@@ -113,6 +117,20 @@ class Selection:
         is_speaker = record.speaker in self.speakers or record.speaker in self.redacted_speakers
         return (not self.speakers or is_speaker) and self._matches_filters(record)
 
+    def matches_record(self, record: StoredRecord) -> bool:
+        """Whether a record is listed, or matches all filters: the times of its writes, and the topic."""
+        places = ((record.namespace[:size], "") for size in range(1, len(record.namespace) + 1))
+        if (record.namespace, record.key) in self.records or any(one in self.records for one in places):
+            return True
+        if self.conversations or self.speakers:
+            return False
+        if (self.begin_ms, self.end_ms) == (None, None) and self.topic is None:
+            return False
+        if not any(map(self._is_within, (record.created_at_ms, record.updated_at_ms))):
+            return False
+        texts = (*record.namespace, record.key, *texts_in(value_of(record)))
+        return self.topic is None or any(map(self.topic.is_named_in, texts))
+
     def may_name(self, text: str) -> bool:
         """Whether a text mentions the topic, directly or after redaction; True if there is no topic."""
         topics = [one for one in (self.topic, self.redacted_topic) if one is not None]
@@ -124,11 +142,12 @@ class Selection:
         return bool(self.redacted_speakers) or self.redacted_topic is not None
 
     def _matches_filters(self, record: MessageRecord) -> bool:
-        time_ms = record.time_ms
-        return (
-            (not self.conversations or record.conversation_id in self.conversations)
-            and (self.begin_ms is None or time_ms >= self.begin_ms)
-            and (self.end_ms is None or time_ms < self.end_ms)
+        is_in_conversation = not self.conversations or record.conversation_id in self.conversations
+        return is_in_conversation and self._is_within(record.time_ms)
+
+    def _is_within(self, time_ms: int) -> bool:
+        return (self.begin_ms is None or time_ms >= self.begin_ms) and (
+            self.end_ms is None or time_ms < self.end_ms
         )
 
 
@@ -141,6 +160,8 @@ class SelectionSearch:
     """The entities whose names mention the topic, which are deleted."""
     nodes: dict[NodeId, None] = field(default_factory=dict)
     """Memories to delete."""
+    records: list[Record] = field(default_factory=list)
+    """Records to delete."""
     whole: dict[int, None] = field(default_factory=dict)
     """Messages to delete as a whole."""
     spans: dict[int, list[Span]] = field(default_factory=dict)
@@ -162,6 +183,7 @@ class SelectionSearch:
     is_done: bool = False
     _stage: int = 0
     _begin: int = 0
+    _record_place: bytes = b""
     _matched: set[int] = field(default_factory=set)
     _faded: dict[int, list[Span]] = field(default_factory=dict)
     """Spans of messages from which selected memories were made that are forgotten since."""
@@ -175,8 +197,11 @@ class SelectionSearch:
     """Hashes of the sentences to delete, of which there may be very many."""
 
     def step(self, txn: ReadTransaction, ledger: Ledger, is_time_up: Callable[[], bool]) -> None:
-        """Search on. The stages: messages, memories, their words, what derives from them, repetitions elsewhere."""
+        """Search on. The stages: records, messages, memories, their words, what derives from them, repetitions
+        elsewhere.
+        """
         stages = (
+            self._records,
             self._messages,
             self._nodes,
             self._own_words,
@@ -196,6 +221,7 @@ class SelectionSearch:
     def removal(self, links: Sequence[Link]) -> Removal:
         """Return what the search found as items, with links that lose their names."""
         items: list[Item] = [
+            *self.records,
             *map(Memory, sorted(self.fully_erased)),
             *(Words(number, None) for number in self.whole),
             *(Words(number, tuple(spans)) for number, spans in self.spans.items()),
@@ -213,6 +239,13 @@ class SelectionSearch:
         return Removal(items, "forgotten", details, is_permanent=True)
 
     # --- what to erase -----------------------------------------------------------------------------
+
+    def _records(self, txn: ReadTransaction) -> Iterator[int]:
+        for place, record in txn.records.placed(start=self._record_place):
+            if self.selection.matches_record(record):
+                self.records.append(Record(record.namespace, record.key, record.version))
+            self._record_place = place + b"\0"
+            yield record.version
 
     def _messages(self, txn: ReadTransaction) -> Iterator[int]:
         for record in txn.messages.all(self._begin):
@@ -337,7 +370,7 @@ class SelectionSearch:
     @property
     def is_empty(self) -> bool:
         """Whether the search found nothing to delete."""
-        return not (self.nodes or self.whole or self.spans)
+        return not (self.nodes or self.whole or self.spans or self.records)
 
     # --- repetitions in data that stays ------------------------------------------------------------
 

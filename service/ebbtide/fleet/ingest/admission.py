@@ -32,6 +32,8 @@ class Quota:
 
 UNBOUNDED = Quota()
 
+NO_COUNTS = AgentCounts()
+
 
 class PolicyChanged(Exception):
     """The policy on personal data changed after the batch was redacted, so it must be redacted again."""
@@ -97,7 +99,7 @@ def accept(txn: WriteTransaction, incoming: IncomingBatch, max_queue_size: int) 
         if known is not None:
             return Accepted(_replayed(txn, known, incoming.body_hash), counts.pending_batches)
         _refuse_when_full(counts, max_queue_size)
-        _refuse_beyond(incoming.quota, txn, counts)
+        refuse_beyond(incoming.quota, txn, counts)
     except EbbtideError as refusal:
         return refusal
     first, number = txn.meta.next_message_number, txn.meta.next_batch_number
@@ -141,7 +143,7 @@ def _refuse_when_full(counts: AgentCounts, most: int) -> None:
         )
 
 
-def _refuse_beyond(quota: Quota, txn: ReadTransaction, counts: AgentCounts) -> None:
+def refuse_beyond(quota: Quota, txn: ReadTransaction, counts: AgentCounts = NO_COUNTS) -> None:
     """Raise QUOTA_REACHED if the agent has reached its quota.
 
     A batch that arrives below the limit is accepted whole, so waiting batches may take the agent over the limit.

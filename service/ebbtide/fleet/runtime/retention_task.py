@@ -1,4 +1,4 @@
-"""The retention task removes expired texts while an agent is open (parameter `retention`).
+"""The retention task removes expired texts (parameter `retention`) and expired records while an agent is open.
 
 It runs when the agent opens, when its parameters change, and every hour. Its steps are short jobs in the agent's
 mailbox, between which requests and other agents go first. Texts that expire while an agent is closed are removed when
@@ -20,7 +20,7 @@ PAUSE_S = 3600.0
 
 
 class RetentionTask(BackgroundTask):
-    """Removes the expired texts of one agent until it is cancelled."""
+    """Removes the expired texts and records of one agent until it is cancelled."""
 
     def __init__(self, workspace: Workspace, mailbox: Mailbox, shared: SharedResources) -> None:
         super().__init__("retention", workspace.identity.agent_id, shared.model_client.patience)
@@ -30,7 +30,8 @@ class RetentionTask(BackgroundTask):
 
     async def _once(self) -> None:
         self._arrived.clear()
-        keeps_all = self._workspace.parameters.kept_days is None
+        workspace = self._workspace
+        keeps_all = workspace.parameters.kept_days is None and not workspace.records.may_expire
         while not keeps_all and await self._mailbox.run_in_background(self._step):
             pass
         with contextlib.suppress(TimeoutError):

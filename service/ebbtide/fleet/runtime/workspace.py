@@ -25,12 +25,14 @@ from ebbtide.fleet.consolidation.consolidation import Consolidation
 from ebbtide.fleet.deletion.executor import Executor
 from ebbtide.fleet.deletion.expiry import Expiry, before_ms
 from ebbtide.fleet.deletion.link_names import links_about, links_at
+from ebbtide.fleet.deletion.records import find_expired
 from ebbtide.fleet.deletion.removal import Removal, Removed
 from ebbtide.fleet.deletion.selection import Selection, SelectionSearch
 from ebbtide.fleet.ingest.declaring import Declaring
 from ebbtide.fleet.ingest.extraction import ExtractionJobs
 from ebbtide.fleet.ingest.inbox import Inbox
 from ebbtide.fleet.recall.query import Query
+from ebbtide.fleet.records.batch import RecordJobs
 from ebbtide.fleet.state.agent_state import State
 from ebbtide.fleet.state.event_builder import EventLog
 from ebbtide.fleet.state.privacy_budget import PrivacyBudget
@@ -74,6 +76,8 @@ class Workspace(State):
         self.statement_uses = StatementUses(stored, lambda node_id: node_id in self.network)
         store.before_commit = self.statement_uses.write
         self.privacy_budget = PrivacyBudget()
+        self.records = RecordJobs(self)
+        self._expired_from = b""
         self._executor = Executor(self)
         self._expiry: Expiry | None = None
 
@@ -120,7 +124,9 @@ class Workspace(State):
     # --- retention ---------------------------------------------------------------------------------
 
     def sweep(self, now_ms: int, is_time_up: Callable[[], bool]) -> bool:
-        """Run one step of removing expired texts. Return whether more is to do."""
+        """Run one step of removing expired records and texts. Return whether more is to do."""
+        if self.records.may_expire and self._expire_records(now_ms):
+            return True
         days = self.parameters.kept_days
         if days is None:
             self._expiry = None
@@ -137,6 +143,14 @@ class Workspace(State):
         if not expiry.is_done:
             self._expiry = expiry
         return not expiry.is_done
+
+    def _expire_records(self, now_ms: int) -> bool:
+        """Delete the next expired records. Return whether more are to be read."""
+        start = self._expired_from
+        due, self._expired_from = self.store.read(lambda txn: find_expired(txn, start, now_ms))
+        if due:
+            self.remove(Removal(due), lambda: False, now_ms, "-")
+        return bool(self._expired_from)
 
     def _evidence(self, now_ms: int) -> frozenset[int]:
         """Return the messages that living statements cite which are true at a time."""

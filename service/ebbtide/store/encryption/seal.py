@@ -53,8 +53,17 @@ class Seal:
 
     def key(self, table: Table[Any], key: bytes) -> bytes:
         """Return the stored form of a key: its HMAC in a table keyed by text, else the key itself."""
-        kind = table.text_kind
-        return hmac.digest(self._text_keys, kind + key, "sha256") if kind else key
+        kind, size = table.text_kind, table.name_bytes
+        if not kind:
+            return key
+        if not size:
+            return self._hmac(kind + key)
+        # One HMAC for each name of a path, so that the keys below a path begin with its own.
+        names = (key[begin : begin + size] for begin in range(0, len(key), size))
+        return b"".join(self._hmac(kind + name)[:size] for name in names)
+
+    def _hmac(self, text: bytes) -> bytes:
+        return hmac.digest(self._text_keys, text, "sha256")
 
     def seal(self, table: Table[Any], key: bytes, value: bytes) -> bytes:
         """Encrypt a value for the stored key `key`."""

@@ -78,6 +78,7 @@ class _Check(Entries):
             ("next_position", "position in the inbox", self._highest(layout.INBOX)),
             ("next_digested", "position among digested batches", self._highest(layout.DIGESTED)),
             ("next_relation_id", "relation id", self._highest(layout.RELATIONS)),
+            ("next_record_version", "version of a record", self.newest_record),
         ):
             if highest >= getattr(self._txn.meta, name):
                 self._note(META, name, f"a {what} could be used twice")

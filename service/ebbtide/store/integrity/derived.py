@@ -13,7 +13,14 @@ from collections.abc import Iterable
 import msgspec
 import numpy as np
 
-from ebbtide.bounds import LENGTH_TOLERANCE, MAX_METADATA_CHARS, MAX_METADATA_DEPTH
+from ebbtide.bounds import (
+    LENGTH_TOLERANCE,
+    MAX_METADATA_CHARS,
+    MAX_METADATA_DEPTH,
+    MAX_RECORD_BYTES,
+    MAX_RECORD_DEPTH,
+    REDACTION_GROWTH,
+)
 from ebbtide.records import MessageRecord, Node
 from ebbtide.store.codec import UNDECODABLE
 from ebbtide.store.layout import PASSAGES, VECTORS
@@ -118,19 +125,26 @@ def are_vectors_of(value: bytes, passage_count: int | None, newest_stamp: int) -
 
 def is_metadata(text: str) -> bool:
     """Return whether a text is a JSON object within the bounds of metadata."""
-    if len(text) > MAX_METADATA_CHARS:
-        return False
+    return len(text) <= MAX_METADATA_CHARS and _is_object(text, MAX_METADATA_DEPTH)
+
+
+def is_record_value(text: str | bytes) -> bool:
+    """Return whether a text is a JSON object within the bounds of the value of a record."""
+    return len(text) <= REDACTION_GROWTH * MAX_RECORD_BYTES and _is_object(text, MAX_RECORD_DEPTH)
+
+
+def _is_object(text: str | bytes, most: int) -> bool:
     try:
         found: object = msgspec.json.decode(text, type=dict[str, object])
     except UNDECODABLE:
         return False
-    return _depth(found) <= MAX_METADATA_DEPTH
+    return depth_of(found, most) <= most
 
 
-def _depth(value: object) -> int:
-    """Return the depth of nested objects and lists; at most one more than the bound."""
+def depth_of(value: object, most: int) -> int:
+    """Return the depth of nested objects and lists; at most one more than a bound."""
     level, depth = [value], 0
-    while level and depth <= MAX_METADATA_DEPTH:
+    while level and depth <= most:
         inner = [one for one in level if isinstance(one, dict | list)]
         depth += bool(inner)
         level = [one for held in inner for one in (held.values() if isinstance(held, dict) else held)]

@@ -22,7 +22,7 @@ from ebbtide.records import Batch, Concept, Entity, MessageRecord, Node
 from ebbtide.statements import Assertion, Ruling
 from ebbtide.store import layout
 from ebbtide.store.codec import INVALID, UNDECODABLE, is_within
-from ebbtide.store.integrity.derived import are_vectors_of, is_metadata, passages_fit
+from ebbtide.store.integrity.derived import are_vectors_of, is_metadata, is_record_value, passages_fit
 from ebbtide.store.layout import ENTRIES, META, MetaEntries, Table, chunk_key, from_u64
 from ebbtide.store.lmdb.transaction import ReadTransaction
 from ebbtide.store.yielding import Pause, with_pauses
@@ -70,6 +70,8 @@ class Entries:
         self.passage_counts: dict[int, int | None] = {}
         """The number of passages of each message; None where they cannot be decoded."""
         self.batches: dict[int, Batch] = {}
+        self.newest_record = 0
+        """The highest version of a record."""
         self._text_bytes = lru_cache(MAX_CACHED_TEXTS)(self._read_text)
 
     def read(self) -> bool:
@@ -86,6 +88,7 @@ class Entries:
         self._read_statements(layout.ASSERTIONS)
         self._read_statements(layout.RULINGS)
         self._read_concepts()
+        self._read_records()
         return True
 
     def _items(self, table: Table[Any]) -> Iterator[tuple[bytes, bytes]]:
@@ -271,6 +274,17 @@ class Entries:
             if from_u64(key) != concept.id:
                 name = node_text_id(concept.id)
                 self._note(layout.CONCEPTS, name, "is stored under another key", is_repairable=True)
+
+    def _read_records(self) -> None:
+        for place, record in self._decoded(layout.RECORDS):
+            if record is None:
+                continue
+            self.newest_record = max(self.newest_record, record.version)
+            key = layout.record_key(record.namespace, record.key)
+            if self._txn.tables.placed(layout.RECORDS, key) != place:
+                self._note(layout.RECORDS, place.hex(), "is stored under another key")
+            if not is_record_value(record.value):
+                self._note(layout.RECORDS, place.hex(), "has no JSON object as its value")
 
     def _read_statements(self, table: Table[Any]) -> None:
         for key, entry in self._decoded(table):

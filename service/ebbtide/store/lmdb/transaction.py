@@ -31,6 +31,7 @@ from ebbtide.store.lmdb.network import (
     ScanWriter,
     SourcesOf,
 )
+from ebbtide.store.lmdb.records import RecordReader, RecordWriter
 from ebbtide.store.lmdb.statements import CitingReader, CitingWriter, StatementReader, StatementWriter
 from ebbtide.store.lmdb.tables import Handles, MetaReader, MetaWriter, TableReader, TableWriter
 from ebbtide.store.lmdb.texts import (
@@ -71,6 +72,7 @@ class ReadTransaction:
     entities: EntityReader
     statements: StatementReader
     concepts: ConceptReader
+    records: RecordReader
     inbox: InboxReader
     audit: AuditReader
     events: EventReader
@@ -95,6 +97,7 @@ class ReadTransaction:
         self.entities = EntityReader(tables)
         self.statements = StatementReader(tables)
         self.concepts = ConceptReader(tables)
+        self.records = RecordReader(tables)
         self.inbox = InboxReader(tables)
         self.audit = AuditReader(tables)
         self.events = EventReader(tables, meta)
@@ -129,6 +132,7 @@ class WriteTransaction(ReadTransaction):
     entities: EntityWriter
     statements: StatementWriter
     concepts: ConceptWriter
+    records: RecordWriter
     inbox: InboxWriter
     audit: AuditWriter
     events: EventWriter
@@ -153,6 +157,7 @@ class WriteTransaction(ReadTransaction):
         self.entities = EntityWriter(tables, links)
         self.statements = StatementWriter(tables)
         self.concepts = ConceptWriter(tables)
+        self.records = RecordWriter(tables)
         self.inbox = InboxWriter(tables, meta)
         self.audit = AuditWriter(tables, meta)
         self.events = EventWriter(tables, meta)

@@ -30,6 +30,7 @@ from ebbtide.store.layout import (
     LINK_SIZE,
     META,
     OLDEST_FORMAT,
+    RECORDS,
     RULINGS,
     SCANS,
     TABLES,
@@ -42,7 +43,7 @@ from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
 _DROPPED: Final = {"backlinks": 12, "entity_ids": 0}
 """The tables that only format 2 has, as in OLD_VALUE_SIZES."""
 
-_ADDED: Final = (ASSERTIONS, RULINGS, CONCEPTS, CITINGS)
+_ADDED: Final = (ASSERTIONS, RULINGS, CONCEPTS, CITINGS, RECORDS)
 """The tables that format 2 and 3 do not have."""
 
 _SAME_TREES: Final = 3

@@ -39,13 +39,16 @@ from ebbtide.bounds import (
     Keywords,
     MediaType,
     MessageCount,
+    Minutes,
     Name,
+    Namespace,
     NextId,
     NextRelationId,
     Number,
     Overrides,
     OwedPasses,
     PersonalCounts,
+    RecordKey,
     RelationId,
     RelationName,
     Strategy,
@@ -163,6 +166,7 @@ class AgentLine(Line, frozen=True, tag="agent"):
     next_position: NextId = 1
     next_digested: NextId = 1
     next_relation_id: NextRelationId = field(default=1, name="next_relation")
+    next_record_version: NextId = 1
     texts_from: NextId = 1
     withdrawn: bool = field(default=False, name="holds_withdrawn")
     ledger: LedgerLine | None = None
@@ -348,6 +352,19 @@ class ConceptLine(Line, frozen=True, tag="concept"):
     created_at_ms: Time = field(name="created_at")
 
 
+class RecordLine(Line, frozen=True, tag="record"):
+    """A JSON object that the caller stored by namespace and key."""
+
+    namespace: Namespace
+    key: RecordKey
+    value: msgspec.Raw
+    version: Id
+    created_at_ms: Time = field(name="created_at")
+    updated_at_ms: Time = field(name="updated_at")
+    ttl_minutes: Minutes = 0
+    expires_at_ms: Time | None = field(default=None, name="expires_at")
+
+
 class PinLine(Line, frozen=True, tag="pin"):
     """A pinned memory."""
 
@@ -395,6 +412,7 @@ AnyLine = (
     | StatementLine
     | RulingLine
     | ConceptLine
+    | RecordLine
     | PinLine
     | LinkLine
     | IndexLine
@@ -409,7 +427,7 @@ def converted(value: msgspec.Struct, kind: type[S]) -> S:
     return kind(*astuple(value))
 
 
-def copied(value: msgspec.Struct, kind: type[S], **others: Any) -> S:
+def copied(value: msgspec.Struct, kind: type[S], /, **others: Any) -> S:
     """Return a value as another type: fields that are not among `others` have the same name in both."""
     for name in kind.__struct_fields__:
         if name not in others:

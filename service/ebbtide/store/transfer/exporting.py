@@ -50,6 +50,7 @@ from ebbtide.store.transfer.export_lines import (
     PassLine,
     PersonalLine,
     PinLine,
+    RecordLine,
     RegionLine,
     RelationLine,
     RewriteLine,
@@ -102,6 +103,8 @@ def _lines(txn: ReadTransaction, ebbtide_version: str, now_ms: int) -> Iterator[
     yield from _statements(txn)
     for concept in txn.concepts.all():
         yield converted(concept, ConceptLine)
+    for stored in txn.records.all():
+        yield copied(stored, RecordLine, value=raw_json(stored.value))
     yield from _pins(txn)
     for link in txn.links.all():
         yield converted(link, LinkLine)

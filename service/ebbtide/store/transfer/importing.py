@@ -38,11 +38,12 @@ from ebbtide.records import (
     Rewrite,
     ScanState,
     Source,
+    StoredRecord,
 )
 from ebbtide.statements import Assertion, ConsolidationState, LedgerState, Ruling
 from ebbtide.store import layout
 from ebbtide.store.codec import UNDECODABLE, make_known
-from ebbtide.store.integrity.derived import is_metadata
+from ebbtide.store.integrity.derived import is_metadata, is_record_value
 from ebbtide.store.layout import Table, link_value, text_key, u32, u64
 from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from ebbtide.store.lmdb.transaction import WriteTransaction
@@ -64,6 +65,7 @@ from ebbtide.store.transfer.export_lines import (
     MessageLine,
     NodeLine,
     PinLine,
+    RecordLine,
     RelationLine,
     RulingLine,
     StatementLine,
@@ -266,6 +268,8 @@ def _put(txn: WriteTransaction, line: AnyLine) -> None:
     elif isinstance(line, ConceptLine):
         _new_key(txn, layout.CONCEPTS, line.id)
         txn.concepts.put(converted(line, Concept))
+    elif isinstance(line, RecordLine):
+        _put_record(txn, line)
     elif isinstance(line, PinLine):
         _put_pin(txn, line)
     elif isinstance(line, LinkLine):
@@ -377,6 +381,15 @@ def _put_statement(txn: WriteTransaction, line: StatementLine | RulingLine) -> N
         txn.statements.put(
             copied(line, Ruling, sources=tuple(converted(one, Source) for one in line.sources))
         )
+
+
+def _put_record(txn: WriteTransaction, line: RecordLine) -> None:
+    if txn.records.get(line.namespace, line.key) is not None:
+        raise _Invalid("duplicate record")
+    value = bytes(line.value)
+    if not is_record_value(value):
+        raise _Invalid("value is no JSON object, too large or too deep")
+    txn.records.put(copied(line, StoredRecord, value=value.decode()))
 
 
 def _put_pin(txn: WriteTransaction, line: PinLine) -> None:

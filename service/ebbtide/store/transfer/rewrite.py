@@ -160,6 +160,8 @@ def _entries(txn: ReadTransaction) -> Iterator[Entry]:
         receipt = txn.inbox.receipt(batch.idempotency_key) if batch.idempotency_key else None
         if receipt is not None and receipt.batch == batch.number:
             yield layout.RECEIPTS, text_key(batch.idempotency_key), layout.encode(receipt)
+    for record in txn.records.all():
+        yield layout.RECORDS, layout.record_key(record.namespace, record.key), layout.encode(record)
 
 
 def _refuse_incomplete(store: LmdbStore, fresh: LmdbStore, pause: Pause) -> None:
