@@ -38,8 +38,23 @@ NODE = {"type": "node", "id": 1, "content": "a b c", "created_at": 5, "original_
 ENTITY = {"type": "entity", "id": 2, "name": "Lisbons", "key": "lisbon", "named_by": 1}
 RELATION = {"type": "relation", "id": 1, "name": "next"}
 LINK = {"type": "link", "source": 1, "target": 1, "relation": "next", "strength": 0.5, "anchor": 0}
-RECORD = {"type": "record", "namespace": ["n"], "key": "k", "value": {}, "version": 1, "created_at": 5, "updated_at": 5}
-NEXT = {"next_node": 3, "next_message": 2, "next_batch": 2, "next_position": 2, "next_relation": 2, "next_record_version": 2}
+RECORD = {
+    "type": "record",
+    "namespace": ["n"],
+    "key": "k",
+    "value": {},
+    "version": 1,
+    "created_at": 5,
+    "updated_at": 5,
+}
+NEXT = {
+    "next_node": 3,
+    "next_message": 2,
+    "next_batch": 2,
+    "next_position": 2,
+    "next_relation": 2,
+    "next_record_version": 2,
+}
 
 FAR = (-1, 2**53 + 1, 2**63, 2**64 - 1, 10**30)
 

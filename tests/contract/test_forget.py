@@ -384,7 +384,7 @@ async def test_repeating_a_selection_changes_nothing(tmp_path: Path, caller_in: 
         first = await forgotten(call, messages=["m1"])
         again = await forgotten(call, messages=["m1"], nodes=["n1", "n77"])
         assert again["counts"] == dict.fromkeys(
-            ("nodes", "links", "messages", "batches", "bytes", "relations"), 0
+            ("nodes", "links", "messages", "batches", "bytes", "relations", "records"), 0
         )
         assert again["proof"]["last_record"] == 0 and first["proof"]["last_record"] == 2
         replay = {"messages": [{"role": "user", "content": KEPT[0]}]}

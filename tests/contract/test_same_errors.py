@@ -75,6 +75,19 @@ LIMITED = {
     "parameters": [{"decay_rate": 2.0}, {"strategy": 99}, {"retention": "x"}],
     "page_token": ["?", "bm9kZXM6eA"],
     "topic": ["", LONG],
+    "ops": [
+        *(
+            [],
+            [{"op": "search"}] * 1001,
+            [{"op": "nonsense"}],
+            [{"key": "k"}],
+            [{"op": "search", "limit": 0}],
+        ),
+        [{"op": "put", "namespace": [LONG], "key": "k", "value": {}}],
+        [{"op": "get", "namespace": ["n"], "key": "k", "if_version": 1}],
+        [{"op": "search", "filter": {"a": {"$in": [1]}}}],
+    ],
+    "records": [[{"namespace": []}], [{"namespace": ["n"]}] * 1001, [{"namespace": ["n"], "key": ""}]],
 }
 """Invalid values by field, if its type does not determine them."""
 
@@ -268,7 +281,7 @@ async def test_a_value_is_written_as_in_json(both: tuple[RestCaller, GrpcCaller]
         assert (await outcome(rest, open_agent, fields))["message"] == message
 
 
-CREATE = ("CreateNode", "CreateStatement", "Remember", "OpenAgent", "RestoreAgent")
+CREATE = ("BatchRecords", "CreateNode", "CreateStatement", "Remember", "OpenAgent", "RestoreAgent")
 """Operations that create the agent that they name."""
 
 

@@ -139,6 +139,23 @@ def test_a_statement_with_links_and_metadata(daemon: Daemon) -> None:
     assert f"{wrist:<6} [caused_by 0.50]" in run("why", added, url=daemon.url).stdout
 
 
+def test_records_are_put_listed_and_deleted(daemon: Daemon) -> None:
+    """`records` stores exact values, refuses another version, and names what does not exist."""
+    run("records", "put", "users/ann", "theme", '{"dark": true}', url=daemon.url)
+    run("records", "put", "users/ann", "size", '{"n": 2}', "--ttl-minutes", "5", url=daemon.url)
+    assert answer(run("records", "get", "users/ann", "theme", url=daemon.url)) == {"dark": True}
+    lines = run("records", "list", "users", "--filter", '{"dark": true}', url=daemon.url).stdout.splitlines()
+    assert lines == ['users/ann  theme  {"dark": true}']
+    assert run("records", "namespaces", url=daemon.url).stdout == "users/ann\n"
+    put = ("records", "put", "users/ann", "theme", "{}")
+    assert "VERSION_DIFFERS" in run(*put, "--if-version", "0", url=daemon.url).stderr
+    assert run("records", "put", "users/ann", "theme", "[]", url=daemon.url).returncode == ExitCode.USAGE
+    assert run("records", "delete", "users", url=daemon.url).returncode == ExitCode.USAGE
+    assert answer(run("records", "delete", "users", "--all", "--json", url=daemon.url)) == {"deleted": 2}
+    missing = run("records", "get", "users/ann", "theme", url=daemon.url)
+    assert missing.returncode == ExitCode.NOT_FOUND
+
+
 def test_an_attachment_goes_in_and_comes_out(daemon: Daemon, tmp_path: Path) -> None:
     """A conversation in JSON may have attachments; `messages` lists them, `attachment` writes one."""
     content = bytes(range(256)) * 4

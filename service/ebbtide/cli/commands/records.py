@@ -108,7 +108,7 @@ def list_records(
         return
     for one in found:
         value = json.dumps(one["value"], ensure_ascii=False)
-        write_text(one_line(f"{'/'.join(one['namespace'])}  {one['key']}  {value}"))
+        write_text("  ".join(map(one_line, ("/".join(one["namespace"]), one["key"], value))))
 
 
 @records.command("namespaces")
