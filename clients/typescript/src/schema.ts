@@ -4265,9 +4265,9 @@ export interface operations {
                     "X-Pending-Batches"?: string;
                     /** @description With text/plain: batches parked after failures. */
                     "X-Parked-Batches"?: string;
-                    "X-Request-Id": components["headers"]["RequestId"];
                     /** @description With text/plain: messages found only by their words so far. */
                     "X-Unembedded-Messages"?: string;
+                    "X-Request-Id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };
                 content: {
