@@ -167,6 +167,7 @@ async def test_statements_on_the_page_are_those_of_the_daemon(client: httpx.Asyn
     # The profile and the search come after the retraction on the page.
     about.sort(key=lambda one: one[0] == "PATCH" or "/retract" in one[1])
     for method, path, body, status, shown in about:
+        await client.post(f"{ANN}/flush", json={"vectors": True, "timeout_ms": 30_000})
         answer = await client.request(method, path, json=json.loads(body) if body.strip() else None)
         assert answer.status_code == int(status), (path, answer.text)
         expected = json.loads(re.sub(r",?\s*…", "", shown))
