@@ -98,6 +98,7 @@ def test_full_map_refuses_writes_until_it_is_larger(tmp_path: Path) -> None:
         assert all(b["node_ids"] and b["attempts"] == 0 for b in states)
 
 
+@pytest.mark.full
 def test_full_map_refuses_only_concurrent_batches_that_do_not_fit(tmp_path: Path) -> None:
     """An acknowledged batch is stored and a refused one is not, whatever other batches share its commit.
 

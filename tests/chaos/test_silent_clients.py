@@ -309,6 +309,7 @@ def test_silent_connections_make_room_for_others(tmp_path: Path) -> None:
         assert daemon.stop() == 0
 
 
+@pytest.mark.full
 def test_a_stop_does_not_wait_for_clients_that_read_nothing(tmp_path: Path) -> None:
     """With a grace period of a minute, silent clients over both ports delay a stop only briefly."""
     with running_daemon(tmp_path / "data", {**PATIENT, "SERVER__SHUTDOWN_GRACE_S": 60}) as daemon:

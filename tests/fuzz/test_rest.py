@@ -21,6 +21,7 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from tests.fuzz.conftest import EXAMPLES, FUZZING
 from tests.support.process import Daemon, running_daemon
+from tests.support.tier import IS_ALL
 
 QUIET = {"EMBEDDING__MODEL": "off"}
 EVENTS = "/v1/agents/{agent_id}/events"
@@ -49,6 +50,8 @@ def test_any_request_is_answered_as_documented(api: Any, mode: GenerationMode) -
     # An event stream ends only when the client closes it.
     operations = [one for one in (found.ok() for found in api.get_all_operations()) if one.path != EVENTS]
     assert len(operations) >= 25
+    if mode is GenerationMode.NEGATIVE and not IS_ALL:
+        operations = operations[::2]
     for operation in operations:
         try:
             strategy = operation.as_strategy(generation_mode=mode)
