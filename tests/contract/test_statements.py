@@ -373,6 +373,19 @@ async def test_a_topic_without_a_value(tmp_path: Path, caller_in: CallerIn) -> N
         )
 
 
+async def test_a_denial_without_a_value_denies_every_value(tmp_path: Path, caller_in: CallerIn) -> None:
+    """No employer contradicts an employer; if it reports a change, the employer ends, until the user joins another."""
+    async with caller_in(tmp_path) as call:
+        await says(call, "employer", "Acme")
+        denied = await says(call, "employer", "", negated=True)
+        assert await values(call) == [("Acme", "contested"), ("", "contested")]
+        await done(call, "DELETE", f"nodes/{denied['id']}")
+        await says(call, "employer", "", negated=True, content="I no longer have an employer.")
+        assert await values(call) == [("", "current")]
+        await says(call, "employer", "Globex", content="I joined Globex.")
+        assert await values(call) == [("Globex", "current")]
+
+
 async def test_plans_come_after_what_is_true_and_are_marked(tmp_path: Path, caller_in: CallerIn) -> None:
     """A plan stays a plan when its time has come, until a statement says that it happened. Lists end with it."""
     async with caller_in(tmp_path) as call:

@@ -632,7 +632,14 @@ class SlotReplay:
         return self._compare(one, other) != "different"
 
     def _compare(self, one: Version, other: Version) -> Comparison:
-        """Compare two values. Objects that are one entity are the same, whatever their words."""
+        """Compare two values. Objects that are one entity are the same, whatever their words.
+
+        In a topic with one or few values, a denial without a value denies every value (ADR 0059).
+        """
+        if self.slot.cardinality != "many" and one.first.negated != other.first.negated:
+            denial = one if one.first.negated else other
+            if not denial.first.object:
+                return "same"
         entities = one.first.object_entity, other.first.object_entity
         if all(entities) and self._root(entities[0]) == self._root(entities[1]):
             return "same"

@@ -93,6 +93,8 @@ class Author:
             slot = random.choice(self.slots)
             value, kind = random.choice(SLOTS[slot]), KINDS.get(slot, "fact")
             negated = self.is_now(0.2)
+            if negated and slot in ("residence", "employer", "birthday") and self.is_now(0.3):
+                value = ""
             object_entity = random.choice(self.entities) if self.is_now(0.1) else 0
         told_at = self.at(self.day if self.is_now(0.7) else random.randint(0, self.day))
         since = self.some_day() if self.is_now(0.4) else None

@@ -157,6 +157,10 @@ class Oracle:
         if is_plan != (first.modality == "planned"):
             return "apart"
         value = self.value(new, first, known_at_ms)
+        # ADR 0059: in a slot with one or few values, a denial without a value denies every value.
+        denial = new if new.negated else first
+        if self.rules.cardinality(new.slot) != "many" and new.negated != first.negated and not denial.object:
+            value = "same"
         # "Events (SAME_AS): equal (subject, slot, object, day ± 1) is `same`; nothing looser is."
         # CHOICE: it applies if both are events of a slot with many values. Two equal events of different days agree.
         are_events = self.rules.cardinality(new.slot) == "many" and new.kind == first.kind == "event"
