@@ -347,6 +347,28 @@ def test_a_fact_about_a_relative_is_about_the_relative(
     assert (subject_name(one.subject), one.object) == (subject, value)
 
 
+def test_a_second_marriage_in_one_sentence_is_read() -> None:
+    """The clause after the end of a partnership has the same subject."""
+    found = extract("I divorced Tom last year and married Ben in May.")
+    assert [(one.slot, one.object, one.negated) for one in found] == [
+        ("partner", "Tom", True),
+        ("partner", "Ben", False),
+    ]
+    assert [one.object for one in extract("I divorced Tom and the priest married Ben.")] == ["Tom"]
+
+
+def test_in_laws_are_relatives() -> None:
+    """A named one is a relative and a subject, and one without a name is a subject if there is one of them."""
+    found = extract("My mother-in-law Rosa lives in Porto.")
+    assert [(one.subject, one.slot, one.object) for one in found] == [
+        ("I", "mother_in_law", "Rosa"),
+        ("Rosa", "residence", "Porto"),
+    ]
+    [one] = extract("My father-in-law lives in Porto.")
+    assert subject_name(one.subject) == "user's father in law"
+    assert extract("My brother-in-law lives in Porto.") == []
+
+
 def test_a_relative_belongs_to_the_speaker() -> None:
     """In a message of a named person, "I" and "my sister" mean that person and the sister of that person."""
     assert subject_name("I", "Ann") == "Ann"
@@ -362,6 +384,8 @@ def test_a_relative_belongs_to_the_speaker() -> None:
         ("user's younger brother", "my little brother, my baby brother, 我弟, 我小弟"),
         ("user's grandmother", "my gran, my granny, my grandma, 我奶奶"),
         ("user's partner", "my hubby, my wife, 我女友, 我媳妇"),
+        ("user's mother in law", "my mother-in-law, my mother in law, 我婆婆, 我的岳母"),
+        ("user's former partner", "my ex, my ex-wife, 我前夫"),
     ],
 )
 def test_a_relative_is_one_person_in_every_word(name: str, words: str) -> None:

@@ -91,7 +91,7 @@ _CALLED: Final = {slot: word for word, slot in reversed(RELATIVES.items())}
 """One word for each slot, so that "my mom" and "my mum" are one person."""
 _UNIQUE: Final = re.compile(
     r"partner|mother|father|son|daughter|(?:elder_|younger_)?(?:sister|brother)|boss"
-    r"|(?:maternal_)?grand(?:mother|father)"
+    r"|(?:maternal_)?grand(?:mother|father)|(?:mother|father)_in_law"
 )
 """The slots of relatives of whom facts are kept without a name."""
 _NAME: Final = r"[^\W\d_][\w'-]{1,15}"
@@ -182,6 +182,8 @@ _REGION: Final = re.compile(
     r", (?P<more>[\w'.-]{2,20}(?: [\w'.-]{2,20}){0,2}?)(?=\s{0,2}(?:[.;!?)]|$|,(?! (?:and|or) )))"
 )
 _MARITAL: Final = re.compile(r"\b(?:married|divorced|engaged|single|widowed|separated|broke up|split up)\b")
+_MARRIED_NEXT: Final = re.compile(r"(?:got married to|married) ")
+"""A clause without its own subject, after one on the end of a partnership: I divorced Tom and married Ben."""
 _PLACED: Final = frozenset(("residence", "hometown"))
 _PAIRS: Final = re.compile(
     r" and (?:cheese|roll|chips|jelly|tonic|white|vinegar|pepper|breakfast|blues|bass|gravy|beans)\b"
@@ -230,9 +232,16 @@ def findings(sentence: str, is_question: bool) -> Iterator[Finding]:
     match = _GREETED.match(folded)
     if match and is_name(name := _said(sentence, match)) and not _NO_NAMES.fullmatch(name.casefold()):
         yield Finding(0, match.end(), "I", "name", name)
+    ended: Finding | None = None
     for begin, end in clauses:
-        if not _ASKING.match(folded, begin, end):
-            yield from _in_clause(sentence, folded, begin, end)
+        if _ASKING.match(folded, begin, end):
+            continue
+        found = list(_in_clause(sentence, folded, begin, end))
+        if ended is not None and not found and _MARRIED_NEXT.match(folded, begin, end):
+            found = list(_predicates(sentence, folded, begin, begin - 1, end, ended.subject))
+        yield from found
+        is_end = bool(found) and found[0].slot == "partner" and found[0].is_negated
+        ended = found[0] if is_end and folded.startswith(" and ", end) else None
 
 
 def asks_for_reminder(folded: str) -> bool:
