@@ -78,7 +78,8 @@ maternal_uncle     many person        舅舅
 aunt               many person        姑姑, 姑妈
 maternal_aunt      many person        阿姨, 姨妈
 cousin             many person        表哥, 表弟, 表姐, 表妹, 堂哥, 堂弟, 堂姐, 堂妹
-friend             many person        friends, 朋友
+friend             many person        friends, best friend, 朋友, 好友, 闺蜜
+roommate           many person        roommates, flatmate, flatmates, housemate, 室友, 舍友
 colleague          many person        coworker, co-worker, colleagues, 同事
 hobby              many text          hobbies, interest, interests, 爱好, 兴趣, 业余爱好
 likes              many text          like, loves, enjoys, 喜欢, 爱, 喜爱, 爱吃

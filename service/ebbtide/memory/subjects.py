@@ -12,6 +12,7 @@ from typing import Final
 from ebbtide.entity_names import MAX_READ_CHARS, entity_key, is_entity, plain_name
 from ebbtide.han import contains_han
 from ebbtide.memory.slot_names import ALIASES, KIN, SLOTS, canonical, label
+from ebbtide.memory.values import normalised
 
 USER: Final = "user"
 ASSISTANT: Final = "assistant"
@@ -32,27 +33,92 @@ _OWNERS: Final = {
 }
 
 
-_RELATED: Final = KIN | {"partner", "boss"}
-"""The slots whose words name a person of the owner, such as "my wife"."""
+_INFORMAL: Final = """
+mother: mummy, mommy, momma, mama, 老妈, 妈咪, 娘
+father: daddy, papa, 老爸, 爹
+elder_sister: big sister, big-sister, elder sister, elder-sister, 大姐, 老姐
+younger_sister: baby sister, baby-sister, 小妹, 老妹
+elder_brother: big brother, big-brother, elder brother, elder-brother, 大哥, 老哥
+younger_brother: baby brother, baby-brother, 小弟, 老弟
+daughter: 闺女
+grandmother: granny, gran, nana
+grandfather: granddad, grandad, gramps
+partner: hubby, gf, bf, 太太
+"""
+_RELATIVES: Final = """
+mother: 妈
+father: 爸
+elder_sister: 姐
+younger_sister: 妹
+elder_brother: 哥
+younger_brother: 弟
+partner: 爱人, 老伴
+grandson: grandson, 孙子
+granddaughter: granddaughter, 孙女
+grandchild: grandchild, grandchildren, grandkid, grandkids, 孙辈
+parents: parents, 父母, 爸妈
+nephew: nephew, 侄子, 外甥
+niece: niece, 侄女, 外甥女
+former_partner: ex, ex-wife, ex-husband, ex-girlfriend, ex-boyfriend, 前任, 前妻, 前夫, 前女友, 前男友
+mother_in_law: mother-in-law, mother in law, 配偶的母亲, 婆婆, 岳母, 丈母娘
+father_in_law: father-in-law, father in law, 配偶的父亲, 公公, 岳父
+sister_in_law: sister-in-law, sister in law, 嫂子, 弟媳, 小姨子
+brother_in_law: brother-in-law, brother in law, 姐夫, 妹夫, 大舅子
+daughter_in_law: daughter-in-law, daughter in law, 儿媳, 儿媳妇
+son_in_law: son-in-law, son in law, 女婿
+"""
+_PERSONS: Final = """
+partner: 女友, 男友, 媳妇
+boss: boss, manager, supervisor, 老板, 上司, 领导, 经理, 主管, 导师
+friend: friend, friends, buddy, buddies, mate, mates, 朋友, 好友, 闺蜜, 哥们
+colleague: colleague, colleagues, coworker, coworkers, co-worker, co-workers, teammate, workmate, 同事
+neighbour: neighbour, neighbours, neighbor, neighbors, 邻居
+roommate: roommate, roommates, flatmate, flatmates, housemate, 室友, 舍友
+classmate: classmate, classmates, 同学, 校友
+teacher: teacher, professor, tutor, coach, trainer, 老师, 教授, 教练
+doctor: doctor, physician, therapist, 医生, 大夫
+dentist: dentist, 牙医
+landlord: landlord, landlady, 房东
+client: client, clients, customer, 客户
+fiance: fiance, fiancé, fiancee, fiancée, 未婚夫, 未婚妻
+stepmother: stepmother, 继母, 后妈
+stepfather: stepfather, 继父, 后爸
+aunt: 舅妈, 婶婶, 伯母
+uncle: 姑父, 姨父, 伯父
+"""
 
 
-_OTHER_WORDS: Final = {
-    word: slot
-    for slot, words in {
-        "mother": "mummy mommy momma mama 妈 老妈 妈咪 娘",
-        "father": "daddy papa 爸 老爸 爹",
-        "elder_sister": "big-sister elder-sister 姐 大姐 老姐",
-        "younger_sister": "baby-sister 妹 小妹 老妹",
-        "elder_brother": "big-brother elder-brother 哥 大哥 老哥",
-        "younger_brother": "baby-brother 弟 小弟 老弟",
-        "daughter": "闺女",
-        "grandmother": "granny gran nana",
-        "grandfather": "granddad grandad gramps",
-        "partner": "hubby gf bf 女友 男友 媳妇 爱人 老伴 太太",
-    }.items()
-    for word in words.split()
+def _listed(lines: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for line in lines.strip().splitlines():
+        relation, _, words = line.partition(": ")
+        found |= dict.fromkeys(map(normalised, words.split(", ")), relation)
+    return found
+
+
+INFORMAL: Final = _listed(_INFORMAL)
+"""From a word that also addresses others, so that it needs its owner before it, to the relative that it means."""
+
+RELATIVES: Final = {
+    **{word: slot for word, slot in ALIASES.items() if slot in KIN or slot == "partner"},
+    **_listed(_RELATIVES),
+    **INFORMAL,
 }
-"""Words for a person of the owner that are no topic, with the slot that they mean. A hyphen may be a space."""
+"""From a word for a relative to the relation: a slot, or a relation that is none."""
+
+OTHER_PERSONS: Final = _listed(_PERSONS)
+"""From a word for another person of somebody to the relation. Such a word has its owner before it."""
+
+_UNIQUE: Final = frozenset(
+    [
+        *("parents", "grandson", "granddaughter", "former_partner"),
+        *("mother_in_law", "father_in_law", "daughter_in_law", "son_in_law"),
+    ]
+)
+"""Relations that are no slots, of which somebody has one person, or several that are named together."""
+
+_RELATED: Final = KIN | {"partner", "boss"} | _UNIQUE
+"""The relations that, with their owner, name a person, such as "my wife"."""
 
 
 PERSONS: Final = frozenset(slot.name for slot in SLOTS.values() if slot.range == "person")
@@ -99,8 +165,17 @@ def _called(words: str) -> str | None:
 
 
 def _related(words: str) -> str:
-    """Return the slot of the words for a person of the owner, such as mother for "mum" and 妈."""
-    return _OTHER_WORDS.get(words.replace(" ", "-")) or canonical(words)
+    """Return the relation of the words for a person of the owner, such as mother for "mum" and 妈."""
+    relation = RELATIVES.get(words) or OTHER_PERSONS.get(words, "")
+    return relation if relation in _RELATED else canonical(words)
+
+
+def relation_label(relation: str) -> str:
+    """Return the first Chinese word for a relation, such as "mother in law"; empty for an unknown one."""
+    name = relation.replace(" ", "_")
+    if name in SLOTS:
+        return label(name, "zh")
+    return next((word for word, one in RELATIVES.items() if one == name and contains_han(word)), "")
 
 
 def subject_name(words: str, speaker: str = USER) -> str | None:

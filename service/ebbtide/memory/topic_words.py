@@ -15,6 +15,7 @@ from typing import Final
 
 from ebbtide.han import contains_han
 from ebbtide.memory.slot_names import ALIASES, KIN, SLOTS, slot_of
+from ebbtide.memory.subjects import INFORMAL, OTHER_PERSONS, RELATIVES
 from ebbtide.memory.values import MAX_CHARS, normalised
 
 TASKS: Final = "task"
@@ -68,55 +69,12 @@ _FITTING: Final = (
 _OF_A_THING: Final = frozenset(["name", "age"])
 """Topics that a question about a pet means of the pet."""
 
-_RELATIVE_WORDS: Final = """
-partner: 老伴, 爱人
-elder_brother: 哥
-elder_sister: 姐
-younger_brother: 弟
-younger_sister: 妹
-mother: 妈
-father: 爸
-grandson: grandson, 孙子
-granddaughter: granddaughter, 孙女
-grandchild: grandchild, grandchildren, grandkid, grandkids, 孙辈
-parents: parents, 父母, 爸妈
-nephew: nephew, 侄子, 外甥
-niece: niece, 侄女, 外甥女
-former_partner: ex, ex-wife, ex-husband, ex-girlfriend, ex-boyfriend, 前妻, 前夫, 前女友, 前男友
-mother_in_law: mother-in-law, 婆婆, 岳母, 丈母娘
-father_in_law: father-in-law, 公公, 岳父
-sister_in_law: sister-in-law, 嫂子, 弟媳, 小姨子
-brother_in_law: brother-in-law, 姐夫, 妹夫, 大舅子
-daughter_in_law: daughter-in-law, 儿媳, 儿媳妇
-son_in_law: son-in-law, 女婿
-"""
-_PERSON_WORDS: Final = """
-boss: boss, manager, supervisor, 老板, 上司, 领导, 经理, 主管, 导师
-friend: friend, friends, buddy, buddies, mate, mates, 朋友, 好友, 闺蜜, 哥们
-colleague: colleague, colleagues, coworker, coworkers, co-worker, co-workers, teammate, workmate, 同事
-neighbour: neighbour, neighbours, neighbor, neighbors, 邻居
-flatmate: flatmate, flatmates, roommate, roommates, housemate, 室友, 舍友
-classmate: classmate, classmates, 同学, 校友
-teacher: teacher, professor, tutor, coach, trainer, 老师, 教授, 教练
-doctor: doctor, physician, therapist, 医生, 大夫
-dentist: dentist, 牙医
-landlord: landlord, landlady, 房东
-client: client, clients, customer, 客户
-fiance: fiance, fiancé, fiancee, fiancée, 未婚夫, 未婚妻
-partner: 女友, 男友, 媳妇
-stepmother: stepmother, 继母, 后妈
-stepfather: stepfather, 继父, 后爸
-aunt: 舅妈, 婶婶, 伯母
-uncle: 姑父, 姨父, 伯父
-"""
-"""Words for a person of the user, besides relatives, by whom they mean."""
 _OWNED_PERSON: Final = re.compile(
     # A normalised text does not begin with "my" or 我的.
     r"(?:^|\b(?:my|our) )(?:(?:best|good|close|old|new|former|current|previous|next-door|upstairs) )?(WORDS)\b"
     r"|(?:^|我(?:们|家)?的?)(?:最好的|前|好|老|新|楼上的?|楼下的?|隔壁的?)?(HAN)".replace(
-        "WORDS",
-        "|".join(one for one in re.findall(r"[\w-]+", _PERSON_WORDS) if not contains_han(one)),
-    ).replace("HAN", "|".join(one for one in re.findall(r"[\w-]+", _PERSON_WORDS) if contains_han(one)))
+        "WORDS", "|".join(one for one in OTHER_PERSONS if not contains_han(one))
+    ).replace("HAN", "|".join(filter(contains_han, OTHER_PERSONS)))
 )
 """My boss, 我老板: the user's words for another person."""
 _CAPITALISED: Final = r"[A-Z][a-zA-Z0-9À-ɏ-]{0,30}+(?: [A-Z][a-zA-Z0-9À-ɏ-]{0,30}+){0,3}+"
@@ -234,7 +192,7 @@ def asked(question: str) -> Asked:
     for word, relative in _relatives():
         for owner in _OWNERS if word in text else ():
             # Without an owner, only Chinese names the user's relatives, with two characters or more.
-            is_named = owner or (contains_han(word) and len(word) > 1)
+            is_named = owner or (contains_han(word) and len(word) > 1 and word not in INFORMAL)
             if is_named and (rest := _cut(owner + word, text)) is not None:
                 relatives.add(relative)
                 text = rest
@@ -250,7 +208,7 @@ def asked(question: str) -> Asked:
             if slot in SLOTS and slot_of(slot).range not in allowed:
                 topics[slot] *= _UNFIT_SHARE
     topics |= {one: 1.0 for one in relatives if one == "partner"}
-    persons = frozenset(_person_of()[found[1] or found[2]] for found in _OWNED_PERSON.finditer(text))
+    persons = frozenset(OTHER_PERSONS[found[1] or found[2]] for found in _OWNED_PERSON.finditer(text))
     named = frozenset(_named(question))
     rest = _TELL.sub(" ", _OWNED_PERSON.sub(" ", text))
     is_about_others = (
@@ -278,8 +236,11 @@ def mentions(words: str, asked_: Asked) -> bool:
     if asked_.named:
         return any(_cut(name, text) is not None for name in asked_.named)
     wanted = asked_.relatives | asked_.persons
-    listed = (*_relatives(), *_person_of().items())
-    return any(whom in wanted and word in text and _cut(word, text) is not None for word, whom in listed)
+    listed = (*_relatives(), *OTHER_PERSONS.items())
+    return any(
+        whom in wanted and word not in INFORMAL and word in text and _cut(word, text) is not None
+        for word, whom in listed
+    )
 
 
 def asks_for_the_past(question: str) -> bool:
@@ -311,7 +272,7 @@ def topics_of_value(value: str) -> frozenset[str]:
 
 def are_same_relative(stated: str, named: str) -> bool:
     """Return whether the words of a statement state the relative that a question names."""
-    found = _relative_of().get(normalised(stated))
+    found = RELATIVES.get(normalised(stated))
     if found is None:
         return False
     families = {
@@ -361,19 +322,7 @@ def _words() -> tuple[tuple[str, Mapping[str, float]], ...]:
 @cache
 def _relatives() -> tuple[tuple[str, str], ...]:
     """Return (word, relative), the longest words first."""
-    found = {alias: slot for alias, slot in ALIASES.items() if slot in KIN or slot == "partner"}
-    found |= {word: relative for relative, word in _listed(_RELATIVE_WORDS)}
-    return tuple(sorted(found.items(), key=lambda pair: (-len(pair[0]), pair)))
-
-
-@cache
-def _person_of() -> dict[str, str]:
-    return {word: person for person, word in _listed(_PERSON_WORDS)}
-
-
-@cache
-def _relative_of() -> dict[str, str]:
-    return dict(_relatives())
+    return tuple(sorted(RELATIVES.items(), key=lambda pair: (-len(pair[0]), pair)))
 
 
 def _listed(lines: str) -> Iterator[tuple[str, str]]:

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from ebbtide.han import contains_han
 from ebbtide.memory.slot_names import SLOTS, canonical, label
-from ebbtide.memory.subjects import ASSISTANT, USER
+from ebbtide.memory.subjects import ASSISTANT, USER, relation_label
 
 SEPARATOR = "\n---\n"
 LOOSE_ENDS = 3
@@ -142,8 +142,8 @@ def _chinese_sentence(who: str, topic: str, value: str, negated: bool) -> str:
 def _in_chinese(subject: str) -> str:
     """Return the name of a subject in Chinese, also that of a relative: `user's sister` is 用户的姐妹."""
     owner, is_owned, kin = subject.partition("'s ")
-    if is_owned and owner in _PERSONS and canonical(kin) in SLOTS:
-        return f"{_PERSONS[owner]}的{label(canonical(kin), 'zh')}"
+    if is_owned and owner in _PERSONS and (relation := relation_label(kin)):
+        return f"{_PERSONS[owner]}的{relation}"
     return _PERSONS.get(subject, subject)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ebbtide.memory.slot_names import slot_of
 from ebbtide.memory.topic_words import (
     are_same_relative,
     asked,
@@ -51,6 +52,8 @@ def test_words_within_longer_words_do_not_count() -> None:
         ("Where is the son of my boss?", set(), True),
         ("我父母做什么工作？", {"parents"}, False),
         ("Where is my daughter-in-law from?", {"daughter_in_law"}, False),
+        ("When is my granny's birthday?", {"grandmother"}, False),
+        ("大哥，王太太住在哪里？", set(), False),
     ],
 )
 def test_a_question_names_relatives(question: str, relatives: set[str], is_in_first_person: bool) -> None:
@@ -58,6 +61,21 @@ def test_a_question_names_relatives(question: str, relatives: set[str], is_in_fi
     found = asked(question)
     assert found.relatives == relatives
     assert found.is_in_first_person == is_in_first_person
+
+
+@pytest.mark.parametrize(
+    ("question", "person"),
+    [
+        ("我闺蜜住在哪里？", "friend"),
+        ("我室友是做什么的？", "roommate"),
+        ("Where does my flatmate work?", "roommate"),
+    ],
+)
+def test_a_question_names_persons(question: str, person: str) -> None:
+    """Words for other persons of the user mean the same relation in both languages, which is a topic too."""
+    found = asked(question)
+    assert found.persons == {person} and found.is_about_others
+    assert slot_of(person).range == "person"
 
 
 def test_relatives_are_stated_in_other_words() -> None:

@@ -34,7 +34,7 @@ from ebbtide.ids import NodeId
 from ebbtide.memory.network import Network
 from ebbtide.memory.slot_names import SLOTS, canonical, slot_of
 from ebbtide.memory.statements import Ledger, Replay, Version
-from ebbtide.memory.subjects import USER, unqualified
+from ebbtide.memory.subjects import RELATIVES, USER, unqualified
 from ebbtide.memory.topic_words import (
     RELATION_TOPICS,
     TASKS,
@@ -300,7 +300,8 @@ class StatementMatches:
         if key is not None:
             yield key
         user = self.user()
-        names_of_it = relative, relative.replace("_", " ")
+        words = (word for word, one in RELATIVES.items() if one == relative)
+        names_of_it = {relative, relative.replace("_", " "), *words}
         topics = {*names_of_it, *RELATION_TOPICS}
         subjects = self.ledger.subjects_in(topics)
         stated_of: dict[NodeId, list[Assertion]] = {}
