@@ -107,7 +107,7 @@ RELATIVES: Final = {
 """From a word for a relative to the relation: a slot, or a relation that is none."""
 
 OTHER_PERSONS: Final = _listed(_PERSONS)
-"""From a word for another person of somebody to the relation. Such a word has its owner before it."""
+"""From a word for another person of the owner to the relation. Such a word has its owner before it."""
 
 _UNIQUE: Final = frozenset(
     [
@@ -115,7 +115,7 @@ _UNIQUE: Final = frozenset(
         *("mother_in_law", "father_in_law", "daughter_in_law", "son_in_law"),
     ]
 )
-"""Relations that are no slots, of which somebody has one person, or several that are named together."""
+"""Relations that are no slots, of which an owner has one person, or several that are named together."""
 
 _RELATED: Final = KIN | {"partner", "boss"} | _UNIQUE
 """The relations that, with their owner, name a person, such as "my wife"."""
