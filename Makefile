@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+INTEGRATIONS := $(VENV)/integrations
 # On two cores: tests wait for daemons almost half of the time, so a third worker fills the gaps.
 WORKERS ?= 3
 READY := $(VENV)/.ready
@@ -11,7 +12,7 @@ TESTS = $(BIN)/python -m pytest
 ALONE = $(shell grep --recursive --files-with-matches --include 'test_*.py' 'mark\.alone' tests)
 PARALLEL_TESTS = $(TESTS) --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo demo-picture serve test test-all lint curve bench bench-recall bench-memory bench-peers soak chaos proto eval-model eval-practical eval-relevance eval-knowledge openapi-tools model-server clean
+.PHONY: demo demo-picture serve test test-all lint curve bench bench-recall bench-memory bench-peers soak chaos proto eval-model eval-practical eval-relevance eval-knowledge openapi-tools model-server test-integrations clean
 
 demo: $(READY)  ## show how an agent remembers, recalls, forgets, and knows that it forgot
 	$(BIN)/ebbtide demo
@@ -78,6 +79,14 @@ proto: $(READY_DEV)  ## check the schema of the gRPC interface and regenerate it
 
 eval-model: $(READY_DEV)  ## measure the quality of a language model; make eval-model MODEL_URL=http://127.0.0.1:11434
 	$(BIN)/python -m benchmarks.eval_model --url "$(MODEL_URL)" --kind "$(or $(MODEL_KIND),ollama)" --model "$(or $(MODEL_NAME),qwen2.5:7b)"
+
+test-integrations: $(READY_DEV)  ## run the frameworks' own tests on the adapters of the Python client (installs them, 100 MB)
+	$(PYTHON) -m venv $(INTEGRATIONS)
+	$(INTEGRATIONS)/bin/python -m pip install --quiet './clients/python[langgraph]' langgraph-checkpoint-sqlite \
+		pytest pytest-asyncio hatchling
+	$(INTEGRATIONS)/bin/python -m pip download --quiet --no-deps --no-binary :all: --no-build-isolation \
+		--dest $(INTEGRATIONS)/sdists langgraph-checkpoint-sqlite
+	EBBTIDE_INTEGRATIONS=$(INTEGRATIONS) $(TESTS) tests/integration/test_framework_suites.py
 
 openapi-tools: $(READY_DEV)  ## install the tools of the TypeScript client, which tests run (70 MB)
 	$(BIN)/python -m tests.support.node

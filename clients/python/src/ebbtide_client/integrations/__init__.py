@@ -1,0 +1,1 @@
+"""Adapters for frameworks. Each module imports its framework, which is no dependency of this package."""

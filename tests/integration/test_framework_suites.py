@@ -1,0 +1,105 @@
+"""The frameworks' own tests, from their source distributions, on the adapters of the Python client.
+
+`make test-integrations` installs the frameworks in an environment of their own, downloads the tests and runs this.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from tests.support.process import running_daemon
+
+INTEGRATIONS = Path(os.environ.get("EBBTIDE_INTEGRATIONS", "")).absolute()
+SUPPORT = Path(__file__).parents[1] / "support"
+
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.skipif(
+        "EBBTIDE_INTEGRATIONS" not in os.environ, reason="`make test-integrations` runs the suites"
+    ),
+]
+
+OWN = """
+import asyncio
+from ebbtide_client import AsyncClient, Client
+from ebbtide_client.integrations.langgraph import AsyncEbbtideStore, EbbtideStore
+from langgraph.store.base import GetOp, ListNamespacesOp, PutOp, SearchOp
+
+def check(results):
+    assert results[0] is None and results[1] == [] and results[2] == [], results
+
+reads = [GetOp(("n",), "k"), SearchOp(("n",)), ListNamespacesOp()]
+with Client() as client:
+    store = EbbtideStore(client, "lg1", ttl={"default_ttl": 10})
+    check(store.batch(reads))
+    assert not client.list_agents().agents
+    store.put(("n", "m"), "k", {"text": "外婆", "n": [1, 2.5, None]})
+    item = store.get(("n", "m"), "k")
+    assert (item.namespace, item.key, item.value) == (("n", "m"), "k", {"text": "外婆", "n": [1, 2.5, None]})
+    assert item.created_at.tzinfo is not None
+    many = [PutOp(("many",), f"{number:04}", {"n": number}) for number in range(1500)]
+    assert store.batch([*many, SearchOp(("many",), limit=5)])[-1] == []
+    assert store.search(("many",), filter={"n": {"$gte": 1498}})[1].key == "1499"
+    assert store.search(("many",), limit=0) == []
+    store.delete(("n", "m"), "k")
+    assert store.get(("n", "m"), "k") is None
+    [op] = client.batch_records("lg1", [{"op": "get", "namespace": ["many"], "key": "0001"}]).results
+    assert op.record.expires_at is not None
+
+async def main():
+    async with AsyncClient() as client:
+        store = AsyncEbbtideStore(client, "lg2")
+        check(await store.abatch(reads))
+        await asyncio.gather(*(store.aput(("n",), str(number), {"n": number}) for number in range(20)))
+        assert len(await store.asearch(("n",), limit=100)) == 20
+        assert (await asyncio.to_thread(store.get, ("n",), "7")).value == {"n": 7}
+        try:
+            store.get(("n",), "7")
+        except asyncio.InvalidStateError:
+            return
+        raise AssertionError
+
+asyncio.run(main())
+"""
+
+
+def run(url: str, directory: Path, *arguments: str) -> str:
+    """Run a Python program in the environment of the frameworks, and return what it prints."""
+    environment = {**os.environ, "EBBTIDE_URL": url, "PYTHONPATH": str(SUPPORT)}
+    command = [str(INTEGRATIONS / "bin" / "python"), *arguments]
+    done = subprocess.run(
+        command, cwd=directory, env=environment, capture_output=True, text=True, timeout=600, check=False
+    )
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
+    return done.stdout
+
+
+def suite(name: str, directory: Path) -> Path:
+    """Unpack the source distribution of a package, and return its folder."""
+    [archive] = (INTEGRATIONS / "sdists").glob(f"{name}-*.tar.gz")
+    with tarfile.open(archive) as content:
+        content.extractall(directory, filter="data")
+    return directory / archive.name.removesuffix(".tar.gz")
+
+
+def test_the_stores_of_langgraph(tmp_path: Path) -> None:
+    """Nothing is read of an agent that does not exist; large batches, a time to live and both clients work."""
+    with running_daemon(tmp_path / "data") as daemon:
+        run(daemon.url, tmp_path, "-c", OWN)
+
+
+def test_the_suite_of_langgraph(tmp_path: Path) -> None:
+    """The tests of LangGraph's SQLite store pass, apart from those of SQL and of search by meaning."""
+    folder = suite("langgraph_checkpoint_sqlite", tmp_path)
+    with running_daemon(tmp_path / "data") as daemon:
+        options = ("-q", "-p", "upstream_langgraph", "-p", "no:cacheprovider")
+        files = ("tests/test_store.py", "tests/test_async_store.py")
+        printed = run(daemon.url, folder, "-m", "pytest", *options, *files)
+    passed = re.search(r"(\d+) passed", printed)
+    assert passed is not None and int(passed[1]) > 90, printed[-2000:]
