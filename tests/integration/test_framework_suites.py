@@ -49,8 +49,12 @@ with Client() as client:
     assert store.search(("many",), limit=0) == []
     store.delete(("n", "m"), "k")
     assert store.get(("n", "m"), "k") is None
-    [op] = client.batch_records("lg1", [{"op": "get", "namespace": ["many"], "key": "0001"}]).results
-    assert op.record.expires_at is not None
+    store.put(("ttl",), "default", {})
+    store.put(("ttl",), "short", {}, ttl=0.5)
+    store.put(("ttl",), "none", {}, ttl=None)
+    [found] = client.batch_records("lg1", [{"op": "search", "prefix": ["ttl"]}]).results
+    lives = {one.key: one.expires_at and one.expires_at - one.updated_at for one in found.records}
+    assert lives == {"default": 600_000, "none": None, "short": 60_000}, lives
 
 async def main():
     async with AsyncClient() as client:
