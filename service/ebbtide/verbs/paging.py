@@ -59,7 +59,11 @@ def from_token(token: str, listing: str) -> str:
 
 def number_from_token(token: str, listing: str) -> int:
     """Return the number in a token, 0 without one."""
-    position = from_token(token, listing)
+    return number_of(from_token(token, listing))
+
+
+def number_of(position: str) -> int:
+    """Return the number that is a position, 0 for the beginning. INVALID_PAGE if it is none."""
     if position and not (position.isascii() and position.isdigit() and len(position) < 20):
         raise _invalid("page_token", NOT_A_TOKEN)
     return int(position or 0)

@@ -66,7 +66,7 @@ from ebbtide.verbs.limits import (
     Time,
 )
 from ebbtide.verbs.metadata import message_filter, metadata_json
-from ebbtide.verbs.paging import AgentPageRequest, from_token, number_from_token, to_token
+from ebbtide.verbs.paging import AgentPageRequest, from_token, number_of, to_token
 from ebbtide.verbs.pii_policy import PiiPolicy
 from ebbtide.verbs.requests import AgentRequest, Request, Response, invalid, refuse
 from ebbtide.verbs.search import Vector
@@ -809,9 +809,7 @@ def _first_of_page(token: str) -> tuple[bool, NodeId]:
     """Return whether a page begins among the planned statements, and the first statement that may be on it."""
     position = from_token(token, "statements")
     number = position.removeprefix(PLANNED)
-    return position != number, number_from_token(
-        to_token(number, "statements") if number else "", "statements"
-    )
+    return position != number, number_of(number)
 
 
 class View:

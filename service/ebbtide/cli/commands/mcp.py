@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
 from typing import Annotated
 from urllib.parse import quote, urlencode
 
@@ -12,14 +11,7 @@ import typer
 from ebbtide.cli.commands.tools import Lang, Language
 from ebbtide.cli.credentials import credentials
 from ebbtide.cli.options import DEFAULT_AGENT, DEFAULT_URL, Agent, ApiKeyFile, CaFile, ClientCert, Url
-
-
-class ToolSet(StrEnum):
-    """The sets of tools."""
-
-    DEFAULT = "default"
-    STATEMENTS = "statements"
-    SEARCH_FETCH = "search-fetch"
+from ebbtide.mcp.sets import SetName
 
 
 def mcp(
@@ -28,7 +20,7 @@ def mcp(
     api_key_file: ApiKeyFile = None,
     ca_file: CaFile = None,
     client_cert: ClientCert = None,
-    tools: Annotated[ToolSet, typer.Option("--tools", help="The set of tools.")] = ToolSet.DEFAULT,
+    tools: Annotated[SetName, typer.Option("--tools", help="The set of tools.")] = "default",
     lang: Lang = Language.EN,
 ) -> None:
     """Connect an MCP client that starts this command with a running daemon, over standard input and output."""
@@ -41,7 +33,7 @@ def mcp(
     with RemoteClient(url, given) as remote:
         # A client shows what is written to standard error, if the daemon does not answer or refuses the key.
         remote.get_me()
-    options = urlencode({"tools": tools.value, "lang": lang.value})
+    options = urlencode({"tools": tools, "lang": lang.value})
     address = f"{url.rstrip('/')}/v1/agents/{quote(agent, safe='')}/mcp?{options}"
     trust = True if given.trust is None else given.trust
     with httpx.Client(headers=given.headers, verify=trust, timeout=TIMEOUT_S, trust_env=False) as client:
