@@ -134,6 +134,7 @@ class AgentParameters(BaseModel):
         "auto", description="When a memory is shown with its speaker."
     )
     digest_system: bool = Field(False, description="Whether system messages become memories.")
+    digest_tools: bool = Field(False, description="Whether calls of tools and their output become memories.")
     max_queue_size: Annotated[int, Field(ge=1, le=100_000)] = Field(
         1000, description="Most batches in the inbox, waiting or parked; beyond it, remember is refused."
     )

@@ -98,7 +98,7 @@ class Message(msgspec.Struct, frozen=True):
 
 
 Role = Literal["user", "assistant", "system", "tool", ""]
-"""The role of a speaker; `tool` for the words of a statement; empty once the message was erased."""
+"""The role of a speaker; `tool` also for the words of a statement; empty once the message was erased."""
 
 
 class PersonalSpan(msgspec.Struct, frozen=True, array_like=True):
@@ -179,6 +179,13 @@ class MessageRecord(msgspec.Struct, frozen=True, array_like=True):
     """The parts from which forgotten memories were made, while its text is stored."""
     attachments: Attachments = ()
     """Its files, while its text is stored. Their captions follow its own words in the text."""
+    tools_from: ByteLength | None = None
+    """Where the text of tools begins, in UTF-8 bytes: calls at the end, or all of the output. None for no such text,
+    also for the words of a statement."""
+
+    def without_tools(self, text: str) -> str:
+        """Return the part of its text that does not come from tools."""
+        return text if self.tools_from is None else text.encode()[: self.tools_from].decode(errors="ignore")
 
     @property
     def is_withdrawn(self) -> bool:

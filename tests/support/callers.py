@@ -266,6 +266,8 @@ class GrpcCaller:
     def _put(self, message: Message, fields: dict[str, Any], path: str) -> None:
         for name, value in fields.items():
             field = message.DESCRIPTOR.fields_by_name.get(name)
+            if isinstance(value, list) and field is not None and not field.is_repeated:
+                field = message.DESCRIPTOR.fields_by_name.get(f"{name}_parts", field)
             if field is None:
                 number = FIRST_UNKNOWN + len(self._unknown)
                 self._unknown[f"{path}{number}"] = f"{path}{name}"

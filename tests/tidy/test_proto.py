@@ -32,8 +32,12 @@ ONLY_IN_PROTO = {
     "OpenAgentResponse": {"created"},
     "UpdateAgentRequest": {"reset"},
     "RestoreAgentRequest": {"chunk"},
+    "Message": {"content_parts"},
 }
-"""Fields that REST expresses differently: as 201 or 200, as null, and as a file in the body."""
+"""Fields that REST expresses differently: as 201 or 200, as null, as a file in the body, and as a list."""
+
+NULL_AS_EMPTY = {"tool_calls"}
+"""Lists that may be null over REST, as clients of OpenAI send them. Null and an empty list mean the same."""
 
 
 def buf(*arguments: str, folder: Path = PROTO) -> subprocess.CompletedProcess[str]:
@@ -217,7 +221,7 @@ def differences(document: dict[str, Any], fields: dict[str, Any], message: Any, 
 
 def _difference(document: dict[str, Any], schema: dict[str, Any], field: Any, path: str) -> Iterator[str]:
     is_nullable = {"type": "null"} in schema.get("anyOf", [])
-    if is_nullable and not field.has_presence:
+    if is_nullable and not field.has_presence and path.rpartition(".")[2] not in NULL_AS_EMPTY:
         yield f"{path}: can be null, but is not optional"
     json = resolved(document, schema)
     kind = json.get("type")
@@ -236,9 +240,9 @@ def _difference(document: dict[str, Any], schema: dict[str, Any], field: Any, pa
         # Lists of values that grow, such as the signals, are strings in protobuf.
         is_text = field.cpp_type == field.CPPTYPE_STRING
         allowed = {*json.get("enum", [json.get("const")])}
-        # Requests and responses share the roles; only a response has the role of a statement's words.
+        # Requests and responses share the roles. Those of clients of OpenAI are only in requests of Remember.
         said = allowed if is_text else {*words(field.enum_type)}
-        if said - allowed - {"tool"} or allowed - said:
+        if said - allowed - {"tool", "developer", "function"} or allowed - said:
             yield f"{path}: other words"
     elif kind not in _kinds(field):
         yield f"{path}: {kind} in JSON"

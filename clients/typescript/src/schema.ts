@@ -1389,6 +1389,11 @@ export interface components {
              */
             digest_system: boolean;
             /**
+             * @description Whether calls of tools and their output become memories.
+             * @default false
+             */
+            digest_tools: boolean;
+            /**
              * @description Most batches in the inbox, waiting or parked; beyond it, remember is refused.
              * @default 1000
              */
@@ -3295,6 +3300,40 @@ export interface components {
                 [key: string]: unknown;
             } | string;
         };
+        /** @description The name and the arguments of a call. */
+        CalledFunction: {
+            /**
+             * @description Name of the function.
+             * @example get_weather
+             */
+            name: string;
+            /**
+             * @description The arguments, as JSON.
+             * @example {"city": "Lisbon"}
+             */
+            arguments?: string | {
+                [key: string]: unknown;
+            } | null;
+        } & {
+            [key: string]: unknown;
+        };
+        /** @description The name and the input of a call of a custom tool. */
+        CalledTool: {
+            /**
+             * @description Name of the tool.
+             * @example run_code
+             */
+            name: string;
+            /**
+             * @description The input.
+             * @example print(1)
+             */
+            input?: string | {
+                [key: string]: unknown;
+            } | null;
+        } & {
+            [key: string]: unknown;
+        };
         /** @description How many passes to add. */
         CompressRequest: {
             /**
@@ -3310,6 +3349,18 @@ export interface components {
              * @default false
              */
             dry_run?: boolean;
+        };
+        /** @description A part of the content of a message. */
+        ContentPart: {
+            /**
+             * @description `text`; other parts are stored as their type, such as `[image]`.
+             * @default text
+             */
+            type?: string;
+            /** @description The text of a part of the type `text`. */
+            text?: string | null;
+        } & {
+            [key: string]: unknown;
         };
         /** @description The right fields of a statement. */
         CorrectStatementRequest: {
@@ -3593,18 +3644,18 @@ export interface components {
              */
             reason?: string;
         };
-        /** @description One message of a conversation. */
+        /** @description One message of a conversation, also as a client of OpenAI's chat completions holds it. */
         Message: {
             /**
-             * @description Role of the speaker.
+             * @description Role of the speaker. `developer` means `system`; `function` means `tool`.
              * @enum {string}
              */
-            role: "user" | "assistant" | "system";
+            role: "user" | "assistant" | "system" | "developer" | "tool" | "function";
             /**
-             * @description The text of the message. `limits.max_message_chars` sets the limit.
+             * @description The text of the message, or its parts. Not required if there are calls of tools. `limits.max_message_chars` sets the limit.
              * @example I moved to Lisbon in May.
              */
-            content: string;
+            content?: string | components["schemas"]["ContentPart"][] | null;
             /** @description When it was said: ms since the epoch, or ISO 8601 with a time zone. */
             timestamp?: number | string | null;
             /** @description The caller's own id, returned with sources. `limits.max_name_chars` sets the limit. */
@@ -3625,6 +3676,19 @@ export interface components {
             } | null;
             /** @description Small files that belong to the message, at most 16. Queries find them by their captions. */
             attachments?: components["schemas"]["Attachment"][];
+            /**
+             * @description Same as `speaker`, as OpenAI names it. `limits.max_name_chars` sets the limit.
+             * @example Ann
+             */
+            name?: string | null;
+            /** @description Calls of tools, at most 128, stored as `name(arguments)` after the content. */
+            tool_calls?: components["schemas"]["ToolCall"][] | null;
+            /** @description Id of the call that a tool answers; stored as metadata. */
+            tool_call_id?: string | null;
+            /** @description A call, as OpenAI had it before `tool_calls`. */
+            function_call?: components["schemas"]["CalledFunction"] | null;
+            /** @description The refusal of a model, in place of content; stored as text. `limits.max_message_chars` sets the limit. */
+            refusal?: string | null;
         };
         /** @description A link of a new memory or statement with a living node, both ways. */
         NewLink: {
@@ -3954,6 +4018,22 @@ export interface components {
             /** @description Before this time: ms since the epoch, or ISO 8601. */
             end?: number | string | null;
         };
+        /** @description A call of a tool by the assistant. */
+        ToolCall: {
+            /**
+             * @description Id of the call; stored as metadata.
+             * @example call_1
+             */
+            id?: string | null;
+            /** @description Which of the two fields it has; `function` if it is missing. */
+            type?: ("function" | "custom") | null;
+            /** @description The function that is called. */
+            function?: components["schemas"]["CalledFunction"] | null;
+            /** @description The custom tool that is called. */
+            custom?: components["schemas"]["CalledTool"] | null;
+        } & {
+            [key: string]: unknown;
+        };
         /** @description What to change about a memory. */
         UpdateNodeRequest: {
             /**
@@ -4042,6 +4122,8 @@ export interface components {
             speaker_prefix?: "auto" | "always" | "never";
             /** @description Whether system messages become memories. */
             digest_system?: boolean;
+            /** @description Whether calls of tools and their output become memories. */
+            digest_tools?: boolean;
             /** @description Most batches in the inbox, waiting or parked; beyond it, remember is refused. */
             max_queue_size?: number;
             /** @description Most compression passes that an agent can owe; further ones are merged. */
@@ -4130,6 +4212,8 @@ export interface components {
             speaker_prefix?: ("auto" | "always" | "never") | null;
             /** @description Whether system messages become memories. */
             digest_system?: boolean | null;
+            /** @description Whether calls of tools and their output become memories. */
+            digest_tools?: boolean | null;
             /** @description Most batches in the inbox, waiting or parked; beyond it, remember is refused. */
             max_queue_size?: number | null;
             /** @description Most compression passes that an agent can owe; further ones are merged. */

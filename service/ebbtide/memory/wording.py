@@ -177,8 +177,8 @@ def _is_chinese(text: str, locale: str) -> bool:
 
 
 ROLE_LABELS = {
-    "zh": {"user": "用户：", "assistant": "助手：", "system": "系统："},
-    "en": {"user": "user: ", "assistant": "assistant: ", "system": "system: "},
+    "zh": {"user": "用户：", "assistant": "助手：", "system": "系统：", "tool": "工具："},
+    "en": {"user": "user: ", "assistant": "assistant: ", "system": "system: ", "tool": "tool: "},
 }
 
 

@@ -446,8 +446,9 @@ _COLUMNS: Sequence[str] = (
     "marks",
 )
 
-ROLES = ("user", "assistant", "system", "", "tool")
-"""The roles of messages in the order of their numbers in the column `role`; empty if unknown."""
+ROLES = ("user", "assistant", "system", "", "tool", "statement")
+"""The roles of messages in the order of their numbers in the column `role`; empty if unknown. The words of a statement
+have a number of their own here, though their role is `tool`."""
 
 MAX_FOUND = 32
 """Terms whose postings are cached: the signals of a query request each of its terms several times."""

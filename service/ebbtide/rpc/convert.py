@@ -1,8 +1,8 @@
 """Conversion between messages and the fields of requests and responses, by the schema.
 
 Fields have the same names in messages and models. Four types differ: times (Timestamp ↔ ms), enums (number ↔ text),
-free objects (Struct ↔ object) and free values (Value ↔ value). An unset
-field is left out, so the model's default applies. An unknown enum number stays
+free objects (Struct ↔ object) and free values (Value ↔ value). A list `x_parts` is `x`, which
+is a text or a list over REST. An unset field is left out, so the model's default applies. An unknown enum number stays
 a number, which the model refuses. Fields that are not in the schema are refused, as over REST.
 """
 
@@ -35,6 +35,9 @@ NANOS_PER_S = 1_000_000_000
 MAX_LIST_ITEMS = 100_000
 """Most items of a list. No setting can raise a limit above it."""
 
+PARTS = "_parts"
+"""The end of the name of a list that REST takes under the name before it."""
+
 MAX_EXACT_INTEGER = 1 << 53
 """Integers up to this one are exact in a Struct, whose numbers are doubles."""
 
@@ -61,6 +64,8 @@ def fields_of(message: Message, path: str = "") -> dict[str, Any]:
         name, is_repeated, read = shape.fields[field]
         if is_repeated:
             _refuse_long(f"{path}{name}", len(value))
+            if name in found:
+                refuse(f"{path}{field.name}", f"with {name}", f"{name} or {field.name}, not both")
             found[name] = (
                 [read(item, f"{path}{name}[{i}]") for i, item in enumerate(value)] if read else [*value]
             )
@@ -93,10 +98,14 @@ def _shape(kind: Descriptor) -> _Shape:
     return _Shape(
         {field.name: "" for field in implied},
         {
-            field: (field.name, field.is_repeated and not _is_map(field), _reader(field))
+            field: (_name(field), field.is_repeated and not _is_map(field), _reader(field))
             for field in kind.fields
         },
     )
+
+
+def _name(field: Field) -> str:
+    return str(field.name).removesuffix(PARTS) if field.is_repeated else str(field.name)
 
 
 def _is_map(field: Field) -> bool:

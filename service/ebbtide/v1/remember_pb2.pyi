@@ -36,7 +36,11 @@ class _RoleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Role.ValueType],
     ROLE_SYSTEM: _Role.ValueType  # 3
     """The system; becomes a memory only with `digest_system`."""
     ROLE_TOOL: _Role.ValueType  # 4
-    """The words of a statement; only in responses."""
+    """A tool; its output becomes a memory only with `digest_tools`. In responses also the words of a statement."""
+    ROLE_DEVELOPER: _Role.ValueType  # 5
+    """Same as the system; only in requests."""
+    ROLE_FUNCTION: _Role.ValueType  # 6
+    """Same as a tool; only in requests."""
 
 class Role(_Role, metaclass=_RoleEnumTypeWrapper):
     """The role of a speaker."""
@@ -50,7 +54,11 @@ ROLE_ASSISTANT: Role.ValueType  # 2
 ROLE_SYSTEM: Role.ValueType  # 3
 """The system; becomes a memory only with `digest_system`."""
 ROLE_TOOL: Role.ValueType  # 4
-"""The words of a statement; only in responses."""
+"""A tool; its output becomes a memory only with `digest_tools`. In responses also the words of a statement."""
+ROLE_DEVELOPER: Role.ValueType  # 5
+"""Same as the system; only in requests."""
+ROLE_FUNCTION: Role.ValueType  # 6
+"""Same as a tool; only in requests."""
 Global___Role: _TypeAlias = Role  # noqa: Y015
 
 @_typing.final
@@ -194,8 +202,152 @@ class CitedAttachment(_message.Message):
 Global___CitedAttachment: _TypeAlias = CitedAttachment  # noqa: Y015
 
 @_typing.final
+class ContentPart(_message.Message):
+    """A part of the content of a message."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TYPE_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    type: _builtins.str
+    """`text`; other parts are stored as their type, such as `[image]`."""
+    text: _builtins.str
+    """The text of a part of the type `text`."""
+    def __init__(
+        self,
+        *,
+        type: _builtins.str | None = ...,
+        text: _builtins.str | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_text", b"_text", "_type", b"_type", "text", b"text", "type", b"type"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_text", b"_text", "_type", b"_type", "text", b"text", "type", b"type"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__text: _TypeAlias = _typing.Literal["text"]  # noqa: Y015
+    _WhichOneofArgType__text: _TypeAlias = _typing.Literal["_text", b"_text"]  # noqa: Y015
+    _WhichOneofReturnType__type: _TypeAlias = _typing.Literal["type"]  # noqa: Y015
+    _WhichOneofArgType__type: _TypeAlias = _typing.Literal["_type", b"_type"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__text) -> _WhichOneofReturnType__text | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__type) -> _WhichOneofReturnType__type | None: ...
+
+Global___ContentPart: _TypeAlias = ContentPart  # noqa: Y015
+
+@_typing.final
+class CalledFunction(_message.Message):
+    """The name and the arguments of a call."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    ARGUMENTS_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Name of the function."""
+    arguments: _builtins.str
+    """The arguments, as JSON."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str | None = ...,
+        arguments: _builtins.str | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_arguments", b"_arguments", "_name", b"_name", "arguments", b"arguments", "name", b"name"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_arguments", b"_arguments", "_name", b"_name", "arguments", b"arguments", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__arguments: _TypeAlias = _typing.Literal["arguments"]  # noqa: Y015
+    _WhichOneofArgType__arguments: _TypeAlias = _typing.Literal["_arguments", b"_arguments"]  # noqa: Y015
+    _WhichOneofReturnType__name: _TypeAlias = _typing.Literal["name"]  # noqa: Y015
+    _WhichOneofArgType__name: _TypeAlias = _typing.Literal["_name", b"_name"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__arguments) -> _WhichOneofReturnType__arguments | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__name) -> _WhichOneofReturnType__name | None: ...
+
+Global___CalledFunction: _TypeAlias = CalledFunction  # noqa: Y015
+
+@_typing.final
+class CalledTool(_message.Message):
+    """The name and the input of a call of a custom tool."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    INPUT_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Name of the tool."""
+    input: _builtins.str
+    """The input."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str | None = ...,
+        input: _builtins.str | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_input", b"_input", "_name", b"_name", "input", b"input", "name", b"name"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_input", b"_input", "_name", b"_name", "input", b"input", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__input: _TypeAlias = _typing.Literal["input"]  # noqa: Y015
+    _WhichOneofArgType__input: _TypeAlias = _typing.Literal["_input", b"_input"]  # noqa: Y015
+    _WhichOneofReturnType__name: _TypeAlias = _typing.Literal["name"]  # noqa: Y015
+    _WhichOneofArgType__name: _TypeAlias = _typing.Literal["_name", b"_name"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__input) -> _WhichOneofReturnType__input | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__name) -> _WhichOneofReturnType__name | None: ...
+
+Global___CalledTool: _TypeAlias = CalledTool  # noqa: Y015
+
+@_typing.final
+class ToolCall(_message.Message):
+    """A call of a tool by the assistant."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    TYPE_FIELD_NUMBER: _builtins.int
+    FUNCTION_FIELD_NUMBER: _builtins.int
+    CUSTOM_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """Id of the call; stored as metadata."""
+    type: _builtins.str
+    """function or custom."""
+    @_builtins.property
+    def function(self) -> Global___CalledFunction:
+        """The function that is called."""
+
+    @_builtins.property
+    def custom(self) -> Global___CalledTool:
+        """The custom tool that is called."""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.str | None = ...,
+        type: _builtins.str | None = ...,
+        function: Global___CalledFunction | None = ...,
+        custom: Global___CalledTool | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_id", b"_id", "_type", b"_type", "custom", b"custom", "function", b"function", "id", b"id", "type", b"type"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_id", b"_id", "_type", b"_type", "custom", b"custom", "function", b"function", "id", b"id", "type", b"type"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__id: _TypeAlias = _typing.Literal["id"]  # noqa: Y015
+    _WhichOneofArgType__id: _TypeAlias = _typing.Literal["_id", b"_id"]  # noqa: Y015
+    _WhichOneofReturnType__type: _TypeAlias = _typing.Literal["type"]  # noqa: Y015
+    _WhichOneofArgType__type: _TypeAlias = _typing.Literal["_type", b"_type"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__id) -> _WhichOneofReturnType__id | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__type) -> _WhichOneofReturnType__type | None: ...
+
+Global___ToolCall: _TypeAlias = ToolCall  # noqa: Y015
+
+@_typing.final
 class Message(_message.Message):
-    """One message of a conversation."""
+    """One message of a conversation, also as a client of OpenAI's chat completions holds it."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -206,14 +358,26 @@ class Message(_message.Message):
     SPEAKER_FIELD_NUMBER: _builtins.int
     METADATA_FIELD_NUMBER: _builtins.int
     ATTACHMENTS_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    TOOL_CALLS_FIELD_NUMBER: _builtins.int
+    TOOL_CALL_ID_FIELD_NUMBER: _builtins.int
+    FUNCTION_CALL_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    CONTENT_PARTS_FIELD_NUMBER: _builtins.int
     role: Global___Role.ValueType
-    """Role of the speaker."""
+    """Role of the speaker. `developer` means `system`; `function` means `tool`."""
     content: _builtins.str
-    """The text of the message."""
+    """The text of the message. Not required if there are parts, or calls of tools."""
     id: _builtins.str
     """The caller's own id, returned with sources."""
     speaker: _builtins.str
     """Name of the speaker, where the role does not say enough."""
+    name: _builtins.str
+    """Same as `speaker`, as OpenAI names it."""
+    tool_call_id: _builtins.str
+    """Id of the call that a tool answers; stored as metadata."""
+    refusal: _builtins.str
+    """The refusal of a model, in place of content; stored as text."""
     @_builtins.property
     def timestamp(self) -> _timestamp_pb2.Timestamp:
         """When it was said."""
@@ -226,6 +390,18 @@ class Message(_message.Message):
     def attachments(self) -> _containers.RepeatedCompositeFieldContainer[Global___Attachment]:
         """Small files that belong to the message, at most 16. Queries find them by their captions."""
 
+    @_builtins.property
+    def tool_calls(self) -> _containers.RepeatedCompositeFieldContainer[Global___ToolCall]:
+        """Calls of tools, at most 128, stored as `name(arguments)` after the content."""
+
+    @_builtins.property
+    def function_call(self) -> Global___CalledFunction:
+        """A call, as OpenAI had it before `tool_calls`."""
+
+    @_builtins.property
+    def content_parts(self) -> _containers.RepeatedCompositeFieldContainer[Global___ContentPart]:
+        """The parts of the content, instead of `content`. Over REST, `content` is the list."""
+
     def __init__(
         self,
         *,
@@ -236,23 +412,45 @@ class Message(_message.Message):
         speaker: _builtins.str | None = ...,
         metadata: _struct_pb2.Struct | None = ...,
         attachments: _abc.Iterable[Global___Attachment] | None = ...,
+        name: _builtins.str | None = ...,
+        tool_calls: _abc.Iterable[Global___ToolCall] | None = ...,
+        tool_call_id: _builtins.str | None = ...,
+        function_call: Global___CalledFunction | None = ...,
+        refusal: _builtins.str | None = ...,
+        content_parts: _abc.Iterable[Global___ContentPart] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_content", b"_content", "_id", b"_id", "_speaker", b"_speaker", "content", b"content", "id", b"id", "metadata", b"metadata", "speaker", b"speaker", "timestamp", b"timestamp"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_content", b"_content", "_function_call", b"_function_call", "_id", b"_id", "_name", b"_name", "_refusal", b"_refusal", "_speaker", b"_speaker", "_tool_call_id", b"_tool_call_id", "content", b"content", "function_call", b"function_call", "id", b"id", "metadata", b"metadata", "name", b"name", "refusal", b"refusal", "speaker", b"speaker", "timestamp", b"timestamp", "tool_call_id", b"tool_call_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_content", b"_content", "_id", b"_id", "_speaker", b"_speaker", "attachments", b"attachments", "content", b"content", "id", b"id", "metadata", b"metadata", "role", b"role", "speaker", b"speaker", "timestamp", b"timestamp"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_content", b"_content", "_function_call", b"_function_call", "_id", b"_id", "_name", b"_name", "_refusal", b"_refusal", "_speaker", b"_speaker", "_tool_call_id", b"_tool_call_id", "attachments", b"attachments", "content", b"content", "content_parts", b"content_parts", "function_call", b"function_call", "id", b"id", "metadata", b"metadata", "name", b"name", "refusal", b"refusal", "role", b"role", "speaker", b"speaker", "timestamp", b"timestamp", "tool_call_id", b"tool_call_id", "tool_calls", b"tool_calls"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__content: _TypeAlias = _typing.Literal["content"]  # noqa: Y015
     _WhichOneofArgType__content: _TypeAlias = _typing.Literal["_content", b"_content"]  # noqa: Y015
+    _WhichOneofReturnType__function_call: _TypeAlias = _typing.Literal["function_call"]  # noqa: Y015
+    _WhichOneofArgType__function_call: _TypeAlias = _typing.Literal["_function_call", b"_function_call"]  # noqa: Y015
     _WhichOneofReturnType__id: _TypeAlias = _typing.Literal["id"]  # noqa: Y015
     _WhichOneofArgType__id: _TypeAlias = _typing.Literal["_id", b"_id"]  # noqa: Y015
+    _WhichOneofReturnType__name: _TypeAlias = _typing.Literal["name"]  # noqa: Y015
+    _WhichOneofArgType__name: _TypeAlias = _typing.Literal["_name", b"_name"]  # noqa: Y015
+    _WhichOneofReturnType__refusal: _TypeAlias = _typing.Literal["refusal"]  # noqa: Y015
+    _WhichOneofArgType__refusal: _TypeAlias = _typing.Literal["_refusal", b"_refusal"]  # noqa: Y015
     _WhichOneofReturnType__speaker: _TypeAlias = _typing.Literal["speaker"]  # noqa: Y015
     _WhichOneofArgType__speaker: _TypeAlias = _typing.Literal["_speaker", b"_speaker"]  # noqa: Y015
+    _WhichOneofReturnType__tool_call_id: _TypeAlias = _typing.Literal["tool_call_id"]  # noqa: Y015
+    _WhichOneofArgType__tool_call_id: _TypeAlias = _typing.Literal["_tool_call_id", b"_tool_call_id"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__content) -> _WhichOneofReturnType__content | None: ...
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__function_call) -> _WhichOneofReturnType__function_call | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__id) -> _WhichOneofReturnType__id | None: ...
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__name) -> _WhichOneofReturnType__name | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__refusal) -> _WhichOneofReturnType__refusal | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__speaker) -> _WhichOneofReturnType__speaker | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__tool_call_id) -> _WhichOneofReturnType__tool_call_id | None: ...
 
 Global___Message: _TypeAlias = Message  # noqa: Y015
 

@@ -19,7 +19,17 @@ from functools import partial
 from typing import Annotated, Any, Literal, Self
 
 import msgspec
-from pydantic import AfterValidator, Field, ValidationInfo, model_validator
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    TypeAdapter,
+    ValidationInfo,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from ebbtide.fleet.archive.archive import passages_of
 from ebbtide.fleet.ingest.admission import MESSAGE_WEIGHT, UNBOUNDED, IncomingBatch, PolicyChanged, Quota
@@ -31,6 +41,15 @@ from ebbtide.parameters import AgentParameters
 from ebbtide.records import Batch, Identity, MessageRecord, PersonalSpan
 from ebbtide.store.layout import text_key
 from ebbtide.verbs.attachments import Attachments, with_captions
+from ebbtide.verbs.chat_messages import (
+    MAX_CALLS,
+    MAX_ID_CHARS,
+    MAX_PARTS,
+    READ,
+    BadMessage,
+    is_chat_message,
+    plain_message,
+)
 from ebbtide.verbs.limits import FlatMetadata, MaxChars, MaxItems, Metadata, Name, NotEmpty, Several, Time
 from ebbtide.verbs.metadata import merged_json, metadata_json
 from ebbtide.verbs.pii_policy import PiiPolicy
@@ -41,12 +60,86 @@ READING_COST = 8
 """How much longer a text takes if it is searched for personal data or recalled lines."""
 
 
-class Message(Fields):
-    """One message of a conversation."""
+@dataclass(frozen=True, slots=True)
+class _SentAs:
+    """The annotation of a field that clients send in other types than `Message` has after reading it."""
 
-    role: Literal["user", "assistant", "system"] = Field(description="Role of the speaker.")
-    content: Annotated[str, MaxChars("max_message_chars")] = Field(
-        description="The text of the message.", examples=["I moved to Lisbon in May."]
+    kind: Any
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        sent = handler(TypeAdapter(self.kind).core_schema)
+        limits = {name: value for name, value in handler(schema).items() if name not in ("type", "const")}
+        if limits:
+            sent["anyOf"][0] |= limits
+        return sent
+
+
+def _as_sent(schema: dict[str, Any]) -> None:
+    """Let the schema of a message say what `plain_message` allows."""
+    schema["required"].remove("content")
+    del schema["properties"]["content"]["maxLength"]
+    del schema["properties"]["tool_calls"]["default"]
+
+
+class ContentPart(Fields):
+    """A part of the content of a message."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str = Field("text", description="`text`; other parts are stored as their type, such as `[image]`.")
+    text: str | None = Field(None, description="The text of a part of the type `text`.")
+
+
+class CalledFunction(Fields):
+    """The name and the arguments of a call."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: str = Field(description="Name of the function.", examples=["get_weather"])
+    arguments: str | dict[str, Any] | None = Field(
+        None, description="The arguments, as JSON.", examples=['{"city": "Lisbon"}']
+    )
+
+
+class CalledTool(Fields):
+    """The name and the input of a call of a custom tool."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: str = Field(description="Name of the tool.", examples=["run_code"])
+    input: str | dict[str, Any] | None = Field(None, description="The input.", examples=["print(1)"])
+
+
+class ToolCall(Fields):
+    """A call of a tool by the assistant."""
+
+    model_config = ConfigDict(extra="allow")
+
+    id: str | None = Field(None, description="Id of the call; stored as metadata.", examples=["call_1"])
+    type: Literal["function", "custom"] | None = Field(
+        None, description="Which of the two fields it has; `function` if it is missing."
+    )
+    function: CalledFunction | None = Field(None, description="The function that is called.")
+    custom: CalledTool | None = Field(None, description="The custom tool that is called.")
+
+
+SentContent = str | Annotated[list[ContentPart], MaxItems(MAX_PARTS)] | None
+SentCalls = Annotated[list[ToolCall], MaxItems(MAX_CALLS)] | None
+
+
+class Message(Fields):
+    """One message of a conversation, also as a client of OpenAI's chat completions holds it."""
+
+    model_config = ConfigDict(json_schema_extra=_as_sent)
+
+    role: Literal["user", "assistant", "system", "developer", "tool", "function"] = Field(
+        description="Role of the speaker. `developer` means `system`; `function` means `tool`."
+    )
+    content: Annotated[str, MaxChars("max_message_chars"), _SentAs(SentContent)] = Field(
+        description="The text of the message, or its parts. Not required if there are calls of tools.",
+        examples=["I moved to Lisbon in May."],
     )
     timestamp: Time | None = Field(
         None, description="When it was said: ms since the epoch, or ISO 8601 with a time zone."
@@ -65,17 +158,46 @@ class Message(Fields):
         description="Small files that belong to the message, at most 16. Queries find them by their captions.",
     )
 
+    name: Annotated[None, _SentAs(Name | None)] = Field(
+        None, description="Same as `speaker`, as OpenAI names it.", examples=["Ann"]
+    )
+    tool_calls: Annotated[str, _SentAs(SentCalls)] = Field(
+        "", description="Calls of tools, at most 128, stored as `name(arguments)` after the content."
+    )
+    tool_call_id: Annotated[None, _SentAs(Annotated[str, MaxChars(MAX_ID_CHARS)] | None)] = Field(
+        None, description="Id of the call that a tool answers; stored as metadata."
+    )
+    function_call: Annotated[None, _SentAs(CalledFunction | None)] = Field(
+        None, description="A call, as OpenAI had it before `tool_calls`."
+    )
+    refusal: Annotated[None, _SentAs(Annotated[str, MaxChars("max_message_chars")] | None)] = Field(
+        None, description="The refusal of a model, in place of content; stored as text."
+    )
+
     @property
     def size(self) -> int:
-        """Characters of its text, with captions."""
-        return len(self.content) + sum(len(text) for one in self.attachments for text in one.captions)
+        """Characters of its text, with captions and calls."""
+        captions = sum(len(text) for one in self.attachments for text in one.captions)
+        return len(self.content) + captions + len(self.tool_calls)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _plain(cls, given: Any) -> Any:
+        """Read the forms that clients of OpenAI send. After this, `content` and `tool_calls` are texts."""
+        if not isinstance(given, dict) or not is_chat_message(given):
+            return given
+        try:
+            return plain_message(given)
+        except BadMessage as fault:
+            raise violation(fault.reason, fault.description, fault.field) from None
 
     @model_validator(mode="after")
     def _fits(self, info: ValidationInfo) -> Self:
-        """Captions are part of the text, so they count."""
-        if self.attachments and info.context is not None and self.size > info.context.max_message_chars:
+        """Captions and calls are part of the text, so they count."""
+        is_longer = self.size > len(self.content)
+        if is_longer and info.context is not None and self.size > info.context.max_message_chars:
             most = info.context.max_message_chars
-            description = f"{self.size} characters with captions; allowed: at most {most}"
+            description = f"{self.size} characters with captions and calls; allowed: at most {most}"
             raise violation("TEXT_TOO_LONG", description, "content")
         return self
 
@@ -236,14 +358,20 @@ def arrival_of(screened: Screened, stamp: Stamp) -> IncomingBatch:
     contents: dict[bytes, bytes] = {}
     for one, metadata in zip(kept, held, strict=True):
         text, attachments = with_captions(one.message.content, one.message.attachments)
+        tools_from = 0 if one.message.role == "tool" else None
+        if one.message.tool_calls:
+            tools_from = len(text.encode())
+            text = "\n".join(filter(None, (text, one.message.tool_calls)))
         texts.append(text)
         if one.keeps_attachments:
             contents |= {attached.digest: attached.bytes for attached in one.message.attachments}
         else:
             attachments = ()
         record = _record(one, text, request.conversation_id or "", now_ms, metadata)
-        personal = (*record.personal, *_personal_captions(text, one.message, policy))
-        records.append(msgspec.structs.replace(record, personal=personal, attachments=attachments))
+        personal = (*record.personal, *_personal_beyond(text, one.message, policy))
+        records.append(
+            msgspec.structs.replace(record, personal=personal, attachments=attachments, tools_from=tools_from)
+        )
     by_key = {text_key(text): text for text in set(held) if text}
     passages = [passages_of(text, record.speaker) for text, record in zip(texts, records, strict=True)]
     return IncomingBatch(
@@ -251,11 +379,11 @@ def arrival_of(screened: Screened, stamp: Stamp) -> IncomingBatch:
     )
 
 
-def _personal_captions(text: str, message: Message, policy: PiiPolicy) -> list[PersonalSpan]:
-    """Return the places of personal data in the captions, which follow the own words of a message."""
-    if not message.attachments:
-        return []
+def _personal_beyond(text: str, message: Message, policy: PiiPolicy) -> list[PersonalSpan]:
+    """Return the places of personal data in captions and calls, which follow the content of a message."""
     own = len(message.content)
+    if len(text) == own:
+        return []
     before = len(text[:own].encode())
     return [PersonalSpan(one.kind, before + one.offset, one.length) for one in policy.tagged(text[own:])]
 
@@ -270,6 +398,7 @@ def _guarded(request: RememberRequest, policy: PiiPolicy) -> tuple[RememberReque
         changed = {
             "content": content,
             "speaker": message.speaker and policy.words(message.speaker),
+            "tool_calls": policy.words(message.tool_calls),
             "id": message.id and policy.name(message.id),
             "metadata": policy.metadata(message.metadata),
             "attachments": [one.described(policy.words) for one in message.attachments],
@@ -295,7 +424,7 @@ def without_recalled(screened: Screened, stamp: Stamp, recall_filter: RecallFilt
         if count and text:
             # The offsets of personal data have changed.
             one = Spoken(one.index, one.message.model_copy(update={"content": text}), None)
-        if text or not count or one.message.attachments:
+        if text or not count or one.message.attachments or one.message.tool_calls:
             kept.append(one)
     return replace(screened, spoken=kept, dropped=dropped)
 
@@ -307,7 +436,7 @@ def _without_repeats(spoken: Sequence[Spoken]) -> list[Spoken]:
 
 def _said(message: Message) -> Hashable:
     attached = [_sorted_json(one.identity()) for one in message.attachments]
-    return message.role, message.speaker, message.content, *attached
+    return message.role, message.speaker, message.content, message.tool_calls, *attached
 
 
 def _record(one: Spoken, text: str, conversation_id: str, now_ms: int, metadata: str) -> MessageRecord:
@@ -316,7 +445,7 @@ def _record(one: Spoken, text: str, conversation_id: str, now_ms: int, metadata:
         number=0,
         batch=0,
         index=one.index,
-        role=message.role,
+        role=message.role,  # type: ignore[arg-type] # Of the six, `plain_message` leaves four.
         speaker=message.speaker or "",
         caller_id=message.id or "",
         timestamp_ms=message.timestamp,
@@ -344,10 +473,10 @@ def body_hash(request: RememberRequest) -> bytes:
 
 
 def _dumped(message: Message) -> dict[str, Any]:
-    # A message without metadata or attachments has the hash that it had before messages could have any.
-    fields = message.model_dump(
-        exclude={"attachments"} | ({"metadata"} if message.metadata is None else set())
-    )
+    # A message without metadata, attachments or calls has the hash that it had before messages could have any.
+    later = {"metadata": message.metadata is None, "tool_calls": not message.tool_calls}
+    absent = {name for name, is_absent in later.items() if is_absent}
+    fields = message.model_dump(exclude={"attachments", *(READ - {"audio", "tool_calls"}), *absent})
     attached = [one.identity() for one in message.attachments]
     return {**fields, **({"attachments": attached} if attached else {})}
 

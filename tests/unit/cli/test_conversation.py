@@ -69,8 +69,11 @@ def test_a_line_may_hold_a_batch() -> None:
     assert messages(read(text)) == [[ANN], [BOB]]
 
 
+CALL = {"id": "1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+
+
 def test_chat_exports_are_understood() -> None:
-    """Parts are joined, a name is the speaker, a developer is the system; tool calls are left out."""
+    """Parts are joined, a name is the speaker, a developer is the system; calls of tools are sent as they are."""
     export = [
         {"role": "developer", "content": "Be brief."},
         {
@@ -82,17 +85,20 @@ def test_chat_exports_are_understood() -> None:
                 {"type": "text", "text": "this."},
             ],
         },
-        {"role": "assistant", "content": None, "tool_calls": [{}]},
+        {"role": "assistant", "content": None, "tool_calls": [CALL], "refusal": None, "annotations": []},
         {"role": "tool", "tool_call_id": "1", "content": "{}"},
+        {"role": "user", "content": []},
     ]
     conversation = read(json.dumps({"model": "m", "messages": export}))
     assert messages(conversation) == [
         [
             {"role": "system", "content": "Be brief."},
-            {"role": "user", "content": "Look at\nthis.", "speaker": "Ann"},
+            {"role": "user", "content": "Look at\n[image]\nthis.", "speaker": "Ann"},
+            {"role": "assistant", "content": "", "tool_calls": [CALL], "metadata": {"tool_call_id": "1"}},
+            {"role": "tool", "content": "{}", "metadata": {"tool_call_id": "1"}},
         ]
     ]
-    assert conversation.skipped == 2
+    assert conversation.skipped == 1
 
 
 def test_iso_times_become_milliseconds() -> None:

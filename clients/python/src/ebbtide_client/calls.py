@@ -12,7 +12,7 @@ import os
 import uuid
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Generic, Literal, NoReturn, Protocol, Self, TypeVar, runtime_checkable
@@ -1272,10 +1272,7 @@ def _segment(field: str, text: str) -> str:
 def _message(message: AnyMessage) -> dict[str, Any]:
     if isinstance(message, str):
         return {"role": "user", "content": message}
-    if isinstance(message, Message):
-        form = _given({field.name: getattr(message, field.name) for field in fields(message)})
-    else:
-        form = dict(message)
+    form = _given(asdict(message)) if isinstance(message, Message) else dict(message)
     attachments = form.get("attachments")
     if isinstance(attachments, list | tuple):
         form["attachments"] = [_attachment(one) for one in attachments]

@@ -10,6 +10,40 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CalledFunction:
+    """The name and the arguments of a call."""
+
+    name: str
+    """Name of the function."""
+
+    arguments: str | Mapping[str, Any] | None = None
+    """The arguments, as JSON."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CalledTool:
+    """The name and the input of a call of a custom tool."""
+
+    name: str
+    """Name of the tool."""
+
+    input: str | Mapping[str, Any] | None = None
+    """The input."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ContentPart:
+    """A part of the content of a message."""
+
+    type: str = "text"
+    """`text`; other parts are stored as their type, such as `[image]`."""
+
+    text: str | None = None
+    """The text of a part of the type `text`."""
+
+
 BoxItem: TypeAlias = float
 
 
@@ -31,6 +65,23 @@ class Region:
 
     caption: str = ""
     """The words that describe it; queries find them."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToolCall:
+    """A call of a tool by the assistant."""
+
+    id: str | None = None
+    """Id of the call; stored as metadata."""
+
+    type: Literal["function", "custom"] | None = None
+    """Which of the two fields it has; `function` if it is missing."""
+
+    function: CalledFunction | None = None
+    """The function that is called."""
+
+    custom: CalledTool | None = None
+    """The custom tool that is called."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -108,6 +159,9 @@ class AgentParameters:
 
     digest_system: bool
     """Whether system messages become memories."""
+
+    digest_tools: bool
+    """Whether calls of tools and their output become memories."""
 
     max_queue_size: int
     """Most batches in the inbox, waiting or parked; beyond it, remember is refused."""
@@ -1421,13 +1475,13 @@ class Attachment:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Message:
-    """One message of a conversation."""
+    """One message of a conversation, also as a client of OpenAI's chat completions holds it."""
 
-    role: Literal["user", "assistant", "system"]
-    """Role of the speaker."""
+    role: Literal["user", "assistant", "system", "developer", "tool", "function"]
+    """Role of the speaker. `developer` means `system`; `function` means `tool`."""
 
-    content: str
-    """The text of the message. `limits.max_message_chars` sets the limit."""
+    content: str | Sequence[ContentPart] | None = None
+    """The text of the message, or its parts. Not required if there are calls of tools. `limits.max_message_chars` sets the limit."""
 
     timestamp: int | str | None = None
     """When it was said: ms since the epoch, or ISO 8601 with a time zone."""
@@ -1443,6 +1497,21 @@ class Message:
 
     attachments: Sequence[Attachment] | None = None
     """Small files that belong to the message, at most 16. Queries find them by their captions."""
+
+    name: str | None = None
+    """Same as `speaker`, as OpenAI names it. `limits.max_name_chars` sets the limit."""
+
+    tool_calls: Sequence[ToolCall] | None = None
+    """Calls of tools, at most 128, stored as `name(arguments)` after the content."""
+
+    tool_call_id: str | None = None
+    """Id of the call that a tool answers; stored as metadata."""
+
+    function_call: CalledFunction | None = None
+    """A call, as OpenAI had it before `tool_calls`."""
+
+    refusal: str | None = None
+    """The refusal of a model, in place of content; stored as text. `limits.max_message_chars` sets the limit."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

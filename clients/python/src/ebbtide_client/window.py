@@ -19,7 +19,7 @@ import math
 import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from ebbtide_client.calls import AnyMessage
@@ -27,6 +27,9 @@ from ebbtide_client.models import Message
 
 OURS = ("timestamp", "id", "speaker")
 """Fields of a message for the memory only, not for a language model."""
+
+STORED_ONLY = frozenset({"metadata", "attachments"})
+"""Fields of a message that no window has."""
 
 KEPT_ROLES = frozenset({"system", "developer"})
 """Roles whose messages never leave the window."""
@@ -274,9 +277,14 @@ def as_mapping(message: AnyMessage) -> dict[str, Any]:
         return {"role": "user", "content": message}
     if not isinstance(message, Message):
         return dict(message)
-    optional = {name: getattr(message, name) for name in OURS}
-    given = {name: value for name, value in optional.items() if value is not None}
-    return {"role": message.role, "content": message.content, **given}
+    form = _without_none({name: value for name, value in asdict(message).items() if name not in STORED_ONLY})
+    return {"role": message.role, "content": None, **form}
+
+
+def _without_none(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_none(item) for name, item in value.items() if item is not None}
+    return [_without_none(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def text_of(form: Mapping[str, Any]) -> str:

@@ -121,6 +121,7 @@ def _mem0_message(item: Any, place: str, found: Foreign) -> Json:
         raise BadMessage("a memory is an object")
     content = _text(item.get("memory", item.get("text")), "memory")
     role = ROLES.get(str(item.get("role") or "user"), "user")
+    role = "user" if role == "tool" else role
     message: Json = {"role": role, "content": content}
     moment = item.get("updated_at") or item.get("created_at")
     if moment is not None:

@@ -1,7 +1,7 @@
-"""Read one message of a file: as a request contains it, or as chat exports write it.
+"""Read one message of a file: as a request contains it, or as clients of OpenAI and chat exports write it.
 
-The field `name` of an export is the speaker. Parts of a content are joined, ISO 8601 times become milliseconds, and the
-role `developer` becomes `system`. Messages without text (tool calls, images) and the output of tools are skipped.
+`verbs/chat_messages.py` reads the forms of OpenAI, as the daemon does; the contents of images are not sent. ISO 8601
+times become milliseconds. A message with an empty list of parts is skipped.
 """
 
 from __future__ import annotations
@@ -9,64 +9,52 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-ROLES = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
-NOT_TALK = frozenset({"tool", "function"})
+from ebbtide.verbs.chat_messages import LEFT_OUT, READ, ROLES, BadMessage, plain_message
+
+__all__ = ["ROLES", "BadMessage", "is_unicode", "read_message", "time_ms"]
 
 FIELDS = ("role", "content", "timestamp", "id", "speaker", "metadata", "attachments")
-EXPORT_FIELDS = frozenset(
-    {
-        "annotations",
-        "audio",
-        "function_call",
-        "name",
-        "refusal",
-        "status",
-        "tool_call_id",
-        "tool_calls",
-        "type",
-        "weight",
-    }
-)
-"""Fields of chat exports that are allowed but not stored, except `name`."""
-
-TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
-
-
-class BadMessage(Exception):
-    """A message is invalid."""
+CALLS = ("tool_calls", "function_call")
+"""Fields that the daemon writes as text."""
 
 
 def read_message(item: Any) -> dict[str, Any] | None:
     """Return the message as a request contains it; None if it is skipped. Raise BadMessage if it is invalid."""
     if not isinstance(item, dict):
         raise BadMessage("a message is an object with role and content")
-    unknown = [name for name in item if name not in FIELDS and name not in EXPORT_FIELDS]
+    unknown = [name for name in item if name not in FIELDS and name not in READ and name not in LEFT_OUT]
     if unknown:
         raise BadMessage(f"no such field {unknown[0]!r:.80}; a message has {', '.join(FIELDS)}")
-    role = _role(item)
-    content = _content(item)
-    if role is None or content is None:
+    _check_role(item)
+    calls = {name: item[name] for name in CALLS if item.get(name)}
+    if item.get("content") == [] and not calls:
         return None
-    message: dict[str, Any] = {"role": role, "content": content}
-    speaker = item.get("speaker", item.get("name"))
-    if speaker is not None:
-        message["speaker"] = speaker
-    if item.get("timestamp") is not None:
-        message["timestamp"] = time_ms(item["timestamp"])
-    if item.get("id") is not None:
-        message["id"] = item["id"]
-    if item.get("metadata") is not None:
-        message["metadata"] = item["metadata"]
-    if item.get("attachments") is not None:
-        message["attachments"] = item["attachments"]
+    message = {name: value for name, value in plain_message(item).items() if value is not None}
     _check_unicode(message)
+    if message.pop("tool_calls", None) is not None:
+        message |= calls
+    content = message.get("content")
+    if content is None:
+        raise BadMessage("required", "content")
+    if not isinstance(content, str):
+        raise BadMessage(f"expected a text, got {content!r:.40}", "content")
+    if "timestamp" in message:
+        message["timestamp"] = time_ms(message["timestamp"])
     return message
+
+
+def _check_role(item: dict[str, Any]) -> None:
+    role = item.get("role")
+    if role is None:
+        raise BadMessage(f"required; allowed: {', '.join(ROLES)}", "role")
+    if not isinstance(role, str) or role not in ROLES:
+        raise BadMessage(f"{role!r:.40} is not allowed; allowed: {', '.join(ROLES)}", "role")
 
 
 def _check_unicode(message: dict[str, Any]) -> None:
     for name, value in message.items():
         if isinstance(value, str) and not is_unicode(value):
-            raise BadMessage(f"{name}: contains a lone surrogate; text must be valid Unicode")
+            raise BadMessage("contains a lone surrogate; text must be valid Unicode", name)
 
 
 def is_unicode(text: str) -> bool:
@@ -78,45 +66,6 @@ def is_unicode(text: str) -> bool:
     return True
 
 
-def _role(item: dict[str, Any]) -> str | None:
-    role = item.get("role")
-    if role is None:
-        raise BadMessage("role: required; allowed: user, assistant, system")
-    if isinstance(role, str) and role in NOT_TALK:
-        return None
-    if not isinstance(role, str) or role not in ROLES:
-        raise BadMessage(f"role: {role!r:.40} is not allowed; allowed: user, assistant, system")
-    return ROLES[role]
-
-
-def _content(item: dict[str, Any]) -> str | None:
-    content = item.get("content")
-    if isinstance(content, list):
-        texts = [_part(part, index) for index, part in enumerate(content)]
-        kept = [text for text in texts if text]
-        return "\n".join(kept) if kept else None
-    if content is None:
-        if item.get("tool_calls") or item.get("function_call") or item.get("refusal"):
-            return None
-        raise BadMessage("content: required")
-    if not isinstance(content, str):
-        raise BadMessage(f"content: expected a text, got {content!r:.40}")
-    return content
-
-
-def _part(part: Any, index: int) -> str:
-    if isinstance(part, str):
-        return part
-    if not isinstance(part, dict):
-        raise BadMessage(f"content[{index}]: expected a part such as {{'type': 'text', 'text': …}}")
-    if str(part.get("type", "text")) not in TEXT_PARTS:
-        return ""
-    text = part.get("text")
-    if not isinstance(text, str):
-        raise BadMessage(f"content[{index}].text: expected a text, got {text!r:.40}")
-    return text
-
-
 def time_ms(value: Any) -> Any:
     """Return an ISO 8601 time in ms since the epoch, and any value that is not a string unchanged."""
     if not isinstance(value, str):
@@ -125,7 +74,7 @@ def time_ms(value: Any) -> Any:
         moment = datetime.fromisoformat(value)
     except ValueError:
         raise BadMessage(
-            f"timestamp: {value!r:.40} is neither ms since the epoch nor an ISO 8601 time"
+            f"{value!r:.40} is neither ms since the epoch nor an ISO 8601 time", "timestamp"
         ) from None
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return int(aware.timestamp() * 1000)

@@ -132,7 +132,7 @@ def shelved(record: MessageRecord, kept: Iterable[PassageEntry]) -> list[Indexed
         record.speaker,
         conversation,
         record.is_withdrawn,
-        record.role,
+        "statement" if record.role == "tool" and record.tools_from is None else record.role,
         record.accepted_at_ms,
         not named,
     )

@@ -352,7 +352,7 @@ def _next_batch(txn: ReadTransaction, room: Room, reasons: Collection[int]) -> E
             is_complete = False
             break
         is_heard = not parked and record.role in ("user", "assistant") and record.number not in reasons
-        text = txn.messages.text(record) or "" if is_heard else ""
+        text = record.without_tools(txn.messages.text(record) or "") if is_heard else ""
         if text:
             text = text if record.role == "user" else text[-MAX_CONTEXT_CHARS:]
             size += len(text)
@@ -384,7 +384,7 @@ def _before(txn: ReadTransaction, first: MessageRecord) -> list[str]:
         record = txn.messages.get(number)
         if record is None or record.conversation_id != first.conversation_id:
             break
-        found.insert(0, (txn.messages.text(record) or "")[-MODEL_ROOM.chars :])
+        found.insert(0, record.without_tools(txn.messages.text(record) or "")[-MODEL_ROOM.chars :])
     return found
 
 

@@ -45,13 +45,17 @@ def digestible_messages(task: DigestTask, parameters: AgentParameters) -> list[i
     return [
         index
         for index, record in enumerate(task.records)
-        if record.role != "system" or parameters.digest_system
+        if (record.role != "system" or parameters.digest_system)
+        and (parameters.digest_tools or record.tools_from != 0)
     ]
 
 
 def utterances(task: DigestTask, indices: Sequence[int], parameters: AgentParameters) -> list[Utterance]:
     """Return the messages as the model sees them."""
-    spoken = [(task.records[i].role, task.records[i].speaker, task.texts[i]) for i in indices]
+    spoken = []
+    for record, text in ((task.records[i], task.texts[i]) for i in indices):
+        heard = text if parameters.digest_tools else record.without_tools(text)
+        spoken.append((record.role, record.speaker, heard))
     labels = speaker_labels(spoken, parameters.speaker_prefix, parameters.locale)
     return [
         Utterance(role, speaker, text, label)

@@ -20,6 +20,9 @@ from ebbtide.statements import STATEMENT_KINDS
 MAX_RESULTS_BY_DEFAULT = 20
 """Most memories of a response to a query whose size the caller leaves open."""
 
+ROLE_NAMES = {"statement": "tool"}
+"""The roles of passages that messages show under another name."""
+
 ArchiveUse = Literal["always", "never", "when_needed"]
 """When the archive takes part: `when_needed` means only if living memories do not suffice."""
 
@@ -105,7 +108,7 @@ def _of_kinds(
     if wanted := own.intersection(kinds):
         found |= archive.with_living_memories(lambda ids: network.are_of_kinds(ids, wanted))
     if EPISODE in kinds:
-        is_episode = index.column("role") != ROLES.index("tool")
+        is_episode = index.column("role") != ROLES.index("statement")
         if own:
             is_episode &= ~archive.with_living_memories(lambda ids: network.are_of_kinds(ids, own))
         found |= is_episode
@@ -116,7 +119,7 @@ def _said_by(speakers: Sequence[str], index: PassageIndex) -> NDArray[np.bool_]:
     """Which passages these speakers said. The name of a role also means messages of that role without a speaker."""
     numbers = index.speaker_numbers
     said = np.isin(index.column("speaker"), [numbers[name] for name in speakers if name in numbers])
-    roles = [ROLES.index(name) for name in speakers if name in ROLES]
+    roles = [number for number, role in enumerate(ROLES) if ROLE_NAMES.get(role, role) in speakers]
     if roles and "" in numbers:
         said |= (index.column("speaker") == numbers[""]) & np.isin(index.column("role"), roles)
     return said

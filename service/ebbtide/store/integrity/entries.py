@@ -183,12 +183,15 @@ class Entries:
             self._note(layout.MESSAGES, str(record.number), "has a text but no role")
         if self._length(record.text_key) is None:
             self._note(layout.MESSAGES, str(record.number), "its text is missing")
-        elif record.personal:
+            return
+        if record.personal:
             end = max(one.offset + one.length for one in record.personal)
             if end > len(self._text_bytes(record.text_key)):
                 self._note(
                     layout.MESSAGES, str(record.number), "has personal data beyond the end of its text"
                 )
+        if record.tools_from and record.tools_from > len(self._text_bytes(record.text_key)):
+            self._note(layout.MESSAGES, str(record.number), "its calls of tools begin beyond its text")
 
     def _check_attachments_of(self, record: MessageRecord) -> None:
         """Every attachment has its content, and its captions are ranges of the text."""

@@ -231,6 +231,7 @@ class MessageLine(Line, frozen=True, tag="message"):
     personal: PersonalLines = field(default=(), name="pii")
     faded: FadedLines = ()
     attachments: AttachmentLines = ()
+    tools_from: ByteLength | None = None
 
 
 class BatchLine(Line, frozen=True, tag="batch"):
