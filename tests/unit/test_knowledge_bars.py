@@ -8,6 +8,7 @@ from benchmarks.knowledge.__main__ import MEASURES, main
 from benchmarks.knowledge.table import Row, as_table
 
 
+@pytest.mark.timeout(600)
 def test_every_bar_of_quality_is_met(capsys: pytest.CaptureFixture[str]) -> None:
     """The quick run prints a row for each bar. Each missed one is a time, or a score on a set for scores only.
 
