@@ -82,10 +82,10 @@ eval-model: $(READY_DEV)  ## measure the quality of a language model; make eval-
 
 test-integrations: $(READY_DEV)  ## run the frameworks' own tests on the adapters of the Python client (installs them, 100 MB)
 	$(PYTHON) -m venv $(INTEGRATIONS)
-	$(INTEGRATIONS)/bin/python -m pip install --quiet './clients/python[langgraph]' langgraph-checkpoint-sqlite \
-		pytest pytest-asyncio hatchling
+	$(INTEGRATIONS)/bin/python -m pip install --quiet './clients/python[anthropic,langgraph]' \
+		langgraph-checkpoint-sqlite pytest pytest-asyncio hatchling==1.26.3 hatch-fancy-pypi-readme
 	$(INTEGRATIONS)/bin/python -m pip download --quiet --no-deps --no-binary :all: --no-build-isolation \
-		--dest $(INTEGRATIONS)/sdists langgraph-checkpoint-sqlite
+		--dest $(INTEGRATIONS)/sdists langgraph-checkpoint-sqlite anthropic
 	EBBTIDE_INTEGRATIONS=$(INTEGRATIONS) $(TESTS) tests/integration/test_framework_suites.py
 
 openapi-tools: $(READY_DEV)  ## install the tools of the TypeScript client, which tests run (70 MB)

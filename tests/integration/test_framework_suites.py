@@ -20,6 +20,7 @@ SUPPORT = Path(__file__).parents[1] / "support"
 
 pytestmark = [
     pytest.mark.full,
+    pytest.mark.timeout(600),
     pytest.mark.skipif(
         "EBBTIDE_INTEGRATIONS" not in os.environ, reason="`make test-integrations` runs the suites"
     ),
@@ -73,6 +74,49 @@ asyncio.run(main())
 """
 
 
+FILES = """
+from anthropic.lib.tools import ToolError
+from ebbtide_client import Client
+from ebbtide_client.integrations.anthropic import EbbtideMemoryTool
+
+client = Client()
+
+class Contested(EbbtideMemoryTool):
+    changes = 1
+
+    def _batch(self, ops):
+        if "if_version" in ops[0] and self.changes and ops[0]["key"] == "a.txt":
+            self.changes -= 1
+            put = {"op": "put", "namespace": ["memories", "d"], "key": "a.txt", "value": {"text": "tea, milk"}}
+            client.batch_records("am", [put])
+        return super()._batch(ops)
+
+tool = EbbtideMemoryTool(client, "am")
+assert "hidden items:\\n0B\\t/memories" in tool.call(dict(command="view", path="/memories"))
+for path in ("/memories/d/a.txt", "/memories/d/e/b.txt", "/memories/.hidden"):
+    tool.call(dict(command="create", path=path, file_text="tea, cake"))
+assert tool.call(dict(command="view", path="/memories")).splitlines()[1:] == [
+    "18B\\t/memories", "18B\\t/memories/d/", "9B\\t/memories/d/a.txt", "9B\\t/memories/d/e/"]
+Contested(client, "am").call(dict(command="str_replace", path="/memories/d/a.txt", old_str="tea", new_str="ale"))
+assert "ale, milk" in tool.call(dict(command="view", path="/memories/d/a.txt")), "the edit is of the new text"
+tool.call(dict(command="rename", old_path="/memories/d", new_path="/memories/f"))
+assert "ale, milk" in tool.call(dict(command="view", path="/memories/f/a.txt"))
+for change in (
+    lambda: tool.call(dict(command="create", path="/memories/f", file_text="")),
+    lambda: tool.call(dict(command="create", path="/memories/big", file_text="x" * 300_000)),
+    lambda: tool.call(dict(command="rename", old_path="/memories/f", new_path="/memories/f/g")),
+    lambda: tool.call(dict(command="view", path="/memories/d")),
+):
+    try:
+        change()
+    except ToolError:
+        continue
+    raise AssertionError(change)
+assert tool.clear_all_memory() == "All memory cleared"
+assert "0B" in tool.call(dict(command="view", path="/memories"))
+"""
+
+
 def run(url: str, directory: Path, *arguments: str) -> str:
     """Run a Python program in the environment of the frameworks, and return what it prints."""
     environment = {**os.environ, "EBBTIDE_URL": url, "PYTHONPATH": str(SUPPORT)}
@@ -107,3 +151,20 @@ def test_the_suite_of_langgraph(tmp_path: Path) -> None:
         printed = run(daemon.url, folder, "-m", "pytest", *options, *files)
     passed = re.search(r"(\d+) passed", printed)
     assert passed is not None and int(passed[1]) > 90, printed[-2000:]
+
+
+def test_the_files_of_the_memory_tool(tmp_path: Path) -> None:
+    """Folders are listed with sizes, an edit that is overtaken is done again, and refusals are errors of the tool."""
+    with running_daemon(tmp_path / "data") as daemon:
+        run(daemon.url, tmp_path, "-c", FILES)
+
+
+def test_the_suite_of_the_memory_tool(tmp_path: Path) -> None:
+    """The tests of Anthropic's file system pass, apart from those of links, modes and sizes on a disk."""
+    folder = suite("anthropic", tmp_path)
+    with running_daemon(tmp_path / "data") as daemon:
+        plain = ("--noconftest", "-o", "addopts=", "-o", "filterwarnings=default")
+        options = ("-q", "-p", "upstream_anthropic", "-p", "no:cacheprovider", *plain)
+        printed = run(daemon.url, folder, "-m", "pytest", *options, "tests/lib/tools/memory_tools")
+    passed = re.search(r"(\d+) passed", printed)
+    assert passed is not None and int(passed[1]) >= 70, printed[-2000:]
