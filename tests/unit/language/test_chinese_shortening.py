@@ -244,3 +244,9 @@ def test_a_very_long_text_is_not_cut_within_a_sentence(target: int) -> None:
     result = shorten(text, target)
     assert len(text) > target >= len(result) > 14_000
     assert not result.endswith("买了")
+
+
+@pytest.mark.parametrize("name", ["أحمد", "Café", "Анна"])
+def test_words_of_other_scripts_stay_apart(name: str) -> None:
+    """Where Chinese words between two others are left out, the others do not become one word."""
+    assert shorten(f"{name}要在12月15日之前完成，目标是5000万。", 15) == f"{name} 12月15日之前完成"

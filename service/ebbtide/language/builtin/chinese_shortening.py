@@ -12,6 +12,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
+from ebbtide.han import contains_han
 from ebbtide.language.builtin import words_chinese
 from ebbtide.language.builtin.candidates import candidates
 from ebbtide.language.builtin.chinese_clauses import Clause
@@ -52,6 +53,13 @@ _DECIDES = 2.0
 _TEXT_MAX = 20_000
 _NAMES_SOMETHING = 1.0
 _NEEDED = 10.0
+
+
+def _may_touch(left: str, right: str) -> bool:
+    """Whether two characters can stand side by side: two words of other scripts would become one."""
+    if left.isascii() and right.isascii():
+        return False
+    return not (left.isalnum() and right.isalnum()) or contains_han(left) or contains_han(right)
 
 
 def shorten_chinese(text: str, target: int, first: str = "") -> str:
@@ -268,8 +276,8 @@ class _Reader:
             if last >= 0:
                 before = clause.tokens[last]
                 gap = self.text[before.end : token.start]
-                both_latin = before.text[-1].isascii() and token.text[0].isascii()
-                pieces.append(gap if last == at - 1 else " " if both_latin else "")
+                joined = "" if _may_touch(before.text[-1], token.text[0]) else " "
+                pieces.append(gap if last == at - 1 else joined)
             pieces.append(token.text)
             last = at
         return "".join(pieces)
