@@ -132,6 +132,7 @@ def test_full_map_refuses_only_concurrent_batches_that_do_not_fit(tmp_path: Path
         assert daemon.stop() == 0
 
 
+@pytest.mark.full
 def test_map_grows_by_itself(tmp_path: Path) -> None:
     """The map grows from the smallest size to many MiB without an error."""
     dice = random.Random(3)
@@ -149,6 +150,7 @@ def test_map_grows_by_itself(tmp_path: Path) -> None:
         assert '"level": "error"' not in daemon.log
 
 
+@pytest.mark.full
 def test_failed_write_of_a_full_map_does_not_wedge_the_store(tmp_path: Path) -> None:
     """Small writes succeed after large ones were refused: refused batches use no space of the map."""
     with running_daemon(tmp_path / "data", TINY) as daemon:

@@ -118,7 +118,8 @@ def test_the_last_panel_names_commands_that_exist() -> None:
     assert panel.count("ebbtide") == 3
 
 
-@pytest.mark.parametrize(("columns", "lang"), [(80, "en"), pytest.param(120, "zh", marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize(("columns", "lang"), [(80, "en"), (120, "zh")])
 def test_the_demo_fits_the_screen(columns: int, lang: str) -> None:
     """The demo is plain text without a terminal, fits the screen, truncates no memory, and ignores the locale."""
     from rich.cells import cell_len

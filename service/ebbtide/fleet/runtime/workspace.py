@@ -105,7 +105,7 @@ class Workspace(State):
             self.store.close()
         finally:
             del self.inbox, self.passes, self.declaring, self.consolidation, self.extraction
-            del self.statement_uses, self._executor
+            del self.records, self.statement_uses, self._executor
             if self._ledger is not None:
                 self._ledger.release()
 
