@@ -6,6 +6,7 @@ at a time. Jobs commit first and then apply the change to memory; `agent_state.p
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -67,18 +68,21 @@ class Workspace(State):
         super().__init__(store, defaults, log)
         self.search = search
         self.texts = texts
-        self.inbox = Inbox(self)
-        self.passes = Passes(self)
-        self.declaring = Declaring(self)
-        self.consolidation = Consolidation(self)
-        self.extraction = ExtractionJobs(self)
+        # The parts refer to the workspace weakly: a cycle would keep a closed agent in memory until the next full
+        # garbage collection.
+        me: Workspace = weakref.proxy(self)
+        self.inbox = Inbox(me)
+        self.passes = Passes(me)
+        self.declaring = Declaring(me)
+        self.consolidation = Consolidation(me)
+        self.extraction = ExtractionJobs(me)
         stored = store.read(lambda txn: txn.meta.statement_uses)
-        self.statement_uses = StatementUses(stored, lambda node_id: node_id in self.network)
+        self.statement_uses = StatementUses(stored, lambda node_id: node_id in me.network)
         store.before_commit = self.statement_uses.write
         self.privacy_budget = PrivacyBudget()
-        self.records = RecordJobs(self)
+        self.records = RecordJobs(me)
         self._expired_from = b""
-        self._executor = Executor(self)
+        self._executor = Executor(me)
         self._expiry: Expiry | None = None
 
     @property
@@ -97,15 +101,10 @@ class Workspace(State):
             self.store.write(lambda _: None)
 
     def close(self) -> None:
-        """Close the store and release the parts. No job runs any more.
-
-        The parts refer to the workspace. Such a cycle would stay in memory until the next full garbage collection.
-        """
+        """Close the store and release the replays of the ledger. No job runs any more."""
         try:
             self.store.close()
         finally:
-            del self.inbox, self.passes, self.declaring, self.consolidation, self.extraction
-            del self.records, self.statement_uses, self._executor
             if self._ledger is not None:
                 self._ledger.release()
 
