@@ -309,7 +309,7 @@ async def swims(call: Caller, value: str, weeks: range) -> list[str]:
     """Store an event on a Monday of some weeks. Return the ids."""
     found = []
     for week in weeks:
-        at = {"since": MONDAY_MS + 7 * week * DAY_MS, "content": f"{value} in week W{week}"}
+        at = {"since": MONDAY_MS + 7 * week * DAY_MS, "content": f"{value} in week Week{week}"}
         found.append((await says(call, "did", value, kind="event", **at))["id"])
     return found
 
@@ -326,7 +326,7 @@ async def test_events_that_repeat_become_a_habit(tmp_path: Path, value: str, hab
             await done(call, "POST", "consolidate", {})
             [one] = (await done(call, "GET", "statements", topic="habit"))["statements"]
             assert (one["object"], one["kind"], one["author"]) == (habit, "preference", "habits@1")
-            assert [f"W{week}" in quote["text"] for week, quote in enumerate(one["quotes"])] == [True] * 4
+            assert [f"Week{week}" in quote["text"] for week, quote in enumerate(one["quotes"])] == [True] * 4
         await done(call, "POST", f"statements/{one['id']}/retract", {"reason": "no"})
         await swims(call, value, range(4, 6))
         await done(call, "POST", "consolidate", {})
@@ -344,11 +344,11 @@ async def test_a_habit_leaves_with_its_sources_and_protects_no_text(tmp_path: Pa
             await done(call, "POST", "forget", {"nodes": [ids[2]]})
         else:
             await done(call, "DELETE", operation.format(ids[2]))
-            await done(call, "POST", "forget", {"topic": "W2"})
+            await done(call, "POST", "forget", {"topic": "Week2"})
         assert (await done(call, "GET", "statements", topic="habit"))["statements"] == []
         gone = await call("GET", f"{AGENT}/nodes/{habit['id']}")
         assert gone.status_code == 404
-        assert files_with("W2", tmp_path) == []
+        assert files_with("Week2", tmp_path) == []
         await done(call, "POST", "consolidate", {})
         [again] = (await done(call, "GET", "statements", topic="habit"))["statements"]
         assert len(again["quotes"]) == 5
@@ -396,7 +396,13 @@ async def test_a_deleted_habit_is_not_found_again(tmp_path: Path, operation: str
 
 @pytest.mark.parametrize(
     "selection",
-    [{"topic": "W2"}, {"topic": "W1 W2"}, {"topic": "swimming"}, {"messages": ["m3"]}, {"nodes": True}],
+    [
+        {"topic": "Week2"},
+        {"topic": "Week1 Week2"},
+        {"topic": "swimming"},
+        {"messages": ["m3"]},
+        {"nodes": True},
+    ],
     ids=["sentence", "nothing", "all", "message", "statements"],
 )
 async def test_a_dry_run_announces_what_goes_with_a_habit(tmp_path: Path, selection: dict[str, Any]) -> None:
@@ -414,7 +420,7 @@ async def test_a_dry_run_announces_what_goes_with_a_habit(tmp_path: Path, select
         for name in ("nodes", "messages", "bytes"):
             assert gone["counts"].get(name, 0) == dry["counts"].get(name, 0), name
         assert (gone.get("nodes"), gone.get("messages")) == (dry.get("nodes"), dry.get("messages"))
-        assert (habit["id"] in gone["nodes"]) == ("W1" not in selection.get("topic", ""))
+        assert (habit["id"] in gone["nodes"]) == ("Week1" not in selection.get("topic", ""))
 
 
 async def test_proposed_names_are_merged_or_rejected(tmp_path: Path, caller_in: CallerIn) -> None:
