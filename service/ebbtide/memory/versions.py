@@ -325,7 +325,7 @@ def _arrival(version: Version) -> int:
 
 
 class SlotReplay:
-    """The versions of one slot of an entity. `roots` has the entity that stands for all that are merged with one."""
+    """The versions of one slot of an entity. `roots` maps a merged entity to the one that stands for it."""
 
     def __init__(self, slot: Slot, roots: Mapping[int, int]) -> None:
         self.slot = slot
@@ -632,7 +632,7 @@ class SlotReplay:
         return self._compare(one, other) != "different"
 
     def _compare(self, one: Version, other: Version) -> Comparison:
-        """Compare two values. Objects that are one entity are the same, whatever their words.
+        """Compare two values. Objects that are one entity are the same, also under different names.
 
         In a topic with one or few values, a denial without a value denies every value (ADR 0059).
         """

@@ -10,7 +10,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Annotated, Any, Self
 
-import msgspec
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import to_json
 
@@ -27,6 +26,7 @@ from ebbtide.bounds import (
     MAX_RECORD_KEY_CHARS,
     MAX_TTL_MINUTES,
 )
+from ebbtide.fleet.deletion.records import value_of
 from ebbtide.fleet.ingest.admission import PolicyChanged
 from ebbtide.fleet.records import batch
 from ebbtide.fleet.records.matching import OF_ORDER, OPERATORS, Pattern, is_number, is_of_operators
@@ -306,7 +306,7 @@ def record_info(record: StoredRecord) -> RecordInfo:
     return RecordInfo(
         namespace=list(record.namespace),
         key=record.key,
-        value=msgspec.json.decode(record.value, type=dict[str, object]),
+        value=value_of(record),
         version=record.version,
         created_at=record.created_at_ms,
         updated_at=record.updated_at_ms,

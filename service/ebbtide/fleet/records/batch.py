@@ -1,7 +1,7 @@
 """The jobs on an agent's records: a batch of reads and writes.
 
 The rules guarded here: **a batch is one transaction**, so all of its writes happen or none. **Its reads see the state
-before it**, whatever their place in it. Its writes happen in order. Expired records do not exist for any of them.
+before it**, at every place in it. Its writes happen in order. Expired records do not exist for any of them.
 """
 
 from __future__ import annotations
