@@ -49,7 +49,7 @@ MEASURES: dict[str, Callable[[bool], list[Row]]] = {
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the table of the subjects that the arguments name, or of all."""
+    """Print a table for each subject that the arguments name, or for all, as soon as it is measured."""
     parser = argparse.ArgumentParser(prog="benchmarks.knowledge", description="Measure structured memory.")
     parser.add_argument("subject", nargs="*", help=f"any of {', '.join(MEASURES)}; default: all")
     parser.add_argument("--quick", action="store_true", help="fewer repetitions and smaller sizes")
@@ -57,8 +57,11 @@ def main(arguments: list[str] | None = None) -> int:
     if unknown := set(given.subject) - set(MEASURES):
         parser.error(f"unknown subject: {', '.join(sorted(unknown))}")
     configure_log("error", "json")
-    rows = [row for name in given.subject or MEASURES for row in MEASURES[name](given.quick)]
-    print(as_table(rows))
+    rows: list[Row] = []
+    for name in given.subject or MEASURES:
+        measured = MEASURES[name](given.quick)
+        rows += measured
+        print(f"## {name}\n\n{as_table(measured)}\n", flush=True)
     return 0 if all(row.is_met is not False for row in rows) else 1
 
 
