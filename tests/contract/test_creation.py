@@ -145,8 +145,8 @@ async def test_own_links(tmp_path: Path, caller_in: CallerIn) -> None:
             "The regatta starts at noon.",
             keywords=["regatta"],
             links=[
-                {"target": clara, "name": "told by", "strength": 0.5},
-                {"target": porto, "name": "happens in"},
+                {"target": clara, "relation": "told by", "strength": 0.5},
+                {"target": porto, "relation": "happens in"},
             ],
         )
         assert not node["in_focus"]
@@ -161,10 +161,10 @@ async def test_own_links(tmp_path: Path, caller_in: CallerIn) -> None:
             await call("POST", f"{AGENT}/recall", {"relations": ["told by"], "keywords": ["regatta"]})
         ).json()["text"]
         assert "regatta" in text
-        missing = {"content": "x", "links": [{"target": "n99", "name": "about"}]}
+        missing = {"content": "x", "links": [{"target": "n99", "relation": "about"}]}
         assert await call.refused("POST", f"{AGENT}/nodes", missing) == "NODE_NOT_FOUND"
         await call("DELETE", f"{AGENT}/nodes/{clara}")
-        gone = {"content": "x", "links": [{"target": clara, "name": "about"}]}
+        gone = {"content": "x", "links": [{"target": clara, "relation": "about"}]}
         assert await call.refused("POST", f"{AGENT}/nodes", gone) == "NODE_FORGOTTEN"
         assert (await call("GET", f"{AGENT}/messages")).json()["messages"][-1]["content"] == node["content"]
     checked(tmp_path)
@@ -182,7 +182,7 @@ async def test_a_linked_memory_keeps_its_place(tmp_path: Path, caller_in: Caller
             nodes = (await call("GET", f"{AGENT}/nodes", params={"page_size": 60})).json()["nodes"]
             assert (await call("GET", AGENT)).json()["counts"]["nodes"] == 101
             targets = {node["id"] for node in nodes}
-            links = [{"target": target, "name": "about"} for target in targets]
+            links = [{"target": target, "relation": "about"} for target in targets]
             node = await created(call, f"Again {number}.", keywords=["again"], links=links)
             assert targets <= {link["target"] for link in node["links_out"]}
             assert targets <= {link["source"] for link in node["links_in"]}
@@ -218,7 +218,7 @@ async def test_personal_data_and_retention(tmp_path: Path, caller_in: CallerIn) 
             call,
             "Write to ann@example.org.",
             keywords=["ann@example.org"],
-            links=[{"target": "n1", "name": "mail of ann@example.org"}],
+            links=[{"target": "n1", "relation": "mail of ann@example.org"}],
         )
         assert "example.org" not in str(node) and node["content"] == "Write to [email]."
         messages = (await call("GET", f"{AGENT}/messages")).json()["messages"]
@@ -281,7 +281,7 @@ async def test_a_statement_with_links_metadata_and_vector(tmp_path: Path, caller
                 "topic": "pet",
                 "object": "Minka",
                 "vector": [3 * number for number in asked],
-                "links": [{"target": "n1", "name": "lies in", "strength": 0.25}],
+                "links": [{"target": "n1", "relation": "lies in", "strength": 0.25}],
                 "metadata": {"form": "intake", "page": 2},
                 "idempotency_key": "k",
             }
@@ -320,7 +320,7 @@ async def test_what_a_known_statement_is_given(tmp_path: Path, caller_in: Caller
         await remembered(call, "The kitchen needs new tiles.")
         said = {"subject": "I", "topic": "pet", "object": "Minka"}
         first = (await call("POST", f"{AGENT}/statements", said)).json()
-        links = [{"target": target, "name": "lies in"} for target in ("n1", first["id"])]
+        links = [{"target": target, "relation": "lies in"} for target in ("n1", first["id"])]
         again = await call("POST", f"{AGENT}/statements", {**said, "links": links, "metadata": {"form": "b"}})
         assert again.json()["id"] == first["id"]
         node = (await call("GET", f"{AGENT}/nodes/{first['id']}")).json()
@@ -328,7 +328,7 @@ async def test_what_a_known_statement_is_given(tmp_path: Path, caller_in: Caller
         params = {"metadata": '{"form": "b"}'}
         page = (await call("GET", f"{AGENT}/statements", params=params)).json()
         assert [one["id"] for one in page["statements"]] == [first["id"]]
-        wrong = {**said, "object": "Rex", "links": [{"target": "n999", "name": "about"}]}
+        wrong = {**said, "object": "Rex", "links": [{"target": "n999", "relation": "about"}]}
         assert await call.refused("POST", f"{AGENT}/statements", wrong) == "NODE_NOT_FOUND"
         off = {**said, "object": "Rex", "vector": [1.0]}
         assert await call.refused("POST", f"{AGENT}/statements", off) == "VECTORS_UNAVAILABLE"
@@ -342,7 +342,7 @@ async def test_it_is_the_same_after_a_restart(tmp_path: Path, caller_in: CallerI
         await remembered(call, "Clara builds boats in Porto.")
         await created(call, "Clara sails to Ghent.")
         await created(
-            call, "The regatta starts.", links=[{"target": "n1", "name": "about", "strength": 0.25}]
+            call, "The regatta starts.", links=[{"target": "n1", "relation": "about", "strength": 0.25}]
         )
         await call("POST", f"{AGENT}/flush", {"timeout_ms": 10_000, "passes": True})
         before = [(await call("GET", f"{AGENT}/{field}")).json() for field in ("nodes", "links", "focus")]
@@ -366,11 +366,11 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({}, "MISSING_FIELD"),
     ({"content": " "}, "INVALID_VALUE"),
     ({"content": "x" * 100_001}, "TEXT_TOO_LONG"),
-    ({"content": "x", "links": [{"target": "n1", "name": ""}]}, "INVALID_VALUE"),
-    ({"content": "x", "links": [{"target": "n1", "name": "a", "strength": 0}]}, "INVALID_VALUE"),
-    ({"content": "x", "links": [{"target": "n1", "name": "a", "strength": 1.5}]}, "INVALID_VALUE"),
-    ({"content": "x", "links": [{"name": "a"}]}, "MISSING_FIELD"),
-    ({"content": "x", "links": [{"target": "n1", "name": "a"}] * 65}, "TOO_MANY_ITEMS"),
+    ({"content": "x", "links": [{"target": "n1", "relation": ""}]}, "INVALID_VALUE"),
+    ({"content": "x", "links": [{"target": "n1", "relation": "a", "strength": 0}]}, "INVALID_VALUE"),
+    ({"content": "x", "links": [{"target": "n1", "relation": "a", "strength": 1.5}]}, "INVALID_VALUE"),
+    ({"content": "x", "links": [{"relation": "a"}]}, "MISSING_FIELD"),
+    ({"content": "x", "links": [{"target": "n1", "relation": "a"}] * 65}, "TOO_MANY_ITEMS"),
     ({"content": "x", "vector": [1.0]}, "VECTORS_UNAVAILABLE"),
     ({"content": "x", "vector": [0.0]}, "INVALID_VALUE"),
     ({"content": "x", "metadata": {"a": {"b": 1}}}, "WRONG_TYPE"),

@@ -99,7 +99,7 @@ def scripted(*answers: Any, **options: Any) -> tuple[Client, Script]:
 
 async def test_a_memory_is_created_once(tmp_path: Path) -> None:
     """A created memory has the given fields; a repeated key returns it, also the one that the client makes."""
-    link = {"target": "n1", "name": "told by", "strength": 0.5}
+    link = {"target": "n1", "relation": "told by", "strength": 0.5}
     when = datetime(2026, 5, 1, 12, tzinfo=UTC)
     async with client_in(tmp_path) as memory:
         node = await memory.create_node(

@@ -67,9 +67,9 @@ LIMITED = {
     "time_range": [{"begin": 5, "end": 5}],
     "metadata": [{"a": "x" * 5000}],
     "links": [
-        *([{"target": "n1", "name": name}] for name in ("", "a\nb", LONG)),
-        *([{"target": "n1", "name": "a", "strength": strength}] for strength in (-0.5, 0.0, 1.5)),
-        *([{"name": "a"}], [{"target": "n1"}], [{"target": "n1", "name": "a"}] * 65),
+        *([{"target": "n1", "relation": name}] for name in ("", "a\nb", LONG)),
+        *([{"target": "n1", "relation": "a", "strength": strength}] for strength in (-0.5, 0.0, 1.5)),
+        *([{"relation": "a"}], [{"target": "n1"}], [{"target": "n1", "relation": "a"}] * 65),
     ],
     "vector": [[0.0], [1e300], [0.5] * 100_000],
     "parameters": [{"decay_rate": 2.0}, {"strategy": 99}, {"retention": "x"}],

@@ -58,20 +58,23 @@ async def test_exact_counts_are_those_of_the_agent(tmp_path: Path, caller_in: Ca
         await remember(call, "Clara plays the cello in Porto.", "Bruno paints old boats in Ghent.")
         first = (await call("GET", f"{AGENT}/nodes")).json()["nodes"][0]
         await call("PUT", f"{AGENT}/nodes/{first['id']}/pin")
+        said = {"subject": "I", "topic": "pet", "object": "a dog"}
+        pet = (await call("POST", f"{AGENT}/statements", said)).json()
+        await call("POST", f"{AGENT}/feedback", {"node_id": pet["id"], "action": "pin"})
         counts = (await call("GET", AGENT)).json()["counts"]
         found = await stats_of(call)
         assert found == {
-            "messages": 2,
+            "messages": 3,
             "memories": counts["nodes"],
-            "pinned": 1,
+            "pinned": 2,
             "entities": counts["entities"],
             "links": counts["links"],
             "epsilon": None,
             "privacy_budget": 10,
             "privacy_spent": 0,
         }
-        assert counts["nodes"] == 2 and counts["entities"] >= 2
-        assert [action for action, _ in await audited(call)] == ["created"]
+        assert counts["nodes"] == 3 and counts["entities"] >= 2
+        assert [action for action, _ in await audited(call)] == ["created", "ruled"]
 
 
 async def test_a_release_spends_the_budget_and_is_audited(tmp_path: Path, caller_in: CallerIn) -> None:

@@ -111,7 +111,7 @@ async def _flushed(call: Any, agent: str) -> None:
 
 async def _changed(call: Any, agent: str, nodes: Sequence[Any]) -> None:
     ids = [node["id"] for node in nodes]
-    links = [{"target": node_id, "name": "about", "strength": 0.5} for node_id in ids[:1]]
+    links = [{"target": node_id, "relation": "about", "strength": 0.5} for node_id in ids[:1]]
     text = "Clara's boat is called Heron."
     await answered(call, "POST", f"{agent}/nodes", {"content": text, "links": links})
     for node_id in ids[:1]:

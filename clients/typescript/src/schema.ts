@@ -3701,7 +3701,7 @@ export interface components {
              * @description Name of the relation, in both directions. `limits.max_relation_chars` sets the limit.
              * @example about
              */
-            name: string;
+            relation: string;
             /** @description Its strength now, above 0 to 1; default: 1. */
             strength?: number | null;
         };

@@ -29,11 +29,11 @@ class NewLink(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     TARGET_FIELD_NUMBER: _builtins.int
-    NAME_FIELD_NUMBER: _builtins.int
+    RELATION_FIELD_NUMBER: _builtins.int
     STRENGTH_FIELD_NUMBER: _builtins.int
     target: _builtins.str
     """The memory or entity."""
-    name: _builtins.str
+    relation: _builtins.str
     """Name of the relation, in both directions."""
     strength: _builtins.float
     """Its strength now, above 0 to 1; default: 1."""
@@ -41,21 +41,21 @@ class NewLink(_message.Message):
         self,
         *,
         target: _builtins.str | None = ...,
-        name: _builtins.str | None = ...,
+        relation: _builtins.str | None = ...,
         strength: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_name", b"_name", "_strength", b"_strength", "_target", b"_target", "name", b"name", "strength", b"strength", "target", b"target"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_relation", b"_relation", "_strength", b"_strength", "_target", b"_target", "relation", b"relation", "strength", b"strength", "target", b"target"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_name", b"_name", "_strength", b"_strength", "_target", b"_target", "name", b"name", "strength", b"strength", "target", b"target"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_relation", b"_relation", "_strength", b"_strength", "_target", b"_target", "relation", b"relation", "strength", b"strength", "target", b"target"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__name: _TypeAlias = _typing.Literal["name"]  # noqa: Y015
-    _WhichOneofArgType__name: _TypeAlias = _typing.Literal["_name", b"_name"]  # noqa: Y015
+    _WhichOneofReturnType__relation: _TypeAlias = _typing.Literal["relation"]  # noqa: Y015
+    _WhichOneofArgType__relation: _TypeAlias = _typing.Literal["_relation", b"_relation"]  # noqa: Y015
     _WhichOneofReturnType__strength: _TypeAlias = _typing.Literal["strength"]  # noqa: Y015
     _WhichOneofArgType__strength: _TypeAlias = _typing.Literal["_strength", b"_strength"]  # noqa: Y015
     _WhichOneofReturnType__target: _TypeAlias = _typing.Literal["target"]  # noqa: Y015
     _WhichOneofArgType__target: _TypeAlias = _typing.Literal["_target", b"_target"]  # noqa: Y015
     @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__name) -> _WhichOneofReturnType__name | None: ...
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__relation) -> _WhichOneofReturnType__relation | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__strength) -> _WhichOneofReturnType__strength | None: ...
     @_typing.overload

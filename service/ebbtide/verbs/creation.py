@@ -62,7 +62,7 @@ class NewLink(Fields):
     """A link of a new memory or statement with a living node, both ways."""
 
     target: str = Field(description="The memory or entity.", examples=["n1"])
-    name: Annotated[str, MaxChars("max_relation_chars"), NotBlank("a name such as about"), OneLine()] = Field(
+    relation: Annotated[str, MaxChars("max_relation_chars"), NotBlank("a name such as about"), OneLine()] = Field(
         description="Name of the relation, in both directions.", examples=["about"]
     )
     strength: Annotated[float, AfterValidator(in_unit)] | None = Field(
@@ -163,7 +163,7 @@ def own_links(policy: PiiPolicy, links: Sequence[NewLink]) -> tuple[OwnLink, ...
     return tuple(
         OwnLink(
             parse_node_id(one.target),
-            policy.words(one.name),
+            policy.words(one.relation),
             1.0 if one.strength is None else one.strength,
         )
         for one in links

@@ -75,10 +75,12 @@ async def get_stats(service: Service, request: GetStatsRequest) -> AgentStats:
 
 def _exact(workspace: Workspace) -> AgentStats:
     counts = workspace.counts()
+    # The pin of a statement is a ruling.
+    statements = workspace.store.read(lambda txn: workspace.ledger_in(txn).known().pinned())
     return AgentStats(
         messages=counts.message_count,
         memories=counts.node_count,
-        pinned=len(workspace.network.pinned()),
+        pinned=len(workspace.network.pinned()) + len(statements),
         entities=counts.entity_count,
         links=counts.link_count,
         epsilon=None,

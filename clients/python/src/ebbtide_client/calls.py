@@ -651,7 +651,7 @@ def create_node(
     """Create one memory from a text, at once and without a language model.
 
     `kind` is a word of your own, such as `recipe`, by which lists and queries can be filtered. With `links`
-    (`{"target": "n1", "name": "about", "strength": 0.5}`) it does not join the focus. Without an `idempotency_key` the
+    (`{"target": "n1", "relation": "about", "strength": 0.5}`) it does not join the focus. Without an `idempotency_key` the
     client creates one: a retry never creates it twice.
     """
     form = {
@@ -855,7 +855,7 @@ def create_statement(
 ) -> Call[CreatedStatement]:
     """Store a statement, which is durable and searchable at once. With an idempotency key it is safe to repeat.
 
-    `links` (`{"target": "n1", "name": "about", "strength": 0.5}`) are added to those with its subject and value.
+    `links` (`{"target": "n1", "relation": "about", "strength": 0.5}`) are added to those with its subject and value.
     `vector` is that of its content.
     """
     form = {

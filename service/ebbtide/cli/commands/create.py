@@ -28,7 +28,7 @@ def create(
         list[str] | None,
         typer.Option(
             "--link",
-            metavar="NODE=NAME[:STRENGTH]",
+            metavar="NODE=RELATION[:STRENGTH]",
             help="A link such as n1=about:0.5, instead of those with the focus; repeatable.",
         ),
     ] = None,
@@ -61,14 +61,14 @@ def create(
 
 
 def link_of(option: str) -> dict[str, Any]:
-    """Return the link in an option of the form NODE=NAME or NODE=NAME:STRENGTH."""
+    """Return the link in an option of the form NODE=RELATION or NODE=RELATION:STRENGTH."""
     target, equals, rest = option.partition("=")
-    name, colon, strength = rest.rpartition(":")
+    relation, colon, strength = rest.rpartition(":")
     if not equals or not rest:
-        raise Failure(f"--link {option}: allowed: NODE=NAME or NODE=NAME:STRENGTH.", ExitCode.USAGE)
+        raise Failure(f"--link {option}: allowed: NODE=RELATION or NODE=RELATION:STRENGTH.", ExitCode.USAGE)
     if not colon:
-        return {"target": target, "name": rest}
+        return {"target": target, "relation": rest}
     try:
-        return {"target": target, "name": name, "strength": float(strength)}
+        return {"target": target, "relation": relation, "strength": float(strength)}
     except ValueError:
-        return {"target": target, "name": rest}
+        return {"target": target, "relation": rest}
