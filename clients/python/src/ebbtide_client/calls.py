@@ -651,8 +651,8 @@ def create_node(
     """Create one memory from a text, at once and without a language model.
 
     `kind` is a word of your own, such as `recipe`, by which lists and queries can be filtered. With `links`
-    (`{"target": "n1", "relation": "about", "strength": 0.5}`) it does not join the focus. Without an `idempotency_key` the
-    client creates one: a retry never creates it twice.
+    (`{"target": "n1", "relation": "about", "strength": 0.5}`) it does not join the focus. Without an `idempotency_key`
+    the client creates one: a retry never creates it twice.
     """
     form = {
         "content": content,
