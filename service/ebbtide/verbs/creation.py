@@ -62,8 +62,8 @@ class NewLink(Fields):
     """A link of a new memory or statement with a living node, both ways."""
 
     target: str = Field(description="The memory or entity.", examples=["n1"])
-    relation: Annotated[str, MaxChars("max_relation_chars"), NotBlank("a name such as about"), OneLine()] = Field(
-        description="Name of the relation, in both directions.", examples=["about"]
+    relation: Annotated[str, MaxChars("max_relation_chars"), NotBlank("a name such as about"), OneLine()] = (
+        Field(description="Name of the relation, in both directions.", examples=["about"])
     )
     strength: Annotated[float, AfterValidator(in_unit)] | None = Field(
         None, description="Its strength now, above 0 to 1; default: 1."
