@@ -290,9 +290,9 @@ async def test_other_sets_are_offered_on_request(tmp_path: Path) -> None:
             assert text_of(await called(one, "remember", text="我喜欢喝茶。")) == "已保存。"
             assert "我喜欢喝茶" in text_of(await called(one, "recall", query="我喜欢喝什么？"))
         async with httpx.AsyncClient(base_url=url, headers=HEADERS) as raw:
-            answer = await raw.post(f"{ANN}?tools=graph", json=PING)
+            answer = await raw.post(f"{ANN}?tools=all", json=PING)
             assert answer.status_code == 400
-            assert "default, statements, search-fetch" in answer.json()["error"]["message"]
+            assert "default, statements, search-fetch, graph" in answer.json()["error"]["message"]
 
 
 async def test_a_client_that_starts_its_servers_reaches_the_daemon(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,9 @@ import httpx
 import pytest
 
 from ebbtide.cli.app import COMMANDS
+from ebbtide.mcp.declarations import DEFAULT, SEARCH_FETCH
+from ebbtide.mcp.graph_declarations import GRAPH_TOOLS
+from ebbtide.mcp.sets import SETS
 from tests.support.in_process import service_in
 from tests.support.keys import KEYS_ON, new_key
 from tests.support.rest_in_process import served
@@ -34,11 +38,12 @@ def configurations() -> list[dict[str, Any]]:
 
 
 def test_the_page_has_a_configuration_for_every_client() -> None:
-    """Six files: five with an address, one with a command that exists."""
+    """Seven files: five with an address, two with a command that exists and a set of tools that does."""
     servers = configurations()
-    assert len(servers) == 6
-    (started,) = (server for server in servers if "command" in server)
-    assert started["args"][0] in COMMANDS
+    assert len(servers) == 7
+    default, graph = (server["args"] for server in servers if "command" in server)
+    assert default[0] in COMMANDS and graph[: len(default)] == default
+    assert graph[len(default) :] == ["--tools", "graph"] and "graph" in SETS
 
 
 async def test_every_address_and_header_works_with_keys_on(tmp_path: Path) -> None:
@@ -64,11 +69,9 @@ async def test_every_address_and_header_works_with_keys_on(tmp_path: Path) -> No
             assert answer.status_code == 200, (address, answer.text)
 
 
-@pytest.mark.parametrize("tool_set", ["default", "search-fetch"])
-def test_the_tables_have_every_tool(tool_set: str) -> None:
+@pytest.mark.parametrize("tools", [DEFAULT, SEARCH_FETCH, GRAPH_TOOLS], ids=["default", "search", "graph"])
+def test_the_tables_have_every_tool(tools: Mapping[str, Any]) -> None:
     """The page names the tools of each set."""
-    from ebbtide.mcp.declarations import DEFAULT, SEARCH_FETCH
-
     page = read("docs/integrations.md")
-    for name in DEFAULT if tool_set == "default" else SEARCH_FETCH:
+    for name in tools:
         assert f"`{name}`" in page

@@ -239,5 +239,11 @@ INSTRUCTIONS: Mapping[str, Mapping[str, str]] = {
         "en": "Memory of earlier conversations: search finds results, fetch returns one of them.",
         "zh": "以前对话的记忆：search 查找，fetch 返回其中一条。",
     },
+    "graph": {
+        "en": "A knowledge graph that lasts: entities with facts about them, and relations between them. Search it "
+        "before you answer about the user or the past, and add what will matter later.",
+        "zh": "长期保存的知识图谱：实体及其事实，以及实体之间的关系。"
+        "回答与用户或过去有关的问题之前先查找；以后用得到的内容添加进去。",
+    },
 }
 """Instructions on a set of tools for the model of a client, by language; at most 400 characters."""

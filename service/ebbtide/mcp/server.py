@@ -20,8 +20,10 @@ from starlette.types import Receive, Scope, Send
 
 from ebbtide import __version__
 from ebbtide.errors import Corrupted, EbbtideError, Internal
+from ebbtide.mcp import graph
 from ebbtide.mcp.calls import Answer, Language, Session
-from ebbtide.mcp.declarations import DEFAULT, INSTRUCTIONS, SEARCH_FETCH, McpTool
+from ebbtide.mcp.declarations import DEFAULT, INSTRUCTIONS, SEARCH_FETCH, Hints, McpTool
+from ebbtide.mcp.graph_declarations import GRAPH_TOOLS, GRAPH_URI, GraphTool
 from ebbtide.mcp.sets import SetName
 from ebbtide.telemetry import get_log
 from ebbtide.tools import schema
@@ -31,6 +33,12 @@ SESSION = "ebbtide.mcp_session"
 
 FOCUS = "ebbtide://focus"
 MEMORY = "ebbtide://memories/"
+GRAPH = types.Resource(
+    uri=GRAPH_URI,
+    name="knowledge-graph",
+    description="All entities and relations of the knowledge graph.",
+    mime_type="application/json",
+)
 
 OWN_CHECKS = TransportSecuritySettings(enable_dns_rebinding_protection=False)
 """Ebbtide has checked `Host` and `Origin` already."""
@@ -62,7 +70,10 @@ async def answer(
 @cache
 def _server(name: SetName, language: Language) -> Server[Any]:
     """Return the server of a set; it has no state."""
-    if name == "statements":
+    if name == "graph":
+        tools, call = [_graph_tool(one, language) for one in GRAPH_TOOLS.values()], _call_graph_tool
+        instructions = INSTRUCTIONS[name][language]
+    elif name == "statements":
         tools, call, instructions = (
             _statement_tools(language),
             _call_statement_tool,
@@ -85,6 +96,8 @@ def _server(name: SetName, language: Language) -> Server[Any]:
         return types.CallToolResult(content=content, structured_content=done.structure)
 
     async def list_resources(_: Any, __: Any) -> types.ListResourcesResult:
+        if name == "graph":
+            return types.ListResourcesResult(resources=[GRAPH])
         focus = types.Resource(
             uri=FOCUS,
             name="focus",
@@ -92,20 +105,6 @@ def _server(name: SetName, language: Language) -> Server[Any]:
             mime_type="application/json",
         )
         return types.ListResourcesResult(resources=[focus])
-
-    async def list_templates(_: Any, __: Any) -> types.ListResourceTemplatesResult:
-        memory = types.ResourceTemplate(
-            uri_template=MEMORY + "{id}",
-            name="memory",
-            description="A memory with its links and sources.",
-            mime_type="application/json",
-        )
-        return types.ListResourceTemplatesResult(resource_templates=[memory])
-
-    async def list_prompts(_: Any, __: Any) -> types.ListPromptsResult:
-        topic = types.PromptArgument(name="topic", description="What to recall.", required=True)
-        prompt = types.Prompt(name="recall_first", description="Recall before answering.", arguments=[topic])
-        return types.ListPromptsResult(prompts=[prompt])
 
     async def get_prompt(_: Any, params: types.GetPromptRequestParams) -> types.GetPromptResult:
         topic = (params.arguments or {}).get("topic", "")
@@ -116,6 +115,16 @@ def _server(name: SetName, language: Language) -> Server[Any]:
         text = types.TextContent(type="text", text=RECALL_FIRST[language].format(topic=topic))
         return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=text)])
 
+    # The reference server of the set has neither.
+    others: Any = (
+        {}
+        if name == "graph"
+        else {
+            "on_list_resource_templates": _list_templates,
+            "on_list_prompts": _list_prompts,
+            "on_get_prompt": get_prompt,
+        }
+    )
     return Server(
         "ebbtide",
         version=__version__,
@@ -124,11 +133,25 @@ def _server(name: SetName, language: Language) -> Server[Any]:
         on_list_tools=list_tools,
         on_call_tool=call_tool,
         on_list_resources=list_resources,
-        on_list_resource_templates=list_templates,
         on_read_resource=_read_resource,
-        on_list_prompts=list_prompts,
-        on_get_prompt=get_prompt,
+        **others,
     )
+
+
+async def _list_templates(_: Any, __: Any) -> types.ListResourceTemplatesResult:
+    memory = types.ResourceTemplate(
+        uri_template=MEMORY + "{id}",
+        name="memory",
+        description="A memory with its links and sources.",
+        mime_type="application/json",
+    )
+    return types.ListResourceTemplatesResult(resource_templates=[memory])
+
+
+async def _list_prompts(_: Any, __: Any) -> types.ListPromptsResult:
+    topic = types.PromptArgument(name="topic", description="What to recall.", required=True)
+    prompt = types.Prompt(name="recall_first", description="Recall before answering.", arguments=[topic])
+    return types.ListPromptsResult(prompts=[prompt])
 
 
 def _session(context: Any) -> Session:
@@ -143,12 +166,26 @@ def _declared(one: McpTool, language: Language) -> types.Tool:
         description=rendered["description"],
         input_schema=rendered["inputSchema"],
         output_schema=None if one.output is None else dict(one.output),
-        annotations=types.ToolAnnotations(
-            read_only_hint=one.hints.reads_only,
-            destructive_hint=one.hints.destroys,
-            idempotent_hint=one.hints.repeats,
-            open_world_hint=False,
-        ),
+        annotations=_annotations(one.hints),
+    )
+
+
+def _graph_tool(one: GraphTool, language: Language) -> types.Tool:
+    return types.Tool(
+        name=one.name,
+        description=one.en if language == "en" else one.zh,
+        input_schema=dict(one.input),
+        output_schema=dict(one.output),
+        annotations=_annotations(one.hints),
+    )
+
+
+def _annotations(hints: Hints) -> types.ToolAnnotations:
+    return types.ToolAnnotations(
+        read_only_hint=hints.reads_only,
+        destructive_hint=hints.destroys,
+        idempotent_hint=hints.repeats,
+        open_world_hint=False,
     )
 
 
@@ -163,6 +200,12 @@ def _caller(declared: Any) -> Any:
         return await session.call(declared[name], arguments)
 
     return call
+
+
+async def _call_graph_tool(session: Session, name: str, arguments: Any) -> Answer:
+    if name not in GRAPH_TOOLS:
+        raise _unknown(name, GRAPH_TOOLS)
+    return await graph.call(session, name, arguments)
 
 
 async def _call_statement_tool(session: Session, name: str, arguments: Any) -> Answer:
@@ -191,14 +234,15 @@ async def _read_resource(context: Any, params: types.ReadResourceRequestParams) 
     session, uri = _session(context), str(params.uri)
     try:
         if uri == FOCUS:
-            found = await session.perform("GetFocus")
+            text = (await session.perform("GetFocus")).model_dump_json()
+        elif uri == GRAPH_URI:
+            text = await graph.graph_text(session)
         elif uri.startswith(MEMORY):
-            found = await session.perform("GetNode", node_id=uri.removeprefix(MEMORY).partition("?")[0])
+            node_id = uri.removeprefix(MEMORY).partition("?")[0]
+            text = (await session.perform("GetNode", node_id=node_id)).model_dump_json()
         else:
             raise MCPError(types.INVALID_PARAMS, f"Resource not found: {uri[:80]}", {"uri": uri})
     except EbbtideError as error:
         raise MCPError(types.INVALID_PARAMS, error.message, {"uri": uri, "reason": error.reason}) from error
-    text = types.TextResourceContents(
-        uri=params.uri, mime_type="application/json", text=found.model_dump_json()
-    )
-    return types.ReadResourceResult(contents=[text])
+    content = types.TextResourceContents(uri=params.uri, mime_type="application/json", text=text)
+    return types.ReadResourceResult(contents=[content])

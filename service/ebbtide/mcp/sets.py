@@ -4,5 +4,5 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-SetName = Literal["default", "statements", "search-fetch"]
+SetName = Literal["default", "statements", "search-fetch", "graph"]
 SETS: tuple[SetName, ...] = get_args(SetName)
