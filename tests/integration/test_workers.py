@@ -117,6 +117,26 @@ def test_mcp_reaches_the_agent_of_a_header_in_its_owner(daemon: Daemon) -> None:
         assert opened_by(daemon, index) == {agent for agent, owner in OWNERS.items() if owner == index}
 
 
+def test_mem0_reaches_the_owners_of_its_users(daemon: Daemon) -> None:
+    """A call of a mem0 client is answered by the owner of its user, and a batch for users of both workers by both."""
+    for _ in range(3):
+        with httpx.Client(base_url=f"{daemon.url}/mem0", timeout=30) as client:
+            ids = []
+            for agent in AGENTS:
+                body = {"query": "What is my lighthouse called?", "filters": {"user_id": agent}}
+                [found] = client.post("/v3/memories/search/", json=body).json()["results"]
+                assert agent in found["memory"]
+                ids.append({"memory_id": found["id"], "metadata": {"batch": True}})
+            changed = client.put("/v1/batch/", json={"memories": ids})
+            assert changed.status_code == 200, changed.text
+            for one in ids:
+                assert client.get(f"/v1/memories/{one['memory_id']}/").json()["metadata"] == {"batch": True}
+            names = [one["name"] for one in client.get("/v1/entities/").json()["results"]]
+            assert set(AGENTS) <= set(names)
+    for index in (0, 1):
+        assert opened_by(daemon, index) == {agent for agent, owner in OWNERS.items() if owner == index}
+
+
 def test_every_connection_reaches_every_agent_over_grpc(daemon: Daemon) -> None:
     """The same over gRPC, where one connection has calls for agents of both workers."""
     for number in range(4):

@@ -8,21 +8,20 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Literal
 
-from ebbtide.errors import EbbtideError, NotFound
+from ebbtide.errors import EbbtideError
 from ebbtide.ids import AgentId
 from ebbtide.mcp.declarations import DEFAULT, SEARCH_FETCH, McpTool
 from ebbtide.memory.wording import SEPARATOR
 from ebbtide.retrieval.tokenizers import count_tokens
 from ebbtide.tools.reading import read_arguments
-from ebbtide.verbs.batches import BatchRequest, get_batch
-from ebbtide.verbs.calling import call_operation, ensure_agent
-from ebbtide.verbs.inspect import NodeInfo, NodeRequest, get_node
+from ebbtide.verbs.calling import call_operation, ensure_agent, remember_once
+from ebbtide.verbs.inspect import NodeInfo
+from ebbtide.verbs.remember import Remembered
 from ebbtide.verbs.service import Service
 from ebbtide.verbs.tools import for_model, offset_of_agent, period
 
@@ -147,11 +146,13 @@ async def _remember(session: Session, given: Mapping[str, Any]) -> Answer:
     message |= {"timestamp": given["said_at"]} if given["said_at"] is not None else {}
     fields: dict[str, Any] = {"messages": [message]}
     fields |= {"conversation_id": given["conversation"]} if given["conversation"] else {}
-    begun_ms, earlier = session.service.clock.now_ms(), ""
-    done = await session.perform("Remember", **fields, idempotency_key=_key(session, given, earlier))
-    while done.batch_id != earlier and await _is_gone(session, done.batch_id, begun_ms):
-        earlier = done.batch_id
-        done = await session.perform("Remember", **fields, idempotency_key=_key(session, given, earlier))
+
+    async def send(earlier: str) -> Remembered:
+        key = _key(session, given, earlier)
+        done: Remembered = await session.perform("Remember", **fields, idempotency_key=key)
+        return done
+
+    done = await remember_once(session.service, session.agent_id, send)
     lines = sum(bool(line.strip()) for line in given["text"].splitlines())
     is_stored = done.dropped_recalled < lines
     structure = {
@@ -160,25 +161,6 @@ async def _remember(session: Session, given: Mapping[str, Any]) -> Answer:
         "dropped_recalled": done.dropped_recalled,
     }
     return Answer((STORED if is_stored else KNOWN)[session.language], structure)
-
-
-async def _is_gone(session: Session, batch_id: str, begun_ms: int) -> bool:
-    """Whether a batch is of an earlier call and none of its memories is left: what was deleted may be said again.
-
-    The caller need not be allowed to read: it learns only that its text is stored again.
-    """
-    service, agent = session.service, {"agent_id": session.agent_id}
-    try:
-        batch = await get_batch(service, BatchRequest(**agent, batch_id=batch_id))
-    except NotFound:
-        return True
-    if batch.accepted_at >= begun_ms or batch.state != "digested":
-        return False
-    for node_id in batch.node_ids:
-        with suppress(NotFound):
-            await get_node(service, NodeRequest(**agent, node_id=node_id))
-            return False
-    return True
 
 
 def _key(session: Session, given: Mapping[str, Any], earlier: str) -> str:

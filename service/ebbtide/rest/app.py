@@ -16,6 +16,7 @@ from ebbtide.rest.forwarding import Forwarding
 from ebbtide.rest.home import home
 from ebbtide.rest.http_checks import HttpChecks
 from ebbtide.rest.mcp import mcp_routes
+from ebbtide.rest.mem0 import mem0_routes
 from ebbtide.rest.proxy_paths import api_of
 from ebbtide.rest.routes import routes
 from ebbtide.verbs.service import Service
@@ -49,7 +50,7 @@ class _Compression(GZipMiddleware):
 
 def create_app(service: Service) -> ASGIApp:
     """Return the ASGI application of a service."""
-    app = Starlette(routes=[*routes(), *mcp_routes(), Route("/", home), *documents()])
+    app = Starlette(routes=[*routes(), *mcp_routes(), *mem0_routes(), Route("/", home), *documents()])
     if service.settings.proxy.upstreams:
         # Imported here, so that only daemons with a proxy load it and an HTTP client.
         from ebbtide.rest.proxy import proxy_routes

@@ -104,15 +104,28 @@ class Forwarding:
         return is_received and is_sent
 
 
-async def pass_on(peers: Peers, scope: Scope, receive: Receive, send: Send) -> None:
-    """Pass a request whose agent is not in the path it was sent to on to the owner; `scope` has a path with the agent.
+async def pass_on(peers: Peers, worker: int, scope: Scope, receive: Receive, send: Send) -> None:
+    """Pass a request whose agent is not in the path it was sent to on to the owner of the agent.
 
     Raise the error to respond with if there was no response.
     """
-    agent_id = scope["path"][len(AGENTS) :].partition("/")[0]
-    error = await _Passage(peers, peers.owner_of(agent_id), scope, receive, send).run()
+    error = await _Passage(peers, worker, scope, receive, send).run()
     if error is not None:
         raise error
+
+
+def replayed(body: bytes, receive: Receive) -> Receive:
+    """Return a `receive` that begins with a body that was read."""
+    is_read = False
+
+    async def replay() -> Message:
+        nonlocal is_read
+        if is_read:
+            return await receive()
+        is_read = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replay
 
 
 class _Passage:

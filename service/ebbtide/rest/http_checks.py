@@ -44,6 +44,7 @@ from ebbtide.errors import (
     stopping,
 )
 from ebbtide.metrics import Metrics
+from ebbtide.rest import mem0_paths
 from ebbtide.rest.connections import PIECE_BYTES, Holder, connection_of
 from ebbtide.rest.problems import RESOURCE_POLICY, note_outcome, outcome_of, problem, supports_head
 from ebbtide.rest.proxy_paths import api_of, authorizations
@@ -186,7 +187,8 @@ class HttpChecks:
             self._check_host(headers)
             self._check_origin(headers)
             self._check_site(scope, headers)
-            _check_path(scope)
+            if not mem0_paths.is_mem0(scope["path"]):
+                _check_path(scope)
             self._admit(scope, headers)
             if FAILURE in scope:
                 raise scope[FAILURE]
@@ -254,7 +256,11 @@ class HttpChecks:
             return
         # The address of the connection: an attacker could choose that in a header.
         address = scope["client"][0] if scope.get("client") else ""
-        given = authorizations(headers) if self._api(scope) else headers.getlist("authorization")
+        given = headers.getlist("authorization")
+        if self._api(scope):
+            given = list(authorizations(headers))
+        elif mem0_paths.is_mem0(scope["path"]):
+            given = mem0_paths.authorizations(headers)
         caller = self._authentication.admit(given, address)
         let_ask(caller)
         if caller.key_id:

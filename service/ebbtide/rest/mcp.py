@@ -44,8 +44,9 @@ class _Endpoint:
         service: Service = scope["app"].state.service
         agent_id = agent_of(scope, CALLER.get(), service.settings.mcp.agent)
         service.authentication.permit(CALLER.get(), ANY_SCOPE, agent_id)
-        if service.peers is not None and service.peers.owner_of(agent_id) != service.peers.shard.index:
-            await pass_on(service.peers, scope_for(scope, agent_id, "/mcp", b"/mcp"), receive, send)
+        peers = service.peers
+        if peers is not None and (owner := peers.owner_of(agent_id)) != peers.shard.index:
+            await pass_on(peers, owner, scope_for(scope, agent_id, "/mcp", b"/mcp"), receive, send)
             return
         options = QueryParams(scope["query_string"])
         headers = Headers(scope=scope)

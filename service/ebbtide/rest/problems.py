@@ -30,6 +30,7 @@ from ebbtide.errors import (
     NotFound,
     Unauthenticated,
 )
+from ebbtide.rest import mem0_paths
 from ebbtide.rest.proxy_paths import api_of, as_failure
 from ebbtide.telemetry import get_log
 from ebbtide.verbs import requests
@@ -87,9 +88,13 @@ def outcome_of(scope: Mapping[str, Any], status: int) -> str:
 
 
 def problem(error: EbbtideError, scope: Mapping[str, Any] | None = None) -> Response:
-    """Return the response for an error; for a path of the memory proxy in the shape that its clients read."""
-    api = api_of(scope["path"]) if scope is not None else ""
-    response = as_failure(api, error) if api else _problem(error)
+    """Return the response for an error; for paths of the proxy and of mem0 in the shape that their clients read."""
+    path = "" if scope is None else scope["path"]
+    if mem0_paths.is_mem0(path):
+        response = mem0_paths.as_failure(error)
+    else:
+        api = api_of(path)
+        response = as_failure(api, error) if api else _problem(error)
     if error.retry_after_s is not None:
         response.headers["Retry-After"] = str(max(1, math.ceil(error.retry_after_s)))
     if isinstance(error, Unauthenticated):

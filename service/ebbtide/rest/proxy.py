@@ -24,7 +24,7 @@ from ebbtide.proxy.chats import Api, Chat, hashed, read_chat
 from ebbtide.proxy.recalls import OFF, Recalled, Recalls
 from ebbtide.proxy.turns import Turn, Turns
 from ebbtide.rest.agent_of_request import AGENT_HEADER, agent_of, scope_for
-from ebbtide.rest.forwarding import pass_on
+from ebbtide.rest.forwarding import pass_on, replayed
 from ebbtide.rest.measured_route import MeasuredRoute
 from ebbtide.rest.problems import OUTCOME
 from ebbtide.rest.proxy_paths import CONVERSATION_HEADER, MEMORY_HEADER, failure
@@ -130,8 +130,10 @@ class _Endpoint:
             chat = await service.offload(len(body), lambda: read_chat(CHATS[path], body))
         agent_id = agent_of(scope, CALLER.get(), settings.agent, _hints(settings, headers, chat))
         service.authentication.permit(CALLER.get(), REQUIREMENT, agent_id)
-        if service.peers is not None and service.peers.owner_of(agent_id) != service.peers.shard.index:
-            await pass_on(service.peers, _owned(scope, agent_id, self._upstream), _again(body, receive), send)
+        peers = service.peers
+        if peers is not None and (owner := peers.owner_of(agent_id)) != peers.shard.index:
+            owned = _owned(scope, agent_id, self._upstream)
+            await pass_on(peers, owner, owned, replayed(body, receive), send)
             return
         if path == REALTIME:
             text = "The proxy does not support realtime sessions. Connect to the model server directly."
@@ -287,20 +289,6 @@ async def _whole(receive: Receive) -> bytes:
     """Return the body, which the HTTP checks have read within its limit."""
     message = await receive()
     return bytes(message.get("body", b""))
-
-
-def _again(body: bytes, receive: Receive) -> Receive:
-    """Return a `receive` with the body that was read."""
-    is_read = False
-
-    async def replay() -> Message:
-        nonlocal is_read
-        if is_read:
-            return await receive()
-        is_read = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return replay
 
 
 # --- the answer --------------------------------------------------------------------------------------------

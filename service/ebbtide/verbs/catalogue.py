@@ -547,11 +547,12 @@ PAGES: Mapping[str, tuple[str, Requirement]] = {
     "OpenApi": ("GET /openapi.json", ANY_KEY),
     "Mcp": ("POST /mcp", ANY_SCOPE),
     "AgentMcp": (f"POST {A}/mcp", ANY_SCOPE),
+    "Mem0": ("GET /mem0", ANY_KEY),
     "Documentation": ("GET /docs", ANY_KEY),
     "DocumentationStart": ("GET /docs/start.js", ANY_KEY),
     "DocumentationFiles": ("GET /docs/files", ANY_KEY),
 }
-"""Routes without a verb: the documentation, and the MCP server, whose tools require what their verbs do."""
+"""Routes without a verb: the documentation, and MCP and mem0's API, whose calls require what their verbs do."""
 
 OPERATIONS: Mapping[str, Operation] = {operation.name: operation for operation in CATALOGUE}
 """The catalogue by name."""

@@ -47,13 +47,23 @@ async def perform(service: Service, operation: Operation, request: Any) -> Any:
     merge = MERGES.get(operation.name)
     if service.peers is None or merge is None:
         return await operation.verb(service, request)
-    head = VerbHead(operation.name, request.model_dump_json().encode(), msgspec.msgpack.encode(CALLER.get()))
+    head = _head(operation, request)
     own, *others = await asyncio.gather(
         operation.verb(service, request),
         *(_response_of(service.peers, worker, head, operation) for worker in service.peers.others),
     )
     responses = [own, *(other for other in others if other is not None)]
     return merge(request, responses)
+
+
+async def perform_at(peers: Peers, worker: int, operation: Operation, request: Any) -> Any:
+    """Return the response of an operation for an agent of another worker."""
+    return await _response_of(peers, worker, _head(operation, request), operation)
+
+
+def _head(operation: Operation, request: Any) -> VerbHead:
+    caller = msgspec.msgpack.encode(CALLER.get())
+    return VerbHead(operation.name, request.model_dump_json().encode(), caller)
 
 
 async def _response_of(peers: Peers, worker: int, head: VerbHead, operation: Operation) -> Any:
