@@ -124,7 +124,33 @@ _LASTING: Final = KIN | {"allergy", "medication", "pet", "language"}
 DATES: Final = frozenset({"birthday"})
 """The slots whose value is a date. It is not the time from which the statement is true."""
 
-_FAVOURITES: Final = ("favourite ", "favorite ", "最喜欢的", "最爱的", "最喜欢")
+_FAVOURITES: Final = (FAVOURITE, "favorite:", "favourite ", "favorite ", "最喜欢的", "最爱的", "最喜欢")
+
+_FAVOURITE_THINGS: Final = """
+colour: color, colours, colors, 颜色
+food: foods, 食物
+film: films, movie, movies, 电影
+book: books, 书, 书籍
+music: 音乐
+song: songs, 歌, 歌曲
+sport: sports, 运动
+season: seasons, 季节
+animal: animals, 动物
+drink: drinks, beverage, beverages, 饮料, 饮品
+fruit: fruits, 水果
+city: cities, 城市
+place: places, 地方
+team: teams, 球队
+author: authors, writer, writers, 作家
+singer: singers, 歌手
+game: games, 游戏
+"""
+_THINGS: Final = {
+    alias: thing
+    for thing, _, aliases in (line.partition(": ") for line in _FAVOURITE_THINGS.strip().splitlines())
+    for alias in aliases.split(", ")
+}
+"""From another word for a thing of which people have a favourite to its name in slots."""
 
 
 def _read_table() -> tuple[dict[str, Slot], dict[str, str]]:
@@ -148,11 +174,14 @@ _CHINESE: Final = {"event": "事件", "appointment": "日程", "habit": "习惯"
 }
 """The first Chinese alias of each slot, and the Chinese names of the topics that rules give."""
 
+_CHINESE_THINGS: Final = {thing: word for word, thing in reversed(_THINGS.items()) if contains_han(word)}
+
 
 def label(name: str, language: Literal["en", "zh"]) -> str:
     """Return the words for a slot: its first alias in Chinese, else its name."""
     if language == "zh" and name.startswith(FAVOURITE):
-        return f"最喜欢的{name.removeprefix(FAVOURITE)}"
+        thing = name.removeprefix(FAVOURITE)
+        return f"最喜欢的{_CHINESE_THINGS.get(thing, thing)}"
     words = _CHINESE.get(name, "") if language == "zh" else ""
     return words or name.replace("_", " ")
 
@@ -169,10 +198,16 @@ def canonical(topic: str) -> str:
     for prefix in ("", "my ", "我的", "has ", "is ", "有"):
         if key.startswith(prefix) and key.removeprefix(prefix) in ALIASES:
             return ALIASES[key.removeprefix(prefix)]
-    for words in (FAVOURITE, *_FAVOURITES):
-        if key.startswith(words) and (thing := key.removeprefix(words).strip()):
-            return (FAVOURITE + thing)[:MAX_SLOT_CHARS]
+    own = key.removeprefix("my ").removeprefix("我")
+    for words in _FAVOURITES:
+        if own.startswith(words) and (thing := own.removeprefix(words).strip()):
+            return (FAVOURITE + _THINGS.get(thing, thing))[:MAX_SLOT_CHARS]
     return key[:MAX_SLOT_CHARS]
+
+
+def current_name(slot: str) -> str:
+    """Return the name that a stored slot has now: the same, but for a favourite in other words."""
+    return canonical(slot) if slot.startswith(FAVOURITE) else slot
 
 
 @lru_cache(maxsize=4096)

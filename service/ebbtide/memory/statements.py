@@ -21,7 +21,7 @@ import msgspec
 
 from ebbtide.memory.assertion_table import AssertionTable
 from ebbtide.memory.columns import Array, places_in
-from ebbtide.memory.slot_names import slot_of
+from ebbtide.memory.slot_names import current_name, slot_of
 from ebbtide.memory.values import compare_values
 from ebbtide.memory.versions import DAY_MS, SlotReplay, Version, Withdrawal, by_time
 from ebbtide.records import Source
@@ -87,7 +87,7 @@ class Ledger:
         """Add entries, or replace those with the same numbers."""
         added = list(entries)
         rulings = {one.entry: one for one in added if isinstance(one, Ruling)}
-        assertions = [one for one in added if isinstance(one, Assertion)]
+        assertions = [_with_current_slot(one) for one in added if isinstance(one, Assertion)]
         self.remove([one.entry for one in assertions if one.entry in self._rulings])
         replaced = self._assertions.put(assertions)
         replaced += self._assertions.remove(rulings)
@@ -342,6 +342,12 @@ class Ledger:
                 made[one.other] = undo
                 found.append(one)
         return found
+
+
+def _with_current_slot(one: Assertion) -> Assertion:
+    """Return an assertion with the name that its slot has now, so that older ones are read as new ones are."""
+    name = current_name(one.slot)
+    return one if name == one.slot else msgspec.structs.replace(one, slot=name)
 
 
 class Replay:

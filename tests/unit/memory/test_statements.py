@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ebbtide.memory.slot_names import SLOTS, canonical, slot_of
+from ebbtide.memory.slot_names import SLOTS, canonical, label, slot_of
 from ebbtide.memory.statements import DAY_MS, Entry, Ledger, Version
 from ebbtide.memory.values import compare, reports_change, tells_of_past
 from ebbtide.records import Source
@@ -419,11 +419,42 @@ def test_every_known_slot_is_its_own_canonical_name() -> None:
     assert len({canonical(word) for word in ("叔叔", "舅舅", "伯伯", "阿姨", "姑姑")}) == 5
     assert canonical("My favourite colour") == canonical("favorite colour") == "favourite:colour"
     assert slot_of(canonical("最喜欢的颜色")).cardinality == "one"
+    assert canonical("最喜欢的地方") == "favourite:place"
+    assert canonical("favorite TV show") == "favourite:tv show", "other things keep their words"
     assert canonical("Lives in") == canonical("住在") == "residence"
     assert canonical("moved to") == canonical("搬到") == "residence"
     assert canonical("started working at") == canonical("入职") == "employer"
     assert canonical("joined") == "joined", "people also join clubs"
     assert slot_of(canonical("Shoe size")).cardinality == "many"
+
+
+@pytest.mark.parametrize(
+    "topic",
+    [
+        "favorite color",
+        "favourite:color",
+        "Favorite:Color",
+        "最喜欢的颜色",
+        "我最喜欢的颜色",
+        "favourite:颜色",
+    ],
+)
+def test_a_favourite_thing_has_one_name_in_all_languages(topic: str) -> None:
+    """British, American and Chinese words for a favourite lead to one slot, with a name in each language."""
+    assert canonical(topic) == "favourite:colour"
+    assert label(canonical(topic), "zh") == "最喜欢的颜色"
+
+
+def test_a_favourite_that_is_stored_under_an_older_name_is_read_under_the_new_one() -> None:
+    """A later value ends one that was stored under an older name of its slot."""
+    blue = says(1, "favourite:color", "blue")
+    ledger = Ledger([blue, says(2, "favourite:colour", "green", reports_change=True)])
+    assert values(ledger, "favourite:colour") == ["green"]
+    assert states(ledger, 1001) == {"blue": "superseded", "green": "current"}
+    ledger.remove([1])
+    assert values(ledger, "favourite:colour") == ["green"]
+    ledger.apply([blue])
+    assert states(ledger, 1001) == {"blue": "superseded", "green": "current"}
 
 
 @pytest.mark.parametrize(
@@ -473,6 +504,11 @@ def test_values_are_compared_after_normalisation(first: str, second: str, expect
         ("I went vegan", True),
         ("my new number is 555", True),
         ("I was laid off from Initech", True),
+        ("I have a new phone number: 555-0202", True),
+        ("I've got a new boss", True),
+        ("My new favourite colour is green", True),
+        ("我的电话更新为123", True),
+        ("我的邮箱换为a@x.cn", True),
         ("我跳槽到了腾讯", True),
         ("我离婚了", True),
         ("我们结婚了", True),

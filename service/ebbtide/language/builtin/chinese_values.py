@@ -111,7 +111,7 @@ def _is_origin(said: str) -> bool:
 _FIRMS: Final = word_list("chinese_firms")
 _FIRM_ENDS: Final = re.compile(rf".{{0,16}}(?:{'|'.join(ordered_list('chinese_firm_ends'))})")
 _NO_FIRM: Final = re.compile(
-    r"[你我他她]|外面|外地|国外|家里|家$|^家|这|那|网上|线上|路上|楼上|楼下|办公室|夜里|晚上|白天|周末|上海$|一起|同一|附近|旁边|不同|里$|隔壁|异地|远程|哪"
+    r"[你我他她]|外面|外地|国外|家里|家$|^家|这|那|网上|线上|路上|楼上|楼下|办公室|夜里|晚上|白天|周末|上海$|一起|同一|附近|旁边|不同|(?<!阿)里$|隔壁|异地|远程|哪"
 )
 
 

@@ -41,7 +41,7 @@ _TAG: Final = re.compile(
 )
 """A question at the end that asks whether the sentence is true."""
 _SEPARATOR: Final = re.compile(
-    r"(?:[,;()…—–\n]|:(?!\d))+\s{0,3}|\s(?:-|–|—)\s"
+    r"(?:[,;()…—–\n]|:(?!\d| ?\+?\d[\d -]{3,18}\d\b| ?[\w.+-]{1,40}@))+\s{0,3}|\s(?:-|–|—)\s"
     r"|\s(?:and(?! raised)|but|because|bc|cause|cos|so|although|though|while|plus|yet)\s"
 )
 _LEAD: Final = re.compile(rf"(?:(?:{_any_of('english_fact_leads')})[ ,:!.-]{{1,3}}){{0,4}}+")
@@ -63,6 +63,11 @@ _PARTS: Final = {
     "ADVERB": rf"(?: (?:{_any_of('english_clause_adverbs')})){{0,3}}+",
     "BE": r"(?:'m|m| am|'re| are|'s| is)",
     "HAVE": r"(?: have(?: got)?|'ve got|ve got| got| own|'s got| has(?: got)?| owns)",
+    "MY_NEW": (
+        r"(?:(?:(?:here's|here is|this is|that's) )?my (?:new )?|i(?: have| got|'ve| have got|'ve got)(?: just)? a new "
+        r"|i(?:'ve| have)?(?: just)? changed my )"
+    ),
+    "IS_NOW": r"(?::|(?: is|'s)(?: now)?:?|(?: has| was|'s)?(?: just| now)? changed to| to)",
     "PERFECT": r"(?:'ve|ve| have|'s| has)",
     "NOT": r"(?: don't| do not| dont| doesn't| does not| doesnt| no longer| never)",
     "NAME_OBJECT": rf"(?P<o>[^\W_]{_WORD}(?: {_WORD}){{0,4}}?)",
@@ -114,8 +119,9 @@ _THING: Final = (
     r"(?P<thing>(?!thing|part|one\b|way|person|kind|type|of\b)[a-z]{3,16}(?: (?!is\b|are\b)[a-z]{3,12})?)"
 )
 _FAVOURITE: Final = re.compile(
-    rf"(?:my|our) fav(?:ou?rite)? {_THING}(?: is| are|'s)(?: (?:probably|still|always|definitely|currently|now))?"
-    rf" (?P<o>(?:the |a )?{_WORD}(?: {_WORD}){{0,4}}){_BARE_TAIL}"
+    rf"(?:my|our) (?:new )?fav(?:ou?rite)? {_THING}(?: is| are|'s)"
+    r"(?: (?:probably|still|always|definitely|currently|now))?"
+    rf" (?P<o>(?:the |a )?{_WORD}(?: {_WORD}){{0,4}}?){_BARE_TAIL}"
 )
 _FAVOURITE_BEFORE: Final = re.compile(
     rf"(?P<o>{_WORD}(?: {_WORD}){{0,2}}) (?:is|are) my fav(?:ou?rite)? {_THING}{_BARE_TAIL}"

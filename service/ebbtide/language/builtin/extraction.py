@@ -43,8 +43,8 @@ class Extracted:
 _FICTION: Final = re.compile("|".join(ordered_list("fiction_markers")))
 _QUOTES: Final = re.compile(r"[“”«»「」『』]|\"(?!\s*$)|(?<!\d)\"")
 _END: Final = re.compile(r"[!?;。！？；\n…]+|\.{2,}|\.(?=\s|$|[\u4e00-\u9fff])")
-_COLON: Final = re.compile(r"(?:[:：](?!\d)|(?<!\d)[:：])(?=\s?\w)")
-"""A colon before words; one between digits belongs to a time."""
+_COLON: Final = re.compile(r"(?:[:：](?!\d)|(?<!\d)[:：])(?=\s?\w)(?!\s?[\w.+-]{1,40}@)")
+"""A colon before words, not before a mail address; one between digits belongs to a time."""
 _LEAD_BEGIN: Final = re.compile(r"[.,!?;，。！？；…\n(（]")
 _OWN_LEAD: Final = re.compile("|".join(ordered_list("own_leads")))
 _SPACE: Final = re.compile(r"\s*+")
