@@ -11,7 +11,7 @@ import math
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from typing import Final, Literal, TypeVar
 
 import numpy as np
@@ -397,6 +397,7 @@ class SlotReplay:
             if _may_end(new):
                 self._retire_others(added)
             self._end_by_known_change(added)
+            self._end_by_known_value(added)
         self._append(added)
         if len(self.versions) == 1:
             self._only = added
@@ -497,8 +498,24 @@ class SlotReplay:
             for old in observed:
                 if added.until_ms is None or old.since_ms < added.until_ms:
                     self._end(old, since_ms, added.statement)
+        elif not new.negated:
+            for timeline in self._timelines[1:]:
+                for old in list(timeline.sharing(since_ms, since_ms + 1)):
+                    if old not in replaced and self._fills(new, old.first):
+                        self._retire(old, since_ms, added.statement)
         for old in replaced:
             self._end(old, since_ms, added.statement)
+
+    def _fills(self, value: Assertion, denial: Assertion) -> bool:
+        """Return whether a value ends a denial without a value, because it was not said before it (ADR 0059)."""
+        return (
+            self.slot.cardinality != "many"
+            and denial.negated
+            and not denial.object
+            and not value.negated
+            and _may_end(value)
+            and value.told_at_ms >= denial.told_at_ms
+        )
 
     def _is_change(self, one: Assertion) -> bool:
         """Return whether an assertion ends other values by its words or its slot."""
@@ -529,6 +546,20 @@ class SlotReplay:
             added.retired_by = old.statement
         elif later is not None:
             added.until_ms, added.retired_by = later.since_ms, later.statement
+
+    def _end_by_known_value(self, added: Version) -> None:
+        """End a denial without a value where a value begins that was said later and arrived earlier."""
+        new, since_ms = added.first, begin_of(added.first)
+        is_denial = new.negated and not new.object and new.modality != "planned"
+        if not is_denial or not self._timelines or self._is_change(new) or added.since_ms != since_ms:
+            return
+        # The first one counts: a change that ended the denial is such a value too.
+        values = self._timelines[False]
+        at_once = (old for old in values.sharing(since_ms, since_ms + 1) if old.since_ms == since_ms)
+        for old in chain(at_once, values.beginning(since_ms, new.until_ms)):
+            if old.first.told_at_ms > new.told_at_ms and self._fills(old.first, new):
+                added.until_ms, added.retired_by = old.since_ms, old.statement
+                return
 
     def _replaced(self, new: Assertion, since_ms: int, until_ms: int | None) -> list[Version]:
         """Return the versions that an assertion says it replaces, if they share a time with an interval."""

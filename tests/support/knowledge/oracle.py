@@ -199,6 +199,15 @@ class Oracle:
         is_same = relation == "opposite" and self.value(change, other, known_at_ms) == "same"
         return is_same and change.negated
 
+    def fills(self, new: Assertion, denial: Assertion) -> bool:
+        """Return whether a value ends a denial, if it begins no earlier."""
+        # ADR 0059: in a slot with one or few values, a value that is said later ends a denial without a value, also
+        # without a change.
+        is_denial = denial.negated and not denial.object and denial.modality != "planned"
+        is_value = not new.negated and new.modality == "asserted" and new.trust >= 0.5
+        is_slot = self.rules.cardinality(new.slot) != "many"
+        return is_slot and is_value and is_denial and new.told_at_ms >= denial.told_at_ms
+
     def replay(self, versions: list[Version], new: Assertion, known_at_ms: int) -> None:
         """Apply the table of §3 to one new assertion."""
         slot = self.rules.cardinality(new.slot)
@@ -234,6 +243,8 @@ class Oracle:
                     retire(old, version)
                 else:
                     later.append(old)
+            elif self.fills(new, old.first) and version.since >= old.since:
+                retire(old, version)
             # "different, no cue, `one`; or opposite `negated`: contested: both current, `contradicts` both ways"
             elif relation == "opposite" or (relation == "different" and slot == "one"):
                 version.against.append(old)
@@ -249,7 +260,7 @@ class Oracle:
         known = [
             old
             for old, relation in relations
-            if self.ends(old.first, new, relation, known_at_ms)
+            if (self.ends(old.first, new, relation, known_at_ms) or self.fills(old.first, new))
             and not self.may_end(new)
             and old.first.told_at_ms > new.told_at_ms
         ]
