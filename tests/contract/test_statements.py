@@ -1383,6 +1383,78 @@ async def test_a_statement_without_a_sentence_is_worded_in_its_language(
         assert "护士" in text
 
 
+@pytest.mark.parametrize(
+    ("topic", "value", "first", "end"),
+    [
+        ("diet", "vegan", "I'm vegan.", "I'm no longer vegan."),
+        ("allergy", "海鲜", "我对海鲜过敏。", "我对海鲜不再过敏了。"),
+        ("residence", "Rome", "I live in Rome.", "I don't live in Rome any more, I'm between two homes."),
+    ],
+)
+async def test_words_that_end_a_value_are_no_evidence_for_it(
+    tmp_path: Path, caller_in: CallerIn, topic: str, value: str, first: str, end: str
+) -> None:
+    """A sentence that says that a value is over denies it, over a request and from a model's tool."""
+    async with caller_in(tmp_path) as call:
+        one = await says(call, topic, value, content=first)
+        over = await says(call, topic, value, content=end)
+        assert over["negated"]
+        assert (await done(call, "GET", f"statements/{one['id']}"))["superseded_by"] == over["id"]
+        for sentence in (first, end):
+            said = {"subject": "Bob", "topic": topic, "object": value, "sentence": sentence}
+            await done(call, "POST", "tools/create_memory", {"arguments": said})
+        assert await values(call, subject="Bob", states=PAST) == [(value, "superseded"), (value, "current")]
+
+
+async def test_an_unclear_denial_is_asked_about(tmp_path: Path, caller_in: CallerIn) -> None:
+    """A sentence that denies something is stored once the caller says whether it denies the value."""
+    async with caller_in(tmp_path) as call:
+        held = await says(call, "allergy", "nuts", content="I am allergic to nuts.")
+        said = {"subject": "I", "topic": "allergy", "object": "nuts", "content": "I am not allergic to nuts."}
+        refused = await call("POST", f"{AGENT}/statements", said)
+        assert refused.status_code == 400, refused.text
+        assert refused.json()["error"]["field_violations"][0]["field"] == "negated"
+        denied = await done(call, "POST", "statements", {**said, "negated": True})
+        assert denied["negated"] and denied["conflicts_with"] == [held["id"]]
+        eats = {"subject": "I", "topic": "allergy", "object": "eggs", "content": "I can't eat eggs."}
+        assert not (await done(call, "POST", "statements", {**eats, "negated": False}))["negated"]
+        for topic, value, content in (
+            ("dislikes", "coffee", "I don't like coffee."),
+            ("residence", "Oslo", "I don't live in Rome, I live in Oslo."),
+            ("employer", "Acme", "No kidding: I work for Acme."),
+            ("employer", "", "I have no job."),
+        ):
+            stored = await call(
+                "POST",
+                f"{AGENT}/statements",
+                {"subject": f"Ben {topic}", "topic": topic, "object": value, "content": content}
+                | ({} if value else {"negated": True}),
+            )
+            assert stored.status_code < 300, stored.text
+            assert stored.json().get("statement", stored.json())["negated"] is (value == "")
+
+
+@pytest.mark.parametrize(
+    ("plan", "value"),
+    [
+        ("I will move to Oslo in January.", "Oslo"),
+        ("I'm going to move to Oslo on 3 March.", "Oslo"),
+        ("我打算三月三号搬到奥斯陆。", "奥斯陆"),
+    ],
+)
+async def test_words_of_a_plan_end_nothing(
+    tmp_path: Path, caller_in: CallerIn, plan: str, value: str
+) -> None:
+    """A sentence that says what will be is a plan that lies ahead; the value that is true stays true."""
+    async with caller_in(tmp_path) as call:
+        rome = await says(call, "residence", "Rome")
+        ahead = await says(call, "residence", value, content=plan)
+        assert ahead["modality"] == ahead["state"] == "planned"
+        assert ahead["since"] > rome["since"] and not ahead["superseded"]
+        [now] = (await done(call, "GET", "statements", states="current"))["statements"]
+        assert now["id"] == rome["id"]
+
+
 async def test_one_topic_and_one_value_have_many_words(tmp_path: Path, caller_in: CallerIn) -> None:
     """Underscores make no other topic, and a value of a closed topic is the same in both languages."""
     async with caller_in(tmp_path) as call:

@@ -3495,17 +3495,10 @@ export interface components {
              * @default 0.5
              */
             importance?: number;
-            /**
-             * @description Whether the statement denies the value.
-             * @default false
-             */
-            negated?: boolean;
-            /**
-             * @description asserted; reported (passed on by another person); planned.
-             * @default asserted
-             * @enum {string}
-             */
-            modality?: "asserted" | "reported" | "planned";
+            /** @description Whether the statement denies the value. Default: whether content says that it is so no longer. Required if content denies something else, such as not. */
+            negated?: boolean | null;
+            /** @description asserted; reported (passed on by another person); planned. Default: planned if content says what will be, else asserted. */
+            modality?: ("asserted" | "reported" | "planned") | null;
             /** @description From when it is true; default: the time that content states, else now. */
             since?: number | string | null;
             /** @description Until when it is true; default: open. */

@@ -122,6 +122,12 @@ _PLAN: Final = re.compile(
     r"\b(?:will|going to|gonna|plan|plans|planning|would)\b|'ll|打算|准备|计划|会|要|将|想"
 )
 
+_AHEAD: Final = re.compile(
+    r"(?:\bwill|['’]ll)\b(?! (?:always|never|still|not)\b)|\b(?:plan|plans|planning|about) to\b"
+    r"|(?<!was )(?<!were )\bgo(?:ing to|nna)\b(?! (?:the|a|an|my|our|school|work|college|university|church|bed)\b)"
+    r"|打算|准备(?![好了工])|计划(?=[在于去搬换\d一二三四五六七八九十明下])|即将|将[要于在]|[要会]搬|要换"
+)
+
 
 @lru_cache(maxsize=4096)
 def normalised(text: str) -> str:
@@ -301,6 +307,11 @@ def reports_change(quote: str, *, negated: bool = False) -> bool:
     """
     plain = nfkc(quote[:MAX_CHARS]).casefold().translate(simplified())
     return _CUES.search(plain) is not None or (negated and _DENIED_CUES.search(plain) is not None)
+
+
+def tells_of_plan(quote: str) -> bool:
+    """Return whether words say what will be: "I will move in May", 我打算搬到奥斯陆. A promise for ever is no plan."""
+    return _AHEAD.search(nfkc(quote[:MAX_CHARS]).casefold().translate(simplified())) is not None
 
 
 def is_done(quote: str) -> bool:

@@ -202,6 +202,13 @@ CREATE_MEMORY = Tool(
             max_chars=1_000,
         ),
         Parameter(
+            "negated",
+            "flag",
+            "true if the value is not true or no longer true: I no longer eat meat.",
+            "若这个值不成立或不再成立，则为 true，例如“我不再吃肉了”。",
+            aliases=("is_negated", "negative", "denied", "not", "否定", "是否否定"),
+        ),
+        Parameter(
             "attributes",
             "attributes",
             "Further details as an object of texts.",

@@ -84,9 +84,13 @@ class CreateStatementRequest(_message.Message):
     importance: _builtins.float
     """Strength of its links, 0-1."""
     negated: _builtins.bool
-    """Whether the statement denies the value."""
+    """Whether the statement denies the value. Default: whether content says that it is so no longer. Required if content
+    denies something else, such as not.
+    """
     modality: _builtins.str
-    """asserted; reported (passed on by another person); planned."""
+    """asserted; reported (passed on by another person); planned. Default: planned if content says what will be, else
+    asserted.
+    """
     replaces: _builtins.str
     """Id of a statement on the same topic that this one ends."""
     scope: _builtins.str
@@ -136,7 +140,7 @@ class CreateStatementRequest(_message.Message):
         content: _builtins.str = ...,
         attributes: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         importance: _builtins.float | None = ...,
-        negated: _builtins.bool = ...,
+        negated: _builtins.bool | None = ...,
         modality: _builtins.str | None = ...,
         since: _timestamp_pb2.Timestamp | None = ...,
         until: _timestamp_pb2.Timestamp | None = ...,
@@ -150,9 +154,9 @@ class CreateStatementRequest(_message.Message):
         links: _abc.Iterable[_memories_pb2.NewLink] | None = ...,
         vector: _abc.Iterable[_builtins.float] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_arousal", b"_arousal", "_idempotency_key", b"_idempotency_key", "_importance", b"_importance", "_kind", b"_kind", "_modality", b"_modality", "_scope", b"_scope", "_subject", b"_subject", "_topic", b"_topic", "_valence", b"_valence", "arousal", b"arousal", "idempotency_key", b"idempotency_key", "importance", b"importance", "kind", b"kind", "metadata", b"metadata", "modality", b"modality", "scope", b"scope", "since", b"since", "subject", b"subject", "timestamp", b"timestamp", "topic", b"topic", "until", b"until", "valence", b"valence"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_arousal", b"_arousal", "_idempotency_key", b"_idempotency_key", "_importance", b"_importance", "_kind", b"_kind", "_modality", b"_modality", "_negated", b"_negated", "_scope", b"_scope", "_subject", b"_subject", "_topic", b"_topic", "_valence", b"_valence", "arousal", b"arousal", "idempotency_key", b"idempotency_key", "importance", b"importance", "kind", b"kind", "metadata", b"metadata", "modality", b"modality", "negated", b"negated", "scope", b"scope", "since", b"since", "subject", b"subject", "timestamp", b"timestamp", "topic", b"topic", "until", b"until", "valence", b"valence"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_arousal", b"_arousal", "_idempotency_key", b"_idempotency_key", "_importance", b"_importance", "_kind", b"_kind", "_modality", b"_modality", "_scope", b"_scope", "_subject", b"_subject", "_topic", b"_topic", "_valence", b"_valence", "agent_id", b"agent_id", "arousal", b"arousal", "attributes", b"attributes", "content", b"content", "idempotency_key", b"idempotency_key", "importance", b"importance", "kind", b"kind", "links", b"links", "metadata", b"metadata", "modality", b"modality", "negated", b"negated", "object", b"object", "replaces", b"replaces", "scope", b"scope", "since", b"since", "subject", b"subject", "timestamp", b"timestamp", "topic", b"topic", "until", b"until", "valence", b"valence", "vector", b"vector"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_arousal", b"_arousal", "_idempotency_key", b"_idempotency_key", "_importance", b"_importance", "_kind", b"_kind", "_modality", b"_modality", "_negated", b"_negated", "_scope", b"_scope", "_subject", b"_subject", "_topic", b"_topic", "_valence", b"_valence", "agent_id", b"agent_id", "arousal", b"arousal", "attributes", b"attributes", "content", b"content", "idempotency_key", b"idempotency_key", "importance", b"importance", "kind", b"kind", "links", b"links", "metadata", b"metadata", "modality", b"modality", "negated", b"negated", "object", b"object", "replaces", b"replaces", "scope", b"scope", "since", b"since", "subject", b"subject", "timestamp", b"timestamp", "topic", b"topic", "until", b"until", "valence", b"valence", "vector", b"vector"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__arousal: _TypeAlias = _typing.Literal["arousal"]  # noqa: Y015
     _WhichOneofArgType__arousal: _TypeAlias = _typing.Literal["_arousal", b"_arousal"]  # noqa: Y015
@@ -164,6 +168,8 @@ class CreateStatementRequest(_message.Message):
     _WhichOneofArgType__kind: _TypeAlias = _typing.Literal["_kind", b"_kind"]  # noqa: Y015
     _WhichOneofReturnType__modality: _TypeAlias = _typing.Literal["modality"]  # noqa: Y015
     _WhichOneofArgType__modality: _TypeAlias = _typing.Literal["_modality", b"_modality"]  # noqa: Y015
+    _WhichOneofReturnType__negated: _TypeAlias = _typing.Literal["negated"]  # noqa: Y015
+    _WhichOneofArgType__negated: _TypeAlias = _typing.Literal["_negated", b"_negated"]  # noqa: Y015
     _WhichOneofReturnType__scope: _TypeAlias = _typing.Literal["scope"]  # noqa: Y015
     _WhichOneofArgType__scope: _TypeAlias = _typing.Literal["_scope", b"_scope"]  # noqa: Y015
     _WhichOneofReturnType__subject: _TypeAlias = _typing.Literal["subject"]  # noqa: Y015
@@ -182,6 +188,8 @@ class CreateStatementRequest(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__kind) -> _WhichOneofReturnType__kind | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__modality) -> _WhichOneofReturnType__modality | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__negated) -> _WhichOneofReturnType__negated | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__scope) -> _WhichOneofReturnType__scope | None: ...
     @_typing.overload

@@ -27,12 +27,13 @@ from ebbtide.fleet.ingest.declaring import Supplied, Told
 from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import NodeId, batch_text_id, node_number, node_text_id, parse_node_id, ruling_text_id
+from ebbtide.language.builtin.negation import denial_of
 from ebbtide.memory.declaration import Declaration
 from ebbtide.memory.namesakes import Namesakes
 from ebbtide.memory.slot_names import DATES, SLOTS, canonical, slot_of
 from ebbtide.memory.statements import DAY_MS, MAX_EVIDENCE, Replay, Version
 from ebbtide.memory.subjects import ASSISTANT, USER, subject_name, unqualified
-from ebbtide.memory.values import is_done, reports_change, tells_of_past
+from ebbtide.memory.values import is_done, reports_change, tells_of_past, tells_of_plan
 from ebbtide.memory.wording import word_statement
 from ebbtide.normalisation import is_invisible
 from ebbtide.records import Batch, MessageRecord
@@ -93,6 +94,9 @@ assert set(KINDS) == STATEMENT_KINDS
 AN_ENTITY = "the name or id of an entity of GET /v1/agents/{agent_id}/entities (ListEntities)"
 """The allowed names of entities, in errors."""
 
+DENYING = frozenset({"dislikes", "avoids", "fear", "fears"})
+"""Topics whose sentences deny something else than the value: "I don't like coffee"."""
+
 MAX_SUBJECT_CHARS = 200
 MAX_TOPIC_CHARS = 64
 MAX_OBJECT_CHARS = 500
@@ -148,9 +152,15 @@ class CreateStatementRequest(AgentRequest):
         examples=[{"since": "May"}],
     )
     importance: Unit = Field(0.5, description="Strength of its links, 0-1.")
-    negated: bool = Field(False, description="Whether the statement denies the value.")
-    modality: Annotated[str, OneOf(MODALITIES)] = Field(
-        "asserted", description="asserted; reported (passed on by another person); planned."
+    negated: bool | None = Field(
+        None,
+        description="Whether the statement denies the value. Default: whether content says that it is so no longer. "
+        "Required if content denies something else, such as not.",
+    )
+    modality: Annotated[str, OneOf(MODALITIES)] | None = Field(
+        None,
+        description="asserted; reported (passed on by another person); planned. Default: planned if content says what "
+        "will be, else asserted.",
     )
     since: Time | None = Field(
         None, description="From when it is true; default: the time that content states, else now."
@@ -362,7 +372,8 @@ async def create(
     slot = canonical(request.topic)
     if not slot:
         refuse("topic", request.topic, "a topic such as residence")
-    _check(slot, request.object, request.since, request.until, negated=request.negated)
+    request = _with_meaning(request, slot)
+    _check(slot, request.object, request.since, request.until, negated=bool(request.negated))
     async with service.fleet.using(request.owner, create=True, agent_quota=service.agent_quota) as agent:
         check_vector(agent, request.vector)
         while True:
@@ -383,9 +394,11 @@ async def create(
                 attributes={
                     policy.name(name): policy.words(text) for name, text in request.attributes.items()
                 },
-                negated=request.negated,
+                negated=bool(request.negated),
                 modality=request.modality,  # type: ignore[arg-type]
-                reports_change=reports_change(f"{request.topic} {request.content}", negated=request.negated),
+                reports_change=reports_change(
+                    f"{request.topic} {request.content}", negated=bool(request.negated)
+                ),
                 about=about if replaced is None else replaced.first.subject,
                 replaces=0 if replaced is None else replaced.statement,
                 since_ms=request.since,
@@ -401,7 +414,7 @@ async def create(
             one = with_stated_time(
                 replace(one, keywords=keywords_of(one)), workspace, request.timestamp or now_ms
             )
-            _check(slot, request.object, one.since_ms, one.until_ms, one.time_words, negated=request.negated)
+            _check(slot, request.object, one.since_ms, one.until_ms, one.time_words, negated=one.negated)
             words = replace(_words(request, workspace, policy, one.content, now_ms), quota=service.quota)
             vector = own_vector(agent, request.vector, len(words.passages[0]))
             supplied = Supplied(own_links(policy, request.links), vector)
@@ -415,6 +428,23 @@ async def create(
                 raise await agent.run(partial(not_alive, workspace, error.node_id)) from None
         agent.recount()
         return created
+
+
+def _with_meaning(request: CreateStatementRequest, slot: str) -> CreateStatementRequest:
+    """Return a request with what its sentence says of denial and plan, where the caller says nothing."""
+    negated, modality = request.negated, request.modality
+    if negated is None:
+        denial = denial_of(request.content, request.object) if slot not in DENYING else "none"
+        if denial == "unclear":
+            refuse(
+                "negated",
+                None,
+                "true if the value is not true, false if it is, because content denies something",
+            )
+        negated = denial == "over"
+    if modality is None:
+        modality = "planned" if tells_of_plan(request.content) else "asserted"
+    return request.model_copy(update={"negated": negated, "modality": modality})
 
 
 def _words(
@@ -477,7 +507,7 @@ def content_of(request: CreateStatementRequest, subject: str) -> str:
 def sentence(request: CreateStatementRequest, subject: str) -> str:
     """Return the sentence of a statement: subject, topic, value and attributes."""
     topic, value = request.topic.strip(), request.object.strip()
-    return word_statement(subject, topic, value, negated=request.negated, attributes=request.attributes)
+    return word_statement(subject, topic, value, negated=bool(request.negated), attributes=request.attributes)
 
 
 def with_stated_time(one: Declaration, workspace: Workspace, now_ms: int) -> Declaration:

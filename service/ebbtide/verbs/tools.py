@@ -23,6 +23,7 @@ from ebbtide.bounds import EARLIEST_MS, LATEST_MS
 from ebbtide.clock import offset_of
 from ebbtide.errors import EbbtideError, FieldViolation, NotFound
 from ebbtide.ids import AgentId, node_number
+from ebbtide.memory.wording import word_value
 from ebbtide.retrieval.analysis import words_of
 from ebbtide.retrieval.times import Offset, stated_time, utc
 from ebbtide.tools import schema
@@ -158,6 +159,7 @@ def _to_create(given: Mapping[str, Any]) -> dict[str, Any]:
         "replaces": given["replaces"] or "",
     }
     fields |= {"since": given["time"]} if given["time"] is not None else {}
+    fields |= {"negated": given["negated"]} if given["negated"] is not None else {}
     is_ahead = given["memory_type"] == "task"
     return {**fields, "modality": "planned"} if is_ahead and given["time"] is not None else fields
 
@@ -214,7 +216,11 @@ async def create_memory(service: Service, request: CreateStatementRequest) -> Cr
     return CreatedMemory(
         memory_id=done.id,
         status="staged" if done.created else "known",
-        normalized={"subject": done.subject, "topic": done.slot, "object": done.object},
+        normalized={
+            "subject": done.subject,
+            "topic": done.slot,
+            "object": word_value(done.slot, done.object, negated=done.negated, is_chinese=False),
+        },
         superseded=done.superseded,
         contradicts=others,
         advice=advice if others else "",

@@ -220,7 +220,7 @@ def create_statement(
             "since": since,
             "until": until,
             "replaces": replaces,
-            "negated": negated,
+            "negated": negated or None,
             "content": content,
             "links": [link_of(option) for option in links or ()],
             "metadata": metadata_of(metadata) or None,

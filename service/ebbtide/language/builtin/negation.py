@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Literal
 
 from ebbtide.language.builtin import words_chinese, words_english
 from ebbtide.language.builtin.english_tags import normal
@@ -19,6 +20,12 @@ _DENIES = re.compile(
     r"|n't\b|\b(?:do|does|did|ca|wo|is|was|are|were|have|has|had|could|would|should|ai)nt\b"
     r"|[不没未勿甭]|并非|绝非|毫无|无法|从无"
 )
+_CLAUSE_ENDS = re.compile(
+    r"[,;:!?，；：。！？、\n]|\.(?=\s|$)|\b(?:but|because|so|since|and|although|though)\b|但是?|因为|所以|而且"
+)
+_OVER = re.compile(r"\bno longer\b|(?:\bnot|n't)\b.{0,60}?\bany ?more\b|不再|再也不|再也没")
+Denial = Literal["none", "over", "unclear"]
+"""`over`: the words say that it is so no more; `unclear`: they deny something, perhaps not the value."""
 _DENIES_NOTHING = re.compile(
     r"(?:^|[,，\s])不过(?!敏)|不[仅但断久论愧妨]|不管(?!用)|不禁(?!止)|不错(?!过)|差不多|不得不|不丹|不锈|没[错事]|未[来婚]"
 )
@@ -28,6 +35,20 @@ _DENIES_NOTHING = re.compile(
 def denies(clause: str) -> bool:
     """Return whether a folded clause contains a word that denies it, without looking at its grammar."""
     return _DENIES.search(_DENIES_NOTHING.sub(" ", clause)) is not None
+
+
+def denial_of(sentence: str, value: str) -> Denial:
+    """Return whether the clause of a sentence that names a value denies something."""
+    text, name = sentence.casefold().replace("’", "'"), value.strip().casefold().replace("’", "'")
+    if not name or name not in text:
+        return "none"
+    at = text.index(name)
+    begin = max((one.end() for one in _CLAUSE_ENDS.finditer(text, 0, at)), default=0)
+    after = _CLAUSE_ENDS.search(text, at + len(name))
+    around = f"{text[begin:at]} · {text[at + len(name) : after.start() if after else len(text)]}"
+    if _OVER.search(around):
+        return "over"
+    return "unclear" if denies(around) else "none"
 
 
 def is_negation(token: Token) -> bool:
