@@ -369,11 +369,7 @@ async def create(
     subject = "" if has_id else subject_name(request.subject)
     if subject is None:
         refuse("subject", request.subject, "a name of 1-200 characters, or I")
-    slot = canonical(request.topic)
-    if not slot:
-        refuse("topic", request.topic, "a topic such as residence")
-    request = _with_meaning(request, slot)
-    _check(slot, request.object, request.since, request.until, negated=bool(request.negated))
+    request, slot = _with_meaning(request)
     async with service.fleet.using(request.owner, create=True, agent_quota=service.agent_quota) as agent:
         check_vector(agent, request.vector)
         while True:
@@ -430,21 +426,27 @@ async def create(
         return created
 
 
-def _with_meaning(request: CreateStatementRequest, slot: str) -> CreateStatementRequest:
-    """Return a request with what its sentence says of denial and plan, where the caller says nothing."""
+def _with_meaning(request: CreateStatementRequest) -> tuple[CreateStatementRequest, str]:
+    """Return a request with what its sentence says of denial and plan, where the caller says nothing, and its topic."""
+    slot = canonical(request.topic)
+    if not slot:
+        refuse("topic", request.topic, "a topic such as residence")
     negated, modality = request.negated, request.modality
     if negated is None:
         denial = denial_of(request.content, request.object) if slot not in DENYING else "none"
         if denial == "unclear":
             refuse(
-                "negated",
-                None,
-                "true if the value is not true, false if it is, because content denies something",
+                *(
+                    "negated",
+                    None,
+                    "true if the value is not true, false if it is, because content denies something",
+                )
             )
         negated = denial == "over"
     if modality is None:
         modality = "planned" if tells_of_plan(request.content) else "asserted"
-    return request.model_copy(update={"negated": negated, "modality": modality})
+    _check(slot, request.object, request.since, request.until, negated=negated)
+    return request.model_copy(update={"negated": negated, "modality": modality}), slot
 
 
 def _words(
