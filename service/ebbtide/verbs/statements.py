@@ -435,13 +435,8 @@ def _with_meaning(request: CreateStatementRequest) -> tuple[CreateStatementReque
     if negated is None:
         denial = denial_of(request.content, request.object) if slot not in DENYING else "none"
         if denial == "unclear":
-            refuse(
-                *(
-                    "negated",
-                    None,
-                    "true if the value is not true, false if it is, because content denies something",
-                )
-            )
+            allowed = "true if the value is not true, false if it is, because content denies something"
+            refuse("negated", None, allowed)
         negated = denial == "over"
     if modality is None:
         modality = "planned" if tells_of_plan(request.content) else "asserted"
