@@ -9,6 +9,8 @@ import random
 import resource
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,10 @@ from ebbtide.cli.commands.remember import check
 from ebbtide.cli.exit_codes import ExitCode
 from ebbtide.cli.failures import Failure
 from ebbtide.cli.files.conversation import cut, read_conversation
-from ebbtide.cli.files.foreign import detected, read_foreign
+from ebbtide.cli.files.foreign.chats import Notes
+from ebbtide.cli.files.foreign.formats import EMPTY, READERS, detected, read_chats
+from ebbtide.cli.files.foreign.plan import Plan, Selection, requests_of
+from ebbtide.cli.files.foreign.sources import Source
 from tests.support.tier import amount
 
 pytestmark = pytest.mark.chaos
@@ -63,11 +68,56 @@ CHAT = {
     "conversation_id": "c1",
     "metadata": {"a": 1},
 }
+CHATGPT: list[Any] = [
+    {
+        "conversation_id": "c1",
+        "title": "Lisbon",
+        "create_time": 1_700_000_000.5,
+        "current_node": "n2",
+        "mapping": {
+            "n0": {"id": "n0", "parent": None, "children": ["n1"], "message": None},
+            "n1": {
+                "id": "n1",
+                "parent": "n0",
+                "message": {
+                    "id": "m1",
+                    "author": {"role": "user"},
+                    "create_time": 1_700_000_001,
+                    "content": {"content_type": "text", "parts": ["I moved to Lisbon."]},
+                    "recipient": "all",
+                    "metadata": {},
+                },
+            },
+            "n2": {
+                "id": "n2",
+                "parent": "n1",
+                "message": {
+                    "id": "m2",
+                    "author": {"role": "assistant"},
+                    "content": {"content_type": "multimodal_text", "parts": [{}, "坐火车？"]},
+                },
+            },
+        },
+    }
+]
+LANGCHAIN: list[Any] = [
+    {"type": "human", "data": {"content": "I moved to Lisbon.", "type": "human", "id": "m1"}},
+    {
+        "type": "ai",
+        "data": {
+            "content": [{"type": "text", "text": "坐火车？"}],
+            "tool_calls": [{"name": "trains", "args": {"to": "Lisbon"}, "id": "t1"}],
+        },
+    },
+    {"type": "tool", "data": {"content": "at ten", "tool_call_id": "t1"}},
+]
 SOUND: dict[str, tuple[str, Any]] = {
     "mem0": ("a.json", MEM0),
     "mem0 with results": ("a.json", {"results": MEM0, "relations": []}),
     "MCP": ("a.json", {"entities": [MCP[0]], "relations": [MCP[1]]}),
     "chat": ("a.json", CHAT),
+    "ChatGPT": ("a.json", CHATGPT),
+    "LangChain": ("a.json", LANGCHAIN),
     "batches": ("a.json", {"batches": [CHAT["messages"], CHAT]}),
 }
 
@@ -176,14 +226,27 @@ def _taken(content: bytes, name: str, form: str) -> str:
     if form == "conversation":
         check(cut(read_conversation(content, name).batches, 40, None), name)
         return "taken"
-    form = detected(content[: 64 << 10], name) if form == "auto" else form
-    if form == "ebbtide":
-        return "an export"
-    found = read_foreign(content, name, form)
-    for skipped in found.skipped:
-        assert_is_sentence(f"{skipped.place}: {skipped.why}")
-    check(found.requests, name)
+    source = Source(name, BytesIO(content))
+    form = detected(source) if form == "auto" else form
+    if form in ("ebbtide", EMPTY):
+        return "an export" if form else "empty"
+    with planned(source, form) as plan:
+        for skipped in plan.notes.skipped:
+            assert_is_sentence(f"{skipped.place}: {skipped.why}")
+        for chat in plan.chats():
+            requests = [request for request, _ in requests_of(chat, range(len(chat.messages)))]
+            check(requests, name)
     return "taken"
+
+
+@contextmanager
+def planned(source: Source, form: str) -> Iterator[Plan]:
+    """Read everything in a file."""
+    with Plan(Selection(), Notes()) as plan:
+        for chat in read_chats(source, form, plan.notes):
+            plan.add(chat)
+        plan.finish()
+        yield plan
 
 
 def assert_is_sentence(text: str) -> None:
@@ -193,7 +256,7 @@ def assert_is_sentence(text: str) -> None:
     text.encode()
 
 
-@pytest.mark.parametrize("form", ["auto", "mem0", "mcp-memory", "conversation"])
+@pytest.mark.parametrize("form", ["auto", *READERS, "conversation"])
 def test_a_mutated_file_is_imported_or_refused_with_a_sentence(form: str) -> None:
     """Any mutation of a valid file is imported or refused, without a traceback, a long text or a control character."""
     dice = random.Random(f"files {form}")
@@ -251,7 +314,7 @@ def test_hostile_files_cost_little(name: str) -> None:
     """Each hostile file in every form is imported or refused with one sentence, within a second or two of CPU time."""
     content = HOSTILE[name]()
     begin_s = time.process_time()
-    for form in ("auto", "mem0", "mcp-memory", "conversation"):
+    for form in ("auto", *READERS, "conversation"):
         taken(content, "file.json", form)
         taken(content, "file", form)
     assert time.process_time() - begin_s < 10
@@ -320,6 +383,5 @@ def test_a_million_entities_are_read_within_bounds() -> None:
     """A file with the maximum of entities is read in memory proportional to the file and bounded."""
     line = json.dumps({"type": "entity", "name": "e%07d", "entityType": "x", "observations": []})
     content = "\n".join(line % number for number in range(1_000_000)).encode()
-    found = read_foreign(content, "a.jsonl", "mcp-memory")
-    assert len(found.requests) == 1_000_000
+    assert sum(1 for _ in read_chats(Source("a.jsonl", BytesIO(content)), "mcp-memory", Notes())) == 1_000_000
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 6 << 20

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from io import BytesIO
 from itertools import count
 from types import SimpleNamespace
 from typing import Any, cast
@@ -16,7 +17,9 @@ from ebbtide.access import keys
 from ebbtide.cli.console import without_controls
 from ebbtide.cli.failures import Failure, in_options
 from ebbtide.cli.files.conversation import read_conversation
-from ebbtide.cli.files.foreign import read_foreign
+from ebbtide.cli.files.foreign.chats import Notes
+from ebbtide.cli.files.foreign.formats import read_chats
+from ebbtide.cli.files.foreign.sources import Source
 from ebbtide.cli.pictures import indented
 from ebbtide.cli.plain_text import read_text
 from ebbtide.errors import InvalidRequest
@@ -262,10 +265,17 @@ def _file(name: str) -> Reader:
 def _memory_file(form: str, document: Callable[[str], Any]) -> Reader:
     def read(text: str) -> Any:
         with suppress(Failure):
-            return read_foreign(json.dumps(document(text)).encode(), "file.json", form)
+            file = BytesIO(json.dumps(document(text)).encode())
+            return list(read_chats(Source("file.json", file), form, Notes()))
         return None
 
     return read
+
+
+def _chatgpt_document(text: str) -> Any:
+    content = {"content_type": "text", "parts": text.split("\n")}
+    message = {"id": "m", "author": {"role": "user"}, "content": content}
+    return [{"id": "c", "current_node": "m", "mapping": {"m": {"parent": None, "message": message}}}]
 
 
 def _refusal_of_server(text: str) -> Any:
@@ -486,6 +496,7 @@ READERS: Mapping[str, Reader] = {
     "file: MCP": _memory_file(
         "mcp-memory", lambda text: {"entities": [{"name": "Ann", "observations": text.split("\n")}]}
     ),
+    "file: ChatGPT": _memory_file("chatgpt", _chatgpt_document),
     "folded for a terminal": lambda text: indented(text, 80, "  "),
 }
 

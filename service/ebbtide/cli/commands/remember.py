@@ -7,7 +7,6 @@ Then it is sent batch by batch. A batch is one unit of the memory's time: many s
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -18,7 +17,15 @@ import typer
 from ebbtide.cli.console import counted, out, progress, say, write_json
 from ebbtide.cli.credentials import credentials
 from ebbtide.cli.failures import Failure
-from ebbtide.cli.files.conversation import Request, bad_input, cut, read_conversation, read_whole
+from ebbtide.cli.files.conversation import (
+    ANY_AGENT,
+    Request,
+    bad_input,
+    cut,
+    read_conversation,
+    read_whole,
+    refused_message,
+)
 from ebbtide.cli.files.messages import is_unicode
 from ebbtide.cli.options import DEFAULT_AGENT, DEFAULT_URL, Agent, ApiKeyFile, CaFile, ClientCert, Json, Url
 
@@ -102,18 +109,12 @@ def check(requests: list[Request], name: str) -> None:
             )
 
 
-ANY_AGENT = "any"
-"""The checks are the same for every agent."""
-
-_FIELD = re.compile(r"messages\[(\d++)\]\.?(.*)", re.DOTALL)
-
-
-def _refused(message: str, request: Request, name: str) -> Failure:
+def _refused(error: str, request: Request, name: str) -> Failure:
     """Return the failure for a batch, with the place of the message in the file."""
-    found = _FIELD.match(message)
+    found = refused_message(error)
     if found is None:
-        return bad_input(f"{name}: {message}.")
-    return bad_input(f"{name}, {request.places[int(found[1])]}: {found[2]}.")
+        return bad_input(f"{name}: {error}.")
+    return bad_input(f"{name}, {request.places[found[0]]}: {found[1]}.")
 
 
 def _send(remote: RemoteClient, agent: str, bodies: list[dict[str, Any]]) -> list[dict[str, Any]]:

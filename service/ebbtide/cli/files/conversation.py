@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
@@ -58,6 +59,12 @@ class Conversation:
 
 MAX_INPUT_BYTES = 128 << 20
 """Maximum size of a file. The whole file is in memory before anything is sent, and takes several times its size."""
+
+
+ANY_AGENT = "any"
+"""The agent of a request that is only checked: the checks are the same for every agent."""
+
+_FIELD = re.compile(r"messages\[(\d++)\]\.?(.*)", re.DOTALL)
 
 
 def bad_input(message: str) -> Failure:
@@ -271,3 +278,9 @@ def cut(batches: list[Batch], size: int, conversation_id: str | None) -> list[Re
             body = {"messages": [placed.message for placed in part], **own}
             requests.append(Request(body, [placed.place for placed in part]))
     return requests
+
+
+def refused_message(error: str) -> tuple[int, str] | None:
+    """Return the index of the message that an error is about, and what is wrong with it; None for other errors."""
+    found = _FIELD.match(error)
+    return None if found is None else (int(found[1]), found[2])

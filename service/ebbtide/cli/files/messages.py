@@ -1,4 +1,4 @@
-"""Read one message of a file: as a request contains it, or as clients of OpenAI and chat exports write it.
+"""Read one message of a file: as a request contains it, or as clients of OpenAI, LangChain and chat exports write it.
 
 `verbs/chat_messages.py` reads the forms of OpenAI, as the daemon does; the contents of images are not sent. ISO 8601
 times become milliseconds. A message with an empty list of parts is skipped.
@@ -22,6 +22,8 @@ def read_message(item: Any) -> dict[str, Any] | None:
     """Return the message as a request contains it; None if it is skipped. Raise BadMessage if it is invalid."""
     if not isinstance(item, dict):
         raise BadMessage("a message is an object with role and content")
+    if "role" not in item and isinstance(item.get("data"), dict):
+        item = _of_langchain(item, item["data"])
     unknown = [name for name in item if name not in FIELDS and name not in READ and name not in LEFT_OUT]
     if unknown:
         raise BadMessage(f"no such field {unknown[0]!r:.80}; a message has {', '.join(FIELDS)}")
@@ -41,6 +43,30 @@ def read_message(item: Any) -> dict[str, Any] | None:
     if "timestamp" in message:
         message["timestamp"] = time_ms(message["timestamp"])
     return message
+
+
+LANGCHAIN_ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool", "function": "tool"}
+
+
+def _of_langchain(item: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
+    """Return the message as OpenAI has it. `messages_to_dict` of LangChain writes `{"type": "human", "data": {…}}`."""
+    kind = str(item.get("type")).removesuffix("MessageChunk").lower()
+    role = data.get("role") if kind == "chat" else LANGCHAIN_ROLES.get(kind)
+    if role is None:
+        raise BadMessage(
+            f"{item.get('type')!r:.40} is unknown; allowed: {', '.join(LANGCHAIN_ROLES)}", "type"
+        )
+    calls = data.get("tool_calls")
+    if isinstance(calls, list):
+        calls = [
+            {"id": one.get("id"), "function": {"name": one.get("name"), "arguments": one.get("args")}}
+            for one in calls
+            if isinstance(one, dict)
+        ]
+    kept = {
+        name: data[name] for name in ("content", "id", "name", "tool_call_id") if data.get(name) is not None
+    }
+    return {"role": role, **kept, **({"tool_calls": calls} if calls else {})}
 
 
 def _check_role(item: dict[str, Any]) -> None:
