@@ -892,6 +892,35 @@ async def test_a_question_about_somebody_else_does_not_find_the_user(tmp_path: P
         assert ("user", "Marta") in await found("Who is my boss?")
 
 
+async def test_a_question_about_the_user_alone_is_not_answered_by_others(tmp_path: Path) -> None:
+    """A search for a topic of the user finds no statement about another person, however near its words are."""
+    async with rest_in(tmp_path) as call:
+        await says(call, "allergy", "nuts", "Bob", content="Bob is allergic to nuts.")
+        await says(call, "residence", "Paris", "Bob", content="Bob lives in Paris.")
+        await says(call, "age", "70", "my mother", content="My mother is 70.")
+
+        async def found(question: str) -> list[str]:
+            answer = await done(call, "POST", "statements/search", {"query": question})
+            return [one["object"] for one in answer.get("statements", [])]
+
+        own = [
+            "What am I allergic to?",
+            "How old am I?",
+            "Where do I live?",
+            "我住在哪里？",
+            "我对什么过敏？",
+        ]
+        for question in own:
+            assert await found(question) == [], question
+        assert (await found("Is anyone I know allergic to nuts?"))[0] == "nuts"
+        assert "Paris" in await found("Who lives in Paris?")
+        await says(call, "residence", "Porto", content="I live in Porto.")
+        await says(call, "friend", "Bob", content="Bob is my friend.")
+        for question in ("Where do I live?", "我住在哪里？"):
+            assert await found(question) == ["Porto"], question
+        assert "Paris" in await found("Where does Bob live?")
+
+
 async def test_an_open_plan_is_in_the_profile(tmp_path: Path, caller_in: CallerIn) -> None:
     """A plan is in the profile before its time, after the values that are true and marked, and at its time."""
     async with caller_in(tmp_path) as call:

@@ -8,7 +8,7 @@ user. The module is pure, and reads only the words of the question.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Final
@@ -129,6 +129,32 @@ _TELL: Final = re.compile(r"\b(?:tell|remind|show) me\b|告诉我|提醒我")
 
 _OWNERS: Final = ("my ", "our ", "我的", "我们", "我家", "我", "")
 
+_I: Final = frozenset(["i", "i'm", "i've"])
+_I_ASK: Final = frozenset(["do", "am", "have", "did", "was", "can", "should"])
+"""Verbs between a topic and the user who asks for it: what languages do I speak."""
+_MY: Final = re.compile(
+    r"(?:(?:current|present|new|old|own|home|mobile|work|private|personal|full|real|exact|first|last|main) ){0,2}"
+)
+"""Words between "my" and a topic."""
+_MAX_BOUND_WORDS: Final = 5
+_UNBOUND: Final = frozenset(
+    ["that", "which", "who", "whose", "whom", "know", "knew", "met", "meet", "heard", "and"]
+)
+"""Words after which a clause is no longer about the user: do I know a person who lives in Porto."""
+_OWN_HAN: Final = re.compile(r"我(?!们)(?:的)?([^我，。；：？！、,.:;?! 的认识]{1,10})")
+"""A clause in Chinese about the user, up to the end of an attribute."""
+_OF_THINGS: Final = frozenset(["name", "phone", "email", "birthday", "age"])
+"""Topics that things have as well."""
+_NOT_OF_USER: Final = frozenset([TASKS, "reminder", "goal"])
+"""Topics that are the user's, whatever their statements are about."""
+_MAY_BE_OTHERS: Final = re.compile(
+    r"\b(?:whose|anyone|anybody|someone|somebody|everyone|everybody|people|person|family|relatives?|both"
+    r"|they|them|their|he|she|his|her|him|we|us|our|ours)\b"
+    r"|\bwhom?\b(?! am i\b| (?:do|did) i (?:work|report)\b| (?:is|are|was|were) my\b|'s my\b)"
+    r"|谁|哪位|他|她|我们|咱|大家|别人|家人|家里人|有人|某人"
+)
+"""Words of a question that may be about others than the user."""
+
 RELATION_TOPICS: Final = ("kin", "relation", "relationship", "亲属", "关系")
 """Topics under which a relative may be stated, with the kind of relative as the value."""
 
@@ -183,6 +209,8 @@ class Asked:
     """The words of the names in it."""
     is_about_others: bool = False
     """Whether it names another person, and the user speaks of himself only as the owner of a person."""
+    own_topics: frozenset[str] = frozenset()
+    """The topics that it asks of the user alone: where do I live, my phone number."""
 
 
 @lru_cache(maxsize=256)
@@ -217,7 +245,57 @@ def asked(question: str) -> Asked:
         and _BESIDES.search(normalised(question)) is None
     )
     is_in_first_person = _FIRST_PERSON.search(text) is not None
-    return Asked(text, topics, frozenset(relatives), is_in_first_person, persons, named, is_about_others)
+    may_be_others = relatives or persons or named or _MAY_BE_OTHERS.search(text) or _names_a_person(text)
+    own_topics = frozenset() if may_be_others else frozenset(_own_topics(question, text)) & topics.keys()
+    return Asked(
+        text, topics, frozenset(relatives), is_in_first_person, persons, named, is_about_others, own_topics
+    )
+
+
+def _names_a_person(text: str) -> bool:
+    """Return whether a text has a word for a relative or another person, of any owner."""
+    return any(
+        word in text and _cut(word, text) is not None
+        for word in (*RELATIVES, *OTHER_PERSONS)
+        if len(word) > 1 and word not in INFORMAL
+    )
+
+
+def _own_topics(question: str, text: str) -> Iterator[str]:
+    """Yield the topics that a question without another person asks of the user."""
+    # A normalised text does not begin with "my" or 我的.
+    if question.strip().casefold().startswith("my "):
+        text = f"my {text}"
+    elif question.strip().startswith("我的"):
+        text = f"我的{text}"
+    words = text.split()
+    for at, word in enumerate(words):
+        if word in _I:
+            for slot, _ in _topics_in(" ".join(_clause(words[at + 1 :]))):
+                if slot not in _OF_THINGS | _NOT_OF_USER:
+                    yield slot
+            if at and (verb := words[at - 1]) in _I_ASK:
+                asked_for = " ".join(words[max(0, at - 1 - _MAX_BOUND_WORDS) : at - 1])
+                for slot, _ in _topics_in(asked_for):
+                    if slot not in _NOT_OF_USER and (verb == "am" or slot not in _OF_THINGS):
+                        yield slot
+        elif word == "my":
+            owned = " ".join(_clause(words[at + 1 :]))
+            owned = owned[_MY.match(owned).end() :]  # type: ignore[union-attr]
+            for name, slots in _words():
+                if owned == name or owned.startswith(f"{name} "):
+                    yield from (slot for slot in slots if slot not in _NOT_OF_USER)
+                    break
+    for found in _OWN_HAN.finditer(text):
+        yield from (slot for slot, _ in _topics_in(found[1]) if slot not in _NOT_OF_USER)
+
+
+def _clause(words: Sequence[str]) -> Iterator[str]:
+    """Yield the words after "I" or "my", up to one that begins a clause about others."""
+    for word in words[:_MAX_BOUND_WORDS]:
+        if word in _UNBOUND:
+            return
+        yield word
 
 
 def _named(question: str) -> Iterator[str]:

@@ -407,13 +407,17 @@ class _Search:
                 steps = distance if is_entity else distance + 1
                 if other in seen or steps > depth or not (is_entity or is_statement):
                     continue
-                if other in hubs:
+                if other in hubs or (is_statement and self._is_of_another(other)):
                     continue
                 seen.add(other)
                 if not is_entity:
                     found[other] = steps
                 waiting.append((other, steps))
         return found
+
+    def _is_of_another(self, statement: NodeId) -> bool:
+        version = self._matches.version_of(statement)
+        return version is not None and self._matches.is_of_another(version.first)
 
 
 def _is_within(version: Version, period: TimeRange) -> bool:

@@ -35,6 +35,41 @@ def test_a_question_names_a_topic(question: str, topic: str) -> None:
     assert found[topic] == max(found.values()), found
 
 
+@pytest.mark.parametrize(
+    ("question", "topic"),
+    [
+        *(("Where do I live?", "residence"), ("What am I allergic to?", "allergy"), ("How old am I?", "age")),
+        *(
+            ("My phone number?", "phone"),
+            ("What is my current job?", "occupation"),
+            ("我对什么过敏？", "allergy"),
+        ),
+        *(("我多大了？", "age"), ("我的电话是多少？", "phone"), ("Who do I work for?", "employer")),
+    ],
+)
+def test_a_question_asks_for_a_topic_of_the_user(question: str, topic: str) -> None:
+    """A topic next to "I" or "my" is one of the user alone."""
+    assert topic in asked(question).own_topics
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        *("Who lives where I live?", "Do I have a friend who lives in Porto?", "Do I know a vegetarian?"),
+        *(
+            "What is the phone number of the hotel I booked?",
+            "What is my gym's address?",
+            "Where do we live?",
+        ),
+        *("Where does my sister live?", "我同事住在哪里？", "我们住在哪里？", "我去的那家餐厅电话是多少？"),
+        *("What are my tasks?", "我认识谁住在巴黎？", "Does anyone I know live in Paris?"),
+    ],
+)
+def test_a_question_may_be_about_others(question: str) -> None:
+    """A question that names or may mean other persons or things asks for no topic of the user alone."""
+    assert asked(question).own_topics == frozenset()
+
+
 def test_words_within_longer_words_do_not_count() -> None:
     """The characters of a longer word name no topic of their own, and Latin words count as whole words."""
     assert "likes" not in asked("我在跟谁谈恋爱？").topics

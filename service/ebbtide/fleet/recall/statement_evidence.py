@@ -10,7 +10,7 @@ memory does not know. With vectors that know no topics of questions, words decid
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
 from ebbtide.memory.slot_names import FAVOURITE
@@ -100,6 +100,12 @@ def topic_of(one: Assertion, topics: Mapping[str, float]) -> str:
     if one.slot.startswith(FAVOURITE):
         return "favourite"
     return one.kind if one.kind in topics else ""
+
+
+def related(topics: Collection[str]) -> frozenset[str]:
+    """Return the slots whose statements may answer questions on some topics, without events."""
+    groups = (group for group in _RELATED if not set(topics).isdisjoint(group))
+    return frozenset(one for group in groups for one in group if one not in ("event", "task"))
 
 
 def with_related(topics: Mapping[str, float]) -> dict[str, float]:

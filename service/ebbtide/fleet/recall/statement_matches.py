@@ -26,6 +26,7 @@ from ebbtide.fleet.recall.statement_evidence import (
     Weights,
     log_odds,
     probability,
+    related,
     score,
     topic_of,
     with_related,
@@ -86,6 +87,10 @@ class StatementMatches:
     """The slots that were replayed."""
     _versions: dict[NodeId, Version | None] = field(init=False, default_factory=dict)
     """The version of each statement that was read."""
+    _own: frozenset[NodeId] = field(init=False)
+    """The user, and what statements on the topics that the question asks of the user name."""
+    _own_topics: frozenset[str] = field(init=False, default=frozenset())
+    """Topics of which only statements about those answer the question; empty if it may be about others."""
 
     def __post_init__(self) -> None:
         self.asked = asked(self.question)
@@ -94,6 +99,11 @@ class StatementMatches:
             self.asked = replace(self.asked, topics=topics)
         self.topics = with_related(self.topics)
         self._words = frozenset(word.casefold() for word in words_of(self.question))
+        user = self._merged(self.user())
+        stated = self.ledger.said_about(user, self.asked.own_topics.__contains__)
+        self._own = frozenset(user.union(one.object_entity for one in stated))
+        if self.asked.own_topics and not self._others():
+            self._own_topics = self.asked.own_topics | related(self.asked.own_topics)
 
     @property
     def weights(self) -> Weights:
@@ -120,6 +130,14 @@ class StatementMatches:
             if version is not None:
                 yield statement, 1.0 if slot_of(version.first.slot).is_lasting else PASSING_SHARE
 
+    def is_of_another(self, said: Assertion) -> bool:
+        """Return whether a statement is on a topic that the question asks of the user, and about another person."""
+        return (
+            said.slot in self._own_topics
+            and said.subject not in self._own
+            and (not said.object_entity or said.object_entity not in self.user())
+        )
+
     def evidence(self, hits: Recollected) -> tuple[dict[NodeId, Evidence], AnswerEvidence]:
         """Return the evidence for each statement that may answer the question, and for an answer."""
         words, meaning = self._by_words(hits)
@@ -130,6 +148,7 @@ class StatementMatches:
         user = self.user()
         is_about_others = self.asked.is_about_others and not self._names_user()
         found: dict[NodeId, Evidence] = {}
+        of_others = 0.0
         for statement in {**words, **named_topics, **dict.fromkeys(sorted(about))}:
             version = self.version_of(statement)
             if version is None:
@@ -137,6 +156,9 @@ class StatementMatches:
             said = version.first
             is_about = statement in about or said.object_entity in others
             if is_about_others and not is_about and not self._mentions(said):
+                continue
+            if self.is_of_another(said):
+                of_others = max(of_others, words.get(statement, 0.0))
                 continue
             is_stranger = not is_about if names_someone else said.subject not in user
             found[statement] = Evidence(
@@ -147,11 +169,14 @@ class StatementMatches:
                 float(is_about),
                 float(is_stranger),
             )
+        named_topic = max((one.named_topic for one in found.values()), default=0.0)
+        # A most relevant message that is about another person says nothing about an answer.
+        is_relevant = named_topic or max((one.words for one in found.values()), default=0.0) >= of_others
         answer = AnswerEvidence(
-            log_odds(self._relevance(hits)),
+            log_odds(self._relevance(hits) if is_relevant else 0.0),
             self.topics.get(OTHER, 0.0),
             max((one.meaning for one in found.values()), default=0.0),
-            max((one.named_topic for one in found.values()), default=0.0),
+            named_topic,
             max((one.topic for one in found.values()), default=0.0),
             float(bool(self.asked.relatives) and not others),
         )
