@@ -691,6 +691,42 @@ async def test_a_query_answers_with_what_is_true_now(
 
 
 @pytest.mark.parametrize(
+    ("said", "query", "notes"),
+    [
+        (
+            (
+                *(("Rome", "I live in Rome."), ("Milan", "We packed and moved to Milan.")),
+                ("Turin", "Work took me away: I moved to Turin."),
+            ),
+            "Where do I live?",
+            ("; then Milan; now Turin)", " (since "),
+        ),
+        (
+            (("Rome", "I live in Rome."), ("Oslo", "I moved to Oslo."), ("Rome", "I moved back to Rome.")),
+            "Where do I live?",
+            ("; then Oslo; now Rome)", " (since "),
+        ),
+        (
+            (("北京", "我住在北京。"), ("上海", "我搬到上海了。"), ("成都", "我又搬到成都了。")),
+            "我现在住在哪里？",
+            ("；之后：上海；现在：成都）", "（自 "),
+        ),
+    ],
+)
+async def test_a_past_value_names_the_one_that_followed(
+    tmp_path: Path, said: Any, query: str, notes: Any
+) -> None:
+    """The note of a past value has the value that ended it, and the one that is true now if that is another."""
+    async with rest_in(tmp_path, embedding={"model": "off"}) as call:
+        for year, (value, content) in enumerate(said):
+            begin = 1_577_880_000_000 + year * 31_622_400_000
+            await says(call, "residence", value, content=content, timestamp=begin)
+        text = (await call("POST", f"{AGENT}/recall", {"query": query})).json()["text"]
+        for note in notes:
+            assert len([block for block in text.split("\n---\n") if note in block]) == 1, (note, text)
+
+
+@pytest.mark.parametrize(
     ("topic", "value", "words", "query"),
     [
         ("occupation", "midwife", "Nights again, the life of a midwife.", "What do I do for a living?"),

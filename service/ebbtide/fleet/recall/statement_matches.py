@@ -87,7 +87,7 @@ class StatementMatches:
     """The slots that were replayed."""
     _versions: dict[NodeId, Version | None] = field(init=False, default_factory=dict)
     """The version of each statement that was read."""
-    _own: frozenset[NodeId] = field(init=False)
+    _own: frozenset[NodeId] = field(init=False, default=frozenset())
     """The user, and what statements on the topics that the question asks of the user name."""
     _own_topics: frozenset[str] = field(init=False, default=frozenset())
     """Topics of which only statements about those answer the question; empty if it may be about others."""
@@ -99,10 +99,10 @@ class StatementMatches:
             self.asked = replace(self.asked, topics=topics)
         self.topics = with_related(self.topics)
         self._words = frozenset(word.casefold() for word in words_of(self.question))
-        user = self._merged(self.user())
-        stated = self.ledger.said_about(user, self.asked.own_topics.__contains__)
-        self._own = frozenset(user.union(one.object_entity for one in stated))
         if self.asked.own_topics and not self._others():
+            user = self._merged(self.user())
+            stated = self.ledger.said_about(user, self.asked.own_topics.__contains__)
+            self._own = frozenset(user.union(one.object_entity for one in stated))
             self._own_topics = self.asked.own_topics | related(self.asked.own_topics)
 
     @property

@@ -1,14 +1,14 @@
 """Validity: which hits of a query state something that is no longer true, and the statement that is true now.
 
 A memory of which a statement was made is shown with the times of that statement: since when it is true, until when it
-was, and the value that followed. The value that followed is placed before it. If a memory states several facts, the one
-that the query asks for counts, and among those a past one before a current one. A query about the user that names a
-topic prefers the messages of statements that are true and on this topic.
+was, the value that followed, and the value that is true now if that is another one. The true value is placed before it.
+If a memory states several facts, the one that the query asks for counts, and among those a past one before a current
+one. A query about the user that names a topic prefers the messages of statements that are true and on this topic.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ebbtide.entity_names import entity_key
@@ -18,6 +18,7 @@ from ebbtide.memory.slot_names import DATES, slot_of
 from ebbtide.memory.statements import Ledger, Version
 from ebbtide.memory.subjects import USER
 from ebbtide.memory.topic_words import asked, asks_for_everything
+from ebbtide.memory.values import normalised
 from ebbtide.memory.wording import word_value
 from ebbtide.records import Node, local_date
 from ebbtide.retrieval.times import Offset
@@ -113,8 +114,9 @@ def validity_of(
     past = versions[0]
     # Of several facts in one memory, the note names the value that is over.
     value = past.first.object if len(stated) > 1 and not past.first.negated else ""
+    values = _next_value(ledger, past), _value(followers[past.statement])
     return Validity(
-        _note_of_past(past, followers[past.statement], is_chinese, offset, value),
+        _note_of_past(past, values, is_chinese, offset, value),
         tuple(one.statement for one in found) if is_asked else (),
     )
 
@@ -144,8 +146,8 @@ def messages_on_record(ledger: Ledger, network: Network, query: str, now_ms: int
     )
 
 
-def _follower(ledger: Ledger, past: Version, now_ms: int) -> Version | None:
-    """Return the version that is true now in place of a past one."""
+def _followers(ledger: Ledger, past: Version) -> Iterator[Version]:
+    """Yield the versions that followed a past one, one after the other."""
     replay, one = ledger.known(), past
     for _ in range(MAX_STEPS):
         number = one.retired_by
@@ -153,11 +155,25 @@ def _follower(ledger: Ledger, past: Version, now_ms: int) -> Version | None:
             number = replay.correction_of(one.statement)
         following = replay.version_of(number) if number else None
         if following is None or following is one:
-            return None
-        if following.holds_at(now_ms):
-            return following
+            return
+        yield following
         one = following
-    return None
+
+
+def _follower(ledger: Ledger, past: Version, now_ms: int) -> Version | None:
+    """Return the version that is true now in place of a past one."""
+    return next((one for one in _followers(ledger, past) if one.holds_at(now_ms)), None)
+
+
+def _next_value(ledger: Ledger, past: Version) -> str:
+    """Return the value that came after a past one; empty if none did. A corrected one was never true."""
+    return next(
+        (value for one in _followers(ledger, past) if not one.withdrawn and (value := _value(one))), ""
+    )
+
+
+def _value(one: Version | None) -> str:
+    return "" if one is None or one.first.negated else one.first.object
 
 
 def _note_of_current(one: Version, rivals: Sequence[Version], is_chinese: bool, offset: Offset) -> str:
@@ -183,9 +199,10 @@ def _note_of_plan(one: Version, since: str, is_chinese: bool) -> str:
 
 
 def _note_of_past(
-    past: Version, follower: Version | None, is_chinese: bool, offset: Offset, value: str
+    past: Version, values: tuple[str, str], is_chinese: bool, offset: Offset, value: str
 ) -> str:
-    then = "" if follower is None or follower.first.negated else follower.first.object
+    """Return the note of a past version, with the value after it and the one that is true now."""
+    then, now = values
     if past.withdrawn == "corrected":
         return (
             (f"（已更正：{then}）" if then else "（已更正）")
@@ -201,7 +218,9 @@ def _note_of_past(
         return f"（从 {since} 起）" if is_chinese else f" (from {since} on)"
     until = local_date(past.until_ms, offset)
     if is_chinese:
-        over = f"{value}：至 {until}" if value else f"至 {until}"
-        return f"（{over}；之后：{then}）" if then else f"（{over}）"
-    over = f"{value} until {until}" if value else f"until {until}"
-    return f" ({over}; then {then})" if then else f" ({over})"
+        notes = [f"{value}：至 {until}" if value else f"至 {until}", *([f"之后：{then}"] if then else [])]
+        notes += [f"现在：{now}"] if now and normalised(now) != normalised(then) else []
+        return f"（{'；'.join(notes)}）"
+    notes = [f"{value} until {until}" if value else f"until {until}", *([f"then {then}"] if then else [])]
+    notes += [f"now {now}"] if now and normalised(now) != normalised(then) else []
+    return f" ({'; '.join(notes)})"
