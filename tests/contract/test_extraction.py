@@ -104,7 +104,7 @@ CHANGES = [
     ("occupation", "engineer", "team lead", "I was promoted to team lead."),
     ("occupation", "team lead", "经理", "我被提拔为经理了。"),
     ("partner", "Tom", "Ben", "I married Ben last week."),
-    ("marital_status", "married", "离婚", "我离婚了。"),
+    ("marital_status", "single", "engaged", "I got engaged."),
     ("diet", "meat", "vegan", "I went vegan."),
     ("diet", "vegan", "素", "我开始吃素了。"),
 ]
@@ -146,6 +146,51 @@ async def test_the_end_of_a_marriage_ends_the_partner(tmp_path: Path) -> None:
         assert [(one["object"], one["negated"], one["state"]) for one in found] == [
             ("Tom", True, "current")
         ] * 2
+
+
+@pytest.mark.parametrize("words", ["We split up.", "我离婚了。"])
+async def test_a_parting_without_a_name_ends_the_partner(tmp_path: Path, words: str) -> None:
+    """The end of a partnership ends every partner of the speaker, and none of another person."""
+    async with rest_in(tmp_path) as call:
+        await call("PUT", AGENT, {"extraction": "rules"})
+        for subject in ("I", "Ann Walsh"):
+            await says(call, "partner", "Tom", subject)
+        await said(call, words)
+        await flushed(call)
+        listed = [
+            (await done(call, "GET", "statements", topic="partner", subject=subject, states=state))[
+                "statements"
+            ]
+            for subject, state in (("I", "superseded"), ("Ann Walsh", "current"))
+        ]
+        assert [[one["object"] for one in part] for part in listed] == [["Tom"], ["Tom"]]
+        [denial] = (await done(call, "GET", "statements", topic="partner", subject="I"))["statements"]
+        assert (denial["object"], denial["negated"], denial["content"]) == (
+            "",
+            True,
+            words[:-1].rstrip("。."),
+        )
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "residence"),
+    [
+        ("My sister Clara lives in Berlin.", "Clara moved to Vienna.", "Vienna"),
+        ("我妹妹小雨住在杭州。", "小雨搬到广州了。", "广州"),
+    ],
+)
+async def test_a_person_who_was_named_is_a_subject(
+    tmp_path: Path, first: str, second: str, residence: str
+) -> None:
+    """A sentence about a relative by name is read once the relative was named; others are left alone."""
+    async with rest_in(tmp_path) as call:
+        await call("PUT", AGENT, {"extraction": "rules"})
+        await said(call, first)
+        await flushed(call)
+        await said(call, second, "Bob moved to Rome.", "大卫搬到上海了。")
+        await flushed(call)
+        homes = (await done(call, "GET", "statements", topic="residence"))["statements"]
+        assert [one["object"] for one in homes] == [residence]
 
 
 async def test_entities_and_statements_of_one_message_are_applied_in_memory(

@@ -331,6 +331,60 @@ def test_a_denial_is_negated(text: str, slot: str, value: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "others"),
+    [
+        ("We split up.", []),
+        ("I broke up with my girlfriend.", ["event"]),
+        ("We got divorced last year.", ["marital_status"]),
+        ("Tom and I are divorced now.", ["marital_status"]),
+        ("我离婚了。", ["marital_status"]),
+        ("我们分手了。", []),
+        ("我和老婆离婚了。", []),
+    ],
+)
+def test_a_parting_denies_every_partner(text: str, others: list[str]) -> None:
+    """The end of a partnership without a name is a denial without a value, next to what else is said."""
+    *rest, partner = extract(text)
+    assert (partner.slot, partner.object, partner.negated) == ("partner", "", True)
+    assert partner.subject in ("I", "我")
+    assert [one.slot for one in rest] == others
+
+
+@pytest.mark.parametrize(
+    ("text", "slot", "value"),
+    [
+        ("Started at Bosch today, and it is great.", "employer", "Bosch"),
+        ("Got a new job at Bosch!", "employer", "Bosch"),
+        ("上个月搬去重庆了。", "residence", "重庆"),
+        ("刚跳槽到阿里了。", "employer", "阿里"),
+    ],
+)
+def test_a_message_may_begin_without_its_subject(text: str, slot: str, value: str) -> None:
+    """A change without a subject is the speaker's at the beginning of a message only."""
+    assert [(one.slot, one.object) for one in extract(text)] == [(slot, value)]
+    assert [one for one in extract(f"Bob is great. {text}") if one.slot == slot] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "slot", "value"),
+    [
+        ("Clara moved to Vienna.", "residence", "Vienna"),
+        ("Clara works for Bosch.", "employer", "Bosch"),
+        ("小雨搬到广州了。", "residence", "广州"),
+        ("小雨毕业了，现在在深圳工作。", "workplace", "深圳"),
+    ],
+)
+def test_a_person_whom_the_user_has_named_is_a_subject(text: str, slot: str, value: str) -> None:
+    """A name is a subject if the user has said who that is; other names and guesses are not."""
+    people = {"Clara", "小雨"}
+    [found] = extract(text, people)
+    assert (found.subject in people, found.slot, found.object) == (True, slot, value)
+    assert extract(text) == extract(text, {"Bob", "大卫"}) == []
+    for guess in (f"Maybe {text}", f"可能{text}"):
+        assert extract(guess, people) == []
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "I started at Lisbon and walked to Porto.",
@@ -339,13 +393,21 @@ def test_a_denial_is_negated(text: str, slot: str, value: str) -> None:
         "I went vegan for a month.",
         "I gave up coffee for Lent.",
         "I married into money.",
-        "We split up.",
+        "We split up the work.",
+        "We split up into two teams.",
+        "I'm divorced.",
+        "We got divorced in 2015.",
+        "我离婚三年了。",
+        "我2018年离婚了。",
+        "我打算离婚了。",
+        "我父母离婚了。",
+        "Moved to Kubernetes.",
+        "昨天搬到二楼了。",
         "我今天不喝咖啡了。",
         "我今天不吃素了。",
         "我打算跳槽到阿里了。",
         "我不吃早饭了。",
         "我升到十级了。",
-        "我和老婆离婚了。",
         "我和公司分手了。",
     ],
 )

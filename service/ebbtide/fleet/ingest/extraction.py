@@ -24,6 +24,7 @@ from ebbtide.fleet.state.agent_state import State
 from ebbtide.language.port import ProposedStatement, Utterance
 from ebbtide.memory.declaration import Declaration, Saying, declare, evidence_of
 from ebbtide.memory.slot_names import DATES
+from ebbtide.memory.subjects import PERSONS
 from ebbtide.memory.values import is_done, reports_change
 from ebbtide.records import BatchState, MessageRecord, Source
 from ebbtide.retrieval.times import not_ahead, stated_time
@@ -139,6 +140,22 @@ class ExtractionJobs:
     def is_on(self) -> bool:
         """Whether statements are extracted."""
         return self._state.parameters.extraction != "off"
+
+    def people(self) -> frozenset[str]:
+        """Return the names of the persons whom statements name as relatives, friends and so on."""
+        ledger, network = self._state.ledger, self._state.network
+        replay = ledger.known()
+        named = set[str]()
+        for one in ledger.in_slots(PERSONS, None):
+            version = replay.version_of(one.statement)
+            if (
+                one.object_entity in network.entities
+                and not one.negated
+                and version
+                and not version.withdrawn
+            ):
+                named.add(one.object)
+        return frozenset(named)
 
     def next_batch(self, room: Room) -> ExtractionBatch | None:
         """Return the next messages to extract statements from; None if all are done. It may have no message.
@@ -277,7 +294,7 @@ class ExtractionJobs:
             importance=round(0.5 * one.confidence + 0.3 * USER_TRUST + 0.2, 4),
             confidence=one.confidence,
             author=RULES if one.is_by_rules else model,
-            keywords=tuple(dict.fromkeys((one.object, one.subject, one.slot))),
+            keywords=tuple(dict.fromkeys(filter(None, (one.object, one.subject, one.slot)))),
         )
 
 

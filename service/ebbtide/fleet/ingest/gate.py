@@ -25,7 +25,7 @@ from ebbtide.language.builtin.negation import denies
 from ebbtide.language.builtin.unsaid import asks_for_reminder, contains_pronoun, why_unsaid
 from ebbtide.language.builtin.word_lists import word_list
 from ebbtide.language.port import ProposedStatement
-from ebbtide.memory.slot_names import ALIASES, FAVOURITE, KIN, canonical
+from ebbtide.memory.slot_names import ALIASES, FAVOURITE, KIN, canonical, slot_of
 from ebbtide.memory.subjects import ASSISTANT, USER, subject_name
 from ebbtide.memory.values import compare, normalised
 from ebbtide.normalisation import is_hidden, nfkc, simplified
@@ -253,6 +253,13 @@ class _Judgement:
     def _object(self, begin: int, end: int) -> tuple[str, tuple[int, int]]:
         """Return the object as it is written in the message, and its range in the folded text."""
         one, plain = self._one, folded(self._one.object).text.strip(_OUTER)
+        if (
+            self._by_rules
+            and one.negated
+            and not plain
+            and slot_of(canonical(one.topic)).cardinality != "many"
+        ):
+            return "", (begin, begin)  # the denial of every value
         limit = MAX_OBJECT_CHARS if not self._by_rules else MAX_QUOTE_CHARS
         at = _find(self._text.text[begin:end], plain) if plain and len(plain) <= limit else -1
         if at < 0:

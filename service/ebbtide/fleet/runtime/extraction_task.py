@@ -197,6 +197,7 @@ class Extraction(BackgroundTask):
         """Return what the rules find in each message."""
         spoken = [Utterance(one.record.role, one.record.speaker, one.text) for one in messages]
         found: dict[int, list[ProposedStatement]] = {}
-        for one in await self._fallback.extract(spoken, topics=()) if spoken else []:
+        people = await self._mailbox.run_in_background(self._jobs.people) if spoken else ()
+        for one in await self._fallback.extract(spoken, topics=(), people=people) if spoken else []:
             found.setdefault(one.message, []).append(one)
         return found

@@ -8,7 +8,7 @@ daemon can listen before it has compiled them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from itertools import accumulate, groupby, takewhile
@@ -91,26 +91,27 @@ class BuiltinModel:
         return [""] * len(focuses)
 
     async def extract(
-        self, messages: Sequence[Utterance], *, topics: Sequence[str]
+        self, messages: Sequence[Utterance], *, topics: Sequence[str], people: Collection[str] = ()
     ) -> list[ProposedStatement]:
-        """Return what the rules find in messages of users, in the words of its clause. They need no topics."""
+        """Return what the rules find in messages of users, in the words of its clause. They need no topics.
+
+        `people` are the names of persons whom the user has named before.
+        """
         from ebbtide.language.builtin.extraction import extract
 
         def read() -> list[ProposedStatement]:
-            return [
-                ProposedStatement(
-                    index,
-                    message.text[one.offset : one.offset + one.length],
-                    one.subject,
-                    one.kind,
-                    one.slot,
-                    one.object,
-                    one.negated,
-                )
-                for index, message in enumerate(self._yielding(messages))
-                if message.role == "user"
-                for one in extract(message.text)
-            ]
+            named, found = set(people), list[ProposedStatement]()
+            for index, message in enumerate(self._yielding(messages)):
+                for one in extract(message.text, named) if message.role == "user" else ():
+                    quote = message.text[one.offset : one.offset + one.length]
+                    found.append(
+                        ProposedStatement(
+                            index, quote, one.subject, one.kind, one.slot, one.object, one.negated
+                        )
+                    )
+                    if one.kind == "relation" and one.slot != "pet":
+                        named.add(one.object)
+            return found
 
         return await self._run(read)
 

@@ -7,7 +7,7 @@ its subject. A clause without a subject continues the one before.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple
 
 from ebbtide.language.builtin.chinese_values import CHECKS, NUMBER, PRONOUN, is_given, is_person
@@ -106,6 +106,17 @@ _KEPT: Final = re.compile("养[了着]?[^老]")
 _BORN: Final = re.compile("出生在")
 _LEFT: Final = re.compile("长大|回|搬|移居|来了|来到|去了")
 """Words after a place of birth that the home town is another place."""
+_NO_SUBJECT: Final = re.compile(
+    rf"(?:{_PAST}|刚刚?|终于|已经){{1,2}}(?:从.{{2,8}})?(?:搬家?[到去]|跳槽[到去]|入职)"
+)
+"""The beginning of a message without a subject, of which the speaker is the subject."""
+_CHANGED: Final = frozenset({"residence", "employer"})
+"""The slots that such a beginning may fill."""
+_PARTED: Final = re.compile(
+    rf"(?!.{{0,8}}\d年)(?:{_PARTS['WHEN']})(?:[跟和与](?:我的?)?(?:老公|老婆|丈夫|妻子|[男女]朋友|[男女]友|对象|爱人|媳妇|太太|先生|伴侣))?"
+    rf"(?:已经)?(?:离婚|分手)了{_PARTS['SIGH']}"
+)
+"""The end of a partnership without the name of the partner, not one of years ago."""
 _ITS: Final = re.compile(r"其|他的|她的|它的")
 _NAMED: Final = re.compile(
     r"(?:的名字)?(?:叫|叫做|名叫|是叫|的名字是|的名字叫|名字叫|名字是)(?P<o>.{2,14}?)(?:的|啊|呀|哦|哈)?$"
@@ -152,8 +163,13 @@ _Found = tuple[list[Finding], _Topic | None]
 """The findings of a clause, and the topic that the next one continues."""
 
 
-def findings(sentence: str, is_question: bool) -> Iterator[Finding]:
-    """Yield the facts of a sentence. Linear in its length."""
+def findings(
+    sentence: str, is_question: bool, *, is_first: bool = False, people: Collection[str] = ()
+) -> Iterator[Finding]:
+    """Yield the facts of a sentence. Linear in its length.
+
+    `is_first`: a message begins with it. `people` are the names of persons whom the speaker has named.
+    """
     if tasks := _tasks(sentence):
         yield from tasks
         return
@@ -166,10 +182,15 @@ def findings(sentence: str, is_question: bool) -> Iterator[Finding]:
     if is_question and not any(asked):
         clauses.pop()
     topic: _Topic | None = None
+    is_bare = is_first and bool(clauses) and _NO_SUBJECT.match(sentence, clauses[0][0]) is not None
+    if is_bare:
+        topic = _Topic("我", clauses[0][0])
     for (begin, end), is_asked in zip(clauses, asked, strict=False):
         if is_asked:
             break
-        found, topic = _in_clause(sentence[begin:end], begin, topic)
+        found, topic = _in_clause(sentence[begin:end], begin, topic, people)
+        if is_bare and begin == clauses[0][0] and any(one.slot not in _CHANGED for one in found):
+            break
         for one in found:
             if not (
                 one.slot == "hometown" and _BORN.search(sentence, begin, end) and _LEFT.search(sentence, end)
@@ -207,7 +228,7 @@ def _tasks(sentence: str) -> list[Finding]:
     ]
 
 
-def _in_clause(clause: str, begin: int, topic: _Topic | None) -> _Found:
+def _in_clause(clause: str, begin: int, topic: _Topic | None, people: Collection[str]) -> _Found:
     lead = _LEAD.match(clause)
     at = lead.end() if lead else 0
     if timed := _TIMED_SELF.match(clause, at):
@@ -234,10 +255,16 @@ def _in_clause(clause: str, begin: int, topic: _Topic | None) -> _Found:
             place for place in (subject.start("home"), subject.start("of"), subject.end()) if place >= 0
         )
         found = _predicates(clause, start, begin, own)
+        if _PARTED.match(clause, subject.end()) and not _WISH.search(clause):
+            found.append(Finding(begin, end, "我", "partner", "", is_negated=True))
         if _KEPT.search(clause) or any(one.slot == "pet" for one in found):
             return found, None  # the next clause may be about the pet
         goes_on = found or (len(clause) <= 8 and not _OTHERS.search(clause))
         return found, own if goes_on else None
+    named = max((name for name in people if clause.startswith(name, at)), key=len, default="")
+    if len(named) >= 2 and len(named) < len(clause) - at:
+        topic = _Topic(named, begin)
+        return _predicates(clause, at + len(named), begin, topic), topic
     if topic is None and clause.startswith("坐标", at):
         topic = _Topic("我", begin)
     if topic is None:

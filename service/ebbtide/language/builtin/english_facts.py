@@ -7,7 +7,7 @@ to its end; only known endings, such as "with my brother" or "these days", may f
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from ebbtide.language.builtin.english_values import (
@@ -190,6 +190,23 @@ _REGION: Final = re.compile(
 _MARITAL: Final = re.compile(r"\b(?:married|divorced|engaged|single|widowed|separated|broke up|split up)\b")
 _MARRIED_NEXT: Final = re.compile(r"(?:got married to|married) ")
 """A clause without its own subject, after one on the end of a partnership: I divorced Tom and married Ben."""
+_WHEN: Final = (
+    r"(?: (?:now|yesterday|today|recently|(?:last|this) [a-z]{3,8}"
+    r"|(?:a|an|one|two|three|four|five|six|\d) (?:day|week|month)s? ago))?"
+)
+_PARTED: Final = re.compile(
+    r"(?:(?:'ve| have)?(?: just| recently| finally)? (?:(?:got )?divorced|(?:split|broke|broken) up)"
+    r"(?: with my (?:partner|girlfriend|boyfriend|husband|wife|fianc[ée]e?|gf|bf)| my (?:husband|wife))?"
+    rf"{_WHEN}|(?:'m|m| am|'re| are) (?:now divorced|divorced now)){_BARE_TAIL}"
+)
+"""The end of a partnership without the name of the partner, not one of years ago."""
+_NO_SUBJECT: Final = re.compile(
+    r"(?:just |finally )?(?:started (?:working |a (?:new )?job |my new job )?at [^\n]{2,40} (?:today|yesterday"
+    r"|on [a-z]{3,6}day|this (?:week|month|morning)|last (?:week|month|[a-z]{3,6}day))"
+    r"|(?:got|landed) a (?:new )?(?:job|position|role) (?:at|with) )"
+)
+"""The beginning of a message without a subject, of which the speaker is the subject."""
+_PERSON: Final = re.compile(rf"(?P<first>{_NAME})(?: (?P<second>{_NAME}))?(?=['\s])")
 _PLACED: Final = frozenset(("residence", "hometown"))
 _PAIRS: Final = re.compile(
     r" and (?:cheese|roll|chips|jelly|tonic|white|vinegar|pepper|breakfast|blues|bass|gravy|beans)\b"
@@ -212,8 +229,13 @@ _GOES_ON: Final = re.compile(
 """A continuation after an event: its words do not end with their clause."""
 
 
-def findings(sentence: str, is_question: bool) -> Iterator[Finding]:
-    """Yield the facts of a sentence. Linear in its length."""
+def findings(
+    sentence: str, is_question: bool, *, is_first: bool = False, people: Collection[str] = ()
+) -> Iterator[Finding]:
+    """Yield the facts of a sentence. Linear in its length.
+
+    `is_first`: a message begins with it. `people` are the names of persons whom the speaker has named.
+    """
     folded = fold(sentence)
     if len(folded) != len(sentence):
         return
@@ -242,7 +264,13 @@ def findings(sentence: str, is_question: bool) -> Iterator[Finding]:
     for begin, end in clauses:
         if _ASKING.match(folded, begin, end):
             continue
-        found = list(_in_clause(sentence, folded, begin, end))
+        found = list(_in_clause(sentence, folded, begin, end, people))
+        if is_first and begin == 0 and not found and _NO_SUBJECT.match(folded):
+            # A form begins with the space after its subject.
+            found = [
+                one._replace(begin=one.begin - 1, end=one.end - 1)
+                for one in _predicates(f" {sentence}", f" {folded}", 1, 0, end + 1, "I")
+            ]
         if ended is not None and not found and _MARRIED_NEXT.match(folded, begin, end):
             found = list(_predicates(sentence, folded, begin, begin - 1, end, ended.subject))
         yield from found
@@ -271,7 +299,9 @@ def _clauses(folded: str) -> Iterator[tuple[int, int]]:
         begin = end
 
 
-def _in_clause(sentence: str, folded: str, begin: int, end: int) -> Iterator[Finding]:
+def _in_clause(
+    sentence: str, folded: str, begin: int, end: int, people: Collection[str]
+) -> Iterator[Finding]:
     if (match := _PETS.match(folded, begin)) and is_pet(value := _said(sentence, match)):
         yield Finding(begin, match.end(), "I", "pet", value)
         return
@@ -281,14 +311,18 @@ def _in_clause(sentence: str, folded: str, begin: int, end: int) -> Iterator[Fin
             return
     subject = _SELF.match(folded, begin, end)
     if subject is None:
-        yield from _about_others(sentence, folded, begin, end)
+        yield from _about_others(sentence, folded, begin, end, people)
         return
     before = _TIME_BEFORE.search(folded, max(0, begin - 16), begin)
     start = begin if before is None else before.start()
     yield from _predicates(sentence, folded, start, subject.end(), end, "I")
+    if _PARTED.match(folded, subject.end(), end) and len({*_MARITAL.findall(folded)}) == 1:
+        yield Finding(start, end, "I", "partner", "", is_negated=True)
 
 
-def _about_others(sentence: str, folded: str, begin: int, end: int) -> Iterator[Finding]:
+def _about_others(
+    sentence: str, folded: str, begin: int, end: int, people: Collection[str]
+) -> Iterator[Finding]:
     if _APPOINTMENT.match(folded, begin, end):
         if TIME.search(folded, begin, end):
             value = sentence[begin:end].strip()
@@ -318,7 +352,15 @@ def _about_others(sentence: str, folded: str, begin: int, end: int) -> Iterator[
                 yield Finding(begin, end, "I", RELATIVES.get(match["kin"], "child"), name, "relation")
             return
     kin = _KIN.match(folded, begin, end)
-    if kin is None or RELATIVES[kin["kin"]] == "pet":
+    if kin is None:
+        if (person := _PERSON.match(folded, begin, end)) and people:
+            for last in ("second", "first"):
+                name = sentence[begin : person.end(last)].removesuffix("'s").removesuffix("’s")
+                if name in people:
+                    yield from _predicates(sentence, folded, begin, begin + len(name), end, name)
+                    return
+        return
+    if RELATIVES[kin["kin"]] == "pet":
         return
     named = _KIN_NAME.match(folded, kin.end(), end)
     name = _said(sentence, named, "name").removesuffix("'s").removesuffix("’s") if named else ""

@@ -8,7 +8,7 @@ message that asks for a text or plays a role. Words after a colon are another vo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -35,6 +35,7 @@ class Extracted:
     """I, 我, a relative such as "my sister", or a name."""
     slot: str
     object: str
+    """Empty for the end of a partnership without a name."""
     kind: Kind = "fact"
     negated: bool = False
     planned: bool = False
@@ -51,8 +52,11 @@ _SPACE: Final = re.compile(r"\s*+")
 _ABBREVIATION: Final = re.compile(r"\b(?:dr|mr|mrs|ms|st|prof|jr|sr|vs|no|approx|e\.g|i\.e|etc|dept)$")
 
 
-def extract(text: str) -> list[Extracted]:
-    """Return the statements in a message of a user, at most four, in order. Linear in the text's length."""
+def extract(text: str, people: Collection[str] = ()) -> list[Extracted]:
+    """Return the statements in a message of a user, at most four, in order. Linear in the text's length.
+
+    `people` are the names of persons whom the user has named: a sentence may be about one of them.
+    """
     text = text[:MAX_CHARS]
     found: list[Extracted] = []
     if _FICTION.search(text.casefold()):
@@ -62,7 +66,9 @@ def extract(text: str) -> list[Extracted]:
         sentence = text[begin:end]
         if len(sentence) > MAX_SENTENCE_CHARS or _QUOTES.search(sentence):
             continue
-        for one in _findings(sentence, is_question=mark in "?？" and mark != ""):
+        is_first = not text[:begin].strip()
+        is_question = mark in "?？" and mark != ""
+        for one in _findings(sentence, is_question=is_question, is_first=is_first, people=people):
             if len(found) == MAX_STATEMENTS:
                 return found
             words = sentence[one.begin : one.end]
@@ -78,7 +84,9 @@ def extract(text: str) -> list[Extracted]:
                 one.is_planned,
             )
             key = (statement.subject, statement.slot, statement.object)
-            if 0 < len(statement.object) <= MAX_OBJECT_CHARS and all(
+            # Only the end of a partnership needs no value: it ends every one.
+            least = 0 if one.is_negated and one.slot == "partner" else 1
+            if least <= len(statement.object) <= MAX_OBJECT_CHARS and all(
                 key != (each.subject, each.slot, each.object) for each in found
             ):
                 found.append(statement)
@@ -97,9 +105,11 @@ def _own_words(text: str) -> str:
     return text
 
 
-def _findings(sentence: str, *, is_question: bool) -> Iterator[Finding]:
+def _findings(
+    sentence: str, *, is_question: bool, is_first: bool, people: Collection[str]
+) -> Iterator[Finding]:
     facts = chinese_facts if contains_han(sentence) else english_facts
-    yield from facts.findings(sentence, is_question)
+    yield from facts.findings(sentence, is_question, is_first=is_first, people=people)
 
 
 def _sentences(text: str) -> Iterator[tuple[int, int, str]]:
