@@ -55,6 +55,8 @@ MAX_RECORD_KEY_CHARS: Final = 500
 """Characters of the key of a record."""
 MAX_RECORD_BYTES: Final = 256 << 10
 """Bytes of the value of a record as JSON."""
+MAX_INDEX_PATHS: Final = 50
+"""Most paths to the texts of a record that a search finds."""
 MAX_RECORD_DEPTH: Final = 30
 """Levels of objects and lists in the value of a record: protobuf reads no more."""
 MAX_TTL_MINUTES: Final = 100 * 366 * 24 * 60
@@ -151,6 +153,10 @@ RecordKey = Annotated[
 """The name of a record in its namespace."""
 RecordText = Annotated[str, Meta(max_length=REDACTION_GROWTH * MAX_RECORD_BYTES)]
 """The value of a record as JSON."""
+IndexPath = Annotated[str, Meta(min_length=1, max_length=REDACTION_GROWTH * MAX_LABEL_CHARS + LABEL_CHARS)]
+"""A path to texts in the value of a record."""
+IndexPaths = Annotated[tuple[IndexPath, ...], Meta(max_length=MAX_INDEX_PATHS)]
+"""The texts of a record that a search finds."""
 Minutes = Annotated[int, Meta(ge=0, le=MAX_TTL_MINUTES)]
 """Minutes until something expires; 0 for never."""
 

@@ -32,6 +32,7 @@ from ebbtide.bounds import (
     Id,
     Ids,
     Importance,
+    IndexPaths,
     Json,
     Keywords,
     Marks,
@@ -411,6 +412,8 @@ class StoredRecord(msgspec.Struct, frozen=True, array_like=True):
     updated_at_ms: Time
     ttl_minutes: Minutes = 0
     expires_at_ms: Time | None = None
+    index: IndexPaths | None = None
+    """Paths to the texts that a search finds; None for all texts."""
 
     def is_expired(self, now_ms: int) -> bool:
         """Return whether the record has expired."""

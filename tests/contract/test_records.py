@@ -125,6 +125,67 @@ async def test_search_filters_and_orders(tmp_path: Path, caller_in: CallerIn) ->
         assert labels[1:] == [[["p"], ["q"]], [["p", "b"]]]
 
 
+async def test_a_query_finds_records_by_their_words(tmp_path: Path, caller_in: CallerIn) -> None:
+    """The best of all records that match prefix and filter come first, by all their texts or those of `index`."""
+    many = [
+        put(f"{number:03}", {"text": "The lighthouse key.", "n": number}, "p", "many") for number in range(30)
+    ]
+    secret = "The spare key hangs behind the barometer."
+    async with caller_in(tmp_path) as call:
+        await run(
+            call,
+            *many,
+            put("best", {"note": {"said": [secret]}, "n": 7}, "p"),
+            put("long", {"text": "Nothing of it. " * 300 + "The barometer is broken."}, "p"),
+            put("title", {"title": "Barometer", "text": "spare"}, "p", index=["title"]),
+            put("hidden", {"text": secret}, "p", no_index=True),
+            put("other", {"text": secret}, "q"),
+            put("zh", {"text": "备用钥匙挂在气压计后面。"}, "p"),
+        )
+
+        async def found(query: str, **fields: Any) -> list[str]:
+            [done] = await run(call, {"op": "search", "prefix": ["p"], "query": query, **fields})
+            scores = [one["score"] for one in done["records"]]
+            assert scores == sorted(scores, reverse=True) and all(score > 0 for score in scores)
+            assert not scores or fields.get("offset") or scores[0] == 1
+            return [one["key"] for one in done["records"]]
+
+        assert await found("Where is the spare barometer key?", limit=1) == ["best"]
+        assert set(await found("barometers")) == {"best", "long", "title"}
+        assert await found("spare") == ["best"] and await found("气压计") == ["zh"]
+        assert await found("lighthouse", filter={"n": 29}, limit=1) == ["029"]
+        first, second = await found("lighthouse", limit=20), await found("lighthouse", limit=20, offset=20)
+        assert (len(first), len(second)) == (20, 10) and not {*first} & {*second}
+        assert await found("submarine") == [] and await found("the") == []
+        [before, _, after] = await run(
+            call,
+            *(
+                {"op": "search", "prefix": ["p"], "query": "barometer spare"},
+                {"op": "delete", "namespace": ["p"], "key": "best"},
+                {"op": "search", "prefix": ["p"], "query": "barometer spare"},
+            ),
+        )
+        assert before["records"][0]["key"] == after["records"][0]["key"] == "best", "as before the batch"
+        assert await found("spare") == []
+        [listed] = await run(call, {"op": "search", "prefix": ["q"]})
+        assert listed["records"][0]["score"] is None
+
+
+async def test_forgotten_records_leave_the_memory_of_queries(tmp_path: Path) -> None:
+    """The terms that a query computed are dropped with their record: overwritten, deleted, or forgotten."""
+    async with CALLERS["rest"](tmp_path, embedding={"model": "off"}) as call:
+        await run(call, *(put(key, {"text": f"key {key}"}) for key in "abcd"))
+        [done] = await run(call, {"op": "search", "query": "key"})
+        assert len(done["records"]) == 4
+        async with call.service.fleet.using(AgentId("ann")) as agent:
+            terms = agent.workspace.records.terms
+            assert len(terms) == 4 and terms.resident_bytes > 0
+            await run(call, put("a", {}), {"op": "delete", "namespace": ["n"], "key": "b"})
+            assert len(terms) == 2
+            await call("POST", f"{AGENT}/forget", {"records": [{"namespace": ["n"], "key": "c"}]})
+            assert (len(terms), terms.resident_bytes) == (0, 0)
+
+
 INVALID: list[tuple[dict[str, Any], str]] = [
     ({"op": "put", "namespace": ["n"], "key": "k"}, "MISSING_FIELD"),
     ({"op": "put", "namespace": [], "key": "k", "value": {}}, "MISSING_FIELD"),
@@ -142,6 +203,11 @@ INVALID: list[tuple[dict[str, Any], str]] = [
     ({"op": "search", "filter": {"a": {"$gt": 1, "b": 2}}}, "INVALID_VALUE"),
     ({"op": "search", "limit": 1001}, "INVALID_VALUE"),
     ({"op": "search", "order": "value"}, "INVALID_VALUE"),
+    ({"op": "search", "query": " "}, "INVALID_VALUE"),
+    ({"op": "search", "query": "a", "order": "key"}, "INVALID_VALUE"),
+    (put("k", {}, index=["a..b"]), "INVALID_VALUE"),
+    (put("k", {}, index=["a"], no_index=True), "INVALID_VALUE"),
+    (put("k", {}, index=["x" * 201]), "TEXT_TOO_LONG"),
     ({"op": "drop"}, "INVALID_VALUE"),
     ({"op": "namespaces", "match": [{"type": "infix", "path": ["a"]}]}, "INVALID_VALUE"),
     (put("k", {"a": "x" * 1000}), "TEXT_TOO_LONG"),
@@ -171,6 +237,10 @@ async def test_a_bad_operation_is_refused(
         [found, one] = await run(call, get("other"), {"op": "search", "limit": 1})
         assert found["record"] is None and len(one["records"]) == 1
         assert await refused(call, *[{"op": "search", "limit": 1}] * 2) == "TOO_MANY_ITEMS"
+        for name, most in (("MAX_SEARCHED", 3), ("MAX_SEARCHED_BYTES", 1800)):
+            with monkeypatch.context() as bound:
+                bound.setattr(batch, name, most)
+                assert await refused(call, {"op": "search", "query": "x"}) == "TOO_MANY_ITEMS"
 
 
 async def test_records_are_no_memories(tmp_path: Path, caller_in: CallerIn) -> None:

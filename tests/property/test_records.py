@@ -7,6 +7,7 @@ versions are never used again, and an expired record does not exist.
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -233,6 +234,73 @@ def operation(dice: Random, oracle: Oracle) -> Any:
             return batch.Namespaces(
                 patterns, dice.choice((None, 1, 2)), dice.choice((2, 100)), dice.choice((0, 1))
             )
+
+
+WORDS = ("amber", "basil", "cedar", "delta", "ember", "flint")
+
+
+def best(records: dict[Place, dict[str, Any]], one: batch.Search) -> list[tuple[Place, float]]:
+    """Return the records that have a word of a query, by BM25 among all that match, with shares of the best score."""
+    texts = {
+        place: " ".join(record["found"]).split()
+        for place, record in records.items()
+        if place[0][: len(one.namespace)] == one.namespace and fits(record["value"], one.filter)
+    }
+    average = sum(map(len, texts.values())) / max(len(texts), 1)
+    scores = dict.fromkeys(texts, 0.0)
+    for word in set(one.query.split()):
+        holding = sum(word in words for words in texts.values())
+        rarity = math.log(1 + (len(texts) - holding + 0.5) / (holding + 0.5))
+        for place, words in texts.items():
+            count, length = words.count(word), 0.6 + 0.4 * len(words) / max(average, 1.0)
+            scores[place] += rarity * count * 1.9 / (count + 0.9 * length)
+    highest = max(scores.values(), default=0.0)
+    order = sorted((-score / highest, place) for place, score in scores.items() if score)
+    return [(place, -score) for score, place in order][one.offset :][: one.limit]
+
+
+@pytest.mark.parametrize("seed", range(amount("RECORD_QUERIES", 2, 50)))
+def test_a_query_returns_the_best_of_all_that_match(workspaces: list[Workspace], seed: int) -> None:
+    """Prefix and filter come before the limit, and the order is that of BM25 among what they select."""
+    dice, stored, now = Random(seed), {}, 1_000_000
+    for _ in range(40):
+        now += 1
+        writes: list[Any] = []
+        for _ in range(dice.randrange(4)):
+            place = namespace(dice), dice.choice(KEYS)
+            said = [" ".join(dice.choices(WORDS, k=dice.randrange(1, 6))) for _ in range(3)]
+            value = {"n": dice.randrange(3), "t": said[0], "in": [{"t": said[1]}, {"u": said[2]}]}
+            index, found = dice.choice(
+                [
+                    (None, said),
+                    ((), []),
+                    (("in[*].t",), said[1:2]),
+                    (("t", "in[1].u", "x"), [said[0], said[2]]),
+                ]
+            )
+            if dice.random() < 0.2:
+                writes.append(batch.Delete(*place))
+                stored.pop(place, None)
+            else:
+                writes.append(batch.Put(*place, json.dumps(value), index=index))
+                if index is None:
+                    found = [*found, str(value["n"])]
+                stored[place] = {"value": value, "found": found}
+        search = batch.Search(
+            namespace(dice, 0)[:1],
+            dice.choice([{}, {"n": 1}, {"n": {"$gte": 1}}]),
+            dice.choice((1, 3, 100)),
+            dice.choice((0, 0, 2)),
+            query=" ".join(dice.choices(WORDS, k=dice.randrange(1, 3))),
+        )
+        expected = best(stored, search)
+        for workspace in workspaces:
+            workspace.records.run(writes, now, "-", "off", UNBOUNDED)
+            [done] = workspace.records.run([search], now, "-", "off", UNBOUNDED)
+            assert [(one.namespace, one.key) for one in done.records] == [place for place, _ in expected]
+            assert list(done.scores) == pytest.approx([score for _, score in expected])
+            kept = workspace.records.terms
+            assert len(kept) <= len(stored) and kept.resident_bytes >= 0
 
 
 @pytest.fixture

@@ -68,9 +68,17 @@ RECORDS = [
         "namespace": ["旅行", "Lisbon"],
         "key": "hôtel",
         "value": {"n": [1, 2.5, None, {"ok": True}]},
+        "index": ["n[*].text"],
     },
     {"op": "put", "namespace": ["旅行"], "key": "gone", "value": {}},
-    {"op": "put", "namespace": ["cache"], "key": "x", "value": {"mail": "🚣"}, "ttl_minutes": 600},
+    {
+        "op": "put",
+        "namespace": ["cache"],
+        "key": "x",
+        "value": {"mail": "🚣"},
+        "ttl_minutes": 600,
+        "no_index": True,
+    },
     {"op": "delete", "namespace": ["旅行"], "key": "gone"},
 ]
 

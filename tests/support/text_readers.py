@@ -28,6 +28,7 @@ from ebbtide.fleet.deletion.words import without, word_bytes
 from ebbtide.fleet.ingest.extraction import RULES_CHARS, _pieces
 from ebbtide.fleet.ingest.gate import Gate, Said
 from ebbtide.fleet.ingest.segments import ByteOffsets, memory_of, placed_start
+from ebbtide.fleet.records import searching
 from ebbtide.fleet.state.recall_filter import RecallFilter
 from ebbtide.han import contains_han
 from ebbtide.ids import parse_agent_id
@@ -91,6 +92,7 @@ from ebbtide.tools.reading import read_arguments
 from ebbtide.tools.schema import TOOLS
 from ebbtide.verbs import creation, erased, metadata, pii_policy, requests
 from ebbtide.verbs.paging import to_token
+from ebbtide.verbs.records import RecordOperation
 
 Reader = Callable[[str], Any]
 
@@ -173,6 +175,13 @@ def _day(text: str) -> Any:
     with suppress(BadReply):
         return replies._day_in({"since": text}, "since")
     return None
+
+
+def _path_in_record(text: str) -> Any:
+    put = {"op": "put", "namespace": ["n"], "key": "k", "value": {"a": 1}, "index": [text[:200]]}
+    with suppress(ValidationError, InvalidRequest):
+        RecordOperation.model_validate(put)
+    return searching._at({"a": [text]}, text)
 
 
 def _kind(text: str) -> Any:
@@ -435,6 +444,7 @@ READERS: Mapping[str, Reader] = {
     "pieces of a message": lambda text: list(_pieces(text, 20)),
     "day of a plan": _day,
     "kind of a memory": _kind,
+    "path in a record": _path_in_record,
     "gate for statements": _gate,
     "arguments of a tool": _arguments,
     "topics of a question": lambda text: (

@@ -19,10 +19,11 @@ from ebbtide_client import AsyncClient, Client
 from ebbtide_client.integrations.langgraph import AsyncEbbtideStore, EbbtideStore
 
 NOT_OURS = {
-    "vector": "search by meaning",
-    "embed": "search by meaning",
-    "scores": "search by meaning",
-    "non_ascii": "search by meaning",
+    "vector_store_initialization": "the configuration of embeddings",
+    "vector_update_with_embedding": "likeness of letters, by which the embeddings of the tests score",
+    "vector_search_with_filters": "likeness of letters",
+    "embed_with_path": "scores of each field alone",
+    "test_scores": "likeness of letters",
     "migrations": "SQL",
     "glob": "SQL",
     "namespace_match_pattern": "SQL",

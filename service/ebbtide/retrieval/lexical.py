@@ -8,19 +8,35 @@ stored.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ebbtide.han import contains_han
+from ebbtide.retrieval.analysis import term_of, words_of
+from ebbtide.retrieval.forms import first_form
 from ebbtide.retrieval.passages import PassageIndex
 
 Scores = NDArray[Any]
 
 K1, B = 0.9, 0.4
 """Saturation and length normalisation. Passages are short and of similar length."""
+
+
+SINGLE_WEIGHT = 0.3
+"""Weight of single Chinese characters in a query that also has longer words."""
+
+
+def weights_of(texts: Iterable[str], words_in: Callable[[str], Iterable[str]] = words_of) -> dict[int, float]:
+    """Return the terms of the texts of a query with their weights."""
+    words = dict.fromkeys(first_form(word) for text in texts for word in words_in(text))
+    # A single Chinese character matters little next to longer words, but fully if it is alone.
+    singles = {word for word in words if len(word) == 1 and contains_han(word)}
+    low = SINGLE_WEIGHT if len(singles) < len(words) else 1.0
+    return {term_of(word): low if word in singles else 1.0 for word in words}
 
 
 def rarity(saying_count: int, passage_count: int) -> float:

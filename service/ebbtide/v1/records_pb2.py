@@ -26,7 +26,7 @@ from google.protobuf import struct_pb2 as google_dot_protobuf_dot_struct__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18\x65\x62\x62tide/v1/records.proto\x12\nebbtide.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"9\n\rRecordPattern\x12\x11\n\x04type\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x0c\n\x04path\x18\x02 \x03(\tB\x07\n\x05_type\"\xca\x03\n\x0fRecordOperation\x12\x0f\n\x02op\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x11\n\tnamespace\x18\x02 \x03(\t\x12\x10\n\x03key\x18\x03 \x01(\tH\x01\x88\x01\x01\x12&\n\x05value\x18\x04 \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x18\n\x0bttl_minutes\x18\x05 \x01(\x03H\x02\x88\x01\x01\x12\x17\n\nif_version\x18\x06 \x01(\x03H\x03\x88\x01\x01\x12\x13\n\x0brefresh_ttl\x18\x07 \x01(\x08\x12\x0e\n\x06prefix\x18\x08 \x03(\t\x12\'\n\x06\x66ilter\x18\t \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x12\n\x05limit\x18\n \x01(\x05H\x04\x88\x01\x01\x12\x13\n\x06offset\x18\x0b \x01(\x05H\x05\x88\x01\x01\x12\x12\n\x05order\x18\x0c \x01(\tH\x06\x88\x01\x01\x12(\n\x05match\x18\r \x03(\x0b\x32\x19.ebbtide.v1.RecordPattern\x12\x16\n\tmax_depth\x18\x0e \x01(\x05H\x07\x88\x01\x01\x42\x05\n\x03_opB\x06\n\x04_keyB\x0e\n\x0c_ttl_minutesB\r\n\x0b_if_versionB\x08\n\x06_limitB\t\n\x07_offsetB\x08\n\x06_orderB\x0c\n\n_max_depth\"Q\n\x13\x42\x61tchRecordsRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12(\n\x03ops\x18\x02 \x03(\x0b\x32\x1b.ebbtide.v1.RecordOperation\"\xf5\x01\n\nRecordInfo\x12\x11\n\tnamespace\x18\x01 \x03(\t\x12\x0b\n\x03key\x18\x02 \x01(\t\x12&\n\x05value\x18\x03 \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x0f\n\x07version\x18\x04 \x01(\x03\x12.\n\ncreated_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nupdated_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nexpires_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"!\n\x0fRecordNamespace\x12\x0e\n\x06labels\x18\x01 \x03(\t\"\xd4\x01\n\x0cRecordResult\x12\x14\n\x07version\x18\x01 \x01(\x03H\x00\x88\x01\x01\x12\x14\n\x07\x64\x65leted\x18\x02 \x01(\x03H\x01\x88\x01\x01\x12&\n\x06record\x18\x03 \x01(\x0b\x32\x16.ebbtide.v1.RecordInfo\x12\'\n\x07records\x18\x04 \x03(\x0b\x32\x16.ebbtide.v1.RecordInfo\x12/\n\nnamespaces\x18\x05 \x03(\x0b\x32\x1b.ebbtide.v1.RecordNamespaceB\n\n\x08_versionB\n\n\x08_deleted\"A\n\x14\x42\x61tchRecordsResponse\x12)\n\x07results\x18\x01 \x03(\x0b\x32\x18.ebbtide.v1.RecordResultb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18\x65\x62\x62tide/v1/records.proto\x12\nebbtide.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"9\n\rRecordPattern\x12\x11\n\x04type\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x0c\n\x04path\x18\x02 \x03(\tB\x07\n\x05_type\"\x89\x04\n\x0fRecordOperation\x12\x0f\n\x02op\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x11\n\tnamespace\x18\x02 \x03(\t\x12\x10\n\x03key\x18\x03 \x01(\tH\x01\x88\x01\x01\x12&\n\x05value\x18\x04 \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x18\n\x0bttl_minutes\x18\x05 \x01(\x03H\x02\x88\x01\x01\x12\x17\n\nif_version\x18\x06 \x01(\x03H\x03\x88\x01\x01\x12\x13\n\x0brefresh_ttl\x18\x07 \x01(\x08\x12\x0e\n\x06prefix\x18\x08 \x03(\t\x12\'\n\x06\x66ilter\x18\t \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x12\n\x05limit\x18\n \x01(\x05H\x04\x88\x01\x01\x12\x13\n\x06offset\x18\x0b \x01(\x05H\x05\x88\x01\x01\x12\x12\n\x05order\x18\x0c \x01(\tH\x06\x88\x01\x01\x12(\n\x05match\x18\r \x03(\x0b\x32\x19.ebbtide.v1.RecordPattern\x12\x16\n\tmax_depth\x18\x0e \x01(\x05H\x07\x88\x01\x01\x12\x12\n\x05query\x18\x0f \x01(\tH\x08\x88\x01\x01\x12\r\n\x05index\x18\x10 \x03(\t\x12\x10\n\x08no_index\x18\x11 \x01(\x08\x42\x05\n\x03_opB\x06\n\x04_keyB\x0e\n\x0c_ttl_minutesB\r\n\x0b_if_versionB\x08\n\x06_limitB\t\n\x07_offsetB\x08\n\x06_orderB\x0c\n\n_max_depthB\x08\n\x06_query\"Q\n\x13\x42\x61tchRecordsRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12(\n\x03ops\x18\x02 \x03(\x0b\x32\x1b.ebbtide.v1.RecordOperation\"\x93\x02\n\nRecordInfo\x12\x11\n\tnamespace\x18\x01 \x03(\t\x12\x0b\n\x03key\x18\x02 \x01(\t\x12&\n\x05value\x18\x03 \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x0f\n\x07version\x18\x04 \x01(\x03\x12.\n\ncreated_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nupdated_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nexpires_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\x05score\x18\x08 \x01(\x01H\x00\x88\x01\x01\x42\x08\n\x06_score\"!\n\x0fRecordNamespace\x12\x0e\n\x06labels\x18\x01 \x03(\t\"\xd4\x01\n\x0cRecordResult\x12\x14\n\x07version\x18\x01 \x01(\x03H\x00\x88\x01\x01\x12\x14\n\x07\x64\x65leted\x18\x02 \x01(\x03H\x01\x88\x01\x01\x12&\n\x06record\x18\x03 \x01(\x0b\x32\x16.ebbtide.v1.RecordInfo\x12\'\n\x07records\x18\x04 \x03(\x0b\x32\x16.ebbtide.v1.RecordInfo\x12/\n\nnamespaces\x18\x05 \x03(\x0b\x32\x1b.ebbtide.v1.RecordNamespaceB\n\n\x08_versionB\n\n\x08_deleted\"A\n\x14\x42\x61tchRecordsResponse\x12)\n\x07results\x18\x01 \x03(\x0b\x32\x18.ebbtide.v1.RecordResultb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,15 +36,15 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RECORDPATTERN']._serialized_start=103
   _globals['_RECORDPATTERN']._serialized_end=160
   _globals['_RECORDOPERATION']._serialized_start=163
-  _globals['_RECORDOPERATION']._serialized_end=621
-  _globals['_BATCHRECORDSREQUEST']._serialized_start=623
-  _globals['_BATCHRECORDSREQUEST']._serialized_end=704
-  _globals['_RECORDINFO']._serialized_start=707
-  _globals['_RECORDINFO']._serialized_end=952
-  _globals['_RECORDNAMESPACE']._serialized_start=954
-  _globals['_RECORDNAMESPACE']._serialized_end=987
-  _globals['_RECORDRESULT']._serialized_start=990
-  _globals['_RECORDRESULT']._serialized_end=1202
-  _globals['_BATCHRECORDSRESPONSE']._serialized_start=1204
-  _globals['_BATCHRECORDSRESPONSE']._serialized_end=1269
+  _globals['_RECORDOPERATION']._serialized_end=684
+  _globals['_BATCHRECORDSREQUEST']._serialized_start=686
+  _globals['_BATCHRECORDSREQUEST']._serialized_end=767
+  _globals['_RECORDINFO']._serialized_start=770
+  _globals['_RECORDINFO']._serialized_end=1045
+  _globals['_RECORDNAMESPACE']._serialized_start=1047
+  _globals['_RECORDNAMESPACE']._serialized_end=1080
+  _globals['_RECORDRESULT']._serialized_start=1083
+  _globals['_RECORDRESULT']._serialized_end=1295
+  _globals['_BATCHRECORDSRESPONSE']._serialized_start=1297
+  _globals['_BATCHRECORDSRESPONSE']._serialized_end=1362
 # @@protoc_insertion_point(module_scope)

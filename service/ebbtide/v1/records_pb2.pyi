@@ -70,6 +70,9 @@ class RecordOperation(_message.Message):
     ORDER_FIELD_NUMBER: _builtins.int
     MATCH_FIELD_NUMBER: _builtins.int
     MAX_DEPTH_FIELD_NUMBER: _builtins.int
+    QUERY_FIELD_NUMBER: _builtins.int
+    INDEX_FIELD_NUMBER: _builtins.int
+    NO_INDEX_FIELD_NUMBER: _builtins.int
     op: _builtins.str
     """put, get, delete, search or namespaces."""
     key: _builtins.str
@@ -88,6 +91,10 @@ class RecordOperation(_message.Message):
     """search: key, by namespace and key (default), or -key, the reverse."""
     max_depth: _builtins.int
     """namespaces: cut them to this many labels, each once."""
+    query: _builtins.str
+    """search: only records with words of this question or text, the most relevant first."""
+    no_index: _builtins.bool
+    """put: whether no query finds the record."""
     @_builtins.property
     def namespace(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """put, get, delete: the place of the record; 1-16 labels of 1-200 characters."""
@@ -108,6 +115,10 @@ class RecordOperation(_message.Message):
     def match(self) -> _containers.RepeatedCompositeFieldContainer[Global___RecordPattern]:
         """namespaces: only those that fit every pattern."""
 
+    @_builtins.property
+    def index(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """put: paths to the texts that a query finds, such as title or notes[*].text; default: all texts in the value."""
+
     def __init__(
         self,
         *,
@@ -125,10 +136,13 @@ class RecordOperation(_message.Message):
         order: _builtins.str | None = ...,
         match: _abc.Iterable[Global___RecordPattern] | None = ...,
         max_depth: _builtins.int | None = ...,
+        query: _builtins.str | None = ...,
+        index: _abc.Iterable[_builtins.str] | None = ...,
+        no_index: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_if_version", b"_if_version", "_key", b"_key", "_limit", b"_limit", "_max_depth", b"_max_depth", "_offset", b"_offset", "_op", b"_op", "_order", b"_order", "_ttl_minutes", b"_ttl_minutes", "filter", b"filter", "if_version", b"if_version", "key", b"key", "limit", b"limit", "max_depth", b"max_depth", "offset", b"offset", "op", b"op", "order", b"order", "ttl_minutes", b"ttl_minutes", "value", b"value"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_if_version", b"_if_version", "_key", b"_key", "_limit", b"_limit", "_max_depth", b"_max_depth", "_offset", b"_offset", "_op", b"_op", "_order", b"_order", "_query", b"_query", "_ttl_minutes", b"_ttl_minutes", "filter", b"filter", "if_version", b"if_version", "key", b"key", "limit", b"limit", "max_depth", b"max_depth", "offset", b"offset", "op", b"op", "order", b"order", "query", b"query", "ttl_minutes", b"ttl_minutes", "value", b"value"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_if_version", b"_if_version", "_key", b"_key", "_limit", b"_limit", "_max_depth", b"_max_depth", "_offset", b"_offset", "_op", b"_op", "_order", b"_order", "_ttl_minutes", b"_ttl_minutes", "filter", b"filter", "if_version", b"if_version", "key", b"key", "limit", b"limit", "match", b"match", "max_depth", b"max_depth", "namespace", b"namespace", "offset", b"offset", "op", b"op", "order", b"order", "prefix", b"prefix", "refresh_ttl", b"refresh_ttl", "ttl_minutes", b"ttl_minutes", "value", b"value"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_if_version", b"_if_version", "_key", b"_key", "_limit", b"_limit", "_max_depth", b"_max_depth", "_offset", b"_offset", "_op", b"_op", "_order", b"_order", "_query", b"_query", "_ttl_minutes", b"_ttl_minutes", "filter", b"filter", "if_version", b"if_version", "index", b"index", "key", b"key", "limit", b"limit", "match", b"match", "max_depth", b"max_depth", "namespace", b"namespace", "no_index", b"no_index", "offset", b"offset", "op", b"op", "order", b"order", "prefix", b"prefix", "query", b"query", "refresh_ttl", b"refresh_ttl", "ttl_minutes", b"ttl_minutes", "value", b"value"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__if_version: _TypeAlias = _typing.Literal["if_version"]  # noqa: Y015
     _WhichOneofArgType__if_version: _TypeAlias = _typing.Literal["_if_version", b"_if_version"]  # noqa: Y015
@@ -144,6 +158,8 @@ class RecordOperation(_message.Message):
     _WhichOneofArgType__op: _TypeAlias = _typing.Literal["_op", b"_op"]  # noqa: Y015
     _WhichOneofReturnType__order: _TypeAlias = _typing.Literal["order"]  # noqa: Y015
     _WhichOneofArgType__order: _TypeAlias = _typing.Literal["_order", b"_order"]  # noqa: Y015
+    _WhichOneofReturnType__query: _TypeAlias = _typing.Literal["query"]  # noqa: Y015
+    _WhichOneofArgType__query: _TypeAlias = _typing.Literal["_query", b"_query"]  # noqa: Y015
     _WhichOneofReturnType__ttl_minutes: _TypeAlias = _typing.Literal["ttl_minutes"]  # noqa: Y015
     _WhichOneofArgType__ttl_minutes: _TypeAlias = _typing.Literal["_ttl_minutes", b"_ttl_minutes"]  # noqa: Y015
     @_typing.overload
@@ -160,6 +176,8 @@ class RecordOperation(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__op) -> _WhichOneofReturnType__op | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__order) -> _WhichOneofReturnType__order | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__query) -> _WhichOneofReturnType__query | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__ttl_minutes) -> _WhichOneofReturnType__ttl_minutes | None: ...
 
@@ -206,10 +224,13 @@ class RecordInfo(_message.Message):
     CREATED_AT_FIELD_NUMBER: _builtins.int
     UPDATED_AT_FIELD_NUMBER: _builtins.int
     EXPIRES_AT_FIELD_NUMBER: _builtins.int
+    SCORE_FIELD_NUMBER: _builtins.int
     key: _builtins.str
     """Its name in the namespace."""
     version: _builtins.int
     """Version of the value. It grows with every put and is never used again."""
+    score: _builtins.float
+    """search with a query: how relevant it is, above 0; 1 for the best record. Else unset."""
     @_builtins.property
     def namespace(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Its place, from the outermost label on."""
@@ -240,12 +261,15 @@ class RecordInfo(_message.Message):
         created_at: _timestamp_pb2.Timestamp | None = ...,
         updated_at: _timestamp_pb2.Timestamp | None = ...,
         expires_at: _timestamp_pb2.Timestamp | None = ...,
+        score: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "expires_at", b"expires_at", "updated_at", b"updated_at", "value", b"value"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_score", b"_score", "created_at", b"created_at", "expires_at", b"expires_at", "score", b"score", "updated_at", b"updated_at", "value", b"value"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "expires_at", b"expires_at", "key", b"key", "namespace", b"namespace", "updated_at", b"updated_at", "value", b"value", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_score", b"_score", "created_at", b"created_at", "expires_at", b"expires_at", "key", b"key", "namespace", b"namespace", "score", b"score", "updated_at", b"updated_at", "value", b"value", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__score: _TypeAlias = _typing.Literal["score"]  # noqa: Y015
+    _WhichOneofArgType__score: _TypeAlias = _typing.Literal["_score", b"_score"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__score) -> _WhichOneofReturnType__score | None: ...
 
 Global___RecordInfo: _TypeAlias = RecordInfo  # noqa: Y015
 

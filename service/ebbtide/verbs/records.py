@@ -1,8 +1,8 @@
 """records: JSON objects that the caller stores by namespace and key, and reads again exactly as they were.
 
-A record is no memory: it does not fade, and no recall returns it. `fleet/records/batch.py` runs a batch. The agent's
-PII policy covers records as it covers messages: under `redact`, personal data in a value is replaced by its kind, and
-in labels and keys by a keyed form, on writing and on reading.
+A record is no memory: it does not fade, and no recall returns it. A search with a query finds it by its words.
+`fleet/records/batch.py` runs a batch. The agent's PII policy covers records as it covers messages: under `redact`,
+personal data in a value is replaced by its kind, and in labels and keys by a keyed form, on writing and on reading.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from ebbtide.access.requirements import READ, WRITE, of_agent
 from ebbtide.actor import actor
 from ebbtide.bounds import (
     MAX_COUNT,
+    MAX_INDEX_PATHS,
     MAX_LABEL_CHARS,
     MAX_LABELS,
     MAX_NUMBER,
@@ -30,11 +31,12 @@ from ebbtide.fleet.deletion.records import value_of
 from ebbtide.fleet.ingest.admission import PolicyChanged
 from ebbtide.fleet.records import batch
 from ebbtide.fleet.records.matching import OF_ORDER, OPERATORS, Pattern, is_number, is_of_operators
+from ebbtide.fleet.records.searching import PATH, analysed_texts
 from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.records import StoredRecord
 from ebbtide.store.integrity.derived import depth_of
-from ebbtide.verbs.limits import Between, MaxChars, MaxItems, NotEmpty, OneOf, Several
-from ebbtide.verbs.pii_policy import PiiPolicy
+from ebbtide.verbs.limits import Between, MaxChars, MaxItems, NotBlank, NotEmpty, OneOf, Several
+from ebbtide.verbs.pii_policy import PiiPolicy, as_stored
 from ebbtide.verbs.requests import AgentRequest, Fields, Response, invalid, requiring, violation
 from ebbtide.verbs.service import Service
 
@@ -44,14 +46,17 @@ MAX_OPERATIONS = 1000
 MAX_RESULTS = 1000
 """Most records or namespaces of one result."""
 
+CHARS_AT_ONCE = 100_000
+"""Characters of texts that are analysed at a time for a query."""
+
 DEFAULT_RECORDS = 10
 DEFAULT_NAMESPACES = 100
 
 OPERATIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "put": (("namespace", "key", "value"), ("ttl_minutes", "if_version")),
+    "put": (("namespace", "key", "value"), ("ttl_minutes", "if_version", "index", "no_index")),
     "get": (("namespace", "key"), ("refresh_ttl",)),
     "delete": ((), ("namespace", "key", "prefix", "if_version")),
-    "search": ((), ("prefix", "filter", "limit", "offset", "order", "refresh_ttl")),
+    "search": ((), ("prefix", "filter", "query", "limit", "offset", "order", "refresh_ttl")),
     "namespaces": ((), ("match", "max_depth", "limit", "offset")),
 }
 """The fields of each operation: those that it requires, and others."""
@@ -83,6 +88,14 @@ def _checked_filter(wanted: Any) -> Any:
     return wanted
 
 
+def _checked_path(path: str) -> str:
+    if PATH.fullmatch(path) is None:
+        raise invalid(
+            path, "names of fields with dots between them, [*] for all items of a list, [0] for one"
+        )
+    return path
+
+
 def _not_empty(operations: list[Any]) -> list[Any]:
     if not operations:
         raise violation("MISSING_FIELD", f"empty; allowed: 1-{MAX_OPERATIONS} operations")
@@ -93,6 +106,7 @@ Label = Annotated[str, MaxChars(MAX_LABEL_CHARS), NotEmpty("a text that is not e
 Labels = Annotated[list[Label], Several, MaxItems(MAX_LABELS)]
 Key = Annotated[str, MaxChars(MAX_RECORD_KEY_CHARS), NotEmpty("a text that is not empty")]
 Value = Annotated[dict[str, Any], AfterValidator(_checked_value)]
+Path = Annotated[str, MaxChars(MAX_LABEL_CHARS), AfterValidator(_checked_path)]
 
 
 class RecordPattern(Fields):
@@ -126,6 +140,12 @@ class RecordOperation(Fields):
         None,
         description="put, delete: refuse the batch unless the record has this version; 0 if none may exist.",
     )
+    index: Annotated[list[Path], Several, MaxItems(MAX_INDEX_PATHS)] = Field(
+        default_factory=list,
+        description="put: paths to the texts that a query finds, such as title or notes[*].text; default: all texts in "
+        "the value.",
+    )
+    no_index: bool = Field(False, description="put: whether no query finds the record.")
     refresh_ttl: bool = Field(
         False, description="get, search: let the records expire as long after now as after their last put."
     )
@@ -138,6 +158,11 @@ class RecordOperation(Fields):
         description="search: only records with these values, also nested, or values that match $eq, $ne, $gt, $gte, "
         "$lt and $lte.",
         examples=[{"dark": True, "size": {"$gte": 2}}],
+    )
+    query: Annotated[str, MaxChars("max_query_chars"), NotBlank("a question or words")] | None = Field(
+        None,
+        description="search: only records with words of this question or text, the most relevant first.",
+        examples=["Where is the spare key?"],
     )
     limit: Annotated[int, Between(1, MAX_RESULTS)] | None = Field(
         None, description="search, namespaces: most results, 1-1000; default 10, or 100 namespaces."
@@ -164,6 +189,10 @@ class RecordOperation(Fields):
                 raise violation("MISSING_FIELD", f"required by {self.op}", name)
         for name in sorted(given - {"op", *required, *others}):
             raise violation("INVALID_VALUE", f"not a field of {self.op}; leave it out", name)
+        if self.index and self.no_index:
+            raise violation("INVALID_VALUE", "not allowed with no_index", "index")
+        if self.query and self.order:
+            raise violation("INVALID_VALUE", "not allowed with query, which orders by relevance", "order")
         if self.op == "delete":
             self._refuse_unclear_deletion()
         return self
@@ -196,6 +225,9 @@ class RecordInfo(Response):
     created_at: int = Field(description="When the record was first put, ms since the epoch.")
     updated_at: int = Field(description="When it was last put, ms since the epoch.")
     expires_at: int | None = Field(description="When it expires, ms since the epoch; null for never.")
+    score: float | None = Field(
+        description="search with a query: how relevant it is, above 0; 1 for the best record. Else null."
+    )
 
 
 class RecordNamespace(Response):
@@ -247,11 +279,28 @@ async def _run(service: Service, agent: Agent, request: BatchRecordsRequest) -> 
     size = sum(len(to_json(one.value)) for one in request.ops if one.value is not None)
     operations = await service.texts.run(0 if policy.is_off else size, _as_stored, request.ops, policy)
     now_ms, may_expire = service.clock.now_ms(), workspace.records.may_expire
+    if any(one.query for one in request.ops):
+        await _analyse(service, agent, operations, now_ms)
     run = partial(workspace.records.run, operations, now_ms, actor(), parameters.pii, service.quota)
     found = await agent.run(lambda: list(map(_result, run())))
     if workspace.records.may_expire and not may_expire:
         agent.retention_task.notice()
     return RecordResults(results=found)
+
+
+async def _analyse(service: Service, agent: Agent, operations: list[batch.Operation], now_ms: int) -> None:
+    """Compute the terms of the texts that queries search, outside of the agent's jobs, since it may take seconds."""
+    records = agent.workspace.records
+    texts = await agent.run(lambda: records.unanalysed(operations, now_ms))
+    waiting = list(texts.items())
+    while waiting:
+        size, portion = 0, {}
+        while waiting and size < CHARS_AT_ONCE:
+            version, portion[version] = waiting[-1]
+            size += len(waiting.pop()[1])
+        found = await service.texts.run(size, analysed_texts, list(portion.values()))
+        kept = dict(zip(portion, found, strict=True))
+        await agent.run(lambda kept=kept: records.terms.keep(kept))  # type: ignore[misc]
 
 
 def _refuse_beyond_scope(request: BatchRecordsRequest) -> None:
@@ -273,7 +322,8 @@ def _operation(given: RecordOperation, policy: PiiPolicy) -> batch.Operation:
     key = policy.name(given.key or "")
     if given.op == "put":
         value = to_json(policy.metadata(given.value)).decode()
-        return batch.Put(namespace, key, value, given.ttl_minutes or 0, given.if_version)
+        index = () if given.no_index else tuple(map(policy.name, given.index)) or None
+        return batch.Put(namespace, key, value, given.ttl_minutes or 0, given.if_version, index)
     if given.op == "get":
         return batch.Get(namespace, key, given.refresh_ttl)
     if given.op == "delete":
@@ -282,7 +332,8 @@ def _operation(given: RecordOperation, policy: PiiPolicy) -> batch.Operation:
     if given.op == "search":
         wanted = policy.metadata(given.filter) or {}
         limit = given.limit or DEFAULT_RECORDS
-        return batch.Search(prefix, wanted, limit, offset, given.order == "-key", given.refresh_ttl)
+        [query] = as_stored(policy, [given.query or ""])
+        return batch.Search(prefix, wanted, limit, offset, given.order == "-key", given.refresh_ttl, query)
     patterns = tuple(
         Pattern("suffix" if one.type == "suffix" else "prefix", tuple(map(policy.name, one.path)))
         for one in given.match
@@ -291,7 +342,7 @@ def _operation(given: RecordOperation, policy: PiiPolicy) -> batch.Operation:
 
 
 def _result(done: batch.Done) -> RecordResult:
-    found = [record_info(one) for one in done.records]
+    found = [record_info(one, score) for one, score in zip(done.records, done.scores, strict=True)]
     return RecordResult(
         version=done.version,
         deleted=done.deleted,
@@ -301,7 +352,7 @@ def _result(done: batch.Done) -> RecordResult:
     )
 
 
-def record_info(record: StoredRecord) -> RecordInfo:
+def record_info(record: StoredRecord, score: float | None = None) -> RecordInfo:
     """Return a record for a response."""
     return RecordInfo(
         namespace=list(record.namespace),
@@ -311,4 +362,5 @@ def record_info(record: StoredRecord) -> RecordInfo:
         created_at=record.created_at_ms,
         updated_at=record.updated_at_ms,
         expires_at=record.expires_at_ms,
+        score=score,
     )

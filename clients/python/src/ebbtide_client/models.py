@@ -1045,6 +1045,9 @@ class RecordInfo:
     expires_at: int | None
     """When it expires, ms since the epoch; null for never."""
 
+    score: float | None
+    """search with a query: how relevant it is, above 0; 1 for the best record. Else null."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecordName:

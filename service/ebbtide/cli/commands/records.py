@@ -38,6 +38,13 @@ def put(
         int | None, typer.Option("--ttl-minutes", help="Minutes until the record expires.")
     ] = None,
     if_version: IfVersion = None,
+    index: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--index", metavar="PATH", help="Search only this text of the value, as in notes[*].text."
+        ),
+    ] = None,
+    no_index: Annotated[bool, typer.Option("--no-index", help="Let no query find the record.")] = False,
     url: Url = DEFAULT_URL,
     api_key_file: ApiKeyFile = None,
     ca_file: CaFile = None,
@@ -45,9 +52,8 @@ def put(
     as_json: Json = False,
 ) -> None:
     """Store a record, over one with the same name."""
-    op = _op(
-        "put", namespace, key, value=_object("JSON", value), ttl_minutes=ttl_minutes, if_version=if_version
-    )
+    fields = {"ttl_minutes": ttl_minutes, "if_version": if_version, "index": index or None}
+    op = _op("put", namespace, key, value=_object("JSON", value), **fields, no_index=no_index or None)
     done = _run(agent, op, url, credentials(api_key_file, ca_file, client_cert))
     if as_json:
         write_json(done)
@@ -85,6 +91,12 @@ def list_records(
     wanted: Annotated[
         str, typer.Option("--filter", metavar="JSON", help="Only records with these values, a JSON object.")
     ] = "",
+    query: Annotated[
+        str,
+        typer.Option(
+            "--query", metavar="TEXT", help="Only records with words of it, the most relevant first."
+        ),
+    ] = "",
     limit: Annotated[int, typer.Option("--limit", help="Most records, 1 to 1000.")] = 100,
     offset: Annotated[int, typer.Option("--offset", help="How many to leave out first.")] = 0,
     url: Url = DEFAULT_URL,
@@ -99,6 +111,7 @@ def list_records(
         "op": "search",
         "prefix": _labels(prefix),
         "filter": wanted_values,
+        "query": query or None,
         "limit": limit,
         "offset": offset,
     }

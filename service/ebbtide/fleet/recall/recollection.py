@@ -45,8 +45,7 @@ from ebbtide.offload.pool import INLINE, TextWorkers
 from ebbtide.records import EPISODE, AttachmentPlace, MessageRecord, Node
 from ebbtide.retrieval.analysis import term_of, whole_words_of, words_of
 from ebbtide.retrieval.fallback import why_needed
-from ebbtide.retrieval.forms import first_form
-from ebbtide.retrieval.lexical import Scores, rarity
+from ebbtide.retrieval.lexical import Scores, rarity, weights_of
 from ebbtide.retrieval.packing import Candidate, Packed, first_fresh, pack
 from ebbtide.retrieval.passages import PassageIndex, entry_of
 from ebbtide.retrieval.query import ParsedQuery, parse_query
@@ -74,8 +73,6 @@ NEWNESS_DECAY_MS = 14 * 86_400_000
 FOCUS_SHARE = 0.2
 """Share of walks that start from the focus rather than from the first results."""
 
-SINGLE_WEIGHT = 0.3
-"""Weight of single Chinese characters in a query that also has longer words."""
 
 CANDIDATE_BUDGETS = 3
 """Stop collecting candidates when they would fill the token budget this many times."""
@@ -532,8 +529,4 @@ def weighted_terms(
 ) -> dict[int, float]:
     """Return the query terms with their weights. If nothing else is left, use the whole query."""
     texts = [question.text if any(words_in(question.text)) else query, *question.phrases]
-    words = dict.fromkeys(first_form(word) for text in texts for word in words_in(text))
-    # A single Chinese character matters little next to longer words, but fully if it is alone.
-    singles = {word for word in words if len(word) == 1 and contains_han(word)}
-    low = SINGLE_WEIGHT if len(singles) < len(words) else 1.0
-    return {term_of(word): low if word in singles else 1.0 for word in words}
+    return weights_of(texts, words_in)

@@ -18,6 +18,7 @@ from ebbtide.fleet.deletion.proofs import Proofs
 from ebbtide.fleet.deletion.records import delete_record, value_of
 from ebbtide.fleet.ingest.admission import PolicyChanged, Quota, refuse_beyond
 from ebbtide.fleet.records.matching import Pattern, matches
+from ebbtide.fleet.records.searching import KeptTerms, scores, text_of
 from ebbtide.fleet.state.agent_state import State
 from ebbtide.records import StoredRecord
 from ebbtide.store.chain import AuditEntry
@@ -31,6 +32,9 @@ MAX_EXAMINED = 200_000
 
 MAX_DELETED = 10_000
 """Most records that a batch deletes: their proofs are in one audit record."""
+
+MAX_SEARCHED, MAX_SEARCHED_BYTES = 20_000, 20 << 20
+"""Most records, and bytes of their values, among which one query searches."""
 
 MINUTE_MS = 60_000
 
@@ -47,6 +51,8 @@ class Put:
     """JSON."""
     ttl_minutes: int = 0
     if_version: int | None = None
+    index: tuple[str, ...] | None = None
+    """Paths to the texts that a search finds; None for all texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +75,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Read records in a namespace and below it, in the order of namespace and key."""
+    """Read records in a namespace and below it, in the order of namespace and key, or those that fit a query best."""
 
     namespace: Names = ()
     filter: dict[str, Any] = field(default_factory=dict)
@@ -77,6 +83,7 @@ class Search:
     offset: int = 0
     is_descending: bool = False
     refreshes: bool = False
+    query: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +110,8 @@ class Done:
     """The number of deleted records."""
     records: Sequence[StoredRecord] = ()
     """The records that were found."""
+    scores: Sequence[float | None] = ()
+    """How well each of them fits the query; None without one."""
     is_get: bool = False
     namespaces: Sequence[Names] = ()
 
@@ -114,6 +123,18 @@ class RecordJobs:
         self._state = state
         self.may_expire = state.store.read(lambda txn: next(txn.records.all(), None) is not None)
         """Whether the agent may have records that expire."""
+        self.terms = KeptTerms()
+
+    def unanalysed(self, operations: Sequence[Operation], now_ms: int) -> dict[int, str]:
+        """Return the texts that the queries of a batch search and whose terms are not kept, by version."""
+        searches = [one for one in operations if isinstance(one, Search) and one.query]
+
+        def read(txn: ReadTransaction) -> dict[int, str]:
+            reads = _Reads(txn, now_ms, self.terms)
+            found = (record for one in searches for record in reads.searched(one))
+            return {one.version: text_of(one) for one in found if one.version not in self.terms}
+
+        return self._state.store.read(read) if searches else {}
 
     def run(
         self, operations: Sequence[Operation], now_ms: int, actor: str, pii: str, quota: Quota
@@ -126,17 +147,22 @@ class RecordJobs:
         if state.parameters.pii != pii:
             raise PolicyChanged
         if not any(is_write(one) for one in operations):
-            return state.store.read(lambda txn: _Reads(txn, now_ms).results(operations))
+            return state.store.read(lambda txn: _Reads(txn, now_ms, self.terms).results(operations))
         if any(isinstance(one, Put) and one.ttl_minutes for one in operations):
             self.may_expire = True
         entry = AuditEntry(now_ms, actor, "record_deleted", {})
+        replaced: list[int] = []
 
         def write(txn: WriteTransaction) -> list[Done]:
             if any(isinstance(one, Put) for one in operations):
                 refuse_beyond(quota, txn)
-            return _Writes(txn, entry).results(operations)
+            writes = _Writes(txn, entry, self.terms)
+            results = writes.results(operations)
+            replaced[:] = writes.replaced
+            return results
 
         done = state.store.write(write)
+        self.terms.drop(replaced)
         state.are_figures_due = True
         return done
 
@@ -151,9 +177,10 @@ def is_write(operation: Operation) -> bool:
 class _Reads:
     """The reads of a batch."""
 
-    def __init__(self, txn: ReadTransaction, now_ms: int) -> None:
+    def __init__(self, txn: ReadTransaction, now_ms: int, terms: KeptTerms) -> None:
         self._txn = txn
         self._now_ms = now_ms
+        self._terms = terms
         self._examined = self._returned_bytes = 0
         self.read: list[tuple[Read, list[StoredRecord]]] = []
 
@@ -164,12 +191,18 @@ class _Reads:
     def _result(self, operation: Read) -> Done:
         if isinstance(operation, Namespaces):
             return Done(namespaces=self._namespaces(operation))
-        found = self._get(operation) if isinstance(operation, Get) else self._search(operation)
+        given: list[float] = []
+        if isinstance(operation, Get):
+            found = self._get(operation)
+        elif operation.query:
+            found, given = self._best(operation)
+        else:
+            found = self._search(operation)
         self._returned_bytes += sum(len(one.value) for one in found)
         if self._returned_bytes > MAX_RETURNED_BYTES:
             raise _too_many(f"returns more than {MAX_RETURNED_BYTES} bytes; ask for fewer records at a time")
         self.read.append((operation, found))
-        return Done(records=found, is_get=isinstance(operation, Get))
+        return Done(records=found, scores=given or [None] * len(found), is_get=isinstance(operation, Get))
 
     def living(self, namespace: Names, key: str) -> StoredRecord | None:
         """Return a record, unless it has expired."""
@@ -190,17 +223,40 @@ class _Reads:
         return [] if record is None else [record]
 
     def _search(self, operation: Search) -> list[StoredRecord]:
-        wanted = operation.filter
         places = sorted(
-            (
-                (one.namespace, one.key)
-                for one in self.examined(operation.namespace)
-                if not wanted or matches(value_of(one), wanted)
-            ),
+            ((one.namespace, one.key) for one in self._matching(operation)),
             reverse=operation.is_descending,
         )
-        some = places[operation.offset : operation.offset + operation.limit]
-        records = (self._txn.records.get(*place) for place in some)
+        return self._at(places[operation.offset : operation.offset + operation.limit])
+
+    def _best(self, operation: Search) -> tuple[list[StoredRecord], list[float]]:
+        """Return the records that fit a query best among those that match its filter, with their scores."""
+        found = [((one.namespace, one.key), self._terms.of(one)) for one in self.searched(operation)]
+        given = scores(operation.query, [entries for _, entries in found])
+        order = sorted((-score, place) for (place, _), score in zip(found, given, strict=True) if score)
+        some = order[operation.offset : operation.offset + operation.limit]
+        return self._at([place for _, place in some]), [-score for score, _ in some]
+
+    def searched(self, operation: Search) -> Iterator[StoredRecord]:
+        """Yield the records among which a query searches."""
+        size = 0
+        for count, record in enumerate(self._matching(operation)):
+            size += len(record.value)
+            if count == MAX_SEARCHED or size > MAX_SEARCHED_BYTES:
+                raise _too_many(
+                    f"searches more than {MAX_SEARCHED} records or {MAX_SEARCHED_BYTES} bytes of values for a query; "
+                    "name a narrower namespace or a filter"
+                )
+            yield record
+
+    def _matching(self, operation: Search) -> Iterator[StoredRecord]:
+        wanted = operation.filter
+        for one in self.examined(operation.namespace):
+            if not wanted or matches(value_of(one), wanted):
+                yield one
+
+    def _at(self, places: Sequence[tuple[Names, str]]) -> list[StoredRecord]:
+        records = (self._txn.records.get(*place) for place in places)
         return [one for one in records if one is not None]
 
     def _namespaces(self, operation: Namespaces) -> list[Names]:
@@ -215,11 +271,13 @@ class _Reads:
 class _Writes:
     """A batch with writes, within its transaction."""
 
-    def __init__(self, txn: WriteTransaction, entry: AuditEntry) -> None:
+    def __init__(self, txn: WriteTransaction, entry: AuditEntry, terms: KeptTerms) -> None:
         self._txn = txn
         self._entry = entry
         self._now_ms = entry.at_ms
-        self._reads = _Reads(txn, entry.at_ms)
+        self._reads = _Reads(txn, entry.at_ms, terms)
+        self.replaced: list[int] = []
+        """The versions that exist no more."""
         self._next_version = txn.meta.next_record_version
         self._deleted_count = 0
         self._proofs: Proofs | None = None
@@ -265,9 +323,11 @@ class _Writes:
                 self._now_ms,
                 operation.ttl_minutes,
                 self._expiry(operation.ttl_minutes),
+                operation.index,
             )
         )
         if stored is not None:
+            self.replaced.append(stored.version)
             # The file may still contain the value before.
             self._txn.meta.set(leftovers=True)
         return Done(version)
@@ -286,6 +346,7 @@ class _Writes:
             self._proofs = Proofs(self._txn.audit.make_proof_key())
         for one in records:
             delete_record(self._txn, one, self._proofs)
+            self.replaced.append(one.version)
         return Done(deleted=len(records))
 
     def _end(self) -> None:

@@ -88,7 +88,7 @@ class Workspace(State):
     @property
     def resident_bytes(self) -> int:
         """Size of the derived state in memory."""
-        return super().resident_bytes + self.passes.resident_bytes
+        return super().resident_bytes + self.passes.resident_bytes + self.records.terms.resident_bytes
 
     def _follow_entries(self, change: Change) -> None:
         super()._follow_entries(change)
@@ -165,7 +165,10 @@ class Workspace(State):
 
     def remove(self, removal: Removal, is_time_up: Callable[[], bool], now_ms: int, actor: str) -> Removed:
         """Remove the next items of a selector."""
-        return self._executor.step(removal, AuditEntry(now_ms, actor, removal.action, {}), is_time_up)
+        removed = self._executor.step(removal, AuditEntry(now_ms, actor, removal.action, {}), is_time_up)
+        if removed.tally.records:
+            self.records.terms.clear()
+        return removed
 
     def statements_about(self, selection: Selection) -> frozenset[NodeId]:
         """Return the statements about the entities whose names mention the topic of a selection."""

@@ -36,6 +36,7 @@ from ebbtide.bounds import (
     Hash,
     Id,
     Ids,
+    IndexPaths,
     Keywords,
     MediaType,
     MessageCount,
@@ -364,6 +365,7 @@ class RecordLine(Line, frozen=True, tag="record"):
     updated_at_ms: Time = field(name="updated_at")
     ttl_minutes: Minutes = 0
     expires_at_ms: Time | None = field(default=None, name="expires_at")
+    index: IndexPaths | None = None
 
 
 class PinLine(Line, frozen=True, tag="pin"):
