@@ -391,6 +391,7 @@ class SlotReplay:
             self._note_stated(new.statement, old)
             if _may_end(new):
                 self._replace_by_known(old, new)
+                self._settle_by_change(old, new)
             return
         added = Version([new], begin_of(new), new.until_ms, self)
         if not added.is_empty and self.versions:
@@ -604,6 +605,15 @@ class SlotReplay:
         self._retire(old, at_ms, statement)
         if begins_later and old.retired_by == statement:
             old.since_ms = old.until_ms = at_ms
+
+    def _settle_by_change(self, known: Version, new: Assertion) -> None:
+        """End what contests a value that a change says again, unless that was said later."""
+        if not self._is_change(new):
+            return
+        at_ms = max(begin_of(new), known.since_ms)
+        for rival in list(self._rivals(known, at_ms, at_ms + 1)):
+            if rival.first.told_at_ms <= new.told_at_ms:
+                self._retire(rival, at_ms, known.statement)
 
     def _settle_by_repetition(self, version: Version, before: int) -> None:
         """Settle the conflicts of a version that the speaker alone has said again twice since they began.

@@ -227,6 +227,12 @@ class Oracle:
                 self.settle_itself(old, new)
                 if may_retire:
                     self.replace_by_known(versions, old, new)
+                # CHOICE: a change that says a known value again ends what contests it, unless that was said later.
+                if self.may_end(new):
+                    at_ms = max(old.since, since(new))
+                    for other in old.against:
+                        if other.contains(at_ms) and other.first.told_at_ms <= new.told_at_ms:
+                            retire(other, old, at_ms)
                 return
         versions.append(version)
         later: list[Version] = []

@@ -191,6 +191,31 @@ def test_the_speaker_settles_a_conflict_by_repetition() -> None:
     assert len(values(Ledger([*entries, *reported]), "birthday")) == 2
 
 
+def test_a_change_that_says_a_value_again_settles_a_conflict() -> None:
+    """ "I moved to Porto" ends Lisbon, also if Porto was contested; what was said later stays contested."""
+    entries: list[Entry] = [says(1, "residence", "Lisbon"), says(2, "residence", "Porto")]
+    moved = says(3, "residence", "Porto", reports_change=True)
+    assert values(Ledger([*entries, moved]), "residence") == ["Porto"]
+    later = says(9, "residence", "Faro")
+    late = says(10, "residence", "Porto", day=3, reports_change=True)
+    assert set(values(Ledger([*entries, later, late]), "residence")) == {"Porto", "Faro"}
+
+
+def test_a_value_that_is_said_after_a_denial_without_a_value_ends_it() -> None:
+    """Who had no employer and says where they work has one; a value from before, or said before, is contested."""
+    none = says(5, "employer", "", negated=True)
+    works = says(6, "employer", "Globex")
+    arrives_late = says(7, "employer", "", day=5, negated=True)
+    for entries in ([none, works], [works, arrives_late]):
+        assert values(Ledger(entries), "employer") == ["Globex"]
+        [denial] = [one for one in Ledger(entries).known().history(works.statement) if one.first.negated]
+        assert (denial.since_ms, denial.until_ms) == (5 * DAY_MS, 6 * DAY_MS)
+    before = says(6, "employer", "Globex", since_ms=2 * DAY_MS)
+    assert len(values(Ledger([none, before]), "employer")) == 2
+    reported = says(6, "employer", "Globex", modality="reported", trust=0.4)
+    assert len(values(Ledger([none, reported]), "employer")) == 2
+
+
 def test_the_opposite_is_contested_or_a_change() -> None:
     """A denial without a cue is contested; with one it ends the value, from then on."""
     likes = says(1, "likes", "jazz")
