@@ -192,7 +192,7 @@ def test_the_speaker_settles_a_conflict_by_repetition() -> None:
 
 
 def test_a_change_that_says_a_value_again_settles_a_conflict() -> None:
-    """ "I moved to Porto" ends Lisbon, also if Porto was contested; what was said later stays contested."""
+    """ "I moved to Porto" ends Lisbon, also if Porto was contested; a value that was said later stays contested."""
     entries: list[Entry] = [says(1, "residence", "Lisbon"), says(2, "residence", "Porto")]
     moved = says(3, "residence", "Porto", reports_change=True)
     assert values(Ledger([*entries, moved]), "residence") == ["Porto"]
@@ -202,7 +202,7 @@ def test_a_change_that_says_a_value_again_settles_a_conflict() -> None:
 
 
 def test_a_value_that_is_said_after_a_denial_without_a_value_ends_it() -> None:
-    """Who had no employer and says where they work has one; a value from before, or said before, is contested."""
+    """A person without an employer who says where they work has one; a value from before stays contested."""
     none = says(5, "employer", "", negated=True)
     works = says(6, "employer", "Globex")
     arrives_late = says(7, "employer", "", day=5, negated=True)
