@@ -186,6 +186,21 @@ async def test_forgotten_records_leave_the_memory_of_queries(tmp_path: Path) -> 
             assert (len(terms), terms.resident_bytes) == (0, 0)
 
 
+async def test_an_export_keeps_what_queries_find(tmp_path: Path) -> None:
+    """The copy of an agent from its export and from its backup answers a query as the agent does."""
+    query = {"op": "search", "query": "spare key"}
+    async with CALLERS["rest"](tmp_path, embedding={"model": "off"}) as call:
+        texts = {"title": "spare", "text": "spare key"}
+        await run(call, put("a", texts), put("b", texts, index=["title"]), put("c", texts, no_index=True))
+        [expected] = await run(call, query)
+        assert [one["key"] for one in expected["records"]] == ["a", "b"]
+        for form in ("export", "backup"):
+            content = await call.download(f"{AGENT}/{form}")
+            answer = await call.upload(f"{AGENT}/restore", content, replace=True)
+            assert answer.json()["replaced"], answer.json()
+            assert await run(call, query) == [expected]
+
+
 INVALID: list[tuple[dict[str, Any], str]] = [
     ({"op": "put", "namespace": ["n"], "key": "k"}, "MISSING_FIELD"),
     ({"op": "put", "namespace": [], "key": "k", "value": {}}, "MISSING_FIELD"),
