@@ -2879,6 +2879,8 @@ export interface components {
             updated_at: number;
             /** @description When it expires, ms since the epoch; null for never. */
             expires_at: number | null;
+            /** @description search with a query: how relevant it is, above 0; 1 for the best record. Else null. */
+            score: number | null;
         };
         /** @description A record by its place and name. */
         RecordName: {
@@ -3819,6 +3821,13 @@ export interface components {
             ttl_minutes?: number | null;
             /** @description put, delete: refuse the batch unless the record has this version; 0 if none may exist. */
             if_version?: number | null;
+            /** @description put: paths to the texts that a query finds, such as title or notes[*].text; default: all texts in the value. */
+            index?: string[];
+            /**
+             * @description put: whether no query finds the record.
+             * @default false
+             */
+            no_index?: boolean;
             /**
              * @description get, search: let the records expire as long after now as after their last put.
              * @default false
@@ -3838,6 +3847,11 @@ export interface components {
             filter?: {
                 [key: string]: unknown;
             } | null;
+            /**
+             * @description search: only records with words of this question or text, the most relevant first. `limits.max_query_chars` sets the limit.
+             * @example Where is the spare key?
+             */
+            query?: string | null;
             /** @description search, namespaces: most results, 1-1000; default 10, or 100 namespaces. */
             limit?: number | null;
             /** @description search, namespaces: how many results to leave out first; default 0. */
