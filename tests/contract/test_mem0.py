@@ -222,6 +222,12 @@ async def test_filters_narrow_a_listing_and_a_search(tmp_path: Path) -> None:
         ids = [one["id"] for one in (await at.listed())["results"]]
         wanted = [ids[1], ids[3], OTHER, "unreadable"]
         assert await at.texts({"memory_ids": {"in": wanted}}) == ["Boat 3 is blue.", "Boat 1 is blue."]
+        narrowed = (
+            {"memory_ids": {"in": wanted}},
+            {"metadata": {"even": False}},
+            {"keywords": {"icontains": "3"}},
+        )
+        assert await at.texts(*narrowed) == ["Boat 3 is blue."]
         assert await at.texts({"created_at": {"gte": 10, "lt": 5}}) == []
         page = await at.listed(page="?page=2&page_size=2", fields=["memory"])
         assert [one["memory"] for one in page["results"]] == ["Boat 2 is blue.", "Boat 1 is blue."]
@@ -436,6 +442,22 @@ async def test_two_first_requests_at_once_are_answered(tmp_path: Path) -> None:
     async with api(tmp_path) as at:
         pings = await asyncio.gather(*(at.send("GET", "/v1/ping/") for _ in range(5)))
         assert all(one["status"] == "ok" for one in pings)
+
+
+async def test_values_of_every_kind_are_stored_and_returned(tmp_path: Path) -> None:
+    """Metadata with a number of any size, ids within `filters`, parts of messages, and redacted metadata."""
+    async with api(tmp_path, memory={"pii": "redact"}) as at:
+        metadata = {"big": 10**30, "deep": {"a": [1, None]}, "mail": "ann@example.com"}
+        part = {"type": "text", "text": NUTS}
+        body = {
+            "messages": {"role": "user", "content": part},
+            "filters": {"user_id": "ann"},
+            "metadata": metadata,
+        }
+        await at.send("POST", "/v3/memories/add/", body)
+        filters = {"user_id": "ann", "metadata": {"mail": "ann@example.com"}}
+        [one] = (await at.send("POST", "/v3/memories/", {"filters": filters}))["results"]
+        assert one["memory"] == NUTS and one["metadata"] == {**metadata, "mail": "[email]"}
 
 
 @pytest.mark.parametrize("agent", ["ann", LINYUE, "agent:bot", "a b", "🦜" * 32])

@@ -269,7 +269,7 @@ async def _listed(
     """
     if filters.is_empty:
         return [], 0
-    if filters.memory_ids is not None:
+    if filters.memory_ids is not None and not filters.metadata:
         nodes = [
             one
             for memory_id in filters.memory_ids
@@ -284,13 +284,17 @@ async def _listed(
     options |= {"metadata": filters.metadata} if filters.metadata else {}
     for read in range(0, MAX_READ, most):
         listed = await call.perform(agent_id, "ListNodes", page_token=token, **options)
-        passed = [one for one in listed.nodes if _passes(filters, one)]
+        passed = [
+            one
+            for one in listed.nodes
+            if _passes(filters, one) and _is_listed(filters, to_id(agent_id, one.id))
+        ]
         page += passed[max(0, skipped - count) : max(0, skipped + size - count)]
         count += len(passed)
         token = listed.next_page_token
         if not token:
             return page, count
-        if not filters.is_checked_one_by_one and count >= skipped + size:
+        if not filters.is_counted_by_reading and count >= skipped + size:
             counts = (await call.perform(agent_id, "GetAgent")).counts
             return page, max(counts.nodes, count)
         assert read < MAX_READ
@@ -312,22 +316,14 @@ async def _named(call: Call, agent_id: str, memory_id: str) -> list[NodeInfo]:
 
 
 def _passes(filters: Filters, node: NodeInfo) -> bool:
-    """Whether a memory passes the filters. A listing has applied those of metadata before, if it can."""
+    """Whether a memory passes the filters but that of metadata, which the listing applies as it was stored."""
     time_ms = said_at(node)
     return (
         (filters.begin_ms is None or time_ms >= filters.begin_ms)
         and (filters.end_ms is None or time_ms < filters.end_ms)
         and (not filters.owner.run_id or any(filters.owner.run_id == s.conversation_id for s in node.sources))
         and (not filters.keywords or filters.keywords.casefold() in node.content.casefold())
-        and (
-            not filters.metadata
-            or any(filters.metadata.items() <= _plain(source.metadata).items() for source in node.sources)
-        )
     )
-
-
-def _plain(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in metadata.items() if isinstance(value, str | int | float)}
 
 
 # --- one memory --------------------------------------------------------------------------------------------

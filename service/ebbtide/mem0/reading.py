@@ -6,20 +6,17 @@ ignored (`IGNORED`). The functions are pure, so a worker process can read a larg
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NoReturn
-
-import msgspec
 
 from ebbtide.bounds import EARLIEST_MS, LATEST_MS
 from ebbtide.errors import FieldViolation, InvalidRequest
 from ebbtide.ids import parse_agent_id
 from ebbtide.mem0.memories import AGENT_PREFIX, STORED_AS, iso
 from ebbtide.settings import LimitSettings
-from ebbtide.verbs.remember import RememberRequest
+from ebbtide.verbs.remember import RememberRequest, body_hash
 from ebbtide.verbs.requests import echo, read_json, refuse, unknown_field, validated
 
 ENTITIES = ("user_id", "agent_id", "app_id", "run_id")
@@ -65,8 +62,8 @@ class Filters:
         return self.begin_ms is not None and self.end_ms is not None and self.begin_ms >= self.end_ms
 
     @property
-    def is_checked_one_by_one(self) -> bool:
-        """Whether a listing must look at each memory."""
+    def is_counted_by_reading(self) -> bool:
+        """Whether only reading all memories tells how many pass."""
         times = self.begin_ms is not None or self.end_ms is not None
         return bool(times or self.owner.run_id or self.keywords or self.metadata)
 
@@ -118,8 +115,8 @@ def read_add(body: bytes, default_agent: str, now_ms: int, limits: LimitSettings
         "conversation_id": owner.run_id or None,
         "metadata": metadata or None,
     }
-    key = hashlib.sha256(msgspec.json.encode([now_ms // DAY_MS, fields], order="deterministic")).hexdigest()
-    return Addition(owner, validated(RememberRequest, fields, limits), f"mem0-{key}")
+    request = validated(RememberRequest, fields, limits)
+    return Addition(owner, request, f"mem0-{now_ms // DAY_MS}-{body_hash(request).hex()}")
 
 
 def read_search(body: bytes, default_agent: str) -> Question:

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-import msgspec
+from pydantic_core import to_json
 from starlette.datastructures import URL, QueryParams
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, Mount
@@ -74,7 +74,8 @@ class _Endpoint:
                 answer = await plan.perform()
         except EbbtideError as error:
             raise calls.for_client(error) from error
-        await Response(msgspec.json.encode(answer), media_type="application/json")(scope, receive, send)
+        # Metadata may have numbers of any size.
+        await Response(to_json(answer), media_type="application/json")(scope, receive, send)
 
 
 def _segments(scope: Scope) -> list[str]:
