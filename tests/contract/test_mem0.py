@@ -470,8 +470,9 @@ def test_ids_of_memories_name_their_agent(agent: str) -> None:
 @pytest.mark.full
 async def test_a_large_body_is_read_in_a_worker_process(tmp_path: Path) -> None:
     """A large body is stored and answered as a small one."""
-    async with api(tmp_path) as at:
-        messages = [{"role": "user", "content": f"Boat {number} is blue. " * 500} for number in range(9)]
+    # The first large body waits for the imports of a worker process.
+    async with api(tmp_path, limits={"text_timeout_ms": 100_000}) as at:
+        messages = [{"role": "user", "content": f"Boat {number} is blue. " * 50} for number in range(90)]
         body = {"messages": messages, "user_id": "ann", "metadata": {"a": "b"}, "run_id": "r"}
         first, second = [(await at.send("POST", "/v3/memories/add/", body))["event_id"] for _ in range(2)]
         assert first == second

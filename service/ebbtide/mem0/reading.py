@@ -63,7 +63,7 @@ class Filters:
 
     @property
     def is_counted_by_reading(self) -> bool:
-        """Whether only reading all memories tells how many pass."""
+        """Whether all memories must be read to count those that pass."""
         times = self.begin_ms is not None or self.end_ms is not None
         return bool(times or self.owner.run_id or self.keywords or self.metadata)
 
