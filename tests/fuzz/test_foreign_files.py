@@ -100,6 +100,48 @@ CHATGPT: list[Any] = [
         },
     }
 ]
+CLAUDE: list[Any] = [
+    {
+        "uuid": "c1",
+        "name": "Lisbon",
+        "created_at": "2024-05-01T10:00:00Z",
+        "chat_messages": [
+            {
+                "uuid": "m1",
+                "sender": "human",
+                "created_at": "2024-05-01T10:00:01.5Z",
+                "text": "I moved to Lisbon.",
+                "content": [{"type": "text", "text": "I moved to Lisbon."}],
+                "attachments": [{"file_name": "a.txt"}],
+            },
+            {"uuid": "m2", "sender": "assistant", "text": "坐火车？", "content": [{"type": "thinking"}, {}]},
+        ],
+    }
+]
+LETTA: dict[str, Any] = {
+    "agents": [
+        {
+            "id": "agent-0",
+            "name": "Ann",
+            "block_ids": ["block-0"],
+            "messages": [
+                {
+                    "role": "user",
+                    "content": [{"type": "text", "text": "I moved."}],
+                    "created_at": "2024-05-01T10:00:00Z",
+                },
+                {
+                    "role": "assistant",
+                    "content": "hm",
+                    "tool_calls": [
+                        {"function": {"name": "send_message", "arguments": '{"message": "坐火车？"}'}}
+                    ],
+                },
+            ],
+        }
+    ],
+    "blocks": [{"id": "block-0", "label": "human", "value": "Ann lives in Lisbon."}],
+}
 LANGCHAIN: list[Any] = [
     {"type": "human", "data": {"content": "I moved to Lisbon.", "type": "human", "id": "m1"}},
     {
@@ -118,6 +160,8 @@ SOUND: dict[str, tuple[str, Any]] = {
     "chat": ("a.json", CHAT),
     "ChatGPT": ("a.json", CHATGPT),
     "LangChain": ("a.json", LANGCHAIN),
+    "Claude": ("a.json", CLAUDE),
+    "Letta": ("a.af", LETTA),
     "batches": ("a.json", {"batches": [CHAT["messages"], CHAT]}),
 }
 

@@ -82,6 +82,19 @@ def test_messages_of_langchain_are_remembered(daemon: Daemon, tmp_path: Path) ->
     assert [one["messages"] for one in told["batches"]] == [5]
 
 
+def test_claude_and_letta_are_remembered(daemon: Daemon) -> None:
+    """Conversations of Claude and an agent of Letta are imported once and recalled, in English and Chinese."""
+    for name, count, questions in (
+        ("claude.json", 4, {"Which pet travels by train?": "Miso", "林月喜欢喝什么？": "乌龙茶"}),
+        ("letta.af", 6, {"Which instrument does the user play?": "cello"}),
+    ):
+        done = imported(daemon, str(EXPORTS / name))
+        assert (done["messages"], done["already_stored"]) == (count, 0)
+        for question, word in questions.items():
+            assert word in daemon.recall("ann", query=question)
+        assert imported(daemon, str(EXPORTS / name))["already_stored"] == count
+
+
 def chats(count: int, length: int) -> list[dict[str, Any]]:
     """Return an export of ChatGPT with so many conversations of so many messages."""
     found = []

@@ -144,6 +144,131 @@ def test_a_conversation_without_an_id_is_noted() -> None:
     assert (chats, list(noted(notes))) == ([], ["conversations[0]"])
 
 
+# --- Claude and Letta ------------------------------------------------------------------------------------------
+
+
+def test_conversations_of_claude() -> None:
+    """The text of both sides is imported, of old exports too; thinking, tools and attachments are counted."""
+    [cat, tea, nothing], notes = read((EXPORTS / "claude.json").read_bytes())
+    assert (cat.conversation_id, cat.title, cat.messages[0].message["id"]) == ("9a1c", "Cat on a train", "m1")
+    assert said(cat) == [
+        ("user", "My cat Miso travels to Porto with me."),
+        ("assistant", "A basket is enough."),
+    ]
+    assert [one.message["timestamp"] for one in cat.messages] == [1717236001000, 1717236009500]
+    assert said(tea) == [("user", "林月喜欢喝乌龙茶。"), ("assistant", "好的，我记住了。")]
+    assert [one.message["timestamp"] for one in tea.messages] == [1672905600000, 1672905605000]
+    assert (tea.title, nothing.messages) == ("", [])
+    assert dict(notes.left_out) == {
+        "attachments": 2,
+        "thinking": 1,
+        "uses of tools": 1,
+        "results of tools": 1,
+        "messages without text": 1,
+    }
+    assert noted(notes) == {
+        "conversations[0].chat_messages[1].content[4]": "the type 'hologram' is unknown",
+        "conversations[0].chat_messages[3]": "the sender 'oracle' is unknown",
+        "conversations[1].chat_messages[0].created_at": (
+            "time left out: timestamp: 'then' is neither ms since the epoch nor an ISO 8601 time"
+        ),
+    }
+
+
+def test_a_message_of_claude_with_tools_only_has_no_text() -> None:
+    """The words that the export puts in place of tools are no words of the conversation."""
+    tools = {"sender": "assistant", "text": "This block is not supported.", "content": [{"type": "tool_use"}]}
+    [chat], notes = read([{"uuid": "c", "chat_messages": [tools]}])
+    assert chat.messages == [] and notes.left_out == {"uses of tools": 1, "messages without text": 1}
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        None,
+        {"sender": ["human"]},
+        {"sender": "human", "text": "\ud800"},
+        {"sender": "human", "text": "x" * 100_001},
+    ],
+    ids=["nothing", "a sender that is a list", "a lone surrogate", "a long text"],
+)
+def test_an_odd_message_of_claude(odd: Any) -> None:
+    """An odd message is noted with its place, and the others are imported."""
+    sound = {"sender": "human", "text": "hello", "created_at": 5, "content": {}, "attachments": 3}
+    [chat], notes = read([{"uuid": "c", "chat_messages": [odd, sound]}])
+    assert said(chat) == [("user", "hello")] and chat.messages[0].message["timestamp"] == 5
+    assert list(noted(notes)) == ["conversations[0].chat_messages[0]"]
+
+
+def test_agents_of_letta() -> None:
+    """Blocks become facts, `send_message` has the words of the assistant, and events of Letta are left out."""
+    [agent], notes = read((EXPORTS / "letta.af").read_bytes(), name="companion.af")
+    assert (agent.conversation_id, agent.title) == ("Companion", "Companion")
+    assert said(agent) == [
+        ("user", "human: Ann lives in Lisbon."),
+        ("assistant", "persona：我是安的朋友。"),
+        ("user", "I play the cello."),
+        ("assistant", "How long have you played?"),
+        ("user", "从七岁开始。"),
+        ("assistant", "真好！"),
+    ]
+    assert agent.messages[2].message == {
+        "role": "user",
+        "content": "I play the cello.",
+        "timestamp": 1748768402000,
+    }
+    assert dict(notes.left_out) == {
+        "empty blocks": 1,
+        "messages of the system": 2,
+        "messages without text": 2,
+        "thoughts": 1,
+        "calls of tools": 1,
+        "messages of tools": 1,
+        "parts of the type reasoning": 1,
+        "tools": 1,
+    }
+    assert noted(notes) == {
+        "agents[0].block_ids[3]": "no such block",
+        "agents[0].messages[7].tool_calls[0]": "send_message without a message",
+    }
+
+
+def test_older_agent_files_are_refused() -> None:
+    """An agent file in an older layout is refused with a message that says so, and how to get a current one."""
+    old = json.dumps({"agent_type": "memgpt_agent", "core_memory": [], "messages": []})
+    for name in ("old.af", "old.json"):
+        with pytest.raises(Failure, match=r"older layout .* export it again"):
+            read(old, name=name)
+
+
+# --- mem0 ------------------------------------------------------------------------------------------------------
+
+
+def test_memories_of_the_third_api_of_mem0() -> None:
+    """`session_id` names the conversation, categories and attributes become metadata, and a page is noted."""
+    memory = {
+        "id": "1",
+        "memory": "Ann likes oolong.",
+        "session_id": "s1",
+        "user_id": "ann",
+        "categories": ["food", "茶"],
+        "structured_attributes": {"day": 24, "is_weekend": False},
+        "created_at": "2026-05-01T10:00:00Z",
+    }
+    [chat], notes = read(json.dumps({"count": 200, "next": "page=2", "previous": None, "results": [memory]}))
+    metadata = chat.messages[0].message["metadata"]
+    assert chat.conversation_id == "s1"
+    assert metadata["categories"] == '["food", "茶"]'
+    assert json.loads(metadata["structured_attributes"]) == {"day": 24, "is_weekend": False}
+    assert list(noted(notes)) == ["next"]
+
+
+def test_an_entity_with_nothing_to_say_is_noted() -> None:
+    """A relation without an end is noted, and its entity, of which nothing else is said, is no conversation."""
+    chats, notes = read('{"type": "relation", "from": "Ann"}', "mcp-memory")
+    assert (chats, list(noted(notes))) == ([], ["line 1"])
+
+
 # --- LangChain -------------------------------------------------------------------------------------------------
 
 

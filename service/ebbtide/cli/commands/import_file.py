@@ -90,7 +90,7 @@ def import_file(
     client_cert: ClientCert = None,
     as_json: Json = False,
 ) -> None:
-    """Import an export, or the data of ChatGPT, LangChain, mem0 or an MCP memory server."""
+    """Import an export, or the data of ChatGPT, Claude, Letta, LangChain, mem0 or an MCP memory server."""
     if form not in ("auto", *FORMATS):
         raise Failure(f"--format: {form} is unknown; use auto, {', '.join(FORMATS)}.", ExitCode.USAGE)
     paths = paths_of(files)
@@ -304,7 +304,7 @@ def _lines(done: _Done) -> Iterator[str]:
     if plan.not_selected:
         yield f"Not selected: {counted(plan.not_selected, 'conversation')}."
     if done.notes.left_out:
-        kinds = ", ".join(f"{count:,} {what}" for what, count in sorted(done.notes.left_out.items()))
-        yield f"Left out: {kinds}."
+        kinds = ", ".join(f"{what}: {count:,}" for what, count in sorted(done.notes.left_out.items()))
+        yield f"Left out ({kinds})."
     if done.notes.skipped_count:
         yield f"Skipped: {counted(done.notes.skipped_count, 'odd part')}, listed here:"

@@ -18,14 +18,18 @@ from ebbtide.cli.failures import program
 from ebbtide.cli.files.conversation import bad_input
 from ebbtide.cli.files.foreign.chatgpt import read_chatgpt
 from ebbtide.cli.files.foreign.chats import Chat, Notes
+from ebbtide.cli.files.foreign.claude import read_claude
 from ebbtide.cli.files.foreign.elements import elements
 from ebbtide.cli.files.foreign.langchain import read_langchain
+from ebbtide.cli.files.foreign.letta import read_letta
 from ebbtide.cli.files.foreign.mcp_memory import read_mcp_memory
 from ebbtide.cli.files.foreign.mem0 import read_mem0
 from ebbtide.cli.files.foreign.sources import Source
 
 READERS: Mapping[str, Callable[[Source, Notes], Iterator[Chat]]] = {
     "chatgpt": read_chatgpt,
+    "claude": read_claude,
+    "letta": read_letta,
     "langchain": read_langchain,
     "mem0": read_mem0,
     "mcp-memory": read_mcp_memory,
@@ -48,7 +52,7 @@ def detected(source: Source) -> str:
     if head.startswith(b"manifest.json\0"):
         raise bad_input(f"{source.name} is a backup: use `{program()} restore`.")
     text = head.decode("utf-8-sig", errors="replace").lstrip()
-    form = _of_list(source) if text.startswith("[") else _of_object(text)
+    form = _of_list(source) if text.startswith("[") else _of_object(text, source.name)
     source.file.seek(0)
     if form is None:
         raise bad_input(f"{source.name}: unknown format; pass it with --format.")
@@ -69,11 +73,11 @@ def _of_item(item: Any) -> str | None:
         return None
     if isinstance(item.get("data"), dict) and "type" in item:
         return "langchain"
-    fields = {"mapping": "chatgpt", "memory": "mem0"}
+    fields = {"mapping": "chatgpt", "chat_messages": "claude", "memory": "mem0"}
     return next((form for name, form in fields.items() if name in item), None)
 
 
-def _of_object(text: str) -> str | None:
+def _of_object(text: str, name: str) -> str | None:
     line = _line(text.split("\n", 1)[0])
     if line.get("format") == "ebbtide-export":
         return "ebbtide"
@@ -81,6 +85,9 @@ def _of_object(text: str) -> str | None:
         return "mcp-memory"
     if text.startswith("{") and '"entities"' in text:
         return "mcp-memory"
+    is_agent_file = text.lstrip("{ \t\r\n").startswith('"agents"') or '"core_memory"' in text
+    if text.startswith("{") and (name.endswith(".af") or is_agent_file):
+        return "letta"
     if '"results"' in text and '"memory"' in text:
         return "mem0"
     return None

@@ -39,7 +39,8 @@ def read_mcp_memory(source: Source, notes: Notes) -> Iterator[Chat]:
             notes.skip(place, str(fault))
     for placed in about.values():
         # The observations of one entity form one batch, so that their memories are neighbours.
-        yield Chat(FORM, placed, place=placed[0].place)
+        if placed:
+            yield Chat(FORM, placed, place=placed[0].place)
 
 
 def _mcp_items(text: str, name: str, notes: Notes) -> Iterator[tuple[Json, str]]:

@@ -25,6 +25,15 @@ from ebbtide.cli.files.messages import ROLES, BadMessage
 
 FORM = "mem0"
 
+CONVERSATIONS = ("run_id", "session_id", "user_id", "agent_id")
+"""Fields that may name the conversation, the first of them first. The API of mem0 calls `run_id` also `session_id`."""
+
+KEPT = (
+    *("user_id", "agent_id", "run_id", "session_id", "app_id"),
+    *("categories", "structured_attributes", "created_at", "hash"),
+)
+"""Fields that become metadata, in addition to those of `metadata`."""
+
 
 def read_mem0(source: Source, notes: Notes) -> Iterator[Chat]:
     """Yield the memories of a file by conversation, oldest first."""
@@ -34,6 +43,8 @@ def read_mem0(source: Source, notes: Notes) -> Iterator[Chat]:
         raise bad_input(f"{name}: expected a list of memories, or one under `results`.")
     if isinstance(whole, dict) and whole.get("relations"):
         notes.skip("relations", "the graph of mem0 is not imported, only its memories")
+    if isinstance(whole, dict) and whole.get("next"):
+        notes.skip("next", "the file is one page of several; import the others too")
     by_conversation: dict[str, list[Placed]] = {}
     for index, item in enumerate(items):
         place = f"memory {index + 1}"
@@ -42,7 +53,7 @@ def read_mem0(source: Source, notes: Notes) -> Iterator[Chat]:
         except BadMessage as fault:
             notes.skip(place, str(fault))
             continue
-        conversation = next((item[one] for one in ("run_id", "user_id", "agent_id") if item.get(one)), "mem0")
+        conversation = next((item[one] for one in CONVERSATIONS if item.get(one)), "mem0")
         by_conversation.setdefault(str(conversation)[:MAX_NAME_CHARS], []).append(Placed(message, place))
     for conversation, placed in by_conversation.items():
         # Oldest first, so that the newest memories end up in focus.
@@ -62,8 +73,7 @@ def _mem0_message(item: Any, place: str, notes: Notes) -> Json:
         message["timestamp"] = whole_ms(moment)
     add_name(message, "id", item.get("id"))
     add_name(message, "speaker", item.get("actor_id"))
-    names = ("user_id", "agent_id", "run_id", "app_id", "categories", "created_at", "hash")
-    metadata = {name: item[name] for name in names if item.get(name)}
+    metadata = {name: item[name] for name in KEPT if item.get(name)}
     if isinstance(item.get("metadata"), dict):
         metadata |= item["metadata"]
     add_metadata(message, {**metadata, "imported_from": FORM}, place, notes)
