@@ -856,6 +856,30 @@ async def test_a_past_question_finds_what_was_true(tmp_path: Path, caller_in: Ca
 
 
 @pytest.mark.parametrize(
+    ("question", "value"),
+    [
+        *(("Where did I live in 2021?", "Milan"), ("Where did I live in 2020?", "Rome")),
+        *(("我2021年住在哪里？", "Milan"), ("Where do I live?", "Turin")),
+    ],
+)
+async def test_a_question_for_a_past_time_finds_what_was_true_then(
+    tmp_path: Path, question: str, value: str
+) -> None:
+    """A search and a recall whose question names a year answer with the value of that year first."""
+    async with rest_in(tmp_path) as call:
+        for year, town in enumerate(("Rome", "Milan", "Turin")):
+            begin = 1_577_880_000_000 + year * 31_622_400_000
+            words = f"I moved to {town}." if year else f"I live in {town}."
+            await says(call, "residence", town, content=words, timestamp=begin)
+        for past in (False, True):
+            body = {"query": question, "include_past": past}
+            found = (await done(call, "POST", "statements/search", body))["statements"]
+            assert found[0]["object"] == value, found
+        text = (await done(call, "POST", "recall", {"query": question}))["text"]
+        assert value in text.split("\n---\n")[0].split(" (")[0], text
+
+
+@pytest.mark.parametrize(
     ("question", "before", "now"),
     [
         ("Where do I live now?", ("Lisbon", "I live in Lisbon."), ("Porto", "I moved to Porto.")),

@@ -42,7 +42,10 @@ ON_RECORD = 3.0
 """How much more a message is worth that supports a statement which is true and on the topic."""
 
 ON_RECORD_NOW = 6.0
-"""The same for a query that asks for the present: "now" in another message says nothing about the topic."""
+"""The same for a query that asks for the present, or for a past time that it names.
+
+"Now" or the year in another message says nothing about the topic.
+"""
 
 COMMON = 0.25
 """Share of the passages that have a word which says nothing about a topic, because so many have it."""
@@ -64,7 +67,8 @@ def in_preferred_order(fused: Fused, worths: Numbers, most: int = MAX_REORDERED)
     """
     first, texts = fused.first, fused.request.texts
     worths = worths - REPLY * _are_replies(fused) + ON_TOPIC * _are_on_topic(fused)
-    on_record = ON_RECORD_NOW if fused.request.recency == "explicit" else ON_RECORD
+    is_exact = fused.request.recency == "explicit" or fused.request.is_dated
+    on_record = ON_RECORD_NOW if is_exact else ON_RECORD
     worths = worths + on_record * np.isin(first, fused.request.on_record)
     marks = fused.marks(first)
     may_ask, only_asks = have(marks, HAS_QUESTION), have(marks, ONLY_ASKS)

@@ -66,6 +66,8 @@ class RankingRequest:
     """
     on_record: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     """The passages of statements that are true and answer the query by their topic."""
+    is_dated: bool = False
+    """Whether the query names a past time, and those on record were true then."""
     addresses_assistant: bool = False
     """Whether the query is about what the assistant said."""
     alike: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.float64]] | None = None

@@ -21,6 +21,7 @@ from pydantic import Field
 from ebbtide.fleet.recall.query import Query
 from ebbtide.fleet.recall.recollected import Recollected
 from ebbtide.fleet.recall.statement_matches import StatementMatches
+from ebbtide.fleet.recall.validity import asked_time
 from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import NodeId
@@ -194,11 +195,17 @@ def _found(
 ) -> FoundStatements:
     hits, _ = workspace.recollect(query, now_ms, len)
     as_of_ms = now_ms if request.as_of is None else request.as_of
+    past_ms = asked_time(query.text, now_ms, workspace.offset) if request.as_of is None else None
     topics = question_topics(query.vector, query.embedding_model)
     assert workspace.ledger is not None  # read before the transaction, which cannot be nested
     return workspace.store.read(
         lambda txn: _Search(
-            View(txn, workspace, as_of_ms, request.known_at, now_ms), request, plan, workspace, topics
+            View(txn, workspace, as_of_ms, request.known_at, now_ms),
+            request,
+            plan,
+            workspace,
+            topics,
+            past_ms,
         ).answer(hits)
     )
 
@@ -223,8 +230,12 @@ class _Search:
         plan: PlannedSearch,
         workspace: Workspace,
         topics: Mapping[str, float],
+        past_ms: int | None,
     ) -> None:
         self._view = view
+        self._is_dated = past_ms is not None
+        self._as_of_ms = view.as_of_ms if past_ms is None else past_ms
+        """The time for which to answer: the one that the question names, or that of the request."""
         self._request = request
         self._plan = plan
         self._workspace = workspace
@@ -236,7 +247,7 @@ class _Search:
         self._true_values: dict[SlotReplay, list[Version]] = {}
         """The values of a slot that are true, of those that were compared."""
         self._asks_why = request.mode != "fast" and asks_why(request.query)
-        self._asks_for_past = request.include_past and asks_for_the_past(request.query)
+        self._asks_for_past = request.include_past and not self._is_dated and asks_for_the_past(request.query)
 
     def answer(self, hits: Recollected) -> FoundStatements:
         """Return the statements of the hits and those near them, best first."""
@@ -247,7 +258,7 @@ class _Search:
         causes = self._causes(similar) if self._asks_why else []
         for path in causes:
             self._follow(path, similar, reached)
-        best = self._plans_last(self._near_best(self._scored(similar, reached), causes))
+        best = self._true_first(self._near_best(self._scored(similar, reached), causes))
         best = best[: self._request.max_results or 10]
         self._workspace.statement_uses.note(one.statement for one in best)
         shown = {one.statement for one in best}
@@ -315,22 +326,26 @@ class _Search:
     def _matter(self, one: _Scored) -> object:
         return one.version.replay if self._request.include_past else one.statement
 
-    def _plans_last(self, scored: list[_Scored]) -> list[_Scored]:
-        """Return statements, best first, a planned value of a topic after the values that are true."""
+    def _true_first(self, scored: list[_Scored]) -> list[_Scored]:
+        """Return statements, best first, a planned value of a topic after the values that are true.
+
+        To a question for a past time, a value of any other time comes after them.
+        """
         true: dict[SlotReplay, float] = {}
         for one in scored:
-            if not self._is_planned(one.version):
+            if not self._comes_last(one.version):
                 true[one.version.replay] = min(one.score, true.get(one.version.replay, one.score))
 
         def order(one: _Scored) -> tuple[float, bool, NodeId]:
-            is_planned = self._is_planned(one.version) and bool(self._other_values(one.version))
-            score = min(one.score, true.get(one.version.replay, one.score)) if is_planned else one.score
-            return -score, is_planned, one.statement
+            is_last = self._comes_last(one.version) and bool(self._other_values(one.version))
+            score = min(one.score, true.get(one.version.replay, one.score)) if is_last else one.score
+            return -score, is_last, one.statement
 
         return sorted(scored, key=order)
 
-    def _is_planned(self, version: Version) -> bool:
-        return self._view.replay.state(version, self._view.as_of_ms) == "planned"
+    def _comes_last(self, version: Version) -> bool:
+        state = self._view.replay.state(version, self._as_of_ms)
+        return state == "planned" or (self._is_dated and state not in CURRENT)
 
     def _other_values(self, version: Version) -> list[Version]:
         """Return the other values of the topic of a version that are true, if one may have followed the other.
@@ -343,7 +358,7 @@ class _Search:
         if said.slot in SLOTS and slot_of(said.slot).cardinality == "many":
             return []
         if slot not in self._true_values:
-            as_of_ms = self._view.as_of_ms
+            as_of_ms = self._as_of_ms
             true = [
                 one
                 for one in slot.versions
@@ -353,7 +368,7 @@ class _Search:
         return [one for one in self._true_values[slot] if one is not version]
 
     def _state(self, version: Version, statement: NodeId) -> str:
-        state: str = self._view.replay.state(version, self._view.as_of_ms)
+        state: str = self._view.replay.state(version, self._as_of_ms)
         is_forgotten = state in CURRENT and statement not in self._workspace.network
         return "forgotten" if is_forgotten else state
 

@@ -32,7 +32,14 @@ from ebbtide.fleet.recall.recollected import (
     Recollected,
 )
 from ebbtide.fleet.recall.relevant import are_relevant, best_relevance
-from ebbtide.fleet.recall.validity import Validity, Wanted, messages_on_record, validity_of, wanted_by
+from ebbtide.fleet.recall.validity import (
+    Validity,
+    Wanted,
+    asked_time,
+    messages_on_record,
+    validity_of,
+    wanted_by,
+)
 from ebbtide.han import contains_han
 from ebbtide.ids import NodeId
 from ebbtide.memory.association import associate
@@ -100,6 +107,8 @@ class QueryRunner:
     """The passages shown because what they state is true instead of a hit."""
     _wanted: Wanted | None = None
     """The statements that the query asks for, once a hit has some."""
+    _time_ms: int | None = None
+    """The past time that the query asks for."""
     _terms: Mapping[int, float] = field(default_factory=dict)
     """The terms of the query, with their weights."""
 
@@ -107,6 +116,7 @@ class QueryRunner:
         """The best memories for a question, best first."""
         index = self.archive.index
         question = self._understood(query.text)
+        self._time_ms = asked_time(question.query, self.now_ms, self.offset)
         if not len(index):
             return Recollected(question=question)
         is_archive_optional = query.archive == "when_needed"
@@ -184,6 +194,7 @@ class QueryRunner:
             recency=question.recency,
             topics=topics_of(query.text) if question.is_about_user and len(index) > SMALL else None,
             on_record=self._on_record(question),
+            is_dated=self._time_ms is not None,
             addresses_assistant=question.addresses_assistant,
             alike=self.archive.vectors.likeness if self.archive.vectors is not None else None,
             texts=self._text_at,
@@ -206,11 +217,16 @@ class QueryRunner:
         return min(int(times_ms.max()), self.now_ms) if len(times_ms) else self.now_ms
 
     def _on_record(self, question: ParsedQuery) -> NDArray[np.int64]:
-        """Return the passages of statements that are true and answer a query about the user by their topic."""
-        is_answered = asks_for_everything(question.query) or (question.is_about_user and question.recency)
+        """Return the passages of statements that are true and answer a query about the user by their topic.
+
+        A query that names a past time is answered by those that were true then.
+        """
+        is_expected = question.recency or self._time_ms is not None
+        is_answered = asks_for_everything(question.query) or (question.is_about_user and is_expected)
         if not self.ledger.statement_count or not is_answered:
             return np.zeros(0, dtype=np.int64)
-        messages = messages_on_record(self.ledger, self.network, question.query, self.now_ms)
+        time_ms = self.now_ms if self._time_ms is None else self._time_ms
+        messages = messages_on_record(self.ledger, self.network, question.query, time_ms)
         return np.flatnonzero(np.isin(self.archive.index.column("message"), messages))
 
     def _names(self, passage: int) -> Iterable[tuple[int, int]]:
@@ -321,7 +337,8 @@ class QueryRunner:
         if self._wanted is None:
             self._wanted = wanted_by(self.ledger, self.network, query.text)
         found = self._validity_of(one, nodes, self._wanted)
-        for statement in found.successors:
+        # To a question for a past time, what is true now is no better answer.
+        for statement in found.successors if self._time_ms is None else ():
             passage = self._passage_of(statement)
             if passage is None or passage in self._shown or passage == one.passage:
                 continue

@@ -21,7 +21,7 @@ from ebbtide.memory.topic_words import asked, asks_for_everything
 from ebbtide.memory.values import normalised
 from ebbtide.memory.wording import word_value
 from ebbtide.records import Node, local_date
-from ebbtide.retrieval.times import Offset
+from ebbtide.retrieval.times import Offset, stated_time
 from ebbtide.statements import STATEMENT_KINDS
 
 MAX_STEPS = 16
@@ -73,6 +73,16 @@ class Wanted:
         return self.topics.get(said.slot, 0.0)
 
 
+def asked_time(query: str, now_ms: int, offset: Offset) -> int | None:
+    """Return the last moment of the past time that a query names, if it names a lasting topic; otherwise None."""
+    if not any(slot_of(slot).is_lasting for slot in asked(query).topics):
+        return None
+    found = stated_time(query, now_ms, "question", offset)
+    if found is None or found.until_ms is None or found.until_ms > now_ms:
+        return None
+    return found.until_ms - 1
+
+
 def wanted_by(ledger: Ledger, network: Network, query: str) -> Wanted:
     """Return which statements a query asks for, by its words."""
     question = asked(query)
@@ -121,8 +131,8 @@ def validity_of(
     )
 
 
-def messages_on_record(ledger: Ledger, network: Network, query: str, now_ms: int) -> list[int]:
-    """Return the messages of statements that are true, in the topics that a query names.
+def messages_on_record(ledger: Ledger, network: Network, query: str, time_ms: int) -> list[int]:
+    """Return the messages of statements that are true at a time, in the topics that a query names.
 
     They are about the user, or about the relative of the user whom the query names. A topic with many values says too
     little about which of them is meant. A query for everything about the user names all topics.
@@ -141,7 +151,7 @@ def messages_on_record(ledger: Ledger, network: Network, query: str, now_ms: int
         message
         for slot in named
         for one in replay.versions(subject, slot)
-        if one.holds_at(now_ms) and one.first.modality != "planned"
+        if one.holds_at(time_ms) and one.first.modality != "planned"
         for message in one.messages
     )
 
