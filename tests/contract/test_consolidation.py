@@ -314,6 +314,23 @@ async def swims(call: Caller, value: str, weeks: range) -> list[str]:
     return found
 
 
+async def test_a_habit_is_found(tmp_path: Path) -> None:
+    """A search for habits, or for what happens every week, finds a habit first."""
+    async with rest_in(tmp_path) as call:
+        await says(call, "residence", "Porto", content="I live in Porto.")
+        await swims(call, "swimming", range(4))
+        await done(call, "POST", "consolidate", {})
+        questions = [
+            "What are my habits?",
+            "What do I do every Monday?",
+            "swimming every Monday",
+            "我有什么习惯？",
+        ]
+        for question in questions:
+            found = await done(call, "POST", "statements/search", {"query": question})
+            assert [one["object"] for one in found["statements"]][:1] == ["swimming every Monday"], question
+
+
 @pytest.mark.parametrize(("value", "habit"), [("swimming", "swimming every Monday"), ("游泳", "每周一游泳")])
 async def test_events_that_repeat_become_a_habit(tmp_path: Path, value: str, habit: str) -> None:
     """A habit is a preference with the words of its events; it is inferred once, and not again after a retraction."""

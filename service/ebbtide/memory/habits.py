@@ -23,7 +23,6 @@ MIN_TIMES: Final = 4
 MIN_DAYS: Final = 21
 MIN_CONCENTRATION: Final = 0.8
 MINUTE_MS: Final = 60_000
-_EXACT: Final = ("hour", "minute")
 _COARSE: Final = ("week", "month", "season", "year")
 _WEEKDAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
@@ -141,8 +140,12 @@ def habits(
 
 
 def _happening(one: Assertion, offset_minutes: int) -> Happening:
-    """Return when an event happened. The hour is known if its words or its caller say it, not from the message."""
+    """Return when an event happened. The hour is known if its words or its caller say it, not from the message.
+
+    Words for a part of the day, such as "this morning", say no hour.
+    """
     if one.since_ms is None:
         return Happening(one.told_at_ms)
     is_midnight = (one.since_ms + offset_minutes * MINUTE_MS) % DAY_MS == 0
-    return Happening(one.since_ms, one.granularity in _EXACT or (not one.granularity and not is_midnight))
+    has_hour = {"minute": True, "hour": not one.time_words, "": not is_midnight}.get(one.granularity, False)
+    return Happening(one.since_ms, has_hour)

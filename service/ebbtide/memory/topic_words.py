@@ -46,6 +46,9 @@ vehicle: car, bike, van, drive, get around, 车
 phone: phone, number, 电话, 手机
 email: email, mail, 邮箱
 name: called, name, 名字, 叫什么
+habit: habit, habits, routine, routines, regularly, every day, every week, every month, every morning, every evening
+habit: every monday, every tuesday, every wednesday, every thursday, every friday, every saturday, every sunday
+habit: 习惯, 规律, 每天, 每周, 每个月, 每月
 task: to do, to-do, todo, deadline, deadlines, tasks, remind, have to, need to, must, plan, plans
 task: 待办, 没办, 要办, 要做, 提醒, 截止, 计划, 打算
 """

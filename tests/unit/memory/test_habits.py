@@ -106,3 +106,21 @@ def test_habits_are_found_among_events_of_one_kind() -> None:
     for field in ({"kind": "fact"}, {"modality": "planned"}, {"negated": True}, {"granularity": "month"}):
         said = [*mondays[:3], ran(4, 28, **field)]
         assert list(habits(said, lambda entity: entity)) == []
+
+
+@pytest.mark.parametrize(
+    ("granularity", "words", "hour"), [("hour", "this morning", None), ("minute", "6 am", 6), ("hour", "", 6)]
+)
+def test_a_part_of_the_day_says_no_hour(granularity: str, words: str, hour: int | None) -> None:
+    """Events of "this morning" give no hour to a habit; those with a time of the clock, or of the caller, do."""
+    said = [
+        ran(
+            entry,
+            7 * entry,
+            since_ms=at(7 * entry)[0].time_ms - 13 * 3_600_000,
+            granularity=granularity,
+            time_words=words,
+        )
+        for entry in range(1, 5)
+    ]
+    assert list(habits(said, lambda entity: entity)) == [(Habit(weekday=0, hour=hour), said)]
