@@ -1505,12 +1505,21 @@ async def test_an_unclear_denial_is_asked_about(tmp_path: Path, caller_in: Calle
         assert refused.json()["error"]["field_violations"][0]["field"] == "negated"
         denied = await done(call, "POST", "statements", {**said, "negated": True})
         assert denied["negated"] and denied["conflicts_with"] == [held["id"]]
-        eats = {"subject": "I", "topic": "allergy", "object": "eggs", "content": "I can't eat eggs."}
-        assert not (await done(call, "POST", "statements", {**eats, "negated": False}))["negated"]
+        sure = {
+            **said,
+            "object": "eggs",
+            "content": "It is not that I am allergic to eggs.",
+            "negated": False,
+        }
+        assert not (await done(call, "POST", "statements", sure))["negated"]
         for topic, value, content in (
             ("dislikes", "coffee", "I don't like coffee."),
             ("residence", "Oslo", "I don't live in Rome, I live in Oslo."),
-            ("employer", "Acme", "No kidding: I work for Acme."),
+            ("employer", "Acme", "No kidding, I work for Acme."),
+            ("allergy", "peanuts", "I can't eat peanuts, I'm allergic."),
+            ("likes", "horror films", "Mila can't get enough of horror films."),
+            ("occupation", "accountant", "I'm an accountant not a lawyer."),
+            ("reason", "my back", "I came home because my back could not take it any more."),
             ("employer", "", "I have no job."),
         ):
             stored = await call(

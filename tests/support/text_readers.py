@@ -39,6 +39,7 @@ from ebbtide.language.builtin import (
     english_facts,
     english_values,
     extraction,
+    negation,
     scripts,
     sentences,
     shortening,
@@ -339,7 +340,8 @@ def _relation_names(text: str) -> Any:
 def _statement(text: str) -> Any:
     compared = [values.compare(text, other) for other in (text[5:], text[:9], "Lisbon")]
     cues = values.reports_change(text, negated=True), values.tells_of_past(text), values.is_done(text)
-    return compared, slot_names.canonical(text), cues, subjects.unqualified(text)
+    said = values.tells_of_plan(text), negation.denial_of(text, text[-3:]), negation.denies_allergy(text)
+    return compared, slot_names.canonical(text), cues, said, subjects.unqualified(text)
 
 
 def _cause(text: str) -> Any:

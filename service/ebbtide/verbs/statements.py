@@ -27,7 +27,7 @@ from ebbtide.fleet.ingest.declaring import Supplied, Told
 from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import NodeId, batch_text_id, node_number, node_text_id, parse_node_id, ruling_text_id
-from ebbtide.language.builtin.negation import denial_of
+from ebbtide.language.builtin.negation import denial_of, denies_allergy
 from ebbtide.memory.declaration import Declaration
 from ebbtide.memory.namesakes import Namesakes
 from ebbtide.memory.slot_names import DATES, SLOTS, canonical, slot_of
@@ -93,9 +93,6 @@ assert set(KINDS) == STATEMENT_KINDS
 
 AN_ENTITY = "the name or id of an entity of GET /v1/agents/{agent_id}/entities (ListEntities)"
 """The allowed names of entities, in errors."""
-
-DENYING = frozenset({"dislikes", "avoids", "fear", "fears"})
-"""Topics whose sentences deny something else than the value: "I don't like coffee"."""
 
 MAX_SUBJECT_CHARS = 200
 MAX_TOPIC_CHARS = 64
@@ -433,7 +430,11 @@ def _with_meaning(request: CreateStatementRequest) -> tuple[CreateStatementReque
         refuse("topic", request.topic, "a topic such as residence")
     negated, modality = request.negated, request.modality
     if negated is None:
-        denial = denial_of(request.content, request.object) if slot not in DENYING else "none"
+        may_deny = slot in SLOTS and slot != "dislikes" and request.kind != "task"
+        if slot == "allergy":
+            # "I can't eat nuts" does not deny the allergy.
+            may_deny = denies_allergy(request.content)
+        denial = denial_of(request.content, request.object) if may_deny else "none"
         if denial == "unclear":
             allowed = "true if the value is not true, false if it is, because content denies something"
             refuse("negated", None, allowed)

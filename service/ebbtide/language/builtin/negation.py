@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
+from ebbtide.han import contains_han
 from ebbtide.language.builtin import words_chinese, words_english
 from ebbtide.language.builtin.english_tags import normal
 from ebbtide.language.builtin.tokens import Token
@@ -24,6 +25,14 @@ _CLAUSE_ENDS = re.compile(
     r"[,;:!?，；：。！？、\n]|\.(?=\s|$)|\b(?:but|because|so|since|and|although|though)\b|但是?|因为|所以|而且"
 )
 _OVER = re.compile(r"\bno longer\b|(?:\bnot|n't)\b.{0,60}?\bany ?more\b|不再|再也不|再也没")
+_AFFIRMS = re.compile(
+    r"\bcan(?:'t|not) (?:get enough|wait|live without|help|believe)\b|\b(?:don't|never) (?:let me )?forget\b"
+    r"|\bno (?:doubt|kidding|problem)\b|\bnot only\b"
+)
+"""Words of a denial that deny nothing of a value."""
+_NOT_ALLERGIC = re.compile(
+    r"(?:\bnot\b|n['’]t\b|\bnever\b|\bno longer\b|[不没])[^,，;；.。]{0,24}(?:allerg|intoleran|[过過]敏)"
+)
 Denial = Literal["none", "over", "unclear"]
 """`over`: the words say that it is so no more; `unclear`: they deny something, perhaps not the value."""
 _DENIES_NOTHING = re.compile(
@@ -45,10 +54,18 @@ def denial_of(sentence: str, value: str) -> Denial:
     at = text.index(name)
     begin = max((one.end() for one in _CLAUSE_ENDS.finditer(text, 0, at)), default=0)
     after = _CLAUSE_ENDS.search(text, at + len(name))
-    around = f"{text[begin:at]} · {text[at + len(name) : after.start() if after else len(text)]}"
+    before, behind = text[begin:at], text[at + len(name) : after.start() if after else len(text)]
+    around = f"{before} · {behind}"
     if _OVER.search(around):
         return "over"
-    return "unclear" if denies(around) else "none"
+    # "an accountant not a lawyer" denies the lawyer.
+    said = around if contains_han(around) else before
+    return "unclear" if denies(_AFFIRMS.sub(" ", said)) else "none"
+
+
+def denies_allergy(sentence: str) -> bool:
+    """Return whether a sentence says that somebody has no allergy, or has none any more."""
+    return _NOT_ALLERGIC.search(sentence.casefold()) is not None
 
 
 def is_negation(token: Token) -> bool:
