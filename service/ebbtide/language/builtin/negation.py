@@ -64,7 +64,7 @@ def denial_of(sentence: str, value: str) -> Denial:
 
 
 def denies_allergy(sentence: str) -> bool:
-    """Return whether a sentence says that somebody has no allergy, or has none any more."""
+    """Return whether a sentence denies an allergy or says that it is over."""
     return _NOT_ALLERGIC.search(sentence.casefold()) is not None
 
 
