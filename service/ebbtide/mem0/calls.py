@@ -40,7 +40,7 @@ async def ping(call: Call) -> Plan:
 
     async def answer() -> Any:
         call.service.authentication.permit(CALLER.get(), Requirement(Needs.KEY), None)
-        # Any ids will do: clients only compare them with nothing.
+        # No operation reads these ids.
         return {"status": "ok", "org_id": "ebbtide", "project_id": "ebbtide", "user_email": None}
 
     return planned(answer)

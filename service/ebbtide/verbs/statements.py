@@ -19,7 +19,7 @@ import msgspec
 from pydantic import AfterValidator, Field
 
 from ebbtide.actor import actor
-from ebbtide.errors import InvalidRequest
+from ebbtide.errors import FieldViolation, InvalidRequest
 from ebbtide.fleet.archive.archive import passages_of
 from ebbtide.fleet.consolidation.tiers import tier
 from ebbtide.fleet.ingest.admission import IncomingBatch, PolicyChanged, TargetGone
@@ -436,8 +436,11 @@ def _with_meaning(request: CreateStatementRequest) -> tuple[CreateStatementReque
             may_deny = denies_allergy(request.content)
         denial = denial_of(request.content, request.object) if may_deny else "none"
         if denial == "unclear":
-            allowed = "true if the value is not true, false if it is, because content denies something"
-            refuse("negated", None, allowed)
+            needed = (
+                "required, since the sentence denies something: true if the value is not true, false if it is"
+            )
+            violations = [FieldViolation("negated", needed)]
+            raise InvalidRequest(f"negated: {needed}", reason="MISSING_FIELD", violations=violations)
         negated = denial == "over"
     if modality is None:
         modality = "planned" if tells_of_plan(request.content) else "asserted"

@@ -192,7 +192,10 @@ def create_statement(
     since: Annotated[int | None, _at("--since", "From when it is true.")] = None,
     until: Annotated[int | None, _at("--until", "Until when it is true.")] = None,
     replaces: Annotated[str, typer.Option("--replaces", help="Id of the statement that it ends.")] = "",
-    negated: Annotated[bool, typer.Option("--not", help="The value is denied.")] = False,
+    negated: Annotated[
+        bool | None,
+        typer.Option("--not/--affirmed", help="Whether the value is denied. Default: what --content says."),
+    ] = None,
     content: Annotated[
         str, typer.Option("--content", help="The sentence that says it; default: subject, topic and value.")
     ] = "",
@@ -220,7 +223,7 @@ def create_statement(
             "since": since,
             "until": until,
             "replaces": replaces,
-            "negated": negated or None,
+            "negated": negated,
             "content": content,
             "links": [link_of(option) for option in links or ()],
             "metadata": metadata_of(metadata) or None,
