@@ -236,7 +236,8 @@ def _stored(client: KeepAlive) -> None:
     slots = [*SLOTS]
     for number, text in enumerate(texts):
         topic = slots[number] if number < len(slots) else f"topic {number % 100}"
-        body = {"subject": "user", "topic": topic, "object": text.content[:60], "content": text.content[:150]}
+        said = {"object": text.content[:60], "content": text.content[:150], "negated": False}
+        body = {"subject": "user", "topic": topic, **said}
         client.ms("POST", "/v1/agents/ann/statements", body)
 
 
