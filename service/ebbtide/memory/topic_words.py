@@ -149,7 +149,7 @@ _OWN_HAN: Final = re.compile(r"我(?!们)(?:的)?([^我，。；：？！、,.:;
 _OF_THINGS: Final = frozenset(["name", "phone", "email", "birthday", "age"])
 """Topics that things have as well."""
 _NOT_OF_USER: Final = frozenset([TASKS, "reminder", "goal"])
-"""Topics that are the user's, whatever their statements are about."""
+"""Topics of the user whose statements may have another subject, such as a task for Bob."""
 _MAY_BE_OTHERS: Final = re.compile(
     r"\b(?:whose|anyone|anybody|someone|somebody|everyone|everybody|people|person|family|relatives?|both"
     r"|they|them|their|he|she|his|her|him|we|us|our|ours)\b"

@@ -11,15 +11,16 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from ebbtide.cli.files.conversation import Placed
 from ebbtide.cli.files.foreign.chats import (
     Chat,
     Json,
     Notes,
     add_name,
+    add_time,
     conversation_name,
     date,
     from_seconds,
+    messages_of,
     placed_name,
     text_of,
     time_of,
@@ -61,16 +62,9 @@ def read_chatgpt(source: Source, notes: Notes) -> Iterator[Chat]:
         if name is None:
             notes.skip(place, "a conversation without an id")
             continue
-        messages = []
-        for node in _path(item, place, notes):
-            where = f"{place}.mapping.{placed_name(node)}"
-            try:
-                message = _message(item["mapping"][node].get("message"), where, notes)
-            except BadMessage as fault:
-                notes.skip(where, str(fault))
-                continue
-            if message is not None:
-                messages.append(Placed(message, where))
+        path = _path(item, place, notes)
+        items = [(f"{place}.mapping.{placed_name(one)}", item["mapping"][one].get("message")) for one in path]
+        messages = list(messages_of(items, _message, notes))
         date(messages, time_of(item.get("create_time"), from_seconds, f"{place}.create_time", notes))
         yield Chat(name, messages, titled(FORM, item.get("title")), place)
 
@@ -146,9 +140,7 @@ def _message(given: Any, place: str, notes: Notes) -> Json | None:
         return None
     message: Json = {"role": role, "content": text_of(text, "content")}
     add_name(message, "id", given.get("id"))
-    moment = time_of(given.get("create_time"), from_seconds, f"{place}.create_time", notes)
-    if moment is not None:
-        message["timestamp"] = moment
+    add_time(message, given.get("create_time"), from_seconds, f"{place}.create_time", notes)
     return message
 
 

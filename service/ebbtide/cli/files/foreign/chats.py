@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -172,6 +172,27 @@ def time_of(value: Any, read: Callable[[Any], int], place: str, notes: Notes) ->
         notes.skip(place, "time left out: it is before the year 1 or after 9999")
         return None
     return moment
+
+
+def add_time(message: Json, value: Any, read: Callable[[Any], int], place: str, notes: Notes) -> None:
+    """Set the time of a message, if `read` finds one in the value. Note a value that is none."""
+    moment = time_of(value, read, place, notes)
+    if moment is not None:
+        message["timestamp"] = moment
+
+
+def messages_of(
+    items: Iterable[tuple[str, Any]], read: Callable[[Any, str, Notes], Json | None], notes: Notes
+) -> Iterator[Placed]:
+    """Yield the messages that `read` makes of values with their places. Note those for which it raises BadMessage."""
+    for place, given in items:
+        try:
+            message = read(given, place, notes)
+        except BadMessage as fault:
+            notes.skip(place, str(fault))
+            continue
+        if message is not None:
+            yield Placed(message, place)
 
 
 def date(messages: Iterable[Placed], begin_ms: int | None) -> None:

@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ebbtide.cli.files.conversation import Placed
 from ebbtide.cli.files.foreign.chats import (
     Chat,
     Json,
     Notes,
     add_name,
+    add_time,
     conversation_name,
     date,
+    messages_of,
     text_of,
     time_of,
     titled,
@@ -49,16 +50,8 @@ def read_claude(source: Source, notes: Notes) -> Iterator[Chat]:
         if name is None:
             notes.skip(place, "a conversation without an id")
             continue
-        messages = []
-        for number, given in enumerate(item["chat_messages"]):
-            where = f"{place}.chat_messages[{number}]"
-            try:
-                message = _message(given, where, notes)
-            except BadMessage as fault:
-                notes.skip(where, str(fault))
-                continue
-            if message is not None:
-                messages.append(Placed(message, where))
+        items = ((f"{place}.chat_messages[{n}]", given) for n, given in enumerate(item["chat_messages"]))
+        messages = list(messages_of(items, _message, notes))
         date(messages, time_of(item.get("created_at"), whole_ms, f"{place}.created_at", notes))
         yield Chat(name, messages, titled(FORM, item.get("name")), place)
 
@@ -84,9 +77,7 @@ def _message(given: Any, place: str, notes: Notes) -> Json | None:
         return None
     message: Json = {"role": role, "content": text_of(text, "content")}
     add_name(message, "id", given.get("uuid"))
-    moment = time_of(given.get("created_at"), whole_ms, f"{place}.created_at", notes)
-    if moment is not None:
-        message["timestamp"] = moment
+    add_time(message, given.get("created_at"), whole_ms, f"{place}.created_at", notes)
     return message
 
 

@@ -1,6 +1,6 @@
 """Read the elements of a JSON array one at a time, from a file of any size.
 
-The rule guarded here: **memory is bounded by the largest element**, whatever the file contains. The file is read in
+The rule guarded here: **the largest element of a file bounds the memory that reading takes**. The file is read in
 pieces, and the parser of the standard library reads an element as soon as it is complete.
 """
 

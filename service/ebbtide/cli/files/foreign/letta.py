@@ -18,10 +18,11 @@ from ebbtide.cli.files.foreign.chats import (
     Chat,
     Json,
     Notes,
+    add_time,
     conversation_name,
+    messages_of,
     placed_name,
     text_of,
-    time_of,
     titled,
     whole_ms,
 )
@@ -91,15 +92,8 @@ def _blocks(agent: Json, by_id: dict[str, tuple[Json, str]], place: str, notes: 
 
 def _messages(agent: Json, place: str, notes: Notes) -> Iterator[Placed]:
     given = agent.get("messages")
-    for index, item in enumerate(given if isinstance(given, list) else ()):
-        where = f"{place}.messages[{index}]"
-        try:
-            message = _message(item, where, notes)
-        except BadMessage as fault:
-            notes.skip(where, str(fault))
-            continue
-        if message is not None:
-            yield Placed(message, where)
+    items = enumerate(given if isinstance(given, list) else ())
+    return messages_of(((f"{place}.messages[{index}]", item) for index, item in items), _message, notes)
 
 
 def _message(item: Any, place: str, notes: Notes) -> Json | None:
@@ -121,9 +115,7 @@ def _message(item: Any, place: str, notes: Notes) -> Json | None:
         notes.leave_out("messages without text")
         return None
     message: Json = {"role": role, "content": text_of(text, "content")}
-    moment = time_of(item.get("created_at"), whole_ms, f"{place}.created_at", notes)
-    if moment is not None:
-        message["timestamp"] = moment
+    add_time(message, item.get("created_at"), whole_ms, f"{place}.created_at", notes)
     return message
 
 
