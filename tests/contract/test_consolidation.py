@@ -275,6 +275,7 @@ async def test_because_links_a_cause_with_its_effect(
             0.5,
             "causes@1",
         )
+        assert ruling["reason"] in text
         await done(call, "DELETE", f"rulings/{ruling['id']}")
         assert await links(call) == set()
         await hears(call, "I like green tea.")

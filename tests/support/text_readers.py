@@ -341,7 +341,8 @@ def _statement(text: str) -> Any:
     compared = [values.compare(text, other) for other in (text[5:], text[:9], "Lisbon")]
     cues = values.reports_change(text, negated=True), values.tells_of_past(text), values.is_done(text)
     said = values.tells_of_plan(text), negation.denial_of(text, text[-3:]), negation.denies_allergy(text)
-    return compared, slot_names.canonical(text), cues, said, subjects.unqualified(text)
+    named = subjects.names_relative(text, "sister", text[:3]), subjects.relative_in(text)
+    return compared, slot_names.canonical(text), cues, said, subjects.unqualified(text), named
 
 
 def _cause(text: str) -> Any:

@@ -3006,7 +3006,7 @@ export interface components {
             value: number;
             /** @description The name of the key that stored it, or the rule, such as causes@1. */
             author: string;
-            /** @description Why. */
+            /** @description Why; without a reason, the words that it rests on. */
             reason: string;
             /** @description When it was stored, ms since the epoch. */
             known_at: number;

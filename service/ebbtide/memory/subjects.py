@@ -12,7 +12,8 @@ from typing import Final
 from ebbtide.entity_names import MAX_READ_CHARS, entity_key, is_entity, plain_name
 from ebbtide.han import contains_han
 from ebbtide.memory.slot_names import ALIASES, KIN, SLOTS, canonical, label
-from ebbtide.memory.values import normalised
+from ebbtide.memory.values import MAX_CHARS, normalised
+from ebbtide.normalisation import nfkc, simplified
 
 USER: Final = "user"
 ASSISTANT: Final = "assistant"
@@ -121,6 +122,12 @@ _RELATED: Final = KIN | {"partner", "boss"} | _UNIQUE
 """The relations that, with their owner, name a person, such as "my wife"."""
 
 
+SINGLE_KIN: Final = KIN - {
+    *("child", "cousin", "aunt", "maternal_aunt"),
+    *("uncle", "elder_uncle", "maternal_uncle"),
+}
+"""The relatives whom an owner may mean by the relation alone, such as "my sister"."""
+
 PERSONS: Final = frozenset(slot.name for slot in SLOTS.values() if slot.range == "person")
 """The slots whose values are persons: the relations that may follow a name."""
 
@@ -170,6 +177,55 @@ def _related(words: str) -> str:
     return relation if relation in _RELATED else canonical(words)
 
 
+def relative_name(owner: str, relation: str) -> str:
+    """Return the name of the entity of a relative that is known by the relation, such as "user's elder sister"."""
+    return f"{owner}'s {relation.replace('_', ' ')}"
+
+
+def relative_in(name: str) -> tuple[str, str]:
+    """Return the owner and the relation in the name of a relative; empty for another name."""
+    owner, _, words = name.rpartition("'s ")
+    relation = words.replace(" ", "_")
+    return (owner, relation) if owner and relation in SINGLE_KIN else ("", "")
+
+
+_KIN_WORDS: Final = {
+    is_han: "|".join(
+        sorted(
+            {word for word, one in RELATIVES.items() if one in SINGLE_KIN and contains_han(word) is is_han},
+            key=lambda word: (-len(word), word),
+        )
+    )
+    for is_han in (False, True)
+}
+_KIN_BEFORE: Final = re.compile(
+    rf"(?:\b(?:my|our) (?P<kin>{_KIN_WORDS[False]})(?:'s name(?: is|'s)|'s called|,? (?:is )?(?:called|named)| is|,)? "
+    rf"|我(?:们|家)?的?(?P<han>{_KIN_WORDS[True]})(?:的名字)?(?:叫做?|名叫|是|,)?)$"
+)
+"""The words for a relative before the name: "my sister is called", 我妹妹叫."""
+_KIN_AFTER: Final = re.compile(
+    rf"(?:,| is) (?:my|our) (?P<kin>{_KIN_WORDS[False]})\b|[,是]我(?:们|家)?的?(?P<han>{_KIN_WORDS[True]})"
+)
+_MAX_BEFORE: Final = 64
+
+
+def names_relative(quote: str, relation: str, name: str) -> bool:
+    """Return whether words name a relative of their speaker: "my sister Clara", "Clara, my sister", 我妹妹叫小红."""
+    text, plain = (
+        nfkc(one).casefold().translate(simplified()).replace("’", "'") for one in (quote[:MAX_CHARS], name)
+    )
+    begin = text.find(plain) if plain else -1
+    while begin >= 0:
+        end = begin + len(plain)
+        found = (_KIN_BEFORE.search(text, max(0, begin - _MAX_BEFORE), begin), _KIN_AFTER.match(text, end))
+        for match in filter(None, found):
+            said = RELATIVES[match["kin"] or match["han"]]
+            if said == relation or said.endswith(f"_{relation}"):
+                return True
+        begin = text.find(plain, end)
+    return False
+
+
 def relation_label(relation: str) -> str:
     """Return the first Chinese word for a relation, such as "mother in law"; empty for an unknown one."""
     name = relation.replace(" ", "_")
@@ -193,6 +249,6 @@ def subject_name(words: str, speaker: str = USER) -> str | None:
         if plain.startswith(prefix) and owner == USER and (name := _called(said[len(prefix) :])):
             return name if is_entity(name, entity_key(name)) else None
         if plain.startswith(prefix) and (kin := _related(plain.removeprefix(prefix))) in _RELATED:
-            return f"{speaker if owner == USER else owner}'s {kin.replace('_', ' ')}"
+            return relative_name(speaker if owner == USER else owner, kin)
     name = " ".join(words.split())
     return name if is_entity(name, entity_key(name)) else None

@@ -2398,7 +2398,7 @@ class Ruling(_message.Message):
     author: _builtins.str
     """The name of the key that stored it, or the rule, such as causes@1."""
     reason: _builtins.str
-    """Why."""
+    """Why; without a reason, the words that it rests on."""
     @_builtins.property
     def known_at(self) -> _timestamp_pb2.Timestamp:
         """When it was stored, ms since the epoch."""

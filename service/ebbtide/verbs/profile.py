@@ -21,6 +21,7 @@ from ebbtide.normalisation import on_one_line
 from ebbtide.records import local_date
 from ebbtide.retrieval.tokenizers import count_tokens
 from ebbtide.statements import Ruling, RulingKind
+from ebbtide.store.lmdb.transaction import ReadTransaction
 from ebbtide.verbs.limits import Between, MaxChars, OneOf, Several, Time
 from ebbtide.verbs.paging import AgentPageRequest, number_from_token, to_token
 from ebbtide.verbs.requests import AgentRequest, Response, refuse
@@ -314,7 +315,7 @@ class RulingInfo(Response):
     other: str = Field(description="Id of the other statement or entity; empty if there is none.")
     value: float = Field(description="1 or -1 for a vote; the confidence of a cause.")
     author: str = Field(description="The name of the key that stored it, or the rule, such as causes@1.")
-    reason: str = Field(description="Why.")
+    reason: str = Field(description="Why; without a reason, the words that it rests on.")
     known_at: int = Field(description="When it was stored, ms since the epoch.")
 
 
@@ -350,7 +351,12 @@ async def list_merges(service: Service, request: ListMergesRequest) -> MergePage
     start, size = number_from_token(request.page_token, "merges"), request.size
     async with service.fleet.using(request.owner) as agent:
         found = await agent.propose_merges()
-        rulings = [] if start else await agent.run(agent.workspace.ledger.rulings)
+        workspace = agent.workspace
+        rulings = [] if start else await agent.run(workspace.ledger.rulings)
+        latest = [one for one in rulings if one.kind in ("merge", "distinct")][-size:]
+        decided = await agent.run(
+            lambda: workspace.store.read(lambda txn: [_ruling_info(txn, one) for one in latest])
+        )
     proposals = [
         MergeProposal(
             first=first,
@@ -362,7 +368,6 @@ async def list_merges(service: Service, request: ListMergesRequest) -> MergePage
         )
         for one, first, second in found[start : start + size]
     ]
-    decided = [_ruling_info(one) for one in rulings if one.kind in ("merge", "distinct")][-size:]
     token = to_token(str(start + size), "merges") if len(found) > start + size else ""
     return MergePage(proposals=proposals, decided=decided, next_page_token=token)
 
@@ -456,12 +461,13 @@ async def list_rulings(service: Service, request: ListRulingsRequest) -> RulingP
             and (one.kind not in PINS or pins[one.target] is one)
         ]
         token = to_token(str(found[size].entry), "rulings") if len(found) > size else ""
-        return RulingPage(rulings=[_ruling_info(one) for one in found[:size]], next_page_token=token)
+        infos = [_ruling_info(view.txn, one) for one in found[:size]]
+        return RulingPage(rulings=infos, next_page_token=token)
 
     return await read_at(service, request.owner, None, None, read)
 
 
-def _ruling_info(one: Ruling) -> RulingInfo:
+def _ruling_info(txn: ReadTransaction, one: Ruling) -> RulingInfo:
     return RulingInfo(
         id=ruling_text_id(one.entry),
         kind=one.kind,
@@ -469,7 +475,7 @@ def _ruling_info(one: Ruling) -> RulingInfo:
         other=node_text_id(one.other) if one.other else "",
         value=one.value,
         author=one.author,
-        reason=one.reason,
+        reason=one.reason or next(filter(None, map(txn.messages.quote, one.sources)), ""),
         known_at=one.known_at_ms,
     )
 

@@ -30,6 +30,7 @@ from ebbtide.ids import NodeId, batch_text_id, node_number, node_text_id, parse_
 from ebbtide.language.builtin.negation import denial_of, denies_allergy
 from ebbtide.memory.declaration import Declaration
 from ebbtide.memory.namesakes import Namesakes
+from ebbtide.memory.relatives import Relatives
 from ebbtide.memory.slot_names import DATES, SLOTS, canonical, slot_of
 from ebbtide.memory.statements import DAY_MS, MAX_EVIDENCE, Replay, Version
 from ebbtide.memory.subjects import ASSISTANT, USER, subject_name, unqualified
@@ -984,7 +985,10 @@ def entity_meant(workspace: Workspace, words: str, field: str) -> NodeId | None:
             refuse(field, words, AN_ENTITY)
         raise not_alive(workspace, number)
     name = subject_name(words)
-    return None if name is None else Namesakes(workspace.network, workspace.ledger).meant(name).entity or None
+    if name is None:
+        return None
+    network, ledger = workspace.network, workspace.ledger
+    return Namesakes(network, ledger).meant(name).entity or Relatives(network, ledger).meant(name) or None
 
 
 def _entity(workspace: Workspace, words: str) -> NodeId:

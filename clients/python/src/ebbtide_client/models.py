@@ -1202,7 +1202,7 @@ class RulingInfo:
     """The name of the key that stored it, or the rule, such as causes@1."""
 
     reason: str
-    """Why."""
+    """Why; without a reason, the words that it rests on."""
 
     known_at: int
     """When it was stored, ms since the epoch."""

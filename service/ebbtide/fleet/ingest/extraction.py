@@ -22,7 +22,8 @@ from ebbtide.fleet.archive.retention import is_digested
 from ebbtide.fleet.ingest.inbox import DigestTask
 from ebbtide.fleet.state.agent_state import State
 from ebbtide.language.port import ProposedStatement, Utterance
-from ebbtide.memory.declaration import Declaration, Saying, declare, evidence_of
+from ebbtide.memory.declaration import Declaration, Saying, declare, evidence_of, ruled
+from ebbtide.memory.relatives import Relatives
 from ebbtide.memory.slot_names import DATES
 from ebbtide.memory.subjects import PERSONS
 from ebbtide.memory.values import is_done, reports_change
@@ -238,6 +239,10 @@ class ExtractionJobs:
                     known = evidence_of(network, ledger, saying, declaration, earlier.next_entry, change)
                     existing = txn.nodes.get(known) if known else None
                     change = declare(network, ledger, earlier, saying, declaration, existing, change).change
+                for ruling in list(Relatives(network, ledger, change).merges(now_ms, txn.messages.quote)):
+                    placed = ruled(change.ledger or meta, ruling)
+                    change.rulings += placed.rulings
+                    change.ledger = placed.ledger
                 count = len(accepted)
             if up_to:
                 change.ledger = msgspec.structs.replace(change.ledger or meta, extracted_up_to=up_to)

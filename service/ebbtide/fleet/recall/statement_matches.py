@@ -304,7 +304,7 @@ class StatementMatches:
         """Return the persons and things other than the user that the question names, by name or by relation."""
         user = self.user()
         found = set[NodeId]()
-        for subject in self.ledger.subjects():
+        for subject in self._merged(self.ledger.subjects()):
             entity = self.network.entities.get(subject)
             if entity is None or subject in user:
                 continue

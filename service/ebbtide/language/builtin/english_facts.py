@@ -135,6 +135,10 @@ _KIN_APPOSITION: Final = re.compile(
     rf"(?<![\w'])(?:my|our) (?P<kin>{_RELATIVE})(?:,? (?:called |named )?)"
     r"(?P<o>[^\W\d_][\w-]{1,15})(?![\w-])(?P<after>,?)"
 )
+_NAMED_FIRST: Final = re.compile(
+    rf"(?P<o>{_NAME}(?: [\w'-]{{2,15}})?), (?:my|our) (?P<kin>{_RELATIVE})(?:,(?= (?!and\b|or\b))|[.!]?$)"
+)
+"""A name and then the relative: "Clara, my sister, lives in Porto". Without the comma, Clara may be spoken to."""
 _PET_CALLED: Final = re.compile(
     r"(?<![\w'])(?:have|got|adopted|'ve got|bought|rescued) an? (?P<kin>(?:[\w-]{3,12} ){0,2}?[\w-]{3,12}),?"
     rf" (?:called|named|whose name is|he's called|she's called) (?P<o>{_NAME})(?![\w-])"
@@ -248,6 +252,13 @@ def findings(
         return
     is_guarded = _GUARDS.search(folded) is not None
     yield from _named_relatives(sentence, folded)
+    first = _NAMED_FIRST.match(folded)
+    if first and sentence[:1].isupper() and is_name(name := _said(sentence, first)):
+        yield Finding(0, first.end("kin"), "I", RELATIVES[first["kin"]], name, "relation")
+        if sentence[first.end() + 1 : first.end() + 2].islower() and not is_guarded and not is_question:
+            end = next(_clauses(folded[first.end() :]), (0, 0))[1]
+            if RELATIVES[first["kin"]] != "pet":
+                yield from _predicates(sentence, folded, 0, first.end(), first.end() + end, name)
     if is_guarded:
         return
     yield from _named_pets(sentence, folded)

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from ebbtide.errors import Corrupted
-from ebbtide.records import Attachment, EmbeddedMessage, FadedSpan, MessageRecord, Node, PassageEntry
+from ebbtide.records import Attachment, EmbeddedMessage, FadedSpan, MessageRecord, Node, PassageEntry, Source
 from ebbtide.store import layout
 from ebbtide.store.lmdb.tables import MetaWriter, Part, TableReader, TableWriter
 
@@ -148,6 +148,12 @@ class MessageReader:
     def text(self, record: MessageRecord) -> str | None:
         """Return the text of a message, or None once it was withdrawn."""
         return None if record.is_withdrawn else self._texts.get(record.text_key)
+
+    def quote(self, source: Source) -> str:
+        """Return the words of a source, or nothing once they were withdrawn."""
+        record = self.get(source.message)
+        text = "" if record is None else self.text(record) or ""
+        return text.encode()[source.offset : source.offset + source.length].decode(errors="replace")
 
     def metadata(self, record: MessageRecord) -> dict[str, object]:
         """Return the metadata of a message."""
