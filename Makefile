@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 INTEGRATIONS := $(VENV)/integrations
+FRAMEWORKS := adk agent-framework llamaindex strands
 # On two cores: tests wait for daemons almost half of the time, so a third worker fills the gaps.
 WORKERS ?= 3
 READY := $(VENV)/.ready
@@ -80,16 +81,21 @@ proto: $(READY_DEV)  ## check the schema of the gRPC interface and regenerate it
 eval-model: $(READY_DEV)  ## measure the quality of a language model; make eval-model MODEL_URL=http://127.0.0.1:11434
 	$(BIN)/python -m benchmarks.eval_model --url "$(MODEL_URL)" --kind "$(or $(MODEL_KIND),ollama)" --model "$(or $(MODEL_NAME),qwen2.5:7b)"
 
-test-integrations: $(READY_DEV)  ## run the frameworks' own tests on the adapters, and the clients of mem0 (installs them, 400 MB)
+test-integrations: $(READY_DEV)  ## run the frameworks' own tests on the adapters, agents of frameworks, and the clients of mem0 (installs them, 900 MB)
 	$(PYTHON) -m venv $(INTEGRATIONS)
 	$(INTEGRATIONS)/bin/python -m pip install --quiet './clients/python[anthropic,langgraph]' \
 		langgraph-checkpoint-sqlite pytest pytest-asyncio hatchling==1.26.3 hatch-fancy-pypi-readme
 	$(INTEGRATIONS)/bin/python -m pip download --quiet --no-deps --no-binary :all: --no-build-isolation \
 		--dest $(INTEGRATIONS)/sdists langgraph-checkpoint-sqlite anthropic
+	for name in $(FRAMEWORKS); do \
+		$(PYTHON) -m venv $(INTEGRATIONS)/$$name && \
+		$(INTEGRATIONS)/$$name/bin/python -m pip install --quiet "./clients/python[$$name]" || exit 1; \
+	done
 	$(PYTHON) -m venv $(INTEGRATIONS)/mem0
 	$(INTEGRATIONS)/mem0/bin/python -m pip install --quiet mem0ai==2.2.1
 	if command -v npm > /dev/null; then npm install --silent --no-audit --no-fund --ignore-scripts --prefix $(INTEGRATIONS) mem0ai@3.3.1; fi
-	EBBTIDE_INTEGRATIONS=$(INTEGRATIONS) $(TESTS) tests/integration/test_framework_suites.py tests/integration/test_mem0_clients.py
+	EBBTIDE_INTEGRATIONS=$(INTEGRATIONS) $(TESTS) tests/integration/test_framework_suites.py tests/integration/test_mem0_clients.py \
+		tests/integration/test_thin_adapters.py
 
 openapi-tools: $(READY_DEV)  ## install the tools of the TypeScript client, which tests run (70 MB)
 	$(BIN)/python -m tests.support.node
