@@ -35,7 +35,7 @@ from ebbtide.store.lmdb.lmdb_store import LmdbStore
 from tests.support.knowledge.comparison import live
 from tests.support.knowledge.histories import history
 
-HISTORIES, QUICK_HISTORIES = 4000, 40
+HISTORIES, QUICK_HISTORIES = 400, 40
 STATEMENTS = 10_000
 ENTITIES = 100
 TOPICS = 120

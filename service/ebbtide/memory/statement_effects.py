@@ -181,7 +181,13 @@ def _compare_versions(
             found.closed.append((statement, by))
         elif was_closed and not _is_closed(version):
             found.promoted.append(statement)
-    old_pairs, new_pairs = _conflicts(old), _conflicts(new)
+    old_states, new_states = _states(old, before, now_ms), _states(new, after, now_ms)
+    changed = {
+        statement
+        for statement in old_states.keys() | new_states.keys()
+        if old_states.get(statement) != new_states.get(statement)
+    }
+    old_pairs, new_pairs = _conflicts(old, changed), _conflicts(new, changed)
     found.found += new_pairs.keys() - old_pairs.keys()
     for pair in old_pairs.keys() - new_pairs.keys():
         is_true = [one in new_of and not _is_closed(new_of[one]) for one in pair]
@@ -208,13 +214,40 @@ def _is_closed(version: Version) -> bool:
     return bool(version.withdrawn or version.retired_by)
 
 
-def _conflicts(versions: Sequence[Version]) -> dict[Pair, tuple[Version, Version]]:
-    """Return the pairs of open versions that contradict each other, by their statements."""
-    return {
-        (min(version.statement, rival.statement), max(version.statement, rival.statement)): (version, rival)
+def _states(versions: Sequence[Version], replay: Replay, now_ms: int) -> dict[int, list[object]]:
+    """Return what decides which versions contradict those of each statement, and which of them comes first."""
+    found: dict[int, list[object]] = {}
+    for version in versions:
+        entity = version.first.object_entity
+        found.setdefault(version.statement, []).append(
+            (
+                version.first,
+                version.since_ms,
+                version.until_ms,
+                version.retired_by,
+                version.withdrawn,
+                entity and replay.root(entity),
+                replay.priority(version, now_ms),
+            )
+        )
+    return found
+
+
+def _conflicts(versions: Sequence[Version], changed: Collection[int]) -> dict[Pair, tuple[Version, Version]]:
+    """Return the pairs of open versions that contradict each other, one of them changed, by their statements.
+
+    The pairs of a topic with many values are too many to compare all of them with each change.
+    """
+    pairs = [
+        (version, rival) if version.first.entry < rival.first.entry else (rival, version)
         for version in versions
+        if version.statement in changed and not _is_closed(version)
         for rival in version.rivals
-        if version.first.entry < rival.first.entry and not (_is_closed(version) or _is_closed(rival))
+        if not _is_closed(rival)
+    ]
+    return {
+        (min(one.statement, other.statement), max(one.statement, other.statement)): (one, other)
+        for one, other in pairs
     }
 
 

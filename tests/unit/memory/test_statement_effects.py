@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from ebbtide.memory.statement_effects import effects_of
-from ebbtide.memory.statements import Ledger, Version
+from ebbtide.memory.statements import Ledger
 from ebbtide.records import Source
 from ebbtide.statements import Assertion, Ruling
 from tests.property.test_ledger_against_oracle import RULES
@@ -98,29 +98,6 @@ def test_merges_and_their_undoing_are_reported_once() -> None:
                 assert {one: after.merged_with(one) for one in ENTITIES} == groups
 
 
-def test_a_vote_that_changes_the_order_promotes_and_demotes() -> None:
-    """The statement that comes first among two that contradict each other is promoted, the other one demoted."""
-    base = next(
-        (ledger, pair)
-        for seed in range(1000)
-        for ledger in [_ledger(seed)]
-        for pair in ledger.known().conflicts(NOW_MS, NOW_MS)
-        if not any(map(_votes(ledger), (pair.first, pair.second)))
-        and len(pair.first.rivals) == len(pair.second.rivals) == 1
-    )
-    ledger, pair = base
-    number = 10_000
-    for _ in range(50):
-        vote = Ruling(number, "vote", pair.second.statement, NOW_MS, value=1, author=f"a{number}")
-        found = effects_of(ledger, [vote], [], NOW_MS)
-        if found.promoted:
-            assert (found.promoted, found.demoted) == ([pair.second.statement], [pair.first.statement])
-            return
-        ledger.apply([vote])
-        number += 1
-    pytest.skip("no votes outweigh the other signs")
-
-
 def test_a_statement_is_promoted_once() -> None:
     """A statement that comes before several others at once is promoted once; each of these is demoted once."""
     ledger = Ledger(
@@ -139,14 +116,3 @@ def test_a_statement_is_promoted_once() -> None:
     vote = Ruling(4, "vote", 3, NOW_MS, value=1, author="ann")
     found = effects_of(ledger, [vote], [], NOW_MS)
     assert (found.promoted, found.demoted) == ([3], [1, 2])
-
-
-def _ledger(seed: int) -> Ledger:
-    return Ledger(one for step in history(Random(seed), 20) for one in step.added)
-
-
-def _votes(ledger: Ledger):  # type: ignore[no-untyped-def]
-    def count(version: Version) -> bool:
-        return ledger.known().votes(version.statement) != (0, 0)
-
-    return count
