@@ -99,6 +99,21 @@ async def test_large_body_is_read_in_a_worker_process(
         assert offloaded[: len(sent)] == sent
 
 
+async def test_sentence_of_a_long_statement_is_read_in_a_worker_process(
+    tmp_path: Path, offloaded: list[str]
+) -> None:
+    """Denial, plan, time and personal data of a long sentence are found in a worker process."""
+    async with rest_in(tmp_path) as call:
+        said = {
+            "subject": "Ann",
+            "topic": "residence",
+            "object": "Porto",
+            "content": "She lives in Porto. " * 300,
+        }
+        assert (await call("POST", f"{AGENT}/statements", said)).status_code == 201
+        assert offloaded == ["_with_meaning", "_arriving"]
+
+
 async def test_large_body_that_is_refused_is_read_in_a_worker_process_too(
     tmp_path: Path, threads_of: Callable[[str, str], list[str]], offloaded: list[str]
 ) -> None:

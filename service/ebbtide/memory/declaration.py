@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 import msgspec
 
@@ -50,7 +49,7 @@ class Declaration:
     """The entity of an earlier statement that this one is about too; 0 to find it by the subject."""
     kind: StatementKind = "fact"
     object: str = ""
-    attributes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    attributes: Mapping[str, str] = field(default_factory=dict)
     negated: bool = False
     modality: Modality = "asserted"
     reports_change: bool = False

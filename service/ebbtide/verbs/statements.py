@@ -19,6 +19,7 @@ import msgspec
 from pydantic import AfterValidator, Field
 
 from ebbtide.actor import actor
+from ebbtide.clock import offset_of
 from ebbtide.errors import FieldViolation, InvalidRequest
 from ebbtide.fleet.archive.archive import passages_of
 from ebbtide.fleet.consolidation.tiers import tier
@@ -29,6 +30,7 @@ from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import NodeId, batch_text_id, node_number, node_text_id, parse_node_id, ruling_text_id
 from ebbtide.language.builtin.negation import denial_of, denies_allergy
 from ebbtide.memory.declaration import Declaration
+from ebbtide.memory.digestion import OwnLink
 from ebbtide.memory.namesakes import Namesakes
 from ebbtide.memory.relatives import Relatives
 from ebbtide.memory.slot_names import DATES, SLOTS, canonical, slot_of
@@ -37,9 +39,10 @@ from ebbtide.memory.subjects import ASSISTANT, USER, subject_name, unqualified
 from ebbtide.memory.values import is_done, reports_change, tells_of_past, tells_of_plan
 from ebbtide.memory.wording import word_statement
 from ebbtide.normalisation import is_invisible
+from ebbtide.parameters import AgentParameters
 from ebbtide.records import Batch, MessageRecord
 from ebbtide.retrieval.time_rules import Reading
-from ebbtide.retrieval.times import not_ahead, stated_time
+from ebbtide.retrieval.times import Offset, not_ahead, stated_time
 from ebbtide.settings import SearchSettings
 from ebbtide.statements import (
     MAX_ATTRIBUTE_CHARS,
@@ -70,6 +73,7 @@ from ebbtide.verbs.limits import (
 from ebbtide.verbs.metadata import message_filter, metadata_json
 from ebbtide.verbs.paging import AgentPageRequest, from_token, number_of, to_token
 from ebbtide.verbs.pii_policy import PiiPolicy
+from ebbtide.verbs.remember import Stamp
 from ebbtide.verbs.requests import AgentRequest, Request, Response, invalid, refuse
 from ebbtide.verbs.search import Vector
 from ebbtide.verbs.service import Service
@@ -367,7 +371,8 @@ async def create(
     subject = "" if has_id else subject_name(request.subject)
     if subject is None:
         refuse("subject", request.subject, "a name of 1-200 characters, or I")
-    request, slot = _with_meaning(request)
+    size = len(request.content)
+    request, slot = await service.texts.run(size, _with_meaning, request)
     async with service.fleet.using(request.owner, create=True, agent_quota=service.agent_quota) as agent:
         check_vector(agent, request.vector)
         while True:
@@ -378,40 +383,20 @@ async def create(
             replaced = await _replaced(
                 agent, request.replaces, subject, slot, (request.subject, request.topic)
             )
-            policy = PiiPolicy(workspace.parameters, workspace.identity)
-            one = Declaration(
-                subject=policy.words(subject),
-                slot=policy.words(slot),
-                content=policy.words(content_of(request, subject)),
-                kind=request.kind,  # type: ignore[arg-type]
-                object=policy.words(request.object.strip()),
-                attributes={
-                    policy.name(name): policy.words(text) for name, text in request.attributes.items()
-                },
-                negated=bool(request.negated),
-                modality=request.modality,  # type: ignore[arg-type]
-                reports_change=reports_change(
-                    f"{request.topic} {request.content}", negated=bool(request.negated)
-                ),
+            draft = Declaration(
+                subject=subject,
+                slot=slot,
+                content=content_of(request, subject),
                 about=about if replaced is None else replaced.first.subject,
                 replaces=0 if replaced is None else replaced.statement,
-                since_ms=request.since,
-                until_ms=request.until,
-                importance=request.importance,
                 confidence=confidence,
                 trust=trust,
                 author=author,
-                valence=request.valence,
-                arousal=request.arousal,
-                scope=request.scope,  # type: ignore[arg-type]
             )
-            one = with_stated_time(
-                replace(one, keywords=keywords_of(one)), workspace, request.timestamp or now_ms
-            )
-            _check(slot, request.object, one.since_ms, one.until_ms, one.time_words, negated=one.negated)
-            words = replace(_words(request, workspace, policy, one.content, now_ms), quota=service.quota)
+            stamp = Stamp(workspace.parameters, workspace.identity, now_ms, service.quota)
+            one, words, links = await service.texts.run(size, _arriving, request, draft, stamp)
             vector = own_vector(agent, request.vector, len(words.passages[0]))
-            supplied = Supplied(own_links(policy, request.links), vector)
+            supplied = Supplied(links, vector)
             try:
                 declare = partial(workspace.declaring.declare, words, one, now_ms, supplied)
                 created = await agent.amend(partial(_created, workspace, declare, now_ms, one.replaces))
@@ -449,21 +434,44 @@ def _with_meaning(request: CreateStatementRequest) -> tuple[CreateStatementReque
     return request.model_copy(update={"negated": negated, "modality": modality}), slot
 
 
-def _words(
-    request: CreateStatementRequest, workspace: Workspace, policy: PiiPolicy, text: str, now_ms: int
-) -> IncomingBatch:
-    """Return the message of a new statement, with the caller's metadata."""
+def _arriving(
+    request: CreateStatementRequest, draft: Declaration, stamp: Stamp
+) -> tuple[Declaration, IncomingBatch, tuple[OwnLink, ...]]:
+    """Return a new statement, its message with the caller's metadata, and the caller's links, redacted."""
+    policy = PiiPolicy(stamp.parameters, stamp.identity)
+    one = replace(
+        draft,
+        subject=policy.words(draft.subject),
+        slot=policy.words(draft.slot),
+        content=policy.words(draft.content),
+        kind=request.kind,  # type: ignore[arg-type]
+        object=policy.words(request.object.strip()),
+        attributes={policy.name(name): policy.words(text) for name, text in request.attributes.items()},
+        negated=bool(request.negated),
+        modality=request.modality,  # type: ignore[arg-type]
+        reports_change=reports_change(f"{request.topic} {request.content}", negated=bool(request.negated)),
+        since_ms=request.since,
+        until_ms=request.until,
+        importance=request.importance,
+        valence=request.valence,
+        arousal=request.arousal,
+        scope=request.scope,  # type: ignore[arg-type]
+    )
+    offset = offset_of(stamp.parameters.time_zone)
+    one = with_stated_time(replace(one, keywords=keywords_of(one)), offset, request.timestamp or stamp.now_ms)
+    _check(draft.slot, request.object, one.since_ms, one.until_ms, one.time_words, negated=one.negated)
     words = message(
-        workspace,
+        stamp.parameters,
         policy,
-        text,
-        now_ms,
+        one.content,
+        stamp.now_ms,
         role="tool",
         key=request.idempotency_key,
         body=request,
         said_ms=request.timestamp,
     )
-    return _with_metadata(words, policy, request.metadata)
+    words = replace(_with_metadata(words, policy, request.metadata), quota=stamp.quota)
+    return one, words, own_links(policy, request.links)
 
 
 def _with_metadata(
@@ -512,19 +520,19 @@ def sentence(request: CreateStatementRequest, subject: str) -> str:
     return word_statement(subject, topic, value, negated=bool(request.negated), attributes=request.attributes)
 
 
-def with_stated_time(one: Declaration, workspace: Workspace, now_ms: int) -> Declaration:
+def with_stated_time(one: Declaration, offset: Offset, now_ms: int) -> Declaration:
     """Return a statement without a given time with the time that its words state, if they state one."""
     if one.since_ms is not None or one.slot in DATES:
         return one
     reading: Reading = "plan" if one.modality == "planned" or one.kind == "task" else "event"
-    found = stated_time(one.content, now_ms, reading, workspace.offset)
+    found = stated_time(one.content, now_ms, reading, offset)
     if _was_true(one):
         until_ms = now_ms if found is None else found.until_ms
         one = replace(one, until_ms=until_ms, reports_change=until_ms is None and one.reports_change)
     if found is None:
         return one
     if one.modality != "planned" and one.kind != "task" and is_done(one.content):
-        found = not_ahead(found, now_ms, workspace.offset)
+        found = not_ahead(found, now_ms, offset)
     return replace(one, since_ms=found.since_ms, granularity=found.granularity, time_words=found.time_words)
 
 
@@ -540,7 +548,7 @@ def keywords_of(one: Declaration) -> tuple[str, ...]:
 
 
 def message(
-    workspace: Workspace,
+    parameters: AgentParameters,
     policy: PiiPolicy,
     text: str,
     now_ms: int,
@@ -577,7 +585,7 @@ def message(
         personal=policy.tagged(text),
     )
     passages = [passages_of(text, "")]
-    return IncomingBatch(batch, [record], [text], digest, passages, pii=workspace.parameters.pii)
+    return IncomingBatch(batch, [record], [text], digest, passages, pii=parameters.pii)
 
 
 async def _replaced(
@@ -665,7 +673,7 @@ async def correct_statement(service: Service, request: CorrectStatementRequest) 
             if request.replaces is not None:
                 one = replace(one, replaces=0 if replaced is None else replaced.statement)
             metadata = await agent.run(partial(_metadata_of, workspace, old))
-            words = message(workspace, policy, one.content, now_ms, role="user")
+            words = message(workspace.parameters, policy, one.content, now_ms, role="user")
             words = _with_metadata(words, policy, metadata)
             wrong = Ruling(
                 1, "correct", old.statement, now_ms, reason=policy.words(request.reason), author=actor()
@@ -792,7 +800,7 @@ async def store_ruling(
         policy = PiiPolicy(workspace.parameters, workspace.identity)
         said = policy.words(reason)
         placed = msgspec.structs.replace(ruling, author=actor(), reason=said)
-        words = message(workspace, policy, said, now_ms, role="user") if said.strip() else None
+        words = message(workspace.parameters, policy, said, now_ms, role="user") if said.strip() else None
         entry = AuditEntry(now_ms, actor(), "ruled", {"kind": ruling.kind, **details})
         try:
             told = await agent.amend(partial(workspace.declaring.rule, placed, words, now_ms, entry))
