@@ -180,7 +180,9 @@ def test_responses_require_what_they_always_have(schemas: dict[str, Any]) -> Non
     assert set(schemas["Recalled"]["properties"]) - set(schemas["Recalled"]["required"]) == {
         "memories",
         "explanation",
+        "records",
     }
+    assert set(schemas["Found"]["properties"]) - set(schemas["Found"]["required"]) == {"records"}
 
 
 def test_everything_is_described(

@@ -68,7 +68,7 @@ async def test_recall_is_byte_for_byte_as_specified(tmp_path: Path, caller_in: C
         await settled(call)
         answer = (await call("POST", f"{AGENT}/recall", {"keywords": ["LISBON"]})).json()
         # Protobuf cannot distinguish absent from empty.
-        unasked = {} if call.transport == "rest" else {"memories": [], "explanation": None}
+        unasked = {} if call.transport == "rest" else {"memories": [], "explanation": None, "records": []}
         assert answer == unasked | {
             "text": "[Memory] Ann: I moved to Lisbon in May with my cat Miso.",
             "pending_batches": 0,

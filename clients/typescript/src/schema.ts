@@ -2236,6 +2236,8 @@ export interface components {
              * @example 0
              */
             unembedded_messages: number;
+            /** @description With the kind record: the records of the response. Memories have the other positions, in order. */
+            records?: components["schemas"]["RecalledRecord"][];
         };
         /** @description A found memory. */
         FoundMemory: {
@@ -2831,6 +2833,8 @@ export interface components {
             memories?: components["schemas"]["RecalledMemory"][];
             /** @description With `explain`: how the memories were ranked. */
             explanation?: components["schemas"]["Explanation"] | null;
+            /** @description With the kind record: the records of the response. Memories have the other positions, in order. */
+            records?: components["schemas"]["RecalledRecord"][];
         };
         /** @description A memory of the response, in the order of the text. */
         RecalledMemory: {
@@ -2857,6 +2861,28 @@ export interface components {
             sources: components["schemas"]["CitedSource"][];
             /** @description When it was said, else when its message was accepted; ms since the epoch. */
             created_at: number;
+        };
+        /** @description A record of the response, in the order of the text. */
+        RecalledRecord: {
+            /** @description Its place, from the outermost label on. */
+            namespace: string[];
+            /**
+             * @description Its name in the namespace.
+             * @example theme
+             */
+            key: string;
+            /** @description Version of its value. */
+            version: number;
+            /** @description The passage of its texts that matches the query best. */
+            text: string;
+            /** @description How relevant it is among the records, above 0; 1 for the best one. */
+            score: number;
+            /** @description Its position among the memories and records of the response, from 0. */
+            position: number;
+            /** @description When the record was first put, ms since the epoch. */
+            created_at: number;
+            /** @description When it was last put, ms since the epoch. */
+            updated_at: number;
         };
         /** @description A record. */
         RecordInfo: {
@@ -3707,7 +3733,7 @@ export interface components {
              * @example Where did Ann move in May?
              */
             query?: string | null;
-            /** @description Only memories of these kinds: episode, kinds of statements, or your own. In `recall`: hybrid mode only. `limits.max_keywords` sets the limit. */
+            /** @description Only memories of these kinds: episode, kinds of statements, or your own; memory for all. With record, records too, or alone. In `recall`: hybrid mode only. `limits.max_keywords` sets the limit. */
             kinds?: string[];
             /** @description Only what these speakers said; `user` and `assistant` also find messages without a speaker. In `recall`: hybrid mode only. `limits.max_keywords` and `limits.max_name_chars` set the limits. */
             speakers?: string[];
@@ -3947,7 +3973,7 @@ export interface components {
              * @example Where did Ann move in May?
              */
             query?: string | null;
-            /** @description Only memories of these kinds: episode, kinds of statements, or your own. In `recall`: hybrid mode only. `limits.max_keywords` sets the limit. */
+            /** @description Only memories of these kinds: episode, kinds of statements, or your own; memory for all. With record, records too, or alone. In `recall`: hybrid mode only. `limits.max_keywords` sets the limit. */
             kinds?: string[];
             /** @description Only what these speakers said; `user` and `assistant` also find messages without a speaker. In `recall`: hybrid mode only. `limits.max_keywords` and `limits.max_name_chars` set the limits. */
             speakers?: string[];

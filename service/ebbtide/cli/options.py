@@ -93,7 +93,9 @@ Until = Annotated[
 ]
 Kinds = Annotated[
     list[str] | None,
-    typer.Option("--kind", help="Only memories of this kind; repeatable; with --query."),
+    typer.Option(
+        "--kind", help="Only memories of this kind, or record for records; repeatable; with --query."
+    ),
 ]
 StartNodes = Annotated[
     list[str] | None,

@@ -68,6 +68,12 @@ def word_memory(content: str, locale: str, label: str = "", date: str = "") -> s
     return one_line(mark + (date and f"[{date}] ") + label + content)
 
 
+def word_record(content: str, locale: str, label: str, date: str = "") -> str:
+    """Return the block of one record, with the date if there is one."""
+    mark = "[记录] " if _is_chinese(content, locale) else "[Record] "
+    return one_line(mark + (date and f"[{date}] ") + label + content)
+
+
 _VERBS = frozenset(
     [
         *(

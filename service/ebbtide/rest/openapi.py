@@ -54,7 +54,10 @@ OPEN_ENUMS: Mapping[tuple[str, str], tuple[str, ...]] = {("ErrorDetails", "reaso
 """Known values of text fields that may have others."""
 
 OMITTED = frozenset(
-    {("Recalled", "memories"), ("Recalled", "explanation"), ("ErrorDetails", "field_violations")}
+    {
+        *(("Recalled", "memories"), ("Recalled", "explanation"), ("Recalled", "records")),
+        *(("Found", "records"), ("ErrorDetails", "field_violations")),
+    }
 )
 """Fields that a response may lack. It always has all others."""
 

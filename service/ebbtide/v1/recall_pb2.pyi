@@ -217,7 +217,9 @@ class RecallRequest(_message.Message):
 
     @_builtins.property
     def kinds(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Only memories of these kinds: episode, kinds of statements, or your own. In `recall`: hybrid mode only."""
+        """Only memories of these kinds: episode, kinds of statements, or your own; memory for all. With record, records
+        too, or alone. In `recall`: hybrid mode only.
+        """
 
     @_builtins.property
     def speakers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -441,6 +443,62 @@ class RecalledMemory(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RecalledMemory: _TypeAlias = RecalledMemory  # noqa: Y015
+
+@_typing.final
+class RecalledRecord(_message.Message):
+    """A record of the response, in the order of the text."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    SCORE_FIELD_NUMBER: _builtins.int
+    POSITION_FIELD_NUMBER: _builtins.int
+    CREATED_AT_FIELD_NUMBER: _builtins.int
+    UPDATED_AT_FIELD_NUMBER: _builtins.int
+    key: _builtins.str
+    """Its name in the namespace."""
+    version: _builtins.int
+    """Version of its value."""
+    text: _builtins.str
+    """The passage of its texts that matches the query best."""
+    score: _builtins.float
+    """How relevant it is among the records, above 0; 1 for the best one."""
+    position: _builtins.int
+    """Its position among the memories and records of the response, from 0."""
+    @_builtins.property
+    def namespace(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Its place, from the outermost label on."""
+
+    @_builtins.property
+    def created_at(self) -> _timestamp_pb2.Timestamp:
+        """When the record was first put."""
+
+    @_builtins.property
+    def updated_at(self) -> _timestamp_pb2.Timestamp:
+        """When it was last put."""
+
+    def __init__(
+        self,
+        *,
+        namespace: _abc.Iterable[_builtins.str] | None = ...,
+        key: _builtins.str = ...,
+        version: _builtins.int = ...,
+        text: _builtins.str = ...,
+        score: _builtins.float = ...,
+        position: _builtins.int = ...,
+        created_at: _timestamp_pb2.Timestamp | None = ...,
+        updated_at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "updated_at", b"updated_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "key", b"key", "namespace", b"namespace", "position", b"position", "score", b"score", "text", b"text", "updated_at", b"updated_at", "version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecalledRecord: _TypeAlias = RecalledRecord  # noqa: Y015
 
 @_typing.final
 class SignalShare(_message.Message):
@@ -721,6 +779,7 @@ class RecallResponse(_message.Message):
     EXPLANATION_FIELD_NUMBER: _builtins.int
     RELATIONS_UNKNOWN_FIELD_NUMBER: _builtins.int
     UNEMBEDDED_MESSAGES_FIELD_NUMBER: _builtins.int
+    RECORDS_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """Memories for a language model to read; empty if there are none."""
     pending_batches: _builtins.int
@@ -743,6 +802,10 @@ class RecallResponse(_message.Message):
     def relations_unknown(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Requested `relations` that no link and no entity has; they were ignored."""
 
+    @_builtins.property
+    def records(self) -> _containers.RepeatedCompositeFieldContainer[Global___RecalledRecord]:
+        """With the kind record: the records of the response. Memories have the other positions, in order."""
+
     def __init__(
         self,
         *,
@@ -753,10 +816,11 @@ class RecallResponse(_message.Message):
         explanation: Global___Explanation | None = ...,
         relations_unknown: _abc.Iterable[_builtins.str] | None = ...,
         unembedded_messages: _builtins.int = ...,
+        records: _abc.Iterable[Global___RecalledRecord] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["explanation", b"explanation"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["explanation", b"explanation", "memories", b"memories", "parked_batches", b"parked_batches", "pending_batches", b"pending_batches", "relations_unknown", b"relations_unknown", "text", b"text", "unembedded_messages", b"unembedded_messages"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["explanation", b"explanation", "memories", b"memories", "parked_batches", b"parked_batches", "pending_batches", b"pending_batches", "records", b"records", "relations_unknown", b"relations_unknown", "text", b"text", "unembedded_messages", b"unembedded_messages"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -55,7 +55,9 @@ class SearchRequest(_message.Message):
     """
     @_builtins.property
     def kinds(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Only memories of these kinds: episode, kinds of statements, or your own. In `recall`: hybrid mode only."""
+        """Only memories of these kinds: episode, kinds of statements, or your own; memory for all. With record, records
+        too, or alone. In `recall`: hybrid mode only.
+        """
 
     @_builtins.property
     def speakers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -186,6 +188,7 @@ class SearchResponse(_message.Message):
     PENDING_BATCHES_FIELD_NUMBER: _builtins.int
     PARKED_BATCHES_FIELD_NUMBER: _builtins.int
     UNEMBEDDED_MESSAGES_FIELD_NUMBER: _builtins.int
+    RECORDS_FIELD_NUMBER: _builtins.int
     pending_batches: _builtins.int
     """Accepted batches not yet digested."""
     parked_batches: _builtins.int
@@ -198,6 +201,10 @@ class SearchResponse(_message.Message):
     def memories(self) -> _containers.RepeatedCompositeFieldContainer[Global___FoundMemory]:
         """The memories."""
 
+    @_builtins.property
+    def records(self) -> _containers.RepeatedCompositeFieldContainer[_recall_pb2.RecalledRecord]:
+        """With the kind record: the records of the response. Memories have the other positions, in order."""
+
     def __init__(
         self,
         *,
@@ -205,10 +212,11 @@ class SearchResponse(_message.Message):
         pending_batches: _builtins.int = ...,
         parked_batches: _builtins.int = ...,
         unembedded_messages: _builtins.int = ...,
+        records: _abc.Iterable[_recall_pb2.RecalledRecord] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["memories", b"memories", "parked_batches", b"parked_batches", "pending_batches", b"pending_batches", "unembedded_messages", b"unembedded_messages"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["memories", b"memories", "parked_batches", b"parked_batches", "pending_batches", b"pending_batches", "records", b"records", "unembedded_messages", b"unembedded_messages"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

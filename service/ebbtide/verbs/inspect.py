@@ -31,7 +31,9 @@ MEMBER = "contains"
 
 ENTITY = "entity"
 CONCEPT = "concept"
-RESERVED_KINDS: Final = (ENTITY, CONCEPT, *sorted(STATEMENT_KINDS))
+MEMORY, RECORD = "memory", "record"
+"""Kinds in a query that no single memory has: memories of all kinds, and records."""
+RESERVED_KINDS: Final = (ENTITY, CONCEPT, MEMORY, RECORD, *sorted(STATEMENT_KINDS))
 """The kinds of nodes that the daemon gives."""
 
 MAX_LOOKED_AT = 4000

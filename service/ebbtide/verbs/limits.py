@@ -185,12 +185,13 @@ class OneOf:
 _KIND = re.compile(r"[^\W\d_][\w-]{0,31}")
 
 
-def Kind(reserved: Collection[str] = ()) -> _Limited:  # noqa: N802
-    """Refuse a text that cannot be a kind of memories, or that is one of the reserved kinds."""
+def Kind(reserved: Collection[str] = (), known: Collection[str] = ()) -> _Limited:  # noqa: N802
+    """Refuse a text that cannot be a kind of memories, or that is one of the reserved kinds. Name the known ones."""
 
     def check(kind: str, _: ValidationInfo) -> str:
         if not _KIND.fullmatch(kind):
-            raise invalid(kind, "a letter, then at most 31 letters, digits, - or _")
+            own = "a letter, then at most 31 letters, digits, - or _"
+            raise invalid(kind, f"{', '.join(known)}, or a kind of your own: {own}" if known else own)
         if kind in reserved:
             raise invalid(kind, f"a kind of your own, other than {', '.join(reserved)}")
         return kind

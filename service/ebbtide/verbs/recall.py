@@ -25,19 +25,21 @@ from pydantic import Field, PrivateAttr, model_validator
 
 from ebbtide.errors import NotFound, no_node
 from ebbtide.fleet.recall.query import MAX_RESULTS_BY_DEFAULT, ArchiveUse, Query
-from ebbtide.fleet.recall.recollected import Hit
+from ebbtide.fleet.recall.recollected import Hit, Recollected, RecordHit
+from ebbtide.fleet.records.batch import search_of
 from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import node_text_id, parse_node_id
 from ebbtide.language.embedding import vector_of
 from ebbtide.memory.wording import SEPARATOR, joined
 from ebbtide.parameters import MAX_RESULTS_CEILING
-from ebbtide.records import Cue, local_date
+from ebbtide.records import EPISODE, Cue, local_date
 from ebbtide.retrieval.ranking_request import SIGNALS
 from ebbtide.retrieval.tokenizers import TOKENIZERS, count_tokens
+from ebbtide.statements import STATEMENT_KINDS
 from ebbtide.verbs.attachments import cited_attachment
 from ebbtide.verbs.explanation import Explanation, explain_association, explained
-from ebbtide.verbs.inspect import SourceInfo, source_fields
+from ebbtide.verbs.inspect import MEMORY, RECORD, SourceInfo, source_fields
 from ebbtide.verbs.limits import (
     Between,
     FlatMetadata,
@@ -51,6 +53,7 @@ from ebbtide.verbs.limits import (
     Time,
 )
 from ebbtide.verbs.pii_policy import PiiPolicy, as_stored
+from ebbtide.verbs.records import analyse
 from ebbtide.verbs.requests import AgentRequest, Fields, Response, invalid, violation
 from ebbtide.verbs.service import Service
 
@@ -59,6 +62,9 @@ MAX_TOKENS = 10_000_000
 SMALL_DEPTH = 3
 SMALL_RESULTS = 200
 """A recall with at most this depth and this many results is small."""
+
+QUERY_KINDS = (MEMORY, RECORD, EPISODE, *sorted(STATEMENT_KINDS))
+"""The kinds that a query may ask for, besides the caller's own."""
 
 T = TypeVar("T")
 
@@ -87,10 +93,12 @@ class QueryRequest(AgentRequest):
         description="A question in plain language, answered from all messages of the agent.",
         examples=["Where did Ann move in May?"],
     )
-    kinds: Annotated[list[Annotated[str, Kind()]], Several, MaxItems("max_keywords")] = Field(
-        default_factory=list,
-        description="Only memories of these kinds: episode, kinds of statements, or your own. In `recall`: hybrid mode "
-        "only.",
+    kinds: Annotated[list[Annotated[str, Kind(known=QUERY_KINDS)]], Several, MaxItems("max_keywords")] = (
+        Field(
+            default_factory=list,
+            description="Only memories of these kinds: episode, kinds of statements, or your own; memory for all. With "
+            "record, records too, or alone. In `recall`: hybrid mode only.",
+        )
     )
     speakers: Annotated[list[Name], Several, MaxItems("max_keywords")] = Field(
         default_factory=list,
@@ -123,6 +131,43 @@ class QueryRequest(AgentRequest):
         description="Longest wait for batches accepted before, 0-30000; default: the daemon's, but 0 for a query that "
         "searches the archive, which includes texts that are not digested yet.",
     )
+
+    @property
+    def with_records(self) -> bool:
+        """Whether records are searched."""
+        return RECORD in self.kinds
+
+    @property
+    def with_memories(self) -> bool:
+        """Whether memories are searched."""
+        return set(self.kinds) != {RECORD}
+
+    @model_validator(mode="after")
+    def _fits_its_kinds(self) -> Self:
+        if not self.with_records:
+            return self
+        if self.query is None:
+            raise violation(
+                "MISSING_FIELD", "required with the kind record, which is found by words", "query"
+            )
+        for name in NOT_OF_RECORDS:
+            if getattr(self, name):
+                description = (
+                    "not allowed with the kind record, which has none; leave out this field, or record"
+                )
+                raise violation("INVALID_VALUE", description, name)
+        for name in () if self.with_memories else ONLY_OF_MEMORIES:
+            if name in self.model_fields_set and getattr(self, name) not in ([], None, False):
+                description = "needs memories; add memory to kinds, or leave this field out"
+                raise violation("INVALID_VALUE", description, name)
+        return self
+
+
+NOT_OF_RECORDS = ("speakers", "sources", "metadata")
+"""Filters that no record would pass; so a query for records refuses them."""
+
+ONLY_OF_MEMORIES = ("archive", "start_nodes", "without", "explain", "vector")
+"""Fields that a query for records alone would have to ignore; so it refuses them."""
 
 
 class RecallRequest(QueryRequest):
@@ -261,6 +306,24 @@ class RecalledMemory(Response):
     )
 
 
+class RecalledRecord(Response):
+    """A record of the response, in the order of the text."""
+
+    namespace: list[str] = Field(description="Its place, from the outermost label on.")
+    key: str = Field(description="Its name in the namespace.", examples=["theme"])
+    version: int = Field(description="Version of its value.")
+    text: str = Field(description="The passage of its texts that matches the query best.")
+    score: float = Field(description="How relevant it is among the records, above 0; 1 for the best one.")
+    position: int = Field(description="Its position among the memories and records of the response, from 0.")
+    created_at: int = Field(description="When the record was first put, ms since the epoch.")
+    updated_at: int = Field(description="When it was last put, ms since the epoch.")
+
+
+RECORDS: Any = Field(
+    default_factory=list,
+    description="With the kind record: the records of the response. Memories have the other positions, in order.",
+)
+
 UNEMBEDDED: Any = Field(
     description="Messages, those of new statements included, that a query finds only by their words so far, since "
     "they have no vectors yet. 0 without a query or an embedding model.",
@@ -287,13 +350,14 @@ class Recalled(Response):
         default_factory=list, description="With `citations`: the memories of the text."
     )
     explanation: Explanation | None = Field(None, description="With `explain`: how the memories were ranked.")
+    records: list[RecalledRecord] = RECORDS
 
     _requested: frozenset[str] = PrivateAttr(frozenset())
-    """Which of `memories` and `explanation` were requested."""
+    """Which of `memories`, `explanation` and `records` were requested."""
 
     def as_json(self) -> str:
         """Return the body, without fields that were not requested. Requested ones are there even if empty."""
-        return self.model_dump_json(exclude={"memories", "explanation"} - self._requested)
+        return self.model_dump_json(exclude={"memories", "explanation", "records"} - self._requested)
 
 
 async def recall(service: Service, request: RecallRequest) -> Recalled:
@@ -319,10 +383,19 @@ async def _recall(service: Service, request: RecallRequest) -> Recalled:
         if request.is_hybrid:
             now_ms = service.clock.now_ms()
             query = await with_meaning(service, await _query_of(service, agent, request))
-            return await agent.query(partial(_recollected, agent.workspace, query, request, now_ms))
+            return await answered(
+                service, agent, query, now_ms, partial(_recollected, agent.workspace, query, request, now_ms)
+            )
         cue = _cue(agent, request)
         is_small = cue.depth <= SMALL_DEPTH and cue.max_results <= SMALL_RESULTS
         return await agent.recall(partial(_recalled, agent.workspace, cue, request), is_small=is_small)
+
+
+async def answered(service: Service, agent: Agent, query: Query, now_ms: int, job: Callable[[], T]) -> T:
+    """Run the job that answers a query, after the words of records that it needs are computed."""
+    if query.with_records:
+        await analyse(service, agent, [search_of(query)], now_ms)
+    return await (agent.query(job) if query.with_memories else agent.run(job))
 
 
 async def unless_unknown(answer: Awaitable[T], nothing: Callable[[], T]) -> T:
@@ -365,7 +438,11 @@ def _recalled(workspace: Workspace, cue: Cue, request: RecallRequest) -> Recalle
 
 def _requested(recalled: Recalled, request: RecallRequest) -> Recalled:
     """Return the response, noting which of its optional fields were requested."""
-    given = {"memories": request.citations, "explanation": request.explain}
+    given = {
+        "memories": request.citations,
+        "explanation": request.explain,
+        "records": request.with_records,
+    }
     recalled._requested = frozenset(name for name, is_requested in given.items() if is_requested)
     return recalled
 
@@ -431,7 +508,9 @@ async def query_of(agent: Agent, request: QueryRequest, words: Sequence[str] = (
         "archive": request.archive or "always",
         "speakers": as_stored(policy, request.speakers),
         "conversations": [policy.name(source) for source in request.sources],
-        "kinds": tuple(request.kinds),
+        "kinds": () if MEMORY in request.kinds else tuple(kind for kind in request.kinds if kind != RECORD),
+        "with_memories": request.with_memories,
+        "with_records": request.with_records,
         "time_range": (time_range.begin, time_range.end),
         "metadata": policy.metadata(request.metadata) or {},
     }
@@ -440,7 +519,7 @@ async def query_of(agent: Agent, request: QueryRequest, words: Sequence[str] = (
 
 async def with_meaning(service: Service, query: Query) -> Query:
     """Return the query with its vector, if there is an embedder and a signal needs the vector."""
-    if {"semantic", "window"} <= set(query.without):
+    if {"semantic", "window"} <= set(query.without) or not query.with_memories:
         return query
     embedder = service.fleet.shared.embedder
     timeout_s = service.settings.embedding.query_timeout_ms / 1000
@@ -455,21 +534,42 @@ def _recollected(workspace: Workspace, query: Query, request: RecallRequest, now
         raise no_node()
     if query.start_nodes:
         query = replace(query, start_nodes=[node_id for node_id in query.start_nodes if node_id in network])
-    found, counts = workspace.recollect(query, now_ms, lambda text: count_tokens(text, request.tokenizer))
+    found, counts = workspace.answer(query, now_ms, lambda text: count_tokens(text, request.tokenizer))
     answer = Recalled(
         text=joined(
             one.block(cites=query.cites, dates=query.dates, locale=locale, offset=offset)
-            for one in found.memories
+            for one in found.order or found.memories
         ),
         pending_batches=counts.pending_batches,
         parked_batches=counts.parked_batches,
         unembedded_messages=found.unembedded_count,
         memories=[memory_info(one) for one in found.memories] if request.citations else [],
         explanation=explained(found) if request.explain else None,
+        records=record_infos(found),
     )
     contents = (one.said for one in found.memories if request.citations)
-    note_returned(workspace, [*answer.text.split(SEPARATOR), *contents])
+    note_returned(
+        workspace, [*answer.text.split(SEPARATOR), *contents, *(one.content for one in found.records)]
+    )
     return _requested(answer, request)
+
+
+def record_infos(found: Recollected) -> list[RecalledRecord]:
+    """Return the records of a result for a response."""
+    return [
+        RecalledRecord(
+            namespace=list(one.record.namespace),
+            key=one.record.key,
+            version=one.record.version,
+            text=one.content,
+            score=round(one.score, 6),
+            position=position,
+            created_at=one.record.created_at_ms,
+            updated_at=one.record.updated_at_ms,
+        )
+        for position, one in enumerate(found.order)
+        if isinstance(one, RecordHit)
+    ]
 
 
 def memory_info(one: Hit) -> RecalledMemory:

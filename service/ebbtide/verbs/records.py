@@ -1,12 +1,14 @@
 """records: JSON objects that the caller stores by namespace and key, and reads again exactly as they were.
 
-A record is no memory: it does not fade, and no recall returns it. A search with a query finds it by its words.
+A record is no memory: it does not fade, and only a recall of the kind `record` returns it. A search with a query finds
+it by its words.
 `fleet/records/batch.py` runs a batch. The agent's PII policy covers records as it covers messages: under `redact`,
 personal data in a value is replaced by its kind, and in labels and keys by a keyed form, on writing and on reading.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Any, Self
 
@@ -280,7 +282,7 @@ async def _run(service: Service, agent: Agent, request: BatchRecordsRequest) -> 
     operations = await service.texts.run(0 if policy.is_off else size, _as_stored, request.ops, policy)
     now_ms, may_expire = service.clock.now_ms(), workspace.records.may_expire
     if any(one.query for one in request.ops):
-        await _analyse(service, agent, operations, now_ms)
+        await analyse(service, agent, operations, now_ms)
     run = partial(workspace.records.run, operations, now_ms, actor(), parameters.pii, service.quota)
     found = await agent.run(lambda: list(map(_result, run())))
     if workspace.records.may_expire and not may_expire:
@@ -288,7 +290,7 @@ async def _run(service: Service, agent: Agent, request: BatchRecordsRequest) -> 
     return RecordResults(results=found)
 
 
-async def _analyse(service: Service, agent: Agent, operations: list[batch.Operation], now_ms: int) -> None:
+async def analyse(service: Service, agent: Agent, operations: Sequence[batch.Operation], now_ms: int) -> None:
     """Compute the terms of the texts that queries search, outside of the agent's jobs, since it may take seconds."""
     records = agent.workspace.records
     texts = await agent.run(lambda: records.unanalysed(operations, now_ms))

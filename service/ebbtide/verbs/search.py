@@ -17,7 +17,7 @@ from typing import Annotated, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
+from pydantic import AfterValidator, Field, PrivateAttr, WithJsonSchema, model_validator
 
 from ebbtide.fleet.recall.query import Query
 from ebbtide.fleet.recall.recollected import Hit
@@ -26,13 +26,17 @@ from ebbtide.language.embedding import MAX_DIMENSIONS
 from ebbtide.retrieval.ranking_request import SIGNALS
 from ebbtide.verbs.limits import MaxItems, Several, Time
 from ebbtide.verbs.recall import (
+    RECORDS,
     UNEMBEDDED,
     QueryRequest,
     RecalledMemory,
+    RecalledRecord,
+    answered,
     caught_up,
     memory_info,
     note_returned,
     query_of,
+    record_infos,
     unless_unknown,
     with_meaning,
 )
@@ -102,6 +106,14 @@ class Found(Response):
     pending_batches: int = Field(description="Accepted batches not yet digested.", examples=[0])
     parked_batches: int = Field(description="Batches parked after repeated failures.", examples=[0])
     unembedded_messages: int = UNEMBEDDED
+    records: list[RecalledRecord] = RECORDS
+
+    _has_records: bool = PrivateAttr(False)
+    """Whether records were requested."""
+
+    def as_json(self) -> str:
+        """Return the body, without `records` if they were not requested."""
+        return self.model_dump_json(exclude=None if self._has_records else {"records"})
 
 
 async def search(service: Service, request: SearchRequest) -> Found:
@@ -113,7 +125,9 @@ async def search(service: Service, request: SearchRequest) -> Found:
     def nothing() -> Found:
         return Found(memories=[], pending_batches=0, parked_batches=0, unembedded_messages=0)
 
-    return await unless_unknown(_search(service, request), nothing)
+    found = await unless_unknown(_search(service, request), nothing)
+    found._has_records = request.with_records
+    return found
 
 
 async def _search(service: Service, request: SearchRequest) -> Found:
@@ -123,7 +137,8 @@ async def _search(service: Service, request: SearchRequest) -> Found:
         query = (
             _with_vector(service, query, request) if request.vector else await with_meaning(service, query)
         )
-        return await agent.query(partial(_found, agent.workspace, query, service.clock.now_ms()))
+        now_ms = service.clock.now_ms()
+        return await answered(service, agent, query, now_ms, partial(_found, agent.workspace, query, now_ms))
 
 
 def unit_vector(numbers: Sequence[float]) -> NDArray[np.float32]:
@@ -143,13 +158,15 @@ def _with_vector(service: Service, query: Query, request: SearchRequest) -> Quer
 
 
 def _found(workspace: Workspace, query: Query, now_ms: int) -> Found:
-    found, counts = workspace.recollect(query, now_ms, len)
+    found, counts = workspace.answer(query, now_ms, len)
     note_returned(workspace, (text for one in found.memories for text in (one.content, one.said)))
+    note_returned(workspace, (one.content for one in found.records))
     return Found(
         memories=[_memory(one) for one in found.memories],
         pending_batches=counts.pending_batches,
         parked_batches=counts.parked_batches,
         unembedded_messages=found.unembedded_count,
+        records=record_infos(found),
     )
 
 

@@ -1021,6 +1021,35 @@ class RecallStart:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class RecalledRecord:
+    """A record of the response, in the order of the text."""
+
+    namespace: Sequence[str]
+    """Its place, from the outermost label on."""
+
+    key: str
+    """Its name in the namespace."""
+
+    version: int
+    """Version of its value."""
+
+    text: str
+    """The passage of its texts that matches the query best."""
+
+    score: float
+    """How relevant it is among the records, above 0; 1 for the best one."""
+
+    position: int
+    """Its position among the memories and records of the response, from 0."""
+
+    created_at: int
+    """When the record was first put, ms since the epoch."""
+
+    updated_at: int
+    """When it was last put, ms since the epoch."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class RecordInfo:
     """A record."""
 
@@ -2285,6 +2314,9 @@ class Found:
     unembedded_messages: int
     """Messages, those of new statements included, that a query finds only by their words so far, since they have no vectors yet. 0 without a query or an embedding model."""
 
+    records: Sequence[RecalledRecord] = field(default_factory=list)
+    """With the kind record: the records of the response. Memories have the other positions, in order."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NodeDetail:
@@ -2456,6 +2488,9 @@ class Recalled:
 
     explanation: Explanation | None = None
     """With `explain`: how the memories were ranked."""
+
+    records: Sequence[RecalledRecord] = field(default_factory=list)
+    """With the kind record: the records of the response. Memories have the other positions, in order."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

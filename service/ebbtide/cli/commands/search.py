@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -31,6 +32,10 @@ def search(
         list[str] | None,
         typer.Option("--conversation", "--source", help="Only messages of this conversation; repeatable."),
     ] = None,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option("--kind", help="Only memories of this kind, or record for records; repeatable."),
+    ] = None,
     most: Annotated[
         int | None, typer.Option("--max-results", help="Maximum number of memories; 0 means 10000.")
     ] = None,
@@ -50,23 +55,37 @@ def search(
         "query": text,
         "speakers": speaker or [],
         "sources": conversation or [],
-        "archive": "never" if living else "always",
     }
+    if kind:
+        command["kinds"] = kind
+    if living:
+        command["archive"] = "never"
     if most is not None:
         command["max_results"] = most
     with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:
         answer = remote.search(agent, command)
-        is_unknown = not answer["memories"] and not exists(remote, agent)
+        found = _in_order(answer)
+        is_unknown = not found and not exists(remote, agent)
     if as_json:
         write_json(answer)
         return
-    if answer["memories"]:
-        out().print(_table(answer["memories"]))
+    if found:
+        out().print(_table(found))
     else:
         say(f"There is no agent {agent}." if is_unknown else nothing_found([], agent, text), "dim")
     waiting = waiting_note(answer)
     if waiting:
         say(waiting, "dim")
+
+
+def _in_order(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the memories and records of an answer, the best first."""
+    found = list(answer["memories"])
+    for record in answer.get("records", ()):
+        place = "/".join((*record["namespace"], record["key"]))
+        row = {"id": place, "node_ids": [], "state": "record", "content": record["text"]}
+        found.insert(record["position"], {**row, "score": record["score"]})
+    return found
 
 
 def _table(memories: list[dict[str, Any]]) -> Table:

@@ -43,6 +43,9 @@ class Query:
     conversations: Sequence[str] = ()
     kinds: Collection[str] = ()
     """Only memories of these kinds: `episode`, kinds of statements, or kinds of the caller's own."""
+    with_memories: bool = True
+    with_records: bool = False
+    """Whether the result has memories, and records."""
     time_range: tuple[int | None, int | None] = (None, None)
     created_after: int | None = None
     """Only what was accepted at or after this time."""

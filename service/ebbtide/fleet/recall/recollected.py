@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from ebbtide.han import contains_han
 from ebbtide.ids import NodeId, message_text_id, node_text_id
-from ebbtide.memory.wording import word_memory
-from ebbtide.records import EPISODE, AttachmentPlace, MessageRecord, Node, local_date
+from ebbtide.memory.wording import word_memory, word_record
+from ebbtide.records import EPISODE, AttachmentPlace, MessageRecord, Node, StoredRecord, local_date
 
 if TYPE_CHECKING:
     from ebbtide.retrieval.query import ParsedQuery
@@ -79,10 +79,40 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordHit:
+    """One record of a result, with the passage of its texts that fits the query best."""
+
+    record: StoredRecord
+    content: str
+    score: float
+    is_shortened: bool = False
+    """Whether the content was shortened to its key sentences."""
+
+    @property
+    def label(self) -> str:
+        """The name before the content in the text: its key."""
+        return f"{self.record.key}: "
+
+    def block(self, *, cites: bool, dates: bool, locale: str, offset: Offset) -> str:
+        """Return its block of the text, with the date of its last put and its place if requested."""
+        record, text = self.record, self.content
+        if cites:
+            place = "/".join((*record.namespace, record.key))
+            is_chinese = contains_han(text) if locale == "auto" else locale == "zh"
+            text += f"（来源：记录 {place}）" if is_chinese else f" (source: record {place})"
+        date = local_date(record.updated_at_ms, offset) if dates else ""
+        return word_record(text, locale, self.label, date)
+
+
+@dataclass(frozen=True, slots=True)
 class Recollected:
     """The result of a query: memories in order, dropped ones with the reason, and the ranking."""
 
     memories: tuple[Hit, ...] = ()
+    records: tuple[RecordHit, ...] = ()
+    """The best first. Empty unless the query asks for records."""
+    order: tuple[Hit | RecordHit, ...] = ()
+    """The memories and records in the order of the text, if the query asks for records."""
     dropped: tuple[tuple[Hit, str], ...] = ()
     """With the reason. Empty unless the query asks for explanations or has a token budget."""
     ranking: Ranking | None = None

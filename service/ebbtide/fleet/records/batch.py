@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -17,12 +17,16 @@ from ebbtide.errors import Conflict, InvalidRequest
 from ebbtide.fleet.deletion.proofs import Proofs
 from ebbtide.fleet.deletion.records import delete_record, value_of
 from ebbtide.fleet.ingest.admission import PolicyChanged, Quota, refuse_beyond
+from ebbtide.fleet.recall.recollected import RecordHit
 from ebbtide.fleet.records.matching import Pattern, matches
 from ebbtide.fleet.records.searching import KeptTerms, scores, text_of
 from ebbtide.fleet.state.agent_state import State
 from ebbtide.records import StoredRecord
 from ebbtide.store.chain import AuditEntry
 from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
+
+if TYPE_CHECKING:
+    from ebbtide.fleet.recall.query import Query
 
 MAX_RETURNED_BYTES = 2 << 20
 """Most bytes of values that a batch returns, so that gRPC clients accept the response by default."""
@@ -84,6 +88,19 @@ class Search:
     is_descending: bool = False
     refreshes: bool = False
     query: str = ""
+    put_in: tuple[int | None, int | None] = (None, None)
+    """Only records whose last put was from the first time on and before the second."""
+    created_after: int | None = None
+
+
+def search_of(query: Query) -> Search:
+    """Return the search for the records of a query."""
+    return Search(
+        limit=query.max_results,
+        query=query.text,
+        put_in=query.time_range,
+        created_after=query.created_after,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +141,14 @@ class RecordJobs:
         self.may_expire = state.store.read(lambda txn: next(txn.records.all(), None) is not None)
         """Whether the agent may have records that expire."""
         self.terms = KeptTerms()
+
+    def recall(self, search: Search, now_ms: int) -> list[RecordHit]:
+        """Return the records that fit a query best, each with its best passage."""
+
+        def read(txn: ReadTransaction) -> list[RecordHit]:
+            return list(_Reads(txn, now_ms, self.terms).hits(search))
+
+        return self._state.store.read(read)
 
     def unanalysed(self, operations: Sequence[Operation], now_ms: int) -> dict[int, str]:
         """Return the texts that the queries of a batch search and whose terms are not kept, by version."""
@@ -231,27 +256,47 @@ class _Reads:
 
     def _best(self, operation: Search) -> tuple[list[StoredRecord], list[float]]:
         """Return the records that fit a query best among those that match its filter, with their scores."""
+        some = self._ranked(operation)
+        return self._at([place for _, place, _ in some]), [-score for score, _, _ in some]
+
+    def hits(self, operation: Search) -> Iterator[RecordHit]:
+        """Yield the records that fit a query best, each with its best passage."""
+        for score, place, best in self._ranked(operation):
+            [record] = self._at([place])
+            entry = self._terms.of(record)[best]
+            yield RecordHit(record, text_of(record)[entry.begin : entry.begin + entry.length], -score)
+
+    def _ranked(self, operation: Search) -> list[tuple[float, tuple[Names, str], int]]:
+        """Return the negative score, the place and the number of the best passage of each record, the best first."""
         found = [((one.namespace, one.key), self._terms.of(one)) for one in self.searched(operation)]
         given = scores(operation.query, [entries for _, entries in found])
-        order = sorted((-score, place) for (place, _), score in zip(found, given, strict=True) if score)
-        some = order[operation.offset : operation.offset + operation.limit]
-        return self._at([place for _, place in some]), [-score for score, _ in some]
+        order = sorted(
+            (-score, place, best) for (place, _), (score, best) in zip(found, given, strict=True) if score
+        )
+        return order[operation.offset : operation.offset + operation.limit]
 
     def searched(self, operation: Search) -> Iterator[StoredRecord]:
         """Yield the records among which a query searches."""
-        size = 0
-        for count, record in enumerate(self._matching(operation)):
-            size += len(record.value)
-            if count == MAX_SEARCHED or size > MAX_SEARCHED_BYTES:
+        count = size = 0
+        for record in self._matching(operation):
+            if record.index != ():
+                count, size = count + 1, size + len(record.value)
+            if count > MAX_SEARCHED or size > MAX_SEARCHED_BYTES:
                 raise _too_many(
                     f"searches more than {MAX_SEARCHED} records or {MAX_SEARCHED_BYTES} bytes of values for a query; "
-                    "name a narrower namespace or a filter"
+                    "search records in a narrower namespace or with a filter"
                 )
             yield record
 
     def _matching(self, operation: Search) -> Iterator[StoredRecord]:
-        wanted = operation.filter
+        wanted, (begin, end) = operation.filter, operation.put_in
         for one in self.examined(operation.namespace):
+            if begin is not None and one.updated_at_ms < begin:
+                continue
+            if end is not None and one.updated_at_ms >= end:
+                continue
+            if operation.created_after is not None and one.created_at_ms < operation.created_after:
+                continue
             if not wanted or matches(value_of(one), wanted):
                 yield one
 

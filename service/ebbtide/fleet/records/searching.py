@@ -126,15 +126,22 @@ class KeptTerms:
         self.resident_bytes += sign * sum(ENTRY_BYTES + TERM_BYTES * len(one.terms) for one in entries)
 
 
-def scores(query: str, entries: Sequence[Sequence[Entry]]) -> list[float]:
-    """Return how well each record fits a query, by the entries of each: 1 for the best, 0 for none of the words."""
+def scores(query: str, entries: Sequence[Sequence[Entry]]) -> list[tuple[float, int]]:
+    """Return how well each record fits a query, by the entries of each: 1 for the best, 0 for none of the words.
+
+    The number is that of its entry that fits best.
+    """
     index = PassageIndex()
     index.add(
         IndexedPassage(place, entry, 0, "", str(place))
         for place, some in enumerate(entries)
         for entry in some
     )
-    found = np.zeros(len(entries))
-    np.maximum.at(found, index.column("message"), WordScores(index).scores(weights_of([query]), NEIGHBOURS))
+    given, places = WordScores(index).scores(weights_of([query]), NEIGHBOURS), index.column("message")
+    found, best = np.zeros(len(entries)), np.zeros(len(entries), dtype=np.int64)
+    np.maximum.at(found, places, given)
+    # The first of the best entries is assigned last.
+    upwards = np.lexsort((-np.arange(len(given)), given))
+    best[places[upwards]] = upwards - np.searchsorted(places, places[upwards])
     shares: list[float] = (found / (found.max(initial=0.0) or 1.0)).tolist()
-    return shares
+    return list(zip(shares, best.tolist(), strict=True))

@@ -33,7 +33,7 @@ from ebbtide.fleet.ingest.declaring import Declaring
 from ebbtide.fleet.ingest.extraction import ExtractionJobs
 from ebbtide.fleet.ingest.inbox import Inbox
 from ebbtide.fleet.recall.query import Query
-from ebbtide.fleet.records.batch import RecordJobs
+from ebbtide.fleet.records.batch import RecordJobs, search_of
 from ebbtide.fleet.state.agent_state import State
 from ebbtide.fleet.state.event_builder import EventLog
 from ebbtide.fleet.state.privacy_budget import PrivacyBudget
@@ -251,6 +251,25 @@ class Workspace(State):
     def offset(self) -> Offset:
         """How far local clocks of the agent's time zone are ahead of UTC, as a function of the time in ms."""
         return offset_of(self.parameters.time_zone)
+
+    def answer(
+        self, query: Query, now_ms: int, count_tokens: Callable[[str], int]
+    ) -> tuple[Recollected, AgentCounts]:
+        """Answer a query with memories, records or both. Return the result and the counts of the agent."""
+        if not query.with_records:
+            return self.recollect(query, now_ms, count_tokens)
+        # Imported here, as the rules for queries below.
+        from ebbtide.fleet.recall.mixing import mixed
+        from ebbtide.fleet.recall.recollected import Recollected
+
+        found, counts = (
+            self.recollect(query, now_ms, count_tokens)
+            if query.with_memories
+            else (Recollected(), self.store.read(lambda txn: txn.counts()))
+        )
+        records = self.records.recall(search_of(query), now_ms)
+        locale = self.parameters.locale
+        return mixed(found, records, query, count_tokens, locale, self.offset), counts
 
     def recollect(
         self, query: Query, now_ms: int, count_tokens: Callable[[str], int]

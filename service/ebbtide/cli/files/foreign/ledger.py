@@ -84,7 +84,7 @@ class Ledger:
 
     def _put(self, conversation_id: str, part: int) -> Json:
         value = {"conversation": conversation_id, "messages": self._parts[conversation_id][part]}
-        return {**self._op("put", conversation_id, part), "value": value}
+        return {**self._op("put", conversation_id, part), "value": value, "no_index": True}
 
     def _op(self, op: str, conversation_id: str, part: int) -> Json:
         key = f"{letters(conversation_id, 24)}.{part}"
