@@ -81,7 +81,7 @@ proto: $(READY_DEV)  ## check the schema of the gRPC interface and regenerate it
 eval-model: $(READY_DEV)  ## measure the quality of a language model; make eval-model MODEL_URL=http://127.0.0.1:11434
 	$(BIN)/python -m benchmarks.eval_model --url "$(MODEL_URL)" --kind "$(or $(MODEL_KIND),ollama)" --model "$(or $(MODEL_NAME),qwen2.5:7b)"
 
-test-integrations: $(READY_DEV)  ## run the frameworks' own tests on the adapters, agents of frameworks, and the clients of mem0 (installs them, 900 MB)
+test-integrations: $(READY_DEV)  ## run the frameworks' own tests on the adapters, and real clients on the daemon (installs them, 1.5 GB)
 	$(PYTHON) -m venv $(INTEGRATIONS)
 	$(INTEGRATIONS)/bin/python -m pip install --quiet './clients/python[anthropic,langgraph]' \
 		langgraph-checkpoint-sqlite pytest pytest-asyncio hatchling==1.26.3 hatch-fancy-pypi-readme
@@ -93,9 +93,11 @@ test-integrations: $(READY_DEV)  ## run the frameworks' own tests on the adapter
 	done
 	$(PYTHON) -m venv $(INTEGRATIONS)/mem0
 	$(INTEGRATIONS)/mem0/bin/python -m pip install --quiet mem0ai==2.2.1
-	if command -v npm > /dev/null; then npm install --silent --no-audit --no-fund --ignore-scripts --prefix $(INTEGRATIONS) mem0ai@3.3.1; fi
+	$(BIN)/python -m tests.support.node $(INTEGRATIONS)/mem0 mem0ai@3.3.1
+	$(BIN)/python -m tests.support.node $(INTEGRATIONS)/mcp \
+		@modelcontextprotocol/conformance@0.2.0-alpha.12 @modelcontextprotocol/inspector@2.12.0
 	EBBTIDE_INTEGRATIONS=$(INTEGRATIONS) $(TESTS) tests/integration/test_framework_suites.py tests/integration/test_mem0_clients.py \
-		tests/integration/test_thin_adapters.py
+		tests/integration/test_thin_adapters.py tests/integration/test_mcp_conformance.py
 
 openapi-tools: $(READY_DEV)  ## install the tools of the TypeScript client, which tests run (70 MB)
 	$(BIN)/python -m tests.support.node

@@ -6,17 +6,17 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.support.keys import new_key
+from tests.support.node import node, skip_locally
 from tests.support.process import running_daemon
 
 INTEGRATIONS = Path(os.environ.get("EBBTIDE_INTEGRATIONS", "")).absolute()
-NODE_MODULES = INTEGRATIONS / "node_modules"
+NODE_MODULES = INTEGRATIONS / "mem0" / "node_modules"
 
 pytestmark = [
     pytest.mark.full,
@@ -180,12 +180,12 @@ def test_a_client_of_mem0(tmp_path: Path, client: str) -> None:
     with running_daemon(data, {"ACCESS__AUTHENTICATION": "keys"}) as daemon:
         arguments = [f"{daemon.url.rstrip('/')}/mem0", *keys]
         if client == "node":
-            node = shutil.which("node")
-            if node is None or not NODE_MODULES.is_dir():
-                pytest.skip("`make test-integrations` installs the npm package if there is npm")
+            executable = node()
+            if executable is None:
+                skip_locally("Node is not installed")
             (tmp_path / "node_modules").symlink_to(NODE_MODULES)
             (tmp_path / "client.mjs").write_text(NODE, encoding="utf-8")
-            run([node, str(tmp_path / "client.mjs"), *arguments], tmp_path)
+            run([str(executable), str(tmp_path / "client.mjs"), *arguments], tmp_path)
             return
         python = str(INTEGRATIONS / "mem0" / "bin" / "python")
         run([python, "-c", SYNC if client == "sync" else ASYNC, *arguments], tmp_path)

@@ -1,11 +1,15 @@
-"""Node and the tools of clients/typescript; `python -m tests.support.node` installs them from their lock file."""
+"""Node, and packages of npm: `python -m tests.support.node [FOLDER PACKAGE…]` installs them.
+
+Without arguments these are the tools of clients/typescript, from their lock file.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -25,15 +29,18 @@ def node() -> str | None:
     return shutil.which("node")
 
 
-def install() -> None:
-    """Install the tools below clients/typescript."""
+def install(folder: Path = PACKAGE, packages: Sequence[str] = ()) -> None:
+    """Install packages into a folder, or what its lock file names."""
     executable = node()
     assert executable is not None, "Node is not installed"
     npm = Path(executable).parents[1] / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
     # Scripts that npm starts look for Node on the PATH.
     path = f"{Path(executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
-    command = [executable, str(npm), "ci", "--no-progress"]
-    subprocess.run(command, cwd=PACKAGE, env={**os.environ, "PATH": path}, check=True)
+    quiet = ("--no-progress", "--no-audit", "--no-fund", "--ignore-scripts")
+    what = ("install", *quiet, "--prefix", ".", *packages) if packages else ("ci", "--no-progress")
+    folder.mkdir(parents=True, exist_ok=True)
+    command = [executable, str(npm), *what]
+    subprocess.run(command, cwd=folder, env={**os.environ, "PATH": path}, check=True)
 
 
 def skip_locally(reason: str) -> None:
@@ -70,4 +77,7 @@ def run_node(cwd: Path, *arguments: str, environment: Mapping[str, str] | None =
 
 
 if __name__ == "__main__":
-    install()
+    if sys.argv[1:]:
+        install(Path(sys.argv[1]), sys.argv[2:])
+    else:
+        install()

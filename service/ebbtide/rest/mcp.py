@@ -42,6 +42,8 @@ class _Endpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer an MCP request."""
         service: Service = scope["app"].state.service
+        # The SDK compares values of headers with the body. Space around a value is no part of it.
+        scope = {**scope, "headers": [(name, value.strip(b" \t")) for name, value in scope["headers"]]}
         agent_id = agent_of(scope, CALLER.get(), service.settings.mcp.agent)
         service.authentication.permit(CALLER.get(), ANY_SCOPE, agent_id)
         peers = service.peers
