@@ -29,6 +29,7 @@ test: $(READY_DEV)  ## a sample of every kind of test: in parallel, then the tes
 	$(TESTS) -m "alone and not full" $(ALONE)
 
 test-all: export EBBTIDE_TEST_TIER = all
+test-all: export PYTEST_TIMEOUT = 600
 test-all: $(READY_DEV) model-server  ## all tests in full, an hour or two, before an issue is resolved
 	$(PARALLEL_TESTS) -m "not alone"
 	$(TESTS) -m alone $(ALONE)
