@@ -97,8 +97,11 @@ test-integrations: $(READY_DEV)  ## run the frameworks' own tests on the adapter
 	$(BIN)/python -m tests.support.node $(INTEGRATIONS)/mem0 mem0ai@3.3.1
 	$(BIN)/python -m tests.support.node $(INTEGRATIONS)/mcp \
 		@modelcontextprotocol/conformance@0.2.0-alpha.12 @modelcontextprotocol/inspector@2.12.0
+	$(PYTHON) -m venv $(INTEGRATIONS)/sdks
+	$(INTEGRATIONS)/sdks/bin/python -m pip install --quiet openai==3.57.0 openai-agents==0.24.0 ollama==0.6.3
+	$(BIN)/python -m tests.support.node $(INTEGRATIONS)/sdks openai@7.59.0 ai@7.0.173 @ai-sdk/openai-compatible@3.0.92
 	EBBTIDE_INTEGRATIONS=$(INTEGRATIONS) $(TESTS) tests/integration/test_framework_suites.py tests/integration/test_mem0_clients.py \
-		tests/integration/test_thin_adapters.py tests/integration/test_mcp_conformance.py
+		tests/integration/test_thin_adapters.py tests/integration/test_mcp_conformance.py tests/integration/test_proxy_sdks.py
 
 openapi-tools: $(READY_DEV)  ## install the tools of the TypeScript client, which tests run (70 MB)
 	$(BIN)/python -m tests.support.node

@@ -1,9 +1,6 @@
-"""The memory proxy with the real packages `openai` and `ollama`, in an environment of their own.
+"""The memory proxy with real clients: `openai`, `openai-agents` and `ollama` of PyPI, `openai` and `ai` of npm.
 
-They are larger than what they test, so they are no dependency. To run these tests:
-
-    python -m venv sdks && sdks/bin/pip install openai ollama
-    EBBTIDE_SDKS_PYTHON=sdks/bin/python .venv/bin/python -m pytest tests/integration/test_proxy_sdks.py
+`make test-integrations` installs them in an environment of their own and runs this.
 """
 
 from __future__ import annotations
@@ -17,13 +14,17 @@ from pathlib import Path
 import pytest
 
 from tests.contract.test_proxy import JASMINE, RESPONSE, site
+from tests.support.node import node, skip_locally
 from tests.support.scripted_upstream import Reply, completion, streamed
 
-PYTHON = os.environ.get("EBBTIDE_SDKS_PYTHON", "")
+SDKS = Path(os.environ.get("EBBTIDE_INTEGRATIONS", "")).absolute() / "sdks"
 
 pytestmark = [
     pytest.mark.full,
-    pytest.mark.skipif(not PYTHON, reason="set EBBTIDE_SDKS_PYTHON to a Python with openai and ollama"),
+    pytest.mark.timeout(120),
+    pytest.mark.skipif(
+        "EBBTIDE_INTEGRATIONS" not in os.environ, reason="`make test-integrations` runs the clients"
+    ),
 ]
 
 CALL = [{"id": "t1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
@@ -69,34 +70,173 @@ else:
 """
 
 
-async def run(script: str, url: str) -> None:
-    """Run a script in the environment of the packages; it asserts what it gets."""
-    arguments = [PYTHON, "-c", script, url.rstrip("/"), JASMINE]
-    done = await asyncio.to_thread(subprocess.run, arguments, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
+AGENTS = """
+import asyncio, sys, agents, openai
+from agents import Agent, OpenAIChatCompletionsModel, OpenAIResponsesModel, Runner, function_tool
+
+agents.set_tracing_disabled(True)
+client = openai.AsyncOpenAI(base_url=sys.argv[1] + "/v1/agents/ann/openai/v1", api_key="unused", max_retries=0)
+called = []
+
+@function_tool
+def f() -> str:
+    "Return the weather."
+    called.append(1)
+    return "rain"
+
+async def main():
+    chat = Agent(name="a", model=OpenAIChatCompletionsModel(model="m", openai_client=client), tools=[f])
+    assert (await Runner.run(chat, sys.argv[2])).final_output == "Noted." and called == [1]
+    streamed = Runner.run_streamed(chat, "Which tea do I drink?")
+    texts = [event.data.delta async for event in streamed.stream_events()
+             if event.type == "raw_response_event" and event.data.type == "response.output_text.delta"]
+    assert "".join(texts) == "Jasmine tea.", texts
+    answer = Agent(name="a", model=OpenAIResponsesModel(model="m", openai_client=client))
+    assert (await Runner.run(answer, "Which tea do I drink?")).final_output == "The harbour opens at nine."
+    try:
+        await Runner.run(chat, sys.argv[2])
+    except openai.NotFoundError as error:
+        assert error.request_id == "req-7" and error.code == "model_not_found"
+    else:
+        raise AssertionError
+
+asyncio.run(main())
+"""
+
+NODE_OPENAI = """
+import assert from "node:assert/strict";
+import OpenAI from "openai";
+
+const [url, said] = process.argv.slice(2);
+const client = new OpenAI({ baseURL: url + "/v1/agents/ann/openai/v1", apiKey: "unused", maxRetries: 0 });
+const messages = [{ role: "user", content: said }];
+const whole = await client.chat.completions.create({ model: "m", messages });
+assert.equal(whole.choices[0].message.content, "Noted.");
+let text = "";
+for await (const chunk of await client.chat.completions.create({ model: "m", messages, stream: true }))
+  text += chunk.choices[0]?.delta.content ?? "";
+assert.equal(text, "Jasmine tea.");
+const call = await client.chat.completions.create({ model: "m", messages });
+assert.equal(call.choices[0].message.tool_calls[0].function.name, "f");
+const asked = client.responses.create({ model: "m", input: "Which tea do I drink?" });
+const { data, response } = await asked.withResponse();
+assert.equal(data.output_text, "The harbour opens at nine.");
+assert.match(response.headers.get("x-ebbtide-memory"), /^used/);
+await assert.rejects(client.chat.completions.create({ model: "m", messages }), (error) =>
+  error instanceof OpenAI.NotFoundError && error.requestID === "req-7" && error.code === "model_not_found");
+const half = await client.chat.completions.create({ model: "m", messages, stream: true });
+await assert.rejects(async () => { for await (const _ of half); });
+"""
+
+NODE_AI = """
+import assert from "node:assert/strict";
+import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
+import { APICallError, generateText, isStepCount, jsonSchema, streamText, tool } from "ai";
+
+const [url, said] = process.argv.slice(2);
+const model = createOpenAICompatible({ name: "e", baseURL: url + "/v1/agents/ann/openai/v1" })("m");
+const common = { model, maxRetries: 0 };
+assert.equal((await generateText({ ...common, prompt: said })).text, "Noted.");
+const stream = streamText({ ...common, prompt: "Which tea do I drink?" });
+let text = "";
+for await (const part of stream.textStream) text += part;
+assert.equal(text, "Jasmine tea.");
+let calls = 0;
+const f = tool({ inputSchema: jsonSchema({ type: "object", properties: {} }), execute: async () => `rain ${++calls}` });
+const used = await generateText({ ...common, prompt: said, tools: { f }, stopWhen: isStepCount(2) });
+assert.equal(used.text, "The harbour opens at nine.");
+assert.equal(calls, 1);
+await assert.rejects(generateText({ ...common, prompt: said }), (error) =>
+  APICallError.isInstance(error) && error.statusCode === 404 && error.responseHeaders["x-request-id"] === "req-7");
+const failed = [];
+const half = streamText({ ...common, prompt: said, onError: ({ error }) => failed.push(error) });
+try { for await (const _ of half.textStream); } catch (error) { failed.push(error); }
+assert(failed.length > 0 && failed.every(APICallError.isInstance), failed);
+"""
+
+NOT_FOUND = Reply(
+    (b'{"error": {"message": "no", "type": "t", "param": null, "code": "model_not_found"}}',),
+    status=404,
+    headers={"content-type": "application/json", "x-request-id": "req-7"},
+)
 
 
-async def test_the_openai_package(tmp_path: Path) -> None:
+def response() -> Reply:
+    """Return an answer of the Responses API with the fields that clients need."""
+    body = {"id": "r1", "object": "response", "created_at": 1, "model": "m", **RESPONSE}
+    body["output"] = [{"id": "m1", "role": "assistant", "status": "completed", **RESPONSE["output"][1]}]
+    return Reply((json.dumps(body).encode(),))
+
+
+def broken() -> Reply:
+    """Return a stream that breaks off."""
+    half = streamed("Half")
+    return Reply(half.parts[:-2], headers=half.headers, breaks_after=True)
+
+
+async def run(script: str, url: str, folder: Path | None = None) -> None:
+    """Run a script in the environment of the packages, of npm if there is a folder; it asserts what it gets."""
+    if folder is None:
+        command = [str(SDKS / "bin" / "python"), "-c", script]
+    else:
+        executable = node()
+        if executable is None:
+            skip_locally("Node is not installed")
+        (folder / "node_modules").symlink_to(SDKS / "node_modules")
+        (folder / "client.mjs").write_text(script, encoding="utf-8")
+        command = [str(executable), str(folder / "client.mjs")]
+    arguments = [*command, url.rstrip("/"), JASMINE]
+    done = await asyncio.to_thread(subprocess.run, arguments, capture_output=True, text=True, timeout=90)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("client", ["pypi", "npm"])
+async def test_the_openai_package(tmp_path: Path, client: str) -> None:
     """Chats, streams, tool calls, Responses, errors and a broken stream are as without a proxy."""
-    error = {"error": {"message": "no", "type": "t", "param": None, "code": "model_not_found"}}
-    broken = streamed("Half")
-    response = {"id": "r1", "object": "response", "created_at": 1, "model": "m", **RESPONSE}
-    response["output"] = [{"id": "m1", "role": "assistant", "status": "completed", **RESPONSE["output"][1]}]
     async with site(tmp_path) as at:
         at.upstream.replies += [
             completion("Noted."),
             streamed("Jasmine ", "tea."),
             completion("", "tool_calls", tool_calls=CALL),
-            Reply((json.dumps(response).encode(),)),
-            Reply(
-                (json.dumps(error).encode(),),
-                status=404,
-                headers={"content-type": "application/json", "x-request-id": "req-7"},
-            ),
-            Reply(broken.parts[:-2], headers=broken.headers, breaks_after=True),
+            response(),
+            NOT_FOUND,
+            broken(),
         ]
-        await run(OPENAI, str(at.client.base_url))
+        script, folder = (OPENAI, None) if client == "pypi" else (NODE_OPENAI, tmp_path)
+        await run(script, str(at.client.base_url), folder)
         assert "jasmine" in await at.remembered()
+
+
+async def test_the_agents_of_openai(tmp_path: Path) -> None:
+    """An agent uses its tools, streams, gets memories, and gets the errors of the model server."""
+    async with site(tmp_path) as at:
+        at.upstream.replies += [
+            completion("", "tool_calls", tool_calls=CALL),
+            completion("Noted."),
+            streamed("Jasmine ", "tea."),
+            response(),
+            NOT_FOUND,
+        ]
+        await run(AGENTS, str(at.client.base_url))
+        assert "jasmine" in await at.remembered()
+        assert JASMINE in at.upstream.requests[2].json["messages"][0]["content"]
+        assert JASMINE in at.upstream.requests[3].json["instructions"]
+
+
+async def test_the_ai_sdk(tmp_path: Path) -> None:
+    """Texts, streams, rounds of tools, errors and a broken stream are as without a proxy."""
+    async with site(tmp_path) as at:
+        at.upstream.replies += [
+            completion("Noted."),
+            streamed("Jasmine ", "tea."),
+            completion("", "tool_calls", tool_calls=CALL),
+            completion("The harbour opens at nine."),
+            NOT_FOUND,
+            broken(),
+        ]
+        await run(NODE_AI, str(at.client.base_url), tmp_path)
+        assert "jasmine" in await at.remembered()
+        assert JASMINE in at.upstream.requests[1].json["messages"][0]["content"]
 
 
 async def test_the_ollama_package(tmp_path: Path) -> None:
