@@ -61,7 +61,7 @@ async def test_every_address_and_header_works_with_keys_on(tmp_path: Path) -> No
     async with (
         service_in(tmp_path, access=KEYS_ON) as service,
         served(service) as url,
-        httpx.AsyncClient(headers=ACCEPT) as client,
+        httpx.AsyncClient(headers=ACCEPT, timeout=60) as client,
     ):
         for address, headers in given:
             sent = {name: KEY.sub(lambda _: key, value) for name, value in headers.items()}
