@@ -107,6 +107,8 @@ CHANGES = [
     ("marital_status", "single", "engaged", "I got engaged."),
     ("diet", "meat", "vegan", "I went vegan."),
     ("diet", "vegan", "素", "我开始吃素了。"),
+    ("diet", "素", "肉", "我又吃肉了。"),
+    ("diet", "肉", "meat", "I eat meat again."),
 ]
 """Topics with the value before, and the value after words that report a change."""
 

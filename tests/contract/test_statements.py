@@ -1538,6 +1538,8 @@ async def test_an_unclear_denial_is_asked_about(tmp_path: Path, caller_in: Calle
         ("I will move to Oslo in January.", "Oslo"),
         ("I'm going to move to Oslo on 3 March.", "Oslo"),
         ("我打算三月三号搬到奥斯陆。", "奥斯陆"),
+        ("I'm moving to Oslo in January.", "Oslo"),
+        ("我一月搬到奥斯陆。", "奥斯陆"),
     ],
 )
 async def test_words_of_a_plan_end_nothing(
@@ -1551,6 +1553,14 @@ async def test_words_of_a_plan_end_nothing(
         assert ahead["since"] > rome["since"] and not ahead["superseded"]
         [now] = (await done(call, "GET", "statements", states="current"))["statements"]
         assert now["id"] == rome["id"]
+
+
+async def test_a_name_needs_a_letter_or_a_digit(tmp_path: Path, caller_in: CallerIn) -> None:
+    """The error for a subject that is no name says what a name needs."""
+    async with caller_in(tmp_path) as call:
+        body = {"subject": "😀", "topic": "likes", "object": "tea"}
+        refused = await call("POST", f"{AGENT}/statements", body)
+        assert "with a letter or a digit" in refused.json()["error"]["message"]
 
 
 async def test_one_topic_and_one_value_have_many_words(tmp_path: Path, caller_in: CallerIn) -> None:

@@ -4026,7 +4026,7 @@ export interface components {
             mode?: "fast" | "deep" | "auto";
             /** @description Links to follow from a found statement, 0-3; default: 1. */
             expand_depth?: number | null;
-            /** @description The time for which to answer; default: now. */
+            /** @description The time for which to answer; default: the end of a past time that the query names, else now. */
             as_of?: number | string | null;
             /** @description Answer with what was known at this time. */
             known_at?: number | string | null;

@@ -93,11 +93,12 @@ _CUES: Final = re.compile(
     r"|wife|husband|favou?rite)"
     r"|(?:got|was|been|were) (?:hired|fired)|got (?:re)?(?:married|divorced|engaged)"
     r"|(?:i|we|he|she|they|[’']ve|have|has|just|recently|finally) (?:divorced|retired|(?:re)?married(?! (?:to|for)\b))"
+    r"|(?:eats?|eating|drinks?|drinking) \w{2,12} again"
     r"|(?:broke|split|broken) up|(?:went|gone|turned) (?:back to |fully |completely )?(?:vegan|vegetarian|veggie"
     r"|pescatarian|keto|halal|kosher|gluten[- ]free|plant[- ]based|freelance|part[- ]time|full[- ]time)(?! for\b)"
     r"|turned (?:\d{1,3}|(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)))\b"
     r"|满[ ]?[\d零一二两三四五六七八九十百]{1,5}[ ]?周?岁"
-    r"|现在|如今|目前|不再|已经不|再也不|搬(?:到|去|家|进|来|回|了)|换(?:了|成|为|到|工作|公司|号)"
+    r"|(?:又|重新)(?:开始)?[吃喝]|现在|如今|目前|不再|已经不|再也不|搬(?:到|去|家|进|来|回|了)|换(?:了|成|为|到|工作|公司|号)"
     r"|更新(?:为|成|到)|改(?:成|为|叫|名|了|用|吃|喝|做|当|行)|变成|变为|成为了|成了|辞(?:职|了)|离(?:职|婚|开了)|戒了|跳槽|入职"
     r"|升(?:职|为|任|到|成)|晋升|提拔|提升为|当上|转(?:行|到|成|为|正)|(?<![空声])调(?:到|去|往|岗)"
     r"|离开[^，。！？；,.!?;]{1,12}(?:去了|到了|来了|加入)|开始(?:吃|喝|在|做|当|上班)|分手|再婚|[结订]婚了|失业|下岗|被裁|被开除"
@@ -127,6 +128,37 @@ _AHEAD: Final = re.compile(
     r"|(?<!was )(?<!were )\bgo(?:ing to|nna)\b(?! (?:the|a|an|my|our|school|work|college|university|church|bed)\b)"
     r"|打算|准备(?![好了工])|计划(?=[在于去搬换\d一二三四五六七八九十明下])|即将|将[要于在]|[要会]搬|要换"
 )
+_CHANGING: Final = (
+    r"(?:['’]m|['’]re|['’]s|\bam|\bis|\bare) (?:(?:also|finally|soon|both) ){0,2}(?:moving|relocating|starting|joining"
+    r"|leaving|switching|changing|quitting|retiring|graduating|flying|travel(?:l)?ing"
+    r"|getting (?:re)?(?:married|divorced))\b"
+)
+_ARRANGED: Final = (
+    r"\b(?:exam|test|interview|appointment|surgery|operation|wedding|flight|deadline|presentation|graduation|move"
+    r"|check-?up|defen[cs]e|trip)(?: (?:to|with|at|in|for) [\w.' -]{2,24})? (?:is|starts|begins)\b"
+)
+_TO_COME: Final = (
+    r"(?:(?:in|on|at the end of|this|at|from|early|late|mid|by)[ -](?:the |early |late |mid-?){0,2}"
+    r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mon|tue|wed|thu|fri|sat|sun|spring|summer|autumn|fall|winter"
+    r"|\d{1,2}(?:st|nd|rd|th)?\b(?![ ]?(?:am|pm|:))|(?:a|one|two|three|four|five|six|\d{1,2}) (?:day|week|month|year)"
+    r"|weekend)|next (?:day|week|month|year|spring|summer|autumn|fall|winter|[a-z]{3,6}day|jan|feb|mar|apr|may|jun|jul"
+    r"|aug|sep|oct|nov|dec)|tomorrow|tonight|soon\b)"
+)
+_NOT_TO_COME: Final = re.compile(
+    r"\b(?:last|yesterday|ago|since|was|were|did|every|always|usually|often|on weekends)\b"
+)
+_UNDER_WAY: Final = re.compile(rf"(?:{_CHANGING}|{_ARRANGED})[^,;.!?\n]{{0,60}}? {_TO_COME}")
+"""A change or an appointment at a time, in the present tense: "I'm moving in January", "my exam is on Monday"."""
+_HAN_TIME: Final = (
+    r"(?:明年|明天|后天|下下?个?(?:月|周|星期|礼拜)|(?<![年从自到是\d一二三四五六七八九十初每])(?:\d{1,2}|[一二三四五六七八九十]{1,3})月份?)"
+    r"(?:底|初|中旬|[\d一二三四五六七八九十廿]{1,3}[日号])?"
+)
+_HAN_UNDER_WAY: Final = re.compile(
+    rf"{_HAN_TIME}[^，。！？；,.!?;了过]{{0,4}}?(?:搬家?|移居|入职|跳槽|结婚|毕业|退休|离职|开学|回国|出国|去)"
+    r"(?![^，。！？；,.!?;]{0,16}(?:[了过]|时候|以来|的(?=$|[，。！？；,.!?;])))"
+    r"|(?:考试|面试|手术|婚礼|答辩|体检|航班)(?:是|在|定在|安排在){1,2}" + _HAN_TIME
+)
+"""The same in Chinese, without a word of what has happened: 我一月搬到奥斯陆."""
 
 
 @lru_cache(maxsize=4096)
@@ -310,8 +342,16 @@ def reports_change(quote: str, *, negated: bool = False) -> bool:
 
 
 def tells_of_plan(quote: str) -> bool:
-    """Return whether words say what will be: "I will move in May", 我打算搬到奥斯陆. A promise for ever is no plan."""
-    return _AHEAD.search(nfkc(quote[:MAX_CHARS]).casefold().translate(simplified())) is not None
+    """Return whether words say what will be: "I will move in May", "I'm moving in May", 我打算搬到奥斯陆.
+
+    A promise for ever is no plan.
+    """
+    plain = nfkc(quote[:MAX_CHARS]).casefold().translate(simplified())
+    return (
+        _AHEAD.search(plain) is not None
+        or _HAN_UNDER_WAY.search(plain) is not None
+        or (_UNDER_WAY.search(plain) is not None and _NOT_TO_COME.search(plain) is None)
+    )
 
 
 def is_done(quote: str) -> bool:

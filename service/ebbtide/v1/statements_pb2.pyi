@@ -1298,7 +1298,7 @@ class SearchStatementsRequest(_message.Message):
 
     @_builtins.property
     def as_of(self) -> _timestamp_pb2.Timestamp:
-        """The time for which to answer; default: now."""
+        """The time for which to answer; default: the end of a past time that the query names, else now."""
 
     @_builtins.property
     def known_at(self) -> _timestamp_pb2.Timestamp:

@@ -87,7 +87,10 @@ class SearchStatementsRequest(AgentRequest):
     expand_depth: Annotated[int, Between(0, 3)] | None = Field(
         None, description="Links to follow from a found statement, 0-3; default: 1."
     )
-    as_of: Time | None = Field(None, description="The time for which to answer; default: now.")
+    as_of: Time | None = Field(
+        None,
+        description="The time for which to answer; default: the end of a past time that the query names, else now.",
+    )
     known_at: Time | None = Field(None, description="Answer with what was known at this time.")
     include_past: bool = Field(False, description="Also statements that are no longer true.")
 

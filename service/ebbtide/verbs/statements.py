@@ -370,7 +370,7 @@ async def create(
     has_id = node_number(request.subject.strip()) is not None
     subject = "" if has_id else subject_name(request.subject)
     if subject is None:
-        refuse("subject", request.subject, "a name of 1-200 characters, or I")
+        refuse("subject", request.subject, "a name of 1-200 characters with a letter or a digit, or I")
     size = len(request.content)
     request, slot = await service.texts.run(size, _with_meaning, request)
     async with service.fleet.using(request.owner, create=True, agent_quota=service.agent_quota) as agent:

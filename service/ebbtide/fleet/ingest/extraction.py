@@ -26,7 +26,7 @@ from ebbtide.memory.declaration import Declaration, Saying, declare, evidence_of
 from ebbtide.memory.relatives import Relatives
 from ebbtide.memory.slot_names import DATES
 from ebbtide.memory.subjects import PERSONS
-from ebbtide.memory.values import is_done, reports_change
+from ebbtide.memory.values import is_done, reports_change, tells_of_plan
 from ebbtide.records import BatchState, MessageRecord, Source
 from ebbtide.retrieval.times import not_ahead, stated_time
 from ebbtide.statements import is_extracted
@@ -274,16 +274,16 @@ class ExtractionJobs:
 
     def _declaration(self, heard: Heard, begin: int, one: Statement, model: str) -> Declaration:
         quote = heard.text[begin + one.begin : begin + one.end]
-        is_task = one.kind == "task"
+        is_ahead = one.kind == "task" or tells_of_plan(quote)
         zone = offset_of(self._state.parameters.time_zone)
         stated = (
             None
             if one.slot in DATES
-            else stated_time(quote, heard.record.time_ms, "plan" if is_task else "event", zone)
+            else stated_time(quote, heard.record.time_ms, "plan" if is_ahead else "event", zone)
         )
-        if stated is not None and not is_task and is_done(quote):
+        if stated is not None and not is_ahead and is_done(quote):
             stated = not_ahead(stated, heard.record.time_ms, zone)
-        is_planned = is_task and stated is not None
+        is_planned = is_ahead and stated is not None
         return Declaration(
             subject=one.subject,
             slot=one.slot,

@@ -98,6 +98,8 @@ _LEAD: Final = re.compile(rf"(?:{_any_of('chinese_leads')})?")
 _SELF: Final = re.compile(r"(?:我|本人|俺)(?:们|自己|(?P<home>家))?(?P<of>的)?")
 _TIMED_SELF: Final = re.compile(rf"(?:{_PAST}(?:[春夏秋冬]天|初|底)?|现在|目前|如今|最近)(?P<self>我(?!的))")
 _KIN: Final = re.compile(rf"(?:我|本人|俺)们?(?:的|家的|家)?(?P<kin>{_RELATIVE})(?:他|她)?(?!们)")
+_OWN_KIN: Final = re.compile(rf"(?P<kin>{_RELATIVE})(?=(?:的名字)?(?:叫|名叫))")
+"""A relative who is named without an owner, who is the speaker: 我结婚了，老婆叫李娜."""
 _NAME_IS_KIN: Final = re.compile(
     rf"(?P<o>[\u4e00-\u9fffA-Za-z]{{2,12}}?)是我(?:的|们家)?(?P<kin>{_RELATIVE})$"
 )
@@ -247,6 +249,11 @@ def _in_clause(clause: str, begin: int, topic: _Topic | None, people: Collection
         return [] if topic is None else _predicates(clause, at, begin, topic), topic
     if kin := _KIN.match(clause, at):
         return _about_relative(clause, begin, kin)
+    kin = _OWN_KIN.match(clause, at)
+    if kin and (topic is None or topic.subject == "我"):
+        return (
+            _about_relative(clause, begin, kin) if topic or RELATIVES[kin["kin"]] == "partner" else ([], None)
+        )
     subject = _SELF.match(clause, at)
     if subject is not None:
         own = _Topic("我", begin)
