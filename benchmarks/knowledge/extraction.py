@@ -27,6 +27,7 @@ from benchmarks.knowledge.sets import (
 from benchmarks.knowledge.table import Row
 from benchmarks.recall_data import Corpus, MissingSet, default_folder, read_set
 from ebbtide.language.builtin.extraction import extract
+from ebbtide.memory.reports import REPORTS
 
 BAR = 0.97
 SLOT_BAR = 0.95
@@ -95,6 +96,8 @@ class Tally:
 def outputs_of(message: str, text: str) -> Iterator[Output]:
     """Yield the statements that the rules make of a text."""
     for one in extract(text):
+        if one.slot in REPORTS:  # stored only as a change of a known statement
+            continue
         quote = text[one.offset : one.offset + one.length]
         yield Output(message, quote, one.subject, one.slot, one.object, one.negated, one.planned)
 

@@ -61,6 +61,7 @@ from ebbtide.memory import (
     merge_proposals,
     naming,
     pin_requests,
+    reports,
     slot_names,
     subjects,
     topic_words,
@@ -342,6 +343,12 @@ def _statement(text: str) -> Any:
     cues = values.reports_change(text, negated=True), values.tells_of_past(text), values.is_done(text)
     said = values.tells_of_plan(text), negation.denial_of(text, text[-3:]), negation.denies_allergy(text)
     named = subjects.names_relative(text, "sister", text[:3]), subjects.relative_in(text)
+    said = (
+        *said,
+        reports.values_of(text),
+        reports.follows_correction(text),
+        reports._is_meant(text[:9], text),
+    )
     return compared, slot_names.canonical(text), cues, said, subjects.unqualified(text), named
 
 

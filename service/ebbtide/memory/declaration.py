@@ -68,6 +68,33 @@ class Declaration:
     keywords: tuple[str, ...] = ()
 
 
+def corrected(wrong: Assertion, subject: str, content: str, value: str) -> Declaration:
+    """Return the statement that corrects the value of another one, with everything else as in that."""
+    return Declaration(
+        subject=subject,
+        about=wrong.subject,
+        slot=wrong.slot,
+        content=content,
+        kind=wrong.kind,
+        object=value,
+        attributes=wrong.attributes,
+        negated=wrong.negated,
+        modality=wrong.modality,
+        reports_change=wrong.reports_change,
+        since_ms=wrong.since_ms,
+        until_ms=wrong.until_ms,
+        granularity=wrong.granularity,
+        time_words=wrong.time_words,
+        importance=wrong.importance,
+        confidence=1.0,
+        trust=1.0,
+        author="user",
+        valence=wrong.valence,
+        arousal=wrong.arousal,
+        scope=wrong.scope,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Saying:
     """Where and when a statement was made: its slice of a message, and the times of the message and of the commit."""

@@ -106,7 +106,8 @@ _CUES: Final = re.compile(
 )
 
 _DENIED_CUES: Final = re.compile(
-    r"\b(?:g[ai]ve(?:n)? up|giving up|got(?:ten)? rid of|let go of|cut out|went off|gone off|grew out of|outgrew)\b"
+    r"\b(?:g[ai]ve(?:n)? up|giving up|got(?:ten)? rid of|let go of|cut out|went off|gone off|grew out of|outgrew"
+    r"|died|passed away|put (?:down|to sleep))\b|(?:死|去世|离世)了"
     r"|(?:不|没|戒)[^，。！？；,.!?;了]{1,16}了(?=[啊呀哦哈啦呢嘛吧的]?(?:[\s，。！？；,.!?;）)]|$))"
 )
 """Words of a denial that report a change: "gave up", 不…了."""

@@ -29,7 +29,7 @@ from ebbtide.fleet.runtime.agent import Agent
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import NodeId, batch_text_id, node_number, node_text_id, parse_node_id, ruling_text_id
 from ebbtide.language.builtin.negation import denial_of, denies_allergy
-from ebbtide.memory.declaration import Declaration
+from ebbtide.memory.declaration import Declaration, corrected
 from ebbtide.memory.digestion import OwnLink
 from ebbtide.memory.namesakes import Namesakes
 from ebbtide.memory.relatives import Relatives
@@ -735,30 +735,15 @@ def _corrected(
     value = old.object if request.object is None else policy.words(request.object.strip())
     negated = old.negated if request.negated is None else request.negated
     said = workspace.ledger.assertions_of(old.statement)
-    one = Declaration(
-        subject=subject,
-        about=old.subject,
-        slot=old.slot,
-        content=word_statement(subject, old.slot.replace("_", " "), value, negated=negated),
-        kind=old.kind,
-        object=value,
-        attributes=old.attributes,
+    content = word_statement(subject, old.slot.replace("_", " "), value, negated=negated)
+    one = replace(
+        corrected(old, subject, content, value),
         negated=negated,
-        modality=old.modality,
-        reports_change=old.reports_change,
         replaces=next((each.replaces for each in reversed(said) if each.replaces), 0),
-        since_ms=old.since_ms if request.since is None else request.since,
         until_ms=old.until_ms if request.until is None else request.until,
-        granularity=old.granularity if request.since is None else "",
-        time_words=old.time_words if request.since is None else "",
-        importance=old.importance,
-        confidence=1.0,
-        trust=1.0,
-        author="user",
-        valence=old.valence,
-        arousal=old.arousal,
-        scope=old.scope,
     )
+    if request.since is not None:
+        one = replace(one, since_ms=request.since, granularity="", time_words="")
     return replace(one, keywords=keywords_of(one))
 
 

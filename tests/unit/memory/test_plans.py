@@ -54,5 +54,5 @@ def test_the_present_tense_tells_of_a_plan(quote: str) -> None:
 
 @pytest.mark.parametrize("quote", OTHERS.strip().splitlines())
 def test_the_past_and_habits_are_no_plans(quote: str) -> None:
-    """What has happened, comes back or has no time to come is no plan."""
+    """A past change, a habit, and a sentence without a time to come are no plans."""
     assert not tells_of_plan(quote)

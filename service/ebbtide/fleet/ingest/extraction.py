@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -21,15 +21,29 @@ from ebbtide.events import EventRun
 from ebbtide.fleet.archive.retention import is_digested
 from ebbtide.fleet.ingest.inbox import DigestTask
 from ebbtide.fleet.state.agent_state import State
+from ebbtide.ids import NodeId
 from ebbtide.language.port import ProposedStatement, Utterance
-from ebbtide.memory.declaration import Declaration, Saying, declare, evidence_of, ruled
+from ebbtide.memory.declaration import Declaration, Saying, corrected, declare, evidence_of, ruled
+from ebbtide.memory.namesakes import Namesakes
 from ebbtide.memory.relatives import Relatives
-from ebbtide.memory.slot_names import DATES
+from ebbtide.memory.reports import (
+    CANCELLATION,
+    CORRECTION,
+    LOSS,
+    REPORTS,
+    cancelled,
+    follows_correction,
+    lost_pets,
+    values_of,
+    wrong_statement,
+    wrong_value,
+)
+from ebbtide.memory.slot_names import DATES, slot_of
 from ebbtide.memory.subjects import PERSONS
 from ebbtide.memory.values import is_done, reports_change, tells_of_plan
 from ebbtide.records import BatchState, MessageRecord, Source
 from ebbtide.retrieval.times import not_ahead, stated_time
-from ebbtide.statements import is_extracted
+from ebbtide.statements import LedgerState, Ruling, is_extracted
 from ebbtide.store.lmdb.texts import is_tombstone
 from ebbtide.store.lmdb.transaction import ReadTransaction, WriteTransaction
 
@@ -232,18 +246,19 @@ class ExtractionJobs:
             change = Change()
             meta = txn.meta.ledger
             if _is_unchanged(txn, heard):
-                for begin, one in accepted:
+                for begin, one in self._reported(heard, accepted, change):
                     saying = _saying(heard, begin, one, now_ms)
+                    if self._amend(change, meta, heard, begin, one, saying):
+                        count += 1
+                        continue
                     declaration = self._declaration(heard, begin, one, found.model)
                     earlier = change.ledger or meta
                     known = evidence_of(network, ledger, saying, declaration, earlier.next_entry, change)
                     existing = txn.nodes.get(known) if known else None
                     change = declare(network, ledger, earlier, saying, declaration, existing, change).change
+                    count += 1
                 for ruling in list(Relatives(network, ledger, change).merges(now_ms, txn.messages.quote)):
-                    placed = ruled(change.ledger or meta, ruling)
-                    change.rulings += placed.rulings
-                    change.ledger = placed.ledger
-                count = len(accepted)
+                    _rule(change, meta, ruling)
             if up_to:
                 change.ledger = msgspec.structs.replace(change.ledger or meta, extracted_up_to=up_to)
             txn.apply(change)
@@ -256,6 +271,70 @@ class ExtractionJobs:
         state.follow(state.store.write(write), {})
         state.log.notify(runs)
         return count, gate.rejected
+
+    def _reported(
+        self, heard: Heard, accepted: Sequence[tuple[int, Statement]], change: Change
+    ) -> Iterator[tuple[int, Statement]]:
+        """Yield the statements, without news that concern nothing known. A lost pet may have two values."""
+        ledger = self._state.ledger
+        for begin, one in accepted:
+            if not one.is_by_rules or one.slot not in REPORTS:
+                yield begin, one
+                continue
+            owners = self._owners(one.subject, change)
+            if one.slot == LOSS:
+                for value in lost_pets(ledger, owners, one.object):
+                    yield begin, replace(one, slot="pet", object=value, negated=True)
+            elif one.slot == CANCELLATION:
+                if cancelled(ledger, owners, one.object, heard.record.time_ms):
+                    yield begin, one
+            elif wrong_statement(ledger, values_of(one.object)[1], heard.record.number) is not None:
+                yield begin, one
+
+    def _amend(
+        self, change: Change, state: LedgerState, heard: Heard, begin: int, one: Statement, saying: Saying
+    ) -> bool:
+        """Correct a known statement, or retract known plans, if a rule found words that do. Return whether it did."""
+        ledger, network = self._state.ledger, self._state.network
+        if not one.is_by_rules:
+            return False
+        now_ms, number = saying.known_at_ms, heard.record.number
+        said = Ruling(1, "retract", 1, now_ms, author=RULES, sources=(saying.source,))
+        if one.slot == CANCELLATION:
+            owners = self._owners(one.subject, change)
+            for plan in cancelled(ledger, owners, one.object, saying.told_at_ms):
+                _rule(change, state, msgspec.structs.replace(said, target=plan))
+            return True
+        if one.slot == CORRECTION:
+            value, wrong_words = values_of(one.object)
+            wrong = wrong_statement(ledger, wrong_words, number)
+        elif (
+            not one.negated
+            and slot_of(one.slot).cardinality != "many"
+            and follows_correction(heard.text[: begin + one.begin])
+        ):
+            value = one.object
+            wrong = wrong_value(ledger, self._owners(one.subject, change), one.slot, value, number)
+        else:
+            return False
+        if wrong is None:
+            return False
+        entity = network.entities.get(wrong.subject)
+        quote = heard.text[begin + one.begin : begin + one.end]
+        right = corrected(wrong, one.subject if entity is None else entity.name, quote, value)
+        right = replace(right, author=RULES, keywords=tuple(filter(None, (value, right.subject, right.slot))))
+        new = change.next_node_id or network.next_node_id
+        # The assertion of a correction follows its ruling, and counts as said when the wrong one was.
+        _rule(change, state, msgspec.structs.replace(said, kind="correct", target=wrong.statement, other=new))
+        placed = replace(saying, told_at_ms=wrong.told_at_ms)
+        assert change.ledger is not None
+        declare(network, ledger, change.ledger, placed, right, None, change)
+        return True
+
+    def _owners(self, subject: str, change: Change) -> frozenset[NodeId]:
+        """Return the entities that are one with a subject; none if nothing is known of it."""
+        entity = Namesakes(self._state.network, self._state.ledger, change).meant(subject).entity
+        return self._state.ledger.known().merged_with(entity) if entity else frozenset()
 
     def finish(self, batch: ExtractionBatch) -> None:
         """Note that messages are done from which nothing is to be stored."""
@@ -348,6 +427,13 @@ def _saying(heard: Heard, begin: int, one: Statement, now_ms: int) -> Saying:
     offset = len(heard.text[:first].encode())
     source = Source(heard.record.number, offset, len(heard.text[first:last].encode()))
     return Saying(source, heard.record.batch, heard.record.time_ms, now_ms)
+
+
+def _rule(change: Change, state: LedgerState, ruling: Ruling) -> None:
+    """Add a ruling to a change, with the next entry number."""
+    placed = ruled(change.ledger or state, ruling)
+    change.rulings += placed.rulings
+    change.ledger = placed.ledger
 
 
 def _is_unchanged(txn: ReadTransaction, heard: Heard) -> bool:

@@ -114,6 +114,23 @@ _NO_SUBJECT: Final = re.compile(
 """The beginning of a message without a subject, of which the speaker is the subject."""
 _CHANGED: Final = frozenset({"residence", "employer"})
 """The slots that such a beginning may fill."""
+_MEANT_NOT: Final = re.compile(
+    r"(?:(?:抱歉|不好意思|对不起|我?说错了|更正|纠正|口误)[，,：:。 ]{0,2}){1,3}(?:我(?:的意思|说的))?(?:应该)?"
+    r"(?P<o>(?:是[^，,。是不]{1,12}[，,]?而?不是|不是[^，,。是不]{1,12}[，,]?(?:而是|是))[^，,。是不]{1,12})$"
+    r"|我(?:的意思|说的)(?P<o2>是[^，,。是不]{1,12}[，,]?而?不是[^，,。是不]{1,12})$"
+)
+"""A correction with both values: 说错了，是莱斯特，不是利兹."""
+_CALLED_OFF: Final = re.compile(
+    r"(?:我们?|咱们?)?(?:最后|后来|决定|暂时|这次|还是){0,2}不(?:搬家?[到去]|去|飞|回)(?P<o>[^，。了]{2,10})了$"
+    r"|(?:我们?|咱们?)?的?(?P<o2>[^，。了我]{2,12}?)(?:被)?(?:取消|泡汤|告吹|黄)了$"
+)
+"""A plan that will not happen: 不去奥斯陆了."""
+_CANCELLED: Final = re.compile(r"(?:我们?|咱们?)?取消了(?P<o>[^，。]{2,12})$")
+_PET: Final = "|".join(word for word, slot in RELATIVES.items() if slot == "pet")
+_DIED: Final = re.compile(
+    rf"(?:我们?家?的?)?(?:(?P<o>{_PET})|(?:{_PET})?(?P<o2>[^，。我]{{1,6}}?))"
+    r"(?:已经|昨天|今天|前天|上周|上个月|去年|不幸){0,2}(?:死|去世|离世|病死)了$"
+)
 _PARTED: Final = re.compile(
     rf"(?!.{{0,8}}\d年)(?:{_PARTS['WHEN']})(?:[跟和与](?:我的?)?(?:老公|老婆|丈夫|妻子|[男女]朋友|[男女]友|对象|爱人|媳妇|太太|先生|伴侣))?"
     rf"(?:已经)?(?:离婚|分手)了{_PARTS['SIGH']}"
@@ -177,6 +194,10 @@ def findings(
         return
     if "提醒" in sentence or _GUARDS.search(sentence):
         return
+    if not is_question and (meant := _MEANT_NOT.search(sentence)):
+        start, stop = object_of(meant)
+        yield Finding(meant.start(), meant.end(), "我", "correction", sentence[start:stop])
+        return
     clauses = [match.span() for match in _CLAUSE.finditer(sentence)]
     asked = [_ASKING.search(sentence, *clause) is not None for clause in clauses]
     if not clauses or ((is_question or asked[-1]) and _TAG.fullmatch(sentence[slice(*clauses[-1])])):
@@ -238,6 +259,10 @@ def _in_clause(clause: str, begin: int, topic: _Topic | None, people: Collection
     if at == len(clause):
         return [], topic
     end = begin + len(clause)
+    for form, slot in ((_CALLED_OFF, "cancellation"), (_CANCELLED, "cancellation"), (_DIED, "loss")):
+        if match := form.match(clause, at):
+            said = clause[slice(*object_of(match))]
+            return [Finding(begin, end, "我", slot, said, is_negated=slot == "loss")], None
     if match := _NAME_IS_KIN.match(clause, at):
         slot = RELATIVES[match["kin"]]
         if slot == "pet" or not is_person(match["o"]):

@@ -158,6 +158,30 @@ _MANY_CALLED: Final = re.compile(
     rf"|(?:my|our) (?P<kin2>{'|'.join(_PLURAL)}) are(?: called| named)?)"
     rf" (?P<names>{_NAME}(?:, {_NAME}){{0,4}},? and {_NAME})\s{{0,2}}(?:[.,!?;]|$)"
 )
+_MEANT_NOT: Final = re.compile(
+    r"(?:(?:sorry|oops|wait|correction|my mistake|i misspoke)[ ,:.!-]{1,3}){0,3}+"
+    r"(?:(?<=[ ,:.!-])(?:i meant|i mean|it's|it is|make that) |i meant (?:to say )?|(?<=[ ,:.!-])(?!i\b))"
+    rf"(?P<o>{_WORD}(?: {_WORD}){{0,3}}?,? not {_WORD}(?: {_WORD}){{0,3}})$"
+)
+"""A correction with both values: "Sorry, I meant Leicester, not Leeds"."""
+_ENDED: Final = (
+    r"(?:fell through|(?:has|have) fallen through"
+    r"|(?:is|was|got|has been|is now) (?:off|cancell?ed|called off|scrapped))"
+)
+_CALLED_OFF: Final = re.compile(
+    rf"(?:the|my|our) (?P<o>[a-z-]{{3,14}}(?: (?:to|in|with|at|for) {_WORD}(?: {_WORD}){{0,2}}?)?) {_ENDED}{_BARE_TAIL}"
+    r"|(?:i'm|i am|we're|we are) (?:no longer|not) "
+    r"(?P<o2>(?:moving|going|flying|travell?ing|relocating|joining|starting) [^\n]{2,40}?)(?: any ?more| after all|$)"
+)
+"""A plan that will not happen: "the move to Oslo fell through", "I'm not moving to Oslo after all"."""
+_CANCELLED: Final = re.compile(
+    rf"(?:i|we)(?:'ve| have)?(?: just)? (?:cancell?ed|called off) (?:the|my|our) (?P<o>[a-z-]{{3,14}}"
+    rf"(?: (?:to|in|with|at|for) {_WORD}(?: {_WORD}){{0,2}}?)?){_BARE_TAIL}"
+)
+_DIED: Final = re.compile(
+    rf"(?:(?:my|our) )?(?:(?P<kin>{'|'.join(sorted(ANIMALS))}) )?(?P<o>{_NAME})(?: (?:has|just|sadly|recently)){{0,2}}"
+    r" (?:died|passed away|was put (?:down|to sleep)|had to be put (?:down|to sleep))\b"
+)
 _AMOUNT: Final = r"(?:an?|one|two|three|four|five|six|\d)"
 _PETS: Final = re.compile(
     rf"(?:i|we)(?: have|'ve got|ve got| have got| own)(?: also| just)? (?P<o>{_AMOUNT} (?:[\w-]{{3,14}} ){{0,2}}?"
@@ -250,6 +274,10 @@ def findings(
         return
     if "remind" in folded:
         return
+    meant = None if is_question else _MEANT_NOT.match(folded.rstrip(" .!"))
+    if meant and not PRONOUN.search(meant["o"]):
+        yield Finding(0, meant.end(), "I", "correction", _said(sentence, meant))
+        return
     is_guarded = _GUARDS.search(folded) is not None
     yield from _named_relatives(sentence, folded)
     first = _NAMED_FIRST.match(folded)
@@ -320,6 +348,15 @@ def _in_clause(
         if (match := form.pattern.match(folded, begin, end)) and form.check(value := _said(sentence, match)):
             yield Finding(begin, end, "I", form.slot, value)
             return
+    if match := _CALLED_OFF.match(folded, begin, end):
+        start, stop = object_of(match)
+        yield Finding(begin, end, "I", "cancellation", sentence[start:stop])
+        return
+    if match := _CANCELLED.match(folded, begin, end):  # an event too
+        yield Finding(begin, end, "I", "cancellation", _said(sentence, match))
+    if match := _DIED.match(folded, begin, end):
+        yield Finding(begin, match.end(), "I", "loss", _said(sentence, match), is_negated=True)
+        return
     subject = _SELF.match(folded, begin, end)
     if subject is None:
         yield from _about_others(sentence, folded, begin, end, people)
