@@ -59,6 +59,11 @@ with Client() as client:
     store.put(("ttl",), "short", {}, ttl=0.5)
     store.put(("ttl",), "none", {}, ttl=None)
     [found] = client.batch_records("lg1", [{"op": "search", "prefix": ["ttl"]}]).results
+    try:
+        store.put(("ttl",), "never", {}, ttl=0)
+        raise AssertionError("a ttl of 0 is accepted")
+    except ValueError:
+        pass
     lives = {one.key: one.expires_at and one.expires_at - one.updated_at for one in found.records}
     assert lives == {"default": 600_000, "none": None, "short": 60_000}, lives
 
@@ -111,6 +116,8 @@ for change in (
     lambda: tool.call(dict(command="create", path="/memories/big", file_text="x" * 300_000)),
     lambda: tool.call(dict(command="rename", old_path="/memories/f", new_path="/memories/f/g")),
     lambda: tool.call(dict(command="view", path="/memories/d")),
+    lambda: tool.call(dict(command="create", path="/memories/f/a.txt/b", file_text="")),
+    lambda: tool.call(dict(command="rename", old_path="/memories/.hidden", new_path="/memories/f/a.txt/b/c")),
 ):
     try:
         change()

@@ -27,7 +27,7 @@ export type Attachment = Omit<Schemas["Attachment"], "bytes"> & { bytes: string 
 export type AnyMessage = string | Message;
 export type Event = Schemas["EventInfo"];
 /** The content of a backup or an export. In Node, `openAsBlob` of `node:fs` opens a file without reading it whole. */
-export type Content = Blob | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>;
+export type Content = Blob | Uint8Array | ReadableStream<Uint8Array>;
 
 const BACKUP = "application/octet-stream";
 const EXPORT = "application/x-ndjson";

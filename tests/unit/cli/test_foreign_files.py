@@ -138,6 +138,13 @@ def test_an_odd_conversation_of_chatgpt(name: str) -> None:
     assert list(noted(notes)) == ([f"conversations[0].{place}"] if place else [])
 
 
+def test_marks_of_sources_are_left_out() -> None:
+    """The marks of sources in answers of ChatGPT, old and new, are no words of it."""
+    text = "Tea【12†source】 is green【3:1†a.pdf】\ue200cite\ue202turn0\ue201, 【茶】 too."
+    [chat], _ = read([chatgpt(mapping__a__message__content__parts=[text])])
+    assert said(chat)[0][1] == "Tea is green, 【茶】 too."
+
+
 def test_a_conversation_without_an_id_is_noted() -> None:
     """A conversation cannot be imported without an id, since a repeated import could not recognise it."""
     chats, notes = read([chatgpt(conversation_id=None)])
@@ -261,6 +268,18 @@ def test_memories_of_the_third_api_of_mem0() -> None:
     assert metadata["categories"] == '["food", "茶"]'
     assert json.loads(metadata["structured_attributes"]) == {"day": 24, "is_weekend": False}
     assert list(noted(notes)) == ["next"]
+
+
+def test_memories_of_several_users_of_mem0_have_their_users_as_speakers() -> None:
+    """Two users of one file stay two persons; an actor is the speaker before the user."""
+    ann = {"id": "1", "memory": "I like oolong.", "user_id": "ann"}
+    bob = {"id": "2", "memory": "I like mate.", "user_id": "bob"}
+    other = {"id": "3", "memory": "I like cocoa.", "user_id": "bob", "actor_id": "Eve"}
+    chats, _ = read(json.dumps({"memories": [ann, bob, other]}))
+    speakers = [one.message["speaker"] for chat in chats for one in chat.messages]
+    assert sorted(speakers) == ["Eve", "ann", "bob"]
+    [chat], _ = read(json.dumps({"memories": [ann]}))
+    assert "speaker" not in chat.messages[0].message
 
 
 def test_an_entity_with_nothing_to_say_is_noted() -> None:

@@ -89,6 +89,17 @@ def _look(path: Path) -> Steps[tuple[RecordInfo | None, Sequence[RecordInfo]]]:
     return (results[1].record if len(path) > 1 else None), results[0].records
 
 
+def _check_folders(path: Path) -> Steps[None]:
+    """Raise ToolError if a folder of a path is a file."""
+    folders = [path[:depth] for depth in range(2, len(path))]
+    if not folders:
+        return
+    results = yield [_named("get", folder) for folder in folders]
+    for folder, found in zip(folders, results, strict=True):
+        if found.record is not None:
+            raise ToolError(f"/{'/'.join(folder)} is a file, so no path below it can exist")
+
+
 def _view(command: Any) -> Steps[str]:
     path = _path(command.path)
     file, files = yield from _look(path)
@@ -135,6 +146,7 @@ def _create(command: Any) -> Steps[str]:
     _, files = yield from _look(path)
     if files or len(path) == 1:
         raise exists
+    yield from _check_folders(path)
     try:
         yield [_named("put", path, value={"text": command.file_text}, if_version=0)]
     except Conflict:
@@ -218,6 +230,7 @@ def _rename(command: Any) -> Steps[str]:
         raise ToolError(f"The path {command.old_path} does not exist")
     if new[: len(old)] == old:
         raise ToolError(f"Cannot rename {command.old_path} to a path inside itself")
+    yield from _check_folders(new)
     if len(files) == MAX_LISTED:
         raise ToolError(f"{command.old_path} has too many files; rename the folders in it one by one")
     ops: list[Op] = []

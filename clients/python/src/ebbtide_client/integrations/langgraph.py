@@ -103,6 +103,8 @@ class _Batch:
             place = {"namespace": list(op.namespace), "key": str(op.key)}
             if op.value is None:
                 return {"op": "delete", **place}
+            if op.ttl is not None and op.ttl <= 0:
+                raise ValueError(f"ttl: {op.ttl} minutes; it must be positive")
             ttl = {} if op.ttl is None else {"ttl_minutes": max(1, math.ceil(op.ttl))}
             return {"op": "put", **place, "value": op.value, **ttl, **self._index(op)}
         if isinstance(op, ListNamespacesOp):

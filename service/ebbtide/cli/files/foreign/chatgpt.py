@@ -47,8 +47,8 @@ LEFT_OUT = {
 }
 """Types of content without words of the conversation, and the name under which they are counted."""
 
-_REFERENCE = re.compile("\ue200[^\ue200\ue201]*+\ue201")
-"""A reference to a source in an answer. It is a number between characters without a meaning of their own."""
+_REFERENCE = re.compile("\ue200[^\ue200\ue201]*+\ue201|【[0-9:]++†[^【】]*+】")
+"""A reference to a source in an answer: a number between characters without a meaning of their own, or 【4†source】."""
 
 
 def read_chatgpt(source: Source, notes: Notes) -> Iterator[Chat]:

@@ -88,7 +88,7 @@ def _of_object(text: str, name: str) -> str | None:
     is_agent_file = text.lstrip("{ \t\r\n").startswith('"agents"') or '"core_memory"' in text
     if text.startswith("{") and (name.endswith(".af") or is_agent_file):
         return "letta"
-    if '"results"' in text and '"memory"' in text:
+    if ('"results"' in text or '"memories"' in text) and '"memory"' in text:
         return "mem0"
     return None
 

@@ -45,6 +45,7 @@ def read_mem0(source: Source, notes: Notes) -> Iterator[Chat]:
         notes.skip("relations", "the graph of mem0 is not imported, only its memories")
     if isinstance(whole, dict) and whole.get("next"):
         notes.skip("next", "the file is one page of several; import the others too")
+    users = {str(one["user_id"]) for one in items if isinstance(one, dict) and one.get("user_id")}
     by_conversation: dict[str, list[Placed]] = {}
     for index, item in enumerate(items):
         place = f"memory {index + 1}"
@@ -53,6 +54,8 @@ def read_mem0(source: Source, notes: Notes) -> Iterator[Chat]:
         except BadMessage as fault:
             notes.skip(place, str(fault))
             continue
+        if len(users) > 1 and "speaker" not in message:
+            add_name(message, "speaker", item.get("user_id"))
         conversation = next((item[one] for one in CONVERSATIONS if item.get(one)), "mem0")
         by_conversation.setdefault(str(conversation)[:MAX_NAME_CHARS], []).append(Placed(message, place))
     for conversation, placed in by_conversation.items():
