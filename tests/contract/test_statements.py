@@ -299,9 +299,12 @@ async def test_an_undone_correction_was_never_made(
             await done(call, "PATCH", f"statements/{first['id']}", {"object": value})
         rulings = (await done(call, "GET", "rulings"))["rulings"]
         corrections = sorted((each["id"] for each in rulings), key=lambda each: int(each[1:]))
-        for place, value in zip(order, expected, strict=True):
+        for count, (place, value) in enumerate(zip(order, expected, strict=True), start=1):
             await done(call, "DELETE", f"rulings/{corrections[place]}")
             assert await values(call) == [(value, "current")]
+            # A correction of what an undone correction made is not in effect either.
+            left = (await done(call, "GET", "rulings"))["rulings"]
+            assert [each["id"] for each in left] == corrections[: min(order[:count])]
         assert dict(await values(call, states=PAST))["Faro"] == "retracted"
         await done(call, "DELETE", f"nodes/{first['id']}")
         assert await values(call, states=PAST) == []

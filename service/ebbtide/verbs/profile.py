@@ -451,7 +451,9 @@ async def list_rulings(service: Service, request: ListRulingsRequest) -> RulingP
     start, size = number_from_token(request.page_token, "rulings"), request.size
 
     def read(view: View) -> RulingPage:
-        rulings = view.workspace.ledger.rulings()
+        ledger = view.workspace.ledger
+        undone = {one.entry for one in ledger.undone_corrections(None)}
+        rulings = [one for one in ledger.rulings() if one.entry not in undone]
         pins = {one.target: one for one in rulings if one.kind in PINS}
         found = [
             one
