@@ -28,14 +28,22 @@ async def merges(call: Caller) -> list[dict[str, Any]]:
     return found
 
 
+FULL = pytest.mark.full
+
+
 @pytest.mark.parametrize(
     ("texts", "relative", "name", "home"),
     [
         (("My sister Clara is a nurse.", "My sister lives in Porto."), "my sister", "Clara", "Porto"),
-        (("My sister lives in Porto.", "My sister is called Clara."), "my sister", "Clara", "Porto"),
-        (("My mum lives in Porto.", "Rosa is my mother."), "my mum", "Rosa", "Porto"),
+        pytest.param(
+            *(("My sister lives in Porto.", "My sister is called Clara."), "my sister", "Clara", "Porto"),
+            marks=FULL,
+        ),
+        pytest.param(
+            *(("My mum lives in Porto.", "Rosa is my mother."), "my mum", "Rosa", "Porto"), marks=FULL
+        ),
         (("Clara, my sister, lives in Porto.",), "my sister", "Clara", "Porto"),
-        (("我妹妹小红是护士。", "我妹妹住在苏州。"), "我妹妹", "小红", "苏州"),
+        pytest.param(*(("我妹妹小红是护士。", "我妹妹住在苏州。"), "我妹妹", "小红", "苏州"), marks=FULL),
         (("我妹妹住在苏州。", "我妹妹叫小红。"), "我妹妹", "小红", "苏州"),
     ],
 )

@@ -24,9 +24,10 @@ async def states(call: Caller) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("texts", "expected"),
     [
-        (
+        pytest.param(
             ("I live in Leeds.", "Sorry, I meant Leicester, not Leeds."),
             {"Leeds": "corrected", "Leicester": "current"},
+            marks=pytest.mark.full,
         ),
         (
             ("I live in Leeds.", "Correction: I live in Leicester."),
@@ -39,9 +40,10 @@ async def states(call: Caller) -> dict[str, str]:
             {"Rex": "superseded", "a dog": "superseded"},
         ),
         (("我养了一只狗。", "我的狗死了。"), {"一只狗": "superseded"}),
-        (
+        pytest.param(
             ("I'm moving to Oslo in January. My exam is in May.", "The move to Oslo fell through."),
             {"moving to Oslo in January": "retracted", "My exam is in May": "planned"},
+            marks=pytest.mark.full,
         ),
         (
             ("I'm meeting Anna on Friday. I'm meeting Tom on Monday.", "The meeting was cancelled."),
