@@ -20,6 +20,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
 from ebbtide.cli.mcp_bridge import Bridge
+from ebbtide.language.port import Segment
 from ebbtide.mcp.declarations import INSTRUCTIONS
 from ebbtide.verbs.service import Service
 from tests.support.in_process import ask, service_in, settle
@@ -35,9 +36,11 @@ PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
 
 @contextlib.asynccontextmanager
-async def site(path: Path, **sections: Any) -> AsyncIterator[tuple[Service, str]]:
+async def site(
+    path: Path, model: ScriptedModel | None = None, **sections: Any
+) -> AsyncIterator[tuple[Service, str]]:
     """A service behind a REST server, and its URL."""
-    async with service_in(path, ScriptedModel(), **sections) as service, served(service) as url:
+    async with service_in(path, model or ScriptedModel(), **sections) as service, served(service) as url:
         yield service, url
 
 
@@ -152,6 +155,79 @@ async def test_what_was_recalled_or_repeated_is_stored_once(tmp_path: Path) -> N
             await settle(service, "ann")
 
 
+FAMILY = (
+    "I take Prozac every morning. I work at Siemens in Graz. "
+    "My daughter Ida has asthma and sees Dr. Weber every week."
+)
+"""A message that becomes one passage and two memories."""
+
+
+async def test_the_text_of_an_id_is_what_correct_and_forget_change(tmp_path: Path) -> None:
+    """One passage of several memories is returned as one item for each, that which answers the question first."""
+    async with site(tmp_path) as (service, url), client(url + ANN) as one:
+        await called(one, "remember", text=FAMILY)
+        await settle(service, "ann", passes=False)
+        found = await called(one, "recall", query="Who has asthma?")
+        asthma, *others = found.structured_content["memories"]
+        assert "asthma" in asthma["said"] and "Prozac" not in asthma["said"]
+        assert [memory["id"] for memory in others] == ["n1"] and "asthma" not in others[0]["said"]
+        first, second = text_of(found).split("\n---\n")
+        assert first.startswith(f"{asthma['id']}: [Memory]") and asthma["said"] in first
+        assert "(source: " in first and second.startswith("n1: [Memory]") and "asthma" not in second
+        echoed = await called(one, "remember", text=text_of(found))
+        assert echoed.structured_content["stored"] is False and "Not stored" in text_of(echoed)
+        partly = await called(one, "remember", text=f"{first}\nIda plays chess.")
+        assert partly.structured_content["stored"] is True and "without 1 line" in text_of(partly)
+        await settle(service, "ann", passes=False)
+
+        await called(one, "correct", id=asthma["id"], text="Ida has no asthma.")
+        await settle(service, "ann", passes=False)
+        after = text_of(await called(one, "recall", query="Who has asthma?"))
+        assert "no asthma" in after and "Weber" not in after
+        medicine = await called(one, "recall", query="Prozac every morning")
+        [prozac, *_] = medicine.structured_content["memories"]
+        assert prozac["id"] == "n1" and prozac["said"] == FAMILY.partition(" My")[0]
+        await called(one, "forget", ids=[prozac["id"]])
+        left = text_of(await called(one, "recall", query="Prozac, Siemens, asthma"))
+        assert "Prozac" not in left and "Siemens" not in left and "no asthma" in left
+
+
+async def test_forget_deletes_the_text_of_its_id_only(tmp_path: Path) -> None:
+    """The rest of the passage stays, without blanks in place of what was deleted, in other sets of tools too."""
+    async with site(tmp_path) as (service, url), client(url + ANN) as one:
+        await called(one, "remember", text=FAMILY)
+        await settle(service, "ann", passes=False)
+        async with client(f"{url}{ANN}?tools=search-fetch") as other:
+            listed = (await called(other, "search", query="asthma")).structured_content["results"]
+            for result in listed:
+                fetched = (await called(other, "fetch", id=result["id"])).structured_content
+                assert fetched["text"].startswith(result["title"])
+            assert "asthma" in listed[0]["title"] and len(listed) == 2
+        await called(one, "forget", ids=["n1"])
+        found = await called(one, "recall", query="Who has asthma?")
+        [memory] = found.structured_content["memories"]
+        assert memory["said"] == FAMILY[FAMILY.index("My") :]
+        gone = await called(one, "forget", ids=[memory["id"]])
+        assert gone.structured_content["deleted"] == [memory["id"]]
+        assert "asthma" not in text_of(await called(one, "recall", query="Who has asthma?"))
+
+
+async def test_words_without_a_memory_have_the_id_of_their_message(tmp_path: Path) -> None:
+    """Words of a passage without a memory are found by the id of the message, and deleted by it without the rest."""
+    model, start = ScriptedModel(), FAMILY.index("My")
+    model.script["segment"].append(lambda: [Segment(FAMILY[start:], (0,), start)])
+    async with site(tmp_path, model) as (service, url), client(url + ANN) as one:
+        await called(one, "remember", text=FAMILY)
+        await settle(service, "ann", passes=False)
+        found = await called(one, "recall", query="Prozac")
+        rest, asthma = found.structured_content["memories"]
+        assert (rest["id"], rest["said"]) == ("m1", FAMILY.partition(" My")[0])
+        assert (asthma["id"], asthma["said"]) == ("n1", FAMILY[FAMILY.index("My") :])
+        await called(one, "forget", ids=["m1"])
+        left = text_of(await called(one, "recall", query="Prozac, asthma"))
+        assert "Prozac" not in left and "asthma" in left
+
+
 async def test_an_agent_is_created_so_that_calls_do_not_make_it_forget(tmp_path: Path) -> None:
     """`remember` creates the agent with a pass for every 2000 tokens; reading an unknown agent creates none."""
     async with site(tmp_path) as (service, url), client(url + ANN) as one:
@@ -176,6 +252,10 @@ BAD_CALLS: dict[str, tuple[str, dict[str, Any], str]] = {
     "empty list": ("forget", {"ids": []}, "ids: required"),
     "unknown field": ("forget", {"ids": ["n1"], "everything": True}, "everything"),
     "out of range": ("recall", {"query": "x", "max_tokens": "many"}, ""),
+    "no time": ("recall", {"query": "x", "since": "blub"}, "a time such as 2026-05-01"),
+    "no time of a statement": ("remember", {"text": "I ski.", "said_at": "blub"}, "said_at: cannot be read"),
+    "negative": ("recall", {"query": "x", "max_tokens": -1}, "50-8000"),
+    "message": ("correct", {"id": "m1", "text": "Good."}, "m1 is a message"),
     "too long": ("remember", {"text": "x" * 20_001}, "20000"),
 }
 

@@ -192,6 +192,37 @@ async def test_text_that_is_not_digested_is_a_memory_too(tmp_path: Path) -> None
             await at.refused("NODE_NOT_FOUND", 404, "DELETE", f"/v1/memories/{message}/")
 
 
+async def test_the_text_of_an_id_is_what_update_and_delete_change(tmp_path: Path) -> None:
+    """A passage of several memories is found as one result for each, with the text that `get` returns."""
+    family = (
+        "I take Prozac every morning. I work at Siemens in Graz. "
+        "My daughter Ida has asthma and sees Dr. Weber every week."
+    )
+    query = {"query": "Who has asthma?", "filters": {"user_id": LINYUE}}
+    async with api(tmp_path) as at:
+
+        async def found() -> list[dict[str, Any]]:
+            results: list[dict[str, Any]] = (await at.send("POST", "/v3/memories/search/", query))["results"]
+            for one in results:
+                assert await at.send("GET", f"/v1/memories/{one['id']}/") == {
+                    name: value for name, value in one.items() if name != "score"
+                }
+            return results
+
+        await at.add(family)
+        asthma, other = await found()
+        assert asthma["memory"] == family[family.index("My") :] and "asthma" not in other["memory"]
+        await at.send("PUT", f"/v1/memories/{asthma['id']}/", {"text": "Ida has no asthma."})
+        assert {one["memory"] for one in await found()} >= {"Ida has no asthma."}
+        assert not any("Weber" in one["memory"] for one in await found())
+        assert "Prozac" in (await at.send("GET", f"/v1/memories/{other['id']}/"))["memory"]
+        first = (await found())[0]
+        assert first["memory"] == "Ida has no asthma."
+        await at.send("DELETE", f"/v1/memories/{first['id']}/")
+        assert not any("asthma" in one["memory"] for one in await found())
+        assert await at.texts() == [family.partition(" My")[0]]
+
+
 async def test_an_equal_request_is_stored_once_unless_it_was_deleted(tmp_path: Path) -> None:
     """A client may repeat an add on the same day; text that was deleted in between is stored again."""
     async with api(tmp_path) as at:

@@ -13,14 +13,15 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Literal
 
-from ebbtide.errors import EbbtideError
-from ebbtide.ids import AgentId
+from ebbtide.errors import EbbtideError, NotFound
+from ebbtide.ids import AgentId, message_number
 from ebbtide.mcp.declarations import DEFAULT, SEARCH_FETCH, McpTool
 from ebbtide.memory.wording import SEPARATOR
 from ebbtide.retrieval.tokenizers import count_tokens
 from ebbtide.tools.reading import read_arguments
 from ebbtide.verbs.calling import call_operation, ensure_agent, remember_once
 from ebbtide.verbs.inspect import NodeInfo
+from ebbtide.verbs.own_words import CUT, own_words, whole_text
 from ebbtide.verbs.remember import Remembered
 from ebbtide.verbs.service import Service
 from ebbtide.verbs.tools import for_model, offset_of_agent, period
@@ -42,10 +43,22 @@ BY_WORDS = {
 }
 NOTHING_YET = {"en": "Nothing is remembered yet.", "zh": "还没有任何记忆。"}
 STORED = {"en": "Stored.", "zh": "已保存。"}
+STORED_PARTLY = {
+    "en": "Stored, without {} lines that recall returned just before.",
+    "zh": "已保存，其中 {} 行是刚才 recall 返回的内容，未保存。",
+}
 KNOWN = {"en": "Not stored: recall returned this just before.", "zh": "未保存：这是刚才 recall 返回的内容。"}
 CORRECTED = {"en": "Corrected.", "zh": "已更正。"}
 DELETED = {"en": "Deleted", "zh": "已删除"}
 NOT_FOUND = {"en": "Not found", "zh": "未找到"}
+NOT_DIGESTED = {
+    "en": "Not deleted, because they are being processed; call forget again in some seconds",
+    "zh": "未删除，因为仍在处理中；请几秒后再次调用 forget",
+}
+STILL_CITED = {
+    "en": "Other memories still have these words; forget them too",
+    "zh": "其他记忆仍含有这些文字，请一并删除",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,19 +128,26 @@ async def _recall(session: Session, given: Mapping[str, Any]) -> Answer:
         fields["speakers"] = given["speakers"]
     found = await session.perform("Recall", **fields)
     blocks = found.text.split(SEPARATOR) if found.text else []
-    lines = [f"{one.id}: {block}" for one, block in zip(found.memories, blocks, strict=True)]
-    memories = [
-        {"id": one.id, "said": one.content, "said_at": _iso(one.created_at), "state": one.state}
-        for one in found.memories
-    ]
-    # The ids count too; without room for one, the first memory is shown as it fits.
-    while lines and count_tokens(SEPARATOR.join(lines), "estimate") > given["max_tokens"]:
+    items = await own_words(session.service, session.agent_id, given["query"], found.memories, blocks)
+    lines = [f"{': '.join(one.texts)}: {one.block}" for one in items]
+    # The ids count too; without room for one, the first memory is cut.
+    while len(lines) > 1 and count_tokens(SEPARATOR.join(lines), "estimate") > given["max_tokens"]:
         lines.pop()
-    shown = lines or blocks[:1]
-    text = SEPARATOR.join(shown)
+    while lines and count_tokens(lines[0], "estimate") > given["max_tokens"]:
+        lines[0] = lines[0][: len(lines[0]) * 9 // 10] + CUT
+    text = SEPARATOR.join(lines)
     structure = {
         "text": text,
-        "memories": memories[: len(shown)],
+        "memories": [
+            {
+                "id": name,
+                "said": said,
+                "said_at": _iso(found.memories[one.passage].created_at),
+                "state": one.state,
+            }
+            for one in items[: len(lines)]
+            for name, said in one.texts.items()
+        ],
         "pending_batches": found.pending_batches,
         "unembedded_messages": found.unembedded_messages,
     }
@@ -153,14 +173,17 @@ async def _remember(session: Session, given: Mapping[str, Any]) -> Answer:
         return done
 
     done = await remember_once(session.service, session.agent_id, send)
-    lines = sum(bool(line.strip()) for line in given["text"].splitlines())
-    is_stored = done.dropped_recalled < lines
+    # Separators between recalled lines are dropped with them.
+    lines = [line.strip() for line in given["text"].splitlines()]
+    said = sum(line not in ("", SEPARATOR.strip()) for line in lines)
+    is_stored = not done.dropped_recalled or done.dropped_recalled < said
     structure = {
         "batch_id": done.batch_id,
         "stored": is_stored,
         "dropped_recalled": done.dropped_recalled,
     }
-    return Answer((STORED if is_stored else KNOWN)[session.language], structure)
+    words = KNOWN if not is_stored else STORED_PARTLY if done.dropped_recalled else STORED
+    return Answer(words[session.language].format(done.dropped_recalled), structure)
 
 
 def _key(session: Session, given: Mapping[str, Any], earlier: str) -> str:
@@ -175,6 +198,13 @@ def _key(session: Session, given: Mapping[str, Any], earlier: str) -> str:
 
 
 async def _correct(session: Session, given: Mapping[str, Any]) -> Answer:
+    if message_number(given["id"]) is not None:
+        raise NotFound(
+            f"{given['id']} is a message, or the part of it that has no memory. Call recall again in some seconds, "
+            "and correct the id of the form n1 that has its words. If there is none, remember the right text and "
+            f"forget {given['id']}.",
+            reason="NODE_NOT_FOUND",
+        )
     done = await session.perform("UpdateNode", node_id=given["id"], content=given["text"])
     return Answer(CORRECTED[session.language], {"id": done.id, "said": done.content})
 
@@ -183,7 +213,14 @@ async def _forget(session: Session, given: Mapping[str, Any]) -> Answer:
     done = await session.perform("DeleteNodes", node_ids=given["ids"])
     deleted = [one.node_id for one in done.results if one.deleted]
     missing = [one.node_id for one in done.results if not one.deleted]
-    parts = [(DELETED, deleted), (NOT_FOUND, missing)]
+    waiting = [one.node_id for one in done.results if one.reason == "BATCH_NOT_DIGESTED"]
+    cited = dict.fromkeys(name for one in done.results if one.deleted for name in one.cited_by)
+    parts = [
+        (DELETED, deleted),
+        (NOT_FOUND, [name for name in missing if name not in waiting]),
+        (NOT_DIGESTED, waiting),
+        (STILL_CITED, [name for name in cited if name not in deleted]),
+    ]
     text = "\n".join(f"{words[session.language]}: {', '.join(ids)}" for words, ids in parts if ids)
     return Answer(text, {"deleted": deleted, "not_found": missing})
 
@@ -204,7 +241,7 @@ async def _recent(session: Session, given: Mapping[str, Any]) -> Answer:
 
 
 def _listed(node: NodeInfo) -> dict[str, str]:
-    return {"id": node.id, "said": node.content, "said_at": _iso(node.created_at), "state": "living"}
+    return {"id": node.id, "said": node.content.strip(), "said_at": _iso(node.created_at), "state": "living"}
 
 
 def _lines(nodes: Sequence[NodeInfo]) -> str:
@@ -220,10 +257,16 @@ def _address(session: Session, memory_id: str) -> str:
 
 async def _search(session: Session, given: Mapping[str, Any]) -> Answer:
     found = await session.perform("Search", query=given["query"], max_results=MAX_FOUND)
+    items = await own_words(session.service, session.agent_id, given["query"], found.memories)
+    texts: dict[str, str] = {}
+    for one in items:
+        for name, said in one.texts.items():
+            # A message cannot be fetched.
+            if message_number(name) is None:
+                texts.setdefault(name, said)
     results = [
-        {"id": one.id, "title": one.content[:TITLE_CHARS], "url": _address(session, one.id)}
-        for one in found.memories
-        if one.node_ids
+        {"id": name, "title": said[:TITLE_CHARS], "url": _address(session, name)}
+        for name, said in list(texts.items())[:MAX_FOUND]
     ]
     structure = {"results": results}
     return Answer(json.dumps(structure, ensure_ascii=False), structure)
@@ -233,8 +276,8 @@ async def _fetch(session: Session, given: Mapping[str, Any]) -> Answer:
     node = await session.perform("GetNode", node_id=given["id"])
     structure = {
         "id": node.id,
-        "title": node.content[:TITLE_CHARS],
-        "text": f"{node.label}{node.content}",
+        "title": whole_text(node)[:TITLE_CHARS],
+        "text": f"{node.label}{whole_text(node)}",
         "url": _address(session, node.id),
         "metadata": {"created_at": _iso(node.created_at), "kind": node.kind},
     }

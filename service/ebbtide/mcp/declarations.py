@@ -70,9 +70,13 @@ RECALL = McpTool(
                 aliases=("token_budget", "budget", "tokens"),
                 default=800,
                 bounds=(50, 8_000),
+                is_strict=True,
             ),
-            Parameter("since", "time", "Only from then on: 2026-05-01.", "只要从那时起的：2026-05-01。"),
-            Parameter("until", "time", "Only before then.", "只要那时以前的。"),
+            Parameter(
+                *("since", "time", "Only from then on: 2026-05-01.", "只要从那时起的：2026-05-01。"),
+                is_strict=True,
+            ),
+            Parameter("until", "time", "Only before then.", "只要那时以前的。", is_strict=True),
             Parameter(
                 *("speakers", "texts", "Only what these speakers said.", "只要这些人说的。"),
                 aliases=("speaker", "names", "who", "说话人"),
@@ -105,6 +109,7 @@ REMEMBER = McpTool(
             Parameter(
                 *("said_at", "time", "When it was said, if not now.", "说这句话的时间（如果不是现在）。"),
                 aliases=("time", "timestamp", "date", "when", "时间"),
+                is_strict=True,
             ),
             Parameter(
                 *("conversation", "text", "Id of the conversation.", "对话的编号。"),

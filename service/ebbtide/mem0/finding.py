@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from ebbtide.errors import InvalidRequest, NotFound
 from ebbtide.mem0.call import FLUSH_MS, PATIENCE_MS, Call, Plan, bound_agent, planned
-from ebbtide.mem0.memories import from_id, of_found, of_node, said_at, to_id
+from ebbtide.mem0.memories import from_id, of_node, said_at, to_id
+from ebbtide.mem0.one_memory import get_memory
 from ebbtide.mem0.reading import Filters, Listing, Question, read_get_all, read_page, read_search
 from ebbtide.records import EPISODE
 from ebbtide.statements import STATEMENT_KINDS
 from ebbtide.verbs.inspect import NodeInfo
+from ebbtide.verbs.own_words import own_words
 
 PAGE_SIZE = 100
 
@@ -39,13 +42,23 @@ async def _search(call: Call, agent_id: str, question: Question) -> Any:
         await call.perform(agent_id, "Flush", vectors=True, timeout_ms=PATIENCE_MS)
         found = await call.perform(agent_id, "Search", **fields)
     best = max((one.score for one in found.memories), default=0.0)
-    results = []
-    for one in found.memories:
-        score = one.score / best if best > 0 else 0.0
-        memory = {**of_found(agent_id, one), "score": round(score, 6)}
-        if score >= question.threshold and _is_listed(listing.filters, memory["id"]):
-            results.append(_shown(memory, listing))
-    return {"results": results[: question.top_k]}
+    results: dict[str, dict[str, Any]] = {}
+    words = await own_words(call.service, agent_id, question.fields["query"], found.memories)
+    # Statements within the words of a memory come after all memories.
+    names = [(one.passage, list(one.texts)) for one in words]
+    ordered = [(at, name) for at, ids in names for name in ids[:1]]
+    ordered += [(at, name) for at, ids in names for name in ids[1:]]
+    for at, own_id in ordered:
+        if len(results) == question.top_k:
+            break
+        score = found.memories[at].score / best if best > 0 else 0.0
+        memory_id = to_id(agent_id, own_id)
+        if memory_id in results or score < question.threshold or not _is_listed(listing.filters, memory_id):
+            continue
+        with suppress(NotFound):
+            memory = await get_memory(call, from_id(memory_id))
+            results[memory_id] = _shown({**memory, "score": round(score, 6)}, listing)
+    return {"results": list(results.values())}
 
 
 def _is_listed(filters: Filters, memory_id: str) -> bool:

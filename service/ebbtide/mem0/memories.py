@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 from ebbtide.errors import EbbtideError, NotFound
 from ebbtide.ids import parse_agent_id
-from ebbtide.verbs.inspect import NodeInfo, SourceInfo
+from ebbtide.verbs.inspect import NodeDetail, NodeInfo, SourceInfo
 from ebbtide.verbs.messages import MessageInfo
-from ebbtide.verbs.search import FoundMemory
+from ebbtide.verbs.own_words import whole_text
 
 AGENT_PREFIX = "agent:"
 """The agent of a request that names only an `agent_id` is `agent:<id>`; the agent of a `user_id` has its name."""
@@ -69,12 +69,8 @@ def iso(time_ms: int) -> str:
 
 def of_node(agent_id: str, node: NodeInfo) -> dict[str, Any]:
     """Return a living memory."""
-    return _memory(agent_id, node.id, node.content, said_at(node), node.sources)
-
-
-def of_found(agent_id: str, found: FoundMemory) -> dict[str, Any]:
-    """Return a memory that a search found, without its score."""
-    return _memory(agent_id, found.id, found.content, found.created_at, found.sources)
+    text = whole_text(node) if isinstance(node, NodeDetail) else node.content
+    return _memory(agent_id, node.id, text, said_at(node), node.sources)
 
 
 def of_message(agent_id: str, message: MessageInfo) -> dict[str, Any]:
@@ -106,7 +102,7 @@ def _fields(
     time = iso(time_ms)
     return {
         "id": to_id(agent_id, own_id),
-        "memory": text,
+        "memory": text.strip(),
         "user_id": name if kind == "user" else None,
         "agent_id": name if kind == "agent" else metadata.get(STORED_AS["agent_id"]),
         "app_id": metadata.get(STORED_AS["app_id"]),

@@ -18,10 +18,11 @@ from ebbtide.verbs.paging import to_token
 async def get(call: Call) -> Plan:
     """Return a memory."""
     place = from_id(call.parts[0])
-    return planned(_get, call, place, agents=[place.agent_id])
+    return planned(get_memory, call, place, agents=[place.agent_id])
 
 
-async def _get(call: Call, place: Place) -> Any:
+async def get_memory(call: Call, place: Place) -> Any:
+    """Return a memory, or a message with an id."""
     if message_number(place.own_id) is None:
         return of_node(place.agent_id, await call.perform(place.agent_id, "GetNode", node_id=place.own_id))
     return of_message(place.agent_id, await _message(call, place))
@@ -42,7 +43,7 @@ async def correct_memory(call: Call, place: Place, correction: Mapping[str, Any]
             raise no_memory("This text has not become exactly one memory. Search again for current ids.")
         place = Place(place.agent_id, nodes[0])
     if not correction:
-        return await _get(call, place)
+        return await get_memory(call, place)
     fields = dict(correction)
     if "metadata" in fields:
         # The ids are stored with the metadata; the client has not seen them there.

@@ -312,8 +312,8 @@ def _texts(reading: Reading, parameter: Parameter, value: Any) -> list[str] | No
 
 
 def _unreadable(reading: Reading, parameter: Parameter) -> None:
-    """Report an optional value that cannot be read; refuse it where the tool is strict or the value required."""
-    if reading.tool.is_strict or parameter.is_required:
+    """Report an optional value that cannot be read; refuse it where the tool or the parameter is strict."""
+    if reading.tool.is_strict or parameter.is_strict or parameter.is_required:
         reading.refuse(parameter.name, "cannot be read", _allowed(parameter))
     reading.notice(f"{parameter.name}: cannot be read, dropped; allowed: {_allowed(parameter)}")
 
@@ -328,6 +328,8 @@ def _integer(reading: Reading, parameter: Parameter, value: Any) -> int | None:
         reading.notice(f"{parameter.name}: read as {whole}")
     if parameter.bounds:
         least, most = map(int, parameter.bounds)
+        if parameter.is_strict and whole < 1 <= least:
+            reading.refuse(parameter.name, f"{whole} is below 1", _allowed(parameter))
         if not least <= whole <= most:
             whole = min(max(whole, least), most)
             reading.notice(f"{parameter.name}: out of range, changed to {whole}")

@@ -42,6 +42,8 @@ class Parameter:
     max_chars: int = MAX_TEXT_CHARS
     separator: str = ", "
     """Text between the items of a list that a model sends for one text."""
+    is_strict: bool = False
+    """Whether a value that cannot be read is refused instead of dropped, because the call would mean something else."""
 
     def schema(self, language: Language) -> dict[str, Any]:
         """Return the JSON schema of the parameter."""
