@@ -59,11 +59,14 @@ class ProxyChat:
         raise Failure(NO_PROXY, ExitCode.REFUSED, hint=HOW_TO)
 
     def send(self, text: str, output: TextIO) -> str:
-        """Send a message and write the answer as it arrives. Return what the memory added."""
-        self.messages.append({"role": "user", "content": text})
+        """Send a message and write the answer as it arrives. Return what the memory added.
+
+        Raise a Failure if there is no whole answer. The message is then no part of the chat.
+        """
+        messages = [*self.messages, {"role": "user", "content": text}]
         is_ollama = self.base.endswith("/ollama")
         path = "api/chat" if is_ollama else "chat/completions"
-        body = {"model": self.model, "messages": self.messages, "stream": True}
+        body = {"model": self.model, "messages": messages, "stream": True}
         said = []
         try:
             with self.client.stream("POST", f"{self.base}/{path}", json=body) as response:
@@ -79,7 +82,7 @@ class ProxyChat:
             raise Failure(f"The answer broke off: {type(error).__name__}.", ExitCode.UNAVAILABLE) from None
         output.write("\n")
         output.flush()
-        self.messages.append({"role": "assistant", "content": "".join(said)})
+        self.messages = [*messages, {"role": "assistant", "content": "".join(said)}]
         return memory
 
 

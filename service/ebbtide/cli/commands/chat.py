@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from ebbtide.cli.console import say
+from ebbtide.cli.console import report, say
 from ebbtide.cli.credentials import credentials
+from ebbtide.cli.failures import Failure
 from ebbtide.cli.options import DEFAULT_AGENT, DEFAULT_URL, Agent, ApiKeyFile, CaFile, ClientCert, Url
 
 
@@ -24,6 +25,8 @@ def chat(
 ) -> None:
     """Chat with a model that has a memory. Each line of the input is a message; the end of the input ends the chat.
 
+    After an error the chat continues without the message. The exit code is that of the last message.
+
     The daemon needs a model server for its memory proxy: the setting proxy.upstreams.
     """
     import httpx
@@ -38,6 +41,7 @@ def chat(
     with httpx.Client(headers=given.headers, verify=trust, timeout=TIMEOUT_S, trust_env=False) as client:
         talk = ProxyChat.found(client, url, agent, model)
         say(f"{agent} talks with {talk.model}. Ctrl-D ends the chat.", "dim")
+        code = 0
         is_typed = sys.stdin.isatty()
         while True:
             if is_typed:
@@ -45,6 +49,13 @@ def chat(
                 sys.stderr.flush()
             line = sys.stdin.readline()
             if not line:
-                return
-            if line.strip():
+                break
+            if not line.strip():
+                continue
+            code = 0
+            try:
                 say(f"memory: {talk.send(line.strip(), sys.stdout)}", "dim")
+            except Failure as failure:
+                report(failure)
+                code = failure.code
+    raise typer.Exit(code)
