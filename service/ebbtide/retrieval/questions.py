@@ -27,6 +27,37 @@ _ENDS_CHINESE = re.compile(
 )
 """The end of a Chinese clause that asks."""
 
+_CLAUSE_ENDS = re.compile(
+    r"[，；：()（）\n—–]|[,;:](?!\d)|\s--?\s|\b(?:and/or|and|but|because|since|given)\b"
+    r"|\bso\b(?=\s++(?:wh|how|can|could|should))",
+    re.IGNORECASE,
+)
+
+_COURTESIES = re.compile(
+    r"(?:\W|(?:wait|hey|hi|hello|ok|okay|so|also|sorry|please|oh|well|hmm?|um|thanks|thank you|again|by the way)\b"
+    r"|你好|您好|请问|谢谢|好的|对了|嗨)*+",
+    re.IGNORECASE,
+)
+"""Words at the begin of a clause that neither state nor ask anything; a clause may have no others."""
+
+_STATES = re.compile(
+    r"(?:(?:did|do)\s++you\s++know\s++(?:that\s++)?+)?+i\b|we\b|my\b|our\b|[我咱俺]"
+    r"|(?:(?:can|could|will|would)\s++you\s++)?+(?:please\s++)?+(?:note|save|keep in mind|write down)\b"
+    r"|.{0,4}记[下一录]",
+    re.IGNORECASE,
+)
+"""The begin of a clause that is about the speaker, or asks to note something."""
+
+_ASKS_WITHIN = re.compile(r"什么|谁|哪|几(?!乎)|多少|多[久大远高长]|怎|吗|呢|有没有|(\w)不\1|为何|何时")
+"""Words that make a Chinese clause about the speaker a question."""
+
+_ASKS_UNMARKED = re.compile(
+    r"tell\s++me\s++(?:again\s++)?(?:what|where|when|who|how|why|which|everything|about)\b"
+    r"|[^不没忘]{0,20}[叫姓是在爱欢](?:什么|哪)[一-鿿]{1,3}\W*+\Z",
+    re.IGNORECASE,
+)
+"""Questions without a mark that `asks` does not recognise."""
+
 _CLOSING = " \t\n\"'”’」』)）!！~…"
 """Characters that may follow a question mark at the end of a text."""
 
@@ -57,3 +88,26 @@ def split_questions(text: str) -> tuple[list[str], list[str]]:
         if any(character.isalnum() for character in sentence):
             (questions if asks(sentence) else others).append(sentence)
     return questions, others
+
+
+def only_asks(text: str) -> bool:
+    """Return whether every clause of a text asks. A clause about the speaker does so only by its words.
+
+    This is stricter than `asks`: "I am vegan, what can I eat?" also states something.
+    """
+    parts = [part for sentence in sentences_of(text) for part in _CLAUSE_ENDS.split(sentence)]
+    clauses = [clause for part in parts if (clause := part[_begin(part) :].strip())]
+    if not clauses:
+        return not any(map(str.isalnum, text))
+    return all(map(_clause_asks, clauses))
+
+
+def _begin(clause: str) -> int:
+    courtesies = _COURTESIES.match(clause)
+    return courtesies.end() if courtesies else 0
+
+
+def _clause_asks(clause: str) -> bool:
+    if not asks(clause) and not _ASKS_UNMARKED.match(clause):
+        return False
+    return not _STATES.match(clause) or _ASKS_WITHIN.search(clause) is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ebbtide.retrieval.marks import ONLY_ASKS, marks_of
-from ebbtide.retrieval.questions import split_questions
+from ebbtide.retrieval.questions import only_asks, split_questions
 
 
 @pytest.mark.parametrize(
@@ -54,3 +54,55 @@ def test_questions_are_separated_from_the_rest() -> None:
     """Promise: each sentence is on one side, and punctuation alone on none."""
     asked, said = split_questions("Did I tell you? I moved to Hamburg. …")
     assert (asked, said) == (["Did I tell you? "], ["I moved to Hamburg. "])
+
+
+ALSO_STATE = """
+I am vegan, what should I cook tonight?
+我女儿今年5岁了，送什么礼物好呢？
+My name is Ann and I live in Oslo, what about you?
+I quit my job at Siemens yesterday :( what now?
+My mother lives in Accra, how is the weather there?
+我妈妈住在西安,那里天气怎么样?
+Can you believe it, I won the marathon in Oslo?
+Since I moved to Berlin I feel lonely, any tips?
+What should I cook, given I am vegan?
+I have diabetes - can I eat mango?
+我有糖尿病，可以吃芒果吗？
+FYI: my flight is on Monday at 9, right?
+Tom is allergic to nuts and what can he eat?
+Did you know that I moved to Oslo?
+Can you note that I am vegan?
+Hello, Tom is vegan, ok?
+I should know my way by now?
+我下个月和林月去日本\\n有什么推荐吗
+我不知道他叫什么名字
+thanks
+Some people are nice
+"""
+
+ONLY_ASK = """
+What is my rent?
+我住在哪里？你还记得吗？
+我叫什么名字
+我最喜欢什么颜色
+我的生日是几月几号？
+我该不该吃药？
+请问我的房东是谁？
+tell me what you know about me
+Hello, what is my name?
+When is the train, at 9:30?
+Where do I work and where do I live?
+Okay, so what is my name?
+Do you know my name?
+…?
+"""
+
+
+def test_only_a_message_of_which_every_clause_asks_only_asks() -> None:
+    """Promise: a clause that states something keeps its message, whatever the other clauses ask."""
+    lines = {
+        expected: [line.replace("\\n", "\n") for line in given.strip().splitlines()]
+        for expected, given in ((False, ALSO_STATE), (True, ONLY_ASK))
+    }
+    assert [line for line in lines[False] if only_asks(line)] == []
+    assert [line for line in lines[True] if not only_asks(line)] == []
