@@ -17,6 +17,7 @@ import pytest
 
 from benchmarks.proxy import SCRIPTS
 from ebbtide.shard import Shard
+from ebbtide.verbs.calling import call_operation
 from ebbtide.verbs.service import Service
 from tests.support.in_process import ask, service_in, settle, tell
 from tests.support.keys import KEYS_ON, bearer, new_key
@@ -214,7 +215,85 @@ async def test_what_is_remembered(tmp_path: Path) -> None:
         await at.chat("I own a boat.")
         assert (await at.remembered()).count("I own a boat.") == 1
         dropped = at.service.metrics.proxy_turns_dropped.labels("repeated")._value.get()
-        assert dropped == 1
+        assert dropped == 2
+
+
+async def test_a_statement_in_a_new_chat_is_remembered_again(tmp_path: Path) -> None:
+    """After another message an equal one is news; a repeated answer is not; deleted words may be said again."""
+    rome, milan = "I live in Rome now.", "I live in Milan now."
+    async with site(tmp_path) as at:
+        at.upstream.always = completion("Fine.")
+        stored = at.service.metrics.batches.labels("accepted")._value
+        for said, count in ((rome, 1), (rome, 1), (milan, 2), (rome, 3), (rome, 3)):
+            await at.chat(said)
+            await at.settle()
+            assert stored.get() == count, said
+        await tell(at.service, "ann", milan)
+        await at.chat(rome)
+        await at.settle()
+        assert stored.get() == 5
+        await settle(at.service, "ann")
+        await call_operation(at.service, "ann", "DeleteAgent")
+        await at.chat(rome)
+        assert rome in await at.remembered()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I am vegan, what should I cook tonight?",
+        "Will you please remember that my reminder word is kestrel?",
+        "你能记住我对青霉素过敏吗？",
+    ],
+)
+async def test_statements_and_requests_to_remember_within_questions_are_remembered(
+    tmp_path: Path, said: str
+) -> None:
+    """Only a message that only asks is left out."""
+    async with site(tmp_path) as at:
+        at.upstream.always = completion("Fine.")
+        await at.chat(said)
+        await at.settle()
+        assert at.service.metrics.batches.labels("accepted")._value.get() == 1
+
+
+async def test_the_first_recall_has_more_time(tmp_path: Path) -> None:
+    """The first query of a process loads word lists and models, and its chat still gets memories."""
+    async with site(tmp_path, {"recall_timeout_ms": 1}) as at:
+        await tell(at.service, "ann", JASMINE)
+        first, second = await at.chat("Which tea do I drink?"), await at.chat("Which tea do I like?")
+        assert first.headers["x-ebbtide-memory"].startswith("used")
+        assert second.headers["x-ebbtide-memory"] == "skipped; reason=timeout"
+
+
+async def test_every_user_has_an_agent_of_their_own(tmp_path: Path) -> None:
+    """A name that is no agent id gets a hash, so no chat fails by it and no two users share an agent."""
+    path = "/proxy/openai/v1/chat/completions"
+    users = [
+        "user name with spaces/é",
+        "user name with spaces\\é",
+        "a" * 129,
+        "a" * 130,
+        " ann",
+        "e\u0301",
+        "..",
+        "/",
+    ]
+    async with site(tmp_path, {"agent_headers": ["x-user"]}) as at:
+        at.upstream.always = completion("Fine.")
+        agents = []
+        for user in users:
+            got = await at.chat(JASMINE, path=path, user=user)
+            assert got.status_code == 200, got.text
+            agents.append(got.headers["x-ebbtide-agent"])
+        assert len(set(agents)) == len(users) and agents[0].startswith("user-name-with-spaces-")
+        for taken in agents:
+            got = await at.chat(JASMINE, path=path, user=taken)
+            assert got.headers["x-ebbtide-agent"] not in agents
+        headers = [await at.chat("Hi.", path=path, headers={"x-user": user}) for user in ("%ff", "%fe")]
+        assert len({got.headers["x-ebbtide-agent"] for got in headers}) == 2
+        assert (await at.chat("Hi.", path=path, user="ann b")).headers["x-ebbtide-agent"] == "ann%20b"
+        assert JASMINE in await at.remembered(agents[0])
 
 
 @pytest.mark.parametrize(
@@ -290,6 +369,7 @@ async def test_faults_of_the_memory_never_break_a_chat(
         (failing(Unavailable("no", reason="STORE_UNAVAILABLE")), "error"),
         (failing(RuntimeError("bug")), "error"),
     ]
+    monkeypatch.setattr(recalls, "FIRST_TIMEOUT_S", 0)
     async with site(tmp_path, {"recall_timeout_ms": 50}) as at:
         at.upstream.always = completion("Fine.")
         for fault, reason in faults:
@@ -507,7 +587,7 @@ async def test_which_agent_a_request_is_for(tmp_path: Path) -> None:
             got = await at.chat("Hello there.", path=path, headers=headers, **fields)
             assert got.headers["x-ebbtide-agent"] == agent
         assert (await at.chat("Hi.", headers={"x-user": "b"})).headers["x-ebbtide-agent"] == "ann"
-        refused = await at.chat("Hi.", path=path, headers={"x-user": "a/b"})
+        refused = await at.chat("Hi.", path=path, headers={"X-Ebbtide-Agent": "a%2Fb"})
         assert (refused.status_code, refused.json()["error"]["code"]) == (400, "INVALID_AGENT_ID")
         assert (await at.chat("Hi.", headers={"X-Ebbtide-Memory": "no"})).status_code == 400
 
@@ -546,7 +626,8 @@ async def test_a_daemon_without_upstreams_has_no_proxy(tmp_path: Path) -> None:
         httpx.AsyncClient(base_url=url) as client,
     ):
         for path in (CHAT, OLLAMA, "/proxy/openai/v1/models"):
-            assert (await client.post(path, json={})).status_code == 404
+            got = await client.post(path, json={})
+            assert got.status_code == 404 and "proxy.upstreams" in got.text
         assert service.at_stop == []
 
 
@@ -696,6 +777,14 @@ async def test_a_chat_on_the_command_line(tmp_path: Path, api: str) -> None:
             upstream.always = Reply((b'{"error": {"message": "Too many requests."}}',), status=429)
             refused = await chat_command(str(at.client.base_url), "Hello.")
             assert refused.returncode != 0 and "Too many requests." in refused.stderr
+            limited = upstream.always
+            upstream.replies += [Reply((json.dumps(models).encode(),)), limited, answer]
+            upstream.requests.clear()
+            later = await chat_command(str(at.client.base_url), "Hello.", "Hello again.")
+            assert later.returncode == 0 and "Too many requests." in later.stderr
+            assert later.stdout == "Nice \N{REPLACEMENT CHARACTER}[2J!\n"
+            said = [one["content"] for one in upstream.requests[-1].json["messages"] if one["role"] == "user"]
+            assert said == ["Hello again."]
         async with site(tmp_path / "two", {"upstreams": {}}) as at:
             alone = await chat_command(str(at.client.base_url), "Hello.")
             assert alone.returncode == 3 and "ollama pull" in alone.stderr

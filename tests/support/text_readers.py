@@ -75,6 +75,7 @@ from ebbtide.records import MessageRecord
 from ebbtide.rest import http_checks
 from ebbtide.rest.moving import is_file
 from ebbtide.rest.problems import supports_head
+from ebbtide.rest.proxy import agent_named
 from ebbtide.rest.proxy_paths import api_of
 from ebbtide.retrieval import (
     analysis,
@@ -481,6 +482,8 @@ READERS: Mapping[str, Reader] = {
     "builtin: reads as English": static_embedder.reads_as_english,
     "echoes": _echoes,
     "questions": questions.split_questions,
+    "only questions": questions.only_asks,
+    "user of the memory proxy": agent_named,
     "announced change": restating.announces_change,
     "memories with sources": _memories,
     "rephrased segments": _rephrased,

@@ -10,6 +10,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 from ebbtide.errors import EbbtideError
+from ebbtide.han import contains_han
 from ebbtide.proxy.chats import Chat, block_of, hashed
 from ebbtide.retrieval.tokenizers import count_tokens
 from ebbtide.telemetry import get_log
@@ -17,6 +18,9 @@ from ebbtide.verbs.calling import call_operation
 from ebbtide.verbs.service import Service
 
 MAX_BLOCKS = 1000
+FIRST_TIMEOUT_S = 10.0
+"""Longest time for the first memories in a language, since the first query in it loads word lists and models."""
+
 BLOCK_TTL_S = 900.0
 """Blocks are kept this long, for further rounds of the same turn."""
 
@@ -47,6 +51,8 @@ class Recalls:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._blocks: OrderedDict[str, tuple[float, Recalled]] = OrderedDict()
+        self._is_warm = {False: False, True: False}
+        """Whether memories were recalled, by whether the query contained Chinese."""
 
     async def of(self, agent_id: str, conversation: str, chat: Chat) -> Recalled:
         """Return the block for the last message of the user."""
@@ -66,8 +72,11 @@ class Recalls:
 
     async def _recall(self, agent_id: str, text: str) -> Recalled:
         settings = self._service.settings
+        timeout_s, is_han = settings.proxy.recall_timeout_ms / 1000, contains_han(text)
         try:
-            async with asyncio.timeout(settings.proxy.recall_timeout_ms / 1000):
+            async with asyncio.timeout(
+                timeout_s if self._is_warm[is_han] else max(timeout_s, FIRST_TIMEOUT_S)
+            ):
                 found = await call_operation(
                     self._service,
                     agent_id,
@@ -77,6 +86,7 @@ class Recalls:
                     patience_ms=0,
                 )
         except TimeoutError:
+            self._is_warm[is_han] = True
             return Recalled(outcome="timeout")
         except EbbtideError as error:
             get_log("proxy").warning("no memories recalled", agent=agent_id, reason=error.reason)
@@ -84,4 +94,8 @@ class Recalls:
         except Exception as error:
             get_log("proxy").error("no memories recalled", agent=agent_id, exc_info=error)
             return Recalled(outcome="error")
-        return Recalled(block_of(found.text), "used") if found.text else Recalled()
+        if not found.text:
+            # An agent that does not exist loads nothing.
+            return Recalled()
+        self._is_warm[is_han] = True
+        return Recalled(block_of(found.text), "used")

@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import deque
+from collections import OrderedDict, deque
 from dataclasses import dataclass
 
 from ebbtide.access.grants import CALLER, Caller, let_ask
 from ebbtide.actor import NO_ACTOR, set_actor
-from ebbtide.errors import EbbtideError
+from ebbtide.errors import EbbtideError, NotFound
+from ebbtide.ids import AgentId, batch_text_id
 from ebbtide.telemetry import get_log, in_background
-from ebbtide.verbs.calling import call_operation, ensure_agent
+from ebbtide.verbs.calling import call_operation, ensure_agent, is_gone
+from ebbtide.verbs.remember import Remembered
 from ebbtide.verbs.service import Service
 
 MAX_TURNS = 1000
 """Most turns that wait to be remembered."""
+
+MAX_AGENTS = 10_000
+"""Most agents whose newest turn is known."""
 
 CLOSE_TIMEOUT_S = 2.0
 """Longest time that a stop of the daemon waits for the queue."""
@@ -33,7 +38,7 @@ class Turn:
     caller: Caller
     conversation: str
     key: str
-    """The idempotency key."""
+    """Equal for all answers to one message of a chat."""
     texts: tuple[tuple[str, str], ...]
     """The role and the text of each message."""
 
@@ -45,6 +50,8 @@ class Turns:
         self._service = service
         self._waiting: deque[Turn] = deque()
         self._working: asyncio.Task[None] | None = None
+        self._newest: OrderedDict[str, tuple[str, str]] = OrderedDict()
+        """The key and the batch of the turn of each agent that was stored last."""
 
     def add(self, turn: Turn) -> None:
         """Remember a turn soon."""
@@ -77,8 +84,7 @@ class Turns:
             try:
                 await self._remember(turn)
             except EbbtideError as error:
-                is_repeated = error.reason == "IDEMPOTENCY_KEY_REUSED"
-                self._drop(turn, "repeated" if is_repeated else "refused", error.reason)
+                self._drop(turn, "refused", error.reason)
             except Exception as error:
                 get_log("proxy").error("turn not remembered", agent=turn.agent_id, exc_info=error)
                 self._drop(turn, "refused", "INTERNAL")
@@ -87,22 +93,43 @@ class Turns:
         token = CALLER.set(turn.caller)
         let_ask(turn.caller)
         try:
+            if await self._is_repeated(turn):
+                self._service.metrics.turn_dropped("repeated")
+                return
             await ensure_agent(self._service, turn.agent_id)
-            await call_operation(
+            done: Remembered = await call_operation(
                 self._service,
                 turn.agent_id,
                 "Remember",
                 messages=[{"role": role, "content": text} for role, text in turn.texts],
                 conversation_id=turn.conversation,
-                idempotency_key=turn.key,
             )
+            self._newest[turn.agent_id] = turn.key, done.batch_id
+            self._newest.move_to_end(turn.agent_id)
+            if len(self._newest) > MAX_AGENTS:
+                self._newest.popitem(last=False)
         finally:
             CALLER.reset(token)
             set_actor(NO_ACTOR)
 
+    async def _is_repeated(self, turn: Turn) -> bool:
+        """Return whether a turn is another answer to the newest message of its agent, and that is not deleted.
+
+        After any other message an equal turn is news: it may be of another chat that begins with the same words.
+        """
+        key, batch_id = self._newest.get(turn.agent_id, ("", ""))
+        if key != turn.key:
+            return False
+        try:
+            async with self._service.fleet.using(AgentId(turn.agent_id)) as agent:
+                newest = batch_text_id(await agent.last_accepted())
+        except NotFound:
+            return False
+        now_ms = self._service.clock.now_ms()
+        return newest == batch_id and not await is_gone(self._service, turn.agent_id, batch_id, now_ms)
+
     def _drop(self, turn: Turn, outcome: str, reason: str) -> None:
         self._service.metrics.turn_dropped(outcome)
-        if outcome != "repeated":
-            get_log("proxy").warning(
-                "turn not remembered", agent=turn.agent_id, conversation=turn.conversation, reason=reason
-            )
+        get_log("proxy").warning(
+            "turn not remembered", agent=turn.agent_id, conversation=turn.conversation, reason=reason
+        )

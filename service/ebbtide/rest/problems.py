@@ -146,6 +146,9 @@ async def on_http_exception(request: Request, error: Exception) -> Response:
         return response
     if error.status_code == 404:
         refused = NotFound("This path does not exist. See /docs for the paths.", reason="ROUTE_NOT_FOUND")
+        if api := api_of(request.scope["path"]):
+            text = f"The memory proxy has no model server for {api}. Name one in the setting proxy.upstreams."
+            refused = NotFound(text, reason="ROUTE_NOT_FOUND")
     note_outcome(request.scope, refused)
     return problem(refused, request.scope)
 

@@ -6,7 +6,10 @@ never breaks a chat. This module is imported only by daemons that have `proxy.up
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, unquote
@@ -18,7 +21,9 @@ from starlette.types import Message, Receive, Scope, Send
 from ebbtide.access.grants import CALLER
 from ebbtide.access.requirements import READ, WRITE, Needs, Requirement, of_agent
 from ebbtide.errors import InvalidRequest
+from ebbtide.ids import parse_agent_id
 from ebbtide.language.served.relay import Relay, Relayed, UpstreamFailed
+from ebbtide.memory.pin_requests import asks_to_remember
 from ebbtide.proxy.answers import Collector
 from ebbtide.proxy.chats import Api, Chat, hashed, read_chat
 from ebbtide.proxy.recalls import OFF, Recalled, Recalls
@@ -28,7 +33,7 @@ from ebbtide.rest.forwarding import pass_on, replayed
 from ebbtide.rest.measured_route import MeasuredRoute
 from ebbtide.rest.problems import OUTCOME
 from ebbtide.rest.proxy_paths import CONVERSATION_HEADER, MEMORY_HEADER, failure
-from ebbtide.retrieval.questions import split_questions
+from ebbtide.retrieval.questions import only_asks
 from ebbtide.settings import ProxySettings, Upstream
 from ebbtide.telemetry import get_log
 from ebbtide.verbs.service import Service
@@ -53,6 +58,12 @@ MAX_QUESTION_CHARS = 2_000
 """A longer message counts as a statement, even if it only asks."""
 
 REALTIME = "openai/realtime"
+
+MAX_READABLE = 40
+"""Characters of a user's name at the begin of its agent's id, if the name is no agent id."""
+
+_WORDS = re.compile(r"[A-Za-z0-9_]++")
+_HASHED = re.compile(r"(?:\A|-)[0-9a-f]{64}\Z")
 
 HOP_BY_HOP = frozenset(
     {
@@ -210,7 +221,7 @@ def _remember(proxy: Proxy, request: _Request, answer: str) -> None:
     if chat is None or not answer or is_refused or not chat.is_kept or kept == "off":
         return
     is_short = len(chat.text) <= MAX_QUESTION_CHARS
-    if kept != "all" and is_short and not split_questions(chat.text)[1]:
+    if kept != "all" and is_short and only_asks(chat.text) and not asks_to_remember(chat.text):
         # The words of a question are recalled for similar questions, in place of what answers them.
         return
     texts = (("user", chat.text),) if kept == "user" else (("user", chat.text), ("assistant", answer))
@@ -225,9 +236,21 @@ def _hints(settings: ProxySettings, headers: Headers, chat: Chat | None) -> Iter
     """Yield the agents that mapped headers and the body name."""
     for name in settings.agent_headers:
         if value := headers.get(name, "").strip():
-            yield unquote(value)
+            yield agent_named(unquote(value, errors="surrogateescape"))
     if chat is not None and chat.user:
-        yield chat.user
+        yield agent_named(chat.user)
+
+
+def agent_named(user: str) -> str:
+    """Return the agent of a user: of the same name, or one with a hash if the name is no agent id.
+
+    Names that look like those with a hash get one too, so no two users have the same agent.
+    """
+    with suppress(InvalidRequest):
+        if not _HASHED.search(user):
+            return parse_agent_id(user)
+    hashed_user = hashlib.sha256(user.encode("utf-8", "surrogatepass")).hexdigest()
+    return "-".join((*_WORDS.findall(user[:MAX_READABLE]), hashed_user))
 
 
 def _conversation(settings: ProxySettings, headers: Headers, agent_id: str, chat: Chat) -> str:

@@ -66,13 +66,13 @@ async def remember_once(
     """
     begun_ms, earlier = service.clock.now_ms(), ""
     done = await send(earlier)
-    while done.batch_id != earlier and await _is_gone(service, agent_id, done.batch_id, begun_ms):
+    while done.batch_id != earlier and await is_gone(service, agent_id, done.batch_id, begun_ms):
         earlier = done.batch_id
         done = await send(earlier)
     return done
 
 
-async def _is_gone(service: Service, agent_id: str, batch_id: str, begun_ms: int) -> bool:
+async def is_gone(service: Service, agent_id: str, batch_id: str, begun_ms: int) -> bool:
     """Whether a batch is of an earlier request and none of its memories is left.
 
     The caller need not be allowed to read: it learns only that its text is stored again.
