@@ -30,7 +30,6 @@ from ebbtide_client.integrations.sending import (
     digest,
     messages_of,
 )
-from ebbtide_client.window import MOST_QUERY_CHARS
 
 if TYPE_CHECKING:
     from google.adk.events.event import Event
@@ -144,11 +143,9 @@ class EbbtideMemoryService(BaseMemoryService):
         """Return the memories of a user that answer a query, best first."""
         if not query.strip():
             return SearchMemoryResponse()
-        agent_id, asked = self._agent_of(app_name, user_id), query[-MOST_QUERY_CHARS:]
-        found = await asyncio.to_thread(
-            self._sender.client.search, agent_id, asked, max_results=self._max_results
-        )
-        return SearchMemoryResponse(memories=[_entry(one) for one in found.memories])
+        agent_id = self._agent_of(app_name, user_id)
+        found = await asyncio.to_thread(self._sender.search, agent_id, query, self._max_results)
+        return SearchMemoryResponse(memories=[_entry(one) for one in found])
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
         """Delete a memory by the id that a search returned, if it exists."""
@@ -189,7 +186,7 @@ def _entry(found: FoundMemory) -> MemoryEntry:
     source = found.sources[0] if found.sources else None
     role = "model" if source is not None and source.role == "assistant" else "user"
     return MemoryEntry(
-        id=found.id,
+        id=found.id or None,
         content=types.Content(role=role, parts=[types.Part(text=found.content)]),
         author=(source.speaker or role) if source is not None else None,
         timestamp=datetime.fromtimestamp(found.created_at / 1000, UTC).isoformat(timespec="seconds"),

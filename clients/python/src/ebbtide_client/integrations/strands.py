@@ -19,7 +19,6 @@ from strands.types.content import Message
 from ebbtide_client.client import Client
 from ebbtide_client.integrations.sending import Batch, Sender, batches_of, digest, messages_of
 from ebbtide_client.models import FoundMemory
-from ebbtide_client.window import MOST_QUERY_CHARS
 
 DEFAULT_RESULTS = 10
 
@@ -53,10 +52,8 @@ class EbbtideMemoryStore(MemoryStore):
         if not query.strip():
             return []
         limit = (options or {}).get("max_search_results") or self.max_search_results or DEFAULT_RESULTS
-        found = await asyncio.to_thread(
-            self._sender.client.search, self._agent_id, query[-MOST_QUERY_CHARS:], max_results=limit
-        )
-        return [_entry(one) for one in found.memories]
+        found = await asyncio.to_thread(self._sender.search, self._agent_id, query, limit)
+        return [_entry(one) for one in found]
 
     async def add(self, content: str, metadata: dict[str, Any] | None = None) -> None:
         """Store a text. The same text is stored once a day."""
