@@ -228,11 +228,21 @@ async def test_a_statement_in_a_new_chat_is_remembered_again(tmp_path: Path) -> 
             await at.chat(said)
             await at.settle()
             assert stored.get() == count, said
+        for _ in range(2):
+            await at.chat("Hi.")
+            await at.settle()
+            await settle(at.service, "ann")
+            assert stored.get() == 4
         await tell(at.service, "ann", milan)
         await at.chat(rome)
         await at.settle()
-        assert stored.get() == 5
+        assert stored.get() == 6
         await settle(at.service, "ann")
+        ids = [f"n{number}" for number in range(1, 30)]
+        await call_operation(at.service, "ann", "DeleteNodes", node_ids=ids)
+        await at.chat(rome)
+        await at.settle()
+        assert stored.get() == 7
         await call_operation(at.service, "ann", "DeleteAgent")
         await at.chat(rome)
         assert rome in await at.remembered()

@@ -16,6 +16,7 @@ from ebbtide.actor import NO_ACTOR, set_actor
 from ebbtide.errors import EbbtideError, NotFound
 from ebbtide.ids import AgentId, batch_text_id
 from ebbtide.telemetry import get_log, in_background
+from ebbtide.verbs.batches import BatchRequest, get_batch
 from ebbtide.verbs.calling import call_operation, ensure_agent, is_gone
 from ebbtide.verbs.remember import Remembered
 from ebbtide.verbs.service import Service
@@ -123,8 +124,12 @@ class Turns:
         try:
             async with self._service.fleet.using(AgentId(turn.agent_id)) as agent:
                 newest = batch_text_id(await agent.last_accepted())
+            batch = await get_batch(self._service, BatchRequest(agent_id=turn.agent_id, batch_id=batch_id))
         except NotFound:
             return False
+        if newest == batch_id and not batch.node_ids:
+            # Small talk may have no memory that could be deleted.
+            return True
         now_ms = self._service.clock.now_ms()
         return newest == batch_id and not await is_gone(self._service, turn.agent_id, batch_id, now_ms)
 
