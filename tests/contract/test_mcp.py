@@ -212,6 +212,26 @@ async def test_forget_deletes_the_text_of_its_id_only(tmp_path: Path) -> None:
         assert "asthma" not in text_of(await called(one, "recall", query="Who has asthma?"))
 
 
+async def test_statements_are_listed_with_the_memory_of_their_words(tmp_path: Path) -> None:
+    """All ids of a text are shown, and the time of a statement only with its own words."""
+    async with site(tmp_path) as (service, url), client(url + ANN) as one:
+        async with httpx.AsyncClient(base_url=url) as rest:
+            await rest.put("/v1/agents/ann", json={"extraction": "rules"})
+            home = "I live in Porto. I work at Siemens."
+            child = "My daughter Ida has asthma and sees Dr. Weber every week."
+            await called(one, "remember", text=f"{home} {child}")
+            await settle(service, "ann", passes=False)
+            found = await called(one, "recall", query="Where do I live?")
+            [whole] = (await rest.post("/v1/agents/ann/search", json={"query": "Porto"})).json()["memories"]
+        said = {memory["id"]: memory["said"] for memory in found.structured_content["memories"]}
+        assert said.keys() == set(whole["node_ids"]) and said["n2"] == child
+        first, second = text_of(found).split("\n---\n")
+        assert f"{home} (since " in first and child in second and "(since" not in second
+        assert second.startswith("n2: ")
+        statements = [name for name, text in said.items() if text in home and name != "n1"]
+        assert statements and all(f"{name}: " in first for name in statements)
+
+
 async def test_words_without_a_memory_have_the_id_of_their_message(tmp_path: Path) -> None:
     """Words of a passage without a memory are found by the id of the message, and deleted by it without the rest."""
     model, start = ScriptedModel(), FAMILY.index("My")

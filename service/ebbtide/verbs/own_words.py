@@ -36,6 +36,8 @@ class OwnWords:
     texts: dict[str, str]
     """The words of each id: a memory, the statements within its words; or the rest of a message."""
     state: str
+    note: str = ""
+    """When the statements that the query asks for are true."""
     block: str = ""
     """The block of its passage in the text of a recall, with these words only."""
     rank: int = 0
@@ -104,7 +106,14 @@ def _ranked(query: str, items: list[OwnWords]) -> list[OwnWords]:
         replace(one, rank=0 if share else rank_of_none) for one, share in zip(items, shares, strict=True)
     ]
     order = sorted(range(len(items)), key=lambda place: -shares[place])
-    return [ranked[place] for place in order]
+    ranked = [ranked[place] for place in order]
+    # The note is about the statements that the query asks for, so about the best words only.
+    noted = next((place for place, one in enumerate(ranked) if one.note), None)
+    if noted is not None:
+        one = ranked[noted]
+        name, said = next(iter(one.texts.items()))
+        ranked[noted] = replace(one, texts={**one.texts, name: f"{said}{one.note}"})
+    return ranked
 
 
 def _of_passage(txn: ReadTransaction, passage: int, memory: RecalledMemory) -> Iterator[OwnWords]:
@@ -134,10 +143,9 @@ def _of_passage(txn: ReadTransaction, passage: int, memory: RecalledMemory) -> I
             group.append(node)
     for group in groups:
         texts = {node_text_id(node.id): _words(text, spans[node.id], node, message) for node in group}
-        if note and any(node.kind in STATEMENT_KINDS for node in group):
-            texts = {name: f"{said}{note}" for name, said in texts.items()}
         if texts[node_text_id(group[0].id)]:
-            yield OwnWords(passage, texts, memory.state)
+            is_stated = any(node.kind in STATEMENT_KINDS for node in group)
+            yield OwnWords(passage, texts, memory.state, note if is_stated else "")
     cited = sorted(span for some in spans.values() for span in some)
     rest = _joined(text, outside([whole], cited))
     # All words of a living passage are in its memories, or the archive was not searched.
