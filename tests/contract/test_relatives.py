@@ -15,7 +15,7 @@ from tests.contract.test_statements import AGENT, done
 from tests.support.callers import Caller, rest_in
 
 
-async def told(call: Caller, *texts: str) -> None:
+async def tell_each(call: Caller, *texts: str) -> None:
     """Say messages one after the other."""
     for text in texts:
         await said(call, text)
@@ -54,7 +54,7 @@ async def test_a_relative_and_the_name_are_one(
     is_chinese = name == "小红"
     async with rest_in(tmp_path) as call:
         await call("PUT", AGENT, {"extraction": "rules"})
-        await told(call, *texts)
+        await tell_each(call, *texts)
         for words in (relative, name):
             assert await residence(call, words) == [home]
             query = f"{words}住在哪里？" if is_chinese else f"Where does {words} live?"
@@ -67,13 +67,13 @@ async def test_a_merge_of_a_relative_goes_with_its_words_or_is_undone(tmp_path: 
     """An undone merge is not made again. With the message that names the relative, the merge is deleted."""
     async with rest_in(tmp_path) as call:
         await call("PUT", AGENT, {"extraction": "rules"})
-        await told(call, "My sister Clara plays the cello.", "My sister lives in Porto.")
+        await tell_each(call, "My sister Clara plays the cello.", "My sister lives in Porto.")
         [merge] = await merges(call)
         assert (merge["author"], merge["reason"]) == ("rules@2", "My sister Clara")
         assert (await done(call, "GET", "merges"))["decided"] == [merge]
         if undoing == "undo":
             await done(call, "DELETE", f"rulings/{merge['id']}")
-            await told(call, "My sister Clara is a nurse.", "My sister works at Acme.")
+            await tell_each(call, "My sister Clara is a nurse.", "My sister works at Acme.")
             assert await residence(call, "Clara") == []
         else:
             await done(call, "POST", "forget", {"topic": "cello"})
@@ -85,10 +85,10 @@ async def test_two_named_sisters_are_not_merged(tmp_path: Path) -> None:
     """With two sisters, "my sister" may be either. An earlier merge stays, since she was the only one then."""
     async with rest_in(tmp_path) as call:
         await call("PUT", AGENT, {"extraction": "rules"})
-        await told(
+        await tell_each(
             call, "My sister Clara is a nurse.", "My sister Berta is a cook.", "My sister lives in Porto."
         )
-        await told(call, "My friend Anna is a nurse.", "My cousin Farid works at Acme.")
+        await tell_each(call, "My friend Anna is a nurse.", "My cousin Farid works at Acme.")
         assert await merges(call) == []
         assert await residence(call, "my sister") == ["Porto"]
         assert [await residence(call, name) for name in ("Clara", "Berta")] == [[], []]
@@ -103,7 +103,7 @@ async def test_a_model_must_copy_the_words_that_name_a_relative(
     named = ProposedStatement(0, quote, "I", "relation", "sister", "Clara")
     async with rest_in(tmp_path, Listing(named, home)) as call:
         await call("PUT", AGENT, {"extraction": "model"})
-        await told(call, f"{quote} yesterday. As you know, my sister lives in Porto.")
+        await tell_each(call, f"{quote} yesterday. As you know, my sister lives in Porto.")
         assert len((await done(call, "GET", "statements"))["statements"]) == 2
         assert len(await merges(call)) == is_merged
         assert await residence(call, "my sister") == ["Porto"]

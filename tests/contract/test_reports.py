@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.contract.test_extraction import flushed, said
-from tests.contract.test_relatives import told
+from tests.contract.test_relatives import tell_each
 from tests.contract.test_statements import AGENT, done
 from tests.support.callers import Caller, rest_in
 
@@ -58,7 +58,7 @@ async def test_news_change_what_is_known(
     """News end, retract or correct the statement that they mean. If they mean none or several, they change nothing."""
     async with rest_in(tmp_path) as call:
         await call("PUT", AGENT, {"extraction": "rules"})
-        await told(call, *texts)
+        await tell_each(call, *texts)
         assert await states(call) == expected
 
 
@@ -73,10 +73,10 @@ async def test_news_are_undone_and_deleted_with_their_words(tmp_path: Path, news
     """The ruling has the words as its reason. Undone, or without the words, what was known before is known again."""
     async with rest_in(tmp_path) as call:
         await call("PUT", AGENT, {"extraction": "rules"})
-        await told(call, "I live in Leeds. I'm moving to Oslo in January.")
+        await tell_each(call, "I live in Leeds. I'm moving to Oslo in January.")
         before = await states(call)
         for undoing in ("undo", "delete"):
-            await told(call, news)
+            await tell_each(call, news)
             rulings: list[dict[str, Any]] = (await done(call, "GET", "rulings"))["rulings"]
             assert [one["reason"] for one in rulings] == [news.rstrip(".")]
             assert (await states(call))[changed] != before[changed]
@@ -94,8 +94,8 @@ async def test_an_old_value_is_not_corrected(tmp_path: Path) -> None:
     """A correction is about what was said just before; a value from long ago stays."""
     async with rest_in(tmp_path) as call:
         await call("PUT", AGENT, {"extraction": "rules"})
-        await told(call, "I love coffee.")
+        await tell_each(call, "I love coffee.")
         await said(call, *[f"It is day {n}." for n in range(6)])
         await flushed(call)
-        await told(call, "Sorry, I meant tea, not coffee.")
+        await tell_each(call, "Sorry, I meant tea, not coffee.")
         assert await states(call) == {"coffee": "current"}

@@ -99,7 +99,7 @@ Do you know my name?
 
 
 def test_only_a_message_of_which_every_clause_asks_only_asks() -> None:
-    """Promise: a clause that states something keeps its message, whatever the other clauses ask."""
+    """A message is kept if one of its clauses states something, and left out if each of them asks."""
     lines = {
         expected: [line.replace("\\n", "\n") for line in given.strip().splitlines()]
         for expected, given in ((False, ALSO_STATE), (True, ONLY_ASK))
