@@ -267,10 +267,10 @@ def live(number: int) -> None:
         happen(pair, dice.randrange(2**32))
 
 
-@pytest.mark.parametrize("begin", range(0, amount("EBBTIDE_HISTORIES", 30, 1500), 30))
+@pytest.mark.parametrize("begin", range(0, amount("EBBTIDE_HISTORIES", 15, 1500), 15))
 def test_many_short_histories(begin: int) -> None:
     """Engine and oracle agree in histories of plain dice, which reach further than those of `hypothesis`."""
-    for number in range(begin, begin + 30):
+    for number in range(begin, begin + 15):
         live(number)
 
 

@@ -150,34 +150,34 @@ def page_texts(path: Path, content: str) -> Iterator[Text]:
             paragraph.append(re.sub(r"^\s*(?:[-*] |\d+\. )", "", line).strip())
 
 
-def _docstrings(tree: ast.Module) -> set[ast.Constant]:
+def _docstrings(nodes: list[ast.AST]) -> set[ast.Constant]:
     """Return every string that is a statement: docstrings of modules, classes, functions and attributes."""
     return {
         node.value
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Expr)
         and isinstance(node.value, ast.Constant)
         and isinstance(node.value.value, str)
     }
 
 
-def _literals(tree: ast.Module) -> Iterator[tuple[int, str]]:
+def _literals(nodes: list[ast.AST], docstrings: set[ast.Constant]) -> Iterator[tuple[int, str]]:
     """Yield the other strings that are prose, and f-strings with each field replaced by a word."""
-    docstrings = _docstrings(tree)
     parts: set[ast.AST] = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.JoinedStr):
             parts |= {inner for inner in ast.walk(node) if inner is not node}
-    for node in ast.walk(tree):
+    for node in nodes:
         if node in parts or node in docstrings:
             continue
-        said = ""
         if isinstance(node, ast.JoinedStr):
             said = "".join(
                 str(part.value) if isinstance(part, ast.Constant) else "code" for part in node.values
             )
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             said = node.value
+        else:
+            continue
         if len(said.split()) > 1 and said not in LOG_EVENTS and not re.search(r"\\|\(\?|\[\^", said):
             yield node.lineno, said
 
@@ -194,8 +194,9 @@ def _comments(source: str) -> Iterator[tuple[int, str]]:
 def module_texts(path: Path) -> Iterator[Text]:
     """Yield the docstrings and comments of a module; for the package and the client also the messages."""
     source = path.read_text(encoding="utf-8")
-    tree = ast.parse(source)
-    for node in _docstrings(tree):
+    nodes = list(ast.walk(ast.parse(source)))
+    docstrings = _docstrings(nodes)
+    for node in docstrings:
         yield Text(_place(path, node.lineno), str(node.value))
     for line, said in _comments(source):
         yield Text(_place(path, line), said)
@@ -203,7 +204,7 @@ def module_texts(path: Path) -> Iterator[Text]:
         path.is_relative_to(PACKAGE) and not path.relative_to(PACKAGE).as_posix().startswith(NOT_PROSE)
     )
     if is_shown:
-        for line, said in _literals(tree):
+        for line, said in _literals(nodes, docstrings):
             yield Text(_place(path, line), said)
 
 
