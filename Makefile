@@ -13,6 +13,9 @@ TESTS = $(BIN)/python -m pytest
 ALONE = $(shell grep --recursive --files-with-matches --include 'test_*.py' 'mark\.alone' tests)
 PARALLEL_TESTS = $(TESTS) --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
+# Without stored bytecode, every process of the tests compiles all modules again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo demo-picture serve test test-all lint curve bench bench-recall bench-memory bench-peers soak chaos proto eval-model eval-practical eval-relevance eval-knowledge openapi-tools model-server test-integrations clean
 
 demo: $(READY)  ## show how an agent remembers, recalls, forgets, and knows that it forgot
