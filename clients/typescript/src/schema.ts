@@ -4004,6 +4004,11 @@ export interface components {
             vector?: number[];
             /** @description Only memories of messages accepted at or after this time: ms since the epoch, or ISO 8601. */
             created_after?: number | string | null;
+            /**
+             * @description Return each memory of a found passage by itself, with its own words; words without a memory with the id of their message.
+             * @default false
+             */
+            own_words?: boolean;
         };
         /** @description The question, and limits of the answer. */
         SearchStatementsRequest: {

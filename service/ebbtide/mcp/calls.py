@@ -256,14 +256,10 @@ def _address(session: Session, memory_id: str) -> str:
 
 
 async def _search(session: Session, given: Mapping[str, Any]) -> Answer:
-    found = await session.perform("Search", query=given["query"], max_results=MAX_FOUND)
-    items = await own_words(session.service, session.agent_id, given["query"], found.memories)
-    texts: dict[str, str] = {}
-    for one in items:
-        for name, said in one.texts.items():
-            # A message cannot be fetched.
-            if message_number(name) is None:
-                texts.setdefault(name, said)
+    # A message cannot be fetched, so twice the results are requested.
+    fields = {"query": given["query"], "max_results": 2 * MAX_FOUND, "own_words": True}
+    found = (await session.perform("Search", **fields)).memories
+    texts = {one.id: one.content for one in found if message_number(one.id) is None}
     results = [
         {"id": name, "title": said[:TITLE_CHARS], "url": _address(session, name)}
         for name, said in list(texts.items())[:MAX_FOUND]

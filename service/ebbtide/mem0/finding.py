@@ -13,7 +13,6 @@ from ebbtide.mem0.reading import Filters, Listing, Question, read_get_all, read_
 from ebbtide.records import EPISODE
 from ebbtide.statements import STATEMENT_KINDS
 from ebbtide.verbs.inspect import NodeInfo
-from ebbtide.verbs.own_words import own_words
 
 PAGE_SIZE = 100
 
@@ -35,7 +34,7 @@ async def _search(call: Call, agent_id: str, question: Question) -> Any:
     listing = question.listing
     if listing.filters.is_empty:
         return {"results": []}
-    fields = {"patience_ms": PATIENCE_MS, **question.fields}
+    fields = {"patience_ms": PATIENCE_MS, "own_words": True, **question.fields}
     found = await call.perform(agent_id, "Search", **fields)
     if found.unembedded_messages and len(found.memories) < question.top_k:
         # New messages without vectors are found by their words only.
@@ -43,17 +42,12 @@ async def _search(call: Call, agent_id: str, question: Question) -> Any:
         found = await call.perform(agent_id, "Search", **fields)
     best = max((one.score for one in found.memories), default=0.0)
     results: dict[str, dict[str, Any]] = {}
-    words = await own_words(call.service, agent_id, question.fields["query"], found.memories)
-    # Statements within the words of a memory come after all memories.
-    names = [(one.passage, list(one.texts)) for one in words]
-    ordered = [(at, name) for at, ids in names for name in ids[:1]]
-    ordered += [(at, name) for at, ids in names for name in ids[1:]]
-    for at, own_id in ordered:
+    for one in found.memories:
         if len(results) == question.top_k:
             break
-        score = found.memories[at].score / best if best > 0 else 0.0
-        memory_id = to_id(agent_id, own_id)
-        if memory_id in results or score < question.threshold or not _is_listed(listing.filters, memory_id):
+        score = one.score / best if best > 0 else 0.0
+        memory_id = to_id(agent_id, one.id)
+        if score < question.threshold or not _is_listed(listing.filters, memory_id):
             continue
         with suppress(NotFound):
             memory = await get_memory(call, from_id(memory_id))

@@ -27,7 +27,7 @@ from google.protobuf import struct_pb2 as google_dot_protobuf_dot_struct__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17\x65\x62\x62tide/v1/search.proto\x12\nebbtide.v1\x1a\x17\x65\x62\x62tide/v1/recall.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xaf\x03\n\rSearchRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x12\n\x05query\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\r\n\x05kinds\x18\x03 \x03(\t\x12\x10\n\x08speakers\x18\x04 \x03(\t\x12\x0f\n\x07sources\x18\x05 \x03(\t\x12)\n\ntime_range\x18\x06 \x01(\x0b\x32\x15.ebbtide.v1.TimeRange\x12)\n\x08metadata\x18\x07 \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x18\n\x0bmax_results\x18\x08 \x01(\x05H\x01\x88\x01\x01\x12,\n\x07\x61rchive\x18\x0c \x01(\x0e\x32\x16.ebbtide.v1.ArchiveUseH\x02\x88\x01\x01\x12\x31\n\rcreated_after\x18\r \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x18\n\x0bpatience_ms\x18\n \x01(\x05H\x03\x88\x01\x01\x12\x0e\n\x06vector\x18\x0b \x03(\x01\x42\x08\n\x06_queryB\x0e\n\x0c_max_resultsB\n\n\x08_archiveB\x0e\n\x0c_patience_msJ\x04\x08\t\x10\nR\x0finclude_archive\"\xbf\x01\n\x0b\x46oundMemory\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x0f\n\x07\x63ontent\x18\x03 \x01(\t\x12&\n\x05state\x18\x04 \x01(\x0e\x32\x17.ebbtide.v1.MemoryState\x12\x10\n\x08node_ids\x18\x05 \x03(\t\x12(\n\x07sources\x18\x06 \x03(\x0b\x32\x17.ebbtide.v1.CitedSource\x12\r\n\x05score\x18\x07 \x01(\x01\x12\x12\n\ncreated_at\x18\x08 \x01(\x03\"\xb6\x01\n\x0eSearchResponse\x12)\n\x08memories\x18\x01 \x03(\x0b\x32\x17.ebbtide.v1.FoundMemory\x12\x17\n\x0fpending_batches\x18\x02 \x01(\x03\x12\x16\n\x0eparked_batches\x18\x03 \x01(\x03\x12\x1b\n\x13unembedded_messages\x18\x04 \x01(\x03\x12+\n\x07records\x18\x05 \x03(\x0b\x32\x1a.ebbtide.v1.RecalledRecordb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17\x65\x62\x62tide/v1/search.proto\x12\nebbtide.v1\x1a\x17\x65\x62\x62tide/v1/recall.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc2\x03\n\rSearchRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x12\n\x05query\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\r\n\x05kinds\x18\x03 \x03(\t\x12\x10\n\x08speakers\x18\x04 \x03(\t\x12\x0f\n\x07sources\x18\x05 \x03(\t\x12)\n\ntime_range\x18\x06 \x01(\x0b\x32\x15.ebbtide.v1.TimeRange\x12)\n\x08metadata\x18\x07 \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x18\n\x0bmax_results\x18\x08 \x01(\x05H\x01\x88\x01\x01\x12,\n\x07\x61rchive\x18\x0c \x01(\x0e\x32\x16.ebbtide.v1.ArchiveUseH\x02\x88\x01\x01\x12\x31\n\rcreated_after\x18\r \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x18\n\x0bpatience_ms\x18\n \x01(\x05H\x03\x88\x01\x01\x12\x0e\n\x06vector\x18\x0b \x03(\x01\x12\x11\n\town_words\x18\x0e \x01(\x08\x42\x08\n\x06_queryB\x0e\n\x0c_max_resultsB\n\n\x08_archiveB\x0e\n\x0c_patience_msJ\x04\x08\t\x10\nR\x0finclude_archive\"\xbf\x01\n\x0b\x46oundMemory\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x0f\n\x07\x63ontent\x18\x03 \x01(\t\x12&\n\x05state\x18\x04 \x01(\x0e\x32\x17.ebbtide.v1.MemoryState\x12\x10\n\x08node_ids\x18\x05 \x03(\t\x12(\n\x07sources\x18\x06 \x03(\x0b\x32\x17.ebbtide.v1.CitedSource\x12\r\n\x05score\x18\x07 \x01(\x01\x12\x12\n\ncreated_at\x18\x08 \x01(\x03\"\xb6\x01\n\x0eSearchResponse\x12)\n\x08memories\x18\x01 \x03(\x0b\x32\x17.ebbtide.v1.FoundMemory\x12\x17\n\x0fpending_batches\x18\x02 \x01(\x03\x12\x16\n\x0eparked_batches\x18\x03 \x01(\x03\x12\x1b\n\x13unembedded_messages\x18\x04 \x01(\x03\x12+\n\x07records\x18\x05 \x03(\x0b\x32\x1a.ebbtide.v1.RecalledRecordb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,9 +35,9 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'ebbtide.v1.search_pb2', _gl
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_SEARCHREQUEST']._serialized_start=128
-  _globals['_SEARCHREQUEST']._serialized_end=559
-  _globals['_FOUNDMEMORY']._serialized_start=562
-  _globals['_FOUNDMEMORY']._serialized_end=753
-  _globals['_SEARCHRESPONSE']._serialized_start=756
-  _globals['_SEARCHRESPONSE']._serialized_end=938
+  _globals['_SEARCHREQUEST']._serialized_end=578
+  _globals['_FOUNDMEMORY']._serialized_start=581
+  _globals['_FOUNDMEMORY']._serialized_end=772
+  _globals['_SEARCHRESPONSE']._serialized_start=775
+  _globals['_SEARCHRESPONSE']._serialized_end=957
 # @@protoc_insertion_point(module_scope)

@@ -39,6 +39,7 @@ class SearchRequest(_message.Message):
     CREATED_AFTER_FIELD_NUMBER: _builtins.int
     PATIENCE_MS_FIELD_NUMBER: _builtins.int
     VECTOR_FIELD_NUMBER: _builtins.int
+    OWN_WORDS_FIELD_NUMBER: _builtins.int
     agent_id: _builtins.str
     """Id of the agent: 1-128 characters of any script."""
     query: _builtins.str
@@ -52,6 +53,10 @@ class SearchRequest(_message.Message):
     patience_ms: _builtins.int
     """Longest wait for batches accepted before, 0-30000; default: the daemon's, but 0 for a query that searches the
     archive, which includes texts that are not digested yet.
+    """
+    own_words: _builtins.bool
+    """Return each memory of a found passage by itself, with its own words; words without a memory with the id of their
+    message.
     """
     @_builtins.property
     def kinds(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -100,10 +105,11 @@ class SearchRequest(_message.Message):
         created_after: _timestamp_pb2.Timestamp | None = ...,
         patience_ms: _builtins.int | None = ...,
         vector: _abc.Iterable[_builtins.float] | None = ...,
+        own_words: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_archive", b"_archive", "_max_results", b"_max_results", "_patience_ms", b"_patience_ms", "_query", b"_query", "archive", b"archive", "created_after", b"created_after", "max_results", b"max_results", "metadata", b"metadata", "patience_ms", b"patience_ms", "query", b"query", "time_range", b"time_range"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_archive", b"_archive", "_max_results", b"_max_results", "_patience_ms", b"_patience_ms", "_query", b"_query", "agent_id", b"agent_id", "archive", b"archive", "created_after", b"created_after", "kinds", b"kinds", "max_results", b"max_results", "metadata", b"metadata", "patience_ms", b"patience_ms", "query", b"query", "sources", b"sources", "speakers", b"speakers", "time_range", b"time_range", "vector", b"vector"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_archive", b"_archive", "_max_results", b"_max_results", "_patience_ms", b"_patience_ms", "_query", b"_query", "agent_id", b"agent_id", "archive", b"archive", "created_after", b"created_after", "kinds", b"kinds", "max_results", b"max_results", "metadata", b"metadata", "own_words", b"own_words", "patience_ms", b"patience_ms", "query", b"query", "sources", b"sources", "speakers", b"speakers", "time_range", b"time_range", "vector", b"vector"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__archive: _TypeAlias = _typing.Literal["archive"]  # noqa: Y015
     _WhichOneofArgType__archive: _TypeAlias = _typing.Literal["_archive", b"_archive"]  # noqa: Y015

@@ -15,7 +15,7 @@ from ebbtide.fleet.deletion.words import Span, cut, outside, span_of
 from ebbtide.fleet.recall.recollected import ARCHIVED, LIVING
 from ebbtide.fleet.runtime.workspace import Workspace
 from ebbtide.ids import AgentId, batch_text_id, message_text_id, node_text_id, parse_node_id
-from ebbtide.records import Node
+from ebbtide.records import EPISODE, Node
 from ebbtide.retrieval.analysis import words_of
 from ebbtide.statements import STATEMENT_KINDS
 from ebbtide.store.lmdb.transaction import ReadTransaction
@@ -35,6 +35,8 @@ class OwnWords:
     """The place of the passage among those found."""
     texts: dict[str, str]
     """The words of each id: a memory, the statements within its words; or the rest of a message."""
+    kinds: dict[str, str]
+    """The kind of each id."""
     state: str
     note: str = ""
     """When the statements that the query asks for are true."""
@@ -125,9 +127,12 @@ def _of_passage(txn: ReadTransaction, passage: int, memory: RecalledMemory) -> I
     text = None if record is None else txn.messages.text(record)
     if message is None or text is None:
         if not nodes:
-            yield OwnWords(passage, {memory.id: memory.content.strip()}, memory.state)
+            yield OwnWords(
+                passage, {memory.id: memory.content.strip()}, {memory.id: memory.kind}, memory.state
+            )
         for node in nodes:
-            yield OwnWords(passage, {node_text_id(node.id): node.content.strip()}, LIVING)
+            name = node_text_id(node.id)
+            yield OwnWords(passage, {name: node.content.strip()}, {name: node.kind}, LIVING)
         return
     whole = (source.offset, source.offset + source.length)
     spans = {node.id: _spans(node, message, whole) for node in nodes}
@@ -145,12 +150,14 @@ def _of_passage(txn: ReadTransaction, passage: int, memory: RecalledMemory) -> I
         texts = {node_text_id(node.id): _words(text, spans[node.id], node, message) for node in group}
         if texts[node_text_id(group[0].id)]:
             is_stated = any(node.kind in STATEMENT_KINDS for node in group)
-            yield OwnWords(passage, texts, memory.state, note if is_stated else "")
+            kinds = {node_text_id(node.id): node.kind for node in group}
+            yield OwnWords(passage, texts, kinds, memory.state, note if is_stated else "")
     cited = sorted(span for some in spans.values() for span in some)
     rest = _joined(text, outside([whole], cited))
     # All words of a living passage are in its memories, or the archive was not searched.
     if memory.state != LIVING and any(character.isalnum() for character in rest):
-        yield OwnWords(passage, {message_text_id(message): rest}, ARCHIVED)
+        name = message_text_id(message)
+        yield OwnWords(passage, {name: rest}, {name: EPISODE}, ARCHIVED)
 
 
 def _message(txn: ReadTransaction, nodes: Iterable[Node], batch_id: str, index: int) -> int | None:

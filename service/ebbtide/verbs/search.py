@@ -22,9 +22,11 @@ from pydantic import AfterValidator, Field, PrivateAttr, WithJsonSchema, model_v
 from ebbtide.fleet.recall.query import Query
 from ebbtide.fleet.recall.recollected import Hit
 from ebbtide.fleet.runtime.workspace import Workspace
+from ebbtide.ids import message_number
 from ebbtide.language.embedding import MAX_DIMENSIONS
 from ebbtide.retrieval.ranking_request import SIGNALS
 from ebbtide.verbs.limits import MaxItems, Several, Time
+from ebbtide.verbs.own_words import own_words
 from ebbtide.verbs.recall import (
     RECORDS,
     UNEMBEDDED,
@@ -83,11 +85,19 @@ class SearchRequest(QueryRequest):
         None,
         description="Only memories of messages accepted at or after this time: ms since the epoch, or ISO 8601.",
     )
+    own_words: bool = Field(
+        False,
+        description="Return each memory of a found passage by itself, with its own words; words without a memory with "
+        "the id of their message.",
+    )
 
     @model_validator(mode="after")
     def _looks_for_something(self) -> Self:
         if self.query is None and not self.vector:
             raise violation("MISSING_FIELD", "required; give query, vector or both", "query")
+        if self.own_words and self.with_records:
+            description = "not allowed with the kind record; leave out this field, or record"
+            raise violation("INVALID_VALUE", description, "own_words")
         return self
 
 
@@ -138,7 +148,31 @@ async def _search(service: Service, request: SearchRequest) -> Found:
             _with_vector(service, query, request) if request.vector else await with_meaning(service, query)
         )
         now_ms = service.clock.now_ms()
-        return await answered(service, agent, query, now_ms, partial(_found, agent.workspace, query, now_ms))
+        found = await answered(service, agent, query, now_ms, partial(_found, agent.workspace, query, now_ms))
+    if request.own_words:
+        memories = await _each_by_itself(service, request, found.memories)
+        return found.model_copy(update={"memories": memories[: query.max_results]})
+    return found
+
+
+async def _each_by_itself(
+    service: Service, request: SearchRequest, passages: Sequence[FoundMemory]
+) -> list[FoundMemory]:
+    """Return the memories of passages. Statements within the words of a memory come after all memories."""
+    words = await own_words(service, request.agent_id, request.query or "", passages)
+    names = [(one, name) for one in words for name in list(one.texts)[:1]]
+    names += [(one, name) for one in words for name in list(one.texts)[1:]]
+    memories: dict[str, FoundMemory] = {}
+    for one, name in names:
+        fields = {
+            "id": name,
+            "kind": one.kinds[name],
+            "content": one.texts[name],
+            "state": one.state,
+            "node_ids": [name] if message_number(name) is None else [],
+        }
+        memories.setdefault(name, passages[one.passage].model_copy(update=fields))
+    return list(memories.values())
 
 
 def unit_vector(numbers: Sequence[float]) -> NDArray[np.float32]:

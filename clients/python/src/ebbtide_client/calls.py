@@ -452,10 +452,12 @@ def search(
     max_results: int | None = None,
     archive: ArchiveUse | None = None,
     patience_ms: int | None = None,
+    own_words: bool = False,
 ) -> Call[Found]:
     """Return the memories that answer a question as a list, best first.
 
-    For an agent that does not exist the list is empty.
+    With `own_words` each memory of a found passage is returned by itself. For an agent that does not exist the list is
+    empty.
     """
     form = {
         "query": query,
@@ -469,6 +471,7 @@ def search(
         "max_results": max_results,
         "archive": archive,
         "patience_ms": patience_ms,
+        "own_words": own_words or None,
     }
     return _question(_of(agent_id, "search"), Found, form, patience_ms)
 

@@ -45,6 +45,10 @@ def search(
             "--living", help="Living memories only: nothing forgotten, shortened or not yet digested."
         ),
     ] = False,
+    own_words: Annotated[
+        bool,
+        typer.Option("--own-words", help="Each memory of a found passage by itself, with its own words."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Search everything that an agent received."""
@@ -60,6 +64,8 @@ def search(
         command["kinds"] = kind
     if living:
         command["archive"] = "never"
+    if own_words:
+        command["own_words"] = True
     if most is not None:
         command["max_results"] = most
     with RemoteClient(url, credentials(api_key_file, ca_file, client_cert)) as remote:

@@ -186,7 +186,7 @@ def _entry(found: FoundMemory) -> MemoryEntry:
     source = found.sources[0] if found.sources else None
     role = "model" if source is not None and source.role == "assistant" else "user"
     return MemoryEntry(
-        id=found.id or None,
+        id=found.id,
         content=types.Content(role=role, parts=[types.Part(text=found.content)]),
         author=(source.speaker or role) if source is not None else None,
         timestamp=datetime.fromtimestamp(found.created_at / 1000, UTC).isoformat(timespec="seconds"),

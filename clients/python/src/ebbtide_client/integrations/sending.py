@@ -12,14 +12,13 @@ import logging
 import re
 from collections.abc import Iterable, Iterator, MutableSequence, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
 from ebbtide_client.client import Client
 from ebbtide_client.context_window import PASSING
-from ebbtide_client.errors import Conflict, EbbtideError, NotFound
-from ebbtide_client.models import FoundMemory, NodeDetail
+from ebbtide_client.errors import Conflict, EbbtideError
+from ebbtide_client.models import FoundMemory
 from ebbtide_client.window import MOST_CHARS, MOST_MESSAGE_CHARS, MOST_MESSAGES, MOST_QUERY_CHARS
 
 PASS_EVERY_TOKENS = 2_000
@@ -138,56 +137,11 @@ class Sender:
     def search(self, agent_id: str, query: str, max_results: int) -> list[FoundMemory]:
         """Return the memories that answer a query, best first, each with its own words.
 
-        A found passage may be the source of several memories. Words of it without a memory have an empty id.
+        Words without a memory have the id of their message.
         """
         asked = query[-MOST_QUERY_CHARS:]
-        found = self.client.search(agent_id, asked, max_results=max_results).memories
-        words = _words(asked)
-        first, others = list[FoundMemory](), list[FoundMemory]()
-        for passage in found:
-            own = self._own_words(agent_id, passage)
-            is_answer = [not words.isdisjoint(_words(one.content)) for one in own]
-            for one, answers in zip(own, is_answer, strict=True):
-                (first if answers or not any(is_answer) else others).append(one)
-        return [*first, *others][:max_results]
-
-    def _own_words(self, agent_id: str, passage: FoundMemory) -> list[FoundMemory]:
-        if not passage.node_ids or (len(passage.node_ids) == 1 and passage.state == "living"):
-            return [passage]
-        nodes = []
-        for node_id in passage.node_ids:
-            with suppress(NotFound):  # It was deleted in between.
-                nodes.append(self.client.get_node(agent_id, node_id))
-        rest = _without_memory(passage, nodes)
-        if len(nodes) == 1 and not rest:
-            return [replace(passage, id=nodes[0].id)]
-        own = [replace(passage, id=one.id, node_ids=[one.id], content=_whole_text(one)) for one in nodes]
-        return [*own, replace(passage, id="", node_ids=[], content=rest)] if rest else own
-
-
-def _words(text: str) -> set[str]:
-    return {word.strip(".,;:!?\"'()") for word in text.casefold().split()} - {""}
-
-
-def _whole_text(node: NodeDetail) -> str:
-    """Return the text of a memory as it was before compression, if that is retained."""
-    is_shortened = len(node.content) < node.original_length
-    return (node.first_content if is_shortened and node.first_content else node.content).strip()
-
-
-def _without_memory(passage: FoundMemory, nodes: Sequence[NodeDetail]) -> str:
-    """Return the words of an archived passage that no memory cites."""
-    if passage.state == "living":
-        return ""
-    source = passage.sources[0]
-    left = bytearray(source.quote.encode())
-    for cited in (one for node in nodes for one in node.sources):
-        if (cited.batch_id, cited.message_index) == (source.batch_id, source.message_index):
-            begin = min(max(cited.offset - source.offset, 0), len(left))
-            end = min(max(cited.offset + cited.length - source.offset, 0), len(left))
-            left[begin:end] = b" " * (end - begin)
-    text = " ".join(left.decode(errors="ignore").split())
-    return text if any(map(str.isalnum, text)) else ""
+        found = self.client.search(agent_id, asked, max_results=max_results, own_words=True)
+        return list(found.memories)
 
 
 def _discard(waiting: MutableSequence[Batch], batch: Batch) -> None:
