@@ -387,12 +387,21 @@ async def test_other_sets_are_offered_on_request(tmp_path: Path) -> None:
                 assert fetched["id"] == result["id"] and fetched["text"]
         async with client(f"{url}{ANN}?lang=zh") as one:
             assert "查找" in (await one.list_tools()).tools[0].description
+            refused = await one.call_tool("recall", {"query": "茶", "since": "whenever"})
+            assert refused.is_error and text_of(refused).startswith("arguments.since：无法读取；允许：时间")
             assert text_of(await called(one, "remember", text="我喜欢喝茶。")) == "已保存。"
             assert "我喜欢喝茶" in text_of(await called(one, "recall", query="我喜欢喝什么？"))
         async with httpx.AsyncClient(base_url=url, headers=HEADERS) as raw:
             answer = await raw.post(f"{ANN}?tools=all", json=PING)
             assert answer.status_code == 400
             assert "default, statements, search-fetch, graph" in answer.json()["error"]["message"]
+
+
+async def test_the_focus_of_an_agent_that_does_not_exist_is_empty(tmp_path: Path) -> None:
+    """The resource answers as `recall` does: with nothing, not with an error."""
+    async with site(tmp_path) as (_, url), client(url + ANN) as one:
+        (content,) = (await one.read_resource("ebbtide://focus")).contents
+        assert json.loads(content.text) == {"nodes": [], "entities": []}  # type: ignore[union-attr]
 
 
 async def test_a_client_that_starts_its_servers_reaches_the_daemon(tmp_path: Path) -> None:

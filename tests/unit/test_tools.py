@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import jsonschema_rs
@@ -11,6 +12,7 @@ import pytest
 from ebbtide.clock import offset_of
 from ebbtide.errors import InvalidRequest
 from ebbtide.tools.reading import MAX_CHARS, Reading, read_arguments
+from ebbtide.tools.refusals import in_chinese
 from ebbtide.tools.schema import TOOLS, prompt
 from ebbtide.verbs.tools import EXECUTIONS, period
 
@@ -93,6 +95,12 @@ def test_a_refusal_says_what_is_allowed(tool: str, sent: Any, reason: str) -> No
     assert refused.value.reason == reason
     assert refused.value.metadata["allowed"]
     assert read(tool, refused.value.metadata["example"])
+    fault, _, example = in_chinese(refused.value).partition("。例：")
+    assert example == refused.value.metadata["example"]
+    names = {one.name for one in TOOLS[tool].parameters} | {"begin", "end", "true", "false", "arguments"}
+    choices = {choice for one in TOOLS[tool].parameters for choice in one.choices}
+    names |= set(sent) if isinstance(sent, dict) else set()
+    assert set(re.findall("[a-z_]+", fault)) <= names | choices, fault
 
 
 def test_an_unknown_field_is_reported_without_personal_data() -> None:

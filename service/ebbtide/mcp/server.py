@@ -27,6 +27,9 @@ from ebbtide.mcp.graph_declarations import GRAPH_TOOLS, GRAPH_URI, GraphTool
 from ebbtide.mcp.sets import SetName
 from ebbtide.telemetry import get_log
 from ebbtide.tools import schema
+from ebbtide.tools.refusals import in_chinese
+from ebbtide.verbs.focus import FocusInfo
+from ebbtide.verbs.recall import unless_unknown
 
 SESSION = "ebbtide.mcp_session"
 """The key of the session in the scope of a request."""
@@ -91,7 +94,7 @@ def _server(name: SetName, language: Language) -> Server[Any]:
         try:
             done = await call(_session(context), params.name, params.arguments or {})
         except EbbtideError as error:
-            return _failed(error)
+            return _failed(error, language)
         content = [types.TextContent(type="text", text=done.text)]
         return types.CallToolResult(content=content, structured_content=done.structure)
 
@@ -220,11 +223,11 @@ def _unknown(name: str, known: Any) -> MCPError:
     return MCPError(types.INVALID_PARAMS, f"There is no tool {name[:60]!r}; allowed: {', '.join(known)}")
 
 
-def _failed(error: EbbtideError) -> types.CallToolResult:
+def _failed(error: EbbtideError, language: Language) -> types.CallToolResult:
     """Return an error as a result, so that the model can correct its call."""
     if isinstance(error, (Corrupted, Internal)):
         get_log("mcp").error("tool call failed", reason=error.reason, exc_info=error)
-    message = error.message
+    message = in_chinese(error) if language == "zh" else error.message
     if error.retry_after_s is not None:
         message = f"{message} Try again in {max(1, round(error.retry_after_s))} s."
     return types.CallToolResult(content=[types.TextContent(type="text", text=message)], is_error=True)
@@ -234,7 +237,8 @@ async def _read_resource(context: Any, params: types.ReadResourceRequestParams) 
     session, uri = _session(context), str(params.uri)
     try:
         if uri == FOCUS:
-            text = (await session.perform("GetFocus")).model_dump_json()
+            focus = session.perform("GetFocus")
+            text = (await unless_unknown(focus, lambda: FocusInfo(nodes=[], entities=[]))).model_dump_json()
         elif uri == GRAPH_URI:
             text = await graph.graph_text(session)
         elif uri.startswith(MEMORY):
