@@ -29,9 +29,12 @@ _ENDS_CHINESE = re.compile(
 
 _CLAUSE_ENDS = re.compile(
     r"[，；：()（）\n—–]|[,;:](?!\d)|\s--?\s|\b(?:and/or|and|but|because|since|given)\b"
-    r"|\bso\b(?=\s++(?:wh|how|can|could|should))",
+    r"|\bso\b(?=\s++(?:wh|how|can|could|should))"
+    r"|(?<!what )(?<!know )(?<!tell me )(?<!remember )(?<!check )(?<!see )(?<!sure )(?<!remind me )"
+    r"\bif\b(?=\s++(?:i|we|my|our)\b)",
     re.IGNORECASE,
 )
+"""The end of a clause. A condition about the speaker is a clause, but not an indirect question: "do you know if"."""
 
 _COURTESIES = re.compile(
     r"(?:\W|(?:wait|hey|hi|hello|ok|okay|so|also|sorry|please|oh|well|hmm?|um|thanks|thank you|again|by the way)\b"
@@ -51,6 +54,24 @@ _STATES = re.compile(
 _ASKS_WITHIN = re.compile(r"什么|谁|哪|几(?!乎)|多少|多[久大远高长]|怎|吗|呢|有没有|(\w)不\1|为何|何时")
 """Words that make a Chinese clause about the speaker a question."""
 
+_ASKS_PERMISSION = re.compile(r"(?:可以|行|没问题|没关系|方便|介意)[吗么]\W*+\Z")
+"""The end of a Chinese clause that asks whether a plan is all right."""
+
+_ASKS_FOR_MINE = re.compile(
+    r"(?:what|who|where|when)(?:['’]s|\s++(?:is|are|was|were))\s++(?:my|our)\b"
+    r"|(?:do|did|can|could)\s++you\s++(?:still\s++)?+(?:know|remember|recall|tell\s++me)\s++(?:my|our)\b"
+    r"|[我咱俺]们?的[一-鿿]{1,8}(?:什么|谁|哪|几|多少)",
+    re.IGNORECASE,
+)
+"""A question for something of the speaker; further things may follow it."""
+
+_MINE = re.compile(
+    r"(?:my|our)(?:\s++(?!(?:is|are|was|were|has|have|had|will|can)\b|\w{1,20}ed\b|(?-i:[A-Z]))[\w'’-]++){1,2}+\W*+\Z"
+    r"|[我咱俺]们?的(?:(?![是有在了叫要会想死])[一-鿿]){1,5}+\W*+\Z",
+    re.IGNORECASE,
+)
+"""A thing of the speaker, without a verb or a name."""
+
 _ASKS_UNMARKED = re.compile(
     r"tell\s++me\s++(?:again\s++)?(?:what|where|when|who|how|why|which|everything|about)\b"
     r"|[^不没忘]{0,20}[叫姓是在爱欢](?:什么|哪)[一-鿿]{1,3}\W*+\Z",
@@ -60,6 +81,9 @@ _ASKS_UNMARKED = re.compile(
 
 _CLOSING = " \t\n\"'”’」』)）!！~…"
 """Characters that may follow a question mark at the end of a text."""
+
+MIN_PLAN = 4
+"""Characters of a plan for which a Chinese clause asks permission."""
 
 MAX_REMARK = 10
 """Characters behind a Chinese clause that asks: "what's my number, the form wants it"."""
@@ -95,11 +119,21 @@ def only_asks(text: str) -> bool:
 
     This is stricter than `asks`: "I am vegan, what can I eat?" also states something.
     """
-    parts = [part for sentence in sentences_of(text) for part in _CLAUSE_ENDS.split(sentence)]
-    clauses = [clause for part in parts if (clause := part[_begin(part) :].strip())]
-    if not clauses:
-        return not any(map(str.isalnum, text))
-    return all(map(_clause_asks, clauses))
+    has_clauses = is_list = False
+    for sentence in sentences_of(text):
+        is_question = ends_with_question(sentence)
+        for part in _CLAUSE_ENDS.split(sentence):
+            clause = part[_begin(part) :].strip()
+            if not clause:
+                continue
+            has_clauses = True
+            if is_list and is_question and _MINE.match(clause):
+                # "What is my name and my birthday?"
+                continue
+            if not _clause_asks(clause):
+                return False
+            is_list = _ASKS_FOR_MINE.match(clause) is not None
+    return has_clauses or not any(map(str.isalnum, text))
 
 
 def _begin(clause: str) -> int:
@@ -110,4 +144,8 @@ def _begin(clause: str) -> int:
 def _clause_asks(clause: str) -> bool:
     if not asks(clause) and not _ASKS_UNMARKED.match(clause):
         return False
+    permission = _ASKS_PERMISSION.search(clause)
+    if permission is not None:
+        plan = clause[: permission.start()]
+        return len(plan) < MIN_PLAN or "我" not in plan or _ASKS_WITHIN.search(plan) is not None
     return not _STATES.match(clause) or _ASKS_WITHIN.search(clause) is not None

@@ -76,6 +76,14 @@ Hello, Tom is vegan, ok?
 I should know my way by now?
 我下个月和林月去日本\\n有什么推荐吗
 我不知道他叫什么名字
+Is it ok if I bring my dog Bo?
+What should I cook if my guests are vegan?
+我带我的狗小白去可以吗？
+如果我周五带儿子来，可以吗？
+What is my name and my birthday is in May?
+Where is my lead, my dog Bo?
+What is my name? My dog died.
+我的生日是几号？我的脚疼。
 thanks
 Some people are nice
 """
@@ -94,6 +102,15 @@ When is the train, at 9:30?
 Where do I work and where do I live?
 Okay, so what is my name?
 Do you know my name?
+What is my name and my birthday?
+What's my address, my phone number and my blood type?
+Do you remember my name? My birthday?
+我的名字是什么，我的生日？
+我的名字和生日是什么？
+Do you know if I have a flight tomorrow?
+What if I lose my key?
+这样可以吗？
+我可以吃什么？哪天去可以吗？
 …?
 """
 
