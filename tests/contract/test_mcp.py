@@ -116,7 +116,7 @@ async def test_recall_keeps_its_budget_with_ids_and_ranges(tmp_path: Path) -> No
     """The text with its ids stays within `max_tokens`, and a range of time leaves out the rest."""
     from ebbtide.retrieval.tokenizers import count_tokens
 
-    async with site(tmp_path) as (_, url), client(url + ANN) as one:
+    async with site(tmp_path) as (service, url), client(url + ANN) as one:
         for number in range(40):
             day = f"2026-0{1 + number // 20}-{1 + number % 20:02d}"
             await called(one, "remember", text=f"On {day} the lighthouse had {number} visitors.", said_at=day)
@@ -129,6 +129,7 @@ async def test_recall_keeps_its_budget_with_ids_and_ranges(tmp_path: Path) -> No
         )
         said = [memory["said"] for memory in late.structured_content["memories"]]
         assert said and all("2026-02" in text for text in said)
+        await settle(service, "ann", passes=False)
         recent = await called(one, "recent_memories", limit=3)
         assert len(recent.structured_content["memories"]) == 3
         assert "39 visitors" in text_of(recent)
