@@ -955,6 +955,28 @@ async def test_a_question_about_somebody_else_does_not_find_the_user(tmp_path: P
         assert ("user", "Marta") in await found("Who is my boss?")
 
 
+async def test_a_question_for_a_kind_of_pet_is_not_answered_by_another_kind(tmp_path: Path) -> None:
+    """A cat does not answer a question for a dog. A pet of no known kind does, and so does every named pet."""
+    async with rest_in(tmp_path) as call:
+        await says(call, "pet", "Tom", content="I have a cat called Tom.")
+        await says(call, "pet", "一只猫", content="我养了一只猫。")
+        await says(call, "occupation", "nurse", content="I work as a nurse.")
+
+        async def found(question: str) -> set[str]:
+            answer = await done(call, "POST", "statements/search", {"query": question, "mode": "deep"})
+            return {one["object"] for one in answer.get("statements", []) if one["slot"] == "pet"}
+
+        others = ("Do I have a dog?", "What is my hamster called?", "我有狗吗？", "我养龙猫吗？")
+        for question in others:
+            assert await found(question) == set(), question
+        for question in ("Do I have a cat?", "我有猫吗？", "What pets do I have?", "我养了什么宠物？"):
+            assert await found(question) == {"Tom", "一只猫"}, question
+        assert "Tom" in await found("Is Tom a dog?")
+        await says(call, "pet", "Bello")
+        await says(call, "pet", "a poodle")
+        assert await found("Do I have a dog?") == {"Bello", "a poodle"}
+
+
 async def test_a_question_about_the_user_alone_is_not_answered_by_others(tmp_path: Path) -> None:
     """A search for a topic of the user finds no statement about another person, however near its words are."""
     async with rest_in(tmp_path) as call:

@@ -72,6 +72,25 @@ _FITTING: Final = (
 _OF_A_THING: Final = frozenset(["name", "age"])
 """Topics that a question about a pet means of the pet."""
 
+_ANIMALS: Final = """
+dog: dog, dogs, puppy, puppies, greyhound, labrador, poodle, husky, beagle, corgi, dachshund, spaniel, terrier, collie
+dog: retriever, pug, bulldog, dalmatian, rottweiler, whippet, chihuahua, schnauzer, 狗, 犬, 柯基, 金毛, 泰迪, 哈士奇
+dog: 拉布拉多, 边牧, 博美, 萨摩耶, 比熊
+cat: cat, cats, kitten, kittens, siamese, sphynx, ragdoll, 猫, 英短, 美短
+hamster: hamster, hamsters, 仓鼠
+guinea pig: guinea pig, guinea pigs, 荷兰猪, 豚鼠
+chinchilla: chinchilla, chinchillas, 龙猫
+rabbit: rabbit, rabbits, bunny, bunnies, 兔
+bird: bird, birds, parrot, parrots, budgie, budgies, canary, canaries, cockatiel, cockatiels, 鸟, 鹦鹉
+fish: fish, goldfish, 鱼
+turtle: turtle, turtles, tortoise, tortoises, 龟
+horse: horse, horses, pony, ponies
+snake: snake, snakes, 蛇
+lizard: lizard, lizards, gecko, geckos, 蜥蜴, 守宫
+hedgehog: hedgehog, hedgehogs, 刺猬
+"""
+_ANY_ANIMAL: Final = re.compile(r"\b(?:pets?|animals?)\b|宠物|动物")
+
 _OWNED_PERSON: Final = re.compile(
     # A normalised text does not begin with "my" or 我的.
     r"(?:^|\b(?:my|our) )(?:(?:best|good|close|old|new|former|current|previous|next-door|upstairs) )?(WORDS)\b"
@@ -214,6 +233,8 @@ class Asked:
     """Whether it names another person, and the user speaks of himself only as the owner of a person."""
     own_topics: frozenset[str] = frozenset()
     """The topics that it asks of the user alone: where do I live, my phone number."""
+    animals: frozenset[str] = frozenset()
+    """The kinds of pets that it asks for, if it asks for no other pets."""
 
 
 @lru_cache(maxsize=256)
@@ -250,8 +271,17 @@ def asked(question: str) -> Asked:
     is_in_first_person = _FIRST_PERSON.search(text) is not None
     may_be_others = relatives or persons or named or _MAY_BE_OTHERS.search(text) or _names_a_person(text)
     own_topics = frozenset() if may_be_others else frozenset(_own_topics(question, text)) & topics.keys()
+    animals = frozenset() if _ANY_ANIMAL.search(text) else animals_in(text)
     return Asked(
-        text, topics, frozenset(relatives), is_in_first_person, persons, named, is_about_others, own_topics
+        text,
+        topics,
+        frozenset(relatives),
+        is_in_first_person,
+        persons,
+        named,
+        is_about_others,
+        own_topics,
+        animals,
     )
 
 
@@ -346,6 +376,17 @@ def asks_why(question: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
+def animals_in(text: str) -> frozenset[str]:
+    """Return the kinds of pets that a text names: a poodle is a dog."""
+    found, left = set[str](), normalised(text)
+    for word, kind in _animal_words():
+        if word in left and (rest := _cut(word, left)) is not None:
+            found.add(kind)
+            left = rest
+    return frozenset(found)
+
+
+@lru_cache(maxsize=4096)
 def topics_of_value(value: str) -> frozenset[str]:
     """Return the slots that a value names: a cargo bike is a vehicle."""
     return frozenset(slot for slot, _ in _topics_in(normalised(value)))
@@ -404,6 +445,13 @@ def _words() -> tuple[tuple[str, Mapping[str, float]], ...]:
 def _relatives() -> tuple[tuple[str, str], ...]:
     """Return (word, relative), the longest words first."""
     return tuple(sorted(RELATIVES.items(), key=lambda pair: (-len(pair[0]), pair)))
+
+
+@cache
+def _animal_words() -> tuple[tuple[str, str], ...]:
+    """Return (word, kind of pet), the longest words first."""
+    words = ((word, kind) for kind, word in _listed(_ANIMALS))
+    return tuple(sorted(words, key=lambda pair: (-len(pair[0]), pair)))
 
 
 def _listed(lines: str) -> Iterator[tuple[str, str]]:

@@ -40,6 +40,7 @@ from ebbtide.memory.topic_words import (
     RELATION_TOPICS,
     TASKS,
     Asked,
+    animals_in,
     are_same_relative,
     asked,
     asks_for_everything,
@@ -131,12 +132,25 @@ class StatementMatches:
                 yield statement, 1.0 if slot_of(version.first.slot).is_lasting else PASSING_SHARE
 
     def is_of_another(self, said: Assertion) -> bool:
-        """Return whether a statement is on a topic that the question asks of the user, and about another person."""
-        return (
+        """Return whether a statement is about another person or pet than the question, on the same topic.
+
+        The other person is one other than the user, of whom the question asks. The other pet is of another kind.
+        """
+        return self._is_other_pet(said) or (
             said.slot in self._own_topics
             and said.subject not in self._own
             and (not said.object_entity or said.object_entity not in self.user())
         )
+
+    def _is_other_pet(self, said: Assertion) -> bool:
+        """Return whether a statement names only kinds of pets that the question does not ask for: a cat is no dog."""
+        if said.slot != "pet" or not self.asked.animals or names(said.object, self.asked):
+            return False
+        kinds = animals_in(said.object)
+        if not kinds:
+            node = self.txn.nodes.get(said.statement)
+            kinds = animals_in("" if node is None else node.content)
+        return bool(kinds) and kinds.isdisjoint(self.asked.animals)
 
     def evidence(self, hits: Recollected) -> tuple[dict[NodeId, Evidence], AnswerEvidence]:
         """Return the evidence for each statement that may answer the question, and for an answer."""
@@ -170,7 +184,7 @@ class StatementMatches:
                 float(is_stranger),
             )
         named_topic = max((one.named_topic for one in found.values()), default=0.0)
-        # A most relevant message that is about another person says nothing about an answer.
+        # A most relevant message that is about another person or pet says nothing about an answer.
         is_relevant = named_topic or max((one.words for one in found.values()), default=0.0) >= of_others
         answer = AnswerEvidence(
             log_odds(self._relevance(hits) if is_relevant else 0.0),
