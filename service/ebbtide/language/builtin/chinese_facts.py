@@ -108,6 +108,10 @@ _KEPT: Final = re.compile("养[了着]?[^老]")
 _BORN: Final = re.compile("出生在")
 _LEFT: Final = re.compile("长大|回|搬|移居|来了|来到|去了")
 """Words after a place of birth that the home town is another place."""
+_BARE_MONTH: Final = re.compile(rf"{NUMBER}月份?(?:底|初|中旬|{NUMBER}[日号])?就?(?:搬|入职)")
+"""A change in a month, without a word that it lies ahead."""
+_HAPPENED: Final = re.compile("[了过住]|现在|目前|一直|至今")
+"""Words after such a change that it has happened: 我一月搬到奥斯陆，现在住在市中心."""
 _NO_SUBJECT: Final = re.compile(
     rf"(?:{_PAST}|刚刚?|终于|已经){{1,2}}(?:从.{{2,8}})?(?:搬家?[到去]|跳槽[到去]|入职)"
 )
@@ -215,10 +219,15 @@ def findings(
         if is_bare and begin == clauses[0][0] and any(one.slot not in _CHANGED for one in found):
             break
         for one in found:
-            if not (
-                one.slot == "hometown" and _BORN.search(sentence, begin, end) and _LEFT.search(sentence, end)
+            if one.slot == "hometown" and _BORN.search(sentence, begin, end) and _LEFT.search(sentence, end):
+                continue
+            if (
+                one.slot == "appointment"
+                and _BARE_MONTH.match(one.object)
+                and _HAPPENED.search(sentence, end)
             ):
-                yield one
+                continue
+            yield one
 
 
 def asks_for_reminder(sentence: str) -> bool:

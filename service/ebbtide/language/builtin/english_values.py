@@ -82,6 +82,8 @@ _LOOSE_ENDS: Final = words(
 )
 _PLANNED: Final = words("to a an the my our back home with lunch dinner surgery married in")
 """Words after "having", "going" and so on that begin a plan: "running late" is none."""
+_NEW_JOB: Final = re.compile(r"^starting (?:(?:work )?at (?=[A-Z])|as (?=an? ))")
+"""The words before an employer or a job to come: "starting at Acme in March"."""
 _NO_DUTY: Final = re.compile(
     r"(?:know|see|think|find out|hear|understand|be|sleep|go|stop|talk|say|admit|agree|ask|tell|have|wait|wonder"
     r"|confess|feel|eat)\b"
@@ -280,6 +282,7 @@ def _is_timed(said: str) -> bool:
 
 
 def _is_plan(said: str) -> bool:
+    said = _NEW_JOB.sub("starting ", said)
     folded = fold(said)
     second = said.split(" ")[1]
     return (
