@@ -277,6 +277,23 @@ async def test_listed_origins_fetch_from_another_site(tmp_path: Path, listed: st
             assert (await site.client.get("/v1/agents/ann", headers=foreign)).status_code == 403
 
 
+async def test_a_listed_page_reads_why_a_request_was_refused(tmp_path: Path) -> None:
+    """Errors of the checks before the app are readable for listed origins only, with the headers that clients need."""
+    page = "http://localhost:3000"
+    async with site_in(tmp_path / "data", server={"cors_origins": (page,)}) as site:
+        for origin, expected in ((page, page), ("http://localhost:3001", None)):
+            response = await site.client.post(
+                "/v1/agents/ann/remember",
+                content=b"{}",
+                headers={"Content-Type": "text/plain", "Origin": origin},
+            )
+            assert response.status_code == (415 if expected else 403)
+            assert response.headers.get("access-control-allow-origin") == expected
+            assert ("retry-after" in response.headers.get("access-control-expose-headers", "")) == bool(
+                expected
+            )
+
+
 async def test_no_other_origin_may_embed_any_response(site: Site) -> None:
     """`Cross-Origin-Resource-Policy` is on files, streams, errors of every layer, and responses to malformed HTTP."""
     await tell(site.service, "ann", "The kettle is blue.")

@@ -14,7 +14,7 @@ from ebbtide.rest import moving, problems
 from ebbtide.rest.documents import documents
 from ebbtide.rest.forwarding import Forwarding
 from ebbtide.rest.home import home
-from ebbtide.rest.http_checks import HttpChecks
+from ebbtide.rest.http_checks import EXPOSED_HEADERS, HttpChecks
 from ebbtide.rest.mcp import mcp_routes
 from ebbtide.rest.mem0 import mem0_routes
 from ebbtide.rest.proxy_paths import api_of
@@ -71,10 +71,7 @@ def create_app(service: Service) -> ASGIApp:
             allow_origins=list(origins),
             allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
             allow_headers=["authorization", "content-type", "idempotency-key", "x-request-id"],
-            expose_headers=[
-                *("x-request-id", "location"),
-                *("x-pending-batches", "x-parked-batches", "x-unembedded-messages"),
-            ],
+            expose_headers=list(EXPOSED_HEADERS),
         )
     checked = HttpChecks(app, service.settings, service.authentication, service.metrics)
     if service.peers is None:

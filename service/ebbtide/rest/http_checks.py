@@ -52,6 +52,12 @@ from ebbtide.settings import Settings
 from ebbtide.telemetry import get_log, request_id_from, span
 from ebbtide.verbs.catalogue import OPEN_ROUTES
 
+EXPOSED_HEADERS = (
+    *("x-request-id", "location", "retry-after"),
+    *("x-pending-batches", "x-parked-batches", "x-unembedded-messages"),
+)
+"""Headers of a response that a page of a listed origin may read."""
+
 BODY_TIMEOUT_S = 60.0
 """Longest time to receive a body."""
 
@@ -89,6 +95,8 @@ _CHILDREN = {
 """The error for an id that cannot exist, by the segment before it."""
 
 
+ALLOW_ORIGIN = "access-control-allow-origin"
+
 FAILURE = "ebbtide.failure"
 """The key in a scope for the error with which to answer a request that passes the checks."""
 
@@ -123,6 +131,7 @@ class HttpChecks:
             scope = {**scope, "method": "GET"}
         headers = Headers(scope=scope)
         request_id = request_id_from(headers.get("x-request-id"))
+        origin = headers.get("origin")
         begun_s = time.monotonic()
         connection = connection_of(scope)
         status = 0
@@ -132,6 +141,7 @@ class HttpChecks:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
+                self._let_read(origin, headers)
                 # The answer of a model server may have one.
                 headers.setdefault("X-Request-Id", request_id)
                 headers[RESOURCE_POLICY[0]] = RESOURCE_POLICY[1]
@@ -219,6 +229,13 @@ class HttpChecks:
 
     def _is_listed(self, origin: str) -> bool:
         return origin in self._origins or "*" in self._origins
+
+    def _let_read(self, origin: str | None, response: MutableHeaders) -> None:
+        """Let the page of a listed origin read a response that the app's CORS layer has not seen: that of a check."""
+        if origin and self._is_listed(origin) and ALLOW_ORIGIN not in response:
+            response[ALLOW_ORIGIN] = origin
+            response["Access-Control-Expose-Headers"] = ", ".join(EXPOSED_HEADERS)
+            response.add_vary_header("Origin")
 
     def _check_origin(self, headers: Headers) -> None:
         origin = headers.get("origin")
