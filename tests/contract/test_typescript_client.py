@@ -53,6 +53,15 @@ def test_the_tests_and_the_snippets_of_the_pages_compile(project: Path) -> None:
     run_node(project, TSC, "--project", "tsconfig.test.json")
 
 
+def test_the_package_needs_nothing_of_node(project: Path) -> None:
+    """The built files import only each other, so that they run in browsers."""
+    files = list((project / "node_modules" / "ebbtide-client" / "dist").glob("*.js"))
+    assert len(files) >= 6
+    for file in files:
+        imported = re.findall(r"""(?:from|import\(?|require\()\s*["']([^"']+)["']""", file.read_text())
+        assert all(name.startswith("./") for name in imported), (file.name, imported)
+
+
 def test_the_client_works(project: Path, daemon: Daemon) -> None:
     """Its own tests, the shared cases and the example of its README succeed against a real daemon."""
     environment = {"EBBTIDE_TEST_URL": daemon.url, "CONFORMANCE_CASES": str(FOLDER)}

@@ -43,7 +43,7 @@ export function ebbtideMiddleware(options: MemoryOptions): LanguageModelMiddlewa
     try {
       const signals = [AbortSignal.timeout(timeoutMs), ...(params.abortSignal ? [params.abortSignal] : [])];
       const request = { ...options.recall, query: Array.from(query).slice(-MAX_QUERY_CHARS).join("") };
-      return (await client.recall(agent, request, { signal: AbortSignal.any(signals) })).text;
+      return (await client.recall(agent, request, { signal: AbortSignal.any(signals) })).text ?? "";
     } catch (error) {
       if (!params.abortSignal?.aborted) onError(error);
       return "";

@@ -1,6 +1,6 @@
 // The client. Methods have the names of the operations, take the ids of their path, then the fields of the request.
 import { type Call, type CallOptions, Connection, type EbbtideOptions, path, pause } from "./connection.js";
-import { ConnectionFailed, EbbtideError, refusal, UnexpectedAnswer } from "./errors.js";
+import { ConnectionFailed, EbbtideError, fields, fitting, isObject, refusal, UnexpectedAnswer } from "./errors.js";
 import { serverSentEvents } from "./events.js";
 import type { components, operations } from "./schema.js";
 
@@ -50,14 +50,14 @@ export class Ebbtide {
    * One batch is one unit of the memory's time, so send what belongs together in one call. Without an
    * `idempotency_key` the client creates one: a retry never stores the batch twice.
    */
-  remember(
+  async remember(
     agentId: string,
     messages: AnyMessage | readonly AnyMessage[],
     request: Omit<RequestOf<"remember">, "messages"> = {},
     options?: CallOptions,
   ): Result<"remember"> {
-    const several = isList(messages) ? messages : [messages];
-    const body = { ...withKey(request), messages: several.map(messageBody) };
+    const several = isList(messages) ? messages : [fitting("messages", messages, messages !== undefined, "a text or a message")];
+    const body = { ...withKey(request), messages: several.map((one, index) => messageBody(one, `messages[${index}]`)) };
     return this.#send("POST", path`/v1/agents/${agentId}/remember`, { body, safe: true }, options);
   }
 
@@ -67,26 +67,26 @@ export class Ebbtide {
    * With a `query`, the text answers a question over everything that the agent ever received. Without one, it contains
    * the memories that the keywords and the focus bring to mind.
    */
-  recall(agentId: string, request: RequestOf<"recall"> = {}, options?: CallOptions): Result<"recall"> {
-    const call = { body: request, safe: true, waitsMs: request.patience_ms };
+  async recall(agentId: string, request: RequestOf<"recall"> = {}, options?: CallOptions): Result<"recall"> {
+    const call = { body: request, safe: true, waitsMs: fields(request).patience_ms };
     return this.#send("POST", path`/v1/agents/${agentId}/recall`, call, options);
   }
 
   /** Return the text of a recall alone. */
-  recallText(agentId: string, request: RequestOf<"recall"> = {}, options?: CallOptions): Promise<string> {
-    const call = { body: request, safe: true, waitsMs: request.patience_ms, accept: "text/plain" };
+  async recallText(agentId: string, request: RequestOf<"recall"> = {}, options?: CallOptions): Promise<string> {
+    const call = { body: request, safe: true, waitsMs: fields(request).patience_ms, accept: "text/plain" };
     return this.#connection.text("POST", path`/v1/agents/${agentId}/recall`, call, options);
   }
 
   /** Return the memories that answer a question as a list, best first. */
-  search(agentId: string, request: RequestOf<"search">, options?: CallOptions): Result<"search"> {
-    const call = { body: request, safe: true, waitsMs: request.patience_ms };
+  async search(agentId: string, request: RequestOf<"search">, options?: CallOptions): Result<"search"> {
+    const call = { body: request, safe: true, waitsMs: fields(request).patience_ms };
     return this.#send("POST", path`/v1/agents/${agentId}/search`, call, options);
   }
 
   /** Wait until all accepted batches are digested, or until the timeout; the fields say what is left. */
-  flush(agentId: string, request: RequestOf<"flush"> = {}, options?: CallOptions): Result<"flush"> {
-    const call = { body: request, safe: true, waitsMs: request.timeout_ms ?? 30_000 };
+  async flush(agentId: string, request: RequestOf<"flush"> = {}, options?: CallOptions): Result<"flush"> {
+    const call = { body: request, safe: true, waitsMs: fields(request).timeout_ms ?? 30_000 };
     return this.#send("POST", path`/v1/agents/${agentId}/flush`, call, options);
   }
 
@@ -103,313 +103,314 @@ export class Ebbtide {
   }
 
   /** Return how much the agent has stored. Each call with `epsilon` spends that much of its privacy budget. */
-  getStats(agentId: string, request: RequestOf<"getStats"> = {}, options?: CallOptions): Result<"getStats"> {
-    const call = { query: request, safe: request.epsilon === undefined };
+  async getStats(agentId: string, request: RequestOf<"getStats"> = {}, options?: CallOptions): Result<"getStats"> {
+    const call = { query: request, safe: fields(request).epsilon === undefined };
     return this.#send("GET", path`/v1/agents/${agentId}/stats`, call, options);
   }
 
   /** Create one memory from a text, at once and without a language model. A retry never creates it twice. */
-  createNode(agentId: string, request: RequestOf<"createNode">, options?: CallOptions): Result<"createNode"> {
+  async createNode(agentId: string, request: RequestOf<"createNode">, options?: CallOptions): Result<"createNode"> {
     return this.#send("POST", path`/v1/agents/${agentId}/nodes`, { body: withKey(request), safe: true }, options);
   }
 
   /** Store a statement, which is durable and searchable at once. With an idempotency key it is safe to repeat. */
-  createStatement(agentId: string, request: RequestOf<"createStatement">, options?: CallOptions): Result<"createStatement"> {
-    const call = { body: request, safe: Boolean(request.idempotency_key) };
+  async createStatement(agentId: string, request: RequestOf<"createStatement">, options?: CallOptions): Result<"createStatement"> {
+    const call = { body: request, safe: Boolean(fields(request).idempotency_key) };
     return this.#send("POST", path`/v1/agents/${agentId}/statements`, call, options);
   }
 
   /** Delete a selection for good, including its bytes on disk. `dry_run` returns what would be deleted. */
-  forgetMemories(agentId: string, request: RequestOf<"forgetMemories">, options?: CallOptions): Result<"forgetMemories"> {
-    const call = { body: request, safe: request.dry_run === true, long: true };
+  async forgetMemories(agentId: string, request: RequestOf<"forgetMemories">, options?: CallOptions): Result<"forgetMemories"> {
+    const call = { body: request, safe: fields(request).dry_run === true, long: true };
     return this.#send("POST", path`/v1/agents/${agentId}/forget`, call, options);
   }
 
   /** Return the content of an attachment, by the id of its message (`m1`) and its position there, from 0. */
   async getAttachment(agentId: string, message: string, index: number, options?: CallOptions): Promise<Uint8Array> {
-    const place = path`/v1/agents/${agentId}/messages/${message}/attachments/${index}`;
+    const place = path`/v1/agents/${agentId}/messages/${message}/attachments/${String(index)}`;
     const pieces = await this.#connection.pieces("GET", place, { accept: "*/*" }, options);
     return new Uint8Array(await new Response(pieces).arrayBuffer());
   }
 
   /** Return whether requests are accepted, and what is wrong. `unavailable` is a result, not an error. */
-  getReadiness(options?: CallOptions): Result<"getReadiness"> {
+  async getReadiness(options?: CallOptions): Result<"getReadiness"> {
     return this.#send("GET", "/readyz", { alsoGood: 503 }, options);
   }
 
   /** Return all metrics in the text format of Prometheus. */
-  getMetrics(options?: CallOptions): Promise<string> {
+  async getMetrics(options?: CallOptions): Promise<string> {
     return this.#connection.text("GET", "/metrics", { accept: "text/plain" }, options);
   }
 
   /** Change parameters of an agent. `null` restores the daemon's default. */
-  updateAgent(agentId: string, request: RequestOf<"updateAgent"> = {}, options?: CallOptions): Result<"updateAgent"> {
+  async updateAgent(agentId: string, request: RequestOf<"updateAgent"> = {}, options?: CallOptions): Result<"updateAgent"> {
     return this.#send("PATCH", path`/v1/agents/${agentId}`, { body: request }, options);
   }
 
   /** Return the agent: parameters, counts, focus, waiting batches and owed passes. */
-  getAgent(agentId: string, options?: CallOptions): Result<"getAgent"> {
+  async getAgent(agentId: string, options?: CallOptions): Result<"getAgent"> {
     return this.#send("GET", path`/v1/agents/${agentId}`, {}, options);
   }
 
   /** Delete the agent with everything it contains. Irreversible. */
-  deleteAgent(agentId: string, options?: CallOptions): Result<"deleteAgent"> {
+  async deleteAgent(agentId: string, options?: CallOptions): Result<"deleteAgent"> {
     return this.#send("DELETE", path`/v1/agents/${agentId}`, {}, options);
   }
 
   /** Return a page of agents. No agent is opened. */
-  listAgents(request: RequestOf<"listAgents"> = {}, options?: CallOptions): Result<"listAgents"> {
+  async listAgents(request: RequestOf<"listAgents"> = {}, options?: CallOptions): Result<"listAgents"> {
     return this.#send("GET", "/v1/agents", { query: request }, options);
   }
 
   /** Write everything to disk and close the agent until the next request for it. */
-  closeAgent(agentId: string, options?: CallOptions): Result<"closeAgent"> {
+  async closeAgent(agentId: string, options?: CallOptions): Result<"closeAgent"> {
     return this.#send("POST", path`/v1/agents/${agentId}/close`, {}, options);
   }
 
   /** Remove everything that an agent has stored, and keep its id and its parameters. Irreversible. */
-  clearAgent(agentId: string, options?: CallOptions): Result<"clearAgent"> {
+  async clearAgent(agentId: string, options?: CallOptions): Result<"clearAgent"> {
     return this.#send("POST", path`/v1/agents/${agentId}/clear`, { long: true }, options);
   }
 
   /** Return a page of batches by number, all or those of one state. */
-  listBatches(agentId: string, request: RequestOf<"listBatches"> = {}, options?: CallOptions): Result<"listBatches"> {
+  async listBatches(agentId: string, request: RequestOf<"listBatches"> = {}, options?: CallOptions): Result<"listBatches"> {
     return this.#send("GET", path`/v1/agents/${agentId}/batches`, { query: request }, options);
   }
 
   /** Return the state of a batch. */
-  getBatch(agentId: string, batchId: string, options?: CallOptions): Result<"getBatch"> {
+  async getBatch(agentId: string, batchId: string, options?: CallOptions): Result<"getBatch"> {
     return this.#send("GET", path`/v1/agents/${agentId}/batches/${batchId}`, {}, options);
   }
 
   /** Return a parked batch to the inbox. */
-  retryBatch(agentId: string, batchId: string, options?: CallOptions): Result<"retryBatch"> {
+  async retryBatch(agentId: string, batchId: string, options?: CallOptions): Result<"retryBatch"> {
     return this.#send("POST", path`/v1/agents/${agentId}/batches/${batchId}/retry`, {}, options);
   }
 
   /** Schedule compression passes in addition to those that batches cause. */
-  compress(agentId: string, request: RequestOf<"compress"> = {}, options?: CallOptions): Result<"compress"> {
+  async compress(agentId: string, request: RequestOf<"compress"> = {}, options?: CallOptions): Result<"compress"> {
     return this.#send("POST", path`/v1/agents/${agentId}/compress`, { body: request }, options);
   }
 
   /** Return the memories and the entities in focus, newest first. */
-  getFocus(agentId: string, options?: CallOptions): Result<"getFocus"> {
+  async getFocus(agentId: string, options?: CallOptions): Result<"getFocus"> {
     return this.#send("GET", path`/v1/agents/${agentId}/focus`, {}, options);
   }
 
   /** Move a memory or an entity to the front of the focus. Returns the focus. */
-  focusNode(agentId: string, nodeId: string, options?: CallOptions): Result<"focusNode"> {
+  async focusNode(agentId: string, nodeId: string, options?: CallOptions): Result<"focusNode"> {
     return this.#send("PUT", path`/v1/agents/${agentId}/focus/${nodeId}`, {}, options);
   }
 
   /** Remove a memory or an entity from the focus. Returns the focus. */
-  unfocusNode(agentId: string, nodeId: string, options?: CallOptions): Result<"unfocusNode"> {
+  async unfocusNode(agentId: string, nodeId: string, options?: CallOptions): Result<"unfocusNode"> {
     return this.#send("DELETE", path`/v1/agents/${agentId}/focus/${nodeId}`, {}, options);
   }
 
   /** Return a page of entities by id: names, and how many memories of each live and are forgotten. */
-  listEntities(agentId: string, request: RequestOf<"listEntities"> = {}, options?: CallOptions): Result<"listEntities"> {
+  async listEntities(agentId: string, request: RequestOf<"listEntities"> = {}, options?: CallOptions): Result<"listEntities"> {
     return this.#send("GET", path`/v1/agents/${agentId}/entities`, { query: request }, options);
   }
 
   /** Return a page of stored messages: all, or those that were stored with each of these values of `metadata`. */
-  listMessages(agentId: string, request: RequestOf<"listMessages"> = {}, options?: CallOptions): Result<"listMessages"> {
+  async listMessages(agentId: string, request: RequestOf<"listMessages"> = {}, options?: CallOptions): Result<"listMessages"> {
     return this.#send("GET", path`/v1/agents/${agentId}/messages`, { query: request }, options);
   }
 
   /** Return a page of nodes by id: living memories, or the given kinds; with `metadata`, those of such messages. */
-  listNodes(agentId: string, request: RequestOf<"listNodes"> = {}, options?: CallOptions): Result<"listNodes"> {
+  async listNodes(agentId: string, request: RequestOf<"listNodes"> = {}, options?: CallOptions): Result<"listNodes"> {
     return this.#send("GET", path`/v1/agents/${agentId}/nodes`, { query: request }, options);
   }
 
   /** Return one node with its links. The reason of NotFound says whether it was forgotten. */
-  getNode(agentId: string, nodeId: string, options?: CallOptions): Result<"getNode"> {
+  async getNode(agentId: string, nodeId: string, options?: CallOptions): Result<"getNode"> {
     return this.#send("GET", path`/v1/agents/${agentId}/nodes/${nodeId}`, {}, options);
   }
 
   /** Correct the content or the keywords of a memory. Without keywords, those of the new content are used. */
-  updateNode(agentId: string, nodeId: string, request: RequestOf<"updateNode">, options?: CallOptions): Result<"updateNode"> {
+  async updateNode(agentId: string, nodeId: string, request: RequestOf<"updateNode">, options?: CallOptions): Result<"updateNode"> {
     return this.#send("PATCH", path`/v1/agents/${agentId}/nodes/${nodeId}`, { body: request }, options);
   }
 
   /** Delete a memory with its links and its source, or what no memory has of a message (`m1`). Irreversible. */
-  deleteNode(agentId: string, nodeId: string, options?: CallOptions): Result<"deleteNode"> {
+  async deleteNode(agentId: string, nodeId: string, options?: CallOptions): Result<"deleteNode"> {
     return this.#send("DELETE", path`/v1/agents/${agentId}/nodes/${nodeId}`, {}, options);
   }
 
   /** Return a page of links by source. */
-  listLinks(agentId: string, request: RequestOf<"listLinks"> = {}, options?: CallOptions): Result<"listLinks"> {
+  async listLinks(agentId: string, request: RequestOf<"listLinks"> = {}, options?: CallOptions): Result<"listLinks"> {
     return this.#send("GET", path`/v1/agents/${agentId}/links`, { query: request }, options);
   }
 
   /** Create a link between two living nodes, or set its strength. */
-  createLink(agentId: string, request: RequestOf<"createLink">, options?: CallOptions): Result<"createLink"> {
+  async createLink(agentId: string, request: RequestOf<"createLink">, options?: CallOptions): Result<"createLink"> {
     return this.#send("POST", path`/v1/agents/${agentId}/links`, { body: request }, options);
   }
 
   /** Pin a memory: it is neither shortened nor forgotten until it is unpinned. */
-  pinNode(agentId: string, nodeId: string, options?: CallOptions): Result<"pinNode"> {
+  async pinNode(agentId: string, nodeId: string, options?: CallOptions): Result<"pinNode"> {
     return this.#send("PUT", path`/v1/agents/${agentId}/nodes/${nodeId}/pin`, { safe: true }, options);
   }
 
   /** Unpin a memory. Its links with entities decay from now on. */
-  unpinNode(agentId: string, nodeId: string, options?: CallOptions): Result<"unpinNode"> {
+  async unpinNode(agentId: string, nodeId: string, options?: CallOptions): Result<"unpinNode"> {
     return this.#send("DELETE", path`/v1/agents/${agentId}/nodes/${nodeId}/pin`, { safe: true }, options);
   }
 
   /** Delete up to 1000 memories (`n1`), or messages as search returns them (`m1`). Irreversible. */
-  deleteNodes(agentId: string, request: RequestOf<"deleteNodes">, options?: CallOptions): Result<"deleteNodes"> {
+  async deleteNodes(agentId: string, request: RequestOf<"deleteNodes">, options?: CallOptions): Result<"deleteNodes"> {
     return this.#send("POST", path`/v1/agents/${agentId}/nodes/delete`, { body: request }, options);
   }
 
   /** Return a page of an agent's audit log: actor, action, time, counts. */
-  listAuditRecords(agentId: string, request: RequestOf<"listAuditRecords"> = {}, options?: CallOptions): Result<"listAuditRecords"> {
+  async listAuditRecords(agentId: string, request: RequestOf<"listAuditRecords"> = {}, options?: CallOptions): Result<"listAuditRecords"> {
     return this.#send("GET", path`/v1/agents/${agentId}/audit`, { query: request }, options);
   }
 
   /** Check that an agent's audit log is intact, and whether the given texts were deleted there. */
-  verifyAudit(agentId: string, request: RequestOf<"verifyAudit"> = {}, options?: CallOptions): Result<"verifyAudit"> {
+  async verifyAudit(agentId: string, request: RequestOf<"verifyAudit"> = {}, options?: CallOptions): Result<"verifyAudit"> {
     return this.#send("POST", path`/v1/agents/${agentId}/audit/verify`, { body: request, safe: true, long: true }, options);
   }
 
   /** Return a page of the log of deleted agents, or of the records of one agent. */
-  listErasedAgents(request: RequestOf<"listErasedAgents"> = {}, options?: CallOptions): Result<"listErasedAgents"> {
+  async listErasedAgents(request: RequestOf<"listErasedAgents"> = {}, options?: CallOptions): Result<"listErasedAgents"> {
     return this.#send("GET", "/v1/erased-agents", { query: request }, options);
   }
 
   /** Check that the log of deleted agents is intact, and whether they, or one of them, had the given texts. */
-  verifyErasedAgents(request: RequestOf<"verifyErasedAgents"> = {}, options?: CallOptions): Result<"verifyErasedAgents"> {
+  async verifyErasedAgents(request: RequestOf<"verifyErasedAgents"> = {}, options?: CallOptions): Result<"verifyErasedAgents"> {
     return this.#send("POST", "/v1/erased-agents/verify", { body: request, safe: true, long: true }, options);
   }
 
   /** Return a page of statements by id: the current ones, or those in the given states. */
-  listStatements(agentId: string, request: RequestOf<"listStatements"> = {}, options?: CallOptions): Result<"listStatements"> {
+  async listStatements(agentId: string, request: RequestOf<"listStatements"> = {}, options?: CallOptions): Result<"listStatements"> {
     return this.#send("GET", path`/v1/agents/${agentId}/statements`, { query: request }, options);
   }
 
   /** Return a statement with the words that support it. */
-  getStatement(agentId: string, nodeId: string, request: RequestOf<"getStatement"> = {}, options?: CallOptions): Result<"getStatement"> {
+  async getStatement(agentId: string, nodeId: string, request: RequestOf<"getStatement"> = {}, options?: CallOptions): Result<"getStatement"> {
     return this.#send("GET", path`/v1/agents/${agentId}/statements/${nodeId}`, { query: request }, options);
   }
 
   /** Correct a statement. The old one stays in the history. */
-  correctStatement(agentId: string, nodeId: string, request: RequestOf<"correctStatement"> = {}, options?: CallOptions): Result<"correctStatement"> {
+  async correctStatement(agentId: string, nodeId: string, request: RequestOf<"correctStatement"> = {}, options?: CallOptions): Result<"correctStatement"> {
     return this.#send("PATCH", path`/v1/agents/${agentId}/statements/${nodeId}`, { body: request }, options);
   }
 
   /** Return all versions of the topic of a statement. */
-  getStatementHistory(agentId: string, nodeId: string, request: RequestOf<"getStatementHistory"> = {}, options?: CallOptions): Result<"getStatementHistory"> {
+  async getStatementHistory(agentId: string, nodeId: string, request: RequestOf<"getStatementHistory"> = {}, options?: CallOptions): Result<"getStatementHistory"> {
     return this.#send("GET", path`/v1/agents/${agentId}/statements/${nodeId}/history`, { query: request }, options);
   }
 
   /** Retract a statement, which was never true. */
-  retractStatement(agentId: string, nodeId: string, request: RequestOf<"retractStatement"> = {}, options?: CallOptions): Result<"retractStatement"> {
+  async retractStatement(agentId: string, nodeId: string, request: RequestOf<"retractStatement"> = {}, options?: CallOptions): Result<"retractStatement"> {
     return this.#send("POST", path`/v1/agents/${agentId}/statements/${nodeId}/retract`, { body: request }, options);
   }
 
   /** Return statements that answer a question, best first. */
-  searchStatements(agentId: string, request: RequestOf<"searchStatements">, options?: CallOptions): Result<"searchStatements"> {
+  async searchStatements(agentId: string, request: RequestOf<"searchStatements">, options?: CallOptions): Result<"searchStatements"> {
     return this.#send("POST", path`/v1/agents/${agentId}/statements/search`, { body: request, safe: true }, options);
   }
 
   /** Return the paths of links from a node to its causes, the strongest first. */
-  getCauses(agentId: string, nodeId: string, request: RequestOf<"getCauses"> = {}, options?: CallOptions): Result<"getCauses"> {
+  async getCauses(agentId: string, nodeId: string, request: RequestOf<"getCauses"> = {}, options?: CallOptions): Result<"getCauses"> {
     return this.#send("GET", path`/v1/agents/${agentId}/nodes/${nodeId}/why`, { query: request }, options);
   }
 
   /** Set the strength of the links between a memory or a statement and its entities. */
-  setImportance(agentId: string, nodeId: string, request: RequestOf<"setImportance">, options?: CallOptions): Result<"setImportance"> {
+  async setImportance(agentId: string, nodeId: string, request: RequestOf<"setImportance">, options?: CallOptions): Result<"setImportance"> {
     return this.#send("PUT", path`/v1/agents/${agentId}/nodes/${nodeId}/importance`, { body: request, safe: true }, options);
   }
 
   /** Return what is known about a person or a thing, by topic; without `entity` about the user. */
-  getProfile(agentId: string, request: RequestOf<"getProfile"> = {}, options?: CallOptions): Result<"getProfile"> {
+  async getProfile(agentId: string, request: RequestOf<"getProfile"> = {}, options?: CallOptions): Result<"getProfile"> {
     return this.#send("GET", path`/v1/agents/${agentId}/profile`, { query: request }, options);
   }
 
   /** Return a page of pairs of statements that contradict each other. */
-  listConflicts(agentId: string, request: RequestOf<"listConflicts"> = {}, options?: CallOptions): Result<"listConflicts"> {
+  async listConflicts(agentId: string, request: RequestOf<"listConflicts"> = {}, options?: CallOptions): Result<"listConflicts"> {
     return this.#send("GET", path`/v1/agents/${agentId}/conflicts`, { query: request }, options);
   }
 
   /** Settle a conflict in favour of one statement. */
-  resolveConflict(agentId: string, request: RequestOf<"resolveConflict">, options?: CallOptions): Result<"resolveConflict"> {
+  async resolveConflict(agentId: string, request: RequestOf<"resolveConflict">, options?: CallOptions): Result<"resolveConflict"> {
     return this.#send("POST", path`/v1/agents/${agentId}/conflicts/resolve`, { body: request }, options);
   }
 
   /** Treat two entities as one in every answer. */
-  mergeEntities(agentId: string, request: RequestOf<"mergeEntities">, options?: CallOptions): Result<"mergeEntities"> {
+  async mergeEntities(agentId: string, request: RequestOf<"mergeEntities">, options?: CallOptions): Result<"mergeEntities"> {
     return this.#send("POST", path`/v1/agents/${agentId}/merges`, { body: request }, options);
   }
 
   /** Return a page of names that may mean one person or thing. */
-  listMerges(agentId: string, request: RequestOf<"listMerges"> = {}, options?: CallOptions): Result<"listMerges"> {
+  async listMerges(agentId: string, request: RequestOf<"listMerges"> = {}, options?: CallOptions): Result<"listMerges"> {
     return this.#send("GET", path`/v1/agents/${agentId}/merges`, { query: request }, options);
   }
 
   /** Reject a proposal: the two names are not proposed again. */
-  rejectMerge(agentId: string, request: RequestOf<"rejectMerge">, options?: CallOptions): Result<"rejectMerge"> {
+  async rejectMerge(agentId: string, request: RequestOf<"rejectMerge">, options?: CallOptions): Result<"rejectMerge"> {
     return this.#send("POST", path`/v1/agents/${agentId}/merges/reject`, { body: request }, options);
   }
 
   /** Pin or unpin a statement, or vote on it. */
-  giveFeedback(agentId: string, request: RequestOf<"giveFeedback">, options?: CallOptions): Result<"giveFeedback"> {
+  async giveFeedback(agentId: string, request: RequestOf<"giveFeedback">, options?: CallOptions): Result<"giveFeedback"> {
     return this.#send("POST", path`/v1/agents/${agentId}/feedback`, { body: request }, options);
   }
 
   /** Return a page of the rulings in effect. */
-  listRulings(agentId: string, request: RequestOf<"listRulings"> = {}, options?: CallOptions): Result<"listRulings"> {
+  async listRulings(agentId: string, request: RequestOf<"listRulings"> = {}, options?: CallOptions): Result<"listRulings"> {
     return this.#send("GET", path`/v1/agents/${agentId}/rulings`, { query: request }, options);
   }
 
   /** Undo a ruling: a merge, a settled conflict, a correction, a retraction, a pin or a vote. */
-  undoRuling(agentId: string, rulingId: string, options?: CallOptions): Result<"undoRuling"> {
+  async undoRuling(agentId: string, rulingId: string, options?: CallOptions): Result<"undoRuling"> {
     return this.#send("DELETE", path`/v1/agents/${agentId}/rulings/${rulingId}`, {}, options);
   }
 
   /** Consolidate the statements now, or only return what that would change. */
-  consolidate(agentId: string, request: RequestOf<"consolidate"> = {}, options?: CallOptions): Result<"consolidate"> {
+  async consolidate(agentId: string, request: RequestOf<"consolidate"> = {}, options?: CallOptions): Result<"consolidate"> {
     return this.#send("POST", path`/v1/agents/${agentId}/consolidate`, { body: request }, options);
   }
 
   /** Read and write records in one transaction: all writes happen, in order, or none. Reads see the state before it. */
-  batchRecords(agentId: string, request: RequestOf<"batchRecords">, options?: CallOptions): Result<"batchRecords"> {
-    const safe = request.ops.every((one) => one.op !== "put" && one.op !== "delete" && one.refresh_ttl !== true);
+  async batchRecords(agentId: string, request: RequestOf<"batchRecords">, options?: CallOptions): Result<"batchRecords"> {
+    const { ops } = fields(request);
+    const safe = Array.isArray(ops) && ops.every((one) => one?.op !== "put" && one?.op !== "delete" && one?.refresh_ttl !== true);
     return this.#send("POST", path`/v1/agents/${agentId}/records/batch`, { body: request, safe }, options);
   }
 
   /** Return the declarations of the tools that a language model may call. */
-  listTools(request: RequestOf<"listTools"> = {}, options?: CallOptions): Result<"listTools"> {
+  async listTools(request: RequestOf<"listTools"> = {}, options?: CallOptions): Result<"listTools"> {
     return this.#send("GET", "/v1/tools", { query: request }, options);
   }
 
   /** Return instructions on the tools, with examples, for the system prompt of a language model. */
-  getToolPrompt(request: RequestOf<"getToolPrompt"> = {}, options?: CallOptions): Result<"getToolPrompt"> {
+  async getToolPrompt(request: RequestOf<"getToolPrompt"> = {}, options?: CallOptions): Result<"getToolPrompt"> {
     return this.#send("GET", "/v1/tools/prompt", { query: request }, options);
   }
 
   /** Perform the call of a tool as a language model sent it. Its arguments are read leniently. */
-  callTool(agentId: string, name: string, request: RequestOf<"callTool"> = {}, options?: CallOptions): Result<"callTool"> {
+  async callTool(agentId: string, name: string, request: RequestOf<"callTool"> = {}, options?: CallOptions): Result<"callTool"> {
     return this.#send("POST", path`/v1/agents/${agentId}/tools/${name}`, { body: request, long: true }, options);
   }
 
   /** Return what the API key may do: its scopes, and the agents that it reaches. */
-  getMe(options?: CallOptions): Result<"getMe"> {
+  async getMe(options?: CallOptions): Result<"getMe"> {
     return this.#send("GET", "/v1/me", {}, options);
   }
 
   /** Return which language model is in use, whether it answers, and how its replies parse. */
-  getModel(options?: CallOptions): Result<"getModel"> {
+  async getModel(options?: CallOptions): Result<"getModel"> {
     return this.#send("GET", "/v1/model", {}, options);
   }
 
   /** Return which agents compress now and which wait. */
-  getScheduler(options?: CallOptions): Result<"getScheduler"> {
+  async getScheduler(options?: CallOptions): Result<"getScheduler"> {
     return this.#send("GET", "/v1/scheduler", {}, options);
   }
 
   /** Return whether the process is alive. This says nothing about its work. */
-  getHealth(options?: CallOptions): Result<"getHealth"> {
+  async getHealth(options?: CallOptions): Result<"getHealth"> {
     return this.#send("GET", "/healthz", {}, options);
   }
 
@@ -417,83 +418,83 @@ export class Ebbtide {
 
   /** Iterate over all pages of `listAgents`. */
   everyAgent(request: RequestOf<"listAgents"> = {}, options?: CallOptions) {
-    return items((page_token) => this.listAgents({ ...request, page_token }, options), (page) => page.agents, request.page_token);
+    return items(request, (one) => this.listAgents(one, options), (page) => page.agents);
   }
 
   /** Iterate over all pages of `listBatches`. */
   everyBatch(agentId: string, request: RequestOf<"listBatches"> = {}, options?: CallOptions) {
-    return items((page_token) => this.listBatches(agentId, { ...request, page_token }, options), (page) => page.batches, request.page_token);
+    return items(request, (one) => this.listBatches(agentId, one, options), (page) => page.batches);
   }
 
   /** Iterate over all pages of `listMessages`. */
   everyMessage(agentId: string, request: RequestOf<"listMessages"> = {}, options?: CallOptions) {
-    return items((page_token) => this.listMessages(agentId, { ...request, page_token }, options), (page) => page.messages, request.page_token);
+    return items(request, (one) => this.listMessages(agentId, one, options), (page) => page.messages);
   }
 
   /** Iterate over all pages of `listNodes`. */
   everyNode(agentId: string, request: RequestOf<"listNodes"> = {}, options?: CallOptions) {
-    return items((page_token) => this.listNodes(agentId, { ...request, page_token }, options), (page) => page.nodes, request.page_token);
+    return items(request, (one) => this.listNodes(agentId, one, options), (page) => page.nodes);
   }
 
   /** Iterate over all pages of `listEntities`. */
   everyEntity(agentId: string, request: RequestOf<"listEntities"> = {}, options?: CallOptions) {
-    return items((page_token) => this.listEntities(agentId, { ...request, page_token }, options), (page) => page.entities, request.page_token);
+    return items(request, (one) => this.listEntities(agentId, one, options), (page) => page.entities);
   }
 
   /** Iterate over all pages of `listLinks`. */
   everyLink(agentId: string, request: RequestOf<"listLinks"> = {}, options?: CallOptions) {
-    return items((page_token) => this.listLinks(agentId, { ...request, page_token }, options), (page) => page.links, request.page_token);
+    return items(request, (one) => this.listLinks(agentId, one, options), (page) => page.links);
   }
 
   /** Iterate over all pages of `listStatements`. */
   everyStatement(agentId: string, request: RequestOf<"listStatements"> = {}, options?: CallOptions) {
-    return items((page_token) => this.listStatements(agentId, { ...request, page_token }, options), (page) => page.statements, request.page_token);
+    return items(request, (one) => this.listStatements(agentId, one, options), (page) => page.statements);
   }
 
   /** Iterate over all pages of `listConflicts`. */
   everyConflict(agentId: string, request: RequestOf<"listConflicts"> = {}, options?: CallOptions) {
-    return items((page_token) => this.listConflicts(agentId, { ...request, page_token }, options), (page) => page.conflicts, request.page_token);
+    return items(request, (one) => this.listConflicts(agentId, one, options), (page) => page.conflicts);
   }
 
   /** Iterate over all pages of `listMerges`. */
   everyMerge(agentId: string, request: RequestOf<"listMerges"> = {}, options?: CallOptions) {
-    return items((page_token) => this.listMerges(agentId, { ...request, page_token }, options), (page) => page.proposals, request.page_token);
+    return items(request, (one) => this.listMerges(agentId, one, options), (page) => page.proposals);
   }
 
   /** Iterate over all pages of `listRulings`. */
   everyRuling(agentId: string, request: RequestOf<"listRulings"> = {}, options?: CallOptions) {
-    return items((page_token) => this.listRulings(agentId, { ...request, page_token }, options), (page) => page.rulings, request.page_token);
+    return items(request, (one) => this.listRulings(agentId, one, options), (page) => page.rulings);
   }
 
   /** Iterate over all pages of `listAuditRecords`. */
   everyAuditRecord(agentId: string, request: RequestOf<"listAuditRecords"> = {}, options?: CallOptions) {
-    return items((page_token) => this.listAuditRecords(agentId, { ...request, page_token }, options), (page) => page.records, request.page_token);
+    return items(request, (one) => this.listAuditRecords(agentId, one, options), (page) => page.records);
   }
 
   /** Iterate over all pages of `listErasedAgents`. */
   everyErasedAgent(request: RequestOf<"listErasedAgents"> = {}, options?: CallOptions) {
-    return items((page_token) => this.listErasedAgents({ ...request, page_token }, options), (page) => page.records, request.page_token);
+    return items(request, (one) => this.listErasedAgents(one, options), (page) => page.records);
   }
 
   // --- files
 
   /** Return the agent as one file for `restoreAgent`, piece by piece. */
-  backupAgent(agentId: string, options?: CallOptions): Promise<ReadableStream<Uint8Array>> {
+  async backupAgent(agentId: string, options?: CallOptions): Promise<ReadableStream<Uint8Array>> {
     return this.#connection.pieces("GET", path`/v1/agents/${agentId}/backup`, { accept: BACKUP, long: true }, options);
   }
 
   /** Return the agent as JSON lines, for people and programs, piece by piece. */
-  exportAgent(agentId: string, options?: CallOptions): Promise<ReadableStream<Uint8Array>> {
+  async exportAgent(agentId: string, options?: CallOptions): Promise<ReadableStream<Uint8Array>> {
     return this.#connection.pieces("GET", path`/v1/agents/${agentId}/export`, { accept: EXPORT, long: true }, options);
   }
 
   /** Restore an agent from a backup or an export. A failed restore changes nothing. Restore only what you trust. */
-  restoreAgent(agentId: string, content: Content, request: RequestOf<"restoreAgent"> = {}, options?: CallOptions): Result<"restoreAgent"> {
+  async restoreAgent(agentId: string, content: Content, request: RequestOf<"restoreAgent"> = {}, options?: CallOptions): Result<"restoreAgent"> {
     return this.#upload(agentId, content, BACKUP, request, options);
   }
 
   /** Restore an agent from an export, as `restoreAgent` does. A backup is refused. */
-  importAgent(agentId: string, content: Content, request: RequestOf<"restoreAgent"> = {}, options?: CallOptions): Result<"restoreAgent"> {
+  async importAgent(agentId: string, content: Content, request: RequestOf<"restoreAgent"> = {}, options?: CallOptions): Result<"restoreAgent"> {
     return this.#upload(agentId, content, EXPORT, request, options);
   }
 
@@ -507,7 +508,7 @@ export class Ebbtide {
    */
   async *watchEvents(agentId: string, request: RequestOf<"watchEvents"> = {}, options: CallOptions = {}): AsyncGenerator<Event, void, undefined> {
     const place = path`/v1/agents/${agentId}/events`;
-    const query = { ...request };
+    const query = { ...fields(request) };
     let attempts = this.#connection.attempts(true);
     for (;;) {
       let lost: EbbtideError | undefined;
@@ -544,13 +545,17 @@ export class Ebbtide {
   }
 }
 
-async function* items<P extends { next_page_token: string }, T>(
-  page: (token: string) => Promise<P>,
+async function* items<R extends { page_token?: string }, P extends { next_page_token: string }, T>(
+  request: R,
+  page: (request: R) => Promise<P>,
   pick: (page: P) => readonly T[],
-  token = "",
 ): AsyncGenerator<Awaited<T>, void, undefined> {
+  let token = fields(request).page_token ?? "";
   do {
-    const found = await page(token);
+    const found = await page({ ...request, page_token: token });
+    if (!Array.isArray(pick(found)) || typeof found.next_page_token !== "string") {
+      throw new UnexpectedAnswer("a page cannot be read", { reason: "UNREADABLE_ANSWER" });
+    }
     yield* pick(found);
     token = found.next_page_token;
   } while (token !== "");
@@ -576,7 +581,7 @@ function ended(data: string): EbbtideError {
 }
 
 function withKey<R extends { idempotency_key?: string | null }>(request: R): R {
-  return { ...request, idempotency_key: request.idempotency_key ?? newKey() };
+  return { ...fields(request), idempotency_key: request.idempotency_key ?? newKey() };
 }
 
 // Browsers offer `crypto.randomUUID` on secure pages only.
@@ -588,14 +593,17 @@ function isList(messages: AnyMessage | readonly AnyMessage[]): messages is reado
   return Array.isArray(messages);
 }
 
-function messageBody(message: AnyMessage): Schemas["Message"] {
+function messageBody(message: AnyMessage, place: string): Schemas["Message"] {
   if (typeof message === "string") return { role: "user", content: message };
-  const { attachments, ...rest } = message;
-  return attachments === undefined ? rest : { ...rest, attachments: attachments.map(attachmentBody) };
+  const { attachments, ...rest } = fitting(place, message, isObject(message), "a text or a message");
+  if (attachments === undefined) return rest;
+  fitting(`${place}.attachments`, attachments, Array.isArray(attachments), "a list");
+  return { ...rest, attachments: attachments.map((one, index) => attachmentBody(one, `${place}.attachments[${index}]`)) };
 }
 
-function attachmentBody(attachment: Attachment): Schemas["Attachment"] {
-  const { bytes } = attachment;
+function attachmentBody(attachment: Attachment, place: string): Schemas["Attachment"] {
+  const { bytes } = fitting(place, attachment, isObject(attachment), "an attachment");
+  fitting(`${place}.bytes`, bytes, typeof bytes === "string" || ArrayBuffer.isView(bytes), "base64 or a Uint8Array");
   return { ...attachment, bytes: typeof bytes === "string" ? bytes : base64(bytes) };
 }
 

@@ -1,8 +1,11 @@
 // The connection to a daemon: addresses, headers, timeouts and retries around `fetch`.
-import { connectionError, ConnectionFailed, EbbtideError, InvalidRequest, isObject, mayPass, refusal } from "./errors.js";
+import { connectionError, ConnectionFailed, EbbtideError, fields, fitting, InvalidRequest, isObject, mayPass, refusal } from "./errors.js";
 
 const DEFAULT_URL = "http://127.0.0.1:8420";
 const LONG_TIMEOUT_MS = 3_600_000;
+// A longer timer would end at once.
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+const OPTIONS = ["baseUrl", "apiKey", "fetch", "timeoutMs", "retries", "headers"];
 
 /** How often and how long to retry. `{ attempts: 1 }` never retries. */
 export interface Retries {
@@ -62,12 +65,14 @@ export class Connection {
   readonly #retries: Required<Retries>;
 
   constructor(options: EbbtideOptions) {
-    this.#base = (options.baseUrl ?? environment("EBBTIDE_URL") ?? DEFAULT_URL).replace(/\/+$/, "");
+    checkOptions(options);
+    this.#base = String(options.baseUrl ?? environment("EBBTIDE_URL") ?? DEFAULT_URL).replace(/\/+$/, "");
     if (!/^https?:\/\/[^/]/.test(this.#base)) throw new TypeError(`baseUrl must be like ${DEFAULT_URL}`);
-    const key = (options.apiKey ?? environment("EBBTIDE_API_KEY") ?? "").trim();
+    const key = String(options.apiKey ?? environment("EBBTIDE_API_KEY") ?? "").trim();
     // Checked here because the error of fetch would quote the key.
     if (!/^[!-~]*$/.test(key)) throw new TypeError("apiKey contains a character that no API key has");
     this.#headers = { ...options.headers, ...(key && { Authorization: `Bearer ${key}` }) };
+    checkHeaders(this.#headers);
     this.#fetch = options.fetch ?? ((input, init) => globalThis.fetch(input, init));
     this.timeoutMs = options.timeoutMs ?? 60_000;
     const { attempts = 4, firstPauseMs = 200, longestPauseMs = 10_000, totalMs = 60_000 } = options.retries ?? {};
@@ -78,7 +83,8 @@ export class Connection {
   }
 
   /** Send a call and return the JSON of its response with the status. */
-  async json(method: string, path: string, call: Call, options: CallOptions = {}): Promise<{ status: number; value: unknown }> {
+  async json(method: string, path: string, given: Call, options: CallOptions = {}): Promise<{ status: number; value: unknown }> {
+    const call = encoded(given);
     return this.#repeat(method, call, options, async (deadline) => {
       const { status, headers, text } = await this.#text(method, path, call, deadline);
       const value = parsed(text);
@@ -88,7 +94,8 @@ export class Connection {
   }
 
   /** Send a call and return the text of its response. */
-  async text(method: string, path: string, call: Call, options: CallOptions = {}): Promise<string> {
+  async text(method: string, path: string, given: Call, options: CallOptions = {}): Promise<string> {
+    const call = encoded(given);
     return this.#repeat(method, call, options, async (deadline) => {
       const { status, headers, text } = await this.#text(method, path, call, deadline);
       if (!isGood(status, call) || !isOfType(headers, call)) throw refusal(parsed(text), status, headers);
@@ -97,7 +104,8 @@ export class Connection {
   }
 
   /** Send a call and return the pieces of its response. Each may take as long as the timeout. */
-  async pieces(method: string, path: string, call: Call, options: CallOptions = {}): Promise<ReadableStream<Uint8Array>> {
+  async pieces(method: string, path: string, given: Call, options: CallOptions = {}): Promise<ReadableStream<Uint8Array>> {
+    const call = encoded(given);
     return this.#repeat(method, call, options, async (deadline) => {
       const response = await this.#response(method, path, call, deadline);
       if (!isGood(response.status, call) || !isOfType(response.headers, call) || response.body === null) {
@@ -159,9 +167,6 @@ export class Connection {
       headers["Content-Type"] = call.contentType;
       init.body = call.body as BodyInit;
       init.duplex = "half";
-    } else if (call.body !== undefined) {
-      headers["Content-Type"] = "application/json";
-      init.body = JSON.stringify(call.body);
     }
     return this.#fetch(`${this.#base}${path}${queryText(call.query)}`, init);
   }
@@ -205,7 +210,7 @@ class Timeout {
 
   async reading<T>(place: string, read: () => Promise<T>): Promise<T> {
     this.#caller?.throwIfAborted();
-    const timer = setTimeout(() => this.#own.abort(), this.#limitMs);
+    const timer = setTimeout(() => this.#own.abort(), Math.min(this.#limitMs, LONGEST_TIMER_MS));
     try {
       return await read();
     } catch (error) {
@@ -236,11 +241,12 @@ export async function pause(ms: number, signal?: AbortSignal): Promise<void> {
 }
 
 /** Tag of a path: escapes its ids. The first one is the agent's. */
-export function path(parts: TemplateStringsArray, ...ids: (string | number)[]): string {
-  return parts.reduce((whole, part, index) => whole + segment(index === 1 ? "agent_id" : "id", String(ids[index - 1])) + part);
+export function path(parts: TemplateStringsArray, ...ids: string[]): string {
+  return parts.reduce((whole, part, index) => whole + segment(index === 1 ? "agent_id" : "id", ids[index - 1]) + part);
 }
 
-function segment(field: string, text: string): string {
+function segment(field: string, id: string | undefined): string {
+  const text = fitting(field, id, typeof id === "string", "a string") ?? "";
   // An empty segment, or one that URLs resolve as a folder, would make the path that of another operation.
   const isWhole = text !== "" && text !== "." && text !== ".." && !/\p{Cs}/u.test(text);
   if (isWhole) return encodeURIComponent(text);
@@ -249,6 +255,35 @@ function segment(field: string, text: string): string {
     reason: field === "agent_id" ? "INVALID_AGENT_ID" : "INVALID_VALUE",
     violations: [{ field, description }],
   });
+}
+
+// Before the request is sent: fetch would report a mistake of the caller as a lost connection.
+function encoded(call: Call): Call {
+  if ("query" in call) fields(call.query);
+  if (call.contentType === undefined && "body" in call) fields(call.body);
+  try {
+    queryText(call.query);
+    if (call.contentType !== undefined || !("body" in call)) return call;
+    return { ...call, contentType: "application/json", body: JSON.stringify(call.body) };
+  } catch (cause) {
+    throw new InvalidRequest(`the request cannot be written as JSON: ${String(cause)}`, { reason: "INVALID_JSON", cause });
+  }
+}
+
+function checkOptions(options: object): void {
+  if (!isObject(options)) throw new TypeError(`pass the options as an object, such as { baseUrl: "${DEFAULT_URL}" }`);
+  const unknown = Object.keys(options).find((name) => !OPTIONS.includes(name));
+  if (unknown !== undefined) throw new TypeError(`there is no option ${unknown}; allowed: ${OPTIONS.join(", ")}`);
+  if (!isObject(options["retries"] ?? {})) throw new TypeError("retries must be an object, such as { attempts: 4 }");
+}
+
+function checkHeaders(headers: Record<string, string>): void {
+  try {
+    new Headers(headers);
+  } catch {
+    // The error of Headers would quote the value.
+    throw new TypeError("headers contains a name or a value that HTTP does not allow");
+  }
 }
 
 function queryText(query: object = {}): string {

@@ -187,3 +187,17 @@ function milliseconds(text: string | null): number | undefined {
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
+
+/** Return an argument that has its type. Throw InvalidRequest for others, which callers without types may pass. */
+export function fitting<T>(field: string, value: T, isFit: boolean, allowed: string): T {
+  if (isFit) return value;
+  const kind = value === null ? "null" : Array.isArray(value) ? "a list" : `a value of type ${typeof value}`;
+  const description = value === undefined ? `required: ${allowed}` : `${kind} is not allowed; allowed: ${allowed}`;
+  const reason = value === undefined ? "MISSING_FIELD" : "WRONG_TYPE";
+  throw new InvalidRequest(`${field}: ${description}`, { reason, violations: [{ field, description }] });
+}
+
+/** Return the fields of a request, which must be an object. */
+export function fields<R>(request: R): R {
+  return fitting("request", request, isObject(request), "an object with fields");
+}

@@ -1,5 +1,6 @@
 // The client with a scripted `fetch`: requests, retries, timeouts, errors, and streams that break off.
 import assert from "node:assert/strict";
+import { createRequire } from "node:module";
 import { test } from "node:test";
 import { inspect } from "node:util";
 import { ConnectionFailed, Ebbtide, type EbbtideOptions, EbbtideError, Exhausted, InvalidRequest, UnexpectedAnswer, Unavailable } from "ebbtide-client";
@@ -163,6 +164,63 @@ test("paths, queries and headers are encoded", async () => {
     await assert.rejects(async () => memory.getAgent(id), InvalidRequest);
     assert.equal(requests.length, sent);
   }
+});
+
+test("a wrong argument of a caller without types is an InvalidRequest, and nothing is sent", async () => {
+  const attached = (attachment: unknown) => ["ann", [{ role: "user", content: "Look!", attachments: [attachment] }]];
+  const rows: [string, unknown[], string, string][] = [
+    ["getAgent", [], "agent_id", "MISSING_FIELD"],
+    ["getAgent", [5], "agent_id", "WRONG_TYPE"],
+    ["getAgent", [null], "agent_id", "WRONG_TYPE"],
+    ["getNode", ["ann"], "id", "MISSING_FIELD"],
+    ["remember", ["ann"], "messages", "MISSING_FIELD"],
+    ["remember", ["ann", ["Hello.", 5]], "messages[1]", "WRONG_TYPE"],
+    ["remember", ["ann", "Hello.", "c1"], "request", "WRONG_TYPE"],
+    ["remember", attached(null), "messages[0].attachments[0]", "WRONG_TYPE"],
+    ["remember", attached({ mime: "image/png", bytes: [1, 2] }), "messages[0].attachments[0].bytes", "WRONG_TYPE"],
+    ["recall", ["ann", "Where?"], "request", "WRONG_TYPE"],
+    ["recall", ["ann", null], "request", "WRONG_TYPE"],
+    ["search", ["ann"], "request", "MISSING_FIELD"],
+    ["updateNode", ["ann", "n1"], "request", "MISSING_FIELD"],
+    ["listNodes", ["ann", "allergy"], "request", "WRONG_TYPE"],
+    ["batchRecords", ["ann"], "request", "MISSING_FIELD"],
+    ["recall", ["ann", { max_results: 5n }], "", "INVALID_JSON"],
+    ["listNodes", ["ann", { metadata: { count: 5n } }], "", "INVALID_JSON"],
+  ];
+  const { memory, requests } = scripted([json({})]);
+  const methods = memory as unknown as Record<string, (...args: unknown[]) => any>;
+  for (const [name, args, field, reason] of rows) {
+    const error = await thrown(methods[name]!(...args));
+    assert.ok(error instanceof InvalidRequest, name);
+    assert.deepEqual([error.reason, error.violations[0]?.field ?? ""], [reason, field], `${name}: ${error.message}`);
+  }
+  await assert.rejects(methods["everyNode"]!("ann", null).next(), InvalidRequest);
+  await assert.rejects(methods["watchEvents"]!().next(), InvalidRequest);
+  assert.equal(requests.length, 0);
+});
+
+test("the constructor refuses options that it does not know", () => {
+  const create = Ebbtide as unknown as new (options: unknown) => Ebbtide;
+  for (const options of ["http://daemon:1", { url: "http://daemon:1" }, { retries: 3 }, { headers: { a: "b\nc" } }]) {
+    assert.throws(() => new create(options), TypeError);
+  }
+});
+
+test("a timeout longer than timers allow is none", async () => {
+  const { memory } = scripted([async () => (await new Promise((resolve) => setTimeout(resolve, 20)), json({ status: "ok" }))], { timeoutMs: Infinity });
+  assert.equal((await memory.getHealth()).status, "ok");
+});
+
+test("a page without a list or a token is no response of a daemon", async () => {
+  for (const page of [{ nodes: [] }, { next_page_token: "" }]) {
+    const { memory, requests } = scripted([json(page)]);
+    assert.ok((await thrown(memory.everyNode("ann").next())) instanceof UnexpectedAnswer);
+    assert.equal(requests.length, 1);
+  }
+});
+
+test("a CommonJS program loads the package too", () => {
+  assert.equal(createRequire(import.meta.url)("ebbtide-client").Ebbtide, Ebbtide);
 });
 
 test("no text of the client contains the key, and a key with a line break is refused without quoting it", () => {
