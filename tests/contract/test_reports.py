@@ -39,7 +39,12 @@ async def states(call: Caller) -> dict[str, str]:
             ("I have a dog called Rex.", "Rex died.", "Bob died."),
             {"Rex": "superseded", "a dog": "superseded"},
         ),
-        (("我养了一只狗。", "我的狗死了。"), {"一只狗": "superseded"}),
+        (("我养了一只狗。", "我的狗旺财死了。"), {"一只狗": "superseded"}),
+        (("I have a dog.", "My dog Rex died in May."), {"a dog": "superseded", "Rex": "superseded"}),
+        (
+            ("I have a dog called Max.", "My dog Rex died."),
+            {"Max": "current", "a dog": "current", "Rex": "superseded"},
+        ),
         pytest.param(
             ("I'm moving to Oslo in January. My exam is in May.", "The move to Oslo fell through."),
             {"moving to Oslo in January": "retracted", "My exam is in May": "planned"},
@@ -60,6 +65,18 @@ async def test_news_change_what_is_known(
         await call("PUT", AGENT, {"extraction": "rules"})
         await tell_each(call, *texts)
         assert await states(call) == expected
+
+
+async def test_a_profile_shows_a_lost_pet_as_past(tmp_path: Path) -> None:
+    """A reader learns that the pet was the user's until it died, also if nothing was known of it before."""
+    async with rest_in(tmp_path) as call:
+        await call("PUT", AGENT, {"extraction": "rules"})
+        await tell_each(call, "My dog Rex died in May.", "我养了一只猫。", "我的猫死了。", "I live in Leeds.")
+        lines = [line.split(" [")[0] for line in (await done(call, "GET", "profile"))["text"].splitlines()]
+        assert any(line.startswith("pet: Rex (until ") and "-05-01" in line for line in lines), lines
+        assert any(line.startswith("宠物：一只猫（至 ") for line in lines), lines
+        assert any(line.startswith("residence: Leeds (since ") for line in lines), lines
+        assert len(lines) == 3
 
 
 @pytest.mark.parametrize(

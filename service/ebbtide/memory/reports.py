@@ -96,21 +96,36 @@ def cancelled(ledger: Ledger, subjects: Collection[int], words: str, told_ms: in
     return [several[0] for several in found.values() if len(several) == 1]
 
 
-def lost_pets(ledger: Ledger, subjects: Collection[int], name: str) -> list[str]:
-    """Return the values on pets that end with a pet, by its name or kind. "A dog called Rex" has two."""
+def lost_pets(ledger: Ledger, subjects: Collection[int], name: str, words: str) -> list[str]:
+    """Return the values on pets that end with a pet, by its name or kind. "A dog called Rex" has two.
+
+    If the name is not known, the words "my dog Rex" mean the dog of no known name.
+    """
     pets = [one for one in _open(ledger, subjects, "pet") if not one.first.negated]
     meant = [one for one in pets if compare(one.first.object, name) == "same"]
-    places = [one.source for version in meant for one in version.assertions]
+    if not meant:
+        said, called = normalised(words), normalised(name)
+        kinds = [normalised(one.first.object) for one in pets]
+        meant = [
+            one
+            for one, kind in zip(pets, kinds, strict=True)
+            if (f"{kind} {called}" in said or f"{kind}{called}" in said) and len(_with(one, pets)) == 1
+        ]
+    return list(dict.fromkeys(other.first.object for one in meant for other in _with(one, pets)))
+
+
+def _with(pet: Version, pets: Collection[Version]) -> list[Version]:
+    """Return the statements on a pet: those whose words overlap with those of one of them."""
     return [
-        one.first.object
+        one
         for one in pets
-        if one in meant
+        if one is pet
         or any(
-            said.source.message == place.message
-            and said.source.offset < place.offset + place.length
-            and place.offset < said.source.offset + said.source.length
+            said.source.message == place.source.message
+            and said.source.offset < place.source.offset + place.source.length
+            and place.source.offset < said.source.offset + said.source.length
             for said in one.assertions
-            for place in places
+            for place in pet.assertions
         )
     ]
 

@@ -16,6 +16,7 @@ from ebbtide.han import contains_han
 from ebbtide.ids import NodeId, node_number, node_text_id, parse_node_id, parse_ruling_id, ruling_text_id
 from ebbtide.memory.slot_names import DATES, label, slot_of
 from ebbtide.memory.subjects import USER
+from ebbtide.memory.values import reports_change
 from ebbtide.memory.wording import word_value
 from ebbtide.normalisation import on_one_line
 from ebbtide.records import local_date
@@ -165,7 +166,13 @@ def line_of(workspace: Workspace, one: StatementInfo) -> str:
         notes.append(f"与 {others} 矛盾" if is_chinese else f"contradicts {others}")
     elif one.state != "current" and not is_plan:
         notes.append(_CHINESE_STATES[one.state] if is_chinese else one.state)
-    value = word_value(one.slot, one.object, negated=one.negated, is_chinese=is_chinese)
+    # A denial that reports a change says what was true until then: "pet: Rex (until 2026-05-01)".
+    is_end = one.negated and one.object and is_begin_shown and not is_plan and not until
+    if is_end and reports_change(one.content, negated=True):
+        notes[0] = f"至 {since}" if is_chinese else f"until {since}"
+        value = one.object
+    else:
+        value = word_value(one.slot, one.object, negated=one.negated, is_chinese=is_chinese)
     if is_chinese:
         note = f"（{'；'.join(notes)}）" if notes else ""
         return on_one_line(f"{label(one.slot, 'zh')}：{value or one.content}{note}[{one.id}]")

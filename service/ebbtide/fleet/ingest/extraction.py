@@ -30,7 +30,6 @@ from ebbtide.memory.reports import (
     CANCELLATION,
     CORRECTION,
     LOSS,
-    REPORTS,
     cancelled,
     follows_correction,
     lost_pets,
@@ -40,7 +39,7 @@ from ebbtide.memory.reports import (
 )
 from ebbtide.memory.slot_names import DATES, slot_of
 from ebbtide.memory.subjects import PERSONS
-from ebbtide.memory.values import is_done, reports_change, tells_of_plan
+from ebbtide.memory.values import compare, is_done, reports_change, tells_of_plan
 from ebbtide.records import BatchState, MessageRecord, Source
 from ebbtide.retrieval.times import not_ahead, stated_time
 from ebbtide.statements import LedgerState, Ruling, is_extracted
@@ -246,10 +245,11 @@ class ExtractionJobs:
             change = Change()
             meta = txn.meta.ledger
             if _is_unchanged(txn, heard):
-                for begin, one in self._reported(heard, accepted, change):
+                for begin, one in self._with_losses(heard, accepted, change):
                     saying = _saying(heard, begin, one, now_ms)
-                    if self._amend(change, meta, heard, begin, one, saying):
-                        count += 1
+                    has_amended = self._amend(change, meta, heard, begin, one, saying)
+                    if has_amended is not None:
+                        count += has_amended
                         continue
                     declaration = self._declaration(heard, begin, one, found.model)
                     earlier = change.ledger or meta
@@ -272,39 +272,41 @@ class ExtractionJobs:
         state.log.notify(runs)
         return count, gate.rejected
 
-    def _reported(
+    def _with_losses(
         self, heard: Heard, accepted: Sequence[tuple[int, Statement]], change: Change
     ) -> Iterator[tuple[int, Statement]]:
-        """Yield the statements, without news that concern nothing known. A lost pet may have two values."""
-        ledger = self._state.ledger
+        """Yield the statements, for a lost pet the denial of each of its values that is known or said with it."""
         for begin, one in accepted:
-            if not one.is_by_rules or one.slot not in REPORTS:
+            if not one.is_by_rules or one.slot != LOSS:
                 yield begin, one
                 continue
-            owners = self._owners(one.subject, change)
-            if one.slot == LOSS:
-                for value in lost_pets(ledger, owners, one.object):
-                    yield begin, replace(one, slot="pet", object=value, negated=True)
-            elif one.slot == CANCELLATION:
-                if cancelled(ledger, owners, one.object, heard.record.time_ms):
-                    yield begin, one
-            elif wrong_statement(ledger, values_of(one.object)[1], heard.record.number) is not None:
-                yield begin, one
+            words = heard.text[begin + one.begin : begin + one.end]
+            values = lost_pets(self._state.ledger, self._owners(one.subject, change), one.object, words)
+            values += [
+                other.object
+                for _, other in accepted
+                if other.slot == "pet" and compare(other.object, one.object) == "same"
+            ]
+            for value in dict.fromkeys(values):
+                yield begin, replace(one, slot="pet", object=value, negated=True)
 
     def _amend(
         self, change: Change, state: LedgerState, heard: Heard, begin: int, one: Statement, saying: Saying
-    ) -> bool:
-        """Correct a known statement, or retract known plans, if a rule found words that do. Return whether it did."""
+    ) -> bool | None:
+        """Correct a known statement, or retract known plans, if a rule found words that do.
+
+        Return whether there was one; None if the words are a statement of their own.
+        """
         ledger, network = self._state.ledger, self._state.network
         if not one.is_by_rules:
-            return False
+            return None
         now_ms, number = saying.known_at_ms, heard.record.number
         said = Ruling(1, "retract", 1, now_ms, author=RULES, sources=(saying.source,))
         if one.slot == CANCELLATION:
-            owners = self._owners(one.subject, change)
-            for plan in cancelled(ledger, owners, one.object, saying.told_at_ms):
+            plans = cancelled(ledger, self._owners(one.subject, change), one.object, saying.told_at_ms)
+            for plan in plans:
                 _rule(change, state, msgspec.structs.replace(said, target=plan))
-            return True
+            return bool(plans)
         if one.slot == CORRECTION:
             value, wrong_words = values_of(one.object)
             wrong = wrong_statement(ledger, wrong_words, number)
@@ -316,9 +318,9 @@ class ExtractionJobs:
             value = one.object
             wrong = wrong_value(ledger, self._owners(one.subject, change), one.slot, value, number)
         else:
-            return False
+            return None
         if wrong is None:
-            return False
+            return False if one.slot == CORRECTION else None
         entity = network.entities.get(wrong.subject)
         quote = heard.text[begin + one.begin : begin + one.end]
         right = corrected(wrong, one.subject if entity is None else entity.name, quote, value)

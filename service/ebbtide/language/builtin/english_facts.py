@@ -355,7 +355,7 @@ def _in_clause(
     if match := _CANCELLED.match(folded, begin, end):  # an event too
         yield Finding(begin, end, "I", "cancellation", _said(sentence, match))
     if match := _DIED.match(folded, begin, end):
-        yield Finding(begin, match.end(), "I", "loss", _said(sentence, match), is_negated=True)
+        yield Finding(begin, end, "I", "loss", _said(sentence, match), is_negated=True)
         return
     subject = _SELF.match(folded, begin, end)
     if subject is None:
