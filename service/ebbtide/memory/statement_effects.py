@@ -7,7 +7,7 @@ every way to change a statement has the same events.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ebbtide.memory.statements import Entry, Ledger, Replay, Version
@@ -181,7 +181,8 @@ def _compare_versions(
             found.closed.append((statement, by))
         elif was_closed and not _is_closed(version):
             found.promoted.append(statement)
-    old_states, new_states = _states(old, before, now_ms), _states(new, after, now_ms)
+    old_priorities, new_priorities = _priorities(old, before, now_ms), _priorities(new, after, now_ms)
+    old_states, new_states = _states(old, before, old_priorities), _states(new, after, new_priorities)
     changed = {
         statement
         for statement in old_states.keys() | new_states.keys()
@@ -193,8 +194,8 @@ def _compare_versions(
         is_true = [one in new_of and not _is_closed(new_of[one]) for one in pair]
         found.settled.append(pair[::-1] if is_true == [False, True] else pair)
     for pair in sorted(old_pairs.keys() & new_pairs.keys()):
-        was_first = _first(old_pairs[pair], before, now_ms)
-        is_first = _first(new_pairs[pair], after, now_ms)
+        was_first = _first(old_pairs[pair], old_priorities)
+        is_first = _first(new_pairs[pair], new_priorities)
         if is_first != was_first:
             found.promoted.append(is_first)
             found.demoted.append(was_first)
@@ -214,7 +215,14 @@ def _is_closed(version: Version) -> bool:
     return bool(version.withdrawn or version.retired_by)
 
 
-def _states(versions: Sequence[Version], replay: Replay, now_ms: int) -> dict[int, list[object]]:
+def _priorities(versions: Iterable[Version], replay: Replay, now_ms: int) -> dict[int, float]:
+    """Return the priority of each version, by its first entry."""
+    return {one.first.entry: replay.priority(one, now_ms) for one in versions}
+
+
+def _states(
+    versions: Sequence[Version], replay: Replay, priorities: Mapping[int, float]
+) -> dict[int, list[object]]:
     """Return what decides which versions contradict those of each statement, and which of them comes first."""
     found: dict[int, list[object]] = {}
     for version in versions:
@@ -227,7 +235,7 @@ def _states(versions: Sequence[Version], replay: Replay, now_ms: int) -> dict[in
                 version.retired_by,
                 version.withdrawn,
                 entity and replay.root(entity),
-                replay.priority(version, now_ms),
+                priorities[version.first.entry],
             )
         )
     return found
@@ -251,7 +259,7 @@ def _conflicts(versions: Sequence[Version], changed: Collection[int]) -> dict[Pa
     }
 
 
-def _first(pair: tuple[Version, Version], replay: Replay, now_ms: int) -> int:
+def _first(pair: tuple[Version, Version], priorities: Mapping[int, float]) -> int:
     """Return the statement of a pair that has the higher priority; the older one if they have the same."""
-    first, second = (replay.priority(version, now_ms) for version in pair)
+    first, second = (priorities[version.first.entry] for version in pair)
     return pair[second > first].statement
