@@ -81,7 +81,7 @@ class Assertion(msgspec.Struct, frozen=True, array_like=True):
 
 
 RulingKind = Literal[
-    "merge", "alias", "settle", "correct", "retract", "pin", "unpin", "vote", "undo", "distinct", "cause"
+    "merge", "settle", "correct", "retract", "pin", "unpin", "vote", "undo", "distinct", "cause"
 ]
 
 CAUSES: Final = "inferred causes"
@@ -107,7 +107,6 @@ class Ruling(msgspec.Struct, frozen=True, array_like=True):
     | kind | `target` | other fields |
     |---|---|---|
     | merge | an entity | `other`: the entity that it is one with |
-    | alias | an entity | `name`: a further name |
     | settle | the statement to keep | `other`: the other statement of the conflict |
     | correct | the statement that was wrong | `other`: the statement that corrects it |
     | retract, pin, unpin | a statement | |
@@ -123,6 +122,7 @@ class Ruling(msgspec.Struct, frozen=True, array_like=True):
     known_at_ms: Time
     other: Number = 0
     name: Name = ""
+    """No kind uses it. It keeps the place of the fields that follow in stored rulings."""
     value: Signed = 0
     author: Name = "user"
     reason: Text = ""

@@ -46,6 +46,19 @@ async def values(call: Caller, **filters: Any) -> list[tuple[str, str]]:
 PAST = "current,contested,superseded,corrected,retracted"
 
 
+async def test_a_profile_says_that_a_topic_has_more_statements(
+    tmp_path: Path, caller_in: CallerIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A topic shows its first statements, and `is_cut` is true if it has more."""
+    monkeypatch.setattr("ebbtide.verbs.profile.MAX_SHOWN", 2)
+    async with caller_in(tmp_path) as call:
+        for value, is_cut in (("tea", False), ("chess", False), ("jazz", True)):
+            await says(call, "likes", value)
+            profile = await done(call, "GET", "profile")
+            assert profile.get("is_cut", False) is is_cut
+        assert len(profile["slots"][0]["statements"]) == 2
+
+
 async def test_a_change_ends_the_earlier_statement(tmp_path: Path, caller_in: CallerIn) -> None:
     """The profile has the new value, the history both, and as_of and known_at answer for earlier times."""
     async with caller_in(tmp_path) as call:

@@ -90,7 +90,7 @@ class TwoStores(RuleBasedStateMachine):
             change = Change(removed_entries=[removed], ledger=LedgerState(entry + 1))
             said = next((one for one in txn.messages.all() if not one.is_withdrawn), None)
             if is_ruling or said is None:
-                change.rulings = [Ruling(entry, "alias", max(node - 1, 1), 5, name=word)] if node > 1 else []
+                change.rulings = [Ruling(entry, "pin", max(node - 1, 1), 5, reason=word)] if node > 1 else []
             else:
                 source = Source(said.number, 0, 0)
                 own = txn.texts.put(word)

@@ -369,9 +369,6 @@ def test_merged_entities_are_read_as_one() -> None:
     told.rule("undo", merge)
     assert told.values() == ["Lisbon"]
     assert told.oracle.groups(at(NOW)) == {frozenset({ANNA, 3})}
-    told.rule("alias", 3, name="明明")
-    assert told.oracle.names(ANNA, at(NOW)) == {"明明"}
-    assert told.oracle.names(ANN, at(NOW)) == set()
 
 
 def test_kept_nodes_are_lasting_open_tasks_or_pinned() -> None:

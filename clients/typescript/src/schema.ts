@@ -2744,7 +2744,7 @@ export interface components {
              * @example residence: Porto (since 2026-05-01) [n1]
              */
             text: string;
-            /** @description Whether statements were left out of the text for the token budget. */
+            /** @description Whether statements were left out: of the text for the token budget, or of a topic that has more than 256 of them. */
             is_cut: boolean;
         };
         /** @description A topic, with what is true of it. */
@@ -3019,7 +3019,7 @@ export interface components {
              * @example r1
              */
             id: string;
-            /** @description merge, alias, settle, correct, retract, pin, unpin, vote, distinct (a rejected proposal) or cause (an inferred link). */
+            /** @description merge, settle, correct, retract, pin, unpin, vote, distinct (a rejected proposal) or cause (an inferred link). */
             kind: string;
             /**
              * @description Id of the statement or entity that it is about.
@@ -7605,7 +7605,7 @@ export interface operations {
                 /** @description `next_page_token` of the page before; empty for the first page. */
                 page_token?: string;
                 /** @description Only rulings of these kinds. Over REST separated by commas. */
-                kinds?: ("merge" | "alias" | "settle" | "correct" | "retract" | "pin" | "unpin" | "vote" | "distinct" | "cause")[];
+                kinds?: ("merge" | "settle" | "correct" | "retract" | "pin" | "unpin" | "vote" | "distinct" | "cause")[];
             };
             header?: {
                 /** @description Id of the request in the daemon's log. The daemon creates one if it is missing or malformed. */

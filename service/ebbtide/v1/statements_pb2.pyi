@@ -2021,7 +2021,7 @@ class GetProfileResponse(_message.Message):
     text: _builtins.str
     """The profile for a language model, a line for each statement, within the token budget."""
     is_cut: _builtins.bool
-    """Whether statements were left out of the text for the token budget."""
+    """Whether statements were left out: of the text for the token budget, or of a topic that has more than 256 of them."""
     @_builtins.property
     def names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The names of the entities that are merged with it, its own included."""
@@ -2388,7 +2388,7 @@ class Ruling(_message.Message):
     id: _builtins.str
     """Id of the ruling."""
     kind: _builtins.str
-    """merge, alias, settle, correct, retract, pin, unpin, vote, distinct (a rejected proposal) or cause (an inferred link)."""
+    """merge, settle, correct, retract, pin, unpin, vote, distinct (a rejected proposal) or cause (an inferred link)."""
     target: _builtins.str
     """Id of the statement or entity that it is about."""
     other: _builtins.str

@@ -43,7 +43,7 @@ from ebbtide.verbs.statements import (
 )
 
 ACTIONS = ("pin", "unpin", "upvote", "downvote")
-RULING_KINDS = ("merge", "alias", "settle", "correct", "retract", "pin", "unpin", "vote", "distinct", "cause")
+RULING_KINDS = ("merge", "settle", "correct", "retract", "pin", "unpin", "vote", "distinct", "cause")
 
 MAX_SHOWN = 256
 """Most statements of a slot in a profile, the best first."""
@@ -88,7 +88,10 @@ class Profile(Response):
         description="The profile for a language model, a line for each statement, within the token budget.",
         examples=["residence: Porto (since 2026-05-01) [n1]"],
     )
-    is_cut: bool = Field(description="Whether statements were left out of the text for the token budget.")
+    is_cut: bool = Field(
+        description="Whether statements were left out: of the text for the token budget, or of a topic that has more "
+        "than 256 of them."
+    )
 
 
 async def get_profile(service: Service, request: GetProfileRequest) -> Profile:
@@ -104,8 +107,9 @@ def _profile(request: GetProfileRequest, view: View) -> Profile:
     entity = view.entity(words, "entity")
     if entity is None:
         return Profile(entity_id="", name=words, names=[], slots=[], text="", is_cut=False)
-    slots = []
+    slots, has_more = [], False
     for name, versions in view.replay.profile(entity, view.as_of_ms, view.now_ms):
+        has_more |= len(versions) > MAX_SHOWN
         found = [view.info(version) for version in versions[:MAX_SHOWN]]
         known = [one for one in found if one.state in CURRENT]
         if known:
@@ -124,7 +128,7 @@ def _profile(request: GetProfileRequest, view: View) -> Profile:
         names=[entities[one].name for one in merged if one in entities],
         slots=slots,
         text=text,
-        is_cut=is_cut,
+        is_cut=is_cut or has_more,
     )
 
 
@@ -315,7 +319,7 @@ class RulingInfo(Response):
 
     id: str = Field(description="Id of the ruling.", examples=["r1"])
     kind: str = Field(
-        description="merge, alias, settle, correct, retract, pin, unpin, vote, distinct (a rejected proposal) or "
+        description="merge, settle, correct, retract, pin, unpin, vote, distinct (a rejected proposal) or "
         "cause (an inferred link)."
     )
     target: str = Field(description="Id of the statement or entity that it is about.", examples=["n1"])

@@ -128,7 +128,7 @@ class Author:
     def ruling(self) -> Ruling:
         random, statements = self.random, self.statements()
         entry, known_at = self.next_entry(), self.at(self.day)
-        kinds = ["merge", "merge", "alias"]
+        kinds = ["merge", "merge"]
         kinds += ["settle", "settle", "correct", "retract", "pin", "unpin", "vote"] if statements else []
         kinds += ["undo"] * 4 if self.rulings() else []
         kind = random.choice(kinds)
@@ -136,10 +136,6 @@ class Author:
             return Ruling(entry, "undo", random.choice(self.rulings()).entry, known_at)
         if kind == "merge":
             return Ruling(entry, "merge", random.choice(ENTITIES), known_at, other=random.choice(ENTITIES))
-        if kind == "alias":
-            return Ruling(
-                entry, "alias", random.choice(ENTITIES), known_at, name=random.choice(("明明", "Clara"))
-            )
         target, other = random.choice(statements), random.choice(statements)
         if kind in ("settle", "correct"):
             return Ruling(entry, kind, target, known_at, other=other)  # type: ignore[arg-type]

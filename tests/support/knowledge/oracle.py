@@ -142,11 +142,6 @@ class Oracle:
         groups = {self.group(one, known_at_ms) for one in merged}
         return {group for group in groups if len(group) > 1}
 
-    def names(self, entity: int, known_at_ms: int) -> set[str]:
-        """Return the further names of an entity."""
-        group = self.group(entity, known_at_ms)
-        return {each.name for each in self.rulings(known_at_ms, "alias") if each.target in group}
-
     # The replay of one slot.
 
     def relation(self, new: Assertion, old: Version, known_at_ms: int) -> str:

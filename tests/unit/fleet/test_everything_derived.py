@@ -253,7 +253,7 @@ def test_the_entries_of_a_forgotten_statement_go_with_their_message(
     ruled(home, "vote", owner, reason, REASON)
     sources = (Source(reason, 0, len(REASON)), Source(other, 0, len(OTHER)))
     entry = home.store.read(lambda txn: txn.meta.ledger.next_entry)
-    ruling = Ruling(entry, "alias", owner, 10, sources=sources)
+    ruling = Ruling(entry, "distinct", owner, 10, other=owner, sources=sources)
     home.workspace.commit(Change(forgotten=[number], rulings=[ruling], ledger=LedgerState(entry + 1)))
     remove(home, Words(said), Words(reason))
     left = home.workspace.ledger.rulings()

@@ -1216,7 +1216,7 @@ class RulingInfo:
     """Id of the ruling."""
 
     kind: str
-    """merge, alias, settle, correct, retract, pin, unpin, vote, distinct (a rejected proposal) or cause (an inferred link)."""
+    """merge, settle, correct, retract, pin, unpin, vote, distinct (a rejected proposal) or cause (an inferred link)."""
 
     target: str
     """Id of the statement or entity that it is about."""
@@ -2461,7 +2461,7 @@ class Profile:
     """The profile for a language model, a line for each statement, within the token budget."""
 
     is_cut: bool
-    """Whether statements were left out of the text for the token budget."""
+    """Whether statements were left out: of the text for the token budget, or of a topic that has more than 256 of them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
