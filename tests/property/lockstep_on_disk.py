@@ -106,7 +106,8 @@ class HomePair:
     def patch(self, changes: dict) -> None:
         self.overrides = {k: v for k, v in {**self.overrides, **changes}.items() if v is not None}
         self.home.workspace.change_parameters(changes)
-        self.resolve()
+        # Every change settles the focus, also one that leaves all values of the oracle as they are.
+        self.oracle.patch(**self.values())
 
     def reopen(self, defaults: dict | None = None) -> None:
         before = snapshot(self.home.workspace.network)
@@ -115,12 +116,16 @@ class HomePair:
             assert snapshot(self.home.workspace.network) == before
         self.resolve()
 
-    def resolve(self) -> None:
-        """Give the oracle the current parameters: the agent's own before the daemon's."""
+    def values(self) -> dict[str, object]:
+        """Return the current parameters of the oracle: the agent's own before the daemon's."""
         own = {name: value for name, value in self.overrides.items() if name in histories.ORACLE_FIELDS}
         defaults = {k: v for k, v in self.home.defaults.items() if k in histories.ORACLE_FIELDS}
         fresh = histories.for_oracle(AgentParameters())
-        values = {**vars(fresh), **defaults, **own}
+        return {**vars(fresh), **defaults, **own}
+
+    def resolve(self) -> None:
+        """Give the oracle the current parameters after a start, which settles the focus only if they differ."""
+        values = self.values()
         if values != vars(self.oracle.parameters):
             self.oracle.patch(**values)
 
