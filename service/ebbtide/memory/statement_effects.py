@@ -201,9 +201,10 @@ def _compare_versions(
             found.demoted.append(was_first)
     for pairs in (found.found, found.settled):
         pairs.sort()
-    # A statement may come first, or no longer, in several pairs.
+    # A statement may come first, or no longer, in several pairs, also by an older version than the one that is closed.
+    closed = {statement for statement, _ in found.closed}
     for statements in (found.promoted, found.demoted):
-        statements[:] = dict.fromkeys(statements)
+        statements[:] = [one for one in dict.fromkeys(statements) if one not in closed]
 
 
 def _by_statement(versions: Sequence[Version]) -> dict[int, Version]:

@@ -60,23 +60,33 @@ def contested_in(oracle: Oracle) -> set[frozenset[int]]:
     return pairs
 
 
+def read_along(seed: int) -> None:
+    """Compare a reader of events with the oracle after every step of a history."""
+    reader, ledger, oracle = Reader(), Ledger(), Oracle(RULES)
+    for step in history(Random(seed), 20):
+        reader.read(ledger, list(step.added), list(step.erased))
+        ledger.apply(step.added)
+        ledger.remove(step.erased)
+        oracle.add(step.added)
+        oracle.erase(step.erased)
+        expected = closed_in(oracle)
+        assert {one for one in expected if one in reader.closed} == {
+            one for one, is_closed in expected.items() if is_closed
+        }, seed
+        reader.closed &= expected.keys()
+        assert reader.contested == contested_in(oracle), seed
+
+
 @pytest.mark.parametrize("run", range(4))
 def test_a_reader_of_events_knows_what_is_closed_and_contested(run: int) -> None:
     """After every step of a history, also with merges, undo and erasure, the events so far give the oracle's state."""
     for seed in range(run, amount("LEDGER_HISTORIES", 48, 2000), 4):
-        reader, ledger, oracle = Reader(), Ledger(), Oracle(RULES)
-        for step in history(Random(seed), 20):
-            reader.read(ledger, list(step.added), list(step.erased))
-            ledger.apply(step.added)
-            ledger.remove(step.erased)
-            oracle.add(step.added)
-            oracle.erase(step.erased)
-            expected = closed_in(oracle)
-            assert {one for one in expected if one in reader.closed} == {
-                one for one, is_closed in expected.items() if is_closed
-            }, seed
-            reader.closed &= expected.keys()
-            assert reader.contested == contested_in(oracle), seed
+        read_along(seed)
+
+
+def test_a_statement_that_is_closed_is_not_promoted() -> None:
+    """In this history, a statement is closed by its last version while an older one becomes the first of a pair."""
+    read_along(1513)
 
 
 def test_merges_and_their_undoing_are_reported_once() -> None:
